@@ -1,0 +1,325 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Option is one thing that a user may set: in the URL's query, or in the options object of connect, producer, consumer
+// or createTopic. Parsing, validation, defaults and documentation all come from here.
+type Option struct {
+	Name    string // camelCase, as JavaScript writes it
+	Scope   Scope
+	Type    Type
+	Default string             // in the form that a URL would have; "" is the type's zero value
+	Profile map[Profile]string // defaults that differ by profile
+	Allowed []string           // the values of an Enum
+	Min     int64              // the least Int, Size or Duration (in ns) allowed
+	Max     int64              // the greatest; 0 is no limit
+	Secret  bool               // never shown
+	Doc     string             // one sentence, with units
+}
+
+// Scope is where an option applies.
+type Scope uint8
+
+// Scopes, a bit set.
+const (
+	OnConnect Scope = 1 << iota
+	OnProducer
+	OnConsumer
+	OnTopic
+)
+
+// Type is the type of an option's value.
+type Type uint8
+
+// Types, and what [Values] holds for each.
+const (
+	String   Type = iota // string
+	Int                  // int64
+	Bool                 // bool
+	Duration             // time.Duration; a bare number is milliseconds, as everywhere in k6
+	Size                 // int64 bytes; "64KiB", "1MB"
+	Enum                 // string, one of Allowed
+	List                 // []string; comma-separated in a URL
+)
+
+func (t Type) String() string {
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list"}[t]
+}
+
+// Profile is a set of defaults: what to measure decides what a client should be tuned for.
+type Profile string
+
+// Profiles.
+const (
+	Latency    Profile = "latency"    // nothing waits in order to be batched; the default
+	Throughput Profile = "throughput" // batches as the client's authors advise
+	Durable    Profile = "durable"    // confirmed means replicated and, where the broker can, on disk
+)
+
+// ParseProfile checks the name of a profile; "" is [Latency].
+func ParseProfile(s string) (Profile, error) {
+	switch p := Profile(s); p {
+	case "":
+		return Latency, nil
+	case Latency, Throughput, Durable:
+		return p, nil
+	}
+	return "", fmt.Errorf("option \"profile\": %q is not one of latency, throughput, durable", s)
+}
+
+// Values holds a value for every option of a scope, of the Go type that [Type] names.
+type Values map[string]any
+
+// String gives a String or Enum option.
+func (v Values) String(name string) string { s, _ := v[name].(string); return s }
+
+// Int gives an Int or Size option.
+func (v Values) Int(name string) int64 { n, _ := v[name].(int64); return n }
+
+// Bool gives a Bool option.
+func (v Values) Bool(name string) bool { b, _ := v[name].(bool); return b }
+
+// Duration gives a Duration option.
+func (v Values) Duration(name string) time.Duration { d, _ := v[name].(time.Duration); return d }
+
+// List gives a List option.
+func (v Values) List(name string) []string { l, _ := v[name].([]string); return l }
+
+// Option finds an option by name, in any scope.
+func (d *Driver) Option(name string) (Option, bool) {
+	i := slices.IndexFunc(d.Options, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return Option{}, false
+	}
+	return d.Options[i], true
+}
+
+// Resolve gives every option of a scope its value: from given where it is named there, else the profile's default, else
+// the option's. Names in given that belong to another scope of the driver, or to none, are errors.
+func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Values, error) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if o, ok := d.Option(name); !ok || o.Scope&scope == 0 {
+			return nil, fmt.Errorf("%s has no option %q here: known are %s", d.Name, name, d.names(scope))
+		}
+	}
+	values := Values{}
+	for _, o := range d.Options {
+		if o.Scope&scope == 0 {
+			continue
+		}
+		raw, ok := given[o.Name]
+		if !ok {
+			raw = o.defaultFor(profile)
+		}
+		value, err := o.Parse(raw)
+		if err != nil {
+			return nil, err
+		}
+		values[o.Name] = value
+	}
+	return values, nil
+}
+
+func (d *Driver) names(scope Scope) string {
+	var names []string
+	for _, o := range d.Options {
+		if o.Scope&scope != 0 {
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func (o Option) defaultFor(p Profile) string {
+	if s, ok := o.Profile[p]; ok {
+		return s
+	}
+	return o.Default
+}
+
+// Parse turns a value from a URL (a string) or from JavaScript (string, number, boolean, array) into the option's Go type.
+func (o Option) Parse(raw any) (any, error) {
+	fail := func(want string) (any, error) {
+		shown := fmt.Sprintf("%#v", raw)
+		if o.Secret {
+			shown = "the value given"
+		}
+		return nil, fmt.Errorf("option %q: %s is not %s", o.Name, shown, want)
+	}
+	switch o.Type {
+	case String:
+		if s, ok := raw.(string); ok {
+			return s, nil
+		}
+		return fail("a string")
+	case Enum:
+		if s, ok := raw.(string); ok && slices.Contains(o.Allowed, s) {
+			return s, nil
+		}
+		return fail("one of " + strings.Join(o.Allowed, ", "))
+	case Bool:
+		if b, ok := parseBool(raw); ok {
+			return b, nil
+		}
+		return fail("true or false")
+	case Int:
+		if n, ok := parseInt(raw); ok && o.within(n) {
+			return n, nil
+		}
+		return fail("an integer" + o.limits(func(n int64) string { return strconv.FormatInt(n, 10) }))
+	case Size:
+		if n, ok := parseSize(raw); ok && o.within(n) {
+			return n, nil
+		}
+		return fail(`a size such as 65536 or "64KiB"` + o.limits(func(n int64) string { return strconv.FormatInt(n, 10) }))
+	case Duration:
+		if t, ok := ParseDuration(raw); ok && o.within(int64(t)) {
+			return t, nil
+		}
+		return fail(`a duration such as "500ms" or a number of milliseconds` + o.limits(func(n int64) string { return time.Duration(n).String() }))
+	case List:
+		if l, ok := parseList(raw); ok {
+			return l, nil
+		}
+		return fail("a list of strings")
+	}
+	panic("driver: option " + o.Name + " has no known type")
+}
+
+func (o Option) within(n int64) bool { return n >= o.Min && (o.Max == 0 || n <= o.Max) }
+
+func (o Option) limits(show func(int64) string) string {
+	if o.Max == 0 {
+		return " of at least " + show(o.Min)
+	}
+	return " from " + show(o.Min) + " to " + show(o.Max)
+}
+
+func parseBool(raw any) (bool, bool) {
+	switch v := raw.(type) {
+	case bool:
+		return v, true
+	case string:
+		b, err := strconv.ParseBool(v)
+		return b, err == nil || v == ""
+	}
+	return false, false
+}
+
+func parseInt(raw any) (int64, bool) {
+	switch v := raw.(type) {
+	case int64:
+		return v, true
+	case int:
+		return int64(v), true
+	case float64:
+		return int64(v), v == math.Trunc(v) && math.Abs(v) < 1<<53
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil || v == ""
+	}
+	return 0, false
+}
+
+func parseSize(raw any) (int64, bool) {
+	s, isString := raw.(string)
+	if !isString {
+		return parseInt(raw)
+	}
+	unit := int64(1)
+	for _, u := range []struct {
+		suffix string
+		bytes  int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}} {
+		if number, ok := strings.CutSuffix(s, u.suffix); ok {
+			s, unit = number, u.bytes
+			break
+		}
+	}
+	n, ok := parseInt(s)
+	if !ok || n > math.MaxInt64/unit || n < math.MinInt64/unit {
+		return 0, false
+	}
+	return n * unit, true
+}
+
+// ParseDuration reads a duration as k6 does: a string in Go's form, or a number of milliseconds, also within a string.
+func ParseDuration(raw any) (time.Duration, bool) {
+	ms := 0.0
+	switch v := raw.(type) {
+	case time.Duration:
+		return v, true
+	case int64:
+		ms = float64(v)
+	case int:
+		ms = float64(v)
+	case float64:
+		ms = v
+	case string:
+		if v == "" {
+			return 0, true
+		}
+		if d, err := time.ParseDuration(v); err == nil {
+			return d, true
+		}
+		var err error
+		if ms, err = strconv.ParseFloat(v, 64); err != nil {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	ns := ms * float64(time.Millisecond)
+	return time.Duration(ns), math.Abs(ns) < math.MaxInt64
+}
+
+func parseList(raw any) ([]string, bool) {
+	switch v := raw.(type) {
+	case []string:
+		return v, true
+	case string:
+		if v == "" {
+			return nil, true
+		}
+		return strings.Split(v, ","), true
+	case []any:
+		list := make([]string, 0, len(v))
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return nil, false
+			}
+			list = append(list, s)
+		}
+		return list, true
+	}
+	return nil, false
+}
+
+// checkOptions panics where a driver's options contradict themselves.
+func checkOptions(d *Driver) {
+	seen := map[string]bool{}
+	for _, o := range d.Options {
+		if o.Name == "" || o.Scope == 0 || o.Doc == "" || seen[o.Name] {
+			panic(fmt.Sprintf("driver %q: option %q needs a name of its own, a scope and a doc", d.Name, o.Name))
+		}
+		seen[o.Name] = true
+		for _, p := range []Profile{Latency, Throughput, Durable} {
+			if _, err := o.Parse(o.defaultFor(p)); err != nil {
+				panic(fmt.Sprintf("driver %q: default of %v", d.Name, err))
+			}
+		}
+	}
+}
