@@ -1,0 +1,64 @@
+# Installing into the cache. Each is made beside its place and moved there when it is complete, so that an interrupted
+# one is not taken for done.
+
+# go_install MODULE@VERSION FOLDER builds a command with the Go toolchain.
+go_install() {
+  local made=$2.part
+  rm -rf -- "$made"
+  mkdir -p "$made"
+  GOBIN=$made GOFLAGS=-mod=mod go install "$1" || fail "go install $1 failed"
+  mv -- "$made" "$2"
+}
+
+# unpack_debian FOLDER PACKAGE... unpacks Debian packages, and whatever they depend on that this machine lacks, below
+# FOLDER. That needs no root, starts no service, and goes away with the cache.
+unpack_debian() {
+  local made=$1.part folder=$1 apt=(apt-get -qq -o APT::Sandbox::User=root) private=$cache/apt
+  shift
+  rm -rf -- "$made"
+  mkdir -p "$made/debs"
+  if ! download_debian "$made/debs" "$@"; then
+    note "the machine's list of packages is missing or old, reading a new one"
+    mkdir -p "$private/lists/partial" "$private/archives/partial"
+    apt+=(-o "Dir::State::Lists=$private/lists" -o "Dir::Cache=$private")
+    "${apt[@]}" update >&2 || fail "apt-get update failed"
+    download_debian "$made/debs" "$@" >&2 || fail "apt-get download failed for $*"
+  fi
+  local deb
+  for deb in "$made"/debs/*.deb; do
+    dpkg -x "$deb" "$made"
+  done
+  rm -r -- "$made/debs"
+  mv -- "$made" "$folder"
+}
+
+# download_debian FOLDER PACKAGE... downloads with the caller's apt command what an installation would install.
+download_debian() (
+  cd "$1"
+  shift
+  mapfile -t packages < <("${apt[@]}" -s install --no-install-recommends "$@" 2>/dev/null | awk '/^Inst / { print $2 }')
+  ((${#packages[@]} > 0)) || exit 1
+  note "downloading the Debian packages ${packages[*]}"
+  "${apt[@]}" download "${packages[@]}" 2>/dev/null
+)
+
+# has_debian succeeds where unpack_debian can work.
+has_debian() { command -v apt-get >/dev/null && command -v dpkg >/dev/null; }
+
+# libraries FOLDER prints the library path of what unpack_debian left in FOLDER.
+libraries() {
+  local folder path=''
+  for folder in "$1"/usr/lib/*-linux-gnu* "$1"/lib/*-linux-gnu*; do
+    [[ ! -d $folder ]] || path+=${path:+:}$folder
+  done
+  printf '%s' "$path"
+}
+
+# bounded runs a command for at most SECONDS, where the machine can do that.
+bounded() {
+  if command -v timeout >/dev/null; then
+    timeout "$@"
+  else
+    "${@:2}"
+  fi
+}

@@ -1,0 +1,88 @@
+# Processes: a node is one process that leads its own process group. Its pid file holds the pid and the moment of its
+# birth, and only a process that has both is ever signalled.
+
+# spawn starts a command as the process of node $dir, with its output in the node's log.
+spawn() {
+  # Job control gives the command its own process group, which a Ctrl-C at the caller's terminal does not reach. The
+  # descriptor of the lock must not live on in the server.
+  set -m
+  nohup "$@" </dev/null >>"$dir/log" 2>&1 {lock}>&- &
+  local pid=$!
+  set +m
+  printf '%s %s\n' "$pid" "$(birth "$pid")" >"$dir/pid"
+  disown "$pid" 2>/dev/null || true
+}
+
+# birth prints what tells a process from any other that ever has the same pid.
+birth() {
+  local stat boot=''
+  if [[ -r /proc/self/stat ]]; then
+    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 0
+    read -r boot </proc/sys/kernel/random/boot_id || true
+    # The command stands in parentheses and may hold anything; the start time is the twentieth field after it.
+    read -ra stat <<<"${stat##*) }"
+    printf '%s-%s' "$boot" "${stat[19]}"
+  else
+    ps -o lstart= -p "$1" | tr ' ' _
+  fi
+}
+
+# condition prints what node $dir is: up, paused, dead, or down if it was never started.
+condition() {
+  local pid born letter
+  read_pid || { printf 'down'; return; }
+  letter=$(process_letter "$pid")
+  if [[ $(birth "$pid") != "$born" || $letter == '' || $letter == [ZX] ]]; then
+    printf 'dead'
+  elif [[ $letter == T ]]; then
+    printf 'paused'
+  else
+    printf 'up'
+  fi
+}
+
+# read_pid fills the caller's pid and born.
+read_pid() { [[ -s $dir/pid ]] && read -r pid born <"$dir/pid" && [[ $pid =~ ^[0-9]+$ && -n $born ]]; }
+
+process_letter() {
+  local stat
+  if [[ -r /proc/self/stat ]]; then
+    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 0
+    stat=${stat##*) }
+    printf '%s' "${stat:0:1}"
+  else
+    ps -o stat= -p "$1" | cut -c 1
+  fi
+}
+
+command_line() {
+  if [[ -r /proc/$1/cmdline ]]; then
+    tr '\0' ' ' <"/proc/$1/cmdline"
+  else
+    ps -o command= -p "$1" 2>/dev/null || true
+  fi
+}
+
+# signal sends SIGNAL to the process group of node $dir, if it still is the process that we started.
+signal() {
+  local pid born
+  [[ $(condition) == @(up|paused) ]] || return 0
+  read_pid && kill -s "$1" -- "-$pid"
+}
+
+# gone waits up to SECONDS until the process of node $dir has ended.
+gone() {
+  local deadline=$((SECONDS + $1))
+  until [[ $(condition) == @(dead|down) ]]; do
+    ((SECONDS < deadline)) || return 1
+    sleep 0.05
+  done
+}
+
+# lock holds a lock on a file until this shell ends. Without flock (it is part of Linux) commands that run at the same
+# time are not kept apart.
+lock() {
+  command -v flock >/dev/null || { lock=3; return 0; }
+  exec {lock}>"$1"
+  flock "$lock"
+}

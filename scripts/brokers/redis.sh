@@ -1,0 +1,117 @@
+# Redis: alone with an append-only file, alone in memory only, a primary with a replica, those under three sentinels, and
+# a cluster of three primaries with a replica each.
+
+names=(redis redis-memory redis-replica redis-sentinel redis-cluster)
+source="Debian package redis-server, unpacked into the cache, or the redis-server on PATH"
+
+layout() {
+  local i
+  case $name in
+    redis) node 1 client=6379 ;;
+    redis-memory) node 1 client=6378 ;;
+    redis-replica)
+      node primary client=6380
+      node replica client=6381
+      ;;
+    redis-sentinel)
+      node primary client=6390
+      node replica client=6391
+      for i in 1 2 3; do node "sentinel-$i" client=$((26378 + i)); done
+      ;;
+    redis-cluster)
+      for i in 1 2 3 4 5 6; do node "$i" client=$((7000 + i)) bus=$((17000 + i)); done
+      ;;
+  esac
+}
+
+missing() { redis_tool redis-server >/dev/null || has_debian || echo "redis-server is not installed, and there is no apt-get to get it"; }
+
+install() { redis_tool redis-server >/dev/null || unpack_debian "$cache/redis" redis-server; }
+
+# redis_tool prints where a command of Redis is.
+redis_tool() {
+  if [[ -x $cache/redis/usr/bin/$1 ]]; then
+    printf '%s' "$cache/redis/usr/bin/$1"
+  else
+    command -v "$1"
+  fi
+}
+
+configure() {
+  mkdir -p "$dir/data"
+  {
+    printf '%s\n' "bind 127.0.0.1" "port $(port client "$1")" "dir $dir/data"
+    case $1 in
+      sentinel-*)
+        # The name mymaster is the one of Redis's own examples. Two seconds of silence are a failure.
+        printf '%s\n' \
+          "sentinel monitor mymaster 127.0.0.1 $(port client primary) 2" \
+          "sentinel down-after-milliseconds mymaster 2000" \
+          "sentinel failover-timeout mymaster 10000"
+        ;;
+      *)
+        printf '%s\n' 'save ""' "repl-diskless-sync-delay 0"
+        if [[ $name == redis-memory ]]; then
+          echo "appendonly no"
+        else
+          printf '%s\n' "appendonly yes" "appendfsync everysec"
+        fi
+        ;;&
+      replica) echo "replicaof 127.0.0.1 $(port client primary)" ;;
+    esac
+    if [[ $name == redis-cluster ]]; then
+      printf '%s\n' "cluster-enabled yes" "cluster-port $(port bus "$1")" "cluster-node-timeout 5000"
+    fi
+  } >"$dir/redis.conf" # Redis and its sentinels rewrite it when roles change
+}
+
+start() {
+  local role=()
+  [[ $1 != sentinel-* ]] || role=(--sentinel)
+  LD_LIBRARY_PATH=$(libraries "$cache/redis") spawn "$(redis_tool redis-server)" "$dir/redis.conf" "${role[@]}"
+}
+
+healthy() { [[ $(redis_cli "$1" ping) == PONG ]]; }
+
+redis_cli() {
+  local node=$1
+  shift
+  LD_LIBRARY_PATH=$(libraries "$cache/redis") bounded 5 "$(redis_tool redis-cli)" -h 127.0.0.1 -p "$(port client "$node")" "$@" 2>/dev/null
+}
+
+form() {
+  [[ $name == redis-cluster ]] || return 0
+  # shellcheck disable=SC2046 # one word per node
+  redis_cli 1 --cluster create $(hosts | tr ',' ' ') --cluster-replicas 1 --cluster-yes >&2 || fail "redis-cli --cluster create failed"
+}
+
+formed() {
+  local node
+  case $name in
+    redis-replica) [[ $(redis_cli primary info replication) == *state=online* ]] ;;
+    redis-sentinel)
+      for node in sentinel-1 sentinel-2 sentinel-3; do
+        [[ $(redis_cli "$node" info sentinel) == *status=ok,*slaves=1,sentinels=3* ]] || return 1
+      done
+      ;;
+    redis-cluster)
+      for node in "${nodes[@]}"; do
+        [[ $(redis_cli "$node" cluster info) == *cluster_state:ok*cluster_known_nodes:6* ]] || return 1
+        [[ $(redis_cli "$node" info replication) != *master_link_status:down* ]] || return 1
+      done
+      ;;
+  esac
+}
+
+urls() {
+  local driver query=''
+  local hosts
+  case $name in
+    redis-replica) hosts=$(hosts primary) ;;
+    redis-sentinel) hosts=$(hosts sentinel-1 sentinel-2 sentinel-3) query='?sentinel=mymaster' ;;
+    *) hosts=$(hosts) ;;
+  esac
+  for driver in redis-streams redis-list redis-pubsub; do
+    echo "$driver $driver://$hosts$query"
+  done
+}
