@@ -1,0 +1,42 @@
+// Package hist records latencies as complete distributions: HDR histograms of int64 nanoseconds, three significant
+// digits from 1 ns to 1 h, without locks and without allocation on the recording side.
+//
+// The bucket layout is that of HdrHistogram (http://hdrhistogram.org) with a lowest value of 1, a highest of 1 h and
+// 3 significant digits, so that histograms can be written for, and read by, the tools of that family.
+package hist
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Highest is the greatest value that a histogram tells apart, in nanoseconds. Greater ones are recorded as Highest and
+// counted in [Histogram.Overflow].
+const Highest = int64(time.Hour)
+
+// The layout: a row holds 1024 buckets. Rows 0 and 1 have buckets one nanosecond wide, and the buckets of each row after
+// them are twice as wide as those of the row before, so that a bucket is never wider than a thousandth of its values.
+const (
+	digits  = 3
+	rowBits = 10
+	rowLen  = 1 << rowBits
+	rowMask = rowLen - 1
+	rows    = 33 // enough for Highest
+)
+
+// index is the number of the bucket that holds v, for 0 <= v <= Highest.
+func index(v int64) int {
+	shift := bits.Len64(uint64(v)|(2*rowLen-1)) - (rowBits + 1)
+	return shift<<rowBits + int(v>>shift)
+}
+
+// lowest is the least value of bucket i.
+func lowest(i int) int64 {
+	shift := max(i>>rowBits-1, 0)
+	return int64(i-shift<<rowBits) << shift
+}
+
+// highest is the greatest value of bucket i.
+func highest(i int) int64 {
+	return lowest(i) + int64(1)<<max(i>>rowBits-1, 0) - 1
+}

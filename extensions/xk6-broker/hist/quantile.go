@@ -1,0 +1,65 @@
+package hist
+
+import "math"
+
+// enough is how many values must lie beyond a quantile before it says anything about the system.
+const enough = 10
+
+// Percentile is one point of a distribution.
+type Percentile struct {
+	Q         float64 `json:"q"`         // the quantile, 0 to 1
+	Value     int64   `json:"value"`     // in nanoseconds, as Quantile gives it
+	Beyond    uint64  `json:"beyond"`    // how many values rank above it
+	Supported bool    `json:"supported"` // whether Beyond is enough to believe it
+}
+
+// rank is how many values must be at or below the quantile q: the least whole number that is not less than q*count.
+// Products that differ from a whole number by no more than the rounding of q and of the product are taken as that
+// number, so that rank(0.999999) of ten million is 9999990, as it is in decimal arithmetic.
+func (h *Histogram) rank(q float64) uint64 {
+	n := float64(h.count)
+	p := q * n
+	if !(p > 0) { // also where q is not a number
+		return 0
+	}
+	if p >= n {
+		return h.count
+	}
+	if whole := math.Round(p); math.Abs(p-whole) <= n*0x1p-52 {
+		p = whole
+	}
+	return min(uint64(math.Ceil(p)), h.count)
+}
+
+// Quantile is the smallest recorded value v such that at least q*Count values are <= v, in nanoseconds. A value is known
+// as its bucket, and the greatest value of the bucket stands for it, though never more than Max. Quantile(1) is Max, and
+// Quantile(0) is Min; a q outside 0 to 1 is taken as the nearer of them, and 0 is the answer where there is no value.
+func (h *Histogram) Quantile(q float64) int64 {
+	rank := h.rank(q)
+	if rank == 0 {
+		return h.Min()
+	}
+	var sum uint64
+	for v, c := range h.All() {
+		if sum += c; sum >= rank {
+			return v
+		}
+	}
+	return h.Max()
+}
+
+// Beyond is how many values rank above the quantile q: Count - q*Count, rounded down.
+func (h *Histogram) Beyond(q float64) uint64 { return h.count - h.rank(q) }
+
+// Supported tells whether the quantile q is worth printing: at least 10 values lie beyond it, Count*(1-q) >= 10. It is
+// false for q = 1; the maximum is exact and speaks for itself.
+func (h *Histogram) Supported(q float64) bool { return h.Beyond(q) >= enough }
+
+// Percentiles gives a point for each of the quantiles, in the order they were asked for.
+func (h *Histogram) Percentiles(quantiles []float64) []Percentile {
+	points := make([]Percentile, len(quantiles))
+	for i, q := range quantiles {
+		points[i] = Percentile{Q: q, Value: h.Quantile(q), Beyond: h.Beyond(q), Supported: h.Supported(q)}
+	}
+	return points
+}

@@ -1,0 +1,131 @@
+package track
+
+import "strings"
+
+// Verdict is what a received copy of a message is, a bit set.
+type Verdict uint8
+
+// Verdicts.
+const (
+	First       Verdict = 1 << iota // the first copy that the group has received
+	Redelivered                     // delivered before, says the broker, or a further copy of a message not settled yet
+	Duplicated                      // a further copy of a message that was settled
+	Reordered                       // a first copy, not redelivered, that a later message has overtaken
+	Foreign                         // no producer of the topic has numbered it; nothing else is said of it
+)
+
+// Has tells whether all of q are in the set v.
+func (v Verdict) Has(q Verdict) bool { return v&q == q }
+
+// String names what is in the set, joined by "+".
+func (v Verdict) String() string {
+	var names []string
+	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign"} {
+		if v.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "+")
+}
+
+// Reader is one consumer of a group. One goroutine may use it at a time; different readers of a group may be used at the
+// same time.
+type Reader struct {
+	group   *Group
+	last    *source // the source of the last message
+	sources map[uint64]*source
+}
+
+// Reader adds a consumer to the group.
+func (g *Group) Reader() *Reader {
+	return &Reader{group: g, sources: map[uint64]*source{}}
+}
+
+// Received accounts for a copy of a message and tells what it is. The attempt is the broker's count of deliveries, this
+// one included, and 0 where the broker does not count. A message with an attempt above 1 that the group has never
+// received, because a consumer died with it, is First and Redelivered.
+func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdict {
+	s := r.source(id)
+	if s == nil || !s.producer.numbered(seq) {
+		r.group.foreign.Add(1)
+		return Foreign
+	}
+	var v Verdict
+	switch {
+	case s.received.set(seq):
+		v = First
+	case s.settled.has(seq):
+		v = Duplicated
+		r.group.duplicated.Add(1)
+	default:
+		v = Redelivered
+	}
+	if attempt > 1 {
+		v |= Redelivered
+	}
+	switch {
+	case v.Has(Redelivered):
+		r.group.redelivered.Add(1)
+	case v == First && s.overtaken(seq, partition):
+		v |= Reordered
+		r.group.reordered.Add(1)
+	}
+	return v
+}
+
+// Settled tells that the group is done with a message, by an ack or a rejection: further copies of it are duplicates.
+// Where a driver settles nothing, call it as soon as the message is received. Telling so twice changes nothing, and
+// messages that no producer of the topic has numbered are ignored.
+func (r *Reader) Settled(id, seq uint64) {
+	if s := r.source(id); s != nil && s.producer.numbered(seq) {
+		s.settled.set(seq)
+	}
+}
+
+// source finds the source of a producer's messages, and is nil where the topic has no such producer.
+func (r *Reader) source(id uint64) *source {
+	if r.last != nil && r.last.producer.id == id {
+		return r.last
+	}
+	s, ok := r.sources[id]
+	if !ok {
+		r.group.topic.mu.RLock()
+		d, known := r.group.deliveries[id]
+		r.group.topic.mu.RUnlock()
+		if !known {
+			return nil // and not remembered, for there may be any number of them
+		}
+		s = &source{delivery: d}
+		r.sources[id] = s
+	}
+	r.last = s
+	return s
+}
+
+// source is one producer as one reader sees it: what came last in each partition.
+type source struct {
+	*delivery
+	near []uint64         // by partition: one more than the highest number among its first copies
+	far  map[int32]uint64 // the same, for partitions that are no index
+}
+
+// nearPartitions is how many partitions are looked up by index.
+const nearPartitions = 1024
+
+// overtaken tells whether a later message of the partition was there before this first copy.
+func (s *source) overtaken(seq uint64, partition int32) bool {
+	if partition < 0 || partition >= nearPartitions {
+		if s.far == nil {
+			s.far = map[int32]uint64{}
+		}
+		next := s.far[partition]
+		s.far[partition] = max(next, seq+1)
+		return seq < next
+	}
+	for int(partition) >= len(s.near) {
+		s.near = append(s.near, 0)
+	}
+	next := s.near[partition]
+	s.near[partition] = max(next, seq+1)
+	return seq < next
+}
