@@ -40,7 +40,7 @@ redis_tool() {
 configure() {
   mkdir -p "$dir/data"
   {
-    printf '%s\n' "bind 127.0.0.1" "port $(port client "$1")" "dir $dir/data"
+    printf '%s\n' "bind 127.0.0.1" "port $(port client "$1")" "dir \"$dir/data\""
     case $1 in
       sentinel-*)
         # The name mymaster is the one of Redis's own examples. Two seconds of silence are a failure.
@@ -76,13 +76,14 @@ healthy() { [[ $(redis_cli "$1" ping) == PONG ]]; }
 redis_cli() {
   local node=$1
   shift
-  LD_LIBRARY_PATH=$(libraries "$cache/redis") bounded 5 "$(redis_tool redis-cli)" -h 127.0.0.1 -p "$(port client "$node")" "$@" 2>/dev/null
+  LD_LIBRARY_PATH=$(libraries "$cache/redis") bounded "${patience:-5}" "$(redis_tool redis-cli)" -h 127.0.0.1 -p "$(port client "$node")" "$@" 2>/dev/null
 }
 
 form() {
   [[ $name == redis-cluster ]] || return 0
   # shellcheck disable=SC2046 # one word per node
-  redis_cli 1 --cluster create $(hosts | tr ',' ' ') --cluster-replicas 1 --cluster-yes >&2 || fail "redis-cli --cluster create failed"
+  patience=60 redis_cli 1 --cluster create $(hosts | tr ',' ' ') --cluster-replicas 1 --cluster-yes >>"$home/1/log" ||
+    fail "redis-cli --cluster create failed; its words are at the end of $home/1/log"
 }
 
 formed() {

@@ -34,7 +34,7 @@ unpack_debian() {
 
 # download_debian FOLDER PACKAGE... downloads with the caller's apt command what an installation would install.
 download_debian() (
-  cd "$1"
+  cd "$1" || exit 1
   shift
   mapfile -t packages < <("${apt[@]}" -s install --no-install-recommends "$@" 2>/dev/null | awk '/^Inst / { print $2 }')
   ((${#packages[@]} > 0)) || exit 1
@@ -54,11 +54,12 @@ libraries() {
   printf '%s' "$path"
 }
 
-# bounded runs a command for at most SECONDS, where the machine can do that.
-bounded() {
-  if command -v timeout >/dev/null; then
-    timeout "$@"
-  else
-    "${@:2}"
-  fi
+# copy_maven FOLDER POM copies what a pom depends on, and what that depends on, into FOLDER.
+copy_maven() {
+  local made=$1.part
+  rm -rf -- "$made"
+  mkdir -p "$made"
+  mvn -q -B -Dstyle.color=never -f "$2" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$made" >&2 ||
+    fail "Maven could not copy the dependencies of $2"
+  mv -- "$made" "$1"
 }

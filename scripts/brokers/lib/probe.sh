@@ -1,14 +1,26 @@
-# Probes: how a server is asked, with nothing but bash, whether it answers.
+# Probes: how a server is asked, with little more than bash, whether it answers.
+
+# ask PORT BYTES sends standard input to a loopback port and prints the first BYTES bytes of the answer.
+ask() (
+  exec 2>/dev/null # that nobody listens yet is no news
+  exec {server}<>"/dev/tcp/127.0.0.1/$1" || exit 1
+  cat >&"$server"
+  bounded 5 head -c "$2" <&"$server"
+)
 
 # http_status prints the status code of GET PATH on a loopback PORT, with optional USER:PASSWORD.
 http_status() {
-  local status=''
-  (
-    exec {http}<>"/dev/tcp/127.0.0.1/$1"
-    printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n' "$2" >&"$http"
-    [[ -z ${3:-} ]] || printf 'Authorization: Basic %s\r\n' "$(printf '%s' "$3" | base64 -w 0)" >&"$http"
-    printf '\r\n' >&"$http"
-    read -r -t 5 _ status _ <&"$http"
-    printf '%s' "$status"
-  ) 2>/dev/null
+  local answer user=''
+  [[ -z ${3:-} ]] || user="Authorization: Basic $(printf '%s' "$3" | base64)"$'\r\n'
+  answer=$(printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "$user" | ask "$1" 12) || return 0
+  printf '%s' "${answer##* }" # of "HTTP/1.1 200"
+}
+
+# bounded runs a command for at most SECONDS, where the machine can do that.
+bounded() {
+  if command -v timeout >/dev/null; then
+    timeout "$@"
+  else
+    "${@:2}"
+  fi
 }
