@@ -1,0 +1,289 @@
+package nats
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+const defaultPort = "4222"
+
+// watcher is told what happens to the connection outside of any call.
+type watcher interface {
+	lost(err error)                              // the connection broke
+	regained()                                   // it is back
+	failed(sub *nats.Subscription, reason error) // the client or the server complains; sub is nil where it names none
+}
+
+// conn is one connection to a server, of either driver.
+type conn struct {
+	nc     *nats.Conn
+	dialer *dialer
+	server *embeddedServer // nil where the server is not ours
+	closed chan struct{}
+
+	mu       sync.Mutex
+	watchers map[watcher]struct{}
+}
+
+// dial connects to the servers that t names, or to the embedded one.
+func dial(ctx context.Context, t driver.Target) (*conn, error) {
+	c := &conn{closed: make(chan struct{}), watchers: map[watcher]struct{}{}}
+	options, err := c.options(t)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(t.URL.Scheme, "embedded") {
+		if c.server, err = startEmbedded(); err != nil {
+			return nil, err
+		}
+		t.Hosts = []string{c.server.address()}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		// An attempt that hangs in the handshake ends with ctx, too.
+		options = append(options, nats.Timeout(max(min(time.Until(deadline), t.Options.Duration("connectTimeout")), time.Millisecond)))
+	}
+	stop := context.AfterFunc(ctx, c.dialer.cut)
+	c.nc, err = nats.Connect(servers(t.Hosts), options...)
+	if !stop() && err == nil {
+		c.nc.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		err = c.explain(ctx, err)
+		c.dialer.cut()
+		c.server.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// explain adds why, where nats.go says no more than that no server answers.
+func (c *conn) explain(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", err, ctx.Err())
+	case errors.Is(err, nats.ErrNoServers) && c.dialer.lastError() != nil:
+		return fmt.Errorf("%w: %w", err, c.dialer.lastError())
+	}
+	return err
+}
+
+func servers(hosts []string) string {
+	urls := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
+		}
+		urls = append(urls, "nats://"+host)
+	}
+	return strings.Join(urls, ",")
+}
+
+// options are nats.go's. What they turn off is what would hide a failure: buffering while disconnected, and giving up.
+func (c *conn) options(t driver.Target) ([]nats.Option, error) {
+	o := t.Options
+	c.dialer = newDialer(o.Duration("connectTimeout"))
+	name := o.String("name")
+	if name == "" {
+		name = t.ClientName
+	}
+	options := []nats.Option{
+		nats.Name(name),
+		nats.SetCustomDialer(c.dialer),
+		nats.Timeout(o.Duration("connectTimeout")),
+		nats.PingInterval(o.Duration("pingInterval")),
+		nats.FlusherTimeout(o.Duration("writeTimeout")),
+		nats.ReconnectBufSize(-1),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(o.Duration("reconnectWait")),
+		nats.ReconnectJitter(0, 0),
+		nats.IgnoreAuthErrorAbort(),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err == nil {
+				err = nats.ErrDisconnected
+			}
+			c.each(func(w watcher) { w.lost(err) })
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { c.each(watcher.regained) }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.each(func(w watcher) { w.failed(sub, err) }) }),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+	}
+	if !o.Bool("randomize") {
+		options = append(options, nats.DontRandomize())
+	}
+	credentials, err := credentials(t)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := secure(t)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(options, credentials...), secure...), nil
+}
+
+// credentials never become part of the URL that nats.go sees, so that none of its errors can show them.
+func credentials(t driver.Target) ([]nats.Option, error) {
+	o := t.Options
+	user, password, token := o.String("user"), o.String("password"), o.String("token")
+	if u := t.URL.User; u != nil {
+		p, given := u.Password()
+		switch {
+		case given:
+			user, password = u.Username(), p
+		case password != "":
+			user = u.Username()
+		default:
+			token = u.Username()
+		}
+	}
+	var options []nats.Option
+	if user != "" {
+		options = append(options, nats.UserInfo(user, password))
+	}
+	if token != "" {
+		options = append(options, nats.Token(token))
+	}
+	if file := o.String("nkey"); file != "" {
+		nkey, err := nats.NkeyOptionFromSeed(file)
+		if err != nil {
+			return nil, fmt.Errorf("option \"nkey\": %w", err)
+		}
+		options = append(options, nkey)
+	}
+	if file := o.String("creds"); file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("option \"creds\": %w", err)
+		}
+		options = append(options, nats.UserCredentials(file))
+	}
+	return options, nil
+}
+
+func secure(t driver.Target) ([]nats.Option, error) {
+	o := t.Options
+	wanted := o.Bool("tls") || o.Bool("tlsInsecure") || strings.HasSuffix(t.URL.Scheme, "tls")
+	for _, name := range []string{"tlsCA", "tlsCert", "tlsKey", "tlsServerName"} {
+		wanted = wanted || o.String(name) != ""
+	}
+	if !wanted {
+		return nil, nil
+	}
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         o.String("tlsServerName"),
+		InsecureSkipVerify: o.Bool("tlsInsecure"), //nolint:gosec // the user asks for it by name
+	}
+	if file := o.String("tlsCA"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate in PEM form", file)
+		}
+	}
+	if cert, key := o.String("tlsCert"), o.String("tlsKey"); cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return []nats.Option{nats.Secure(config)}, nil
+}
+
+// Close implements [driver.Conn].
+func (c *conn) Close(ctx context.Context) error {
+	// Closing writes what is buffered, which a server that does not read can hold up.
+	stop := context.AfterFunc(ctx, c.dialer.cut)
+	defer stop()
+	c.nc.Close()
+	<-c.closed
+	c.dialer.cut()
+	c.server.stop()
+	return nil
+}
+
+// Info implements [driver.Informer].
+func (c *conn) Info() driver.Info {
+	return driver.Info{
+		Server:   "nats-server " + c.nc.ConnectedServerVersion(),
+		Client:   "nats.go " + nats.Version,
+		Nodes:    len(c.nc.Servers()),
+		Embedded: c.server != nil,
+	}
+}
+
+// As implements [driver.Unwrapper] for **nats.Conn.
+func (c *conn) As(target any) bool {
+	if nc, ok := target.(**nats.Conn); ok {
+		*nc = c.nc
+		return true
+	}
+	return false
+}
+
+func (c *conn) watch(w watcher) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchers[w] = struct{}{}
+}
+
+func (c *conn) unwatch(w watcher) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.watchers, w)
+}
+
+func (c *conn) each(tell func(watcher)) {
+	c.mu.Lock()
+	watchers := make([]watcher, 0, len(c.watchers))
+	for w := range c.watchers {
+		watchers = append(watchers, w)
+	}
+	c.mu.Unlock()
+	for _, w := range watchers {
+		tell(w)
+	}
+}
+
+// subscribed waits until the server knows of a subscription to subject, or has refused it.
+func (c *conn) subscribed(ctx context.Context, subject string) error {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	if err := c.nc.FlushWithContext(ctx); err != nil {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	// A refusal comes before the answer to the flush.
+	if err := c.nc.LastError(); denies(err, "Subscription", subject) {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	return nil
+}
+
+// denies tells whether err is the server's refusal to let us publish or subscribe to subject.
+func denies(err error, what, subject string) bool {
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), what+` to "`+subject+`"`)
+}
+
+// withDeadline gives ctx a deadline where it has none: nats.go insists on one for what it waits for.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	const patience = time.Minute
+	return context.WithTimeout(ctx, patience)
+}

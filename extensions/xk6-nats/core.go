@@ -1,0 +1,234 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// coreConn is a connection of the driver "nats".
+type coreConn struct{ *conn }
+
+func openCore(ctx context.Context, t driver.Target) (driver.Conn, error) {
+	c, err := dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return coreConn{c}, nil
+}
+
+// NewProducer implements [driver.Conn].
+func (c coreConn) NewProducer(_ context.Context, config driver.ProducerConfig) (driver.Producer, error) {
+	p := &coreProducer{conn: c.conn, subject: config.Topic}
+	c.watch(p)
+	return p, nil
+}
+
+// coreProducer publishes without confirmation.
+type coreProducer struct {
+	conn    *conn
+	subject string
+	closed  atomic.Bool
+	refusal atomic.Pointer[error] // what the server said about an earlier message
+}
+
+// Send implements [driver.Producer]: a message is done when it is in nats.go's buffer, which a goroutine of nats.go writes
+// to the socket at once, and Send itself when it is full.
+func (p *coreProducer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
+	err := ctx.Err()
+	if p.closed.Load() {
+		err = driver.ErrClosed
+	} else if refusal := p.refusal.Swap(nil); refusal != nil {
+		err = *refusal
+	}
+	for i := range b {
+		if err != nil {
+			done(i, err)
+			continue
+		}
+		done(i, publish(p.conn.nc, p.subject, "", &b[i]))
+	}
+}
+
+// Request implements [driver.Requester].
+func (p *coreProducer) Request(ctx context.Context, m driver.Message) (driver.Message, error) {
+	if p.closed.Load() {
+		return driver.Message{}, driver.ErrClosed
+	}
+	out := nats.Msg{Subject: p.subject, Data: m.Body}
+	if len(m.Headers) > 0 {
+		out.Header = nats.Header{}
+		if err := setHeaders(out.Header, m.Headers); err != nil {
+			return driver.Message{}, err
+		}
+	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	in, err := p.conn.nc.RequestMsgWithContext(ctx, &out)
+	if err != nil {
+		return driver.Message{}, err //nolint:wrapcheck // the engine wraps
+	}
+	var reply driver.Message
+	fillCore(&reply, delivery{in, driver.Now()})
+	return reply, nil
+}
+
+// Close implements [driver.Producer]. It returns when the server has read what was sent.
+func (p *coreProducer) Close(ctx context.Context) error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.conn.unwatch(p)
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	return p.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+}
+
+func (p *coreProducer) lost(error) {}
+func (p *coreProducer) regained()  {}
+
+// failed keeps a refusal for the next Send: the server does not say which message it was.
+func (p *coreProducer) failed(_ *nats.Subscription, err error) {
+	if denies(err, "Publish", p.subject) {
+		p.refusal.Store(&err)
+	}
+}
+
+// NewConsumer implements [driver.Conn].
+func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	k := &coreConsumer{
+		conn:        c.conn,
+		inbox:       newInbox(),
+		maxMessages: config.Options.Int("pendingMessages"),
+		maxBytes:    config.Options.Int("pendingBytes"),
+	}
+	var err error
+	if config.Group == "" {
+		k.sub, err = c.nc.Subscribe(config.Topic, k.deliver)
+	} else {
+		k.sub, err = c.nc.QueueSubscribe(config.Topic, config.Group, k.deliver)
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the engine wraps
+	}
+	// nats.go's own queue is only passed through; what has no room there is dropped by nats.go, which says so.
+	if err = k.sub.SetPendingLimits(int(k.maxMessages), int(k.maxBytes)); err == nil {
+		err = c.subscribed(ctx, config.Topic)
+	}
+	if err != nil {
+		_ = k.sub.Unsubscribe()
+		return nil, err
+	}
+	c.watch(k)
+	return k, nil
+}
+
+// coreConsumer is one subscription.
+type coreConsumer struct {
+	conn        *conn
+	sub         *nats.Subscription
+	inbox       *inbox
+	maxMessages int64
+	maxBytes    int64
+	dropped     atomic.Int64 // by us
+	reported    atomic.Int64 // of all that were dropped
+	overflowing atomic.Bool
+}
+
+// deliver is nats.go's callback.
+func (k *coreConsumer) deliver(msg *nats.Msg) {
+	at := driver.Now()
+	if k.inbox.waiting.Load() >= k.maxMessages || k.inbox.bytes.Load()+int64(len(msg.Data)) > k.maxBytes {
+		k.dropped.Add(1)
+		k.overflowing.Store(true)
+		k.inbox.wake()
+		return
+	}
+	k.inbox.put(msg, at)
+}
+
+// Receive implements [driver.Consumer]. After messages were dropped, because more than pendingMessages or pendingBytes were
+// waiting, it returns an error that wraps [nats.ErrSlowConsumer] and says how many.
+func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	if k.overflowing.Swap(false) {
+		if err := k.overflow(); err != nil {
+			return 0, err
+		}
+	}
+	return k.inbox.receive(ctx, b, fillCore)
+}
+
+func (k *coreConsumer) overflow() error {
+	total := k.dropped.Load()
+	if n, err := k.sub.Dropped(); err == nil {
+		total += int64(n)
+	}
+	if n := total - k.reported.Swap(total); n > 0 {
+		return fmt.Errorf("%w: %d", nats.ErrSlowConsumer, n)
+	}
+	return nil
+}
+
+func fillCore(m *driver.Message, d delivery) {
+	*m = driver.Message{
+		Body:     d.msg.Data,
+		Headers:  headersOf(d.msg.Header),
+		Topic:    d.msg.Subject,
+		Received: d.at,
+		Token:    d.msg,
+	}
+}
+
+// Settle implements [driver.Consumer]: core NATS knows nothing of it.
+func (k *coreConsumer) Settle(context.Context, driver.Batch, driver.Outcome) error {
+	return errors.ErrUnsupported
+}
+
+// Reply implements [driver.Replier].
+func (k *coreConsumer) Reply(_ context.Context, to, reply driver.Message) error {
+	msg, ok := to.Token.(*nats.Msg)
+	switch {
+	case !ok:
+		return errForeign
+	case msg.Reply == "":
+		return nats.ErrMsgNoReply
+	}
+	return publish(k.conn.nc, msg.Reply, "", &reply)
+}
+
+// As implements [driver.Unwrapper] for **nats.Subscription.
+func (k *coreConsumer) As(target any) bool {
+	if sub, ok := target.(**nats.Subscription); ok {
+		*sub = k.sub
+		return true
+	}
+	return false
+}
+
+// Close implements [driver.Consumer].
+func (k *coreConsumer) Close(context.Context) error {
+	k.conn.unwatch(k)
+	k.inbox.close()
+	if err := k.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) && !errors.Is(err, nats.ErrConnectionClosed) {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	return nil
+}
+
+// lost makes it known that messages may be missing: nobody keeps them for a subscriber who is not there.
+func (k *coreConsumer) lost(err error) { k.inbox.fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err)) }
+func (k *coreConsumer) regained()      {}
+
+func (k *coreConsumer) failed(sub *nats.Subscription, err error) {
+	switch {
+	case sub == k.sub && errors.Is(err, nats.ErrSlowConsumer):
+		k.overflowing.Store(true)
+		k.inbox.wake()
+	case sub == k.sub, denies(err, "Subscription", k.sub.Subject):
+		k.inbox.fail(err)
+	}
+}

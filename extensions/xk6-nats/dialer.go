@@ -1,0 +1,71 @@
+package nats
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// dialer opens the sockets of one connection, so that they can be cut from outside: nats.go itself neither takes a context
+// to connect, nor ends a write that a stopped server blocks.
+type dialer struct {
+	ctx    context.Context //nolint:containedctx // the life of the connection, which is what the context stands for
+	cancel context.CancelFunc
+	net.Dialer
+
+	mu   sync.Mutex
+	open net.Conn
+	err  error // of the last attempt, which nats.go replaces by "no servers available"
+}
+
+func newDialer(timeout time.Duration) *dialer {
+	d := &dialer{Dialer: net.Dialer{Timeout: timeout}}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// Dial implements the interface that nats.go asks for.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := d.DialContext(d.ctx, network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+	if err != nil {
+		return nil, err
+	}
+	if d.ctx.Err() != nil {
+		_ = c.Close()
+		return nil, net.ErrClosed
+	}
+	d.open = socket{c}
+	return d.open, nil
+}
+
+// cut ends what the connection is doing, and every attempt to come.
+func (d *dialer) cut() {
+	d.cancel()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open != nil {
+		_ = d.open.Close()
+	}
+}
+
+func (d *dialer) lastError() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// socket breaks when a write fails. nats.go goes on after a write that timed out half way, with a stream of bytes that no
+// longer makes sense to the server; broken, it reconnects.
+type socket struct{ net.Conn }
+
+func (s socket) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if err != nil {
+		_ = s.Close()
+	}
+	return n, err //nolint:wrapcheck // a socket's errors stay what they are
+}

@@ -1,0 +1,53 @@
+package nats
+
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+
+// defaultPayload is a server's max_payload where its configuration says nothing, in bytes; headers count, too.
+const defaultPayload = 1 << 20
+
+//nolint:gochecknoinits // registration by import is how drivers are found
+func init() {
+	driver.Register(driver.Driver{
+		Name:    "nats",
+		Schemes: []string{"nats", "nats+tls", "tls", "embedded-nats"},
+		Doc:     "NATS core publish/subscribe, queue groups and request/reply over nats.go",
+		Features: driver.Features{
+			Order:           driver.PerTopic,
+			Confirm:         driver.Unconfirmed,
+			Deliver:         driver.AtMostOnce,
+			Start:           driver.StartNew,
+			SettleConfirmed: driver.Never,
+			Async:           true,
+			Groups:          true,
+			Fanout:          true,
+			Headers:         true,
+			MaxMessageBytes: defaultPayload,
+		},
+		Options:  append(connectOptions(), coreOptions()...),
+		Open:     openCore,
+		Classify: classify,
+	})
+	driver.Register(driver.Driver{
+		Name:    "nats-jetstream",
+		Schemes: []string{"jetstream", "jetstream+tls", "embedded"},
+		Doc:     "NATS JetStream streams and pull consumers over nats.go",
+		Features: driver.Features{
+			Order:           driver.PerTopic,
+			Confirm:         driver.Replicated,
+			Deliver:         driver.AtLeastOnce,
+			Settle:          driver.Ack | driver.Requeue | driver.Reject,
+			Start:           driver.StartNew | driver.StartEarliest,
+			SettleConfirmed: driver.OnRequest,
+			Async:           true,
+			Replay:          true,
+			Groups:          true,
+			Fanout:          true,
+			Headers:         true,
+			Attempts:        true,
+			MaxMessageBytes: defaultPayload,
+		},
+		Options:  append(connectOptions(), streamOptions()...),
+		Open:     openStream,
+		Classify: classify,
+	})
+}

@@ -1,0 +1,90 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// embeddedServer is a real nats-server with JetStream inside this process. There is one, however many connections.
+type embeddedServer struct {
+	*server.Server
+	store string // folder of the streams, removed with the server
+	refs  int
+}
+
+//nolint:gochecknoglobals // one server per process is the point
+var embedded struct {
+	sync.Mutex
+	running *embeddedServer
+}
+
+// startEmbedded starts the process's server, or takes part in the one that runs.
+func startEmbedded() (*embeddedServer, error) {
+	embedded.Lock()
+	defer embedded.Unlock()
+	if embedded.running == nil {
+		s, err := newEmbedded()
+		if err != nil {
+			return nil, fmt.Errorf("the embedded NATS server does not start: %w", err)
+		}
+		embedded.running = s
+	}
+	embedded.running.refs++
+	return embedded.running, nil
+}
+
+func newEmbedded() (*embeddedServer, error) {
+	store, err := os.MkdirTemp("", "xk6-nats-embedded-")
+	if err != nil {
+		return nil, err //nolint:wrapcheck // startEmbedded does
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "embedded",
+		Host:       "127.0.0.1",
+		Port:       server.RANDOM_PORT,
+		JetStream:  true,
+		StoreDir:   store,
+		NoLog:      true,
+		NoSigs:     true, // signals are k6's business
+	})
+	if err == nil {
+		s.Start()
+		const patience = 10 * time.Second
+		if !s.ReadyForConnections(patience) {
+			err = errors.New("it accepts no connections")
+		} else if !s.JetStreamEnabled() {
+			err = errors.New("JetStream is not available")
+		}
+		if err != nil {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(store))
+	}
+	return &embeddedServer{Server: s, store: store}, nil
+}
+
+func (s *embeddedServer) address() string { return s.Addr().String() }
+
+// stop ends one use of the server; the last ends the server itself and removes its messages. It does nothing on nil.
+func (s *embeddedServer) stop() {
+	if s == nil {
+		return
+	}
+	embedded.Lock()
+	defer embedded.Unlock()
+	if s.refs--; s.refs > 0 {
+		return
+	}
+	s.Shutdown()
+	s.WaitForShutdown()
+	_ = os.RemoveAll(s.store)
+	embedded.running = nil
+}

@@ -1,0 +1,142 @@
+package nats
+
+import (
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// connectOptions are what both drivers take to connect.
+func connectOptions() []driver.Option {
+	option := func(name string, t driver.Type, preset, doc string) driver.Option {
+		return driver.Option{Name: name, Scope: driver.OnConnect, Type: t, Default: preset, Doc: doc}
+	}
+	secret := func(name, doc string) driver.Option {
+		return driver.Option{Name: name, Scope: driver.OnConnect, Secret: true, Doc: doc}
+	}
+	timeout := func(name, preset, doc string) driver.Option {
+		o := option(name, driver.Duration, preset, doc)
+		o.Min = int64(time.Millisecond)
+		return o
+	}
+	return []driver.Option{
+		option("name", driver.String, "", "Name of the connection in the server's monitoring, instead of the one that the tool gives."),
+		option("user", driver.String, "", "User, where the URL does not hold one."),
+		secret("password", "Password of the user."),
+		secret("token", "Token; a user without a password in the URL is a token, too."),
+		option("nkey", driver.String, "", "Path of a file that holds the seed of an nkey."),
+		option("creds", driver.String, "", "Path of a credentials file: a user's JWT and seed."),
+		option("tls", driver.Bool, "false", "Insist on TLS; implied by a scheme that ends in tls and by every other tls option."),
+		option("tlsCA", driver.String, "", "Path of a PEM file with the authorities to trust, instead of the system's."),
+		option("tlsCert", driver.String, "", "Path of a PEM file with the client's certificate."),
+		option("tlsKey", driver.String, "", "Path of a PEM file with the key of the client's certificate."),
+		option("tlsServerName", driver.String, "", "Name to verify in the server's certificate, instead of the URL's host."),
+		option("tlsInsecure", driver.Bool, "false", "Accept any certificate of the server."),
+		timeout("connectTimeout", "5s", "How long one attempt to connect to one server may take."),
+		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
+		timeout("pingInterval", "20s", "Pause between pings that find a dead connection; it counts as broken after two without an answer."),
+		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),
+		option("randomize", driver.Bool, "false", "Try the URL's servers in random order instead of the given one."),
+	}
+}
+
+// coreOptions are those that only the driver "nats" has.
+func coreOptions() []driver.Option {
+	return []driver.Option{
+		{
+			Name: "pendingMessages", Scope: driver.OnConsumer, Type: driver.Int, Default: "1048576", Min: 1,
+			Doc: "How many messages may wait for Receive; those beyond it are dropped, counted, and reported as throttled.",
+		},
+		{
+			Name: "pendingBytes", Scope: driver.OnConsumer, Type: driver.Size, Default: "256MiB", Min: 1,
+			Doc: "How many bytes of payload may wait for Receive; what is beyond it is dropped, counted, and reported as throttled.",
+		},
+	}
+}
+
+// Values of the enumerated options.
+const (
+	storageFile   = "file"
+	storageMemory = "memory"
+
+	retainLimits    = "limits"
+	retainWorkQueue = "workqueue"
+	retainInterest  = "interest"
+
+	ackExplicit = "explicit"
+	ackAll      = "all"
+	ackNone     = "none"
+)
+
+// streamOptions are those that only the driver "nats-jetstream" has.
+func streamOptions() []driver.Option {
+	return []driver.Option{
+		{
+			Name: "domain", Scope: driver.OnConnect,
+			Doc: "JetStream domain to use, where the server is a leaf node or a hub.",
+		},
+		{
+			Name: "ackTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
+			Doc: "How long to wait for the broker's answer to a message before it fails as a timeout.",
+		},
+		{
+			Name: "ackPolicy", Scope: driver.OnConsumer, Type: driver.Enum, Default: ackExplicit,
+			Allowed: []string{ackExplicit, ackAll, ackNone},
+			Doc:     "Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers).",
+		},
+		{
+			Name: "ackWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(time.Millisecond),
+			Doc: "After what time without settlement the server delivers a message again.",
+		},
+		{
+			Name: "maxAckPending", Scope: driver.OnConsumer, Type: driver.Int, Default: "100000", Min: -1,
+			Doc: "How many messages may be delivered and not settled in the whole group; -1 is no limit; each member is bounded by its prefetch.",
+		},
+		{
+			Name: "maxDeliver", Scope: driver.OnConsumer, Type: driver.Int, Default: "-1", Min: -1,
+			Doc: "How many times a message is delivered at most; -1 is no limit.",
+		},
+		{
+			Name: "nakDelay", Scope: driver.OnConsumer, Type: driver.Duration, Default: "0s",
+			Doc: "How long the server waits before it delivers a requeued message again.",
+		},
+		{
+			Name: "inactiveThreshold", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(time.Second),
+			Doc: "After what time of absence the server forgets a consumer that has no group.",
+		},
+		{
+			Name: "storage", Scope: driver.OnTopic, Type: driver.Enum, Default: storageFile,
+			Allowed: []string{storageFile, storageMemory},
+			Doc:     "Where the stream keeps its messages.",
+		},
+		{
+			Name: "retention", Scope: driver.OnTopic, Type: driver.Enum, Default: retainLimits,
+			Allowed: []string{retainLimits, retainWorkQueue, retainInterest},
+			Doc:     "What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged.",
+		},
+		{
+			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
+			Doc: "How long the stream keeps a message; 0 is for ever.",
+		},
+		{
+			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1,
+			Doc: "How many bytes the stream keeps; -1 is no limit.",
+		},
+		{
+			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1,
+			Doc: "How many messages the stream keeps; -1 is no limit.",
+		},
+		{
+			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},
+			Doc: "What gives way when a limit is reached: the oldest message, or the new one, whose sender then gets an error.",
+		},
+		{
+			Name: "duplicates", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
+			Doc: "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes.",
+		},
+		{
+			Name: "persist", Scope: driver.OnTopic, Type: driver.Enum, Default: "default", Allowed: []string{"default", "async"},
+			Doc: "Whether the server writes a message before it confirms it (default), or may do so afterwards (async).",
+		},
+	}
+}

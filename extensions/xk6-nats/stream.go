@@ -1,0 +1,152 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// streamConn is a connection of the driver "nats-jetstream".
+type streamConn struct {
+	*conn
+	js  jetstream.JetStream
+	api string // prefix of the subjects of the JetStream API
+}
+
+func openStream(ctx context.Context, t driver.Target) (driver.Conn, error) {
+	c, err := dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	s := streamConn{conn: c, api: jetstream.DefaultAPIPrefix}
+	if domain := t.Options.String("domain"); domain != "" {
+		s.api = "$JS." + domain + ".API."
+		s.js, err = jetstream.NewWithDomain(c.nc, domain)
+	} else {
+		s.js, err = jetstream.New(c.nc)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close(ctx))
+	}
+	return s, nil
+}
+
+// As implements [driver.Unwrapper] for **nats.Conn and *jetstream.JetStream.
+func (c streamConn) As(target any) bool {
+	if js, ok := target.(*jetstream.JetStream); ok {
+		*js = c.js
+		return true
+	}
+	return c.conn.As(target)
+}
+
+// nameFor makes the name of a stream or durable consumer from a topic or group: names cannot hold what subjects can.
+func nameFor(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(".*>/\\ \t\r\n", r) {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// CreateTopic implements [driver.Admin]: a stream whose only subject is the topic.
+func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
+	config := jetstream.StreamConfig{
+		Name:       nameFor(s.Name),
+		Subjects:   []string{s.Name},
+		Replicas:   s.Replicas,
+		MaxAge:     s.Options.Duration("maxAge"),
+		MaxBytes:   s.Options.Int("maxBytes"),
+		MaxMsgs:    s.Options.Int("maxMessages"),
+		Duplicates: s.Options.Duration("duplicates"),
+		Retention: map[string]jetstream.RetentionPolicy{
+			retainWorkQueue: jetstream.WorkQueuePolicy,
+			retainInterest:  jetstream.InterestPolicy,
+		}[s.Options.String("retention")],
+	}
+	if s.Options.String("storage") == storageMemory {
+		config.Storage = jetstream.MemoryStorage
+	}
+	if s.Options.String("discard") == "new" {
+		config.Discard = jetstream.DiscardNew
+	}
+	if s.Options.String("persist") == "async" {
+		config.PersistMode = jetstream.AsyncPersistMode
+	}
+	_, err := c.js.CreateStream(ctx, config)
+	if err == nil {
+		return nil
+	}
+	// With other settings it exists all the same. Where another topic made a stream of this name, it does not.
+	if name, lookup := c.js.StreamNameBySubject(ctx, s.Name); lookup == nil && name != "" {
+		return nil
+	}
+	return err //nolint:wrapcheck // the engine wraps
+}
+
+// stream finds the stream that keeps a topic, whoever made it.
+func (c streamConn) stream(ctx context.Context, topic string) (jetstream.Stream, error) {
+	name, err := c.js.StreamNameBySubject(ctx, topic)
+	if err != nil {
+		return nil, fmt.Errorf("topic %q: %w", topic, err)
+	}
+	return c.js.Stream(ctx, name) //nolint:wrapcheck // the engine wraps
+}
+
+// DeleteTopic implements [driver.Admin]. It deletes only a stream that has no other subject.
+func (c streamConn) DeleteTopic(ctx context.Context, topic string) error {
+	s, err := c.stream(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if config := s.CachedInfo().Config; !slices.Equal(config.Subjects, []string{topic}) {
+		return fmt.Errorf("%w: stream %s has other subjects than %q", jetstream.ErrStreamNameAlreadyInUse, config.Name, topic)
+	}
+	return c.js.DeleteStream(ctx, s.CachedInfo().Config.Name) //nolint:wrapcheck // the engine wraps
+}
+
+// PurgeTopic implements [driver.Admin].
+func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
+	s, err := c.stream(ctx, topic)
+	if err != nil {
+		return err
+	}
+	return s.Purge(ctx, jetstream.WithPurgeSubject(topic)) //nolint:wrapcheck // the engine wraps
+}
+
+// Backlog implements [driver.Backlogger]. Without a group, or before anyone consumed in it, it is what the stream holds of
+// the topic.
+func (c streamConn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+	s, err := c.stream(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	if group != "" {
+		k, err := s.Consumer(ctx, nameFor(group))
+		if err == nil {
+			info := k.CachedInfo()
+			return int64(info.NumPending) + int64(info.NumAckPending), nil
+		}
+		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return 0, err //nolint:wrapcheck // the engine wraps
+		}
+	}
+	info := s.CachedInfo()
+	if slices.Equal(info.Config.Subjects, []string{topic}) {
+		return int64(info.State.Msgs), nil
+	}
+	if info, err = s.Info(ctx, jetstream.WithSubjectFilter(topic)); err != nil {
+		return 0, err //nolint:wrapcheck // the engine wraps
+	}
+	var total int64
+	for _, n := range info.State.Subjects {
+		total += int64(n)
+	}
+	return total, nil
+}

@@ -1,0 +1,405 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// How a consumer asks for messages.
+const (
+	pullExpires   = 30 * time.Second // a request lives no longer than this, and is then made again
+	pullHeartbeat = 5 * time.Second  // the server shows that it knows the request this often
+	pullSilence   = 2 * pullHeartbeat
+	pullCheck     = 500 * time.Millisecond
+	maxWaiting    = 8192 // requests that a durable consumer takes from all its members
+)
+
+// NewConsumer implements [driver.Conn]: a durable consumer for a group, which its members share, and else an ephemeral one.
+func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	stream, err := c.stream(ctx, config.Topic)
+	if err != nil {
+		return nil, err
+	}
+	remote, err := subscribe(ctx, stream, config)
+	if err != nil {
+		return nil, err
+	}
+	info := remote.CachedInfo()
+	k := &streamConsumer{
+		conn:     c.conn,
+		js:       c.js,
+		remote:   remote,
+		prefetch: config.Prefetch,
+		policy:   info.Config.AckPolicy,
+		next:     c.api + "CONSUMER.MSG.NEXT." + info.Stream + "." + info.Name,
+		nak:      []byte("-NAK"),
+		inbox:    newInbox(),
+		gone:     make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	if delay := config.Options.Duration("nakDelay"); delay > 0 {
+		k.nak = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
+	}
+	k.reset(driver.Now())
+	if err := k.join(ctx, config.ConfirmSettle); err != nil {
+		return nil, errors.Join(err, k.leave(ctx))
+	}
+	return k, nil
+}
+
+// subscribe creates the server's side of the consumer, or finds it.
+func subscribe(ctx context.Context, stream jetstream.Stream, config driver.ConsumerConfig) (jetstream.Consumer, error) {
+	o := config.Options
+	settings := jetstream.ConsumerConfig{
+		Durable:       nameFor(config.Group),
+		FilterSubject: config.Topic,
+		DeliverPolicy: jetstream.DeliverNewPolicy,
+		AckPolicy: map[string]jetstream.AckPolicy{
+			ackExplicit: jetstream.AckExplicitPolicy, ackAll: jetstream.AckAllPolicy, ackNone: jetstream.AckNonePolicy,
+		}[o.String("ackPolicy")],
+		MaxDeliver: int(o.Int("maxDeliver")),
+		MaxWaiting: maxWaiting,
+	}
+	if settings.AckPolicy != jetstream.AckNonePolicy {
+		settings.AckWait = o.Duration("ackWait")
+		settings.MaxAckPending = int(o.Int("maxAckPending"))
+	}
+	// A work queue delivers what it holds, to whoever comes.
+	if config.Start == driver.StartEarliest || stream.CachedInfo().Config.Retention == jetstream.WorkQueuePolicy {
+		settings.DeliverPolicy = jetstream.DeliverAllPolicy
+	}
+	if config.Group == "" {
+		settings.InactiveThreshold = o.Duration("inactiveThreshold")
+	}
+	k, err := stream.CreateConsumer(ctx, settings)
+	if !errors.Is(err, jetstream.ErrConsumerExists) {
+		return k, err //nolint:wrapcheck // the engine wraps
+	}
+	// The group exists with other settings, which hold for all its members.
+	if k, err = stream.Consumer(ctx, settings.Durable); err != nil {
+		return nil, err //nolint:wrapcheck // the engine wraps
+	}
+	if filter := k.CachedInfo().Config.FilterSubject; filter != config.Topic {
+		return nil, fmt.Errorf("%w: group %q consumes %q", jetstream.ErrConsumerExists, config.Group, filter)
+	}
+	return k, nil
+}
+
+// streamConsumer is one member of a pull consumer. It asks the server for as many messages as its prefetch leaves room for,
+// before it needs them, and again when half of that is settled.
+type streamConsumer struct {
+	conn     *conn
+	js       jetstream.JetStream
+	remote   jetstream.Consumer
+	prefetch int
+	policy   jetstream.AckPolicy
+	next     string // where requests go
+	nak      []byte
+	sub      *nats.Subscription
+	confirms *replies // nil where settlements are not confirmed
+	inbox    *inbox
+	seen     atomic.Int64  // when the server was last heard of
+	gone     chan struct{} // closed when no message comes any more
+	done     chan struct{} // closed by Close
+
+	mu        sync.Mutex
+	closed    bool
+	requested int         // messages that the server was asked for and has not delivered
+	unsettled int         // messages with us
+	held      []*nats.Msg // those, in the order of delivery, and some that are settled: their Sub is nil
+}
+
+// join subscribes and asks for the first messages.
+func (k *streamConsumer) join(ctx context.Context, confirm bool) (err error) {
+	nc := k.conn.nc
+	if k.sub, err = nc.Subscribe(nc.NewInbox(), k.deliver); err != nil {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	k.sub.SetClosedHandler(func(string) { close(k.gone) })
+	if err = k.sub.SetPendingLimits(-1, -1); err != nil { // the prefetch is the limit
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	if confirm {
+		if k.confirms, err = newReplies(nc, k.remote.CachedInfo().Config.AckWait, nats.ErrTimeout, settled); err != nil {
+			return err
+		}
+	}
+	if err = k.conn.subscribed(ctx, k.sub.Subject); err != nil {
+		return err
+	}
+	k.conn.watch(k)
+	go k.attend()
+	return k.pull()
+}
+
+// attend asks again where the server has forgotten a request, or could not take it.
+func (k *streamConsumer) attend() {
+	check := time.NewTicker(pullCheck)
+	defer check.Stop()
+	for {
+		select {
+		case <-k.done:
+			return
+		case <-check.C:
+		}
+		if !k.conn.nc.IsConnected() {
+			continue
+		}
+		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.awaits() {
+			k.reset(now)
+			k.inbox.fail(jetstream.ErrNoHeartbeat)
+		}
+		if err := k.pull(); err != nil {
+			k.inbox.fail(err)
+		}
+	}
+}
+
+func (k *streamConsumer) awaits() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.requested > 0
+}
+
+// reset forgets what was requested, because the server did.
+func (k *streamConsumer) reset(now int64) {
+	k.seen.Store(now)
+	k.mu.Lock()
+	k.requested = 0
+	k.mu.Unlock()
+}
+
+// pull asks for what the prefetch leaves room for, if that is worth a request.
+func (k *streamConsumer) pull() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	room := k.prefetch - k.requested - k.unsettled
+	if k.closed || room <= 0 || (k.requested > 0 && room < (k.prefetch+1)/2) {
+		return nil
+	}
+	request := fmt.Appendf(nil, `{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, room, pullExpires, pullHeartbeat)
+	if err := k.conn.nc.PublishRequest(k.next, k.sub.Subject, request); err != nil {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	if k.requested == 0 {
+		k.seen.Store(driver.Now())
+	}
+	k.requested += room
+	return nil
+}
+
+// deliver is nats.go's callback.
+func (k *streamConsumer) deliver(msg *nats.Msg) {
+	at := driver.Now()
+	k.seen.Store(at)
+	if !strings.HasPrefix(msg.Reply, "$JS.ACK.") {
+		k.status(msg)
+		return
+	}
+	k.mu.Lock()
+	k.requested = max(0, k.requested-1)
+	k.unsettled++
+	if k.policy != jetstream.AckNonePolicy {
+		k.hold(msg)
+	}
+	k.mu.Unlock()
+	k.inbox.put(msg, at)
+}
+
+// hold remembers an unsettled message. The lock is held.
+func (k *streamConsumer) hold(msg *nats.Msg) {
+	const few = 64
+	if len(k.held) >= 2*k.unsettled+few {
+		k.compact()
+	}
+	k.held = append(k.held, msg)
+}
+
+// compact drops what is settled. The lock is held.
+func (k *streamConsumer) compact() {
+	kept := k.held[:0]
+	for _, m := range k.held {
+		if m.Sub != nil {
+			kept = append(kept, m)
+		}
+	}
+	clear(k.held[len(kept):])
+	k.held = kept
+}
+
+// status handles what is not a message: the end of a request, a sign of life, or a refusal.
+func (k *streamConsumer) status(msg *nats.Msg) {
+	code, text := msg.Header.Get("Status"), msg.Header.Get("Description")
+	switch {
+	case code == "100": // alive
+		return
+	case code == "503":
+		k.refused(nats.ErrNoResponders)
+		return
+	case text == "Consumer Deleted":
+		k.refused(jetstream.ErrConsumerDeleted)
+		return
+	case text == "Leadership Change":
+		k.refused(jetstream.ErrConsumerLeadershipChanged)
+		return
+	case text == "Server Shutdown":
+		k.refused(jetstream.ErrServerShutdown)
+		return
+	}
+	left, err := strconv.Atoi(msg.Header.Get("Nats-Pending-Messages"))
+	if err != nil {
+		k.refused(fmt.Errorf("the server ends a request for messages: %s %s", code, text))
+		return
+	}
+	k.mu.Lock()
+	k.requested = max(0, k.requested-left)
+	k.mu.Unlock()
+	if err := k.pull(); err != nil {
+		k.inbox.fail(err)
+	}
+}
+
+// refused makes Receive return err; attend asks again, not at once.
+func (k *streamConsumer) refused(err error) {
+	k.reset(driver.Now())
+	k.inbox.fail(err)
+}
+
+// Receive implements [driver.Consumer].
+func (k *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	n, err := k.inbox.receive(ctx, b, fillStream)
+	if k.policy == jetstream.AckNonePolicy && n > 0 {
+		k.mu.Lock()
+		k.unsettled -= n
+		k.mu.Unlock()
+		if err := k.pull(); err != nil {
+			k.inbox.fail(err)
+		}
+	}
+	return n, err
+}
+
+func fillStream(m *driver.Message, d delivery) {
+	fillCore(m, d)
+	m.Attempt = int32(min(fromReply(d.msg.Reply, tokenDelivered), math.MaxInt32))
+}
+
+// Where a message's reply subject tells about its delivery, counted in the form without domain and account:
+// $JS.ACK[.<domain>.<account>].<stream>.<consumer>.<delivered>.<stream sequence>.<consumer sequence>.<time>.<pending>.
+const (
+	tokenDelivered        = 4
+	tokenConsumerSequence = 6
+	tokensWithoutDomain   = 9
+)
+
+// fromReply reads a number out of a message's reply subject.
+func fromReply(reply string, token int) uint64 {
+	if strings.Count(reply, ".") >= tokensWithoutDomain {
+		token += 2
+	}
+	for ; token > 0; token-- {
+		_, reply, _ = strings.Cut(reply, ".")
+	}
+	reply, _, _ = strings.Cut(reply, ".")
+	n, _ := strconv.ParseUint(reply, 10, 64)
+	return n
+}
+
+// As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
+func (k *streamConsumer) As(target any) bool {
+	switch t := target.(type) {
+	case *jetstream.Consumer:
+		*t = k.remote
+	case **nats.Subscription:
+		*t = k.sub
+	default:
+		return false
+	}
+	return true
+}
+
+// Close implements [driver.Consumer]. What this member holds goes back to the group at once; what is on its way when it
+// leaves comes back after ackWait.
+func (k *streamConsumer) Close(ctx context.Context) error {
+	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		return nil
+	}
+	k.closed = true
+	k.mu.Unlock()
+	return k.leave(ctx)
+}
+
+func (k *streamConsumer) leave(ctx context.Context) error {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	k.conn.unwatch(k)
+	close(k.done)
+	k.inbox.close()
+	if k.sub != nil && k.sub.Drain() == nil {
+		select {
+		case <-k.gone:
+		case <-ctx.Done():
+			_ = k.sub.Unsubscribe()
+		}
+	}
+	if k.confirms != nil {
+		k.confirms.close(ctx)
+	}
+	if !k.conn.nc.IsConnected() {
+		return nil // the server notices by itself
+	}
+	if info := k.remote.CachedInfo(); info.Config.Durable == "" {
+		err := k.js.DeleteConsumer(ctx, info.Stream, info.Name)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return nil
+		}
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	k.mu.Lock()
+	k.compact()
+	held := k.held
+	k.mu.Unlock()
+	if len(held) == 0 {
+		return nil
+	}
+	for _, m := range held {
+		if err := k.conn.nc.Publish(m.Reply, []byte("-NAK")); err != nil {
+			return err //nolint:wrapcheck // the engine wraps
+		}
+	}
+	return k.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+}
+
+func (k *streamConsumer) lost(err error) {
+	k.reset(driver.Now())
+	k.inbox.fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err))
+	if k.confirms != nil {
+		k.confirms.fail(nats.ErrDisconnected)
+	}
+}
+
+func (k *streamConsumer) regained() {
+	k.reset(driver.Now())
+	if err := k.pull(); err != nil {
+		k.inbox.fail(err)
+	}
+}
+
+func (k *streamConsumer) failed(sub *nats.Subscription, err error) {
+	if sub == k.sub || denies(err, "Subscription", k.sub.Subject) || denies(err, "Publish", k.next) {
+		k.inbox.fail(err)
+	}
+}

@@ -1,0 +1,144 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+//nolint:gochecknoglobals // the words of the protocol
+var (
+	wordAck  = []byte("+ACK")
+	wordTerm = []byte("+TERM")
+)
+
+// Settle implements [driver.Consumer]. Where settlements are confirmed, all of the batch are under way together.
+func (k *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	var word []byte
+	switch o {
+	case driver.Ack:
+		word = wordAck
+	case driver.Requeue:
+		word = k.nak
+	case driver.Reject:
+		word = wordTerm
+	default:
+		return errors.ErrUnsupported
+	}
+	replies, err := k.mark(b, o)
+	if e := k.tell(ctx, replies, word); e != nil {
+		err = e
+	}
+	if e := k.pull(); e != nil && err == nil {
+		err = e
+	}
+	return err
+}
+
+// mark counts messages as settled, and returns the subjects by which the server is to be told. It is counted even if that
+// fails then: who settles a message is done with it, and the server delivers it again after ackWait.
+func (k *streamConsumer) mark(b driver.Batch, o driver.Outcome) (subjects []string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, driver.ErrClosed
+	}
+	if k.policy == jetstream.AckNonePolicy {
+		return nil, nil // the server did so when it delivered
+	}
+	subjects = make([]string, 0, len(b))
+	var last *nats.Msg
+	for i := range b {
+		msg, ok := b[i].Token.(*nats.Msg)
+		switch {
+		case !ok:
+			err = errForeign
+		case k.policy == jetstream.AckAllPolicy && o == driver.Ack:
+			if last == nil || fromReply(msg.Reply, tokenConsumerSequence) > fromReply(last.Reply, tokenConsumerSequence) {
+				last = msg
+			}
+		case msg.Sub == nil:
+			err = jetstream.ErrMsgAlreadyAckd
+		default:
+			msg.Sub = nil
+			k.unsettled--
+			subjects = append(subjects, msg.Reply)
+		}
+	}
+	if last != nil {
+		k.markUntil(fromReply(last.Reply, tokenConsumerSequence))
+		subjects = append(subjects, last.Reply)
+	}
+	return subjects, err
+}
+
+// markUntil counts everything as settled that was delivered up to a sequence. The lock is held.
+func (k *streamConsumer) markUntil(sequence uint64) {
+	for _, m := range k.held {
+		if m.Sub != nil && fromReply(m.Reply, tokenConsumerSequence) <= sequence {
+			m.Sub = nil
+			k.unsettled--
+		}
+	}
+	k.compact()
+}
+
+// tell sends word to each subject, and waits for all the answers where settlements are confirmed.
+func (k *streamConsumer) tell(ctx context.Context, subjects []string, word []byte) error {
+	nc := k.conn.nc
+	if k.confirms == nil {
+		for _, subject := range subjects {
+			if err := nc.Publish(subject, word); err != nil {
+				return err //nolint:wrapcheck // the engine wraps
+			}
+		}
+		return nil
+	}
+	var (
+		pending  atomic.Int64
+		first    atomic.Pointer[error]
+		finished = make(chan struct{})
+	)
+	pending.Store(int64(len(subjects)))
+	done := func(_ int, err error) {
+		if err != nil {
+			first.CompareAndSwap(nil, &err)
+		}
+		if pending.Add(-1) == 0 {
+			close(finished)
+		}
+	}
+	now := driver.Now()
+	for i, subject := range subjects {
+		reply, ticket, err := k.confirms.expect(i, done, now)
+		if err != nil {
+			done(i, err)
+		} else if err := nc.PublishRequest(subject, reply, word); err != nil {
+			k.confirms.resolve(ticket, err)
+		}
+	}
+	if len(subjects) == 0 {
+		return nil
+	}
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// settled reads the answer to a settlement.
+func settled(msg *nats.Msg) error {
+	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
+		return nats.ErrNoResponders
+	}
+	return nil
+}
