@@ -8,12 +8,18 @@ ask() (
   bounded 5 head -c "$2" <&"$server"
 )
 
-# http_status prints the status code of GET PATH on a loopback PORT, with optional USER:PASSWORD.
-http_status() {
-  local answer user=''
+# http_get prints the answer to GET PATH on a loopback PORT, head and body, with optional USER:PASSWORD.
+http_get() {
+  local user=''
   [[ -z ${3:-} ]] || user="Authorization: Basic $(printf '%s' "$3" | base64)"$'\r\n'
-  answer=$(printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "$user" | ask "$1" 12) || return 0
-  printf '%s' "${answer##* }" # of "HTTP/1.1 200"
+  printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "$user" | ask "$1" 1000000
+}
+
+# http_status prints the status code alone.
+http_status() {
+  local status=''
+  read -r _ status _ < <(http_get "$@") || true
+  printf '%s' "${status%$'\r'}"
 }
 
 # bounded runs a command for at most SECONDS, where the machine can do that.

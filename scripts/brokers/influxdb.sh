@@ -1,0 +1,43 @@
+# InfluxDB 1.x, which k6's own --out influxdb writes to. It is no broker, but results go there.
+
+names=(influxdb)
+source="Debian package influxdb, unpacked into the cache, or the influxd on PATH"
+
+layout() { node 1 client=8086 backup=8088; }
+
+missing() { influxd >/dev/null || has_debian || echo "influxd is not installed, and there is no apt-get to get it"; }
+
+install() { influxd >/dev/null || unpack_debian "$cache/influxdb" influxdb; }
+
+influxd() {
+  if [[ -x $cache/influxdb/usr/bin/influxd ]]; then
+    printf '%s' "$cache/influxdb/usr/bin/influxd"
+  else
+    command -v influxd
+  fi
+}
+
+configure() {
+  cat >"$dir/influxdb.conf" <<CONF
+reporting-disabled = true
+bind-address = "127.0.0.1:$(port backup)"
+
+[meta]
+  dir = "$dir/data/meta"
+
+[data]
+  dir = "$dir/data/data"
+  wal-dir = "$dir/data/wal"
+  query-log-enabled = false
+
+[http]
+  bind-address = "127.0.0.1:$(port client)"
+  log-enabled = false
+CONF
+}
+
+start() { LD_LIBRARY_PATH=$(libraries "$cache/influxdb") spawn "$(influxd)" -config "$dir/influxdb.conf"; }
+
+healthy() { [[ $(http_status "$(port client)" /ping) == 204 ]]; }
+
+urls() { echo "influxdb http://$(hosts)"; }

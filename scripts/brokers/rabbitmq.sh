@@ -1,0 +1,134 @@
+# RabbitMQ with its management, stream and Prometheus plugins: one node, or a cluster of three. The nodes find one another
+# by an epmd of their own, so that several sets of them do not meet.
+
+names=(rabbitmq rabbitmq-cluster)
+source="Debian packages rabbitmq-server and Erlang, unpacked into the cache, or as installed"
+
+layout() {
+  local i
+  case $name in
+    rabbitmq)
+      node epmd client=14369
+      node 1 client=5672 management=15672 stream=5552 prometheus=15692 distribution=25672
+      ;;
+    rabbitmq-cluster)
+      node epmd client=14370
+      for i in 1 2 3; do
+        node "$i" client=$((5680 + i)) management=$((15680 + i)) stream=$((5560 + i)) prometheus=$((15700 + i)) distribution=$((25680 + i))
+      done
+      ;;
+  esac
+}
+
+missing() { [[ -n $(rabbitmq_sbin) ]] || has_debian || echo "RabbitMQ is not installed, and there is no apt-get to get it"; }
+
+install() {
+  [[ -n $(rabbitmq_sbin) ]] || unpack_debian "$cache/rabbitmq" rabbitmq-server
+  # Erlang's start script holds the folder that it was packaged for.
+  local erl=$cache/rabbitmq/usr/lib/erlang
+  [[ ! -d $erl ]] || sed -i "s|^\( *ROOTDIR=\).*|\1$erl|" "$erl/bin/erl"
+}
+
+# rabbitmq_sbin prints the folder of RabbitMQ's own scripts. Those in /usr/sbin are Debian's, and change the user.
+rabbitmq_sbin() {
+  local folder
+  for folder in "$cache"/rabbitmq/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin; do
+    if [[ -x $folder/rabbitmq-server ]]; then
+      printf '%s' "$folder"
+      return
+    fi
+  done
+}
+
+# rabbitmq_node prints the Erlang name of a node.
+rabbitmq_node() { printf 'rabbit%s@localhost' "$1"; }
+
+configure() {
+  local each
+  if [[ $1 == epmd ]]; then
+    # The cookie, which every node must have, is what Erlang nodes know one another by.
+    mkdir -p "$home/erlang"
+    od -A n -t x1 -N 20 /dev/urandom | tr -d ' \n' >"$home/erlang/.erlang.cookie"
+    chmod 400 "$home/erlang/.erlang.cookie"
+    return
+  fi
+  cat >"$dir/rabbitmq.conf" <<CONF
+listeners.tcp.1 = 127.0.0.1:$(port client "$1")
+management.tcp.ip = 127.0.0.1
+management.tcp.port = $(port management "$1")
+prometheus.tcp.ip = 127.0.0.1
+prometheus.tcp.port = $(port prometheus "$1")
+stream.listeners.tcp.1 = 127.0.0.1:$(port stream "$1")
+stream.advertised_host = 127.0.0.1
+stream.advertised_port = $(port stream "$1")
+vm_memory_high_watermark.absolute = 1GB
+log.console = true
+log.console.level = info
+log.file = false
+CONF
+  if [[ $name == *-cluster ]]; then
+    echo "cluster_formation.peer_discovery_backend = classic_config" >>"$dir/rabbitmq.conf"
+    for each in 1 2 3; do
+      echo "cluster_formation.classic_config.nodes.$each = $(rabbitmq_node "$each")" >>"$dir/rabbitmq.conf"
+    done
+  fi
+  cp "$scripts/brokers/rabbitmq/enabled_plugins" "$dir/enabled_plugins"
+}
+
+start() {
+  local erlang=$cache/rabbitmq/usr/lib/erlang/bin
+  # RUNNING_UNDER_SYSTEMD makes the script become the server instead of a parent that waits for it.
+  (
+    export PATH=$erlang:$PATH:/usr/lib/erlang/bin LD_LIBRARY_PATH HOME=$home/erlang
+    LD_LIBRARY_PATH=$(libraries "$cache/rabbitmq")
+    export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
+    ERL_EPMD_PORT=$(port client epmd)
+    if [[ $1 == epmd ]]; then
+      spawn epmd
+      exit
+    fi
+    await epmd healthy epmd
+    # At first the others join node 1, which must be there already. Later each waits for the others' data by itself.
+    [[ $1 == 1 || -f $home/formed ]] || await 1 healthy 1
+    export RUNNING_UNDER_SYSTEMD=1 RABBITMQ_CONF_ENV_FILE=/dev/null
+    export RABBITMQ_NODENAME RABBITMQ_DIST_PORT
+    RABBITMQ_NODENAME=$(rabbitmq_node "$1")
+    RABBITMQ_DIST_PORT=$(port distribution "$1")
+    export RABBITMQ_MNESIA_BASE=$dir/data RABBITMQ_LOG_BASE=$dir RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$dir/rabbitmq.pid
+    export RABBITMQ_CONFIG_FILE=$dir/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$dir/enabled_plugins
+    export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"
+    spawn "$(rabbitmq_sbin)/rabbitmq-server"
+  )
+}
+
+# epmd is asked for the names that it knows, and answers with its port in four bytes first. A RabbitMQ node is asked for
+# its listener and its alarms: with an alarm it would take no messages.
+healthy() {
+  if [[ $1 == epmd ]]; then
+    [[ $(printf '\0\001n' | ask "$(port client epmd)" 4 | wc -c) -eq 4 ]]
+  else
+    [[ $(rabbitmq_api "$1" "health/checks/port-listener/$(port client "$1")") == 200 && $(rabbitmq_api "$1" health/checks/alarms) == 200 ]]
+  fi
+}
+
+rabbitmq_api() { http_status "$(port management "$1")" "/api/$2" guest:guest; }
+
+# formed counts the nodes that each node sees running.
+formed() {
+  local each running
+  [[ $name == *-cluster ]] || return 0
+  for each in 1 2 3; do
+    running=$(http_get "$(port management "$each")" "/api/nodes?columns=running" guest:guest | grep -o '"running":true' | wc -l)
+    ((running == 3)) || return 1
+  done
+}
+
+urls() {
+  local hosts
+  if [[ $name == *-cluster ]]; then
+    hosts=$(hosts 1 2 3)
+  else
+    hosts=$(hosts 1)
+  fi
+  echo "rabbitmq rabbitmq://guest:guest@$hosts"
+}
