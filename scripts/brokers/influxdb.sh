@@ -5,15 +5,15 @@ source="Debian package influxdb, unpacked into the cache, or the influxd on PATH
 
 layout() { node 1 client=8086 backup=8088; }
 
-missing() { influxd >/dev/null || has_debian || echo "influxd is not installed, and there is no apt-get to get it"; }
+missing() { influx_server >/dev/null || has_debian || echo "influxd is not installed, and there is no apt-get to get it"; }
 
-install() { influxd >/dev/null || unpack_debian "$cache/influxdb" influxdb; }
+install() { influx_server >/dev/null || unpack_debian "$cache/influxdb" influxdb; }
 
-influxd() {
+influx_server() {
   if [[ -x $cache/influxdb/usr/bin/influxd ]]; then
     printf '%s' "$cache/influxdb/usr/bin/influxd"
   else
-    command -v influxd
+    type -P influxd
   fi
 }
 
@@ -36,7 +36,7 @@ bind-address = "127.0.0.1:$(port backup)"
 CONF
 }
 
-start() { LD_LIBRARY_PATH=$(libraries "$cache/influxdb") spawn "$(influxd)" -config "$dir/influxdb.conf"; }
+start() { LD_LIBRARY_PATH=$(libraries "$cache/influxdb") spawn "$(influx_server)" -config "$dir/influxdb.conf"; }
 
 healthy() { [[ $(http_status "$(port client)" /ping) == 204 ]]; }
 

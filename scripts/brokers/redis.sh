@@ -33,7 +33,7 @@ redis_tool() {
   if [[ -x $cache/redis/usr/bin/$1 ]]; then
     printf '%s' "$cache/redis/usr/bin/$1"
   else
-    command -v "$1"
+    type -P "$1"
   fi
 }
 
