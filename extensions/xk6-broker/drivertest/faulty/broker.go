@@ -1,0 +1,265 @@
+package faulty
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// Config says how a broker behaves. The zero value is a broker that can do everything, at once.
+type Config struct {
+	// Name is the driver's name and its URL scheme; "memory" where empty.
+	Name string
+	// Features are what the broker does and the driver claims; [Full] where they are zero. Keys are always kept.
+	Features driver.Features
+	// Bare leaves out the optional verbs of connections, producers and consumers. Topics then come into being by use.
+	Bare bool
+	// Service is how long the broker's only server works on message n, counted from 0 in the order of their arrival over
+	// all producers; messages that arrive meanwhile wait. Nil takes no time.
+	Service func(n int64) time.Duration
+	// Transit is how much later than it is confirmed message n can be received. Nil takes no time.
+	Transit func(n int64) time.Duration
+}
+
+// Full is all that a driver can claim.
+func Full() driver.Features {
+	return driver.Features{
+		Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtLeastOnce,
+		Settle: driver.Ack | driver.Requeue | driver.Reject, SettleConfirmed: driver.OnRequest,
+		Start: driver.StartNew | driver.StartEarliest,
+		Async: true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true,
+		MaxMessageBytes: 1 << 20,
+	}
+}
+
+// Queue is the features of a plain work queue: one flow that all consumers share.
+func Queue() driver.Features {
+	f := Full()
+	f.Start, f.SettleConfirmed = driver.StartEarliest, driver.Never
+	f.Replay, f.Groups, f.Fanout, f.Attempts = false, false, false, false
+	return f
+}
+
+// Subject is the features of plain publish and subscribe: who is not there misses it.
+func Subject() driver.Features {
+	return driver.Features{Order: driver.PerTopic, Start: driver.StartNew, Fanout: true}
+}
+
+// Errors that a client of the broker sees.
+var (
+	errRefused      = errors.New("connection refused")
+	errBroken       = errors.New("connection reset")
+	errNoTopic      = errors.New("no such topic")
+	errTooLarge     = errors.New("message too large")
+	errNoReplyTo    = errors.New("the message asks for no reply")
+	errNotUnsettled = errors.New("not unsettled at this consumer")
+)
+
+// host is where the broker pretends to listen.
+const host = "127.0.0.1:7"
+
+// Broker is a message broker in memory. Make it inside the synctest bubble that shall use it.
+type Broker struct {
+	config Config
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, whenever something may be of interest to those who wait
+	frozen  bool
+	topics  map[string]*topic
+	conns   map[*conn]struct{}
+	arrived int64 // how many messages the server has taken on
+	free    int64 // when it is through with them, by driver.Now
+}
+
+// New makes a broker.
+func New(c Config) *Broker {
+	c.Name = cmp.Or(c.Name, "memory")
+	if c.Features == (driver.Features{}) {
+		c.Features = Full()
+	}
+	return &Broker{config: c, changed: make(chan struct{}), topics: map[string]*topic{}, conns: map[*conn]struct{}{}}
+}
+
+// URL is where the driver finds the broker, once it is registered.
+func (b *Broker) URL() string { return b.config.Name + "://" + host }
+
+// Driver is the driver of this broker, to be registered or opened as it is.
+func (b *Broker) Driver() driver.Driver {
+	return driver.Driver{
+		Name: b.config.Name, Schemes: []string{b.config.Name}, Doc: "A broker in memory, for tests.",
+		Features: b.config.Features, Open: b.open, Classify: classify,
+		Options: []driver.Option{
+			{Name: "token", Scope: driver.OnConnect, Secret: true, Doc: "Ignored; here to be kept secret."},
+		},
+	}
+}
+
+func classify(err error) driver.Kind {
+	switch {
+	case errors.Is(err, errRefused), errors.Is(err, errBroken):
+		return driver.Disconnected
+	case errors.Is(err, errNoTopic):
+		return driver.NotFound
+	case errors.Is(err, errTooLarge), errors.Is(err, errNoReplyTo), errors.Is(err, errNotUnsettled):
+		return driver.Rejected
+	}
+	return driver.Unknown
+}
+
+// Freeze stops the broker: it takes nothing in and gives nothing out until thaw is called.
+func (b *Broker) Freeze() (thaw func()) {
+	b.freeze(true)
+	return func() { b.freeze(false) }
+}
+
+func (b *Broker) freeze(frozen bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.frozen = frozen
+	b.change()
+}
+
+// Cut breaks every connection. What was on its way in fails, what was unsettled goes back, and the clients are connected
+// again at once.
+func (b *Broker) Cut() {
+	b.mu.Lock()
+	var failed []*outgoing
+	for c := range b.conns {
+		for p := range c.producers {
+			failed = append(failed, p.queue...)
+			p.queue = nil
+		}
+		for r := range c.consumers {
+			r.giveBack()
+			r.broken = true
+		}
+	}
+	b.change()
+	b.mu.Unlock()
+	for _, o := range failed {
+		o.finish(errBroken)
+	}
+}
+
+// change wakes everybody who waits. The lock is held.
+func (b *Broker) change() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// wait unlocks until something changes, the time comes (0 is never) or ctx ends, and locks again.
+func (b *Broker) wait(ctx context.Context, until int64) error {
+	changed := b.changed
+	b.mu.Unlock()
+	defer b.mu.Lock()
+	var due <-chan time.Time
+	if until != 0 {
+		timer := time.NewTimer(time.Duration(until - driver.Now()))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-changed:
+	case <-due:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// answer locks, and waits while the broker is frozen. Where it fails the lock is not held.
+func (b *Broker) answer(ctx context.Context) error {
+	b.mu.Lock()
+	for b.frozen {
+		if err := b.wait(ctx, 0); err != nil {
+			b.mu.Unlock()
+			return err
+		}
+	}
+	return nil
+}
+
+// topic is a log that is kept, and the groups that read it.
+type topic struct {
+	name   string
+	log    []*record
+	groups map[string]*group
+}
+
+type record struct {
+	n       int64 // the broker's number for it
+	message driver.Message
+	visible int64
+	reply   chan driver.Message // nil where none is asked for
+}
+
+// group is one flow of a topic's messages. Groups of one consumer, which have no name, go with it.
+type group struct {
+	topic     *topic
+	ready     []*delivery
+	unsettled map[*delivery]*consumer
+}
+
+// delivery is a message on its way through one group; it is what Message.Token holds.
+type delivery struct {
+	*record
+	attempt int32
+}
+
+// add appends a message and gives it to every group. The lock is held.
+func (t *topic) add(r *record) {
+	t.log = append(t.log, r)
+	for _, g := range t.groups {
+		g.ready = append(g.ready, &delivery{record: r})
+	}
+}
+
+// join finds the group of a name, or begins a new one. The lock is held.
+func (t *topic) join(name string, start driver.Start) *group {
+	g, ok := t.groups[name]
+	if !ok {
+		g = &group{topic: t, unsettled: map[*delivery]*consumer{}}
+		if start == driver.StartEarliest {
+			for _, r := range t.log {
+				g.ready = append(g.ready, &delivery{record: r})
+			}
+		}
+		t.groups[name] = g
+	}
+	return g
+}
+
+// requeue puts a delivery back at the place that it had. The lock is held.
+func (g *group) requeue(d *delivery) {
+	i, _ := slices.BinarySearchFunc(g.ready, d, func(a, b *delivery) int { return cmp.Compare(a.n, b.n) })
+	g.ready = slices.Insert(g.ready, i, d)
+}
+
+// find gives a topic, which a bare broker makes where it is absent. The lock is held.
+func (b *Broker) find(name string) (*topic, error) {
+	t, ok := b.topics[name]
+	switch {
+	case ok:
+		return t, nil
+	case !b.config.Bare:
+		return nil, errNoTopic
+	}
+	return b.create(name), nil
+}
+
+func (b *Broker) create(name string) *topic {
+	t := &topic{name: name, groups: map[string]*group{}}
+	if b.shared() {
+		t.join("", driver.StartEarliest) // the one flow is there from the start
+	}
+	b.topics[name] = t
+	return t
+}
+
+// shared tells whether consumers without a group share one flow.
+func (b *Broker) shared() bool { return !b.config.Features.Fanout }

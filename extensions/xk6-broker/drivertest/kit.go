@@ -1,0 +1,254 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// Harness is what the kit must know of a driver and its server.
+type Harness struct {
+	// Driver is the registered name; the Features are read from the registry.
+	Driver string
+	// URL is the server's. Where it is empty the tests are skipped, or fail if the environment's BROKER_REQUIRE, a
+	// comma-separated list or "all", names the driver.
+	URL string
+	// Topic makes a topic and returns its name. By default the name is unique, and the topic is created and in the end
+	// deleted where the connection has an Admin.
+	Topic func(t testing.TB, c driver.Conn) string
+	// Freeze stops the server from answering, its connections kept, until thaw is called. By default a TCP proxy in
+	// front of the server does it, where the URL has one host:port.
+	Freeze func(t testing.TB) (thaw func())
+	// Cut breaks every connection to the server. By default the proxy does it.
+	Cut func(t testing.TB)
+	// NoProxy says that a proxy is of no use because clients go round it to the address that the server advertises.
+	NoProxy bool
+	// HeaderBytes says that the values of headers may hold any byte.
+	HeaderBytes bool
+	// Patience is how long a thing that must happen may take; by default 20 s.
+	Patience time.Duration
+}
+
+// kit is a harness at work.
+type kit struct {
+	Harness
+	d *driver.Driver
+	f driver.Features
+}
+
+type test struct {
+	name string
+	run  func(t *testing.T, k *kit)
+}
+
+// quiet is how long the kit watches that something does not happen.
+const quiet = 300 * time.Millisecond
+
+// Run runs the whole kit as subtests named group/test.
+func Run(t *testing.T, h Harness) {
+	if h.URL == "" {
+		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
+		if slices.Contains(required, h.Driver) || slices.Contains(required, "all") {
+			t.Fatalf("no URL for %s, which BROKER_REQUIRE asks for", h.Driver)
+		}
+		t.Skipf("no URL for %s", h.Driver)
+	}
+	address, err := driver.ParseURL(h.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if address.Driver.Name != h.Driver {
+		t.Fatalf("the URL is one of driver %q, not %q", address.Driver.Name, h.Driver)
+	}
+	if h.Patience == 0 {
+		h.Patience = 20 * time.Second
+	}
+	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
+	for _, g := range []struct {
+		name  string
+		tests []test
+	}{
+		{"Lifecycle", lifecycle},
+		{"Publish", publish},
+		{"Consume", consume},
+		{"Order", order},
+		{"Settle", settle},
+		{"Request", request},
+		{"Errors", failures},
+		{"Reconnect", reconnect},
+		{"Measure", measure},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.tests {
+				t.Run(c.name, func(t *testing.T) { c.run(t, k) })
+			}
+		})
+	}
+}
+
+// claimed skips the test where the driver does not claim what it proves.
+func claimed(t *testing.T, claim bool, what string) {
+	t.Helper()
+	if !claim {
+		t.Skipf("not claimed: %s", what)
+	}
+}
+
+// context ends with the kit's patience.
+func (k *kit) context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// within fails the test where f is not back in time: a call that hangs must not hang the kit. The grace over patience
+// is for calls that end with a context of the kit's patience.
+func (k *kit) within(t testing.TB, what string, f func()) {
+	t.Helper()
+	back := make(chan struct{})
+	go func() { defer close(back); f() }()
+	select {
+	case <-back:
+	case <-time.After(k.Patience + 2*time.Second):
+		t.Fatalf("%s has not returned", what)
+	}
+}
+
+// await polls until the condition holds and fails the test where it never does.
+func (k *kit) await(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(k.Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not so after %v: %s", k.Patience, what)
+		}
+	}
+}
+
+// open connects to the server.
+func (k *kit) open(t testing.TB) driver.Conn {
+	t.Helper()
+	return k.openAt(t, k.URL)
+}
+
+func (k *kit) openAt(t testing.TB, url string) driver.Conn {
+	t.Helper()
+	c, err := k.dial(t, k.context(t), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.close(t, "connection", c) })
+	return c
+}
+
+// dial connects as the engine does, and returns the error.
+func (k *kit) dial(t testing.TB, ctx context.Context, url string) (c driver.Conn, err error) {
+	t.Helper()
+	address, err := driver.ParseURL(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.within(t, "Open", func() { c, err = address.Open(ctx, "drivertest") })
+	return c, err
+}
+
+// options are the defaults of a scope, with what the URL sets.
+func (k *kit) options(t testing.TB, scope driver.Scope) driver.Values {
+	t.Helper()
+	address, err := driver.ParseURL(k.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := address.Resolve(scope, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+type closer interface {
+	Close(ctx context.Context) error
+}
+
+// close closes and accepts that it was closed before.
+func (k *kit) close(t testing.TB, what string, c closer) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
+	defer cancel()
+	var err error
+	k.within(t, "Close of the "+what, func() { err = c.Close(ctx) })
+	if err != nil && !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Close of the %s: %v", what, err)
+	}
+}
+
+// unique is a name that no other test has.
+func unique() string { return fmt.Sprintf("kit%012x", rand.Uint64()>>16) }
+
+// topic makes a topic of one partition.
+func (k *kit) topic(t testing.TB, c driver.Conn) string {
+	t.Helper()
+	return k.partitioned(t, c, 1)
+}
+
+// partitioned makes a topic of several partitions, where the broker has them.
+func (k *kit) partitioned(t testing.TB, c driver.Conn, partitions int) string {
+	t.Helper()
+	if k.Topic != nil {
+		return k.Topic(t, c)
+	}
+	name := unique()
+	admin, ok := c.(driver.Admin)
+	if !ok {
+		return name
+	}
+	k.create(t, admin, name, partitions)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
+		defer cancel()
+		if err := admin.DeleteTopic(ctx, name); err != nil && k.d.KindOf(err) != driver.NotFound {
+			t.Errorf("DeleteTopic: %v", err)
+		}
+	})
+	return name
+}
+
+func (k *kit) create(t testing.TB, admin driver.Admin, name string, partitions int) {
+	t.Helper()
+	spec := driver.TopicSpec{Name: name, Partitions: partitions, Replicas: 1, Options: k.options(t, driver.OnTopic)}
+	if err := admin.CreateTopic(k.context(t), spec); err != nil {
+		t.Fatalf("CreateTopic: %v", err)
+	}
+}
+
+// group names a group of the topic, or none where the driver has no groups.
+func (k *kit) group(topic, name string) string {
+	if !k.f.Groups {
+		return ""
+	}
+	return topic + "-" + name
+}
+
+// start is where a consumer begins that shall at least see what comes after it.
+func (k *kit) start() driver.Start {
+	if k.f.Start.Has(driver.StartNew) {
+		return driver.StartNew
+	}
+	return driver.StartEarliest
+}
+
+// kept tells whether messages wait for a consumer that is not there.
+func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce }
+
+// shared tells whether the consumers of the kit's usual group share its messages.
+func (k *kit) shared() bool { return k.f.Groups || !k.f.Fanout }
+
+// confirmed tells whether a nil error in a Done proves that the broker has the message.
+func (k *kit) confirmed() bool { return k.f.Confirm != driver.Unconfirmed }

@@ -1,0 +1,157 @@
+// Package proxy is a TCP proxy that breaks connections, refuses them, or keeps them open and silent, so that a test
+// can see what a client makes of it.
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Proxy stands in front of one server. Its methods may be called concurrently.
+type Proxy struct {
+	listener net.Listener
+	target   string
+	running  sync.WaitGroup
+
+	mu      sync.Mutex
+	conns   map[net.Conn]struct{}
+	refuse  bool
+	closed  bool
+	flowing chan struct{} // closed while bytes flow
+}
+
+// Listen starts a proxy on a free port of the loopback interface, in front of target, a host:port.
+func Listen(target string) (*Proxy, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{listener: listener, target: target, conns: map[net.Conn]struct{}{}, flowing: make(chan struct{})}
+	close(p.flowing)
+	p.running.Go(p.accept)
+	return p, nil
+}
+
+// Addr is the host:port to connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut breaks every connection with a reset, as a crash of the server would; bytes on their way are lost.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // makes Close send a reset
+		}
+		_ = c.Close()
+	}
+}
+
+// Refuse says whether new connections are broken as soon as they are made. Those that exist stay.
+func (p *Proxy) Refuse(refuse bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = refuse
+}
+
+// Freeze stops the bytes in both directions and keeps the connections, as a server that hangs would. New connections
+// are accepted and silent.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flowing:
+		p.flowing = make(chan struct{})
+	default: // frozen already
+	}
+}
+
+// Thaw lets the bytes flow again; none was lost.
+func (p *Proxy) Thaw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.flowing:
+	default:
+		close(p.flowing)
+	}
+}
+
+// Close breaks every connection, stops listening and waits until nothing of the proxy runs any more.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.Cut()
+	p.Thaw()
+	p.running.Wait()
+	return err
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.running.Go(func() { p.serve(c) })
+	}
+}
+
+// serve carries one connection until either side ends it.
+func (p *Proxy) serve(client net.Conn) {
+	if !p.own(client) {
+		return
+	}
+	defer p.disown(client)
+	server, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", p.target)
+	if err != nil || !p.own(server) {
+		return
+	}
+	defer p.disown(server)
+	var upstream sync.WaitGroup
+	upstream.Go(func() { p.pipe(server, client) })
+	p.pipe(client, server)
+	upstream.Wait()
+}
+
+// pipe copies until from ends, then closes both: a half-closed connection is nothing that a broker's client uses.
+func (p *Proxy) pipe(to, from net.Conn) {
+	defer func() { _ = to.Close(); _ = from.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		flowing := p.flowing
+		p.mu.Unlock()
+		<-flowing
+		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
+			return
+		}
+	}
+}
+
+// own keeps a connection for Cut, or breaks it where there shall be none.
+func (p *Proxy) own(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse || p.closed {
+		_ = c.Close()
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) disown(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+	_ = c.Close()
+}
+
+var _ io.Closer = (*Proxy)(nil)

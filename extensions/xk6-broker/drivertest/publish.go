@@ -1,0 +1,268 @@
+package drivertest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+//nolint:gochecknoglobals // a table
+var publish = []test{
+	{"batches of one, two and a thousand", batches},
+	{"many senders at once", senders},
+	{"body", body},
+	{"key", key},
+	{"headers", headers},
+	{"headers of any bytes", headerBytes},
+	{"largest body", largest},
+	{"body too large", tooLarge},
+	{"nothing is kept after done", nothingKept},
+	{"send returns before the answer", async},
+	{"send returns after the answer", answered},
+	{"context that has ended", endedContext},
+	{"topic that does not exist", missingTopic},
+}
+
+func batches(t *testing.T, k *kit) {
+	c := k.open(t)
+	topic := k.topic(t, c)
+	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+	for _, size := range []int{1, 2, 1000} {
+		b := messages(fmt.Sprint("of", size), size)
+		p.send(t, b)
+		same(t, fmt.Sprintf("batch of %d", size), bodies(r.finish(t, size)), bodies(b))
+	}
+	r.nothing(t, "all has been received")
+}
+
+func senders(t *testing.T, k *kit) {
+	c := k.open(t)
+	topic := k.topic(t, c)
+	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+	const each = 250
+	var all [8]driver.Batch
+	var sent [8][]*receipts
+	var running sync.WaitGroup
+	ctx := k.context(t)
+	for i := range all {
+		all[i] = messages(fmt.Sprint("sender", i), each)
+		running.Go(func() {
+			for rest, size := all[i], 1; len(rest) > 0; size = size%7 + 1 {
+				n := min(size, len(rest))
+				r := p.receipts(n)
+				sent[i] = append(sent[i], r)
+				p.Send(ctx, rest[:n], r.done)
+				rest = rest[n:]
+			}
+		})
+	}
+	k.within(t, "one of several Send", running.Wait)
+	for _, r := range slices.Concat(sent[:]...) {
+		p.wait(t, r)
+		if errs := r.failed(); len(errs) > 0 {
+			t.Fatalf("Send: %v", errs[0])
+		}
+	}
+	got := r.finish(t, len(all)*each)
+	same(t, "sent by several goroutines", bodies(got), bodies(all[:]...))
+}
+
+// echo sends one message and returns what came of it.
+func echo(t *testing.T, k *kit, b driver.Batch) driver.Batch {
+	t.Helper()
+	c := k.open(t)
+	topic := k.topic(t, c)
+	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+	var got driver.Batch
+	for i := range b { // one after the other, so that any driver has them in order
+		p.send(t, b[i:i+1])
+		got = append(got, r.finish(t, 1)...)
+	}
+	return got
+}
+
+func every() []byte {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b
+}
+
+func body(t *testing.T, k *kit) {
+	b := driver.Batch{
+		{Body: every()}, {Body: []byte("\r\n.\r\n\r\n")}, {Body: []byte{0}}, {Body: []byte{0xff, 0xfe}}, {Body: []byte("+OK ÿ")}, {},
+	}
+	for i, m := range echo(t, k, b) {
+		if !bytes.Equal(m.Body, b[i].Body) {
+			t.Errorf("body %.40q came as %.40q", b[i].Body, m.Body)
+		}
+		if !k.f.Key && m.Key != nil {
+			t.Errorf("a key %q came, and keys are not claimed", m.Key)
+		}
+	}
+}
+
+func key(t *testing.T, k *kit) {
+	claimed(t, k.f.Key, "keys")
+	b := driver.Batch{{Key: []byte("order/42=a b")}, {Key: []byte("0")}, {}}
+	for i, m := range echo(t, k, b) {
+		if !bytes.Equal(m.Key, b[i].Key) {
+			t.Errorf("key %q came as %q", b[i].Key, m.Key)
+		}
+	}
+}
+
+// headers come in the order of the wire, which some brokers choose: they are compared by name.
+func headers(t *testing.T, k *kit) {
+	k.echoHeaders(t, []driver.Header{
+		{Name: "trace-id", Value: []byte("a/b=c+d==")},
+		{Name: "Mixed-Case", Value: []byte("text with spaces")},
+		{Name: "empty", Value: nil},
+		{Name: "long", Value: bytes.Repeat([]byte("x"), 200)},
+	})
+}
+
+func headerBytes(t *testing.T, k *kit) {
+	if k.f.Headers && !k.HeaderBytes {
+		t.Skip("not claimed: headers of any bytes")
+	}
+	claimed(t, k.f.Headers, "headers")
+	k.echoHeaders(t, []driver.Header{{Name: "bytes", Value: every()}, {Name: "line", Value: []byte("a\r\nb: c")}})
+}
+
+func (k *kit) echoHeaders(t *testing.T, want []driver.Header) {
+	t.Helper()
+	m := driver.Message{Body: []byte("body"), Headers: want}
+	if !k.f.Headers {
+		c := k.open(t)
+		errs := k.producer(t, c, k.topic(t, c)).try(t, driver.Batch{m})
+		unsupported(t, "headers", errors.Join(errs...))
+		return
+	}
+	got := slices.Clone(echo(t, k, driver.Batch{m})[0].Headers)
+	byName := func(a, b driver.Header) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(got, byName)
+	want = slices.SortedFunc(slices.Values(want), byName)
+	if !slices.EqualFunc(got, want, func(a, b driver.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
+		t.Errorf("headers %.200q came as %.200q", want, got)
+	}
+}
+
+// largest stops at 1 MiB: more shows nothing but the machine's patience.
+func largest(t *testing.T, k *kit) {
+	const mebi = 1 << 20
+	b := messages("large", 1)
+	b[0].Body = bytes.Repeat([]byte("0123456789abcde\n"), mebi/16)[:min(cmp.Or(k.f.MaxMessageBytes, mebi), mebi)]
+	if got := echo(t, k, b); !bytes.Equal(got[0].Body, b[0].Body) {
+		t.Errorf("a body of %d bytes came as another of %d", len(b[0].Body), len(got[0].Body))
+	}
+}
+
+func tooLarge(t *testing.T, k *kit) {
+	claimed(t, k.f.MaxMessageBytes > 0, "a limit of the message's size")
+	if k.f.MaxMessageBytes > 64<<20 {
+		t.Skip("not proven: the limit is more than this test should send")
+	}
+	c := k.open(t)
+	topic := k.topic(t, c)
+	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+	errs := p.try(t, driver.Batch{{Body: make([]byte, k.f.MaxMessageBytes+1)}})
+	if !k.all(errs, driver.Rejected) {
+		t.Errorf("a message larger than MaxMessageBytes: %v, want an error of kind rejected", errs)
+	}
+	p.send(t, messages("after", 1))
+	same(t, "sent after one that was too large", bodies(r.finish(t, 1)), []string{"after-0000"})
+}
+
+// nothingKept changes what was sent as soon as done is called: what is received must not change with it.
+func nothingKept(t *testing.T, k *kit) {
+	c := k.open(t)
+	topic := k.topic(t, c)
+	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+	b := messages("kept", 200)
+	want := bodies(b)
+	p.send(t, b)
+	for i := range b {
+		clear(b[i].Body)
+	}
+	same(t, "changed after done", bodies(r.finish(t, len(b))), want)
+}
+
+func async(t *testing.T, k *kit) {
+	claimed(t, k.f.Async, "Send returns before the broker's answer")
+	url, freeze := k.freezer(t)
+	c := k.openAt(t, url)
+	p := k.producer(t, c, k.topic(t, k.open(t)))
+	p.send(t, messages("before", 1))
+	thaw := freeze()
+	var sent []*receipts
+	func() {
+		defer thaw()
+		b := messages("frozen", 500)
+		for i := range b {
+			sent = append(sent, p.hand(t, b[i:i+1]))
+		}
+	}()
+	for _, r := range sent {
+		p.wait(t, r)
+		if errs := r.failed(); len(errs) > 0 {
+			t.Fatalf("Send, while the server was frozen for a moment: %v", errs[0])
+		}
+	}
+}
+
+func answered(t *testing.T, k *kit) {
+	if k.f.Async {
+		t.Skip("not claimed: Send returns after the broker's answer")
+	}
+	c := k.open(t)
+	p := k.producer(t, c, k.topic(t, c))
+	for range 20 {
+		b := messages("sync", 10)
+		if r := p.hand(t, b); r.called() < len(b) {
+			t.Fatalf("Send returned with done called for %d of %d messages, and Async is not claimed", r.called(), len(b))
+		}
+	}
+}
+
+// endedContext does not ask that anything fails: what is handed over at once needs no context.
+func endedContext(t *testing.T, k *kit) {
+	c := k.open(t)
+	p := k.producer(t, c, k.topic(t, c))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	sent, back := p.handing(ctx, messages("ended", 10))
+	k.within(t, "Send", func() { <-back })
+	p.wait(t, sent)
+	if errs := sent.failed(); len(errs) > 0 && !k.all(errs, driver.Canceled) {
+		t.Errorf("Send with a context that has ended: %v", errs[0])
+	}
+	p.send(t, messages("after", 1))
+}
+
+func missingTopic(t *testing.T, k *kit) {
+	c := k.open(t)
+	if _, ok := c.(driver.Admin); !ok {
+		t.Skip("not claimed: topics are managed")
+	}
+	config := driver.ProducerConfig{Topic: unique(), Window: window, Options: k.options(t, driver.OnProducer)}
+	s := &sender{k: k}
+	var err error
+	k.within(t, "NewProducer", func() { s.Producer, err = c.NewProducer(k.context(t), config) })
+	if err == nil {
+		defer k.close(t, "producer", s)
+		err = errors.Join(s.try(t, messages("nowhere", 1))...)
+	}
+	if kind := k.d.KindOf(err); err == nil || kind != driver.NotFound && kind != driver.Rejected {
+		t.Errorf("sent to a topic that does not exist: %v, want an error of kind not_found or rejected", err)
+	}
+}
