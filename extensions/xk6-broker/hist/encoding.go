@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strings"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -23,19 +20,6 @@ func (h *Histogram) HDR() *hdrhistogram.Histogram {
 		}
 	}
 	return to
-}
-
-// WriteHGRM writes the percentile distribution in the text form .hgrm that HdrHistogram's plotters read, with values
-// scaled to the unit.
-func (h *Histogram) WriteHGRM(w io.Writer, unit time.Duration) error {
-	if unit <= 0 {
-		return fmt.Errorf("hgrm: the unit %v is not positive", unit)
-	}
-	const ticksPerHalfDistance = 5 // the resolution that all tools of the family use
-	if _, err := h.HDR().PercentilesPrint(w, ticksPerHalfDistance, float64(unit)); err != nil {
-		return fmt.Errorf("hgrm: %w", err)
-	}
-	return nil
 }
 
 // document is a histogram in JSON. The extremes are exact there; the encoding only knows their buckets.
@@ -90,66 +74,21 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 
 // check tells whether the exact numbers fit the buckets, which hold total values.
 func (h *Histogram) check(total uint64) error {
-	bounded := *h
-	bounded.bound()
-	var atHighest uint64
-	if top := index(Highest); h.rows[top>>rowBits] != nil {
-		atHighest = h.rows[top>>rowBits][top&rowMask]
+	if h.count != total {
+		return fmt.Errorf("histogram: count %d, but %d values", h.count, total)
+	}
+	least, greatest, top := 0, 0, uint64(0) // the buckets of the extremes, and the count at Highest
+	if h.count > 0 {
+		least, greatest = h.ends()
+	}
+	if row := h.rows[index(Highest)>>rowBits]; row != nil {
+		top = row[index(Highest)&rowMask]
 	}
 	switch {
-	case h.count != total:
-		return fmt.Errorf("histogram: count %d, but %d values", h.count, total)
-	case h.min < 0 || h.max > Highest || h.min > h.max || bounded.min != h.min || bounded.max != h.max || !h.reaches():
+	case h.min < 0 || h.min > h.max || h.max > Highest || index(h.min) != least || index(h.max) != greatest:
 		return fmt.Errorf("histogram: min %d and max %d do not fit the values", h.min, h.max)
-	case h.overflow > atHighest:
-		return fmt.Errorf("histogram: overflow %d, but only %d values that high", h.overflow, atHighest)
-	}
-	return nil
-}
-
-// reaches tells whether there are values in the buckets of both extremes.
-func (h *Histogram) reaches() bool {
-	if h.count == 0 {
-		return true
-	}
-	for _, v := range []int64{h.min, h.max} {
-		i := index(v)
-		if row := h.rows[i>>rowBits]; row == nil || row[i&rowMask] == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Log writes interval histograms in the log format 1.3 of HdrHistogram, .hlog: one line for each interval and tag, each
-// with the complete distribution.
-type Log struct {
-	w *hdrhistogram.HistogramLogWriter
-}
-
-// NewLog begins a log of a run that started at start.
-func NewLog(w io.Writer, start time.Time) (*Log, error) {
-	log := hdrhistogram.NewHistogramLogWriter(w)
-	begun := fmt.Sprintf("[StartTime: %.3f (seconds since epoch), %s]",
-		float64(start.UnixMilli())/1e3, start.UTC().Format(time.RFC3339))
-	if err := errors.Join(log.OutputLogFormatVersion(), log.OutputComment(begun), log.OutputLegend()); err != nil {
-		return nil, fmt.Errorf("hlog: %w", err)
-	}
-	return &Log{log}, nil
-}
-
-// Write adds the histogram of the interval from one time to another, known to the millisecond. The tag tells several series of one log apart
-// and may be empty; commas, spaces and line breaks in it are an error.
-func (l *Log) Write(tag string, from, to time.Time, interval *Histogram) error {
-	if strings.ContainsAny(tag, ", \t\r\n") {
-		return fmt.Errorf("hlog: the tag %q has a comma, a space or a line break in it", tag)
-	}
-	h := interval.HDR()
-	h.SetTag(tag)
-	h.SetStartTimeMs(from.UnixMilli())
-	h.SetEndTimeMs(to.UnixMilli())
-	if err := l.w.OutputIntervalHistogram(h); err != nil {
-		return fmt.Errorf("hlog: %w", err)
+	case h.overflow > top:
+		return fmt.Errorf("histogram: overflow %d, but only %d values that high", h.overflow, top)
 	}
 	return nil
 }

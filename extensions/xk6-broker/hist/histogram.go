@@ -145,22 +145,22 @@ func (h *Histogram) Sub(prev *Histogram) *Histogram {
 		negative: less(h.negative, prev.negative), overflow: less(h.overflow, prev.overflow),
 		min: h.min, max: h.max,
 	}
-	for i, p := range prev.rows {
-		if p != nil && h.rows[i] == nil && *p != ([rowLen]uint64{}) {
-			less(0, 1)
+	var none [rowLen]uint64
+	for i := range h.rows {
+		now, then := h.rows[i], prev.rows[i]
+		if now == nil {
+			now = &none
 		}
-	}
-	for i, now := range h.rows {
-		if now == nil || prev.rows[i] != nil && *now == *prev.rows[i] {
+		if then == nil {
+			then = &none
+		}
+		if *now == *then {
 			continue // a row without news costs the interval nothing
 		}
 		to := d.row(i)
-		for j, c := range now {
-			if prev.rows[i] != nil {
-				c = less(c, prev.rows[i][j])
-			}
-			to[j] = c
-			d.count += c
+		for j := range to {
+			to[j] = less(now[j], then[j])
+			d.count += to[j]
 		}
 	}
 	d.bound()
@@ -181,15 +181,20 @@ func (h *Histogram) bound() {
 		h.min, h.max = 0, 0
 		return
 	}
-	first, last := -1, 0
+	least, greatest := h.ends()
+	h.min, h.max = max(h.min, lowest(least)), min(h.max, highest(greatest))
+}
+
+// ends gives the numbers of the least and the greatest bucket that is not empty; there must be one.
+func (h *Histogram) ends() (least, greatest int) {
+	least = -1
 	for i := range h.buckets() {
-		if first < 0 {
-			first = i
+		if least < 0 {
+			least = i
 		}
-		last = i
+		greatest = i
 	}
-	h.min = max(h.min, lowest(first))
-	h.max = min(h.max, highest(last))
+	return least, greatest
 }
 
 // buckets gives the number and count of each bucket that is not empty, ascending.

@@ -1,6 +1,9 @@
 package hist
 
-import "math"
+import (
+	"math/big"
+	"strconv"
+)
 
 // enough is how many values must lie beyond a quantile before it says anything about the system.
 const enough = 10
@@ -13,22 +16,19 @@ type Percentile struct {
 	Supported bool    `json:"supported"` // whether Beyond is enough to believe it
 }
 
-// rank is how many values must be at or below the quantile q: the least whole number that is not less than q*count.
-// Products that differ from a whole number by no more than the rounding of q and of the product are taken as that
-// number, so that rank(0.999999) of ten million is 9999990, as it is in decimal arithmetic.
+// rank is how many values must be at or below the quantile q: the least whole number that is not less than q*count. It
+// takes q as it is written in decimal: in floating point, 0.999999 of ten million is not always 9999990.
 func (h *Histogram) rank(q float64) uint64 {
-	n := float64(h.count)
-	p := q * n
-	if !(p > 0) { // also where q is not a number
+	if !(q > 0) { // also where q is not a number
 		return 0
 	}
-	if p >= n {
+	if q >= 1 {
 		return h.count
 	}
-	if whole := math.Round(p); math.Abs(p-whole) <= n*0x1p-52 {
-		p = whole
-	}
-	return min(uint64(math.Ceil(p)), h.count)
+	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(q, 'g', -1, 64))
+	rank, rest := new(big.Int).SetUint64(h.count), new(big.Int)
+	rank.DivMod(rank.Mul(rank, decimal.Num()), decimal.Denom(), rest)
+	return rank.Uint64() + uint64(rest.Sign())
 }
 
 // Quantile is the smallest recorded value v such that at least q*Count values are <= v, in nanoseconds. A value is known

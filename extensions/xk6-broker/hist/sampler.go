@@ -1,29 +1,83 @@
 package hist
 
-// Sampler thins distributions systematically: of the values of one interval after another, each in ascending order, it
-// keeps every k-th. The ratio k is fixed for a whole run, and what is left over at the end of an interval is carried into
-// the next, so that the kept values have the quantiles of all values.
+// Sampler thins the intervals of a run: of every k values it keeps one, k being fixed, such that the kept values have the
+// quantiles of all values.
+//
+// Within one interval that is a systematic sample: every k-th value in rank order, the first being the middle one of the
+// first k. Were every interval sampled on its own, or only the phase carried over, the error of up to half a rank step
+// would add up from interval to interval, fastest where the load is steadiest. So the sampler remembers, for each bucket,
+// how many of its values nothing stands for yet, and the next interval makes up for it: for every value v, what is kept up
+// to v stands for all there was up to v, give or take a few k, however long the run.
 type Sampler struct {
-	ratio uint64
-	skip  uint64 // how many values to pass over before the next is kept
+	ratio int64
+	owed  [rows]*[rowLen]int64 // values taken less k for each kept, by bucket
+
+	// The interval that is being thinned: its values, how many there are up to each of them, and how many values are owed
+	// up to there, each with a zero in front.
+	values []int64
+	slots  []*int64
+	ranks  []int64
+	debts  []int64
 }
 
 // NewSampler makes a sampler that keeps one value in ratio; 0 is taken as 1, which keeps all.
 func NewSampler(ratio uint64) *Sampler {
-	ratio = max(ratio, 1)
-	return &Sampler{ratio: ratio, skip: ratio / 2}
+	return &Sampler{ratio: int64(max(ratio, 1))}
 }
 
 // Ratio is how many values each kept value stands for.
-func (s *Sampler) Ratio() uint64 { return s.ratio }
+func (s *Sampler) Ratio() uint64 { return uint64(s.ratio) }
 
-// Take hands the kept values of an interval to yield, in nanoseconds, ascending.
+// Take hands the kept values of an interval to yield, in nanoseconds as [Histogram.Quantile] reports them, ascending.
 func (s *Sampler) Take(interval *Histogram, yield func(v int64)) {
-	for v, c := range interval.All() {
-		for ; c > s.skip; s.skip = s.ratio - 1 {
-			c -= s.skip + 1
-			yield(v)
+	s.values, s.slots = s.values[:0], s.slots[:0]
+	s.ranks, s.debts = append(s.ranks[:0], 0), append(s.debts[:0], 0)
+	var rank, debt int64
+	for i := range s.owed {
+		if s.owed[i] == nil {
+			if interval.rows[i] == nil {
+				continue
+			}
+			s.owed[i] = new([rowLen]int64)
 		}
-		s.skip -= c
+		for j := range s.owed[i] {
+			slot := &s.owed[i][j]
+			if row := interval.rows[i]; row != nil && row[j] != 0 {
+				*slot += int64(row[j])
+				rank += int64(row[j])
+				s.values = append(s.values, min(highest(i<<rowBits+j), interval.max))
+				s.slots = append(s.slots, slot)
+				s.ranks = append(s.ranks, rank)
+				s.debts = append(s.debts, debt+*slot)
+			}
+			debt += *slot
+		}
 	}
+	s.debts[len(s.debts)-1] = debt
+	s.divide(0, len(s.values), 0, s.steps(len(s.values), 0, rank), yield)
+}
+
+// divide keeps b-a of the values numbered lo to hi, a having been kept of those before. What is kept up to the middle
+// settles what is owed there, as near as a and b allow, and so on in both halves: so the error of one place does not push
+// the next.
+func (s *Sampler) divide(lo, hi int, a, b int64, yield func(int64)) {
+	if a == b {
+		return
+	}
+	if hi-lo == 1 {
+		*s.slots[lo] -= (b - a) * s.ratio
+		for range b - a {
+			yield(s.values[lo])
+		}
+		return
+	}
+	mid := (lo + hi) / 2
+	m := s.steps(mid, max(a, b-(s.ranks[hi]-s.ranks[mid])), min(b, a+s.ranks[mid]-s.ranks[lo]))
+	s.divide(lo, mid, a, m, yield)
+	s.divide(mid, hi, m, b, yield)
+}
+
+// steps is how many values ought to be kept of the first i, to the nearest, but from least to most.
+func (s *Sampler) steps(i int, least, most int64) int64 {
+	return min(max((s.debts[i]+s.ratio/2)/s.ratio, least), most)
 }
