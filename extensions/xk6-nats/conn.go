@@ -31,6 +31,7 @@ type conn struct {
 	dialer *dialer
 	server *embeddedServer // nil where the server is not ours
 	closed chan struct{}
+	once   sync.Once // for Close
 
 	mu       sync.Mutex
 	watchers map[watcher]struct{}
@@ -210,10 +211,12 @@ func (c *conn) Close(ctx context.Context) error {
 	// Closing writes what is buffered, which a server that does not read can hold up.
 	stop := context.AfterFunc(ctx, c.dialer.cut)
 	defer stop()
-	c.nc.Close()
-	<-c.closed
-	c.dialer.cut()
-	c.server.stop()
+	c.once.Do(func() {
+		c.nc.Close()
+		<-c.closed
+		c.dialer.cut()
+		c.server.stop()
+	})
 	return nil
 }
 

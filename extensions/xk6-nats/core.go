@@ -100,6 +100,9 @@ func (p *coreProducer) failed(_ *nats.Subscription, err error) {
 
 // NewConsumer implements [driver.Conn].
 func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	if config.Start != driver.StartNew {
+		return nil, fmt.Errorf("%w: core NATS keeps no messages to start from", errors.ErrUnsupported)
+	}
 	k := &coreConsumer{
 		conn:        c.conn,
 		inbox:       newInbox(),

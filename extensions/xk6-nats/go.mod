@@ -6,6 +6,7 @@ require (
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.53.1
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+	go.uber.org/goleak v1.3.0
 )
 
 require (
