@@ -1,7 +1,7 @@
-# RabbitMQ with its management, stream and Prometheus plugins: one node, or a cluster of three. The nodes find one another
-# by an epmd of their own, so that several sets of them do not meet.
+# RabbitMQ with its management, stream and Prometheus plugins: one node, a cluster of three, or one node with TLS,
+# passwords and certificates. The nodes find one another by an epmd of their own, so that several sets of them do not meet.
 
-names=(rabbitmq rabbitmq-cluster)
+names=(rabbitmq rabbitmq-cluster rabbitmq-secure)
 source="Debian packages rabbitmq-server and Erlang, unpacked into the cache, or as installed"
 
 layout() {
@@ -16,6 +16,10 @@ layout() {
       for i in 1 2 3; do
         node "$i" client=$((5680 + i)) management=$((15680 + i)) stream=$((5560 + i)) prometheus=$((15700 + i)) distribution=$((25680 + i))
       done
+      ;;
+    rabbitmq-secure)
+      node epmd client=14371
+      node 1 client=5671 management=15670 prometheus=15690 distribution=25670
       ;;
   esac
 }
@@ -52,19 +56,26 @@ configure() {
     chmod 400 "$home/erlang/.erlang.cookie"
     return
   fi
+  cp "$scripts/brokers/rabbitmq/enabled_plugins" "$dir/enabled_plugins"
   cat >"$dir/rabbitmq.conf" <<CONF
-listeners.tcp.1 = 127.0.0.1:$(port client "$1")
 management.tcp.ip = 127.0.0.1
 management.tcp.port = $(port management "$1")
 prometheus.tcp.ip = 127.0.0.1
 prometheus.tcp.port = $(port prometheus "$1")
-stream.listeners.tcp.1 = 127.0.0.1:$(port stream "$1")
-stream.advertised_host = 127.0.0.1
-stream.advertised_port = $(port stream "$1")
 vm_memory_high_watermark.absolute = 1GB
 log.console = true
 log.console.level = info
 log.file = false
+CONF
+  if [[ $name == *-secure ]]; then
+    rabbitmq_security
+    return
+  fi
+  cat >>"$dir/rabbitmq.conf" <<CONF
+listeners.tcp.1 = 127.0.0.1:$(port client "$1")
+stream.listeners.tcp.1 = 127.0.0.1:$(port stream "$1")
+stream.advertised_host = 127.0.0.1
+stream.advertised_port = $(port stream "$1")
 CONF
   if [[ $name == *-cluster ]]; then
     echo "cluster_formation.peer_discovery_backend = classic_config" >>"$dir/rabbitmq.conf"
@@ -72,7 +83,28 @@ CONF
       echo "cluster_formation.classic_config.nodes.$each = $(rabbitmq_node "$each")" >>"$dir/rabbitmq.conf"
     done
   fi
-  cp "$scripts/brokers/rabbitmq/enabled_plugins" "$dir/enabled_plugins"
+}
+
+# A client with a certificate may leave the password out: sasl=external.
+rabbitmq_security() {
+  local certs=$home/certs
+  make_certs
+  cat >>"$dir/rabbitmq.conf" <<CONF
+listeners.tcp = none
+listeners.ssl.1 = 127.0.0.1:$(port)
+ssl_options.cacertfile = $certs/ca.pem
+ssl_options.certfile = $certs/server.pem
+ssl_options.keyfile = $certs/server-key.pem
+ssl_options.verify = verify_peer
+ssl_options.fail_if_no_peer_cert = false
+ssl_cert_login_from = common_name
+auth_mechanisms.1 = PLAIN
+auth_mechanisms.2 = EXTERNAL
+default_user = $(<"$certs/user")
+default_pass = $(<"$certs/password")
+CONF
+  chmod 600 "$dir/rabbitmq.conf"
+  echo '[rabbitmq_management,rabbitmq_prometheus,rabbitmq_auth_mechanism_ssl].' >"$dir/enabled_plugins"
 }
 
 start() {
@@ -90,7 +122,7 @@ start() {
     await epmd healthy epmd
     # At first the others join node 1, which must be there already. Later each waits for the others' data by itself.
     [[ $1 == 1 || -f $home/formed ]] || await 1 healthy 1
-    export RUNNING_UNDER_SYSTEMD=1 RABBITMQ_CONF_ENV_FILE=/dev/null
+    export ERL_CRASH_DUMP=$dir/erl_crash.dump RUNNING_UNDER_SYSTEMD=1 RABBITMQ_CONF_ENV_FILE=/dev/null
     export RABBITMQ_NODENAME RABBITMQ_DIST_PORT
     RABBITMQ_NODENAME=$(rabbitmq_node "$1")
     RABBITMQ_DIST_PORT=$(port distribution "$1")
@@ -111,7 +143,25 @@ healthy() {
   fi
 }
 
-rabbitmq_api() { http_status "$(port management "$1")" "/api/$2" guest:guest; }
+rabbitmq_api() { http_status "$(port management "$1")" "/api/$2" "$(rabbitmq_user)"; }
+
+rabbitmq_user() {
+  if [[ $name == *-secure ]]; then
+    printf '%s:%s' "$(<"$home/certs/user")" "$(<"$home/certs/password")"
+  else
+    printf 'guest:guest'
+  fi
+}
+
+# form makes the user who may do nothing. The answer to a creation is 201.
+form() {
+  local certs=$home/certs body answer
+  [[ $name == *-secure ]] || return 0
+  body="{\"password\":\"$(<"$certs/password")\",\"tags\":\"\"}"
+  answer=$(printf 'PUT /api/users/%s HTTP/1.0\r\nHost: 127.0.0.1\r\nAuthorization: Basic %s\r\nContent-Length: %s\r\n\r\n%s' \
+    "$(<"$certs/outsider")" "$(rabbitmq_user | base64)" "${#body}" "$body" | ask "$(port management)" 12)
+  [[ $answer == *" 201" ]] || fail "the user $(<"$certs/outsider") could not be made: $answer"
+}
 
 # formed counts the nodes that each node sees running.
 formed() {
@@ -130,5 +180,9 @@ urls() {
   else
     hosts=$(hosts 1)
   fi
-  echo "rabbitmq rabbitmq://guest:guest@$hosts"
+  if [[ $name == *-secure ]]; then
+    echo "rabbitmq rabbitmq://$hosts$(tls_query)"
+  else
+    echo "rabbitmq rabbitmq://guest:guest@$hosts"
+  fi
 }

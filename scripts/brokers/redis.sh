@@ -1,7 +1,7 @@
-# Redis: alone with an append-only file, alone in memory only, a primary with a replica, those under three sentinels, and
-# a cluster of three primaries with a replica each.
+# Redis: alone with an append-only file, alone in memory only, a primary with a replica, those under three sentinels, a
+# cluster of three primaries with a replica each, and alone with TLS and passwords.
 
-names=(redis redis-memory redis-replica redis-sentinel redis-cluster)
+names=(redis redis-memory redis-replica redis-sentinel redis-cluster redis-secure)
 source="Debian package redis-server, unpacked into the cache, or the redis-server on PATH"
 
 layout() {
@@ -9,6 +9,7 @@ layout() {
   case $name in
     redis) node 1 client=6379 ;;
     redis-memory) node 1 client=6378 ;;
+    redis-secure) node 1 client=6377 ;;
     redis-replica)
       node primary client=6380
       node replica client=6381
@@ -38,9 +39,14 @@ redis_tool() {
 }
 
 configure() {
-  mkdir -p "$dir/data"
+  [[ $name != *-secure ]] || make_certs
   {
-    printf '%s\n' "bind 127.0.0.1" "port $(port client "$1")" "dir \"$dir/data\""
+    printf '%s\n' "bind 127.0.0.1" "dir \"$dir/data\""
+    if [[ $name == *-secure ]]; then
+      redis_security
+    else
+      echo "port $(port client "$1")"
+    fi
     case $1 in
       sentinel-*)
         # The name mymaster is the one of Redis's own examples. Two seconds of silence are a failure.
@@ -65,6 +71,21 @@ configure() {
   } >"$dir/redis.conf" # Redis and its sentinels rewrite it when roles change
 }
 
+redis_security() {
+  local certs=$home/certs
+  cat <<CONF
+port 0
+tls-port $(port)
+tls-cert-file "$certs/server.pem"
+tls-key-file "$certs/server-key.pem"
+tls-ca-cert-file "$certs/ca.pem"
+tls-auth-clients optional
+user default off
+user $(<"$certs/user") on >$(<"$certs/password") ~* &* +@all
+user $(<"$certs/outsider") on >$(<"$certs/password") -@all +auth +hello
+CONF
+}
+
 start() {
   local role=()
   [[ $1 != sentinel-* ]] || role=(--sentinel)
@@ -74,9 +95,14 @@ start() {
 healthy() { [[ $(redis_cli "$1" ping) == PONG ]]; }
 
 redis_cli() {
-  local node=$1
+  local node=$1 security=()
   shift
-  LD_LIBRARY_PATH=$(libraries "$cache/redis") bounded "${patience:-5}" "$(redis_tool redis-cli)" -h 127.0.0.1 -p "$(port client "$node")" "$@" 2>/dev/null
+  if [[ $name == *-secure ]]; then
+    export REDISCLI_AUTH
+    REDISCLI_AUTH=$(<"$home/certs/password")
+    security=(--tls --cacert "$home/certs/ca.pem" --user "$(<"$home/certs/user")")
+  fi
+  LD_LIBRARY_PATH=$(libraries "$cache/redis") bounded "${patience:-5}" "$(redis_tool redis-cli)" -h 127.0.0.1 -p "$(port client "$node")" "${security[@]}" "$@" 2>/dev/null
 }
 
 form() {
@@ -110,6 +136,7 @@ urls() {
   case $name in
     redis-replica) hosts=$(hosts primary) ;;
     redis-sentinel) hosts=$(hosts sentinel-1 sentinel-2 sentinel-3) query='?sentinel=mymaster' ;;
+    redis-secure) hosts=$(hosts) query=$(tls_query) ;;
     *) hosts=$(hosts) ;;
   esac
   for driver in redis-streams redis-list redis-pubsub; do

@@ -42,6 +42,18 @@ download_debian() (
   "${apt[@]}" download "${packages[@]}" 2>/dev/null
 )
 
+# install_debian PACKAGE... installs packages on the machine, for what does not work from another folder.
+install_debian() {
+  note "installing the Debian packages $*"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get install -y -qq --no-install-recommends "$@" >&2 ||
+    { apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends "$@" >&2; } ||
+    fail "apt-get install $* failed"
+}
+
+# has_debian_root succeeds where install_debian can work.
+has_debian_root() { has_debian && ((EUID == 0)); }
+
 # has_debian succeeds where unpack_debian can work.
 has_debian() { command -v apt-get >/dev/null && command -v dpkg >/dev/null; }
 

@@ -211,7 +211,7 @@ native_env() {
 
 native_certs() {
   native_is_up
-  [[ -d $home/certs ]] || fail "has no certificates; a *-secure broker has"
+  [[ -f $home/certs/ca.pem ]] || fail "has no certificates; a *-secure broker has"
   printf '%s\n' "$home/certs"
 }
 

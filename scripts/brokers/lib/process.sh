@@ -6,7 +6,7 @@ spawn() {
   # Job control gives the command its own process group, which a Ctrl-C at the caller's terminal does not reach. The
   # descriptor of the lock must not live on in the server.
   set -m
-  nohup "$@" </dev/null >>"$dir/log" 2>&1 {lock}>&- &
+  (cd "$dir" && exec nohup "$@") </dev/null >>"$dir/log" 2>&1 {lock}>&- &
   local pid=$!
   set +m
   printf '%s %s\n' "$pid" "$(birth "$pid")" >"$dir/pid"
