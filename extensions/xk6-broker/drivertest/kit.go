@@ -50,7 +50,7 @@ type test struct {
 }
 
 // quiet is how long the kit watches that something does not happen.
-const quiet = 300 * time.Millisecond
+const quiet = 250 * time.Millisecond
 
 // Run runs the whole kit as subtests named group/test.
 func Run(t *testing.T, h Harness) {

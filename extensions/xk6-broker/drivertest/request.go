@@ -12,30 +12,31 @@ import (
 
 //nolint:gochecknoglobals // a table
 var request = []test{
-	{"a requester and a replier, or neither", both},
+	{"the verbs are there as claimed", verbsThere},
 	{"each request gets its reply", replies},
 	{"a request ends with its context", requestContext},
 }
 
 // verbs are the two ends of a conversation, where the driver has them.
-func (k *kit) verbs(t *testing.T) (p *sender, requester driver.Requester, r *receiver, replier driver.Replier) {
+func (k *kit) verbs(t *testing.T) (requester driver.Requester, r *receiver, replier driver.Replier) {
 	t.Helper()
-	_, _, p, r = k.flow(t)
+	_, _, p, r := k.flow(t)
 	requester, _ = p.Producer.(driver.Requester)
 	replier, _ = r.Consumer.(driver.Replier)
-	return p, requester, r, replier
+	return requester, r, replier
 }
 
-func both(t *testing.T, k *kit) {
-	_, requester, _, replier := k.verbs(t)
-	if (requester == nil) != (replier == nil) {
-		t.Errorf("the producer can make requests: %t; the consumer can reply: %t", requester != nil, replier != nil)
+func verbsThere(t *testing.T, k *kit) {
+	requester, _, replier := k.verbs(t)
+	if (requester != nil) != k.f.Requests || (replier != nil) != k.f.Requests {
+		t.Errorf("Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
+			k.f.Requests, requester != nil, replier != nil)
 	}
 }
 
 func replies(t *testing.T, k *kit) {
-	_, requester, r, replier := k.verbs(t)
-	claimed(t, requester != nil && replier != nil, "request and reply")
+	requester, r, replier := k.verbs(t)
+	claimed(t, k.f.Requests && requester != nil && replier != nil, "request and reply")
 	const n = 50
 	ctx := k.context(t)
 	errs := make(chan error, 2*n)
@@ -79,8 +80,8 @@ func replies(t *testing.T, k *kit) {
 }
 
 func requestContext(t *testing.T, k *kit) {
-	_, requester, _, _ := k.verbs(t)
-	claimed(t, requester != nil, "request and reply")
+	requester, _, _ := k.verbs(t)
+	claimed(t, k.f.Requests && requester != nil, "request and reply")
 	ctx, cancel := context.WithTimeout(context.Background(), quiet)
 	defer cancel()
 	k.within(t, "Request", func() { _, _ = requester.Request(ctx, driver.Message{Body: []byte("nobody replies")}) })

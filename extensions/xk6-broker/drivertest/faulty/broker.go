@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"sync"
 	"time"
@@ -15,9 +16,9 @@ import (
 type Config struct {
 	// Name is the driver's name and its URL scheme; "memory" where empty.
 	Name string
-	// Features are what the broker does and the driver claims; [Full] where they are zero. Keys are always kept.
+	// Features are what the broker does and the driver claims; [Full] where they are zero.
 	Features driver.Features
-	// Bare leaves out the optional verbs of connections, producers and consumers. Topics then come into being by use.
+	// Bare leaves out the optional verbs of connections. Topics then come into being by use.
 	Bare bool
 	// Service is how long the broker's only server works on message n, counted from 0 in the order of their arrival over
 	// all producers; messages that arrive meanwhile wait. Nil takes no time.
@@ -32,9 +33,17 @@ func Full() driver.Features {
 		Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtLeastOnce,
 		Settle: driver.Ack | driver.Requeue | driver.Reject, SettleConfirmed: driver.OnRequest,
 		Start: driver.StartNew | driver.StartEarliest,
-		Async: true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true,
+		Async: true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true, Requests: true,
 		MaxMessageBytes: 1 << 20,
 	}
+}
+
+// Log is the features of a partitioned log.
+func Log() driver.Features {
+	f := Full()
+	f.Order, f.Confirm, f.Settle, f.SettleConfirmed = driver.PerPartition, driver.Replicated, driver.Ack, driver.Always
+	f.Attempts, f.Requests = false, false
+	return f
 }
 
 // Queue is the features of a plain work queue: one flow that all consumers share.
@@ -186,9 +195,18 @@ func (b *Broker) answer(ctx context.Context) error {
 
 // topic is a log that is kept, and the groups that read it.
 type topic struct {
-	name   string
-	log    []*record
-	groups map[string]*group
+	name       string
+	partitions int
+	log        []*record
+	groups     map[string]*group
+}
+
+// partition is where a message belongs: by its key, and in turn where it has none.
+func (t *topic) partition(key []byte, n int64) int32 {
+	if key != nil {
+		n = int64(crc32.ChecksumIEEE(key))
+	}
+	return int32(n % int64(t.partitions))
 }
 
 type record struct {
@@ -249,11 +267,14 @@ func (b *Broker) find(name string) (*topic, error) {
 	case !b.config.Bare:
 		return nil, errNoTopic
 	}
-	return b.create(name), nil
+	return b.create(name, 1), nil
 }
 
-func (b *Broker) create(name string) *topic {
-	t := &topic{name: name, groups: map[string]*group{}}
+func (b *Broker) create(name string, partitions int) *topic {
+	if b.config.Features.Order != driver.PerPartition {
+		partitions = 1
+	}
+	t := &topic{name: name, partitions: partitions, groups: map[string]*group{}}
 	if b.shared() {
 		t.join("", driver.StartEarliest) // the one flow is there from the start
 	}

@@ -75,10 +75,10 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	p.running, p.stop = context.WithCancel(context.Background())
 	c.producers[p] = struct{}{}
 	go p.run()
-	if c.b.config.Bare {
-		return p, nil
+	if c.b.config.Features.Requests {
+		return requester{p}, nil
 	}
-	return requester{p}, nil
+	return p, nil
 }
 
 func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
@@ -100,10 +100,10 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	}
 	r.group = t.join(r.name, config.Start)
 	c.consumers[r] = struct{}{}
-	if c.b.config.Bare {
-		return r, nil
+	if c.b.config.Features.Requests {
+		return replier{r}, nil
 	}
-	return replier{r}, nil
+	return r, nil
 }
 
 func (c admin) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
@@ -112,7 +112,7 @@ func (c admin) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	}
 	defer c.b.mu.Unlock()
 	if _, ok := c.b.topics[s.Name]; !ok {
-		c.b.create(s.Name)
+		c.b.create(s.Name, max(s.Partitions, 1))
 	}
 	return nil
 }

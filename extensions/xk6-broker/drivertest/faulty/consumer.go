@@ -82,7 +82,7 @@ func (r *consumer) Settle(ctx context.Context, batch driver.Batch, o driver.Outc
 	if !b.config.Features.Settle.Has(o) {
 		return fmt.Errorf("%v: %w", o, errors.ErrUnsupported)
 	}
-	if !r.config.ConfirmSettle {
+	if f := b.config.Features; !r.config.ConfirmSettle && f.SettleConfirmed != driver.Always {
 		b.mu.Lock() // a frozen broker takes it and says nothing
 	} else if err := b.answer(ctx); err != nil {
 		return err

@@ -95,6 +95,7 @@ func (p *producer) enqueue(o *outgoing) error {
 		return driver.ErrClosed
 	}
 	o.n = b.arrived
+	o.message.Partition = p.topic.partition(o.message.Key, o.n)
 	b.arrived++
 	if b.config.Service != nil {
 		b.free = max(b.free, driver.Now()) + int64(b.config.Service(o.n))
