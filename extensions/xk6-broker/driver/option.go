@@ -323,3 +323,20 @@ func checkOptions(d *Driver) {
 		}
 	}
 }
+
+// Redact gives the values as a report may show them.
+func (d *Driver) Redact(values Values) map[string]any {
+	shown := make(map[string]any, len(values))
+	for name, value := range values {
+		o, _ := d.Option(name)
+		switch {
+		case o.Secret && value != "":
+			shown[name] = "(set)"
+		case o.Type == Duration:
+			shown[name] = values.Duration(name).String()
+		default:
+			shown[name] = value
+		}
+	}
+	return shown
+}

@@ -1,0 +1,202 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// connection describes a broker. It opens nothing: the first use does.
+type connection struct {
+	in      *instance
+	address *driver.Address
+	key     string // of what all VUs that say the same share
+}
+
+// connect understands the URL and the options.
+func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
+	raw, ok := url.Export().(string)
+	if !ok || raw == "" {
+		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %v`, url)
+	}
+	o, err := readOptions("connect", opts)
+	if err != nil {
+		return nil, err
+	}
+	if drain := o.duration("drainTimeout", 0); drain > 0 {
+		in.run.drainTimeout.Store(int64(drain))
+	}
+	given, err := o.rest()
+	if err != nil {
+		return nil, err
+	}
+	address, err := driver.ParseURL(raw, given)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
+	return in.object(map[string]any{
+		"driver": address.Driver.Name, "url": address.String(), "features": features(address.Driver.Features),
+		"producer": c.producer, "consumer": c.consumer, "require": c.require,
+		"createTopic": c.createTopic, "deleteTopic": c.deleteTopic, "purge": c.purge, "backlog": c.backlog,
+	}), nil
+}
+
+func (in *instance) object(properties map[string]any) *sobek.Object {
+	o := in.vu.Runtime().NewObject()
+	for name, value := range properties {
+		_ = o.Set(name, value) // a fresh object takes any property
+	}
+	return o
+}
+
+// features is what a script sees of a driver's claims.
+func features(f driver.Features) map[string]any {
+	return map[string]any{
+		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": f.Deliver.String(),
+		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
+		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout,
+		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "requests": f.Requests, "maxMessageBytes": f.MaxMessageBytes,
+	}
+}
+
+func names[T interface {
+	~uint8
+	fmt.Stringer
+}](set T, all ...T,
+) []string {
+	list := []string{}
+	for _, one := range all {
+		if set&one != 0 {
+			list = append(list, one.String())
+		}
+	}
+	return list
+}
+
+// require throws where the broker cannot do what the scenario needs, and says what is missing.
+func (c *connection) require(wanted map[string]any) error {
+	have := features(c.address.Driver.Features)
+	var missing []string
+	for name, want := range wanted {
+		got, ok := have[name]
+		switch {
+		case !ok:
+			return fmt.Errorf("require: no feature %q: see conn.features", name)
+		case !satisfies(got, want):
+			missing = append(missing, fmt.Sprintf("%s: %v (has %v)", name, want, got))
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s cannot run this scenario, which needs %s", c.address.Driver.Name, strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+func satisfies(got, want any) bool {
+	list, isList := got.([]string)
+	if !isList {
+		return fmt.Sprint(got) == fmt.Sprint(want)
+	}
+	wants, many := want.([]any)
+	if !many {
+		wants = []any{want}
+	}
+	for _, w := range wants {
+		found := false
+		for _, g := range list {
+			found = found || g == fmt.Sprint(w)
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func checkTopic(of, topic string) error {
+	if topic == "" {
+		return fmt.Errorf("%s: the topic's name is missing", of)
+	}
+	return nil
+}
+
+// admin runs something on the connection's client. A broker whose topics need no creation has nothing to do.
+func (c *connection) admin(op string, do func(ctx context.Context, admin driver.Admin) error) *sobek.Promise {
+	return c.in.async(func(ctx context.Context) (any, error) {
+		conn, err := c.in.run.links.conn(ctx, c, "producers 0")
+		if err != nil {
+			return nil, err
+		}
+		admin, ok := conn.(driver.Admin)
+		if !ok {
+			return nil, nil //nolint:nilnil // undefined is what the promise resolves to
+		}
+		return nil, c.address.Driver.Wrap(op, do(ctx, admin))
+	})
+}
+
+func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("createTopic", opts)
+	if err != nil {
+		return nil, err
+	}
+	spec := driver.TopicSpec{
+		Name: topic, Partitions: o.integer("partitions", 1, 1, 1<<20), Replicas: o.integer("replicas", 1, 1, 1<<10),
+	}
+	given, err := o.rest()
+	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
+		return nil, err
+	}
+	if spec.Options, err = c.address.Resolve(driver.OnTopic, given); err != nil {
+		return nil, fmt.Errorf("createTopic: %w", err)
+	}
+	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.CreateTopic(ctx, spec) }), nil
+}
+
+func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
+	if err := checkTopic("deleteTopic", topic); err != nil {
+		return nil, err
+	}
+	return c.admin("delete topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.DeleteTopic(ctx, topic) }), nil
+}
+
+func (c *connection) purge(topic string) (*sobek.Promise, error) {
+	if err := checkTopic("purge", topic); err != nil {
+		return nil, err
+	}
+	return c.admin("purge topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.PurgeTopic(ctx, topic) }), nil
+}
+
+// backlog resolves to how many messages of the topic the group has not settled.
+func (c *connection) backlog(topic, group string) *sobek.Promise {
+	return c.in.async(func(ctx context.Context) (any, error) {
+		conn, err := c.in.run.links.conn(ctx, c, "producers 0")
+		if err != nil {
+			return nil, err
+		}
+		b, ok := conn.(driver.Backlogger)
+		if !ok {
+			return nil, c.address.Driver.Wrap("backlog", fmt.Errorf("backlog: %w by this broker", errors.ErrUnsupported))
+		}
+		n, err := b.Backlog(ctx, topic, group)
+		return n, c.address.Driver.Wrap("backlog of "+topic, err)
+	})
+}
+
+// series is where a VU's measurements on a topic go, by the tags that the VU has now.
+func (c *connection) series(topic string) (*load.Series, error) {
+	state, err := c.in.use()
+	if err != nil {
+		return nil, err
+	}
+	return c.in.run.Series(load.Labels{
+		Broker: c.address.String(), Driver: c.address.Driver.Name, Topic: topic, Tags: state.Tags.GetCurrentValues().Tags,
+	}), nil
+}

@@ -1,0 +1,276 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group.
+type consumer struct {
+	conn   *connection
+	config driver.ConsumerConfig
+	spread int
+
+	mu     sync.Mutex       // held while opening
+	opened []*load.Consumer // the VU's own first, then those of consume loops
+}
+
+const (
+	defaultPrefetch = 1000
+	maxPrefetch     = 1 << 20
+)
+
+func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, error) {
+	o, err := readOptions("consumer", opts)
+	if err != nil {
+		return nil, err
+	}
+	f := c.address.Driver.Features
+	k := &consumer{conn: c, spread: connections(o, 0)}
+	k.config = driver.ConsumerConfig{
+		Topic: topic, Group: o.text("group", ""), Prefetch: o.integer("prefetch", defaultPrefetch, 1, maxPrefetch),
+		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
+	}
+	given, err := o.rest()
+	if err = errors.Join(err, checkTopic("consumer", topic)); err != nil {
+		return nil, err
+	}
+	if k.config.Options, err = c.address.Resolve(driver.OnConsumer, given); err != nil {
+		return nil, fmt.Errorf("consumer: %w", err)
+	}
+	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
+		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
+	}
+	if k.config.Group != "" && !f.Groups {
+		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups", c.address.Driver.Name)
+	}
+	return c.in.object(map[string]any{
+		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
+		"ready": k.ready, "receive": k.receive, "ack": k.ack, "nack": k.nack, "reject": k.reject, "reply": k.reply,
+		"consume": k.consume, "close": k.close,
+	}), nil
+}
+
+// startOf reads the option start; by default a consumer begins with what is new, where the broker knows of that.
+func startOf(o *options, f driver.Features) driver.Start {
+	def := driver.StartNew
+	if !f.Start.Has(def) {
+		def = driver.StartEarliest
+	}
+	switch text := o.text("start", def.String()); text {
+	case def.String():
+		return def
+	case driver.StartEarliest.String():
+		if f.Start.Has(driver.StartEarliest) {
+			return driver.StartEarliest
+		}
+		fallthrough
+	default:
+		o.fail("start", text, fmt.Sprintf("one of %v for this broker", names(f.Start, driver.StartNew, driver.StartEarliest)))
+		return def
+	}
+}
+
+// open gives the VU's n-th consumer, ready.
+func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Series) (*load.Consumer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.opened) <= n {
+		run := k.conn.in.run
+		name := linkName("consumers", vu, k.spread)
+		if k.spread == 0 && len(k.opened) > 0 {
+			name = fmt.Sprintf("%s.%d", name, len(k.opened))
+		}
+		conn, err := run.links.conn(ctx, k.conn, name)
+		if err != nil {
+			return nil, err
+		}
+		openCtx, cancel := context.WithTimeout(ctx, openTimeout)
+		opened, err := run.NewConsumer(openCtx, conn, run.Topic(k.conn.address, k.config.Topic), k.config, series)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		k.opened = append(k.opened, opened)
+	}
+	k.opened[n].SetSeries(series)
+	return k.opened[n], nil
+}
+
+// with runs work with the VU's consumer, in a goroutine.
+func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any, error), error)) *sobek.Promise {
+	in := k.conn.in
+	promise, settle := in.promise()
+	series, err := k.conn.series(k.config.Topic)
+	if err != nil {
+		settle(func() (any, error) { return nil, err })
+		return promise
+	}
+	ctx, vu := in.vu.Context(), in.vu.State().VUID
+	go func() {
+		consumer, err := k.open(ctx, vu, 0, series)
+		var value func() (any, error)
+		if err == nil {
+			value, err = work(ctx, consumer)
+		}
+		if err != nil {
+			value = func() (any, error) { return nil, err }
+		}
+		settle(value)
+	}()
+	return promise
+}
+
+func undefined() (any, error) { return sobek.Undefined(), nil }
+
+// ready resolves when the consumer is assigned and would see the next message.
+func (k *consumer) ready() *sobek.Promise {
+	return k.with(func(context.Context, *load.Consumer) (func() (any, error), error) { return undefined, nil })
+}
+
+const defaultWait = time.Second
+
+// receive resolves to the messages that are there, waiting for the first.
+func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("receive", opts)
+	if err != nil {
+		return nil, err
+	}
+	most, wait := o.integer("max", 1, 1, maxPrefetch), o.duration("wait", defaultWait)
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	rt := k.conn.in.vu.Runtime()
+	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		in := load.NewInbox(most)
+		n, err := c.Receive(ctx, in)
+		return func() (any, error) {
+			list := make([]any, n)
+			for i := range list {
+				list[i] = newMessage(rt, in, i)
+			}
+			return rt.NewArray(list...), nil
+		}, err
+	}), nil
+}
+
+func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
+	if k.conn.address.Driver.Features.Settle == 0 { // delivered is done: there is nothing to say
+		p, settle := k.conn.in.promise()
+		settle(undefined)
+		return p, nil
+	}
+	return k.settle("ack", v, driver.Ack)
+}
+
+func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("nack", opts)
+	if err != nil {
+		return nil, err
+	}
+	outcome := driver.Requeue
+	if raw, ok := o.take("requeue"); ok && raw == false {
+		outcome = driver.Reject
+	}
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	return k.settle("nack", v, outcome)
+}
+
+func (k *consumer) reject(v sobek.Value) (*sobek.Promise, error) {
+	return k.settle("reject", v, driver.Reject)
+}
+
+// settle ends the delivery of a message or an array of them, all received by this consumer.
+func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*sobek.Promise, error) {
+	d := k.conn.address.Driver
+	if !d.Features.Settle.Has(outcome) {
+		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome,
+			names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject))
+	}
+	in, err := k.received(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
+		return undefined, c.Settle(ctx, in, 0, len(in.Messages), outcome)
+	}), nil
+}
+
+var errNotReceived = errors.New("a message or an array of messages from receive is needed")
+
+// received collects what a script names, in one inbox.
+func (k *consumer) received(v sobek.Value) (*load.Inbox, error) {
+	if !isArray(v) {
+		m, ok := asMessage(v)
+		if !ok {
+			return nil, errNotReceived
+		}
+		in := load.NewInbox(1)
+		in.Messages[0], in.Stamps[0], in.Stamped[0] = m.in.Messages[m.i], m.in.Stamps[m.i], m.in.Stamped[m.i]
+		return in, nil
+	}
+	array := v.ToObject(k.conn.in.vu.Runtime())
+	n := int(array.Get("length").ToInteger())
+	in := load.NewInbox(n)
+	for i := range n {
+		m, ok := asMessage(array.Get(fmt.Sprint(i)))
+		if !ok {
+			return nil, errNotReceived
+		}
+		in.Messages[i], in.Stamps[i], in.Stamped[i] = m.in.Messages[m.i], m.in.Stamps[m.i], m.in.Stamped[m.i]
+	}
+	return in, nil
+}
+
+func asMessage(v sobek.Value) (*message, bool) {
+	o, ok := v.(*sobek.Object)
+	if !ok {
+		return nil, false
+	}
+	m, ok := o.Export().(*message)
+	return m, ok
+}
+
+// reply answers a message that asked for a reply.
+func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
+	if !k.conn.address.Driver.Features.Requests {
+		return nil, fmt.Errorf("reply: %s has no request and reply", k.conn.address.Driver.Name)
+	}
+	m, ok := asMessage(to)
+	if !ok {
+		return nil, fmt.Errorf("reply: %w", errNotReceived)
+	}
+	reply, err := k.conn.message(v)
+	if err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
+		return undefined, c.Reply(ctx, m.in.Messages[m.i], reply)
+	}), nil
+}
+
+// close leaves the group; the next receive joins again.
+func (k *consumer) close() *sobek.Promise {
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		var errs []error
+		for _, c := range k.opened {
+			errs = append(errs, c.Close(ctx))
+		}
+		k.opened = nil
+		return sobek.Undefined(), errors.Join(errs...)
+	})
+}

@@ -1,0 +1,114 @@
+package js
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+)
+
+// k6's global events. Their type is in an internal package; untyped constants fit it all the same.
+const (
+	eventTestEnd = 3
+	eventExit    = 6
+)
+
+// subscribe waits for the end of the test. k6 does not close its flow of samples, nor decide on thresholds, before TestEnd is done.
+func (r *run) subscribe(vu modules.VU) {
+	events := vu.Events().Global
+	if events == nil {
+		return
+	}
+	_, ch := events.Subscribe(eventTestEnd, eventExit)
+	go func() {
+		for e := range ch {
+			switch e.Type {
+			case eventTestEnd:
+				r.ended.Do(r.end)
+			case eventExit:
+				r.ended.Do(r.end)
+				r.printTable()
+			}
+			e.Done()
+		}
+	}()
+}
+
+// interruptedDrain is how long a test that was interrupted still waits.
+const interruptedDrain = time.Second
+
+// end drains, accounts, passes on the last of the metrics and closes everything.
+func (r *run) end() {
+	if r.state == nil { // nothing was ever used
+		return
+	}
+	drain := time.Duration(r.drainTimeout.Load())
+	if e := r.state.execution; e != nil && e.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
+		drain = min(drain, interruptedDrain)
+	}
+	ctx := context.Background()
+	if err := r.Finish(ctx, drain); err != nil {
+		r.logger.WithError(err).Warn("not everything ended well")
+	}
+	r.flusher.halt()
+	r.flusher.flush(true)
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	if err := r.links.close(ctx); err != nil {
+		r.logger.WithError(err).Warn("not every connection closed well")
+	}
+}
+
+// buildResult sums up the run, with what only k6 and the process know.
+func (r *run) buildResult() *load.Result {
+	result := r.collector.Result()
+	result.Environment = environment()
+	result.Judge()
+	return result
+}
+
+func (r *run) resultJSON() ([]byte, error) {
+	text, err := json.Marshal(r.buildResult())
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	return text, nil
+}
+
+// printTable prints the latency table after k6's own summary, unless the script has taken the report into its own hands.
+func (r *run) printTable() {
+	if r.state == nil || r.quiet || r.reported.Load() {
+		return
+	}
+	if err := report.Text(os.Stdout, r.buildResult()); err != nil {
+		r.logger.WithError(err).Error("cannot print the report")
+	}
+}
+
+// environment names the versions and the machine.
+func environment() map[string]string {
+	env := map[string]string{
+		"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()),
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "go.k6.io/k6/v2" {
+				env["k6"] = m.Version
+			}
+			if strings.HasSuffix(m.Path, "/extensions/xk6-broker") {
+				env["xk6-broker"] = m.Version
+			}
+		}
+	}
+	return env
+}

@@ -1,0 +1,252 @@
+package js
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// flushEvery is how often k6 gets what was measured. k6's outputs would store a point for each sample, so everything is
+// summed up first.
+const flushEvery = time.Second
+
+// trendBudget is how many samples a second each trend of each tag set passes on to k6. Beyond that the samples are a systematic
+// choice from the interval's sorted distribution, at one ratio for the whole run: k6 keeps each one in memory for ever, and
+// InfluxDB stores each one.
+const trendBudget = 200
+
+// quantiles are those that the gauges carry.
+var quantiles = []struct { //nolint:gochecknoglobals // a table
+	q    float64
+	name string
+}{{0.5, "0.5"}, {0.9, "0.9"}, {0.99, "0.99"}, {0.999, "0.999"}, {0.9999, "0.9999"}, {1, "1"}}
+
+// flusher gives k6 once a second what was measured since.
+type flusher struct {
+	run     *run
+	stop    context.CancelFunc
+	done    chan struct{}
+	watched chan struct{}
+
+	tags     map[load.Labels]*metrics.TagSet
+	thinners map[thinnerKey]*thinner
+	accounts map[load.GroupKey]load.Accounting
+	rng      *rand.Rand
+}
+
+type thinnerKey struct {
+	series *load.Series
+	trend  load.Trend
+}
+
+// thinner holds the first interval back until the second has shown the rate.
+type thinner struct {
+	held    *hist.Histogram
+	sampler *hist.Sampler
+}
+
+func startFlusher(r *run) *flusher {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &flusher{
+		run: r, stop: cancel, done: make(chan struct{}), watched: make(chan struct{}),
+		tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*thinner{},
+		accounts: map[load.GroupKey]load.Accounting{},
+		rng:      rand.New(rand.NewPCG(1, 2)), //nolint:gosec // shuffles points within a second
+	}
+	go f.loop(ctx)
+	go f.watchBacklogs(ctx)
+	return f
+}
+
+func (f *flusher) loop(ctx context.Context) {
+	defer close(f.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f.flush(false)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// halt ends the loops; flush may be called by its caller afterwards.
+func (f *flusher) halt() {
+	f.stop()
+	<-f.done
+	<-f.watched
+}
+
+// flush pushes everything since the last flush; the last one of a run holds nothing back.
+func (f *flusher) flush(last bool) {
+	b := &bundle{now: time.Now(), sums: map[metrics.TimeSeries]float64{}}
+	for i, d := range f.run.collector.Collect() {
+		tags := f.tagsOf(d.Labels)
+		f.counters(&d, tags, b)
+		b.shift = time.Duration(i)
+		for t, interval := range d.Trends {
+			f.trend(thinnerKey{d.Series, load.Trend(t)}, interval, tags, last, b)
+		}
+	}
+	f.accounting(last, b)
+	b.add(f.run.metrics.inFlight, f.run.state.runTags, float64(f.run.InFlight()))
+	f.run.push(b.close())
+}
+
+// bundle is what one flush gives to k6. InfluxDB knows a point by metric, tags and time, so no two samples are alike in all three.
+type bundle struct {
+	now     time.Time
+	shift   time.Duration // of the present series, against those with the same tags
+	samples metrics.Samples
+	sums    map[metrics.TimeSeries]float64
+}
+
+func (b *bundle) count(m *metrics.Metric, tags *metrics.TagSet, n float64) {
+	b.sums[metrics.TimeSeries{Metric: m, Tags: tags}] += n
+}
+
+func (b *bundle) add(m *metrics.Metric, tags *metrics.TagSet, v float64) {
+	b.addAt(m, tags, b.now, v)
+}
+
+func (b *bundle) addAt(m *metrics.Metric, tags *metrics.TagSet, at time.Time, v float64) {
+	b.samples = append(b.samples, metrics.Sample{
+		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at.Add(b.shift), Value: v,
+	})
+}
+
+func (b *bundle) close() metrics.Samples {
+	for series, n := range b.sums {
+		b.samples = append(b.samples, metrics.Sample{TimeSeries: series, Time: b.now, Value: n})
+	}
+	return b.samples
+}
+
+func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
+	tags, ok := f.tags[l]
+	if !ok {
+		tags = l.Tags.(*metrics.TagSet).With("driver", l.Driver).With("topic", l.Topic) //nolint:forcetypeassert // this package puts it there
+		f.tags[l] = tags
+	}
+	return tags
+}
+
+func (f *flusher) counters(d *load.Delta, tags *metrics.TagSet, b *bundle) {
+	m, state := f.run.metrics, f.run.state.builtin
+	for c, n := range d.Counters {
+		if n == 0 {
+			continue
+		}
+		switch c := load.Counter(c); c {
+		case load.Acked:
+			b.count(m.settled, tags.With("outcome", "ack"), float64(n))
+		case load.Requeued:
+			b.count(m.settled, tags.With("outcome", "requeue"), float64(n))
+		case load.Rejected:
+			b.count(m.settled, tags.With("outcome", "reject"), float64(n))
+		default:
+			b.count(m.counters[c], tags, float64(n))
+			if c == load.BytesSent {
+				b.count(state.DataSent, tags, float64(n))
+			}
+			if c == load.BytesReceived {
+				b.count(state.DataReceived, tags, float64(n))
+			}
+		}
+	}
+	for labels, n := range d.Errors {
+		b.count(m.errors, tags.With("op", labels.Op).With("kind", string(labels.Kind)), float64(n))
+	}
+}
+
+// trend passes on an interval of a trend: samples within the budget, and exact quantiles as gauges.
+func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *bundle) {
+	th := f.thinners[key]
+	if th == nil {
+		if interval == nil {
+			return
+		}
+		th = &thinner{}
+		f.thinners[key] = th
+	}
+	if interval != nil {
+		for _, q := range quantiles {
+			if q.q == 1 || interval.Supported(q.q) {
+				b.add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
+			}
+		}
+	}
+	values := th.take(interval, f.run.expected(), last)
+	f.rng.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+	step := flushEvery / time.Duration(len(values)+1) // each its own time, or InfluxDB would keep one of them
+	for i, v := range values {
+		b.addAt(f.run.metrics.trends[key.trend], tags, b.now.Add(-flushEvery+time.Duration(i+1)*step), ms(v))
+	}
+}
+
+func (th *thinner) take(interval *hist.Histogram, expected uint64, last bool) []int64 {
+	if th.sampler == nil {
+		count := expected
+		if interval != nil {
+			count = max(count, interval.Count())
+		}
+		if th.held == nil && expected == 0 && !last {
+			th.held = interval
+			return nil
+		}
+		th.sampler = hist.NewSampler((count + trendBudget - 1) / trendBudget)
+	}
+	var values []int64
+	for _, h := range []*hist.Histogram{th.held, interval} {
+		if h != nil {
+			th.sampler.Take(h, func(v int64) { values = append(values, v) })
+		}
+	}
+	th.held = nil
+	return values
+}
+
+// accounting passes on what the accounting of each group has found since the last time; what is lost is known at the end.
+func (f *flusher) accounting(last bool, b *bundle) {
+	m := f.run.metrics
+	for key, a := range f.run.Accounts() {
+		before := f.accounts[key]
+		f.accounts[key] = a
+		tags := f.run.state.runTags.With("driver", key.Driver).With("topic", key.Topic)
+		b.count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
+		b.count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		b.count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
+		if last {
+			b.count(m.lost, tags, float64(a.Lost))
+			b.count(m.undelivered, tags, float64(a.Undelivered))
+		}
+	}
+}
+
+// watchBacklogs asks the brokers for their backlogs once a second and passes them on. It has a goroutine of its own, for a broker may
+// take its time to answer.
+func (f *flusher) watchBacklogs(ctx context.Context) {
+	defer close(f.watched)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			b := &bundle{now: now}
+			for key, n := range f.run.Backlogs(ctx) {
+				tags := f.run.state.runTags.With("driver", key.Driver).With("topic", key.Topic).With("consumer_group", key.Group)
+				b.add(f.run.metrics.backlog, tags, float64(n))
+			}
+			f.run.push(b.samples)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
+)
+
+// produced is what produce resolves to.
+type produced struct {
+	Due       uint64  `js:"due"`
+	Sent      uint64  `js:"sent"`
+	Confirmed uint64  `js:"confirmed"`
+	Failed    uint64  `js:"failed"`
+	Seconds   float64 `js:"seconds"`
+	Rate      float64 `js:"rate"` // confirmed per second
+}
+
+// produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches.
+func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("produce", opts)
+	if err != nil {
+		return nil, err
+	}
+	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
+	payload, _ := o.object("payload")
+	loop.Payload = load.Payload{
+		Size: payload.integer("size", 100, 0, 1<<30), Random: payload.number("random", 1), Keys: payload.integer("keys", 0, 0, 1<<24),
+	}
+	senders := o.integer("producers", 1, 1, 1<<16)
+	schedule, peak, err := scheduleOf(o, loop.Duration)
+	if err = errors.Join(err, payload.done(), o.done()); err != nil {
+		return nil, err
+	}
+	if loop.Duration == 0 && loop.Count == 0 && schedule == nil {
+		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
+	}
+	if err := loop.Payload.Check(p.mode(true)); err != nil {
+		return nil, fmt.Errorf("produce: %w", err)
+	}
+	loop.Schedule = schedule
+	series, err := p.conn.series(p.config.Topic)
+	if err != nil {
+		return p.conn.in.rejected(err), nil
+	}
+	p.conn.in.run.expectRate(peak)
+	vu := p.conn.in.vu.State().VUID
+	return p.conn.in.async(func(ctx context.Context) (any, error) {
+		all := make([]*load.Sender, senders)
+		for i := range all {
+			pub, err := p.open(ctx, vu+uint64(i))
+			if err != nil {
+				return nil, err
+			}
+			all[i] = pub.NewSender(p.mode(true), series)
+		}
+		r, err := loop.Run(ctx, all)
+		return &produced{
+			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
+			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
+		}, err
+	}), nil
+}
+
+// scheduleOf reads rate, timeUnit, stages, startRate, arrivals, seed and trace. Without any there is no schedule: a closed
+// loop.
+func scheduleOf(o *options, duration time.Duration) (func() pace.Schedule, float64, error) {
+	unit := o.duration("timeUnit", time.Second)
+	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))}
+	rate, hasRate := o.take("rate")
+	stages, hasStages := o.take("stages")
+	start, hasStart := o.take("startRate")
+	text, hasTrace := o.take("trace")
+	if hasTrace {
+		return traceOf(o, text)
+	}
+	if !hasRate && !hasStages {
+		if plan.Arrivals != "" || hasStart {
+			return nil, 0, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.of)
+		}
+		return nil, 0, nil
+	}
+	var err error
+	if hasRate {
+		plan.Duration = duration
+		if plan.Rate, err = rateOf(o, "rate", rate, unit); err != nil {
+			return nil, 0, err
+		}
+	}
+	if hasStart {
+		if plan.StartRate, err = rateOf(o, "startRate", start, unit); err != nil {
+			return nil, 0, err
+		}
+	}
+	if hasStages {
+		if plan.Stages, err = stagesOf(o, stages, unit); err != nil {
+			return nil, 0, err
+		}
+	}
+	first, err := plan.Schedule()
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", o.of, err)
+	}
+	return func() pace.Schedule { s, _ := plan.Schedule(); return s }, pace.Peak(first), nil
+}
+
+func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, error) {
+	n, ok := number(raw)
+	if !ok {
+		return pace.Rate{}, fmt.Errorf("%s: option %q: %v is not a number", o.of, name, show(raw))
+	}
+	r, err := pace.NewRate(n, unit)
+	if err != nil {
+		return r, fmt.Errorf("%s: option %q: %w", o.of, name, err)
+	}
+	return r, nil
+}
+
+func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
+	list, ok := raw.([]any)
+	if !ok {
+		return nil, fmt.Errorf(`%s: option "stages": %v is not an array of {target, duration}`, o.of, show(raw))
+	}
+	stages := make([]pace.Stage, len(list))
+	for i, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf(`%s: option "stages": stage %d is not {target, duration}`, o.of, i+1)
+		}
+		stage := &options{of: fmt.Sprintf("%s: stage %d", o.of, i+1), given: fields}
+		stages[i].Duration = stage.duration("duration", 0)
+		target, _ := stage.take("target")
+		var err error
+		if stages[i].Target, err = rateOf(stage, "target", target, unit); err != nil {
+			return nil, err
+		}
+		if err := stage.done(); err != nil {
+			return nil, err
+		}
+	}
+	return stages, nil
+}
+
+func traceOf(o *options, raw any) (func() pace.Schedule, float64, error) {
+	text, ok := raw.(string)
+	if !ok {
+		return nil, 0, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
+	}
+	trace, err := pace.Trace(strings.NewReader(text))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
+	}
+	return func() pace.Schedule { return trace }, pace.Peak(trace), nil
+}
+
+// consumed is what consume resolves to.
+type consumed struct {
+	Received uint64  `js:"received"`
+	Settled  uint64  `js:"settled"`
+	Errors   uint64  `js:"errors"`
+	Seconds  float64 `js:"seconds"` // to the last message
+	Rate     float64 `js:"rate"`    // received per second
+}
+
+// consume runs the loop in Go.
+func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("consume", opts)
+	if err != nil {
+		return nil, err
+	}
+	loop, err := load.Consume{
+		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
+		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
+	}.Resolve(k.conn.address.Driver.Features)
+	if err != nil {
+		err = fmt.Errorf("consume: %w", err)
+	}
+	members := o.integer("consumers", 1, 1, 1<<16)
+	if err = errors.Join(err, o.done()); err != nil {
+		return nil, err
+	}
+	if loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
+		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle"`)
+	}
+	series, err := k.conn.series(k.config.Topic)
+	if err != nil {
+		return k.conn.in.rejected(err), nil
+	}
+	vu := k.conn.in.vu.State().VUID
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
+		all := make([]*load.Consumer, members)
+		for i := range all {
+			if all[i], err = k.open(ctx, vu, i, series); err != nil {
+				return nil, err
+			}
+		}
+		r, err := loop.Run(ctx, all)
+		return &consumed{
+			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
+			Rate: float64(r.Received) / r.Elapsed.Seconds(),
+		}, err
+	}), nil
+}

@@ -1,0 +1,58 @@
+package js
+
+import (
+	"fmt"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// brokerMetrics are the module's metrics, by what they are in the engine. docs/metrics.md describes each.
+type brokerMetrics struct {
+	trends    [load.NumTrends]*metrics.Metric
+	quantiles [load.NumTrends]*metrics.Metric
+	counters  [load.NumCounters]*metrics.Metric // nil for those that have no metric of their own
+
+	settled, errors                    *metrics.Metric
+	lost, undelivered                  *metrics.Metric
+	duplicated, reordered, redelivered *metrics.Metric
+	backlog, inFlight                  *metrics.Metric
+}
+
+const prefix = "broker_"
+
+func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
+	m := &brokerMetrics{}
+	var firstErr error
+	register := func(name string, t metrics.MetricType, v ...metrics.ValueType) *metrics.Metric {
+		metric, err := r.NewMetric(prefix+name, t, v...)
+		if err != nil && firstErr == nil {
+			firstErr = fmt.Errorf("metric %s: %w", prefix+name, err)
+		}
+		return metric
+	}
+	for t := range load.Trend(load.NumTrends) {
+		m.trends[t] = register(t.String(), metrics.Trend, metrics.Time)
+		m.quantiles[t] = register(t.String()+"_quantile", metrics.Gauge, metrics.Time)
+	}
+	for c := range load.Counter(load.NumCounters) {
+		switch c {
+		case load.Acked, load.Requeued, load.Rejected: // one metric, by the tag outcome
+		case load.BytesSent, load.BytesReceived:
+			m.counters[c] = register(c.String(), metrics.Counter, metrics.Data)
+		default:
+			m.counters[c] = register(c.String(), metrics.Counter)
+		}
+	}
+	m.settled = register("settled", metrics.Counter)
+	m.errors = register("errors", metrics.Counter)
+	m.lost = register("lost", metrics.Counter)
+	m.undelivered = register("undelivered", metrics.Counter)
+	m.duplicated = register("duplicated", metrics.Counter)
+	m.reordered = register("reordered", metrics.Counter)
+	m.redelivered = register("redelivered", metrics.Counter)
+	m.backlog = register("backlog", metrics.Gauge)
+	m.inFlight = register("in_flight", metrics.Gauge)
+	return m, firstErr
+}

@@ -1,0 +1,229 @@
+// Package js is the k6 module k6/x/broker: it lends the engine to JavaScript and gives k6 the metrics.
+package js
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/sirupsen/logrus"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// Module is the k6 module: one for the process, with an instance for each VU.
+type Module struct {
+	begin sync.Once
+	run   *run
+}
+
+var _ modules.Module = &Module{}
+
+// New makes the module.
+func New() *Module { return &Module{} }
+
+// NewModuleInstance makes the instance of one VU.
+func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
+	m.begin.Do(func() { m.run = newRun(vu) })
+	in := &instance{vu: vu, run: m.run}
+	if env := vu.InitEnv(); env != nil {
+		metrics, err := registerMetrics(env.Registry)
+		if err != nil {
+			common.Throw(vu.Runtime(), err)
+		}
+		m.run.metrics = metrics
+	}
+	return in
+}
+
+// instance is the module in one VU.
+type instance struct {
+	vu  modules.VU
+	run *run
+}
+
+// Exports is what a script imports.
+func (in *instance) Exports() modules.Exports {
+	rt := in.vu.Runtime()
+	exports := map[string]any{
+		"connect": in.connect,
+		"drivers": in.drivers,
+		"result":  in.result,
+	}
+	def := rt.NewObject()
+	for name, value := range exports {
+		if err := def.Set(name, value); err != nil {
+			common.Throw(rt, err)
+		}
+	}
+	return modules.Exports{Default: def, Named: exports}
+}
+
+// drivers lists what this binary can connect to.
+func (in *instance) drivers() any {
+	rt := in.vu.Runtime()
+	list := make([]any, 0, len(driver.Drivers()))
+	for _, d := range driver.Drivers() {
+		list = append(list, describe(d))
+	}
+	return rt.ToValue(list)
+}
+
+// result gives what is known of the run: complete in handleSummary, and so far anywhere else.
+func (in *instance) result() (any, error) {
+	text, err := in.run.resultJSON()
+	if err != nil {
+		return nil, err
+	}
+	parse, _ := sobek.AssertFunction(in.vu.Runtime().GlobalObject().Get("JSON").ToObject(in.vu.Runtime()).Get("parse"))
+	return parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
+}
+
+// run is what all VUs of the process share.
+type run struct {
+	*load.Run
+	metrics   *brokerMetrics
+	collector *load.Collector
+	links     *links
+	logger    logrus.FieldLogger
+	quiet     bool // k6 was asked for no summary
+
+	drainTimeout atomic.Int64
+	peak         atomic.Uint64 // messages per second, the most that any loop announced
+	used         sync.Once
+	state        *testState // once a VU has run
+	flusher      *flusher
+	ended        sync.Once
+	reported     atomic.Bool
+}
+
+// testState is what k6 tells of the test once it runs.
+type testState struct {
+	samples   chan<- metrics.SampleContainer
+	builtin   *metrics.BuiltinMetrics
+	runTags   *metrics.TagSet
+	execution *lib.ExecutionState
+}
+
+// push gives samples to k6.
+func (r *run) push(samples metrics.Samples) {
+	if len(samples) > 0 {
+		r.state.samples <- samples
+	}
+}
+
+// expectRate tells the greatest rate that a loop is going to have, so that one sampling ratio fits the whole run.
+func (r *run) expectRate(perSecond float64) {
+	for n := uint64(perSecond); ; {
+		peak := r.peak.Load()
+		if n <= peak || r.peak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
+}
+
+func (r *run) expected() uint64 { return r.peak.Load() }
+
+// defaultDrain is how long the end of a test waits for what is still to come, unless connect says otherwise.
+const defaultDrain = 10 * time.Second
+
+func newRun(vu modules.VU) *run {
+	name := ""
+	r := &run{logger: logrus.StandardLogger()}
+	if env := vu.InitEnv(); env != nil {
+		name, _ = env.LookupEnv("BROKER_RUN")
+		r.logger = env.Logger.WithField("source", "broker")
+		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+	}
+	r.Run = load.NewRun(name)
+	r.collector = r.NewCollector()
+	r.links = &links{run: r, open: map[string]*link{}}
+	r.drainTimeout.Store(int64(defaultDrain))
+	r.subscribe(vu)
+	return r
+}
+
+// use is called by whatever needs a VU that runs: it starts the flow of metrics.
+func (in *instance) use() (*lib.State, error) {
+	state := in.vu.State()
+	if state == nil {
+		return nil, errInInit
+	}
+	in.run.used.Do(func() {
+		execution := lib.GetExecutionState(in.vu.Context())
+		in.run.state = &testState{samples: state.Samples, builtin: state.BuiltinMetrics, execution: execution}
+		in.run.state.runTags = execution.Test.RunTags
+		in.run.flusher = startFlusher(in.run)
+	})
+	return state, nil
+}
+
+var (
+	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errEnded  = errors.New("the test has ended")
+)
+
+// settler settles a promise: it is called once, from any goroutine. Its function runs on the event loop and gives the value or the
+// error.
+type settler func(value func() (any, error))
+
+// promise makes a promise for work that goes on outside the event loop.
+func (in *instance) promise() (*sobek.Promise, settler) {
+	p, resolve, reject := in.vu.Runtime().NewPromise()
+	enqueue := in.vu.RegisterCallback()
+	return p, func(value func() (any, error)) {
+		enqueue(func() error {
+			v, err := value()
+			if err != nil {
+				return reject(in.jsError(err))
+			}
+			return resolve(v)
+		})
+	}
+}
+
+// async runs work in a goroutine and settles a promise with what it gives.
+func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Promise {
+	p, settle := in.promise()
+	if _, err := in.use(); err != nil {
+		settle(func() (any, error) { return nil, err })
+		return p
+	}
+	ctx := in.vu.Context()
+	go func() {
+		v, err := work(ctx)
+		settle(func() (any, error) { return v, err })
+	}()
+	return p
+}
+
+// rejected is a promise for what failed before it began.
+func (in *instance) rejected(err error) *sobek.Promise {
+	p, settle := in.promise()
+	settle(func() (any, error) { return nil, err })
+	return p
+}
+
+// jsError is an Error with the properties kind, op and driver, where they are known.
+func (in *instance) jsError(err error) *sobek.Object {
+	rt := in.vu.Runtime()
+	object, newErr := rt.New(rt.Get("Error"), rt.ToValue(err.Error()))
+	if newErr != nil {
+		return rt.NewGoError(err)
+	}
+	var e *driver.Error
+	if errors.As(err, &e) {
+		for name, value := range map[string]string{"kind": string(e.Kind), "op": e.Op, "driver": e.Driver, "name": "BrokerError"} {
+			_ = object.Set(name, value) // a fresh Error takes any property
+		}
+	}
+	return object
+}

@@ -1,0 +1,161 @@
+package js
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// options reads an options object of a script: every option is taken by name and type, and what is left at the end is
+// a mistake.
+type options struct {
+	of    string // "producer", "receive", ...
+	given map[string]any
+	known []string
+	err   error
+}
+
+func readOptions(of string, v sobek.Value) (*options, error) {
+	o := &options{of: of, given: map[string]any{}}
+	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
+		return o, nil
+	}
+	given, ok := v.Export().(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: options must be an object, not %s", of, v)
+	}
+	for name, value := range given {
+		if value != nil { // undefined and null are as if not given
+			o.given[name] = value
+		}
+	}
+	return o, nil
+}
+
+// take removes an option and gives its raw value.
+func (o *options) take(name string) (any, bool) {
+	o.known = append(o.known, name)
+	raw, ok := o.given[name]
+	delete(o.given, name)
+	return raw, ok
+}
+
+func (o *options) fail(name string, raw any, want string) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%s: option %q: %v is not %s", o.of, name, show(raw), want)
+	}
+}
+
+func show(raw any) any {
+	if s, ok := raw.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	return raw
+}
+
+func (o *options) duration(name string, def time.Duration) time.Duration {
+	raw, ok := o.take(name)
+	if !ok {
+		return def
+	}
+	d, ok := driver.ParseDuration(raw)
+	if !ok || d < 0 {
+		o.fail(name, raw, `a duration such as "500ms" or a number of milliseconds, 0 or more`)
+	}
+	return d
+}
+
+func (o *options) integer(name string, def, least, most int) int {
+	raw, ok := o.take(name)
+	if !ok {
+		return def
+	}
+	n, ok := number(raw)
+	if !ok || n != math.Trunc(n) || n < float64(least) || n > float64(most) {
+		o.fail(name, raw, fmt.Sprintf("an integer from %d to %d", least, most))
+		return def
+	}
+	return int(n)
+}
+
+func (o *options) number(name string, def float64) float64 {
+	raw, ok := o.take(name)
+	if !ok {
+		return def
+	}
+	n, ok := number(raw)
+	if !ok {
+		o.fail(name, raw, "a number")
+	}
+	return n
+}
+
+func number(raw any) (float64, bool) {
+	switch n := raw.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, !math.IsNaN(n)
+	}
+	return 0, false
+}
+
+func (o *options) text(name, def string) string {
+	raw, ok := o.take(name)
+	if !ok {
+		return def
+	}
+	s, ok := raw.(string)
+	if !ok {
+		o.fail(name, raw, "a string")
+	}
+	return s
+}
+
+func (o *options) boolean(name string) bool {
+	raw, ok := o.take(name)
+	if !ok {
+		return false
+	}
+	b, ok := raw.(bool)
+	if !ok {
+		o.fail(name, raw, "true or false")
+	}
+	return b
+}
+
+func (o *options) object(name string) (*options, bool) {
+	raw, ok := o.take(name)
+	if !ok {
+		return &options{of: o.of + ": " + name, given: map[string]any{}}, false
+	}
+	given, isObject := raw.(map[string]any)
+	if !isObject {
+		o.fail(name, raw, "an object")
+	}
+	return &options{of: o.of + ": " + name, given: given}, true
+}
+
+// rest gives what has not been taken: the driver's own options.
+func (o *options) rest() (map[string]any, error) {
+	return maps.Clone(o.given), o.err
+}
+
+// done says what was wrong, or that something was given that nobody knows.
+func (o *options) done() error {
+	if o.err != nil {
+		return o.err
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.given)) {
+		slices.Sort(o.known)
+		return fmt.Errorf("%s: no option %q: known are %s", o.of, name, strings.Join(o.known, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// producer describes a producer in one VU; what it opens is shared with the VUs that describe the same.
+type producer struct {
+	conn   *connection
+	config driver.ProducerConfig
+	key    string
+	stamp  load.StampMode
+	spread int // how many connections the VUs share; 0 is one for each
+
+	sender atomic.Pointer[load.Sender] // of this VU, once it is open
+	series *load.Series                // that the sender has now; for the event loop only
+	due    dueTimes
+}
+
+const (
+	defaultWindow = 4096
+	maxWindow     = 1 << 20
+)
+
+func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, error) {
+	o, err := readOptions("producer", opts)
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{conn: c, spread: connections(o, 1)}
+	p.config = driver.ProducerConfig{Topic: topic, Window: o.integer("maxInFlight", defaultWindow, 1, maxWindow)}
+	p.stamp = load.StampMode(o.text("stamp", ""))
+	given, err := o.rest()
+	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
+		return nil, err
+	}
+	if p.config.Options, err = c.address.Resolve(driver.OnProducer, given); err != nil {
+		return nil, fmt.Errorf("producer: %w", err)
+	}
+	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
+		return nil, fmt.Errorf("producer: %w", err)
+	}
+	p.key = fmt.Sprintf("%s %d %v", topic, p.config.Window, given)
+	return c.in.object(map[string]any{
+		"topic": topic, "options": c.address.Driver.Redact(p.config.Options),
+		"send": p.send, "request": p.request, "produce": p.produce, "ready": p.ready,
+	}), nil
+}
+
+// connections reads the option of that name: a number, or 'per-vu', which is 0.
+func connections(o *options, def int) int {
+	raw, ok := o.take("connections")
+	if !ok {
+		return def
+	}
+	if raw == "per-vu" {
+		return 0
+	}
+	n, ok := number(raw)
+	if !ok || n < 1 || n != float64(int(n)) {
+		o.fail("connections", raw, `a number of at least 1, or "per-vu"`)
+	}
+	return int(n)
+}
+
+// linkName is which of the shared connections a VU uses.
+func linkName(of string, vu uint64, spread int) string {
+	if spread > 0 {
+		vu %= uint64(spread)
+	}
+	return fmt.Sprintf("%s %d", of, vu)
+}
+
+// open gives this VU's publisher, from the VU's own number.
+func (p *producer) open(ctx context.Context, vu uint64) (*load.Publisher, error) {
+	return p.conn.in.run.links.publisher(ctx, p, linkName("producers", vu, p.spread))
+}
+
+// ready resolves when the producer is open.
+func (p *producer) ready() *sobek.Promise {
+	return p.withSender(func(_ context.Context, _ *load.Sender, settle settler) {
+		settle(func() (any, error) { return sobek.Undefined(), nil })
+	})
+}
+
+// withSender does something with this VU's sender, opening it first where need be. The fast path, an open sender, stays on the
+// event loop. do settles the promise.
+func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *sobek.Promise {
+	in := p.conn.in
+	promise, settle := in.promise()
+	series, err := p.conn.series(p.config.Topic)
+	if err != nil {
+		settle(func() (any, error) { return nil, err })
+		return promise
+	}
+	ctx := in.vu.Context()
+	if s := p.sender.Load(); s != nil {
+		if series != p.series {
+			p.series = series
+			s.SetSeries(series)
+		}
+		do(ctx, s, settle)
+		return promise
+	}
+	vu := in.vu.State().VUID
+	go func() {
+		pub, err := p.open(ctx, vu)
+		if err != nil {
+			settle(func() (any, error) { return nil, err })
+			return
+		}
+		p.sender.CompareAndSwap(nil, pub.NewSender(p.mode(false), series))
+		do(ctx, p.sender.Load(), settle)
+	}()
+	return promise
+}
+
+// mode is where stamps go; that it can be had was checked in init.
+func (p *producer) mode(generated bool) load.StampMode {
+	mode, _ := p.stamp.Resolve(p.conn.address.Driver.Features, generated)
+	return mode
+}
+
+// receipt is what a script gets for a message that was confirmed.
+type receipt struct {
+	Sequence uint64  `js:"sequence"`
+	Due      float64 `js:"due"` // ms since the Unix epoch
+	Sent     float64 `js:"sent"`
+	Latency  float64 `js:"latency"` // ms, due to confirmed
+	Time     float64 `js:"time"`    // ms, sent to confirmed
+}
+
+func newReceipt(r load.Receipt) *receipt {
+	return &receipt{
+		Sequence: r.Sequence, Due: ms(r.Due), Sent: ms(r.Sent),
+		Latency: ms(r.Confirmed - r.Due), Time: ms(r.Confirmed - r.Sent),
+	}
+}
+
+func ms(ns int64) float64 { return float64(ns) / float64(time.Millisecond) }
+
+// send sends one message or an array of them and resolves to a receipt or an array of receipts.
+func (p *producer) send(v sobek.Value) (*sobek.Promise, error) {
+	batch, single, err := p.conn.messages(v)
+	if err != nil {
+		return nil, fmt.Errorf("send: %w", err)
+	}
+	due := p.due.next(p.conn.in.vu)
+	async := p.conn.address.Driver.Features.Async
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+		send := func() {
+			s.Send(ctx, batch, due, func(receipts []load.Receipt) {
+				settle(func() (any, error) { return settled(receipts, single) })
+			})
+		}
+		if async {
+			send()
+		} else { // the client waits for the broker, the event loop must not
+			go send()
+		}
+	}), nil
+}
+
+func settled(receipts []load.Receipt, single bool) (any, error) {
+	list := make([]any, len(receipts))
+	for i, r := range receipts {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		list[i] = newReceipt(r)
+	}
+	if single {
+		return list[0], nil
+	}
+	return list, nil
+}
+
+// request sends a message and resolves to the reply.
+func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
+	if !p.conn.address.Driver.Features.Requests {
+		return nil, fmt.Errorf("request: %s has no request and reply", p.conn.address.Driver.Name)
+	}
+	o, err := readOptions("request", opts)
+	if err != nil {
+		return nil, err
+	}
+	timeout := o.duration("timeout", 5*time.Second)
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	batch, single, err := p.conn.messages(v)
+	if err == nil && !single {
+		err = errors.New("one message at a time")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	due := p.due.next(p.conn.in.vu)
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			reply, err := s.Request(ctx, batch[0], due)
+			settle(func() (any, error) {
+				if err != nil {
+					return nil, err
+				}
+				in := &load.Inbox{Messages: driver.Batch{reply}, Stamps: make([]load.Stamp, 1), Stamped: make([]bool, 1)}
+				return newMessage(p.conn.in.vu.Runtime(), in, 0), nil
+			})
+		}()
+	}), nil
+}

@@ -1,0 +1,183 @@
+package load
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+)
+
+// Delta is what one series measured since the last collection.
+type Delta struct {
+	*Series
+	Counters [NumCounters]int64
+	Trends   [NumTrends]*hist.Histogram // nil where nothing was measured
+	Errors   map[ErrorLabels]int64
+}
+
+// Point is one interval of a topic's history.
+type Point struct {
+	At        float64            `json:"at"`      // seconds from the start to the end of the interval
+	Seconds   float64            `json:"seconds"` // its length
+	Counts    map[string]int64   `json:"counts"`
+	Errors    int64              `json:"errors"`
+	InFlight  int64              `json:"inFlight"`
+	Latencies map[string]Summary `json:"latencies"` // by trend, in ns
+}
+
+// Summary is a distribution in five numbers; ns.
+type Summary struct {
+	Count uint64 `json:"count"`
+	P50   int64  `json:"p50"`
+	P90   int64  `json:"p90"`
+	P99   int64  `json:"p99"`
+	P999  int64  `json:"p999"`
+	Max   int64  `json:"max"`
+}
+
+func summarise(h *hist.Histogram) Summary {
+	return Summary{
+		Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99),
+		P999: h.Quantile(0.999), Max: h.Max(),
+	}
+}
+
+// Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
+type Collector struct {
+	run  *Run
+	mu   sync.Mutex
+	last int64
+	seen map[*Series]*seen
+
+	history map[topicKey][]Point
+	logs    map[topicKey]map[Trend]*intervalLog
+}
+
+type seen struct {
+	counters [NumCounters]int64
+	trends   [NumTrends]*hist.Histogram
+	errors   map[ErrorLabels]int64
+}
+
+// intervalLog is a histogram log in the making: each interval is encoded at once, as a few KiB of text.
+type intervalLog struct {
+	text bytes.Buffer
+	log  *hist.Log
+}
+
+// NewCollector makes the collector of a run; there is one.
+func (r *Run) NewCollector() *Collector {
+	return &Collector{
+		run: r, last: r.Started, seen: map[*Series]*seen{},
+		history: map[topicKey][]Point{}, logs: map[topicKey]map[Trend]*intervalLog{},
+	}
+}
+
+// Collect gives what every series measured since the last call.
+func (c *Collector) Collect() []Delta {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := driver.Now()
+	deltas := make([]Delta, 0, len(c.seen))
+	topics := map[topicKey][]Delta{}
+	for _, s := range c.run.All() {
+		d := c.delta(s)
+		deltas = append(deltas, d)
+		key := topicKey{s.Broker, s.Topic}
+		topics[key] = append(topics[key], d)
+	}
+	for key, ds := range topics {
+		c.note(key, now, ds)
+	}
+	c.last = now
+	return deltas
+}
+
+func (c *Collector) delta(s *Series) Delta {
+	before, ok := c.seen[s]
+	if !ok {
+		before = &seen{errors: map[ErrorLabels]int64{}}
+		c.seen[s] = before
+	}
+	d := Delta{Series: s, Errors: map[ErrorLabels]int64{}}
+	for i := range d.Counters {
+		n := s.counters[i].Load()
+		d.Counters[i], before.counters[i] = n-before.counters[i], n
+	}
+	for i, r := range s.trends {
+		all := r.Snapshot()
+		if before.trends[i] == nil {
+			before.trends[i] = &hist.Histogram{}
+		}
+		if all.Count() > before.trends[i].Count() {
+			d.Trends[i] = all.Sub(before.trends[i])
+			before.trends[i] = all
+		}
+	}
+	for labels, n := range s.Errors() {
+		if more := n - before.errors[labels]; more > 0 {
+			d.Errors[labels], before.errors[labels] = more, n
+		}
+	}
+	return d
+}
+
+// note adds a point to a topic's history and a line to its logs.
+func (c *Collector) note(key topicKey, now int64, deltas []Delta) {
+	p := Point{
+		At: seconds(now - c.run.Started), Seconds: seconds(now - c.last),
+		Counts: map[string]int64{}, InFlight: c.run.InFlight(), Latencies: map[string]Summary{},
+	}
+	for t := range Trend(NumTrends) {
+		var sum *hist.Histogram
+		for _, d := range deltas {
+			sum = merge(sum, d.Trends[t])
+		}
+		if sum != nil {
+			p.Latencies[t.String()] = summarise(sum)
+			c.log(key, t, now, sum)
+		}
+	}
+	for _, d := range deltas {
+		for counter, n := range d.Counters {
+			if n != 0 {
+				p.Counts[Counter(counter).String()] += n
+			}
+		}
+		for _, n := range d.Errors {
+			p.Errors += n
+		}
+	}
+	c.history[key] = append(c.history[key], p)
+}
+
+func (c *Collector) log(key topicKey, t Trend, now int64, interval *hist.Histogram) {
+	logs := c.logs[key]
+	if logs == nil {
+		logs = map[Trend]*intervalLog{}
+		c.logs[key] = logs
+	}
+	l := logs[t]
+	if l == nil {
+		l = &intervalLog{}
+		l.log, _ = hist.NewLog(&l.text, time.Unix(0, c.run.Started)) // a buffer takes all that is written
+		logs[t] = l
+	}
+	_ = l.log.Write("", time.Unix(0, c.last), time.Unix(0, now), interval)
+}
+
+// merge adds b to a, either of which may be nil. a is changed, b is not.
+func merge(a, b *hist.Histogram) *hist.Histogram {
+	if b == nil {
+		return a
+	}
+	if a == nil {
+		a = &hist.Histogram{}
+	}
+	a.Merge(b)
+	return a
+}
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

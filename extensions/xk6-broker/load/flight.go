@@ -1,0 +1,178 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+var (
+	errBatchTooLarge = errors.New("more messages in one send than the producer's window holds")
+	errNoRequests    = fmt.Errorf("request: %w: the driver has no request and reply", errors.ErrUnsupported)
+)
+
+// flight is some messages on their way: handed over together, each with its own fate.
+type flight struct {
+	sender *Sender
+	batch  driver.Batch
+	due    []int64 // of each message; not used where closed
+	closed bool    // a closed loop: due is when they are sent
+	sent   int64
+	first  uint64 // sequence number of batch[0]
+	left   atomic.Int32
+
+	failures atomic.Int32
+
+	receipts []Receipt // where somebody wants to know
+	done     driver.Done
+	finished func(*flight)
+}
+
+func newFlight(s *Sender, capacity int) *flight {
+	f := &flight{sender: s, due: make([]int64, 0, capacity)}
+	// A driver without confirmation calls done as soon as it has the bytes, mostly within Send: one look at the clock
+	// serves the whole flight.
+	if s.pub.driver.Features.Confirm == driver.Unconfirmed {
+		f.done = f.handedOver
+	} else {
+		f.done = f.confirmed
+	}
+	return f
+}
+
+// launch numbers, stamps and hands over the messages. Their places in the window are taken.
+func (f *flight) launch(ctx context.Context) {
+	s := f.sender
+	n := len(f.batch)
+	f.left.Store(int32(n))
+	async := s.pub.driver.Features.Async
+	s.mu.Lock()
+	f.sent = driver.Now()
+	f.first = s.track.NextN(n)
+	bytes := f.prepare()
+	series := s.series.Load()
+	series.add(Due, int64(n))
+	series.add(Sent, int64(n))
+	series.add(BytesSent, bytes)
+	if !f.closed {
+		series.openLoop.Store(true)
+		for _, due := range f.due {
+			series.record(s.shard, ScheduleLag, f.sent-due)
+		}
+	}
+	if !async { // the driver waits for the broker: order is not to be had, and the next sender need not wait
+		s.mu.Unlock()
+		s.pub.producer.Send(ctx, f.batch, f.done)
+		return
+	}
+	s.pub.producer.Send(ctx, f.batch, f.done)
+	s.mu.Unlock()
+}
+
+// prepare writes the stamps and returns how many bytes of body there are.
+func (f *flight) prepare() (bytes int64) {
+	s := f.sender
+	stamp := Stamp{Run: s.pub.run.ID, Producer: s.id, Due: f.sent, Sent: f.sent}
+	for i := range f.batch {
+		m := &f.batch[i]
+		bytes += int64(len(m.Body))
+		if s.stamp == StampOff {
+			continue
+		}
+		stamp.Sequence = f.first + uint64(i)
+		if !f.closed {
+			stamp.Due = f.due[i]
+		}
+		writeStamp(&stamp, m, s.stamp)
+	}
+	return bytes
+}
+
+func (f *flight) dueOf(i int) int64 {
+	if f.closed {
+		return f.sent
+	}
+	return f.due[i]
+}
+
+// confirmed is the done of a driver whose broker answers.
+func (f *flight) confirmed(i int, err error) {
+	now := driver.Now()
+	s := f.sender
+	series := s.series.Load()
+	if err != nil {
+		f.failed(series, i, now, err)
+	} else {
+		s.track.Expect(f.first + uint64(i))
+		series.add(Confirmed, 1)
+		series.record(s.shard, PublishLatency, now-f.dueOf(i))
+		series.record(s.shard, PublishTime, now-f.sent)
+	}
+	f.receipt(i, now, err)
+	f.land(1)
+}
+
+// handedOver is the done of a driver whose broker does not answer: it only counts, the last one measures.
+func (f *flight) handedOver(i int, err error) {
+	if err != nil {
+		now := driver.Now()
+		f.failed(f.sender.series.Load(), i, now, err)
+		f.receipt(i, now, err)
+		f.due[i] = failedDue
+	}
+	if f.left.Add(-1) > 0 {
+		return
+	}
+	now := driver.Now()
+	s := f.sender
+	series := s.series.Load()
+	var n int64
+	for j := range f.batch {
+		if f.due[j] == failedDue {
+			continue
+		}
+		n++
+		s.track.Expect(f.first + uint64(j))
+		if !f.closed {
+			series.record(s.shard, PublishLatency, now-f.due[j])
+		}
+		f.receipt(j, now, nil)
+	}
+	series.add(Confirmed, n)
+	series.recordN(s.shard, PublishTime, now-f.sent, n)
+	if f.closed {
+		series.recordN(s.shard, PublishLatency, now-f.sent, n)
+	}
+	s.pub.window.release(int64(len(f.batch)))
+	f.finished(f)
+}
+
+// failedDue marks, in a flight without confirmations, a message whose failure is recorded already.
+const failedDue = -1 << 63
+
+func (f *flight) failed(series *Series, i int, now int64, err error) {
+	f.failures.Add(1)
+	series.fail("send", f.sender.pub.driver.KindOf(err))
+	series.record(f.sender.shard, FailedLatency, now-f.dueOf(i))
+}
+
+func (f *flight) receipt(i int, now int64, err error) {
+	if f.receipts == nil {
+		return
+	}
+	f.receipts[i] = Receipt{
+		Sequence: f.first + uint64(i), Due: f.dueOf(i), Sent: f.sent, Confirmed: now,
+		Err: f.sender.pub.driver.Wrap("send", err),
+	}
+}
+
+// land counts one message as done and ends the flight with its last.
+func (f *flight) land(n int32) {
+	f.sender.pub.window.release(int64(n))
+	if f.left.Add(-n) == 0 {
+		f.finished(f)
+	}
+}

@@ -1,0 +1,112 @@
+package load
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+)
+
+// Labels tell one series of measurements from another.
+type Labels struct {
+	Broker string // the address, without credentials
+	Driver string
+	Topic  string
+	// Tags is the caller's own label, such as k6's tag set; any comparable value.
+	Tags any
+}
+
+// Series is what was measured under one set of labels. All its methods may be called concurrently and none allocates,
+// but for the first error of a kind.
+type Series struct {
+	Labels
+	trends   [NumTrends]*hist.Recorder
+	counters [NumCounters]atomic.Int64
+	openLoop atomic.Bool // something was sent by a schedule
+
+	mu     sync.Mutex
+	errors map[ErrorLabels]*int64
+}
+
+// ErrorLabels tell errors apart.
+type ErrorLabels struct {
+	Op   string
+	Kind driver.Kind
+}
+
+func (s *Series) record(shard uint32, t Trend, ns int64) { s.trends[t].Record(shard, ns) }
+
+func (s *Series) recordN(shard uint32, t Trend, ns, n int64) {
+	s.trends[t].RecordN(shard, ns, uint64(n))
+}
+
+func (s *Series) add(c Counter, n int64) { s.counters[c].Add(n) }
+
+// Count is the present value of a counter.
+func (s *Series) Count(c Counter) int64 { return s.counters[c].Load() }
+
+// Trend is a copy of the distribution of a trend so far.
+func (s *Series) Trend(t Trend) *hist.Histogram { return s.trends[t].Snapshot() }
+
+// Errors is a copy of the error counts so far.
+func (s *Series) Errors() map[ErrorLabels]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := make(map[ErrorLabels]int64, len(s.errors))
+	for labels, n := range s.errors {
+		counts[labels] = *n
+	}
+	return counts
+}
+
+func (s *Series) fail(op string, kind driver.Kind) {
+	labels := ErrorLabels{op, kind}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.errors[labels]
+	if !ok {
+		n = new(int64)
+		s.errors[labels] = n
+	}
+	*n++
+}
+
+// Meter holds every series of a run.
+type Meter struct {
+	shards int
+	mu     sync.RWMutex
+	series map[Labels]*Series
+	order  []*Series
+}
+
+func newMeter(shards int) *Meter { return &Meter{shards: shards, series: map[Labels]*Series{}} }
+
+// Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
+func (m *Meter) Series(l Labels) *Series {
+	m.mu.RLock()
+	s, ok := m.series[l]
+	m.mu.RUnlock()
+	if ok {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok := m.series[l]; ok {
+		return s
+	}
+	s = &Series{Labels: l, errors: map[ErrorLabels]*int64{}}
+	for t := range s.trends {
+		s.trends[t] = hist.NewRecorder(m.shards)
+	}
+	m.series[l] = s
+	m.order = append(m.order, s)
+	return s
+}
+
+// All lists the series in the order they were made.
+func (m *Meter) All() []*Series {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.order[:len(m.order):len(m.order)]
+}

@@ -1,0 +1,153 @@
+package load
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// Publisher is an open producer of a driver. Any number of senders share it.
+type Publisher struct {
+	run      *Run
+	driver   *driver.Driver
+	topic    *Topic
+	producer driver.Producer
+	window   *window
+}
+
+// NewPublisher opens a producer on conn.
+func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig) (*Publisher, error) {
+	p, err := conn.NewProducer(ctx, c)
+	if err != nil {
+		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, err)
+	}
+	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
+	t.note(conn, "producer", c.Options)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publishers = append(r.publishers, pub)
+	return pub, nil
+}
+
+// Sender is one sequence of messages through a publisher: it numbers them, stamps them and measures their fate.
+type Sender struct {
+	pub    *Publisher
+	id     uint64
+	track  *track.Producer
+	series atomic.Pointer[Series]
+	shard  uint32
+	stamp  StampMode
+
+	mu sync.Mutex // the order of the numbers is the order of the hand-over
+}
+
+// NewSender makes a sender whose measurements go to series.
+func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
+	id := p.run.producerID()
+	s := &Sender{pub: p, id: id, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp}
+	s.series.Store(series)
+	return s
+}
+
+// SetSeries sends further measurements to another series.
+func (s *Sender) SetSeries(series *Series) { s.series.Store(series) }
+
+// Receipt is what became of one message.
+type Receipt struct {
+	Sequence  uint64
+	Due       int64 // ns since the Unix epoch, as the others
+	Sent      int64
+	Confirmed int64 // when the outcome was known, also where it is an error
+	Err       error
+}
+
+// Send sends some messages that were due at one time (0: now, a closed loop) and calls finished once, from any goroutine,
+// when the fate of all is known. It waits while the window is full.
+func (s *Sender) Send(ctx context.Context, batch driver.Batch, due int64, finished func([]Receipt)) {
+	f := newFlight(s, len(batch))
+	f.batch = batch
+	f.receipts = make([]Receipt, len(batch))
+	f.closed = due == 0
+	for i := range batch {
+		f.due = append(f.due, due)
+		attachStamp(&batch[i], s.stamp)
+	}
+	f.finished = func(f *flight) { finished(f.receipts) }
+	for taken := 0; taken < len(batch); {
+		n, err := s.admit(ctx, len(batch)-taken)
+		if err != nil {
+			s.pub.window.release(int64(taken))
+			s.refuse(f, err)
+			return
+		}
+		taken += n
+		if taken < len(batch) && taken == int(s.pub.window.size) {
+			s.pub.window.release(int64(taken))
+			s.refuse(f, errBatchTooLarge)
+			return
+		}
+	}
+	f.launch(ctx)
+}
+
+// admit takes up to most places in the window, and counts that the sender had to wait for it.
+func (s *Sender) admit(ctx context.Context, most int) (int, error) {
+	w := s.pub.window
+	if n := w.tryAcquire(1, int64(most)); n > 0 {
+		return int(n), nil
+	}
+	s.series.Load().add(Blocked, 1)
+	n, err := w.acquire(ctx, 1, int64(most))
+	return int(n), err
+}
+
+// refuse fails a flight that was never handed over.
+func (s *Sender) refuse(f *flight, err error) {
+	now := driver.Now()
+	err = s.pub.driver.Wrap("send", err)
+	series := s.series.Load()
+	for i := range f.batch {
+		due := f.due[i]
+		if f.closed {
+			due = now
+		}
+		series.fail("send", s.pub.driver.KindOf(err))
+		series.record(s.shard, FailedLatency, now-due)
+		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
+	}
+	f.finished(f)
+}
+
+// Request sends one message and waits for the reply. The latency runs from due, or from the sending where due is 0.
+func (s *Sender) Request(ctx context.Context, m driver.Message, due int64) (driver.Message, error) {
+	series := s.series.Load()
+	requester, ok := s.pub.producer.(driver.Requester)
+	if !ok {
+		return driver.Message{}, s.pub.driver.Wrap("request", errNoRequests)
+	}
+	sent := driver.Now()
+	if due == 0 {
+		due = sent
+	} else {
+		series.record(s.shard, ScheduleLag, sent-due)
+	}
+	series.add(Due, 1)
+	series.add(Sent, 1)
+	series.add(BytesSent, int64(len(m.Body)))
+	reply, err := requester.Request(ctx, m)
+	now := driver.Now()
+	if err != nil {
+		err = s.pub.driver.Wrap("request", err)
+		series.fail("request", s.pub.driver.KindOf(err))
+		series.record(s.shard, FailedLatency, now-due)
+		return driver.Message{}, err
+	}
+	series.add(Confirmed, 1)
+	series.add(BytesReceived, int64(len(reply.Body)))
+	series.record(s.shard, RequestLatency, now-due)
+	series.record(s.shard, RequestTime, now-sent)
+	return reply, nil
+}

@@ -1,0 +1,107 @@
+// Package load is the engine: it sends and receives through drivers, at the times that a schedule says, and measures and
+// accounts for every message. It knows nothing of k6 and nothing of any broker.
+package load
+
+import (
+	"context"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// Run is one test, as far as one process takes part in it.
+type Run struct {
+	*Meter
+	ID      uint32 // the same in all processes of a test that were given the same name
+	Started int64  // ns since the Unix epoch
+
+	instance  uint32
+	producers atomic.Uint32
+	consumers atomic.Uint32
+	sleep     func(ctx context.Context, until int64) error
+
+	mu         sync.Mutex
+	topics     map[topicKey]*Topic
+	order      []*Topic
+	publishers []*Publisher
+	readers    []*Consumer
+	finished   bool
+}
+
+type topicKey struct{ address, name string }
+
+// NewRun starts a run. Processes that shall measure one another's messages are given one name; without a name the run
+// is this process's own.
+func NewRun(name string) *Run {
+	id := rand.Uint32()
+	if name != "" {
+		h := fnv.New32a()
+		h.Write([]byte(name)) //nolint:errcheck,gosec // a hash does not fail
+		id = h.Sum32()
+	}
+	return &Run{
+		Meter:    newMeter(min(runtime.GOMAXPROCS(0), 8)),
+		ID:       id,
+		Started:  driver.Now(),
+		instance: rand.Uint32(),
+		sleep:    sleepUntil,
+		topics:   map[topicKey]*Topic{},
+	}
+}
+
+// Topic is one topic of one broker, with the accounting of its messages.
+type Topic struct {
+	Address *driver.Address
+	Name    string
+
+	track    *track.Topic
+	mu       sync.Mutex
+	groups   map[string]*group
+	order    []*group
+	conn     driver.Conn // the one opened last, to ask for the backlog
+	info     driver.Info
+	resolved map[string]driver.Values
+}
+
+// Topic finds or makes the accounting of a topic.
+func (r *Run) Topic(a *driver.Address, name string) *Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := topicKey{a.String(), name}
+	t, ok := r.topics[key]
+	if !ok {
+		t = &Topic{
+			Address: a, Name: name, track: track.NewTopic(),
+			groups: map[string]*group{}, resolved: map[string]driver.Values{},
+		}
+		r.topics[key] = t
+		r.order = append(r.order, t)
+	}
+	return t
+}
+
+// Topics lists the topics in the order they were first used.
+func (r *Run) Topics() []*Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.order[:len(r.order):len(r.order)]
+}
+
+// producerID gives every producer of every process its own number.
+func (r *Run) producerID() uint64 { return uint64(r.instance)<<32 | uint64(r.producers.Add(1)) }
+
+// InFlight is how many messages are handed over and not yet done.
+func (r *Run) InFlight() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var n int64
+	for _, p := range r.publishers {
+		n += p.window.inFlight()
+	}
+	return n
+}

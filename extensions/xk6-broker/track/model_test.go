@@ -1,0 +1,272 @@
+package track_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// model is the accounting of one group as one would write it down: in maps, with nothing left out.
+type model struct {
+	from, until       map[uint64]uint64 // by producer
+	received, settled map[message]bool
+	tally             track.Tally
+	ready, closed     bool
+}
+
+type message struct{ id, seq uint64 }
+
+// seen is what a reader of the model remembers: the highest first copy of each producer and partition.
+type seen map[struct {
+	id        uint64
+	partition int32
+}]uint64
+
+func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partition, attempt int32) track.Verdict {
+	if msg.seq >= numbered[msg.id] {
+		m.tally.Foreign++
+		return track.Foreign
+	}
+	var v track.Verdict
+	if !m.received[msg] {
+		v |= track.First
+	}
+	if attempt > 1 || m.received[msg] && !m.settled[msg] {
+		v |= track.Redelivered
+		m.tally.Redelivered++
+	}
+	if m.received[msg] && m.settled[msg] {
+		v |= track.Duplicated
+		m.tally.Duplicated++
+	}
+	m.received[msg] = true
+	if v == track.First {
+		lane := struct {
+			id        uint64
+			partition int32
+		}{msg.id, partition}
+		if high, ok := s[lane]; ok && msg.seq < high {
+			m.tally.Reordered++
+			v |= track.Reordered
+		}
+		s[lane] = max(s[lane], msg.seq)
+	}
+	return v
+}
+
+// count completes the tally and lists what is missing.
+func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
+	t := m.tally
+	var missing []message
+	for msg := range expected {
+		if msg.seq < m.from[msg.id] || msg.seq >= m.until[msg.id] {
+			continue
+		}
+		t.Expected++
+		if !m.received[msg] {
+			missing = append(missing, msg)
+		}
+	}
+	t.Missing = uint64(len(missing))
+	t.Received = uint64(len(m.received))
+	t.Unexpected = t.Received - (t.Expected - t.Missing)
+	t.Settled = uint64(len(m.settled))
+	slices.SortFunc(missing, func(a, b message) int {
+		if a.id != b.id {
+			return int(int64(a.id) - int64(b.id))
+		}
+		return int(int64(a.seq) - int64(b.seq))
+	})
+	var ranges []track.Range
+	for _, msg := range missing {
+		if n := len(ranges); n > 0 && ranges[n-1].ID == msg.id && ranges[n-1].To+1 == msg.seq {
+			ranges[n-1].To++
+			continue
+		}
+		ranges = append(ranges, track.Range{ID: msg.id, From: msg.seq, To: msg.seq})
+	}
+	return t, ranges
+}
+
+// TestAgreesWithTheModel does at random whatever can be done, to the accounting and to the model, and compares all that
+// they tell.
+func TestAgreesWithTheModel(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			topic := track.NewTopic()
+			producers := map[uint64]*track.Producer{}
+			numbered := map[uint64]uint64{}
+			expected := map[message]bool{}
+			groups := map[string]*track.Group{}
+			models := map[string]*model{}
+			type reader struct {
+				*track.Reader
+				*model
+				seen
+			}
+			var readers []reader
+			pick := func() (id, seq uint64) { // mostly near the end, as in a run
+				id = uint64(r.IntN(4))
+				n := numbered[id]
+				if n == 0 || r.IntN(50) == 0 {
+					return id, n + uint64(r.IntN(3))
+				}
+				if r.IntN(2) == 0 {
+					return id, n - 1 - r.Uint64N(min(n, 100))
+				}
+				return id, r.Uint64N(n)
+			}
+			partitions := []int32{0, 1, 2, 1023, 1024, -1, math.MaxInt32, math.MinInt32}
+			for range 3000 {
+				switch r.IntN(14) {
+				case 0: // a producer comes, or comes again
+					id := uint64(r.IntN(4))
+					p := topic.Producer(id)
+					if known, ok := producers[id]; ok && known != p {
+						t.Fatal("two producers of one ID")
+					} else if !ok {
+						producers[id], numbered[id] = p, 0
+						for _, m := range models {
+							m.until[id] = math.MaxUint64
+							if m.closed {
+								m.until[id] = 0
+							}
+							if !m.ready {
+								m.from[id] = math.MaxUint64
+							}
+						}
+					}
+				case 1: // a group comes
+					name := fmt.Sprint(r.IntN(3))
+					since := track.Since(r.IntN(2))
+					g := topic.Group(name, since)
+					if known, ok := groups[name]; ok {
+						if known != g {
+							t.Fatal("two groups of one name")
+						}
+						continue
+					}
+					m := &model{from: map[uint64]uint64{}, until: map[uint64]uint64{}, received: map[message]bool{},
+						settled: map[message]bool{}, ready: since == track.Earliest}
+					for id := range producers {
+						m.until[id] = math.MaxUint64
+						if !m.ready {
+							m.from[id] = math.MaxUint64
+						}
+					}
+					groups[name], models[name] = g, m
+				case 2: // a consumer comes
+					for name, g := range groups {
+						if len(readers) < 6 {
+							readers = append(readers, reader{g.Reader(), models[name], seen{}})
+						}
+					}
+				case 3: // a group is ready
+					name := fmt.Sprint(r.IntN(3))
+					if g := groups[name]; g != nil {
+						g.Ready()
+						if m := models[name]; !m.ready && !m.closed {
+							m.ready = true
+							for id, n := range numbered {
+								m.from[id] = n
+							}
+						}
+					}
+				case 4: // a group leaves
+					name := fmt.Sprint(r.IntN(3))
+					if g := groups[name]; g != nil && r.IntN(20) == 0 {
+						g.Close()
+						if m := models[name]; !m.closed {
+							m.closed = true
+							for id, n := range numbered {
+								m.until[id] = n
+							}
+						}
+					}
+				case 5, 6: // messages are numbered
+					id := uint64(r.IntN(4))
+					if p := producers[id]; p != nil {
+						for range 1 + r.IntN(100) {
+							if got := p.Next(); got != numbered[id] {
+								t.Fatalf("message %d is numbered %d", numbered[id], got)
+							}
+							numbered[id]++
+						}
+					}
+				case 7: // a long stretch of messages is sent, and some group gets it whole
+					id, _ := pick()
+					if p := producers[id]; p != nil && r.IntN(30) == 0 && len(readers) > 0 {
+						reader := readers[r.IntN(len(readers))]
+						for range 20_000 {
+							seq := p.Next()
+							numbered[id]++
+							p.Expect(seq)
+							expected[message{id, seq}] = true
+							got := reader.Received(id, seq, 0, 1)
+							if want := reader.receive(reader.seen, numbered, message{id, seq}, 0, 1); got != want {
+								t.Fatalf("message %d of %d is %v, want %v", seq, id, got, want)
+							}
+						}
+					}
+				case 8, 9: // messages are confirmed
+					for range 100 {
+						if id, seq := pick(); seq < numbered[id] {
+							producers[id].Expect(seq)
+							expected[message{id, seq}] = true
+						}
+					}
+				case 10, 11: // messages arrive
+					if len(readers) == 0 {
+						continue
+					}
+					reader := readers[r.IntN(len(readers))]
+					for range 100 {
+						id, seq := pick()
+						partition, attempt := partitions[r.IntN(len(partitions))], int32(r.IntN(3))
+						got := reader.Received(id, seq, partition, attempt)
+						if want := reader.receive(reader.seen, numbered, message{id, seq}, partition, attempt); got != want {
+							t.Fatalf("message %d of %d is %v, want %v", seq, id, got, want)
+						}
+					}
+				case 12: // messages are settled, even some that never arrived
+					if len(readers) == 0 {
+						continue
+					}
+					reader := readers[r.IntN(len(readers))]
+					for range 100 {
+						id, seq := pick()
+						reader.Settled(id, seq)
+						if seq < numbered[id] {
+							reader.settled[message{id, seq}] = true
+						}
+					}
+				default:
+					compare(t, groups, models, expected, r.IntN(20))
+				}
+			}
+			compare(t, groups, models, expected, math.MaxInt)
+		})
+	}
+}
+
+func compare(t *testing.T, groups map[string]*track.Group, models map[string]*model, expected map[message]bool, limit int) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		want, missing := models[name].count(expected)
+		if got := groups[name].Tally(); got != want {
+			t.Fatalf("group %s:\n got %+v\nwant %+v", name, got, want)
+		}
+		if got := groups[name].Outstanding(); got != want.Missing {
+			t.Fatalf("group %s: %d outstanding, want %d", name, got, want.Missing)
+		}
+		if got := groups[name].MissingRanges(limit); !slices.Equal(got, missing[:min(limit, len(missing))]) {
+			t.Fatalf("group %s: missing %v, want %v", name, got, missing)
+		}
+	}
+}
