@@ -13,27 +13,16 @@ spawn() {
   disown "$pid" 2>/dev/null || true
 }
 
-# birth prints what tells a process from any other that ever has the same pid.
-birth() {
-  local stat boot=''
-  if [[ -r /proc/self/stat ]]; then
-    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 0
-    read -r boot </proc/sys/kernel/random/boot_id || true
-    # The command stands in parentheses and may hold anything; the start time is the twentieth field after it.
-    read -ra stat <<<"${stat##*) }"
-    printf '%s-%s' "$boot" "${stat[19]}"
-  else
-    ps -o lstart= -p "$1" | tr ' ' _
-  fi
-}
-
-# condition prints what node $dir is: up, paused, dead, or down if it was never started.
+# condition prints what node $dir is: up, paused, ending, dead, or down if it was never started.
 condition() {
-  local pid born letter
+  local pid born letter threads stat
   read_pid || { printf 'down'; return; }
-  letter=$(process_letter "$pid")
-  if [[ $(birth "$pid") != "$born" || $letter == '' || $letter == [ZX] ]]; then
+  read_stat "$pid"
+  if [[ $letter == '' || $(birth "$pid") != "$born" ]]; then
     printf 'dead'
+  elif [[ $letter == [ZX] ]]; then
+    # The first thread may have ended before the others, which still hold the ports.
+    ((threads > 1)) && printf 'ending' || printf 'dead'
   elif [[ $letter == T ]]; then
     printf 'paused'
   else
@@ -44,14 +33,31 @@ condition() {
 # read_pid fills the caller's pid and born.
 read_pid() { [[ -s $dir/pid ]] && read -r pid born <"$dir/pid" && [[ $pid =~ ^[0-9]+$ && -n $born ]]; }
 
-process_letter() {
-  local stat
+# read_stat fills the caller's letter, threads and stat (its fields after the command); letter is empty if there is no
+# such process.
+read_stat() {
+  letter='' threads=1 stat=()
   if [[ -r /proc/self/stat ]]; then
-    { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 0
-    stat=${stat##*) }
-    printf '%s' "${stat:0:1}"
+    local line=''
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
+    # The command stands in parentheses and may hold anything.
+    read -ra stat <<<"${line##*) }"
+    letter=${stat[0]} threads=${stat[17]}
   else
-    ps -o stat= -p "$1" | cut -c 1
+    letter=$(ps -o stat= -p "$1" | cut -c 1)
+  fi
+}
+
+# birth prints what tells a process from any other that ever has the same pid: which boot it was, and when.
+birth() {
+  local letter threads stat boot=''
+  if [[ -r /proc/self/stat ]]; then
+    read_stat "$1"
+    [[ -n $letter ]] || return 0
+    read -r boot </proc/sys/kernel/random/boot_id || true
+    printf '%s-%s' "$boot" "${stat[19]}"
+  else
+    ps -o lstart= -p "$1" | tr ' ' _
   fi
 }
 
