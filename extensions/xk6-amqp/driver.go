@@ -1,0 +1,64 @@
+package amqp
+
+import (
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+//nolint:gochecknoinits // registration, as database/sql drivers do it
+func init() {
+	queues := driver.Features{
+		Order:           driver.PerTopic,
+		Confirm:         driver.Accepted,
+		Deliver:         driver.AtLeastOnce,
+		Settle:          driver.Ack | driver.Requeue | driver.Reject,
+		Start:           driver.StartEarliest,
+		SettleConfirmed: driver.Never,
+		Async:           true,
+		Groups:          true,
+		Headers:         true,
+		Attempts:        true,
+		Requests:        true,
+		MaxMessageBytes: 16 << 20,
+	}
+	driver.Register(driver.Driver{
+		Name:     "rabbitmq",
+		Schemes:  []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
+		Doc:      "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, which is the shared flow of one group.",
+		Features: queues,
+		Options:  slices.Concat(connectOptions(), produceOptions(true), routeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnTopic)),
+		Open:     queue.open,
+		Classify: classify,
+	})
+
+	groups := queues
+	groups.Start = driver.StartNew
+	groups.Fanout = true
+	driver.Register(driver.Driver{
+		Name:     "rabbitmq-pubsub",
+		Schemes:  []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
+		Doc:      "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a queue bound to it.",
+		Features: groups,
+		Options:  slices.Concat(connectOptions(), produceOptions(false), exchangeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnConsumer)),
+		Open:     pubsub.open,
+		Classify: classify,
+	})
+
+	streams := queues
+	streams.Confirm = driver.Replicated
+	streams.Deliver = driver.AtMostOnce
+	streams.Settle = driver.Ack
+	streams.Start = driver.StartNew | driver.StartEarliest
+	streams.Replay, streams.Fanout = true, true
+	streams.Groups, streams.Attempts = false, false
+	driver.Register(driver.Driver{
+		Name:     "rabbitmq-stream",
+		Schemes:  []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
+		Doc:      "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every consumer reads for itself.",
+		Features: streams,
+		Options:  slices.Concat(connectOptions(), produceOptions(true), routeOptions(), streamOptions()),
+		Open:     stream.open,
+		Classify: classify,
+	})
+}

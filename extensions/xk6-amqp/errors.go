@@ -1,0 +1,104 @@
+package amqp
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+var (
+	errNacked  = errors.New("the broker refused the message (basic.nack): the queue is full, or could not store it")
+	errSettled = errors.New("the delivery is settled already")
+	errLost    = errors.New("the delivery's channel is gone; the broker delivers the message again")
+	errNoReply = errors.New("the message asks for no reply")
+)
+
+// rejectedError is what the driver refuses because the broker would, and would close the channel over it.
+type rejectedError string
+
+func (e rejectedError) Error() string { return string(e) }
+
+// blockedError is the broker's reason for connection.blocked.
+type blockedError string
+
+func (e blockedError) Error() string {
+	return fmt.Sprintf("the broker blocks publishing connections: %s", string(e))
+}
+
+// classify tells the kind of an error of the client library, of the network, or of this package.
+func classify(err error) driver.Kind {
+	var (
+		protocol *amqp.Error
+		rejected rejectedError
+		blocked  blockedError
+		network  net.Error
+	)
+	switch {
+	case errors.As(err, &protocol):
+		return classifyCode(protocol.Code, protocol.Reason)
+	case errors.As(err, &rejected), errors.Is(err, errNacked), errors.Is(err, errSettled), errors.Is(err, errNoReply):
+		return driver.Rejected
+	case errors.As(err, &blocked):
+		return driver.Throttled
+	case errors.Is(err, errLost):
+		return driver.Disconnected
+	case isTLS(err):
+		return driver.Denied
+	case errors.As(err, &network), errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return driver.Disconnected
+	}
+	return driver.Unknown
+}
+
+// classifyCode sorts the reply codes of AMQP 0-9-1. The client library uses 501 and 504 of its own accord for a
+// connection that broke.
+func classifyCode(code int, reason string) driver.Kind {
+	switch code {
+	case amqp.NotFound:
+		if strings.Contains(reason, "is down or inaccessible") {
+			return driver.Disconnected // the queue exists, on a node that does not answer
+		}
+		return driver.NotFound
+	case amqp.NoRoute, amqp.NoConsumers, amqp.InvalidPath:
+		return driver.NotFound
+	case amqp.NotAllowed:
+		if strings.Contains(reason, "not found") {
+			return driver.NotFound // no such virtual host
+		}
+		return driver.Denied
+	case amqp.AccessRefused:
+		return driver.Denied
+	case amqp.ContentTooLarge, amqp.PreconditionFailed, amqp.ResourceLocked:
+		return driver.Rejected
+	case amqp.ResourceError:
+		return driver.Throttled
+	case amqp.NotImplemented:
+		return driver.Unsupported
+	case amqp.ConnectionForced, amqp.FrameError, amqp.ChannelError, amqp.InternalError:
+		return driver.Disconnected
+	}
+	return driver.Unknown
+}
+
+// isTLS tells a handshake that one side refused, on the grounds of certificates or because the other speaks no TLS.
+func isTLS(err error) bool {
+	var (
+		header      tls.RecordHeaderError
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+		name        x509.HostnameError
+		invalid     x509.CertificateInvalidError
+		remote      *net.OpError
+	)
+	return errors.As(err, &header) || errors.As(err, &certificate) || errors.As(err, &authority) ||
+		errors.As(err, &name) || errors.As(err, &invalid) ||
+		errors.As(err, &remote) && remote.Op == "remote error" // an alert from the other side
+}

@@ -1,0 +1,11 @@
+module github.com/xk6-broker/xk6-broker/extensions/xk6-amqp
+
+go 1.26.0
+
+require (
+	github.com/rabbitmq/amqp091-go v1.16.0
+	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+	go.uber.org/goleak v1.3.0
+)
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

@@ -1,0 +1,197 @@
+package amqp
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// link is one AMQP connection that is dialed when it is first needed, and again by its next use after it broke. The
+// client library's own recovery is off: it would keep messages back while a connection is down.
+type link struct {
+	dialer  *dialer
+	purpose string
+	turn    chan struct{} // holds a token while nobody dials; guards what follows
+	current *connection
+	closed  bool
+	lent    atomic.Pointer[connection] // the same as current, for those who only look
+}
+
+// connection is an open AMQP connection with what is known of it.
+type connection struct {
+	*amqp.Connection
+	socket  *socket
+	reason  atomic.Pointer[string] // why the broker blocks this connection; nil while it does not
+	watched chan struct{}          // closed when the goroutine has ended
+}
+
+// channel is an open AMQP channel of a connection.
+type channel struct {
+	*amqp.Channel
+	of     *connection
+	closes chan *amqp.Error // tells once why the channel closed, and is closed then
+	gone   chan *amqp.Error // the same, for who waits for the channel to close
+	once   sync.Once
+	why    error
+}
+
+func newLink(d *dialer, purpose string) *link {
+	l := &link{dialer: d, purpose: purpose, turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l
+}
+
+// connect gives the open connection, after dialing where there is none.
+func (l *link) connect(ctx context.Context) (*connection, error) {
+	select {
+	case <-l.turn:
+		defer func() { l.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if l.closed {
+		return nil, driver.ErrClosed
+	}
+	if l.current != nil && !l.current.IsClosed() {
+		return l.current, nil
+	}
+	c, s, err := l.dialer.dial(ctx, l.purpose)
+	if err != nil {
+		return nil, err
+	}
+	l.current = &connection{Connection: c, socket: s, watched: make(chan struct{})}
+	l.lent.Store(l.current)
+	go l.current.watch(c.NotifyBlocked(make(chan amqp.Blocking, 8)))
+	return l.current, nil
+}
+
+// watch notes when the broker blocks the connection, until it closes.
+func (c *connection) watch(blocks <-chan amqp.Blocking) {
+	defer close(c.watched)
+	for b := range blocks {
+		if b.Active {
+			c.reason.Store(&b.Reason)
+		} else {
+			c.reason.Store(nil)
+		}
+	}
+}
+
+// blocked is an error of kind throttled while the broker takes nothing from this connection.
+func (c *connection) blocked() error {
+	if reason := c.reason.Load(); reason != nil {
+		return blockedError(*reason)
+	}
+	return nil
+}
+
+// channel opens a channel and prepares it. The library's calls know no context: one that outlives ctx is left behind,
+// and undone when the broker does answer.
+func (l *link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*channel, error) {
+	c, err := l.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type opened struct {
+		channel *channel
+		err     error
+	}
+	answer := make(chan opened, 1)
+	go func() {
+		ch, err := c.Channel()
+		if err != nil {
+			answer <- opened{err: err}
+			return
+		}
+		closes, gone := ch.NotifyClose(make(chan *amqp.Error, 1)), ch.NotifyClose(make(chan *amqp.Error, 1))
+		if err := prepare(ch); err != nil {
+			_ = ch.Close()
+			answer <- opened{err: err}
+			return
+		}
+		answer <- opened{channel: &channel{Channel: ch, of: c, closes: closes, gone: gone}}
+	}()
+	select {
+	case o := <-answer:
+		return o.channel, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-answer; o.channel != nil {
+				_ = o.channel.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// do runs a few synchronous methods on a channel of their own, since the broker closes the channel of one that fails.
+func (l *link) do(ctx context.Context, methods func(*amqp.Channel) error) error {
+	ch, err := l.channel(ctx, methods)
+	if err != nil {
+		return err
+	}
+	return ch.end(ctx)
+}
+
+// end closes a channel. Everything sent on it before has been read by the broker when it returns without error.
+func (ch *channel) end(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- ch.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// cause is why a channel that is closed, or just closing, did so; it waits for a channel that is open.
+func (ch *channel) cause() error {
+	ch.once.Do(func() {
+		ch.why = amqp.ErrClosed
+		if err := <-ch.closes; err != nil {
+			ch.why = err
+		}
+	})
+	return ch.why
+}
+
+// explain gives the reason that the channel closed for where that is what made a call fail.
+func (ch *channel) explain(err error) error {
+	if err != nil && ch.IsClosed() {
+		return ch.cause()
+	}
+	return err
+}
+
+// close says goodbye, and hangs up when ctx ends before the broker has said it too.
+func (l *link) close(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		defer func() { l.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	l.closed = true
+	c := l.current
+	if c == nil {
+		return nil
+	}
+	l.current = nil
+	hangUp := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
+	defer hangUp()
+	var err error
+	if !c.IsClosed() {
+		err = c.Close()
+	}
+	_ = c.socket.Close()
+	<-c.watched
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package amqp
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// maxMessage is the default of the option maxMessageBytes: RabbitMQ 4 takes 16 MiB by default, older ones 128 MiB.
+const maxMessage = "16MiB"
+
+// connectOptions are common to all drivers of this package.
+func connectOptions() []driver.Option {
+	const on = driver.OnConnect
+	return []driver.Option{
+		{Name: "tls", Scope: on, Type: driver.Bool, Doc: "Encrypt the connection, as the schemes amqps and those that end in +tls do."},
+		{Name: "tlsCA", Scope: on, Type: driver.String, Doc: "File of the certificates, in PEM form, that the server's certificate is checked against; the system's where empty."},
+		{Name: "tlsCert", Scope: on, Type: driver.String, Doc: "File of the client's certificate in PEM form, for servers that ask for one."},
+		{Name: "tlsKey", Scope: on, Type: driver.String, Doc: "File of the client's private key in PEM form."},
+		{Name: "tlsServerName", Scope: on, Type: driver.String, Doc: "Name that the server's certificate must bear; the host of the URL where empty."},
+		{Name: "tlsInsecure", Scope: on, Type: driver.Bool, Doc: "Accept any certificate of the server."},
+		{Name: "sasl", Scope: on, Type: driver.Enum, Default: "plain", Allowed: []string{"plain", "external"}, Doc: "How to authenticate: user and password of the URL, or the client's certificate."},
+		{Name: "heartbeat", Scope: on, Type: driver.Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Doc: "Interval of heartbeats, whole seconds; a connection silent for one and a half of them is broken."},
+		{Name: "frameMax", Scope: on, Type: driver.Size, Default: "128KiB", Min: 4 << 10, Max: 16 << 20, Doc: "Largest frame in bytes; the server may ask for less."},
+	}
+}
+
+// produceOptions are common to all drivers of this package. What no queue takes is a mistake where a topic is a queue, and
+// nobody's loss where it is an exchange that nobody listens to.
+func produceOptions(mandatory bool) []driver.Option {
+	const on = driver.OnProducer
+	return []driver.Option{
+		{Name: "mandatory", Scope: on, Type: driver.Bool, Default: strconv.FormatBool(mandatory), Doc: "Fail a message that no queue takes; without it the broker confirms such a message and drops it."},
+		{Name: "persistent", Scope: on, Type: driver.Bool, Default: "true", Doc: "Ask a durable classic queue to keep the message on disk (delivery mode 2); quorum queues and streams always do."},
+		{Name: "blocked", Scope: on, Type: driver.Enum, Default: "wait", Allowed: []string{"wait", "fail"}, Doc: "While the broker blocks publishing (connection.blocked): let messages wait, so that their latency shows it, or fail each at once as throttled."},
+		{Name: "maxMessageBytes", Scope: on, Type: driver.Size, Default: maxMessage, Min: 1, Doc: "Refuse larger bodies in the client, because the broker would close the channel and fail all that is in flight on it."},
+	}
+}
+
+// routeOptions are for those drivers whose producers may publish to any exchange.
+func routeOptions() []driver.Option {
+	return []driver.Option{
+		{Name: "exchange", Scope: driver.OnProducer | driver.OnTopic, Type: driver.String, Doc: "Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty."},
+		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "direct", Doc: "Type of the exchange to create: direct, fanout, topic, headers, or a plugin's."},
+		{Name: "bindings", Scope: driver.OnTopic, Type: driver.List, Doc: "Binding keys of the queue to the exchange; the topic's name where empty."},
+		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
+		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one and an exchange is named."},
+	}
+}
+
+// exchangeOptions are for the driver whose topics are exchanges.
+func exchangeOptions() []driver.Option {
+	return []driver.Option{
+		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "fanout", Doc: "Type of the exchange to create: fanout, topic, direct, headers, or a plugin's."},
+		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: "#", Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
+		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
+		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one."},
+	}
+}
+
+// queueOptions are the properties of a queue, which is created with the topic or by its first consumer.
+func queueOptions(on driver.Scope) []driver.Option {
+	return []driver.Option{
+		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Doc: "Kind of queue to create: on one node, or replicated by Raft."},
+		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker."},
+		{Name: "deliveryLimit", Scope: on, Type: driver.Int, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
+		{Name: "singleActiveConsumer", Scope: on, Type: driver.Bool, Doc: "Deliver to one consumer at a time, the others standing by."},
+		{Name: "maxPriority", Scope: on, Type: driver.Int, Max: 255, Doc: "Number of priorities of a classic queue; none where 0."},
+		{Name: "lazy", Scope: on, Type: driver.Bool, Doc: "Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12)."},
+		{Name: "maxLength", Scope: on, Type: driver.Int, Doc: "Most messages that the queue holds; no limit where 0."},
+		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Most bytes of bodies that the queue holds; no limit where 0."},
+		{Name: "overflow", Scope: on, Type: driver.Enum, Default: "drop-head", Allowed: []string{"drop-head", "reject-publish", "reject-publish-dlx"}, Doc: "What happens at the limit: the oldest message goes, or the new one is rejected."},
+		{Name: "messageTTL", Scope: on, Type: driver.Duration, Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0."},
+		{Name: "expires", Scope: on, Type: driver.Duration, Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0."},
+		{Name: "deadLetterExchange", Scope: on, Type: driver.String, Doc: "Exchange that rejected and expired messages go to."},
+		{Name: "deadLetterRoutingKey", Scope: on, Type: driver.String, Doc: "Routing key of dead-lettered messages; their own where empty."},
+		{Name: "deadLetterQueue", Scope: on, Type: driver.String, Doc: "Queue, created with the topic and of the same kind, that rejected and expired messages go to."},
+		leaderOption(on),
+	}
+}
+
+func streamOptions() []driver.Option {
+	const on = driver.OnTopic
+	return []driver.Option{
+		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
+		{Name: "maxAge", Scope: on, Type: driver.Duration, Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
+		{Name: "segmentBytes", Scope: on, Type: driver.Size, Doc: "Size of a segment file; the broker's default where 0."},
+		leaderOption(on),
+	}
+}
+
+func leaderOption(on driver.Scope) driver.Option {
+	return driver.Option{Name: "leaderLocator", Scope: on, Type: driver.Enum, Default: "client-local", Allowed: []string{"client-local", "balanced"}, Doc: "Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded."}
+}
+
+func priorityOption() driver.Option {
+	return driver.Option{Name: "priority", Scope: driver.OnConsumer, Type: driver.Int, Min: -1 << 31, Max: 1<<31 - 1, Doc: "Priority of the consumer among those of the queue."}
+}

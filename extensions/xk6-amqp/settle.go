@@ -1,0 +1,105 @@
+package amqp
+
+import (
+	"context"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// ledger knows which deliveries of a channel are settled.
+type ledger struct {
+	low   uint64              // all tags up to this one are settled
+	above map[uint64]struct{} // the settled ones above low
+	count uint64              // how many are settled
+	tags  []uint64            // of the batch in hand
+}
+
+// settle marks tags, which are in ascending order, as settled and tells how many of the first of them form, with what was settled
+// before, a row without gaps from the very first delivery: those may be settled by one frame for all up to the last.
+func (l *ledger) settle(tags []uint64) (together int) {
+	l.count += uint64(len(tags))
+	for _, tag := range tags {
+		if tag != l.low+1 {
+			break
+		}
+		together++
+		l.low++
+		for len(l.above) > 0 {
+			if _, ok := l.above[l.low+1]; !ok {
+				break
+			}
+			delete(l.above, l.low+1)
+			l.low++
+		}
+	}
+	for _, tag := range tags[together:] {
+		if l.above == nil {
+			l.above = map[uint64]struct{}{}
+		}
+		l.above[tag] = struct{}{}
+	}
+	return together
+}
+
+// has tells whether a tag is settled.
+func (l *ledger) has(tag uint64) bool {
+	_, ok := l.above[tag]
+	return ok || tag <= l.low
+}
+
+// settle sends one outcome for messages of one channel. The broker closes the channel of who settles something twice, and
+// so that is refused here.
+func (r *consumer) settle(ctx context.Context, in *intake, b driver.Batch, o driver.Outcome) error {
+	if in.IsClosed() {
+		return errLost
+	}
+	if err := in.of.socket.ready(ctx); err != nil {
+		return err
+	}
+	r.settling.Lock()
+	defer r.settling.Unlock()
+	l := &in.ledger
+	l.tags = l.tags[:0]
+	var twice error
+	for i := range b {
+		tag := b[i].Token.(*token).tag //nolint:forcetypeassert // Settle has seen that it is one
+		if l.has(tag) {
+			twice = errSettled
+			continue
+		}
+		l.tags = append(l.tags, tag)
+	}
+	if !slices.IsSorted(l.tags) {
+		slices.Sort(l.tags)
+	}
+	if unique := slices.Compact(l.tags); len(unique) < len(l.tags) {
+		l.tags, twice = unique, errSettled
+	}
+	together := l.settle(l.tags)
+	if together > 0 {
+		if err := in.send(l.tags[together-1], together > 1, o); err != nil {
+			return err
+		}
+	}
+	for _, tag := range l.tags[together:] {
+		if err := in.send(tag, false, o); err != nil {
+			return err
+		}
+	}
+	return twice
+}
+
+// send settles one delivery, or all unsettled up to it.
+func (in *intake) send(tag uint64, multiple bool, o driver.Outcome) error {
+	var err error
+	switch o {
+	case driver.Ack:
+		err = in.Ack(tag, multiple)
+	case driver.Requeue:
+		err = in.Nack(tag, multiple, true)
+	default:
+		err = in.Nack(tag, multiple, false)
+	}
+	return in.explain(err)
+}

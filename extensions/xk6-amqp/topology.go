@@ -1,0 +1,138 @@
+package amqp
+
+import (
+	"fmt"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// declare creates what a topic is, or finds it there with the same properties.
+func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
+	o := s.Options
+	if c.mode == pubsub {
+		return ch.ExchangeDeclare(s.Name, o.String("exchangeType"), true, false, false, false, nil)
+	}
+	if err := c.declareQueue(ch, s.Name, o, s.Replicas); err != nil {
+		return err
+	}
+	exchange := o.String("exchange")
+	if exchange == "" {
+		return nil
+	}
+	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, nil); err != nil {
+		return err
+	}
+	keys := o.List("bindings")
+	if len(keys) == 0 {
+		keys = []string{s.Name}
+	}
+	for _, key := range keys {
+		if err := ch.QueueBind(s.Name, key, exchange, false, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
+func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, replicas int) error {
+	args := c.queueArguments(o, replicas)
+	if dead := o.String("deadLetterQueue"); dead != "" {
+		kind := amqp.Table{amqp.QueueTypeArg: o.String("queueType")}
+		if _, err := ch.QueueDeclare(dead, c.isDurable(o), false, false, false, kind); err != nil {
+			return err
+		}
+		exchange, key := o.String("deadLetterExchange"), o.String("deadLetterRoutingKey")
+		switch {
+		case exchange == "":
+			args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", dead
+		case key == "":
+			return rejectedError("deadLetterQueue with deadLetterExchange needs deadLetterRoutingKey, to bind them by")
+		default:
+			if err := ch.QueueBind(dead, key, exchange, false, nil); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := ch.QueueDeclare(name, c.isDurable(o), false, false, false, args)
+	return err
+}
+
+// isDurable tells whether the queue of a topic survives a restart, as every replicated one does.
+func (c *conn) isDurable(o driver.Values) bool {
+	return c.mode == stream || o.String("queueType") == "quorum" || o.Bool("durable")
+}
+
+// queueArguments are the optional arguments of queue.declare. What is not set is left to the broker and its policies.
+func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
+	kind := o.String("queueType")
+	if c.mode == stream {
+		kind = amqp.QueueTypeStream
+	}
+	args := amqp.Table{amqp.QueueTypeArg: kind}
+	switch kind {
+	case amqp.QueueTypeQuorum:
+		args["x-quorum-initial-group-size"] = int64(replicas)
+	case amqp.QueueTypeStream:
+		args["x-initial-cluster-size"] = int64(replicas)
+	}
+	for option, name := range map[string]string{
+		"maxLength": amqp.QueueMaxLenArg, "maxLengthBytes": amqp.QueueMaxLenBytesArg, "deliveryLimit": "x-delivery-limit",
+		"maxPriority": "x-max-priority", "segmentBytes": "x-stream-max-segment-size-bytes",
+	} {
+		if n := o.Int(option); n > 0 {
+			args[name] = n
+		}
+	}
+	for option, name := range map[string]string{"messageTTL": amqp.QueueMessageTTLArg, "expires": amqp.QueueTTLArg} {
+		if d := o.Duration(option); d > 0 {
+			args[name] = d.Milliseconds()
+		}
+	}
+	if age := o.Duration("maxAge"); age > 0 {
+		args[amqp.StreamMaxAgeArg] = fmt.Sprintf("%ds", int64(age.Seconds()))
+	}
+	for option, name := range map[string]string{"deadLetterExchange": "x-dead-letter-exchange", "deadLetterRoutingKey": "x-dead-letter-routing-key"} {
+		if s := o.String(option); s != "" {
+			args[name] = s
+		}
+	}
+	if overflow := o.String("overflow"); overflow != "" && overflow != "drop-head" {
+		args[amqp.QueueOverflowArg] = overflow
+	}
+	if o.String("leaderLocator") == "balanced" && kind != amqp.QueueTypeClassic {
+		args["x-queue-leader-locator"] = "balanced"
+	}
+	if o.Bool("singleActiveConsumer") {
+		args[amqp.SingleActiveConsumerArg] = true
+	}
+	if o.Bool("lazy") {
+		args["x-queue-mode"] = "lazy"
+	}
+	return args
+}
+
+// bind gives the queue that a consumer consumes from, which in pubsub mode it declares.
+func (r *consumer) bind(ch *amqp.Channel) (string, error) {
+	if r.conn.mode != pubsub {
+		return r.topic, nil
+	}
+	if r.group != "" {
+		name := groupQueue(r.topic, r.group)
+		if err := r.conn.declareQueue(ch, name, r.options, 1); err != nil {
+			return "", err
+		}
+		r.conn.remember(r.topic, name)
+		return name, ch.QueueBind(name, r.options.String("bindingKey"), r.topic, false, nil)
+	}
+	own, err := ch.QueueDeclare("", false, true, true, false, nil) // goes when the consumer does
+	if err != nil {
+		return "", err
+	}
+	return own.Name, ch.QueueBind(own.Name, r.options.String("bindingKey"), r.topic, false, nil)
+}
+
+// groupQueue names the queue of a group of a pubsub topic.
+func groupQueue(topic, group string) string { return topic + "." + group }
