@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -104,10 +105,8 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, fmt.Errorf("%w: core NATS keeps no messages to start from", errors.ErrUnsupported)
 	}
 	k := &coreConsumer{
-		conn:        c.conn,
-		inbox:       newInbox(),
-		maxMessages: config.Options.Int("pendingMessages"),
-		maxBytes:    config.Options.Int("pendingBytes"),
+		conn:  c.conn,
+		inbox: newInbox(config.Options.Int("pendingMessages"), config.Options.Int("pendingBytes")),
 	}
 	var err error
 	if config.Group == "" {
@@ -119,7 +118,7 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, err //nolint:wrapcheck // the engine wraps
 	}
 	// nats.go's own queue is only passed through; what has no room there is dropped by nats.go, which says so.
-	if err = k.sub.SetPendingLimits(int(k.maxMessages), int(k.maxBytes)); err == nil {
+	if err = k.sub.SetPendingLimits(int(k.inbox.maxMessages), int(k.inbox.maxBytes)); err == nil {
 		err = c.subscribed(ctx, config.Topic)
 	}
 	if err != nil {
@@ -132,48 +131,21 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 
 // coreConsumer is one subscription.
 type coreConsumer struct {
-	conn        *conn
-	sub         *nats.Subscription
-	inbox       *inbox
-	maxMessages int64
-	maxBytes    int64
-	dropped     atomic.Int64 // by us
-	reported    atomic.Int64 // of all that were dropped
-	overflowing atomic.Bool
+	conn  *conn
+	sub   *nats.Subscription
+	inbox *inbox
+
+	mu       sync.Mutex
+	reported int // of the messages that nats.go dropped
 }
 
 // deliver is nats.go's callback.
-func (k *coreConsumer) deliver(msg *nats.Msg) {
-	at := driver.Now()
-	if k.inbox.waiting.Load() >= k.maxMessages || k.inbox.bytes.Load()+int64(len(msg.Data)) > k.maxBytes {
-		k.dropped.Add(1)
-		k.overflowing.Store(true)
-		k.inbox.wake()
-		return
-	}
-	k.inbox.put(msg, at)
-}
+func (k *coreConsumer) deliver(msg *nats.Msg) { k.inbox.put(msg, driver.Now()) }
 
 // Receive implements [driver.Consumer]. After messages were dropped, because more than pendingMessages or pendingBytes were
 // waiting, it returns an error that wraps [nats.ErrSlowConsumer] and says how many.
 func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	if k.overflowing.Swap(false) {
-		if err := k.overflow(); err != nil {
-			return 0, err
-		}
-	}
-	return k.inbox.receive(ctx, b, fillCore)
-}
-
-func (k *coreConsumer) overflow() error {
-	total := k.dropped.Load()
-	if n, err := k.sub.Dropped(); err == nil {
-		total += int64(n)
-	}
-	if n := total - k.reported.Swap(total); n > 0 {
-		return fmt.Errorf("%w: %d", nats.ErrSlowConsumer, n)
-	}
-	return nil
+	return k.inbox.receive(ctx, b, fillCore, nil)
 }
 
 func fillCore(m *driver.Message, d delivery) {
@@ -229,9 +201,18 @@ func (k *coreConsumer) regained()      {}
 func (k *coreConsumer) failed(sub *nats.Subscription, err error) {
 	switch {
 	case sub == k.sub && errors.Is(err, nats.ErrSlowConsumer):
-		k.overflowing.Store(true)
-		k.inbox.wake()
+		k.countDropped()
 	case sub == k.sub, denies(err, "Subscription", k.sub.Subject):
 		k.inbox.fail(err)
+	}
+}
+
+// countDropped learns how many messages nats.go had no room for.
+func (k *coreConsumer) countDropped() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if total, err := k.sub.Dropped(); err == nil && total > k.reported {
+		k.inbox.drop(int64(total - k.reported))
+		k.reported = total
 	}
 }

@@ -21,6 +21,7 @@ func init() {
 			Groups:          true,
 			Fanout:          true,
 			Headers:         true,
+			Requests:        true,
 			MaxMessageBytes: defaultPayload,
 		},
 		Options:  append(connectOptions(), coreOptions()...),

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -18,33 +19,54 @@ type delivery struct {
 // inbox holds what came for a consumer until it is received. nats.go's callback fills one slice while Receive empties the
 // other, so that they meet once per swap and not once per message.
 type inbox struct {
-	ready chan struct{} // holds one token while there is something new
+	maxMessages int64
+	maxBytes    int64
+	ready       chan struct{} // holds one token while there is something new
 
-	mu     sync.Mutex
-	in     []delivery
-	errs   []error
-	closed bool
+	mu      sync.Mutex
+	in      []delivery
+	came    int64 // messages so far
+	bytes   int64 // their payloads
+	dropped int64 // messages that had no room
+	errs    []error
+	closed  bool
 
-	out  []delivery // belongs to Receive
-	next int
+	taking sync.Mutex
+	out    []delivery
+	next   int
 
-	waiting atomic.Int64 // messages in both slices
-	bytes   atomic.Int64 // their payloads
+	left      atomic.Int64 // messages that were received, of those that came
+	leftBytes atomic.Int64
 }
 
-func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
+func newInbox(maxMessages, maxBytes int64) *inbox {
+	return &inbox{maxMessages: maxMessages, maxBytes: maxBytes, ready: make(chan struct{}, 1)}
+}
 
-// put adds a message. It never waits.
+// put adds a message, or drops it where it has no room. It never waits.
 func (b *inbox) put(msg *nats.Msg, at int64) {
-	b.waiting.Add(1)
-	b.bytes.Add(int64(len(msg.Data)))
 	b.mu.Lock()
+	if b.came-b.left.Load() >= b.maxMessages || b.bytes-b.leftBytes.Load()+int64(len(msg.Data)) > b.maxBytes {
+		b.dropped++
+		b.mu.Unlock()
+		return
+	}
 	b.in = append(b.in, delivery{msg, at})
+	b.came++
+	b.bytes += int64(len(msg.Data))
 	first := len(b.in) == 1
 	b.mu.Unlock()
 	if first {
 		b.wake()
 	}
+}
+
+// drop counts messages that were lost before they came here.
+func (b *inbox) drop(n int64) {
+	b.mu.Lock()
+	b.dropped += n
+	b.mu.Unlock()
+	b.wake()
 }
 
 // fail makes one call of Receive return err. Errors that nobody fetches do not pile up.
@@ -73,13 +95,14 @@ func (b *inbox) wake() {
 	}
 }
 
-// receive waits for the first message, turns as many as there are into messages of the batch, and returns how many.
-func (b *inbox) receive(ctx context.Context, batch driver.Batch, fill func(*driver.Message, delivery)) (int, error) {
+// receive waits for the first message, has fill turn as many as there are into messages of the batch, and returns how many.
+// took is told of them before any drain can miss them.
+func (b *inbox) receive(ctx context.Context, batch driver.Batch, fill func(*driver.Message, delivery), took func(driver.Batch)) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
 	for {
-		if n, err := b.take(batch, fill); n > 0 || err != nil {
+		if n, err := b.take(batch, fill, took); n > 0 || err != nil {
 			return n, err
 		}
 		select {
@@ -90,23 +113,12 @@ func (b *inbox) receive(ctx context.Context, batch driver.Batch, fill func(*driv
 	}
 }
 
-func (b *inbox) take(batch driver.Batch, fill func(*driver.Message, delivery)) (int, error) {
-	b.mu.Lock()
-	switch {
-	case b.closed:
-		b.mu.Unlock()
-		b.wake() // for those who come after
-		return 0, driver.ErrClosed
-	case len(b.errs) > 0:
-		err := b.errs[0]
-		b.errs = b.errs[1:]
-		b.mu.Unlock()
+func (b *inbox) take(batch driver.Batch, fill func(*driver.Message, delivery), took func(driver.Batch)) (int, error) {
+	b.taking.Lock()
+	defer b.taking.Unlock()
+	if err := b.swap(); err != nil {
 		return 0, err
-	case b.next == len(b.out):
-		b.in, b.out, b.next = b.out[:0], b.in, 0
 	}
-	b.mu.Unlock()
-
 	n, size := min(len(batch), len(b.out)-b.next), 0
 	for i := range batch[:n] {
 		d := &b.out[b.next+i]
@@ -115,7 +127,43 @@ func (b *inbox) take(batch driver.Batch, fill func(*driver.Message, delivery)) (
 		*d = delivery{} // it must not live on here
 	}
 	b.next += n
-	b.waiting.Add(-int64(n))
-	b.bytes.Add(-int64(size))
+	b.left.Add(int64(n))
+	b.leftBytes.Add(int64(size))
+	if took != nil && n > 0 {
+		took(batch[:n])
+	}
 	return n, nil
+}
+
+// swap gives Receive what came, once it has received what came before, unless there is something else to tell.
+func (b *inbox) swap() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		b.wake() // for those who come after
+		return driver.ErrClosed
+	case b.dropped > 0:
+		n := b.dropped
+		b.dropped = 0
+		return fmt.Errorf("%w: %d", nats.ErrSlowConsumer, n)
+	case len(b.errs) > 0:
+		err := b.errs[0]
+		b.errs = b.errs[1:]
+		return err
+	case b.next == len(b.out):
+		b.in, b.out, b.next = b.out[:0], b.in, 0
+	}
+	return nil
+}
+
+// drain gives what nobody has received, and will not, because the inbox is closed.
+func (b *inbox) drain() []delivery {
+	b.taking.Lock()
+	defer b.taking.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	rest := append(b.out[b.next:], b.in...)
+	b.in, b.out, b.next = nil, nil, 0
+	return rest
 }

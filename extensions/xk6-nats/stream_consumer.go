@@ -44,14 +44,13 @@ func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 		policy:   info.Config.AckPolicy,
 		next:     c.api + "CONSUMER.MSG.NEXT." + info.Stream + "." + info.Name,
 		nak:      []byte("-NAK"),
-		inbox:    newInbox(),
+		inbox:    newInbox(math.MaxInt64, math.MaxInt64), // the prefetch is the limit
 		gone:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
 	if delay := config.Options.Duration("nakDelay"); delay > 0 {
 		k.nak = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
-	k.reset(driver.Now())
 	if err := k.join(ctx, config.ConfirmSettle); err != nil {
 		return nil, errors.Join(err, k.leave(ctx))
 	}
@@ -113,11 +112,12 @@ type streamConsumer struct {
 	gone     chan struct{} // closed when no message comes any more
 	done     chan struct{} // closed by Close
 
-	mu        sync.Mutex
-	closed    bool
-	requested int         // messages that the server was asked for and has not delivered
-	unsettled int         // messages with us
-	held      []*nats.Msg // those, in the order of delivery, and some that are settled: their Sub is nil
+	requested atomic.Int64 // messages that the server was asked for and has not delivered
+
+	mu     sync.Mutex
+	closed bool
+	taken  int         // messages that the server was asked for and that are not settled: the used part of the prefetch
+	held   []*nats.Msg // received, in order; unsettled and some that are settled: their Sub is nil
 }
 
 // join subscribes and asks for the first messages.
@@ -156,7 +156,7 @@ func (k *streamConsumer) attend() {
 		if !k.conn.nc.IsConnected() {
 			continue
 		}
-		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.awaits() {
+		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.requested.Load() > 0 {
 			k.reset(now)
 			k.inbox.fail(jetstream.ErrNoHeartbeat)
 		}
@@ -166,17 +166,11 @@ func (k *streamConsumer) attend() {
 	}
 }
 
-func (k *streamConsumer) awaits() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.requested > 0
-}
-
 // reset forgets what was requested, because the server did.
 func (k *streamConsumer) reset(now int64) {
 	k.seen.Store(now)
 	k.mu.Lock()
-	k.requested = 0
+	k.taken -= int(k.requested.Swap(0))
 	k.mu.Unlock()
 }
 
@@ -184,18 +178,20 @@ func (k *streamConsumer) reset(now int64) {
 func (k *streamConsumer) pull() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	room := k.prefetch - k.requested - k.unsettled
-	if k.closed || room <= 0 || (k.requested > 0 && room < (k.prefetch+1)/2) {
+	room := k.prefetch - k.taken
+	if k.closed || room <= 0 || (room < (k.prefetch+1)/2 && k.requested.Load() > 0) {
 		return nil
 	}
 	request := fmt.Appendf(nil, `{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, room, pullExpires, pullHeartbeat)
-	if err := k.conn.nc.PublishRequest(k.next, k.sub.Subject, request); err != nil {
-		return err //nolint:wrapcheck // the engine wraps
-	}
-	if k.requested == 0 {
+	k.taken += room
+	if k.requested.Add(int64(room)) == int64(room) {
 		k.seen.Store(driver.Now())
 	}
-	k.requested += room
+	if err := k.conn.nc.PublishRequest(k.next, k.sub.Subject, request); err != nil {
+		k.requested.Add(-int64(room))
+		k.taken -= room
+		return err //nolint:wrapcheck // the engine wraps
+	}
 	return nil
 }
 
@@ -207,23 +203,24 @@ func (k *streamConsumer) deliver(msg *nats.Msg) {
 		k.status(msg)
 		return
 	}
-	k.mu.Lock()
-	k.requested = max(0, k.requested-1)
-	k.unsettled++
-	if k.policy != jetstream.AckNonePolicy {
-		k.hold(msg)
-	}
-	k.mu.Unlock()
+	k.count()
 	k.inbox.put(msg, at)
 }
 
-// hold remembers an unsettled message. The lock is held.
-func (k *streamConsumer) hold(msg *nats.Msg) {
-	const few = 64
-	if len(k.held) >= 2*k.unsettled+few {
-		k.compact()
+// count moves one message from those requested to those that are here; the sum of both stays.
+func (k *streamConsumer) count() {
+	for {
+		requested := k.requested.Load()
+		if requested <= 0 {
+			break // it comes after its request was forgotten
+		}
+		if k.requested.CompareAndSwap(requested, requested-1) {
+			return
+		}
 	}
-	k.held = append(k.held, msg)
+	k.mu.Lock()
+	k.taken++
+	k.mu.Unlock()
 }
 
 // compact drops what is settled. The lock is held.
@@ -262,12 +259,19 @@ func (k *streamConsumer) status(msg *nats.Msg) {
 		k.refused(fmt.Errorf("the server ends a request for messages: %s %s", code, text))
 		return
 	}
-	k.mu.Lock()
-	k.requested = max(0, k.requested-left)
-	k.mu.Unlock()
+	k.forget(left)
 	if err := k.pull(); err != nil {
 		k.inbox.fail(err)
 	}
+}
+
+// forget is for a request that ended without the last of its messages.
+func (k *streamConsumer) forget(left int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left = min(left, int(k.requested.Load())) // not more than a reset has left of it
+	k.requested.Add(-int64(left))
+	k.taken -= left
 }
 
 // refused makes Receive return err; attend asks again, not at once.
@@ -278,16 +282,32 @@ func (k *streamConsumer) refused(err error) {
 
 // Receive implements [driver.Consumer].
 func (k *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	n, err := k.inbox.receive(ctx, b, fillStream)
+	n, err := k.inbox.receive(ctx, b, fillStream, k.took)
 	if k.policy == jetstream.AckNonePolicy && n > 0 {
-		k.mu.Lock()
-		k.unsettled -= n
-		k.mu.Unlock()
 		if err := k.pull(); err != nil {
 			k.inbox.fail(err)
 		}
 	}
 	return n, err
+}
+
+// took remembers what is received until it is settled.
+func (k *streamConsumer) took(b driver.Batch) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.policy == jetstream.AckNonePolicy {
+		k.taken -= len(b) // the server settled it when it delivered it
+		return
+	}
+	const few = 64
+	if len(k.held)+len(b) > 2*k.prefetch+few {
+		k.compact()
+	}
+	for i := range b {
+		if msg, ok := b[i].Token.(*nats.Msg); ok {
+			k.held = append(k.held, msg)
+		}
+	}
 }
 
 func fillStream(m *driver.Message, d delivery) {
@@ -368,19 +388,27 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 		}
 		return err //nolint:wrapcheck // the engine wraps
 	}
-	k.mu.Lock()
-	k.compact()
-	held := k.held
-	k.mu.Unlock()
-	if len(held) == 0 {
-		return nil
-	}
-	for _, m := range held {
+	for _, m := range k.unsettled() {
 		if err := k.conn.nc.Publish(m.Reply, []byte("-NAK")); err != nil {
 			return err //nolint:wrapcheck // the engine wraps
 		}
 	}
 	return k.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+}
+
+// unsettled is all that this member has.
+func (k *streamConsumer) unsettled() []*nats.Msg {
+	if k.policy == jetstream.AckNonePolicy {
+		return nil
+	}
+	rest := k.inbox.drain()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.compact()
+	for _, d := range rest {
+		k.held = append(k.held, d.msg)
+	}
+	return k.held
 }
 
 func (k *streamConsumer) lost(err error) {

@@ -65,7 +65,7 @@ func (k *streamConsumer) mark(b driver.Batch, o driver.Outcome) (subjects []stri
 			err = jetstream.ErrMsgAlreadyAckd
 		default:
 			msg.Sub = nil
-			k.unsettled--
+			k.taken--
 			subjects = append(subjects, msg.Reply)
 		}
 	}
@@ -81,7 +81,7 @@ func (k *streamConsumer) markUntil(sequence uint64) {
 	for _, m := range k.held {
 		if m.Sub != nil && fromReply(m.Reply, tokenConsumerSequence) <= sequence {
 			m.Sub = nil
-			k.unsettled--
+			k.taken--
 		}
 	}
 	k.compact()
