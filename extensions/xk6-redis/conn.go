@@ -1,0 +1,235 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// conn is a client of one server, of the master that sentinels name, or of a cluster. The client library finds the
+// server of a key, dials it and runs the commands that are not measured; those that are go over a [wire].
+type conn struct {
+	client  redis.UniversalClient
+	options driver.Values
+	user    string
+	// password is for the servers; sentinels have their own.
+	password string
+	db       int
+	name     string // what CLIENT LIST shows
+	about    driver.Info
+	server   version
+}
+
+func open(ctx context.Context, t driver.Target) (*conn, error) {
+	c := &conn{options: t.Options, name: clientName(t.ClientName)}
+	if err := c.identify(t); err != nil {
+		return nil, err
+	}
+	if err := c.build(t.Hosts); err != nil {
+		return nil, err
+	}
+	if err := c.client.Ping(ctx).Err(); err != nil {
+		_ = c.client.Close()
+		return nil, err
+	}
+	c.inquire(ctx)
+	return c, nil
+}
+
+// clientName is a name as CLIENT SETNAME takes it.
+func clientName(s string) string {
+	return cmp.Or(strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '-'
+		}
+		return r
+	}, s), "xk6-broker")
+}
+
+// identify takes user, password and database from the URL, else from the options.
+func (c *conn) identify(t driver.Target) error {
+	c.user, c.password = t.Options.String("user"), t.Options.String("password")
+	if u := t.URL.User; u != nil {
+		c.user = cmp.Or(u.Username(), c.user)
+		if p, ok := u.Password(); ok {
+			c.password = p
+		}
+	}
+	c.db = int(t.Options.Int("db"))
+	if path := strings.Trim(t.URL.Path, "/"); path != "" {
+		db, err := strconv.Atoi(path)
+		if err != nil || db < 0 {
+			return fmt.Errorf("the path of the URL is %q and should be the number of a database", path)
+		}
+		c.db = db
+	}
+	return nil
+}
+
+// build makes the client. It retries nothing, keeps few connections, and announces nothing about itself.
+func (c *conn) build(hosts []string) error {
+	secure, err := tlsConfig(c.options)
+	if err != nil {
+		return err
+	}
+	mode, master := c.options.String("mode"), c.options.String("master")
+	if (mode == "sentinel") != (master != "") {
+		return errors.New(`options "mode=sentinel" and "master" need each other`)
+	}
+	timeout, connect := c.options.Duration("timeout"), c.options.Duration("connectTimeout")
+	u := &redis.UniversalOptions{
+		Addrs: addresses(hosts, mode), MasterName: master, IsClusterMode: mode == "cluster",
+		Username: c.user, Password: c.password, DB: c.db, ClientName: c.name,
+		SentinelUsername: c.options.String("sentinelUser"), SentinelPassword: c.options.String("sentinelPassword"),
+		Protocol: 2, DisableIdentity: true, TLSConfig: secure,
+		MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1, PoolSize: 4, MaxIdleConns: 1,
+		DialTimeout: connect, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
+		Dialer:                   dialer(secure, connect),
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	switch mode {
+	case "cluster":
+		if c.db != 0 {
+			return errors.New("a cluster has no databases to choose from")
+		}
+		u.MaxRedirects = 3 // following a redirection is how a cluster is asked
+		c.client = redis.NewClusterClient(u.Cluster())
+	case "sentinel":
+		c.client = redis.NewFailoverClient(u.Failover())
+	default:
+		if len(hosts) > 1 {
+			return errors.New(`several hosts need the option "mode", sentinel or cluster`)
+		}
+		c.client = redis.NewClient(u.Simple())
+	}
+	return nil
+}
+
+// dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.
+func dialer(secure *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: timeout}
+	if secure == nil {
+		return plain.DialContext
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: secure}).DialContext
+}
+
+func addresses(hosts []string, mode string) []string {
+	port := "6379"
+	if mode == "sentinel" {
+		port = "26379"
+	}
+	all := make([]string, len(hosts))
+	for i, h := range hosts {
+		if all[i] = h; !strings.Contains(h[strings.LastIndex(h, "]")+1:], ":") {
+			all[i] = net.JoinHostPort(cmp.Or(strings.Trim(h, "[]"), "127.0.0.1"), port)
+		}
+	}
+	return all
+}
+
+// node is the client of the server that has the key.
+func (c *conn) node(ctx context.Context, key string) (*redis.Client, error) {
+	switch client := c.client.(type) {
+	case *redis.Client:
+		return client, nil
+	case *redis.ClusterClient:
+		return client.MasterForKey(ctx, key)
+	}
+	return nil, errors.ErrUnsupported
+}
+
+// moved has a cluster's map renewed before it is asked again.
+func (c *conn) moved(ctx context.Context) {
+	if cluster, ok := c.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+// inquire asks what the server is. Not everybody may ask, and nothing depends on it.
+func (c *conn) inquire(ctx context.Context) {
+	c.about = driver.Info{Client: "go-redis " + redis.Version(), Nodes: 1}
+	text, err := c.client.Info(ctx).Result()
+	if err != nil {
+		return
+	}
+	info := parseInfo(text)
+	c.server = parseVersion(info["redis_version"])
+	c.about.Server = "redis " + info["redis_version"]
+	if v := info["valkey_version"]; v != "" {
+		c.about.Server = "valkey " + v
+	}
+	if replicas, err := strconv.Atoi(info["connected_slaves"]); err == nil {
+		c.about.Nodes += replicas
+	}
+	if cluster, ok := c.client.(*redis.ClusterClient); ok {
+		if text, err := cluster.ClusterInfo(ctx).Result(); err == nil {
+			c.about.Nodes, _ = strconv.Atoi(parseInfo(text)["cluster_known_nodes"])
+		}
+	}
+}
+
+// parseInfo reads the lines "name:value" of INFO.
+func parseInfo(text string) map[string]string {
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+// version is major and minor.
+type version struct{ major, minor int }
+
+func parseVersion(s string) (v version) {
+	_, _ = fmt.Sscanf(s, "%d.%d", &v.major, &v.minor)
+	return v
+}
+
+func (v version) atLeast(major, minor int) bool {
+	return v.major > major || v.major == major && v.minor >= minor
+}
+
+// Info tells what the connection is to.
+func (c *conn) Info() driver.Info { return c.about }
+
+// As lends the client library's client, as the type that the mode gives or as the interface that all of them have.
+func (c *conn) As(target any) bool { return as(c.client, target) }
+
+func as(client redis.UniversalClient, target any) bool {
+	switch t := target.(type) {
+	case *redis.UniversalClient:
+		*t = client
+		return true
+	case **redis.Client:
+		single, ok := client.(*redis.Client)
+		*t = single
+		return ok
+	case **redis.ClusterClient:
+		cluster, ok := client.(*redis.ClusterClient)
+		*t = cluster
+		return ok
+	}
+	return false
+}
+
+// Close closes the client.
+func (c *conn) Close(context.Context) error {
+	err := c.client.Close()
+	if errors.Is(err, redis.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package redis
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+const (
+	errNoTopic      replyError = "there is no such topic: create it, or set the producer's option create"
+	errNoSubscriber replyError = "no subscriber got the message, and the option requireSubscriber is set"
+)
+
+var errNoHeaders = fmt.Errorf("headers: %w", errors.ErrUnsupported)
+
+// kinds are what the first word of a server's error answer means.
+//
+//nolint:gochecknoglobals // a table
+var kinds = map[string]driver.Kind{
+	"NOAUTH": driver.Denied, "WRONGPASS": driver.Denied, "NOPERM": driver.Denied, "DENIED": driver.Denied,
+	"OOM": driver.Throttled, "LOADING": driver.Throttled, "BUSY": driver.Throttled, "TRYAGAIN": driver.Throttled,
+	"NOREPLICAS": driver.Rejected, "MISCONF": driver.Rejected, "WRONGTYPE": driver.Rejected, "EXECABORT": driver.Rejected,
+	"READONLY": driver.Disconnected, "MOVED": driver.Disconnected, "ASK": driver.Disconnected,
+	"CLUSTERDOWN": driver.Disconnected, "MASTERDOWN": driver.Disconnected, "UNBLOCKED": driver.Disconnected,
+	"NOGROUP": driver.NotFound, "NOSCRIPT": driver.NotFound,
+}
+
+// classify tells the kind of an error of the client library, of the server, or of the network.
+func classify(err error) driver.Kind {
+	var server redis.Error
+	var network net.Error
+	switch {
+	case errors.Is(err, errNoTopic):
+		return driver.NotFound
+	case errors.Is(err, errNoSubscriber):
+		return driver.Rejected
+	case errors.As(err, new(unprovenError)):
+		return driver.Timeout
+	case errors.Is(err, redis.ErrClosed):
+		return driver.Closed
+	case errors.As(err, &server):
+		return kindOfAnswer(server.Error())
+	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.AlertError)),
+		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)),
+		errors.As(err, new(tls.RecordHeaderError)), remoteAlert(err):
+		return driver.Denied
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return driver.Timeout
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), network != nil, errors.Is(err, errProtocol):
+		return driver.Disconnected
+	case strings.Contains(err.Error(), "all sentinels"), strings.Contains(err.Error(), "cluster has no"):
+		return driver.Disconnected // the client library has no type for these
+	}
+	return driver.Unknown
+}
+
+// remoteAlert tells whether the other side refused the TLS handshake: crypto/tls gives that as a net.OpError.
+func remoteAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+func kindOfAnswer(answer string) driver.Kind {
+	word, _, _ := strings.Cut(answer, " ")
+	if kind, ok := kinds[word]; ok {
+		return kind
+	}
+	switch {
+	case strings.Contains(answer, "no such key"):
+		return driver.NotFound
+	case strings.Contains(answer, "AUTH"), strings.Contains(answer, "invalid username-password"):
+		return driver.Denied
+	case strings.Contains(answer, "unknown command"):
+		return driver.Unsupported
+	case strings.Contains(answer, "max number of clients"):
+		return driver.Throttled
+	}
+	return driver.Rejected
+}
+
+// elsewhere tells whether the server answered that another one must be asked.
+func elsewhere(err error) bool {
+	word, _, _ := strings.Cut(err.Error(), " ")
+	return word == "MOVED" || word == "READONLY" || word == "CLUSTERDOWN" || word == "MASTERDOWN"
+}

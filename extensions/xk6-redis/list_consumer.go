@@ -1,0 +1,312 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// Scripts keep two consumers from having one message. Their keys are the list and the set of consumers.
+const (
+	// ARGV: what the names of the other keys begin with.
+	scriptRecover = `
+for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do
+  if name ~= '' and redis.call('EXISTS', ARGV[1] .. name) == 0 then
+    while redis.call('LMOVE', ARGV[2] .. name, KEYS[1], 'RIGHT', 'LEFT') do end
+    redis.call('SREM', KEYS[2], name)
+  end
+end
+return 0`
+	// ARGV: the elements, the last first. KEYS[3] is the consumer's list.
+	scriptRequeue = `
+local n = 0
+for _, element in ipairs(ARGV) do
+  if redis.call('LREM', KEYS[3], 1, element) == 1 then
+    redis.call('LPUSH', KEYS[1], element)
+    n = n + 1
+  end
+end
+return n`
+	// ARGV: the consumer's name. KEYS[3] is its list, KEYS[4] its sign of life.
+	scriptLeave = `
+while redis.call('LMOVE', KEYS[3], KEYS[1], 'RIGHT', 'LEFT') do end
+redis.call('SREM', KEYS[2], ARGV[1])
+redis.call('DEL', KEYS[4])
+return 0`
+)
+
+const errTaken replyError = "the message is no longer with this consumer: its lease was over and another one has it"
+
+// listConsumer moves messages to a list of its own until they are settled.
+type listConsumer struct {
+	inbox
+	keys  listKeys
+	me    string
+	lease time.Duration
+	in    *link // blocks in moves
+	out   *link // settles
+
+	burst  int   // how many to ask for: about twice as many as there were last
+	reader *wire // what was last read from; Receive's
+	living sync.WaitGroup
+	stop   context.CancelFunc
+}
+
+// NewConsumer begins to take messages from a list, and makes itself known to the other consumers.
+func (c listConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	if config.Group != "" {
+		return nil, fmt.Errorf("groups: %w", errors.ErrUnsupported)
+	}
+	if config.Start != driver.StartEarliest {
+		return nil, fmt.Errorf("start %v: %w", config.Start, errors.ErrUnsupported)
+	}
+	s := &listConsumer{
+		inbox: newInbox(config.Prefetch, true), keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
+		lease: config.Options.Duration("lease"), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), burst: 1,
+	}
+	err := s.live(ctx)
+	if err == nil {
+		err = s.ask(ctx)
+	}
+	if err != nil {
+		_ = s.in.end(ctx)
+		_ = s.out.end(ctx)
+		return nil, err
+	}
+	var life context.Context
+	life, s.stop = context.WithCancel(context.Background())
+	s.living.Go(func() { s.stayAlive(life) })
+	return s, nil
+}
+
+func (s *listConsumer) processing() string { return s.keys.processing + s.me }
+
+// live gives a sign of life, and takes the messages of those who have given none for their lease.
+func (s *listConsumer) live(ctx context.Context) error {
+	b := appendCommand(nil, "SET", s.keys.alive+s.me, "1", "PX", milliseconds(s.lease))
+	b = appendCommand(b, "SADD", s.keys.members, s.me)
+	b = appendCommand(b, "EVAL", scriptRecover, "2", s.keys.list, s.keys.members, s.keys.alive, s.keys.processing)
+	return s.out.do(ctx, b, 3, ignore)
+}
+
+func (s *listConsumer) stayAlive(ctx context.Context) {
+	tick := time.NewTicker(s.lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = s.live(ctx) // what goes wrong here goes wrong in Receive too, and is told there
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Receive takes what has come.
+func (s *listConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	return s.receive(ctx, b, s.ask)
+}
+
+// ask makes sure that the server has been asked for more, over a new connection if need be.
+func (s *listConsumer) ask(ctx context.Context) error {
+	w, err := s.in.get(ctx)
+	if err != nil {
+		return err
+	}
+	if w != s.reader {
+		if s.reader != nil {
+			<-s.reader.finished // it may still have been giving us what it had read
+			if err := s.recoverLost(ctx); err != nil {
+				return err
+			}
+		}
+		s.reader = w
+	}
+	return s.move(w)
+}
+
+// more asks for more where the connection is good.
+func (s *listConsumer) more() {
+	if w, err := s.in.current(); w != nil && err == nil {
+		_ = s.move(w) // an error comes again with the next ask
+	}
+}
+
+func (s *listConsumer) move(w *wire) error {
+	n := s.begin()
+	if n == 0 {
+		return nil
+	}
+	if err := w.put(&moving{listConsumer: s, count: min(n, s.burst)}); err != nil {
+		s.finish(nil)
+		return err
+	}
+	return nil
+}
+
+// moving is one BLMOVE, which waits for the first message, and some LMOVE behind it, which wait for nothing.
+type moving struct {
+	*listConsumer
+	count int
+	some  []*delivery // read and not yet given to the inbox
+	got   int
+	err   error // the first
+}
+
+func (x *moving) encode(b []byte) ([]byte, int) {
+	seconds := strconv.FormatFloat(block.Seconds(), 'f', -1, 64)
+	b = appendCommand(b, "BLMOVE", x.keys.list, x.processing(), "LEFT", "RIGHT", seconds)
+	for range x.count - 1 {
+		b = appendCommand(b, "LMOVE", x.keys.list, x.processing(), "LEFT", "RIGHT")
+	}
+	return b, x.count
+}
+
+func (x *moving) read(r reader, i int) error {
+	now := driver.Now()
+	body, err := r.bulk()
+	if err != nil && !answered(err) {
+		return err // and end follows
+	}
+	if body != nil {
+		x.got++
+		x.some = append(x.some, x.delivery(body, now))
+	}
+	if x.err == nil {
+		x.err = err
+	}
+	if last := i == x.count-1; !last {
+		if r.Buffered() == 0 && len(x.some) > 0 { // the rest is still on its way
+			x.put(x.some...)
+			x.some = x.some[:0]
+		}
+		return err
+	}
+	x.burst = max(1, 2*x.got)
+	x.end(i, x.err)
+	if x.err == nil {
+		x.more()
+	}
+	return err
+}
+
+func (x *moving) end(_ int, err error) {
+	if len(x.some) > 0 {
+		x.put(x.some...)
+		x.some = nil
+	}
+	if err != nil && answered(err) && elsewhere(err) {
+		x.in.conn.moved(context.Background())
+	}
+	x.finish(err)
+}
+
+func (s *listConsumer) delivery(body []byte, now int64) *delivery {
+	return &delivery{raw: body, message: driver.Message{Topic: s.keys.list, Body: body, Received: now}}
+}
+
+// recoverLost receives what the server had moved over a connection that broke before it came.
+func (s *listConsumer) recoverLost(ctx context.Context) error {
+	here := map[string]int{}
+	for _, d := range s.here() {
+		here[string(d.raw)]++
+	}
+	var lost []*delivery
+	command := appendCommand(nil, "LRANGE", s.processing(), "0", "-1")
+	err := s.out.do(ctx, command, 1, func(r reader, _ int) error {
+		n, err := r.array()
+		for range max(n, 0) {
+			body, err := r.bulk()
+			if err != nil {
+				return err
+			}
+			if here[string(body)]--; here[string(body)] < 0 {
+				lost = append(lost, s.delivery(body, driver.Now()))
+			}
+		}
+		return err
+	})
+	if err == nil && len(lost) > 0 {
+		s.put(lost...)
+	}
+	return err
+}
+
+// Settle removes messages from the consumer's list, to the head of the topic's or for good.
+func (s *listConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
+		return errors.ErrUnsupported
+	}
+	all, err := s.release(b)
+	if len(all) == 0 {
+		return err
+	}
+	if o == driver.Requeue {
+		err = s.requeue(ctx, all)
+	} else {
+		err = s.remove(ctx, all)
+	}
+	held := err
+	if errors.Is(err, errTaken) {
+		held = nil // nothing of it is here any more
+	}
+	s.settled(all, held)
+	s.more()
+	return err
+}
+
+func (s *listConsumer) remove(ctx context.Context, all []*delivery) error {
+	var b []byte
+	fixed := appendArray(nil, 4)
+	for _, a := range []string{"LREM", s.processing(), "1"} {
+		fixed = appendBulk(fixed, a)
+	}
+	for _, d := range all {
+		b = appendBulk(append(b, fixed...), d.raw)
+	}
+	return s.out.do(ctx, b, len(all), func(r reader, _ int) error {
+		n, err := r.integer()
+		if err == nil && n == 0 {
+			err = errTaken
+		}
+		return err
+	})
+}
+
+func (s *listConsumer) requeue(ctx context.Context, all []*delivery) error {
+	args := []string{"EVAL", scriptRequeue, "3", s.keys.list, s.keys.members, s.processing()}
+	for i := range all {
+		args = append(args, string(all[len(all)-1-i].raw))
+	}
+	return s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) error {
+		n, err := r.integer()
+		if err == nil && n < int64(len(all)) {
+			err = errTaken
+		}
+		return err
+	})
+}
+
+// As lends the client library's client.
+func (s *listConsumer) As(target any) bool { return s.in.conn.As(target) }
+
+// Close gives back what is not settled, to the head of the list, and takes leave.
+func (s *listConsumer) Close(ctx context.Context) error {
+	if !s.shut() {
+		return nil
+	}
+	s.stop()
+	s.living.Wait()
+	err := unblock(ctx, s.in, s.out)
+	if err == nil {
+		leave := appendCommand(nil, "EVAL", scriptLeave, "4", s.keys.list, s.keys.members, s.processing(), s.keys.alive+s.me, s.me)
+		err = s.out.do(ctx, leave, 1, ignore)
+	}
+	return errors.Join(err, s.out.close(ctx))
+}

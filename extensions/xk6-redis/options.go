@@ -1,0 +1,95 @@
+package redis
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// connectOptions are what every driver of this package takes where it connects.
+func connectOptions() []driver.Option {
+	return []driver.Option{
+		{
+			Name: "mode", Scope: driver.OnConnect, Type: driver.Enum, Default: "single", Allowed: []string{"single", "sentinel", "cluster"},
+			Doc: "What the URL's hosts are: one server, the sentinels that know the master, or nodes of a cluster.",
+		},
+		{Name: "master", Scope: driver.OnConnect, Doc: "The name by which the sentinels know the master."},
+		{Name: "user", Scope: driver.OnConnect, Doc: "The user's name, where it is not in the URL."},
+		{Name: "password", Scope: driver.OnConnect, Secret: true, Doc: "The password, where it is not in the URL."},
+		{Name: "sentinelUser", Scope: driver.OnConnect, Doc: "The user's name at the sentinels."},
+		{Name: "sentinelPassword", Scope: driver.OnConnect, Secret: true, Doc: "The password at the sentinels."},
+		{Name: "db", Scope: driver.OnConnect, Type: driver.Int, Doc: "The number of the database, where it is not the URL's path."},
+		{
+			Name: "connectTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "5s", Min: 1,
+			Doc: "How long connecting to a server may take.",
+		},
+		{
+			Name: "timeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "5s", Min: 1,
+			Doc: "How long a server may be silent while an answer is due, before the connection is given up.",
+		},
+		{Name: "tls", Scope: driver.OnConnect, Type: driver.Bool, Doc: "Use TLS. Any other option of TLS implies it."},
+		{Name: "tlsCA", Scope: driver.OnConnect, Doc: "A PEM file with the certificates that sign the servers'; by default the system's."},
+		{Name: "tlsCert", Scope: driver.OnConnect, Doc: "A PEM file with this client's certificate."},
+		{Name: "tlsKey", Scope: driver.OnConnect, Doc: "A PEM file with this client's private key."},
+		{Name: "tlsServerName", Scope: driver.OnConnect, Doc: "The name that the servers' certificates must have; by default the host's."},
+		{Name: "tlsInsecure", Scope: driver.OnConnect, Type: driver.Bool, Doc: "Do not verify the servers' certificates."},
+	}
+}
+
+// confirmOptions are what the producers of drivers take that keep messages.
+func confirmOptions() []driver.Option {
+	return []driver.Option{
+		{
+			Name: "create", Scope: driver.OnProducer, Type: driver.Bool,
+			Doc: "Send to a topic that does not exist, which makes it; otherwise that is an error.",
+		},
+		{
+			Name: "wait", Scope: driver.OnProducer, Type: driver.Int, Min: -1, Profile: map[driver.Profile]string{driver.Durable: "-1"},
+			Doc: "How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer connects.",
+		},
+		{
+			Name: "fsync", Scope: driver.OnProducer, Type: driver.Enum, Default: "no", Allowed: []string{"no", "yes", "auto"},
+			Profile: map[driver.Profile]string{driver.Durable: "auto"},
+			Doc:     "Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can.",
+		},
+		{
+			Name: "waitTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "1s", Min: 1e6,
+			Doc: "How long wait and fsync may take, each, before the messages of the pipeline fail.",
+		},
+	}
+}
+
+// tlsConfig is nil where TLS is not asked for.
+func tlsConfig(o driver.Values) (*tls.Config, error) {
+	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
+	insecure := o.Bool("tlsInsecure")
+	if !o.Bool("tls") && ca == "" && cert == "" && key == "" && name == "" && !insecure {
+		return nil, nil
+	}
+	c := &tls.Config{ServerName: name, InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12} //nolint:gosec // asked for
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("options \"tlsCert\" and \"tlsKey\" need each other")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

@@ -1,0 +1,117 @@
+package redis
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// producer sends over a wire of its own. What the drivers differ in is the command.
+type producer struct {
+	link    *link
+	headers bool
+	// command appends the command that sends a message; it has one reply.
+	command func(b []byte, m *driver.Message) []byte
+	// answer reads that reply. An error that it makes of the reply is a [replyError].
+	answer func(r reader) error
+	broken atomic.Bool // the server said that another one must be asked
+}
+
+// Send hands the batch to the writer, which sends all that waits when the socket is free.
+func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
+	s := &sending{producer: p, batch: b, done: done}
+	if !p.headers {
+		s.refuseHeaders()
+	}
+	if s.left() == 0 {
+		return
+	}
+	if p.broken.CompareAndSwap(true, false) {
+		p.link.conn.moved(ctx)
+	}
+	w, err := p.link.get(ctx)
+	if err == nil {
+		s.barrier = w.barrier
+		err = w.put(s)
+	}
+	if err != nil {
+		for i := range s.left() {
+			s.end(i, err)
+		}
+	}
+}
+
+// Close waits for what was sent.
+func (p *producer) Close(ctx context.Context) error { return p.link.close(ctx) }
+
+// As lends the client library's client.
+func (p *producer) As(target any) bool { return p.link.conn.As(target) }
+
+// sending is a batch on its way.
+type sending struct {
+	*producer
+	barrier *barrier
+	batch   driver.Batch
+	done    driver.Done
+	only    []int // the places in batch of what is sent, where that is not all
+}
+
+// refuseHeaders takes out the messages that have some, where they would be lost.
+func (s *sending) refuseHeaders() {
+	for i := range s.batch {
+		if len(s.batch[i].Headers) == 0 {
+			if s.only != nil {
+				s.only = append(s.only, i)
+			}
+			continue
+		}
+		if s.only == nil {
+			s.only = make([]int, i, len(s.batch))
+			for j := range s.only {
+				s.only[j] = j
+			}
+		}
+		s.done(i, errNoHeaders)
+	}
+}
+
+func (s *sending) left() int {
+	if s.only != nil {
+		return len(s.only)
+	}
+	return len(s.batch)
+}
+
+// place is where in the batch the i-th message sent is.
+func (s *sending) place(i int) int {
+	if s.only != nil {
+		return s.only[i]
+	}
+	return i
+}
+
+func (s *sending) encode(b []byte) ([]byte, int) {
+	n := s.left()
+	for i := range n {
+		b = s.command(b, &s.batch[s.place(i)])
+	}
+	return b, n
+}
+
+func (s *sending) read(r reader, i int) error {
+	err := s.answer(r)
+	if err == nil && s.barrier != nil {
+		s.barrier.hold(s, i)
+	} else if err == nil || answered(err) {
+		s.end(i, err)
+	}
+	return err
+}
+
+func (s *sending) end(i int, err error) {
+	if err != nil && answered(err) && elsewhere(err) {
+		s.broken.Store(true)
+	}
+	s.done(s.place(i), err)
+}

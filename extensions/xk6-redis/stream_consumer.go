@@ -1,0 +1,319 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// block is how long a server lets a consumer wait before it answers that there is nothing: often enough to find out
+// that it is gone, and rarely enough to cost nothing.
+const block = 2 * time.Second
+
+// streamConsumer is a member of a group, or a reader without one.
+type streamConsumer struct {
+	inbox
+	config driver.ConsumerConfig
+	me     string
+	in     *link // blocks in reads
+	out    *link // settles
+
+	last     string // the last entry read, where there is no group
+	orphaned bool   // the server said that there is no group; guarded by the inbox's lock
+	reader   *wire  // what was last read from; Receive's
+	claiming sync.WaitGroup
+	stop     context.CancelFunc
+}
+
+// NewConsumer joins a group, which it creates together with the stream where they do not exist, or begins to read.
+func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	s := &streamConsumer{
+		inbox: newInbox(config.Prefetch, config.Group != ""), config: config,
+		me: c.name + "-" + rand.Text(), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), last: "0-0",
+	}
+	err := s.join(ctx)
+	if err == nil {
+		err = s.ask(ctx)
+	}
+	if err != nil {
+		_ = s.in.close(ctx)
+		_ = s.out.close(ctx)
+		return nil, err
+	}
+	if s.grouped() {
+		var life context.Context
+		life, s.stop = context.WithCancel(context.Background())
+		s.claiming.Go(func() { s.reclaim(life) })
+	}
+	return s, nil
+}
+
+func (s *streamConsumer) grouped() bool { return s.config.Group != "" }
+
+// join makes the consumer see the next message.
+func (s *streamConsumer) join(ctx context.Context) error {
+	if s.grouped() {
+		from := "$"
+		if s.config.Start == driver.StartEarliest {
+			from = "0"
+		}
+		return s.createGroup(ctx, from)
+	}
+	if s.config.Start == driver.StartEarliest {
+		return nil
+	}
+	// XREAD's own "$" would miss what comes between two reads.
+	err := s.out.do(ctx, appendCommand(nil, "XINFO", "STREAM", s.config.Topic), 1, func(r reader, _ int) error {
+		n, err := r.array()
+		for range n / 2 {
+			name, err := r.text()
+			if err != nil {
+				return err
+			}
+			if name != "last-generated-id" {
+				if _, err := r.skip(); err != nil {
+					return err
+				}
+			} else if s.last, err = r.text(); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil && classify(err) == driver.NotFound {
+		return nil
+	}
+	return err
+}
+
+func (s *streamConsumer) createGroup(ctx context.Context, from string) error {
+	create := appendCommand(nil, "XGROUP", "CREATE", s.config.Topic, s.config.Group, from, "MKSTREAM")
+	err := s.out.do(ctx, create, 1, ignore)
+	if err != nil && strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		return nil
+	}
+	return err
+}
+
+// Receive takes what has come.
+func (s *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	return s.receive(ctx, b, s.ask)
+}
+
+// ask makes sure that the server has been asked for more, over a new connection if need be.
+func (s *streamConsumer) ask(ctx context.Context) error {
+	s.mu.Lock()
+	orphaned := s.orphaned
+	s.orphaned = false
+	s.mu.Unlock()
+	if orphaned { // its stream was deleted, or the server came back without it: all that there is now is new
+		if err := s.createGroup(ctx, "0"); err != nil {
+			return err
+		}
+	}
+	w, err := s.in.get(ctx)
+	if err != nil {
+		return err
+	}
+	if w != s.reader {
+		if s.reader != nil && s.grouped() {
+			<-s.reader.finished // it may still have been giving us what it had read
+			if err := s.recoverLost(ctx); err != nil {
+				return err
+			}
+		}
+		s.reader = w
+	}
+	return s.read(w)
+}
+
+// more asks for more where the connection is good.
+func (s *streamConsumer) more() {
+	if w, err := s.in.current(); w != nil && err == nil {
+		_ = s.read(w) // an error comes again with the next ask
+	}
+}
+
+func (s *streamConsumer) read(w *wire) error {
+	n := s.begin()
+	if n == 0 {
+		return nil
+	}
+	if err := w.put(&reading{streamConsumer: s, count: n}); err != nil {
+		s.finish(nil)
+		return err
+	}
+	return nil
+}
+
+// reading is one XREADGROUP or XREAD.
+type reading struct {
+	*streamConsumer
+	count int
+}
+
+func (x *reading) encode(b []byte) ([]byte, int) {
+	count, ms := strconv.Itoa(x.count), strconv.FormatInt(block.Milliseconds(), 10)
+	if x.grouped() {
+		return appendCommand(b, "XREADGROUP", "GROUP", x.config.Group, x.me, "COUNT", count, "BLOCK", ms,
+			"STREAMS", x.config.Topic, ">"), 1
+	}
+	return appendCommand(b, "XREAD", "COUNT", count, "BLOCK", ms, "STREAMS", x.config.Topic, x.last), 1
+}
+
+func (x *reading) read(r reader, i int) error {
+	err := x.parse(r)
+	if err != nil && !answered(err) {
+		return err // and end follows
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
+		x.mu.Lock()
+		x.orphaned = true
+		x.mu.Unlock()
+	}
+	x.end(i, err)
+	if err == nil {
+		x.more()
+	}
+	return err
+}
+
+func (x *reading) parse(r reader) error {
+	n, err := r.array()
+	if err != nil || n == -1 {
+		return err
+	}
+	if n != 1 {
+		return errProtocol
+	}
+	if err := r.arrayOf(2); err != nil {
+		return err
+	}
+	if _, err := r.skip(); err != nil {
+		return err
+	}
+	var some []*delivery
+	err = r.entries(x.config.Topic, func(d *delivery) {
+		if some = append(some, d); r.Buffered() == 0 { // the rest is still on its way
+			x.put(some...)
+			some = some[:0]
+		}
+		x.last = d.id
+	})
+	x.put(some...)
+	return err
+}
+
+func (x *reading) end(_ int, err error) {
+	if err != nil && answered(err) && elsewhere(err) {
+		x.in.conn.moved(context.Background())
+	}
+	x.finish(err)
+}
+
+// Settle ends deliveries. Without a group the server knows of none, and there is nothing to be confirmed.
+func (s *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
+		return errors.ErrUnsupported
+	}
+	if !s.grouped() {
+		if o == driver.Requeue {
+			for i := range b {
+				if d, ok := b[i].Token.(*delivery); ok {
+					s.put(again(d))
+				}
+			}
+		}
+		return nil
+	}
+	all, err := s.release(b)
+	if len(all) == 0 {
+		return err
+	}
+	if o == driver.Requeue {
+		err = s.requeue(ctx, all)
+	} else {
+		err = s.acknowledge(ctx, all)
+	}
+	s.settled(all, err)
+	s.more()
+	return err
+}
+
+// again is a delivery of the same message that comes now.
+func again(d *delivery) *delivery {
+	next := &delivery{id: d.id, raw: d.raw, message: d.message}
+	next.message.Attempt++
+	next.message.Received = driver.Now()
+	return next
+}
+
+func (s *streamConsumer) acknowledge(ctx context.Context, all []*delivery) error {
+	commands := appendIDs(nil, all, "XACK", s.config.Topic, s.config.Group)
+	replies := 1
+	if s.config.Options.Bool("deleteSettled") {
+		commands = appendIDs(commands, all, "XDEL", s.config.Topic)
+		replies++
+	}
+	return s.out.do(ctx, commands, replies, ignore)
+}
+
+// appendIDs appends a command that ends with the ids of entries.
+func appendIDs(b []byte, all []*delivery, args ...string) []byte {
+	b = appendArray(b, len(args)+len(all))
+	for _, a := range args {
+		b = appendBulk(b, a)
+	}
+	for _, d := range all {
+		b = appendBulk(b, d.id)
+	}
+	return b
+}
+
+// As lends the client library's client.
+func (s *streamConsumer) As(target any) bool { return s.in.conn.As(target) }
+
+// Close leaves the group; what is not settled is there for its other members at once.
+func (s *streamConsumer) Close(ctx context.Context) error {
+	if !s.shut() {
+		return nil
+	}
+	if s.stop != nil {
+		s.stop()
+		s.claiming.Wait()
+	}
+	err := unblock(ctx, s.in, s.out)
+	if s.grouped() && err == nil {
+		err = s.giveBack(ctx)
+	}
+	return errors.Join(err, s.out.close(ctx))
+}
+
+// unblock ends the read that waits at the server, so that nothing is delivered to a connection that is gone, and
+// closes the link. Where the server does not let us it is closed all the same.
+func unblock(ctx context.Context, blocked, free *link) error {
+	w, err := blocked.current()
+	if w == nil || err != nil || w.id < 0 {
+		return blocked.end(ctx)
+	}
+	command := appendCommand(nil, "CLIENT", "UNBLOCK", strconv.FormatInt(w.id, 10))
+	over := make(chan error, 1)
+	go func() { over <- blocked.close(ctx) }()
+	for {
+		// A read that was on its way to the server is not blocked yet, hence the repetition.
+		if err := free.do(ctx, command, 1, ignore); err != nil {
+			return errors.Join(blocked.end(ctx), <-over)
+		}
+		select {
+		case err := <-over:
+			return err
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

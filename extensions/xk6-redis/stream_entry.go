@@ -1,0 +1,147 @@
+package redis
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// The fields of an entry. Any other field, from a program of somebody else, comes as a header of its own name.
+const (
+	keyField     = "key"
+	bodyField    = "body"
+	headerPrefix = "h:"
+)
+
+// xadd makes the command XADD.
+type xadd struct {
+	fixed []byte // the arguments up to the fields
+	args  int    // how many those are
+}
+
+func newXadd(stream string, create bool, maxLen int64) xadd {
+	args := []string{"XADD", stream}
+	if !create {
+		args = append(args, "NOMKSTREAM")
+	}
+	if maxLen > 0 {
+		args = append(args, "MAXLEN", "~", strconv.FormatInt(maxLen, 10))
+	}
+	args = append(args, "*")
+	x := xadd{args: len(args)}
+	for _, a := range args {
+		x.fixed = appendBulk(x.fixed, a)
+	}
+	return x
+}
+
+func (x xadd) command(b []byte, m *driver.Message) []byte {
+	fields := 1 + len(m.Headers)
+	if m.Key != nil {
+		fields++
+	}
+	b = appendArray(b, x.args+2*fields)
+	b = append(b, x.fixed...)
+	if m.Key != nil {
+		b = appendBulk(b, keyField)
+		b = appendBulk(b, m.Key)
+	}
+	for _, h := range m.Headers {
+		b = append(b, '$')
+		b = strconv.AppendInt(b, int64(len(headerPrefix)+len(h.Name)), 10)
+		b = append(b, "\r\n"+headerPrefix...)
+		b = append(b, h.Name...)
+		b = append(b, '\r', '\n')
+		b = appendBulk(b, h.Value)
+	}
+	b = appendBulk(b, bodyField)
+	return appendBulk(b, m.Body)
+}
+
+// answer reads the entry's id, or none where there is no stream.
+func (xadd) answer(r reader) error {
+	none, err := r.skip()
+	if none {
+		return errNoTopic
+	}
+	return err
+}
+
+// entries reads an array of entries and gives each to f as soon as it is read. Entries that were deleted have no fields and are left out.
+func (r reader) entries(stream string, f func(d *delivery)) error {
+	n, err := r.array()
+	for range max(n, 0) {
+		var d *delivery
+		if d, err = r.entry(stream); err != nil {
+			return err
+		}
+		if d != nil {
+			f(d)
+		}
+	}
+	return err
+}
+
+func (r reader) entry(stream string) (*delivery, error) {
+	now := driver.Now()
+	switch n, err := r.array(); {
+	case err != nil:
+		return nil, err
+	case n == -1:
+		return nil, nil
+	case n != 2:
+		return nil, errProtocol
+	}
+	id, err := r.text()
+	if err != nil {
+		return nil, err
+	}
+	n, err := r.array()
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	d := &delivery{id: id, message: driver.Message{Topic: stream, Received: now, Attempt: 1}}
+	for range n / 2 {
+		if err := r.field(&d.message); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// field reads a field's name and value.
+func (r reader) field(m *driver.Message) error {
+	kind, n, err := r.header()
+	if err != nil {
+		return err
+	}
+	if kind != '$' || n < 0 {
+		return errProtocol
+	}
+	var short [64]byte
+	name := short[:]
+	if n+2 > int64(len(short)) {
+		name = make([]byte, n+2)
+	}
+	name = name[:n+2]
+	if _, err := io.ReadFull(r, name); err != nil {
+		return err
+	}
+	name = name[:n]
+	value, err := r.bulk()
+	if err != nil {
+		return err
+	}
+	switch {
+	case string(name) == bodyField:
+		m.Body = value
+	case string(name) == keyField:
+		m.Key = value
+	case len(name) >= len(headerPrefix) && string(name[:len(headerPrefix)]) == headerPrefix:
+		m.Headers = append(m.Headers, driver.Header{Name: string(name[len(headerPrefix):]), Value: value})
+	default:
+		m.Headers = append(m.Headers, driver.Header{Name: string(name), Value: value})
+	}
+	return nil
+}

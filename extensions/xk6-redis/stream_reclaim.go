@@ -1,0 +1,321 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// What a consumer gives back when it closes it hands to a consumer of this name, as idle for longer than anything else
+// can be. It is the claim that moves an entry, and only if it is still so idle, so two consumers cannot both have it.
+const (
+	nobody   = "xk6-broker-nobody"
+	idleNow  = 1000 * time.Hour // how idle it is made
+	idleThen = 900 * time.Hour  // how idle it must be
+)
+
+// page is how many pending entries are looked at together.
+const page = 1000
+
+// pending is an entry that the group has delivered and nobody has settled.
+type pending struct {
+	id       string
+	consumer string
+	attempts int64
+}
+
+// pendings reads XPENDING's longer form.
+func (r reader) pendings() (all []pending, err error) {
+	n, err := r.array()
+	for range max(n, 0) {
+		var p pending
+		if err = r.arrayOf(4); err != nil {
+			return nil, err
+		}
+		if p.id, err = r.text(); err != nil {
+			return nil, err
+		}
+		if p.consumer, err = r.text(); err != nil {
+			return nil, err
+		}
+		if _, err = r.integer(); err != nil {
+			return nil, err
+		}
+		if p.attempts, err = r.integer(); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, err
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// pendingOf lists pending entries from an id on: those idle for so long, and of one consumer where it is named.
+func (s *streamConsumer) pendingOf(ctx context.Context, consumer string, idle time.Duration, from string) ([]pending, error) {
+	args := []string{"XPENDING", s.config.Topic, s.config.Group}
+	if idle > 0 {
+		args = append(args, "IDLE", milliseconds(idle))
+	}
+	args = append(args, from, "+", strconv.Itoa(page))
+	if consumer != "" {
+		args = append(args, consumer)
+	}
+	var all []pending
+	err := s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) (err error) {
+		all, err = r.pendings()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// reclaim takes over, every claimInterval, what other consumers gave back or have held for longer than minIdle.
+func (s *streamConsumer) reclaim(ctx context.Context) {
+	interval, minIdle := s.config.Options.Duration("claimInterval"), s.config.Options.Duration("minIdle")
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	// Looking for what is idle costs the server as much as is pending, so it is done more rarely.
+	rarely := max(1, int(minIdle/10/interval))
+	for n := 0; ; n++ {
+		// What goes wrong here goes wrong in Receive too, and is told there.
+		_ = s.look(ctx, n%rarely == 0, minIdle)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *streamConsumer) look(ctx context.Context, idle bool, minIdle time.Duration) error {
+	sum, err := s.summary(ctx)
+	if err != nil || sum.total == 0 {
+		return err
+	}
+	if sum.givenBack {
+		if err := s.takeOver(ctx, nobody, idleThen); err != nil {
+			return err
+		}
+	}
+	if idle {
+		return s.takeOver(ctx, "", minIdle)
+	}
+	return nil
+}
+
+// summary reads XPENDING's short form, whose cost is the number of consumers.
+func (s *streamConsumer) summary(ctx context.Context) (sum summary, err error) {
+	var read summary
+	command := appendCommand(nil, "XPENDING", s.config.Topic, s.config.Group)
+	err = s.out.do(ctx, command, 1, func(r reader, _ int) (err error) {
+		read, err = r.summary()
+		return err
+	})
+	if err != nil {
+		return sum, err
+	}
+	return read, nil
+}
+
+type summary struct {
+	total     int64
+	givenBack bool
+}
+
+func (r reader) summary() (s summary, err error) {
+	if err = r.arrayOf(4); err != nil {
+		return s, err
+	}
+	if s.total, err = r.integer(); err != nil {
+		return s, err
+	}
+	for range 2 { // the least and the greatest id
+		if _, err = r.skip(); err != nil {
+			return s, err
+		}
+	}
+	n, err := r.array()
+	for range max(n, 0) {
+		if err = r.arrayOf(2); err != nil {
+			return s, err
+		}
+		consumer, err := r.text()
+		if err != nil {
+			return s, err
+		}
+		s.givenBack = s.givenBack || consumer == nobody
+		if _, err = r.skip(); err != nil {
+			return s, err
+		}
+	}
+	return s, err
+}
+
+// takeOver claims entries that are not here, as many as there is room for.
+func (s *streamConsumer) takeOver(ctx context.Context, consumer string, idle time.Duration) error {
+	s.mu.Lock()
+	room := s.room()
+	s.mu.Unlock()
+	for from := "-"; room > 0; {
+		found, err := s.pendingOf(ctx, consumer, idle, from)
+		if err != nil {
+			return err
+		}
+		wanted := s.absent(found)
+		n, err := s.claim(ctx, wanted[:min(len(wanted), room)], idle)
+		if err != nil || len(found) < page {
+			return err
+		}
+		room -= n
+		from = "(" + found[len(found)-1].id
+	}
+	return nil
+}
+
+// absent leaves out what is with this consumer already.
+func (s *streamConsumer) absent(found []pending) (wanted []pending) {
+	here := map[string]bool{}
+	for _, d := range s.here() {
+		here[d.id] = true
+	}
+	for _, p := range found {
+		if !here[p.id] {
+			wanted = append(wanted, p)
+		}
+	}
+	return wanted
+}
+
+// claim makes entries those of this consumer if they are still so idle, and receives them.
+func (s *streamConsumer) claim(ctx context.Context, wanted []pending, idle time.Duration) (int, error) {
+	if len(wanted) == 0 {
+		return 0, nil
+	}
+	n := 0
+	attempts := map[string]int64{}
+	args := []string{"XCLAIM", s.config.Topic, s.config.Group, s.me, milliseconds(idle)}
+	for _, p := range wanted {
+		args = append(args, p.id)
+		attempts[p.id] = p.attempts
+	}
+	err := s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) error {
+		return r.entries(s.config.Topic, func(d *delivery) {
+			d.message.Attempt = int32(attempts[d.id] + 1) //nolint:gosec // deliveries
+			s.put(d)
+			n++
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// recoverLost claims what the server had sent over a connection that broke before it came.
+func (s *streamConsumer) recoverLost(ctx context.Context) error {
+	for from := "-"; ; {
+		found, err := s.pendingOf(ctx, s.me, 0, from)
+		if err != nil {
+			return err
+		}
+		if _, err = s.claim(ctx, s.absent(found), 0); err != nil || len(found) < page {
+			return err
+		}
+		from = "(" + found[len(found)-1].id
+	}
+}
+
+// requeue delivers again, to this consumer and at once; if it closes before, the others get it.
+func (s *streamConsumer) requeue(ctx context.Context, all []*delivery) error {
+	var commands []byte
+	byAttempt := map[int32][]*delivery{}
+	for _, d := range all {
+		byAttempt[d.message.Attempt] = append(byAttempt[d.message.Attempt], d)
+	}
+	for attempt, some := range byAttempt {
+		next := strconv.Itoa(int(attempt) + 1)
+		commands = appendClaim(commands, s.config, s.me, some, "RETRYCOUNT", next, "JUSTID")
+	}
+	there := map[string]bool{}
+	err := s.out.do(ctx, commands, len(byAttempt), func(r reader, _ int) error {
+		n, err := r.array()
+		for range max(n, 0) {
+			id, err := r.text()
+			if err != nil {
+				return err
+			}
+			there[id] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if there[d.id] { // else it was deleted or trimmed
+			s.put(again(d))
+		}
+	}
+	return nil
+}
+
+// appendClaim appends an XCLAIM of entries whatever they were doing.
+func appendClaim(b []byte, c driver.ConsumerConfig, consumer string, all []*delivery, options ...string) []byte {
+	b = appendArray(b, 5+len(all)+len(options))
+	for _, a := range []string{"XCLAIM", c.Topic, c.Group, consumer, "0"} {
+		b = appendBulk(b, a)
+	}
+	for _, d := range all {
+		b = appendBulk(b, d.id)
+	}
+	for _, o := range options {
+		b = appendBulk(b, o)
+	}
+	return b
+}
+
+// giveBack hands what is not settled to nobody and leaves the group. What was never received counts as not delivered.
+func (s *streamConsumer) giveBack(ctx context.Context) error {
+	if err := s.recount(ctx); err != nil {
+		return err
+	}
+	idle := milliseconds(idleNow)
+	for {
+		found, err := s.pendingOf(ctx, s.me, 0, "-")
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			break
+		}
+		all := make([]*delivery, len(found))
+		for i, p := range found {
+			all[i] = &delivery{id: p.id}
+		}
+		if err := s.out.do(ctx, appendClaim(nil, s.config, nobody, all, "IDLE", idle, "JUSTID"), 1, ignore); err != nil {
+			return err
+		}
+	}
+	return s.out.do(ctx, appendCommand(nil, "XGROUP", "DELCONSUMER", s.config.Topic, s.config.Group, s.me), 1, ignore)
+}
+
+// recount takes one delivery off what came and was never received.
+func (s *streamConsumer) recount(ctx context.Context) error {
+	byAttempt := map[int32][]*delivery{}
+	for _, d := range s.unreceived() {
+		byAttempt[d.message.Attempt] = append(byAttempt[d.message.Attempt], d)
+	}
+	var commands []byte
+	for attempt, some := range byAttempt {
+		commands = appendClaim(commands, s.config, s.me, some, "RETRYCOUNT", strconv.Itoa(int(attempt)-1), "JUSTID")
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	return s.out.do(ctx, commands, len(byAttempt), ignore)
+}
