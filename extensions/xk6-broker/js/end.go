@@ -73,6 +73,7 @@ func (r *run) end() {
 func (r *run) buildResult() *load.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
+	result.Dropped = r.dropped()
 	result.Judge()
 	return result
 }

@@ -34,6 +34,7 @@ func New() *Module { return &Module{} }
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	m.begin.Do(func() { m.run = newRun(vu) })
 	in := &instance{vu: vu, run: m.run}
+	in.due.in = in
 	if env := vu.InitEnv(); env != nil {
 		metrics, err := registerMetrics(env.Registry)
 		if err != nil {
@@ -48,6 +49,7 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 type instance struct {
 	vu  modules.VU
 	run *run
+	due dueTimes
 }
 
 // Exports is what a script imports.
@@ -103,6 +105,9 @@ type run struct {
 	flusher      *flusher
 	ended        sync.Once
 	reported     atomic.Bool
+
+	slotsLock sync.Mutex
+	ramps     map[string]*rampSlots // by scenario
 }
 
 // testState is what k6 tells of the test once it runs.
@@ -137,7 +142,7 @@ const defaultDrain = 10 * time.Second
 
 func newRun(vu modules.VU) *run {
 	name := ""
-	r := &run{logger: logrus.StandardLogger()}
+	r := &run{ramps: map[string]*rampSlots{}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")

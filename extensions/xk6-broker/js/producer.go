@@ -23,7 +23,6 @@ type producer struct {
 
 	sender atomic.Pointer[load.Sender] // of this VU, once it is open
 	series *load.Series                // that the sender has now; for the event loop only
-	due    dueTimes
 }
 
 const (
@@ -154,7 +153,7 @@ func (p *producer) send(v sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
 	}
-	due := p.due.next(p.conn.in.vu)
+	due := p.conn.in.due.next()
 	async := p.conn.address.Driver.Features.Async
 	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
 		send := func() {
@@ -204,7 +203,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
-	due := p.due.next(p.conn.in.vu)
+	due := p.conn.in.due.next()
 	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -40,7 +40,8 @@ type Consumer struct {
 	shard    uint32
 	timed    bool // the broker answers settlements
 	settles  bool
-	settled  atomic.Bool // the test settles what it receives
+	received atomic.Bool // the test has received something
+	settled  atomic.Bool // the test has settled something
 	closed   atomic.Bool
 	receives sync.Mutex // a drain waits for the script's last receive
 }
@@ -119,6 +120,7 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 		c.series.Load().fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
 	}
+	c.received.Store(true)
 	series := c.series.Load()
 	var bytes int64
 	for i := range n {
