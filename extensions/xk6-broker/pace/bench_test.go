@@ -60,7 +60,7 @@ func BenchmarkShardOfPoisson(b *testing.B) {
 func BenchmarkTraceRead(b *testing.B) {
 	var text strings.Builder
 	for i := range 100_000 {
-		text.WriteString(strconv.Itoa(i/1000) + "." + strconv.Itoa(1000+i%1000)[1:] + "\n")
+		text.WriteString(strconv.Itoa(i/1000) + "." + strconv.Itoa(1000 + i%1000)[1:] + "\n")
 	}
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()

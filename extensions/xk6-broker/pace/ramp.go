@@ -29,8 +29,8 @@ type ramp struct {
 // as many arrivals as the integral over all stages, rounded down.
 //
 // The integral is exact where the neighbouring rates have a common denominator within 146 years, as all whole numbers per the same
-// unit have; else a rate is first rounded to a whole number of arrivals in 146 years. Ramp panics if a rate is
-// not valid, a duration is negative, or all together exceed 292 years; [Plan.Schedule] gives an error instead.
+// unit have; else the two are first rounded down to whole numbers of arrivals in 146 years. Ramp panics if a rate is not
+// valid, a duration is negative, or all together exceed 292 years; [Plan.Schedule] gives an error instead.
 func Ramp(start Rate, stages ...Stage) Intensity {
 	if err := checkRamp(start, stages); err != nil {
 		panic("pace: Ramp: " + err.Error())
@@ -38,7 +38,7 @@ func Ramp(start Rate, stages ...Stage) Intensity {
 	r := &ramp{start: start, stages: append([]Stage(nil), stages...)}
 	from, begin, done := start, time.Duration(0), new(big.Rat)
 	for _, s := range stages {
-		if s.Duration > 0 && from.Events+s.Target.Events > 0 {
+		if s.Duration > 0 && (from.Events > 0 || s.Target.Events > 0) {
 			p := newPiece(from, s)
 			p.begin, p.done = begin, massOf(done)
 			done.Add(done, p.area())
@@ -60,9 +60,6 @@ func (r *ramp) At(n uint64) (time.Duration, bool) {
 }
 
 func (r *ramp) invert(m mass) (time.Duration, bool) {
-	if r.ends.less(m) {
-		return 0, false
-	}
 	k := sort.Search(len(r.pieces), func(i int) bool { return !r.pieces[i].end.less(m) })
 	if k == len(r.pieces) {
 		return 0, false
@@ -210,11 +207,10 @@ func reduce(r Rate) (events, per uint64) {
 	return uint64(r.Events) / g, uint64(r.Per) / g
 }
 
-// rescale is events·maxPer/per, to the nearest.
+// rescale is events·maxPer/per, rounded down. It is at least 1 if events are.
 func rescale(events, per uint64) uint64 {
 	hi, lo := bits.Mul64(events, maxPer)
-	lo, carry := bits.Add64(lo, per/2, 0)
-	n, _ := bits.Div64(hi+carry, lo, per) // at most maxPer, since events are at most per
+	n, _ := bits.Div64(hi, lo, per) // at most maxPer, since events are at most per
 	return n
 }
 

@@ -21,9 +21,9 @@ type Rate struct {
 // maxPer keeps all products of a schedule within 192 bits.
 const maxPer = 1 << 62
 
-// NewRate is a rate of events arrivals in every unit of time. A number with a fraction becomes the simplest fraction of whole
-// numbers that is the same float64, so that 0.1 in 1s is 1 in 10s, and 1000/7 in 1s is 1000 in 7s; where that needs a
-// longer time than a Rate holds, it becomes the nearest rate that a Rate does hold, which differs by less than one part in 2⁶⁰.
+// NewRate is a rate of events arrivals in every unit of time. A number with a fraction becomes the first convergent of its
+// continued fraction that is the same float64, which is what was meant: 0.1 in 1s is 1 in 10s, and 1000/7 in 1s is 1000 in
+// 7s. Where that needs a longer time than a Rate holds, it becomes a rate that differs by less than one part in 2⁵².
 // Zero is a rate, of use in a [Stage]. Events that are negative or not finite, and rates that [Rate] excludes, are errors.
 func NewRate(events float64, unit time.Duration) (Rate, error) {
 	fail := func(why string) (Rate, error) {
@@ -94,7 +94,7 @@ func ParseRate(s string) (Rate, error) {
 			unit = "1" + unit
 		}
 		var err error
-		if per, err = time.ParseDuration(unit); err != nil {
+		if per, err = time.ParseDuration(unit); err != nil || per <= 0 {
 			return Rate{}, fmt.Errorf(`%q is no rate such as "2000/s" or "1/3s"`, s)
 		}
 	}
