@@ -9,10 +9,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // BROKER_URL_NATS and BROKER_URL_NATS_JETSTREAM name a server, BROKER_URL_NATS_CLUSTER the hosts of a cluster of three.
 func TestConformance(t *testing.T) {

@@ -193,7 +193,7 @@ func secure(t driver.Target) ([]nats.Option, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate in PEM form", file)
+			return nil, fmt.Errorf("option \"tlsCA\": %s %w", file, errCertificate)
 		}
 	}
 	if cert, key := o.String("tlsCert"), o.String("tlsKey"); cert != "" || key != "" {

@@ -16,6 +16,7 @@ import (
 
 var (
 	errHeaderValue = errors.New("a NATS header value cannot hold a line break, nor space at its ends")
+	errCertificate = errors.New("holds no certificate in PEM form")
 	errForeign     = errors.New("the message was not received by this consumer")
 )
 
@@ -35,7 +36,7 @@ var kinds = []struct {
 	{driver.Rejected, []error{
 		nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadQueueName, nats.ErrBadHeaderMsg, nats.ErrHeadersNotSupported,
 		nats.ErrInvalidMsg, nats.ErrMsgNoReply, jetstream.ErrInvalidStreamName, jetstream.ErrInvalidConsumerName,
-		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderValue, errForeign,
+		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderValue, errForeign, errCertificate,
 	}},
 	{driver.Throttled, []error{
 		nats.ErrSlowConsumer, nats.ErrMaxConnectionsExceeded, nats.ErrMaxAccountConnectionsExceeded,
@@ -88,7 +89,6 @@ func classify(err error) driver.Kind {
 		return classifyAPI(api)
 	}
 	var (
-		alert     tls.AlertError
 		verify    *tls.CertificateVerificationError
 		authority x509.UnknownAuthorityError
 		hostname  x509.HostnameError
@@ -96,8 +96,9 @@ func classify(err error) driver.Kind {
 		network   *net.OpError
 		path      *fs.PathError
 	)
+	const alert = "remote error" // how crypto/tls marks what the other side says about our certificate
 	switch {
-	case errors.As(err, &alert), errors.As(err, &verify), errors.As(err, &authority), errors.As(err, &hostname):
+	case errors.As(err, &network) && network.Op == alert, errors.As(err, &verify), errors.As(err, &authority), errors.As(err, &hostname):
 		return driver.Denied
 	case errors.As(err, &path):
 		return driver.Rejected

@@ -368,12 +368,10 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 	k.conn.unwatch(k)
 	close(k.done)
 	k.inbox.close()
-	if k.sub != nil && k.sub.Drain() == nil {
-		select {
-		case <-k.gone:
-		case <-ctx.Done():
-			_ = k.sub.Unsubscribe()
-		}
+	info := k.remote.CachedInfo()
+	ephemeral := info.Config.Durable == ""
+	if k.sub != nil {
+		k.unsubscribe(ctx, !ephemeral)
 	}
 	if k.confirms != nil {
 		k.confirms.close(ctx)
@@ -381,7 +379,7 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 	if !k.conn.nc.IsConnected() {
 		return nil // the server notices by itself
 	}
-	if info := k.remote.CachedInfo(); info.Config.Durable == "" {
+	if ephemeral {
 		err := k.js.DeleteConsumer(ctx, info.Stream, info.Name)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return nil
@@ -394,6 +392,19 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 		}
 	}
 	return k.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+}
+
+// unsubscribe ends the flow of messages; drained, it waits for those that the server has sent.
+func (k *streamConsumer) unsubscribe(ctx context.Context, drained bool) {
+	if !drained || !k.conn.nc.IsConnected() || k.sub.Drain() != nil {
+		_ = k.sub.Unsubscribe()
+		return
+	}
+	select {
+	case <-k.gone:
+	case <-ctx.Done():
+		_ = k.sub.Unsubscribe()
+	}
 }
 
 // unsettled is all that this member has.

@@ -1,0 +1,112 @@
+package nats
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/goleak"
+)
+
+// asServer makes the test's binary a nats-server, so that a test can kill one.
+const asServer = "XK6_NATS_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		serve()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func serve() {
+	options, err := server.ConfigureOptions(flag.NewFlagSet("nats-server", flag.ExitOnError), os.Args[1:], func() {}, func() {}, func() {})
+	if err == nil {
+		var s *server.Server
+		if s, err = server.NewServer(options); err == nil {
+			err = server.Run(s)
+			s.WaitForShutdown()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// process is a nats-server with JetStream in a process of its own.
+type process struct {
+	args    []string
+	address string
+	cmd     *exec.Cmd
+}
+
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	p := &process{
+		args:    []string{"-a", "127.0.0.1", "-p", strconv.Itoa(port), "-js", "-sd", t.TempDir(), "-l", os.DevNull},
+		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+	}
+	p.start(t)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// start returns when the server accepts connections.
+func (p *process) start(t *testing.T) {
+	t.Helper()
+	p.cmd = exec.Command(os.Args[0], p.args...)
+	p.cmd.Env = append(os.Environ(), asServer+"=1")
+	p.cmd.Stderr = os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", p.address)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// kill is SIGKILL.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// startServer starts a server in this process, with JetStream.
+func startServer(t *testing.T, options server.Options) *server.Server {
+	t.Helper()
+	options.Host, options.Port, options.NoLog, options.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	options.JetStream, options.StoreDir = true, t.TempDir()
+	s, err := server.NewServer(&options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(20 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
