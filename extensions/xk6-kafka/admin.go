@@ -1,0 +1,136 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// CreateTopic returns when every broker knows the topic and every partition has a leader, so that a message sent at
+// once after it does not fail.
+func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
+	configs, err := topicConfigs(s)
+	if err != nil {
+		return err
+	}
+	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), configs, s.Name) //nolint:gosec // the broker refuses what is too many
+	if err == nil {
+		err = created.Err
+	}
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		if created.ErrMessage != "" {
+			err = fmt.Errorf("%w: %s", err, created.ErrMessage)
+		}
+		return fmt.Errorf("topic %s: %w", s.Name, err)
+	}
+	return c.everywhere(ctx, s.Name, func(t kmsg.MetadataResponseTopic) bool {
+		if t.ErrorCode != 0 || len(t.Partitions) == 0 {
+			return false
+		}
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 || p.Leader < 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
+	configs := map[string]*string{}
+	set := func(name, value string) { configs[name] = &value }
+	if d := s.Options.Duration("retention"); d > 0 {
+		set("retention.ms", strconv.FormatInt(d.Milliseconds(), 10))
+	}
+	if n := s.Options.Int("minInsyncReplicas"); n > 0 {
+		set("min.insync.replicas", strconv.FormatInt(min(n, int64(s.Replicas)), 10))
+	}
+	for _, item := range s.Options.List("configs") {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("option \"configs\": %q is not name=value: %w", item, kerr.InvalidConfig)
+		}
+		set(name, value)
+	}
+	return configs, nil
+}
+
+// DeleteTopic returns when no broker knows the topic any more. The broker drops the offsets that groups committed for
+// it; groups themselves belong to no topic.
+func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
+	deleted, err := c.admin.DeleteTopic(ctx, topic)
+	if err == nil {
+		err = deleted.Err
+	}
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return c.everywhere(ctx, topic, func(t kmsg.MetadataResponseTopic) bool {
+		return t.ErrorCode == kerr.UnknownTopicOrPartition.Code
+	})
+}
+
+// PurgeTopic deletes all records up to where the partitions end now.
+func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
+	ends, err := c.offsets(ctx, topic, driver.StartNew)
+	if err != nil {
+		return err
+	}
+	deleted, err := c.admin.DeleteRecords(ctx, ends)
+	if err == nil {
+		err = deleted.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return nil
+}
+
+// everywhere waits until what every broker says of a topic is as it should be. Brokers learn of changes one by one, so
+// they are asked, again and again, until they have.
+func (c *conn) everywhere(ctx context.Context, topic string, ready func(kmsg.MetadataResponseTopic) bool) error {
+	brokers, err := c.admin.ListBrokers(ctx)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for _, broker := range brokers {
+		for {
+			ok, err := c.saysOf(ctx, broker, topic, ready)
+			if err != nil {
+				return err
+			}
+			if ok {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return fmt.Errorf("waiting for broker %d to know of topic %s: %w", broker.NodeID, topic, ctx.Err())
+			}
+		}
+	}
+	return nil
+}
+
+func (c *conn) saysOf(ctx context.Context, broker kadm.BrokerDetail, topic string, ready func(kmsg.MetadataResponseTopic) bool) (bool, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = kmsg.StringPtr(topic)
+	request.Topics = append(request.Topics, asked)
+	response, err := c.client.Broker(int(broker.NodeID)).RetriableRequest(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	answer, ok := response.(*kmsg.MetadataResponse)
+	return ok && len(answer.Topics) == 1 && ready(answer.Topics[0]), nil
+}

@@ -1,0 +1,98 @@
+package kafka
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+const (
+	// metadataMinAge bounds how often a client asks where partitions live. The client library's 5 s would add up to 5 s to
+	// every failover; Kafka's own client waits 100 ms.
+	metadataMinAge = 100 * time.Millisecond
+	// idleTimeout is Kafka's own. The library's 30 s would close the connection of a rare sender, whose next message would
+	// then wait for a new one.
+	idleTimeout = 9 * time.Minute
+)
+
+// clientOptions are the options that all clients of a connection share.
+func clientOptions(t driver.Target) ([]kgo.Opt, error) {
+	if len(t.Hosts) == 0 || t.Hosts[0] == "" {
+		return nil, errors.New(`the URL names no broker: it should look like "kafka://127.0.0.1:9092"`)
+	}
+	dial, err := dialer(t)
+	if err != nil {
+		return nil, err
+	}
+	mechanism, err := saslMechanism(t.URL, t.Options)
+	if err != nil {
+		return nil, err
+	}
+	options := []kgo.Opt{
+		kgo.SeedBrokers(t.Hosts...),
+		kgo.Dialer(dial),
+		kgo.RetryTimeout(t.Options.Duration("requestTimeout")),
+		kgo.RequestTimeoutOverhead(t.Options.Duration("requestTimeout")),
+		kgo.RetryBackoffFn(backoff),
+		kgo.MetadataMinAge(metadataMinAge),
+		kgo.ConnIdleTimeout(idleTimeout),
+		kgo.DisableClientMetrics(), // they are traffic that nobody asked for
+	}
+	if t.ClientName != "" {
+		options = append(options, kgo.ClientID(t.ClientName))
+	}
+	if mechanism != nil {
+		options = append(options, kgo.SASL(mechanism))
+	}
+	return options, nil
+}
+
+// backoff is how long a client waits after its n-th failure in a row, n from 1: from 25 ms to 1 s, as Kafka's own does,
+// where the library's defaults would wait 5 s.
+func backoff(n int) time.Duration {
+	return min(25*time.Millisecond<<min(n-1, 10), time.Second)
+}
+
+// lastFailure remembers why the latest request of a producer failed, which the library does not tell: a message whose
+// retries are over fails with [kgo.ErrRecordRetries] only.
+type lastFailure struct{ err atomic.Pointer[error] }
+
+const produceKey = 0 // of the protocol's requests
+
+func (l *lastFailure) OnBrokerE2E(_ kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
+	if key != produceKey {
+		return
+	}
+	if err := e2e.Err(); err != nil {
+		l.err.Store(&err)
+	} else if l.err.Load() != nil {
+		l.err.Store(nil)
+	}
+}
+
+func (l *lastFailure) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		l.err.Store(&err)
+	}
+}
+
+// explain adds the cause to an error that only says that the client has given up.
+func (l *lastFailure) explain(err error) error {
+	if !errors.Is(err, kgo.ErrRecordRetries) && !errors.Is(err, kgo.ErrRecordTimeout) {
+		return err
+	}
+	if cause := l.err.Load(); cause != nil {
+		return &abandoned{err, *cause}
+	}
+	return err
+}
+
+// abandoned is a client that gave up, and what it was that it gave up on.
+type abandoned struct{ err, cause error }
+
+func (a *abandoned) Error() string   { return a.err.Error() + ": " + a.cause.Error() }
+func (a *abandoned) Unwrap() []error { return []error{a.cause, a.err} }

@@ -1,0 +1,139 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// reader turns what a client polls into messages.
+type reader struct {
+	client  *kgo.Client
+	closing func(context.Context)
+	pending error // found beside messages, and told after them
+	headers int   // how many there were in all of a poll
+}
+
+// stamp is the first line of this driver that sees a record: it runs when the record has been decoded, before it waits
+// for Receive. The record's own timestamp, which no one here reads, holds the time.
+type stamp struct{}
+
+func (stamp) OnFetchRecordBuffered(r *kgo.Record) { r.Timestamp = time.Unix(0, driver.Now()) }
+
+func fetchOptionsOf(v driver.Values) []kgo.Opt {
+	return []kgo.Opt{
+		kgo.FetchMaxWait(v.Duration("fetchMaxWait")),
+		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //nolint:gosec // at most 1 GiB, as below
+		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //nolint:gosec
+		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //nolint:gosec
+		kgo.BrokerMaxReadBytes(1 << 30),
+	}
+}
+
+// poll waits for records, at most n of them, and puts them into what it is given, which is empty.
+func (r *reader) poll(ctx context.Context, n int, records []*kgo.Record) (_ []*kgo.Record, err error) {
+	for len(records) == 0 && err == nil { // the library may come back with nothing
+		records, err = r.pollOnce(ctx, n, records)
+	}
+	return records, err
+}
+
+func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]*kgo.Record, error) {
+	if err := r.pending; err != nil {
+		r.pending = nil
+		return records, err
+	}
+	fetches := r.client.PollRecords(ctx, n)
+	r.headers = 0
+	fetches.EachRecord(func(record *kgo.Record) {
+		records = append(records, record)
+		r.headers += len(record.Headers)
+	})
+	var err error
+	fetches.EachError(func(_ string, _ int32, e error) {
+		if err == nil {
+			err = e
+		}
+	})
+	switch {
+	case errors.Is(err, kgo.ErrClientClosed):
+		err = driver.ErrClosed
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = ctx.Err()
+	}
+	if len(records) > 0 {
+		r.pending, err = err, nil
+	}
+	return records, err
+}
+
+// message gives a record the driver's form. headers is an array that many messages share.
+func message(m *driver.Message, r *kgo.Record, headers []driver.Header) []driver.Header {
+	*m = driver.Message{
+		Key: r.Key, Body: r.Value, Topic: r.Topic, Partition: r.Partition, Received: r.Timestamp.UnixNano(), Token: r,
+	}
+	if len(r.Headers) > 0 {
+		start := len(headers)
+		for _, h := range r.Headers {
+			headers = append(headers, driver.Header{Name: h.Key, Value: h.Value})
+		}
+		m.Headers = headers[start:len(headers):len(headers)]
+	}
+	return headers
+}
+
+// directConsumer reads all partitions by itself, in no group.
+type directConsumer struct {
+	reader
+	records []*kgo.Record
+	once    sync.Once
+}
+
+func (c *conn) newDirectConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
+	from, err := c.offsets(ctx, cfg.Topic, cfg.Start)
+	if err != nil {
+		return nil, err
+	}
+	d := &directConsumer{}
+	// The offsets are explicit: "at the end" would mean where the end is when the first fetch is made.
+	d.client, d.closing, err = c.newClient(append(fetchOptionsOf(cfg.Options),
+		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(stamp{}))...)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *directConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	var err error
+	if d.records, err = d.poll(ctx, len(b), d.records[:0]); err != nil {
+		return 0, err
+	}
+	headers := make([]driver.Header, 0, d.headers)
+	for i, r := range d.records {
+		headers = message(&b[i], r, headers)
+	}
+	n := len(d.records)
+	clear(d.records)
+	return n, nil
+}
+
+// Settle has nothing to do: without a group the broker does not know who has read what.
+func (d *directConsumer) Settle(_ context.Context, _ driver.Batch, o driver.Outcome) error {
+	if o != driver.Ack {
+		return errors.ErrUnsupported
+	}
+	return nil
+}
+
+func (d *directConsumer) Close(ctx context.Context) error {
+	d.once.Do(func() { d.closing(ctx) })
+	return nil
+}
+
+// As lends the consumer's *kgo.Client.
+func (d *directConsumer) As(target any) bool { return lend(d.client, target) }

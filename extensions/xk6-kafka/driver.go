@@ -1,0 +1,241 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// maxMessageBytes is the largest body, without key and headers, that fits into a record batch of 1048588 bytes: a
+// broker's message.max.bytes unless it is configured otherwise.
+const maxMessageBytes = 1_048_512
+
+//nolint:gochecknoinits // drivers register themselves, as in database/sql
+func init() {
+	features := driver.Features{
+		Order:           driver.PerPartition,
+		Confirm:         driver.Replicated,
+		Deliver:         driver.AtLeastOnce,
+		Settle:          driver.Ack,
+		Start:           driver.StartNew | driver.StartEarliest,
+		SettleConfirmed: driver.OnRequest,
+		Async:           true,
+		Replay:          true,
+		Groups:          true,
+		Fanout:          true,
+		Key:             true,
+		Headers:         true,
+		MaxMessageBytes: maxMessageBytes,
+	}
+	driver.Register(driver.Driver{
+		Name:     "kafka",
+		Schemes:  []string{"kafka", "kafka+tls"},
+		Doc:      "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
+		Features: features,
+		Options:  append(commonOptions(), groupOptions()...),
+		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
+			return open(ctx, t, (*conn).newGroupConsumer, (*conn).groupBacklog)
+		},
+		Classify: classify,
+	})
+
+	features.Order = driver.Unordered
+	features.Settle = driver.Ack | driver.Requeue | driver.Reject
+	features.Fanout = false
+	features.Attempts = true
+	driver.Register(driver.Driver{
+		Name:     "kafka-share",
+		Schemes:  []string{"kafka-share", "kafka-share+tls"},
+		Doc:      "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself.",
+		Features: features,
+		Options:  append(commonOptions(), shareOptions()...),
+		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
+			return open(ctx, t, (*conn).newShareConsumer, (*conn).shareBacklog)
+		},
+		Classify: classify,
+	})
+}
+
+// conn is a connection to a cluster. Its own client does what is neither producing nor consuming; every producer and
+// every consumer has a client, and so connections, of its own.
+type conn struct {
+	client  *kgo.Client
+	admin   *kadm.Client
+	options []kgo.Opt // what every client of this connection is made with
+	info    driver.Info
+	timeout time.Duration // of requests
+
+	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error)
+	backlog func(*conn, context.Context, string, string) (int64, error)
+
+	mu      sync.Mutex
+	members map[*groupConsumer]struct{} // the open consumers of groups
+}
+
+func open(
+	ctx context.Context, t driver.Target,
+	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error),
+	backlog func(*conn, context.Context, string, string) (int64, error),
+) (driver.Conn, error) {
+	options, err := clientOptions(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{options: options, timeout: t.Options.Duration("requestTimeout"), consume: consume, backlog: backlog, members: map[*groupConsumer]struct{}{}}
+	if c.client, err = kgo.NewClient(options...); err != nil {
+		return nil, err
+	}
+	c.admin = kadm.NewClient(c.client)
+
+	timeout := t.Options.Duration("connectTimeout")
+	pinging, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := c.greet(pinging); err != nil {
+		c.client.Close()
+		if pinging.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, err)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet proves that the cluster answers and learns what it is.
+func (c *conn) greet(ctx context.Context) error {
+	if err := c.client.Ping(ctx); err != nil {
+		return err
+	}
+	metadata, err := c.admin.BrokerMetadata(ctx)
+	if err != nil {
+		return err
+	}
+	c.info = driver.Info{Server: "Apache Kafka", Client: "franz-go" + clientVersion(), Nodes: len(metadata.Brokers)}
+	versions, err := c.admin.ApiVersions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		if v.Err == nil {
+			c.info.Server = "Apache Kafka " + strings.TrimPrefix(v.VersionGuess(), "v") + ", by its protocol"
+			break
+		}
+	}
+	return nil
+}
+
+// clientVersion is the version of franz-go that this program was built with, after a space.
+func clientVersion() string {
+	build, _ := debug.ReadBuildInfo()
+	if build == nil {
+		return ""
+	}
+	for _, m := range build.Deps {
+		if m.Path == "github.com/twmb/franz-go" {
+			return " " + m.Version
+		}
+	}
+	return ""
+}
+
+func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
+	return c.consume(c, ctx, cfg)
+}
+
+// Backlog is how far the group's committed offsets are behind the ends of the partitions, or behind their starts where
+// the group has committed nothing. Share groups count what is in flight too.
+func (c *conn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+	return c.backlog(c, ctx, topic, group)
+}
+
+func (c *conn) Info() driver.Info { return c.info }
+
+// As lends the *kgo.Client and *kadm.Client that the connection itself uses.
+func (c *conn) As(target any) bool {
+	if admin, ok := target.(**kadm.Client); ok {
+		*admin = c.admin
+		return true
+	}
+	return lend(c.client, target)
+}
+
+func lend(client *kgo.Client, target any) bool {
+	if p, ok := target.(**kgo.Client); ok {
+		*p = client
+		return true
+	}
+	return false
+}
+
+func (c *conn) Close(context.Context) error {
+	c.client.Close()
+	return nil
+}
+
+// newClient makes a client for one producer or consumer. closing ends it: at the latest when its ctx does, and then
+// without saying goodbye to the broker.
+func (c *conn) newClient(options ...kgo.Opt) (client *kgo.Client, closing func(context.Context), err error) {
+	base, cancel := context.WithCancel(context.Background())
+	client, err = kgo.NewClient(append(append([]kgo.Opt{kgo.WithContext(base)}, c.options...), options...)...)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return client, func(ctx context.Context) {
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		client.Close()
+	}, nil
+}
+
+// hastily bounds the clean-up after a failure, which must neither hang nor depend on a context that may be what failed.
+func hastily(closing func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	closing(ctx)
+}
+
+// patiently does again what failed for want of something that the broker is still getting ready: a coordinator, or news
+// of a topic just made. It is for getting ready, not for what is measured.
+func (c *conn) patiently(ctx context.Context, do func() error) error {
+	deadline := time.After(c.timeout)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := do()
+		if !kerr.IsRetriable(err) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("%w, after %w", ctx.Err(), err)
+		}
+	}
+}
+
+// partitions tells how many partitions a topic has.
+func (c *conn) partitions(ctx context.Context, topic string) (int, error) {
+	details, err := c.admin.ListTopicsWithInternal(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	detail, ok := details[topic]
+	switch {
+	case !ok:
+		return 0, errors.New("the broker's answer lacks the topic " + topic)
+	case detail.Err != nil:
+		return 0, fmt.Errorf("topic %s: %w", topic, detail.Err)
+	}
+	return len(detail.Partitions), nil
+}

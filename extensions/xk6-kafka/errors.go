@@ -1,0 +1,118 @@
+package kafka
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// errRevoked is a settlement that came too late: the group has given the message's partition to another member, which
+// receives the message again.
+var errRevoked = errors.New("the partition has been given to another member of the group: the message will be delivered again")
+
+// kinds of the broker's own errors; what is missing here is Rejected where the client cannot change it by trying again,
+// and Disconnected where it can.
+//
+//nolint:gochecknoglobals // a constant table
+var kinds = map[int16]driver.Kind{
+	kerr.RequestTimedOut.Code:              driver.Timeout,
+	kerr.NotEnoughReplicasAfterAppend.Code: driver.Timeout, // the leader has it, the others may come to
+
+	kerr.ThrottlingQuotaExceeded.Code:  driver.Throttled,
+	kerr.ShareSessionLimitReached.Code: driver.Throttled,
+	kerr.GroupMaxSizeReached.Code:      driver.Throttled,
+
+	kerr.UnknownTopicOrPartition.Code: driver.NotFound,
+	kerr.UnknownTopicID.Code:          driver.NotFound,
+	kerr.GroupIDNotFound.Code:         driver.NotFound,
+	kerr.ResourceNotFound.Code:        driver.NotFound,
+	kerr.OffsetOutOfRange.Code:        driver.NotFound,
+
+	kerr.SaslAuthenticationFailed.Code:           driver.Denied,
+	kerr.UnsupportedSaslMechanism.Code:           driver.Denied,
+	kerr.IllegalSaslState.Code:                   driver.Denied,
+	kerr.TopicAuthorizationFailed.Code:           driver.Denied,
+	kerr.GroupAuthorizationFailed.Code:           driver.Denied,
+	kerr.ClusterAuthorizationFailed.Code:         driver.Denied,
+	kerr.TransactionalIDAuthorizationFailed.Code: driver.Denied,
+	kerr.DelegationTokenAuthorizationFailed.Code: driver.Denied,
+
+	kerr.UnsupportedVersion.Code:          driver.Unsupported,
+	kerr.UnsupportedForMessageFormat.Code: driver.Unsupported,
+	kerr.UnsupportedCompressionType.Code:  driver.Unsupported,
+	kerr.UnsupportedAssignor.Code:         driver.Unsupported,
+	kerr.UnsupportedEndpointType.Code:     driver.Unsupported,
+	kerr.SecurityDisabled.Code:            driver.Unsupported,
+
+	// The broker is there and refuses for now: trying again is not a matter of the connection.
+	kerr.NotEnoughReplicas.Code: driver.Rejected,
+	kerr.CorruptMessage.Code:    driver.Rejected,
+
+	kerr.UnknownServerError.Code: driver.Unknown,
+}
+
+// classify tells the kind of a franz-go error.
+func classify(err error) driver.Kind {
+	if broker := (*kerr.Error)(nil); errors.As(err, &broker) {
+		if kind, ok := kinds[broker.Code]; ok {
+			return kind
+		}
+		if broker.Retriable {
+			return driver.Disconnected // no leader, not the leader, no coordinator: the way to the partition is broken
+		}
+		return driver.Rejected
+	}
+	switch {
+	case errors.Is(err, kgo.ErrClientClosed):
+		return driver.Closed
+	case errors.Is(err, errRevoked):
+		return driver.Rejected
+	case errors.Is(err, kgo.ErrMaxBuffered):
+		return driver.Throttled
+	case denied(err):
+		return driver.Denied
+	case timedOut(err):
+		return driver.Timeout
+	case disconnected(err):
+		return driver.Disconnected
+	case errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
+		return driver.Timeout // and the client did not say why
+	}
+	return driver.Unknown
+}
+
+// denied tells of TLS and of the connections that brokers close at once on clients that lack TLS or SASL.
+func denied(err error) bool {
+	var (
+		first     *kgo.ErrFirstReadEOF
+		auth      *kadm.AuthError
+		alert     tls.AlertError
+		record    tls.RecordHeaderError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+	)
+	return errors.As(err, &first) || errors.As(err, &auth) || errors.As(err, &alert) || errors.As(err, &record) ||
+		errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
+
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
+func disconnected(err error) bool {
+	var network *net.OpError
+	return kgo.IsRetryableBrokerErr(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)
+}

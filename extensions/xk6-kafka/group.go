@@ -1,0 +1,314 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// groupConsumer is a member of a consumer group.
+type groupConsumer struct {
+	reader
+	conn     *conn
+	group    string
+	topic    string
+	instance string // of static membership
+	leave    bool
+	confirm  bool
+	prefetch int
+	joined   chan error // has room for the first news of the group
+
+	mu     sync.Mutex
+	ledger *ledger
+	failed error // of a commit that nobody waited for
+	closed bool
+
+	settled chan struct{} // has room for one: there is less unsettled than there was
+	records []*kgo.Record
+}
+
+func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
+	if cfg.Group == "" {
+		return c.newDirectConsumer(ctx, cfg)
+	}
+	if cfg.Start == driver.StartNew {
+		if err := c.anchor(ctx, cfg.Topic, cfg.Group); err != nil {
+			return nil, err
+		}
+	} else if _, err := c.partitions(ctx, cfg.Topic); err != nil {
+		return nil, err
+	}
+	v := cfg.Options
+	g := &groupConsumer{
+		conn: c, group: cfg.Group, topic: cfg.Topic, leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
+		prefetch: cfg.Prefetch, joined: make(chan error, 1), ledger: newLedger(cfg.Topic), settled: make(chan struct{}, 1),
+	}
+	options := append(fetchOptionsOf(v),
+		kgo.WithHooks(stamp{}, g),
+		kgo.ConsumeTopics(cfg.Topic),
+		// Where nothing is committed: either the user wants the beginning, or the partition is younger than the anchors.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumerGroup(cfg.Group),
+		kgo.AutoCommitMarks(),
+		kgo.AutoCommitInterval(v.Duration("commitInterval")),
+		kgo.AutoCommitCallback(g.committed),
+		kgo.OnPartitionsAssigned(g.assigned),
+		kgo.OnPartitionsRevoked(g.revoked),
+		kgo.OnPartitionsLost(g.lost),
+		kgo.SessionTimeout(v.Duration("sessionTimeout")),
+		kgo.HeartbeatInterval(v.Duration("heartbeatInterval")),
+	)
+	if v.String("groupProtocol") == "consumer" {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	}
+	if id := v.String("instanceId"); id != "" {
+		g.instance = instances.take(cfg.Group, id)
+		options = append(options, kgo.InstanceID(g.instance))
+	}
+	var err error
+	if g.client, g.closing, err = c.newClient(options...); err != nil {
+		instances.giveBack(cfg.Group, g.instance)
+		return nil, err
+	}
+	select {
+	case err = <-g.joined:
+	case <-ctx.Done():
+		err = fmt.Errorf("joining group %s: %w", cfg.Group, ctx.Err())
+	}
+	if err != nil {
+		hastily(g.closing)
+		instances.giveBack(cfg.Group, g.instance)
+		return nil, err
+	}
+	c.mu.Lock()
+	c.members[g] = struct{}{}
+	c.mu.Unlock()
+	return g, nil
+}
+
+func (g *groupConsumer) news(err error) {
+	select {
+	case g.joined <- err:
+	default:
+	}
+}
+
+// OnGroupManageError is the library's hook for a member that cannot be one. It goes on trying; so do we where only the
+// connection is at fault.
+func (g *groupConsumer) OnGroupManageError(err error) {
+	if kind := classify(err); kind != driver.Disconnected && kind != driver.Timeout {
+		g.news(err)
+	}
+}
+
+func (g *groupConsumer) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+	g.mu.Lock()
+	g.ledger.own(added[g.topic])
+	g.mu.Unlock()
+	g.news(nil)
+}
+
+// revoked commits what is settled of the partitions that go, and forgets them. Nothing can be settled in them in
+// between, or it would be committed over the new owner's head.
+func (g *groupConsumer) revoked(ctx context.Context, client *kgo.Client, gone map[string][]int32) {
+	g.lost(ctx, client, gone)
+	if err := client.CommitMarkedOffsets(ctx); err != nil {
+		g.mu.Lock()
+		g.failed = err
+		g.mu.Unlock()
+	}
+}
+
+func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	g.mu.Lock()
+	g.ledger.disown(gone[g.topic])
+	g.mu.Unlock()
+	g.wake()
+}
+
+// committed hears how a commit fared that was made because its time had come.
+func (g *groupConsumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
+	if err == nil && answer != nil {
+		for _, t := range answer.Topics {
+			for _, p := range t.Partitions {
+				err = errors.Join(err, kerr.ErrorForCode(p.ErrorCode))
+			}
+		}
+	}
+	if err == nil || errors.Is(err, context.Canceled) { // the group's own end; revoked commits once more
+		return
+	}
+	g.mu.Lock()
+	g.failed = err
+	g.mu.Unlock()
+}
+
+func (g *groupConsumer) wake() {
+	select {
+	case g.settled <- struct{}{}:
+	default:
+	}
+}
+
+// room waits until there may be more messages with this consumer, and tells how many.
+func (g *groupConsumer) room(ctx context.Context) (int, error) {
+	for {
+		g.mu.Lock()
+		free, closed := g.prefetch-g.ledger.unsettled, g.closed
+		g.mu.Unlock()
+		if closed {
+			return 0, driver.ErrClosed
+		}
+		if free > 0 {
+			return free, nil
+		}
+		select {
+		case <-g.settled:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (g *groupConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	for {
+		free, err := g.room(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if g.records, err = g.poll(ctx, min(free, len(b)), g.records[:0]); err != nil {
+			return 0, err
+		}
+		if n := g.deliver(b); n > 0 {
+			return n, nil
+		}
+	}
+}
+
+func (g *groupConsumer) deliver(b driver.Batch) (n int) {
+	headers := make([]driver.Header, 0, g.headers)
+	g.mu.Lock()
+	for _, r := range g.records {
+		if g.ledger.deliver(r) {
+			headers = message(&b[n], r, headers)
+			n++
+		}
+	}
+	g.mu.Unlock()
+	clear(g.records)
+	return n
+}
+
+// Settle marks messages as done with, for the next commit. Where confirmation was asked for it commits, and returns
+// when the broker has answered; what is settled out of order is then confirmed by the commit that closes the gap.
+func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	if o != driver.Ack {
+		return errors.ErrUnsupported
+	}
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return driver.ErrClosed
+	}
+	err := g.failed
+	g.failed = nil
+	var last *kgo.Record // the newest record of the current run that may be committed
+	for i := range b {
+		r, ok := b[i].Token.(*kgo.Record)
+		if !ok {
+			continue
+		}
+		commit, known := g.ledger.settle(r)
+		if !known && !errors.Is(err, errRevoked) {
+			err = errors.Join(err, errRevoked)
+		}
+		if last != nil && commit != nil && commit.Partition != last.Partition {
+			g.client.MarkCommitRecords(last)
+		}
+		if commit != nil {
+			last = commit
+		}
+	}
+	if last != nil {
+		g.client.MarkCommitRecords(last)
+	}
+	g.mu.Unlock()
+	g.wake()
+	if err == nil && g.confirm {
+		err = g.client.CommitMarkedOffsets(ctx)
+	}
+	return err
+}
+
+// Close commits what is settled and leaves the group.
+func (g *groupConsumer) Close(ctx context.Context) error {
+	g.mu.Lock()
+	already := g.closed
+	g.closed = true
+	g.mu.Unlock()
+	if already {
+		return nil
+	}
+	g.wake()
+	g.closing(ctx)
+	g.conn.mu.Lock()
+	delete(g.conn.members, g)
+	g.conn.mu.Unlock()
+	if g.instance == "" {
+		return nil
+	}
+	defer instances.giveBack(g.group, g.instance)
+	if !g.leave {
+		return nil
+	}
+	left, err := g.conn.admin.LeaveGroup(ctx, kadm.LeaveGroup(g.group).InstanceIDs(g.instance).Reason("closed"))
+	if err != nil {
+		return err
+	}
+	for _, member := range left {
+		if member.Err != nil && !errors.Is(member.Err, kerr.UnknownMemberID) {
+			return fmt.Errorf("leaving group %s as %s: %w", g.group, g.instance, member.Err)
+		}
+	}
+	return nil
+}
+
+// As lends the consumer's *kgo.Client.
+func (g *groupConsumer) As(target any) bool { return lend(g.client, target) }
+
+// instances numbers the static members of this process: two with one name would throw each other out.
+//
+//nolint:gochecknoglobals // names are the cluster's, whichever connection uses them
+var instances = names{taken: map[[2]string]bool{}}
+
+type names struct {
+	mu    sync.Mutex
+	taken map[[2]string]bool
+}
+
+// take gives the name with the least number that is free.
+func (n *names) take(group, prefix string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := 0; ; i++ {
+		name := prefix + "-" + strconv.Itoa(i)
+		if key := [2]string{group, name}; !n.taken[key] {
+			n.taken[key] = true
+			return name
+		}
+	}
+}
+
+func (n *names) giveBack(group, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, [2]string{group, name})
+}

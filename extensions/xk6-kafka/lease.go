@@ -1,0 +1,31 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// lease is the context of a record that the broker has lent to this consumer. At each poll the client library takes what
+// it polled before and what is not settled for accepted, and it finds what to accept through the record's context. While
+// a lease is closed it finds nothing; Settle opens it.
+type lease struct {
+	context.Context //nolint:containedctx // it stands in for the one that the record has
+	attempt         int32
+	open            bool
+}
+
+func (l *lease) Value(key any) any {
+	if !l.open {
+		return nil
+	}
+	return l.Context.Value(key)
+}
+
+// lender stamps records, and closes their leases before any poll sees them.
+type lender struct{ stamp }
+
+func (s lender) OnFetchRecordBuffered(r *kgo.Record) {
+	s.stamp.OnFetchRecordBuffered(r)
+	r.Context = &lease{Context: r.Context, attempt: r.DeliveryCount()}
+}

@@ -1,0 +1,120 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// offsets are the places in all partitions of a topic where a consumer begins.
+func (c *conn) offsets(ctx context.Context, topic string, start driver.Start) (kadm.Offsets, error) {
+	list := c.admin.ListEndOffsets
+	if start == driver.StartEarliest {
+		list = c.admin.ListStartOffsets
+	}
+	listed, err := list(ctx, topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of topic %s: %w", topic, err)
+	}
+	return listed.Offsets(), nil
+}
+
+// anchor commits the ends of the partitions where the group has committed nothing. Left to itself, a group that begins
+// at the end looks for that end when it first fetches, and again whenever a partition changes hands before its first
+// commit: what is sent in between would never be delivered.
+func (c *conn) anchor(ctx context.Context, topic, group string) error {
+	ends, err := c.offsets(ctx, topic, driver.StartNew)
+	if err != nil {
+		return err
+	}
+	missing, err := c.uncommitted(ctx, group, ends)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	failed := c.patiently(ctx, func() error { return c.admin.CommitAllOffsets(ctx, group, missing) })
+	if failed == nil {
+		return nil
+	}
+	// Only the members of a group that has some may commit. If one of them got there first, all is well.
+	if missing, err = c.uncommitted(ctx, group, ends); err == nil && len(missing) > 0 {
+		err = fmt.Errorf("group %s has members but no committed offsets for topic %s: %w", group, topic, failed)
+	}
+	return err
+}
+
+// uncommitted are those of the offsets in whose partitions the group has committed nothing.
+func (c *conn) uncommitted(ctx context.Context, group string, all kadm.Offsets) (kadm.Offsets, error) {
+	committed, err := c.admin.FetchOffsetsForTopics(ctx, group, all.TopicsSet().Topics()...)
+	if err == nil {
+		err = committed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	missing := kadm.Offsets{}
+	all.Each(func(o kadm.Offset) {
+		if at, ok := committed.Lookup(o.Topic, o.Partition); !ok || at.At < 0 {
+			o.LeaderEpoch = -1
+			missing.Add(o)
+		}
+	})
+	return missing, nil
+}
+
+func (c *conn) groupBacklog(ctx context.Context, topic, group string) (int64, error) {
+	if group == "" {
+		return 0, fmt.Errorf("backlog without a group: %w", errors.ErrUnsupported)
+	}
+	if err := c.flush(ctx, topic, group); err != nil {
+		return 0, err
+	}
+	starts, err := c.offsets(ctx, topic, driver.StartEarliest)
+	if err != nil {
+		return 0, err
+	}
+	ends, err := c.offsets(ctx, topic, driver.StartNew)
+	if err != nil {
+		return 0, err
+	}
+	committed, err := c.admin.FetchOffsetsForTopics(ctx, group, topic)
+	if err == nil {
+		err = committed.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	var backlog int64
+	ends.Each(func(end kadm.Offset) {
+		start, _ := starts.Lookup(topic, end.Partition)
+		from := start.At
+		if at, ok := committed.Lookup(topic, end.Partition); ok {
+			from = max(from, at.At)
+		}
+		backlog += max(0, end.At-from)
+	})
+	return backlog, nil
+}
+
+// flush commits what this connection's own members have settled and not yet committed.
+func (c *conn) flush(ctx context.Context, topic, group string) error {
+	c.mu.Lock()
+	var members []*groupConsumer
+	for g := range c.members {
+		if g.topic == topic && g.group == group {
+			members = append(members, g)
+		}
+	}
+	c.mu.Unlock()
+	for _, g := range members {
+		if err := g.client.CommitMarkedOffsets(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package kafka
+
+import (
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// commonOptions are those of both drivers: of connections, of producers and of topics.
+func commonOptions() []driver.Option {
+	return []driver.Option{
+		{Name: "tls", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
+			Doc: "Use TLS; the scheme with +tls does the same."},
+		{Name: "tlsCA", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "PEM file with the authorities to trust, instead of the system's."},
+		{Name: "tlsCert", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "PEM file with this client's certificate, for mutual TLS."},
+		{Name: "tlsKey", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "PEM file with the key of tlsCert."},
+		{Name: "tlsServerName", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "The name that the broker's certificate must have, instead of the host's."},
+		{Name: "tlsInsecure", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
+			Doc: "Trust any certificate."},
+		{Name: "sasl", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto",
+			Allowed: []string{"auto", "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer"},
+			Doc:     "How to authenticate; auto is oauthbearer where there is a token, plain where there is a user, else none."},
+		{Name: "username", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "The user, instead of the URL's."},
+		{Name: "password", Scope: driver.OnConnect, Type: driver.String, Secret: true,
+			Doc: "The password, instead of the URL's."},
+		{Name: "token", Scope: driver.OnConnect, Type: driver.String, Secret: true,
+			Doc: "The bearer token of oauthbearer."},
+		{Name: "tokenFile", Scope: driver.OnConnect, Type: driver.String,
+			Doc: "File with the bearer token of oauthbearer, read again for each connection."},
+		{Name: "ignoreAdvertised", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
+			Doc: "Connect to the URL's one host whatever address the broker advertises: for one broker behind a proxy or a forwarded port."},
+		{Name: "connectTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(time.Millisecond),
+			Doc: "How long the cluster may take to answer first, and each later connection to be made."},
+		{Name: "requestTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(100 * time.Millisecond), Max: int64(15 * time.Minute),
+			Doc: "How long any request other than producing and consuming is tried, and how long an answer may be overdue before the connection is given up."},
+
+		{Name: "acks", Scope: driver.OnProducer, Type: driver.Enum, Default: "all", Allowed: []string{"all", "leader", "none"},
+			Doc: "Who has written a message when it is confirmed: all in-sync replicas, the leader, or nobody."},
+		{Name: "idempotence", Scope: driver.OnProducer, Type: driver.Bool, Default: "true",
+			Doc: "Number the messages so that the broker drops what a retry sends twice; without effect unless acks is all."},
+		{Name: "inFlight", Scope: driver.OnProducer, Type: driver.Int, Default: "5", Min: 1,
+			Doc: "Produce requests in flight per broker where idempotence is off; with it there are always up to 5."},
+		{Name: "retries", Scope: driver.OnProducer, Type: driver.Int, Default: "2147483647",
+			Doc: "How often the client sends a message again before it fails, within deliveryTimeout; see Limits before setting it to 0."},
+		{Name: "deliveryTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(100 * time.Millisecond), Max: int64(time.Hour),
+			Doc: "How long a message may wait to be sent, or for the broker's answer, before it fails."},
+		{Name: "linger", Scope: driver.OnProducer, Type: driver.Duration, Default: "0", Max: int64(time.Minute),
+			Profile: map[driver.Profile]string{driver.Throughput: "5ms"},
+			Doc:     "How long a batch waits for more messages."},
+		{Name: "compression", Scope: driver.OnProducer, Type: driver.Enum, Default: "none",
+			Allowed: []string{"none", "gzip", "snappy", "lz4", "zstd"}, Doc: "The codec of batches."},
+		{Name: "batchMaxBytes", Scope: driver.OnProducer, Type: driver.Size, Default: "1048588", Min: 1 << 10, Max: 1 << 30,
+			Doc: "The largest batch, in bytes before compression; the broker's message.max.bytes has the last word."},
+		{Name: "partitioner", Scope: driver.OnProducer, Type: driver.Enum, Default: "sticky",
+			Allowed: []string{"sticky", "uniform", "roundrobin"},
+			Doc:     "Where messages without a key go: sticky to one partition until its batch is full or sent, uniform to one for 64 KiB, roundrobin in turn (keys ignored). Keys are hashed as Kafka's own client does (murmur2)."},
+		{Name: "partition", Scope: driver.OnProducer, Type: driver.Int, Default: "-1", Min: -1,
+			Doc: "The one partition to send to; -1 leaves it to the partitioner."},
+
+		{Name: "retention", Scope: driver.OnTopic, Type: driver.Duration, Default: "0",
+			Doc: "How long messages are kept (retention.ms); 0 is the broker's default."},
+		{Name: "minInsyncReplicas", Scope: driver.OnTopic, Type: driver.Int, Default: "0",
+			Profile: map[driver.Profile]string{driver.Durable: "2"},
+			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default."},
+		{Name: "configs", Scope: driver.OnTopic, Type: driver.List,
+			Doc: "Any other topic configs, as name=value."},
+	}
+}
+
+// fetchOptions are those of any consumer.
+func fetchOptions(maxWait string) []driver.Option {
+	return []driver.Option{
+		{Name: "fetchMaxWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: maxWait, Min: int64(time.Millisecond), Max: int64(time.Minute),
+			Doc: "How long the broker holds a fetch that finds no message; a message that comes ends it at once."},
+		{Name: "fetchMinBytes", Scope: driver.OnConsumer, Type: driver.Size, Default: "1", Min: 1, Max: 1 << 30,
+			Doc: "How many bytes the broker waits for, up to fetchMaxWait, before it answers a fetch."},
+		{Name: "fetchMaxBytes", Scope: driver.OnConsumer, Type: driver.Size, Default: "50MiB", Min: 1, Max: 1 << 30,
+			Doc: "The most bytes of one fetch."},
+		{Name: "fetchMaxPartitionBytes", Scope: driver.OnConsumer, Type: driver.Size, Default: "1MiB", Min: 1, Max: 1 << 30,
+			Doc: "The most bytes of one partition in one fetch."},
+	}
+}
+
+func groupOptions() []driver.Option {
+	return append(fetchOptions("500ms"),
+		driver.Option{Name: "commitInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms",
+			Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
+			Doc: "How long an ack may wait for its commit where no confirmation is asked for."},
+		driver.Option{Name: "groupProtocol", Scope: driver.OnConsumer, Type: driver.Enum, Default: "classic",
+			Allowed: []string{"classic", "consumer"},
+			Doc:     "Who assigns partitions: a member (classic, cooperative-sticky) or the broker (consumer, KIP-848, Kafka 4)."},
+		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "45s", Min: int64(time.Millisecond), Max: int64(time.Hour),
+			Doc: "How long a silent member keeps its partitions; classic only."},
+		driver.Option{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "500ms", Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
+			Doc: "How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only."},
+		driver.Option{Name: "instanceId", Scope: driver.OnConsumer, Type: driver.String,
+			Doc: "Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance."},
+		driver.Option{Name: "leaveOnClose", Scope: driver.OnConsumer, Type: driver.Bool, Default: "true",
+			Doc: "A static member that is closed gives its partitions up at once, instead of keeping them for sessionTimeout."},
+	)
+}
+
+func shareOptions() []driver.Option { return fetchOptions("100ms") }

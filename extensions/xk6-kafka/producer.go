@@ -1,0 +1,192 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// producer sends to one topic, or to one partition of it.
+type producer struct {
+	client    *kgo.Client
+	closing   func(context.Context)
+	topic     string
+	partition int32
+	failure   lastFailure
+
+	mu          sync.RWMutex // closed is set under it, so that nothing is added to outstanding afterwards
+	closed      bool
+	outstanding sync.WaitGroup
+	records     sync.Pool // of *record
+}
+
+// record is a message on its way. It is used again, so that sending allocates nothing per message.
+type record struct {
+	kgo.Record
+	p       *producer
+	i       int
+	done    driver.Done
+	promise func(*kgo.Record, error)
+}
+
+func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driver.Producer, error) {
+	n, err := c.partitions(ctx, cfg.Topic)
+	if err != nil {
+		return nil, err
+	}
+	p := &producer{topic: cfg.Topic, partition: int32(cfg.Options.Int("partition"))} //nolint:gosec // checked below
+	if want := cfg.Options.Int("partition"); want >= int64(n) {
+		return nil, fmt.Errorf("option \"partition\": %d: topic %s has partitions 0 to %d: %w", want, cfg.Topic, n-1, kerr.InvalidPartitions)
+	}
+	p.records.New = func() any {
+		r := &record{p: p}
+		r.promise = r.finished
+		return r
+	}
+	p.client, p.closing, err = c.newClient(p.options(cfg.Options)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.warm(ctx, cfg.Options.Int("batchMaxBytes")); err != nil {
+		hastily(p.closing)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *producer) options(v driver.Values) []kgo.Opt {
+	timeout := v.Duration("deliveryTimeout")
+	options := []kgo.Opt{
+		kgo.DefaultProduceTopic(p.topic),
+		kgo.ProducerLinger(v.Duration("linger")),
+		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), //nolint:gosec // at most 1 GiB
+		kgo.BrokerMaxWriteBytes(1 << 30),
+		kgo.RecordRetries(int(v.Int("retries"))),
+		kgo.UnknownTopicRetries(int(min(v.Int("retries"), 4))), // 4 is the library's own: a topic that is not there, is not
+		kgo.RecordDeliveryTimeout(timeout),
+		kgo.ProduceRequestTimeout(min(timeout, 10*time.Second)), // for the replicas; then as long again for the answer
+		kgo.RequestTimeoutOverhead(min(timeout, 10*time.Second)),
+		// The engine keeps to its window; a limit here would only be a second one, that nobody sees.
+		kgo.MaxBufferedRecords(math.MaxInt32),
+		kgo.WithHooks(&p.failure),
+	}
+	switch v.String("acks") {
+	case "all":
+		options = append(options, kgo.RequiredAcks(kgo.AllISRAcks()))
+	case "leader":
+		options = append(options, kgo.RequiredAcks(kgo.LeaderAck()))
+	case "none":
+		options = append(options, kgo.RequiredAcks(kgo.NoAck()))
+	}
+	if v.Bool("idempotence") && v.String("acks") == "all" {
+		// Without this, a message whose request was cut off could neither succeed nor fail until the broker is back.
+		options = append(options, kgo.AllowIdempotentProduceCancellation())
+	} else {
+		options = append(options, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(int(v.Int("inFlight"))))
+	}
+	switch v.String("compression") {
+	case "none":
+		options = append(options, kgo.ProducerBatchCompression(kgo.NoCompression()))
+	case "gzip":
+		options = append(options, kgo.ProducerBatchCompression(kgo.GzipCompression()))
+	case "snappy":
+		options = append(options, kgo.ProducerBatchCompression(kgo.SnappyCompression()))
+	case "lz4":
+		options = append(options, kgo.ProducerBatchCompression(kgo.Lz4Compression()))
+	case "zstd":
+		options = append(options, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
+	}
+	return append(options, kgo.RecordPartitioner(p.partitioner(v.String("partitioner"))))
+}
+
+func (p *producer) partitioner(name string) kgo.Partitioner {
+	switch {
+	case p.partition >= 0:
+		return kgo.ManualPartitioner()
+	case name == "uniform":
+		return kgo.UniformBytesPartitioner(64<<10, true, true, nil)
+	case name == "roundrobin":
+		return kgo.RoundRobinPartitioner()
+	default:
+		return kgo.StickyKeyPartitioner(nil)
+	}
+}
+
+// warm makes the client do before the first message what it would do because of it: learn where the partitions are,
+// connect to their leaders and, with idempotence, become a numbered producer. The library has no call for the first of
+// these, but a message that is too large to be sent makes it look, and fails without being sent.
+func (p *producer) warm(ctx context.Context, batchMaxBytes int64) error {
+	tooLarge := kgo.Record{Topic: p.topic, Partition: max(p.partition, 0), Value: make([]byte, batchMaxBytes+1)}
+	if err := p.client.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
+		return p.failure.explain(err)
+	}
+	if err := p.client.EnsureProduceConnectionIsOpen(ctx); err != nil {
+		return err
+	}
+	if plain, _ := p.client.OptValue(kgo.DisableIdempotentWrite).(bool); plain {
+		return nil
+	}
+	_, _, err := p.client.ProducerID(ctx)
+	return err
+}
+
+func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
+	p.mu.RLock()
+	if p.closed {
+		p.mu.RUnlock()
+		for i := range b {
+			done(i, driver.ErrClosed)
+		}
+		return
+	}
+	p.outstanding.Add(len(b))
+	p.mu.RUnlock()
+
+	for i := range b {
+		r, _ := p.records.Get().(*record)
+		r.i, r.done = i, done
+		r.Key, r.Value, r.Partition = b[i].Key, b[i].Body, p.partition
+		for _, h := range b[i].Headers {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
+		}
+		// Not the caller's context: its end must not recall what has been handed over. Nothing here waits.
+		p.client.Produce(context.Background(), &r.Record, r.promise)
+	}
+}
+
+// finished is the promise of a record: the client is done with it.
+func (r *record) finished(_ *kgo.Record, err error) {
+	i, done, p := r.i, r.done, r.p
+	clear(r.Headers)
+	r.Record, r.done = kgo.Record{Headers: r.Headers[:0]}, nil
+	p.records.Put(r)
+	if err != nil {
+		err = p.failure.explain(err)
+	}
+	done(i, err)
+	p.outstanding.Done()
+}
+
+func (p *producer) Close(ctx context.Context) error {
+	p.mu.Lock()
+	already := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if already {
+		return nil
+	}
+	err := p.client.Flush(ctx)
+	p.closing(ctx) // fails what is left
+	p.outstanding.Wait()
+	return err
+}
+
+// As lends the producer's *kgo.Client.
+func (p *producer) As(target any) bool { return lend(p.client, target) }

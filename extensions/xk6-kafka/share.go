@@ -1,0 +1,237 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// shareConsumer is a member of a share group.
+type shareConsumer struct {
+	reader
+	confirm  bool
+	prefetch int
+	batch    int                // how many records a fetch may bring
+	joined   context.CancelFunc // called when this member has sent its first fetch, and so has partitions
+
+	mu        sync.Mutex
+	unsettled int
+	failed    error // of the group, or of an acknowledgement
+	closed    bool
+
+	settled chan struct{} // has room for one: there is less unsettled than there was
+	records []*kgo.Record // polled and not yet received
+	spare   []*kgo.Record // the array of records
+}
+
+func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
+	group := cfg.Group
+	if group == "" {
+		group = defaultGroup(cfg.Topic)
+	}
+	if err := c.anchorShare(ctx, cfg.Topic, group, cfg.Start); err != nil {
+		return nil, err
+	}
+	joining, joined := context.WithCancel(ctx)
+	defer joined()
+	s := &shareConsumer{
+		confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), joined: joined,
+		settled: make(chan struct{}, 1),
+	}
+	var err error
+	s.client, s.closing, err = c.newClient(append(fetchOptionsOf(cfg.Options),
+		kgo.WithHooks(lender{}, s),
+		kgo.ConsumeTopics(cfg.Topic),
+		kgo.ShareGroup(group),
+		kgo.ShareMaxRecords(int32(s.batch)), //nolint:gosec // as many as fit into memory
+		kgo.ShareMaxRecordsStrict(),         // nor is anything fetched that nobody waits for: its lock would already run
+		kgo.ShareAckCallback(s.acknowledged),
+	)...)
+	if err != nil {
+		return nil, err
+	}
+	// The library fetches when it is polled, and can do so when the group has assigned partitions.
+	s.records, err = s.poll(joining, s.batch, nil)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil
+	}
+	if err == nil {
+		err = s.trouble()
+	}
+	if err != nil {
+		hastily(s.closing)
+		return nil, err
+	}
+	return s, nil
+}
+
+const shareFetchKey = 78 // of the protocol's requests
+
+// OnBrokerWrite is the library's hook for a request that has been sent.
+func (s *shareConsumer) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if key == shareFetchKey && err == nil {
+		s.joined()
+	}
+}
+
+// OnGroupManageError is the library's hook for a member that cannot be one.
+func (s *shareConsumer) OnGroupManageError(err error) {
+	if kind := classify(err); kind != driver.Disconnected && kind != driver.Timeout {
+		s.fail(err)
+		s.joined()
+	}
+}
+
+// acknowledged hears what the broker said to acknowledgements.
+func (s *shareConsumer) acknowledged(_ *kgo.Client, results kgo.ShareAckResults) {
+	if err := results.Error(); err != nil {
+		s.fail(err)
+	}
+}
+
+func (s *shareConsumer) fail(err error) {
+	s.mu.Lock()
+	s.failed = err
+	s.mu.Unlock()
+}
+
+// trouble is what has failed since it was last asked for.
+func (s *shareConsumer) trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.failed
+	s.failed = nil
+	return err
+}
+
+// room waits until a whole fetch more may be with this consumer.
+func (s *shareConsumer) room(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		held, closed := s.unsettled, s.closed
+		s.mu.Unlock()
+		if closed {
+			return driver.ErrClosed
+		}
+		if held+s.batch <= s.prefetch {
+			return nil
+		}
+		select {
+		case <-s.settled:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	if len(s.records) == 0 {
+		if err := s.room(ctx); err != nil {
+			return 0, err
+		}
+		var err error
+		if s.records, err = s.poll(ctx, min(len(b), s.batch), s.spare[:0]); err != nil {
+			return 0, err
+		}
+		s.spare = s.records
+	}
+	records := s.records[:min(len(b), len(s.records))]
+	headers := make([]driver.Header, 0, s.headers)
+	for i, r := range records {
+		headers = message(&b[i], r, headers)
+		if l, ok := r.Context.(*lease); ok {
+			b[i].Attempt = l.attempt
+		}
+	}
+	clear(records)
+	s.records = s.records[len(records):]
+	s.mu.Lock()
+	s.unsettled += len(records)
+	s.mu.Unlock()
+	return len(records), nil
+}
+
+// Settle acknowledges, releases or rejects each message by itself. Where confirmation was asked for it returns when the
+// broker has answered. Otherwise acks travel with the next fetch, a second later at the latest; what is given back or
+// refused is sent at once.
+func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	var status kgo.AckStatus
+	switch o {
+	case driver.Ack:
+		status = kgo.AckAccept
+	case driver.Requeue:
+		status = kgo.AckRelease
+	case driver.Reject:
+		status = kgo.AckReject
+	default:
+		return errors.ErrUnsupported
+	}
+	records := make([]*kgo.Record, 0, len(b))
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return driver.ErrClosed
+	}
+	for i := range b {
+		r, _ := b[i].Token.(*kgo.Record)
+		if r == nil {
+			continue
+		}
+		if l, ok := r.Context.(*lease); ok && !l.open {
+			l.open = true
+			records = append(records, r)
+		}
+	}
+	s.unsettled -= len(records)
+	s.mu.Unlock()
+	if len(records) == 0 {
+		return nil // MarkAcks without records would mean all of the last poll's
+	}
+	s.client.MarkAcks(status, records...)
+	select {
+	case s.settled <- struct{}{}:
+	default:
+	}
+	switch {
+	case s.confirm:
+		if err := s.client.FlushAcks(ctx); err != nil {
+			return err
+		}
+	case o != driver.Ack:
+		_ = s.client.FlushAcks(ended) // starts it and waits for nothing
+	}
+	return s.trouble()
+}
+
+// ended is a context that is over.
+//
+//nolint:gochecknoglobals // a constant
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Close leaves the group; the broker gives what is not settled to other members.
+func (s *shareConsumer) Close(ctx context.Context) error {
+	s.mu.Lock()
+	already := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if already {
+		return nil
+	}
+	select {
+	case s.settled <- struct{}{}:
+	default:
+	}
+	s.closing(ctx)
+	return nil
+}
+
+// As lends the consumer's *kgo.Client.
+func (s *shareConsumer) As(target any) bool { return lend(s.client, target) }
