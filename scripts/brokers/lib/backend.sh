@@ -7,9 +7,10 @@ backend() {
     chosen=$(<"$home/backend")
   elif [[ -z $chosen ]]; then
     chosen=native
-    ! docker_answers || chosen=docker
+    ! composed || ! docker_answers || chosen=docker
   fi
   [[ $chosen == @(docker|native) ]] || fail "BROKER_BACKEND is \"$chosen\"; it is docker or native"
+  composed || chosen=native
   printf '%s' "$chosen"
 }
 
@@ -34,7 +35,7 @@ list() {
         how=${how:-$source}
       fi
       is=down
-      [[ ! -d $home ]] || is=$("$(backend)_summary")
+      [[ ! -f $home/backend ]] || is=$("$(backend)_summary")
       printf '%-18s %-8s %s\n' "$name" "$is" "$how"
     )
   done

@@ -188,42 +188,6 @@ native_logs() {
   done
 }
 
-native_url() {
-  local driver url
-  native_is_up
-  while read -r driver url; do
-    if [[ -z ${2:-} || $driver == "$2" ]]; then
-      printf '%s\n' "$url"
-      return
-    fi
-  done < <(urls)
-  fail "has no URL for a driver \"$2\"; it has $(urls | cut -d ' ' -f 1 | tr '\n' ' ')"
-}
-
-native_env() {
-  local driver url
-  native_is_up
-  urls | while read -r driver url; do
-    driver=${driver^^}
-    printf "BROKER_URL_%s='%s'\n" "${driver//-/_}" "$url"
-  done
-}
-
-native_certs() {
-  native_is_up
-  [[ -f $home/certs/ca.pem ]] || fail "has no certificates; a *-secure broker has"
-  printf '%s\n' "$home/certs"
-}
-
-native_is_up() {
-  local node dir
-  for node in "${nodes[@]}"; do
-    dir=$home/$node
-    [[ $(condition) == down ]] || return 0
-  done
-  fail "is not up; scripts/broker up $name"
-}
-
 refuse_node() { [[ -z $1 ]] || fail "$2 takes the whole broker; scripts/broker kill $name/$1 ends one node"; }
 
 # of_node names a node where there are several.

@@ -44,13 +44,18 @@ refuse_taken_ports() {
   for line in "${ports[@]}"; do
     [[ $line == "$1 "* ]] || continue
     read -r _ role number <<<"$line"
-    if [[ ! $number =~ ^[0-9]{1,5}$ ]] || ((number < 1 || number > 65535)); then
-      fail "$(port_variable "$1" "$role") is \"$number\", which is not a port"
-    fi
-    if taken "$number"; then
-      fail "port $number ($role) is taken$(holder "$number"); stop that, or choose another by $(port_variable "$1" "$role")=... or BROKER_PORT_OFFSET=..."
-    fi
+    refuse_taken_port "$1" "$role" "$number"
   done
+}
+
+# refuse_taken_port NODE ROLE NUMBER
+refuse_taken_port() {
+  if [[ ! $3 =~ ^[0-9]{1,5}$ ]] || ((10#$3 < 1 || 10#$3 > 65535)); then
+    fail "$(port_variable "$1" "$2") is \"$3\", which is not a port"
+  fi
+  if taken "$3"; then
+    fail "port $3 ($2) is taken$(holder "$3"); stop that, or choose another by $(port_variable "$1" "$2")=... or BROKER_PORT_OFFSET=..."
+  fi
 }
 
 # taken succeeds if something listens on a TCP port of this machine.
