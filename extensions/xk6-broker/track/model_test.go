@@ -96,7 +96,7 @@ func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
 // TestAgreesWithTheModel does at random whatever can be done, to the accounting and to the model, and compares all that
 // they tell.
 func TestAgreesWithTheModel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			topic := track.NewTopic()
@@ -201,7 +201,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 					}
 				case 7: // a long stretch of messages is sent, and some group gets it whole
 					id, _ := pick()
-					if p := producers[id]; p != nil && r.IntN(30) == 0 && len(readers) > 0 {
+					if p := producers[id]; p != nil && r.IntN(30) == 0 && len(readers) > 0 && numbered[id] < 60_000 {
 						reader := readers[r.IntN(len(readers))]
 						for range 20_000 {
 							seq := p.Next()
@@ -247,6 +247,9 @@ func TestAgreesWithTheModel(t *testing.T) {
 						}
 					}
 				default:
+					if r.IntN(20) > 0 {
+						continue // for the model, unlike the accounting, it is slow
+					}
 					compare(t, groups, models, expected, r.IntN(20))
 				}
 			}
