@@ -82,7 +82,7 @@ func (c *conn) build(hosts []string) error {
 	if err != nil {
 		return err
 	}
-	mode, master := c.options.String("mode"), c.options.String("master")
+	mode, master := c.mode(hosts), c.options.String("master")
 	if (mode == "sentinel") != (master != "") {
 		return errors.New(`options "mode=sentinel" and "master" need each other`)
 	}
@@ -108,11 +108,24 @@ func (c *conn) build(hosts []string) error {
 		c.client = redis.NewFailoverClient(u.Failover())
 	default:
 		if len(hosts) > 1 {
-			return errors.New(`several hosts need the option "mode", sentinel or cluster`)
+			return errors.New(`several hosts need another "mode" than single`)
 		}
 		c.client = redis.NewClient(u.Simple())
 	}
 	return nil
+}
+
+// mode is what the hosts are.
+func (c *conn) mode(hosts []string) string {
+	switch mode := c.options.String("mode"); {
+	case mode != "auto":
+		return mode
+	case c.options.String("master") != "":
+		return "sentinel"
+	case len(hosts) > 1:
+		return "cluster"
+	}
+	return "single"
 }
 
 // dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.

@@ -37,10 +37,10 @@
 // # Connection string
 //
 //	redis-streams://user:password@127.0.0.1:6379/0?tlsCA=ca.pem
-//	redis-list://sentinel1,sentinel2:26380?mode=sentinel&master=mymaster
-//	redis-pubsub://node1:7001,node2:7002?mode=cluster&sharded=true
+//	redis-list://sentinel1,sentinel2:26380?master=mymaster
+//	redis-pubsub://node1:7001,node2:7002?sharded=true
 //
-// In a cluster a topic is on one node, that of its name's slot.
+// A cluster of which only one node is named needs mode=cluster. In a cluster a topic is on one node, that of its name's slot.
 //
 // # Confirm means
 //

@@ -14,8 +14,8 @@ import (
 func connectOptions() []driver.Option {
 	return []driver.Option{
 		{
-			Name: "mode", Scope: driver.OnConnect, Type: driver.Enum, Default: "single", Allowed: []string{"single", "sentinel", "cluster"},
-			Doc: "What the URL's hosts are: one server, the sentinels that know the master, or nodes of a cluster.",
+			Name: "mode", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto", Allowed: []string{"auto", "single", "sentinel", "cluster"},
+			Doc: "What the URL's hosts are: one server, the sentinels that know the master, or nodes of a cluster; auto is sentinel where master is set, else cluster where there are several hosts.",
 		},
 		{Name: "master", Scope: driver.OnConnect, Doc: "The name by which the sentinels know the master."},
 		{Name: "user", Scope: driver.OnConnect, Doc: "The user's name, where it is not in the URL."},
