@@ -132,8 +132,7 @@ func newRampSlots(c *executor.RampingArrivalRateConfig, dropped func() uint64) *
 func (s *rampSlots) due(state *lib.State, now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// k6 starts iteration n, counted from 0, when the integral of the rate reaches n+1.
-	at, ok := s.schedule.At(state.GetScenarioGlobalVUIter() + 1)
+	at, ok := s.schedule.At(state.GetScenarioGlobalVUIter())
 	if !ok {
 		return now
 	}
