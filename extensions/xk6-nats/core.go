@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
@@ -117,8 +116,8 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the engine wraps
 	}
-	// nats.go's own queue is only passed through; what has no room there is dropped by nats.go, which says so.
-	if err = k.sub.SetPendingLimits(int(k.inbox.maxMessages), int(k.inbox.maxBytes)); err == nil {
+	// nats.go's own queue is only passed through: the inbox has the limits, and counts each message that it drops.
+	if err = k.sub.SetPendingLimits(-1, -1); err == nil {
 		err = c.subscribed(ctx, config.Topic)
 	}
 	if err != nil {
@@ -134,9 +133,6 @@ type coreConsumer struct {
 	conn  *conn
 	sub   *nats.Subscription
 	inbox *inbox
-
-	mu       sync.Mutex
-	reported int // of the messages that nats.go dropped
 }
 
 // deliver is nats.go's callback.
@@ -199,20 +195,7 @@ func (k *coreConsumer) lost(err error) { k.inbox.fail(fmt.Errorf("%w: %w", nats.
 func (k *coreConsumer) regained()      {}
 
 func (k *coreConsumer) failed(sub *nats.Subscription, err error) {
-	switch {
-	case sub == k.sub && errors.Is(err, nats.ErrSlowConsumer):
-		k.countDropped()
-	case sub == k.sub, denies(err, "Subscription", k.sub.Subject):
+	if sub == k.sub || denies(err, "Subscription", k.sub.Subject) {
 		k.inbox.fail(err)
-	}
-}
-
-// countDropped learns how many messages nats.go had no room for.
-func (k *coreConsumer) countDropped() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if total, err := k.sub.Dropped(); err == nil && total > k.reported {
-		k.inbox.drop(int64(total - k.reported))
-		k.reported = total
 	}
 }

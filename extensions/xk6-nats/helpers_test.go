@@ -133,3 +133,13 @@ func bodies(n int) driver.Batch {
 	}
 	return b
 }
+
+// reconnected waits until there is a connection again.
+func reconnected(t testing.TB, c driver.Conn) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !client(t, c).IsConnected(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection is not back")
+		}
+	}
+}

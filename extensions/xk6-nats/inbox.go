@@ -61,14 +61,6 @@ func (b *inbox) put(msg *nats.Msg, at int64) {
 	}
 }
 
-// drop counts messages that were lost before they came here.
-func (b *inbox) drop(n int64) {
-	b.mu.Lock()
-	b.dropped += n
-	b.mu.Unlock()
-	b.wake()
-}
-
 // fail makes one call of Receive return err. Errors that nobody fetches do not pile up.
 func (b *inbox) fail(err error) {
 	const most = 16

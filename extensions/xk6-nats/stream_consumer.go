@@ -19,7 +19,7 @@ import (
 // How a consumer asks for messages.
 const (
 	pullExpires   = 30 * time.Second // a request lives no longer than this, and is then made again
-	pullHeartbeat = 5 * time.Second  // the server shows that it knows the request this often
+	pullHeartbeat = 2 * time.Second  // the server shows that it knows the request this often
 	pullSilence   = 2 * pullHeartbeat
 	pullCheck     = 500 * time.Millisecond
 	maxWaiting    = 8192 // requests that a durable consumer takes from all its members
@@ -46,7 +46,7 @@ func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 		nak:      []byte("-NAK"),
 		inbox:    newInbox(math.MaxInt64, math.MaxInt64), // the prefetch is the limit
 		gone:     make(chan struct{}),
-		done:     make(chan struct{}),
+		stop:     func() {},
 	}
 	if delay := config.Options.Duration("nakDelay"); delay > 0 {
 		k.nak = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
@@ -110,7 +110,7 @@ type streamConsumer struct {
 	inbox    *inbox
 	seen     atomic.Int64  // when the server was last heard of
 	gone     chan struct{} // closed when no message comes any more
-	done     chan struct{} // closed by Close
+	stop     func()        // ends attend
 
 	requested atomic.Int64 // messages that the server was asked for and has not delivered
 
@@ -139,17 +139,19 @@ func (k *streamConsumer) join(ctx context.Context, confirm bool) (err error) {
 		return err
 	}
 	k.conn.watch(k)
-	go k.attend()
+	life, stop := context.WithCancel(context.Background())
+	k.stop = stop
+	go k.attend(life)
 	return k.pull()
 }
 
 // attend asks again where the server has forgotten a request, or could not take it.
-func (k *streamConsumer) attend() {
+func (k *streamConsumer) attend(ctx context.Context) {
 	check := time.NewTicker(pullCheck)
 	defer check.Stop()
 	for {
 		select {
-		case <-k.done:
+		case <-ctx.Done():
 			return
 		case <-check.C:
 		}
@@ -158,12 +160,22 @@ func (k *streamConsumer) attend() {
 		}
 		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.requested.Load() > 0 {
 			k.reset(now)
-			k.inbox.fail(jetstream.ErrNoHeartbeat)
+			k.inbox.fail(k.silence(ctx))
 		}
 		if err := k.pull(); err != nil {
 			k.inbox.fail(err)
 		}
 	}
+}
+
+// silence is the reason why the server does not show that it knows a request: the consumer may be no more.
+func (k *streamConsumer) silence(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pullSilence)
+	defer cancel()
+	if _, err := k.remote.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	return jetstream.ErrNoHeartbeat
 }
 
 // reset forgets what was requested, because the server did.
@@ -366,7 +378,7 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	k.conn.unwatch(k)
-	close(k.done)
+	k.stop()
 	k.inbox.close()
 	info := k.remote.CachedInfo()
 	ephemeral := info.Config.Durable == ""
