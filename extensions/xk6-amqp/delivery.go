@@ -18,7 +18,7 @@ func (r *consumer) hand(b driver.Batch) int {
 	for ; r.handed < len(r.taken) && filled < n; r.handed++ {
 		a := &r.taken[r.handed]
 		if !a.intake.IsClosed() {
-			tokens[filled] = token{a.intake, a.DeliveryTag, a.ReplyTo, a.CorrelationId}
+			tokens[filled] = token{a.intake, a.tag, a.replyTo, a.correlationID}
 			b[filled] = r.message(a)
 			b[filled].Token = &tokens[filled]
 			filled++
@@ -30,25 +30,25 @@ func (r *consumer) hand(b driver.Batch) int {
 
 func (r *consumer) message(a *arrival) driver.Message {
 	m := driver.Message{
-		Body:     a.Body,
-		Headers:  headersOf(a.Headers),
+		Body:     a.body,
+		Headers:  headersOf(a.headers),
 		Topic:    r.topic,
 		Received: a.received,
 	}
-	if a.Exchange != "" && a.RoutingKey != r.topic {
-		m.Key = []byte(a.RoutingKey)
+	if a.exchange != "" && a.routingKey != r.topic {
+		m.Key = []byte(a.routingKey)
 	}
 	if r.conn.mode == stream {
-		if offset, ok := integer(a.Headers, streamOffset); ok {
+		if offset, ok := integer(a.headers, streamOffset); ok {
 			r.next.Store(offset + 1)
 		}
 		return m
 	}
 	m.Attempt = 1
-	if a.Redelivered {
+	if a.redelivered {
 		m.Attempt = 2
 	}
-	if count, ok := integer(a.Headers, deliveryCount); ok && count >= int64(m.Attempt) && count < math.MaxInt32 {
+	if count, ok := integer(a.headers, deliveryCount); ok && count >= int64(m.Attempt) && count < math.MaxInt32 {
 		m.Attempt = int32(count) + 1
 	}
 	return m

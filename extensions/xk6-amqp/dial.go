@@ -107,7 +107,8 @@ func tlsConfig(o driver.Values) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		// Certificates would be left out, without a word, where the server does not name their authority.
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil
 }
@@ -163,7 +164,7 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 			return nil, nil, err
 		}
 		if cause := s.cause(); cause != nil {
-			err = cause // the library calls everything that fails here a wrong password
+			err = cause // the library calls all that fails here a wrong password; RabbitMQ hangs up over one
 		}
 		return nil, nil, inContext(ctx, err)
 	}

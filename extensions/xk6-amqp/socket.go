@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // sendBuffer is how many bytes may wait above the kernel's own socket buffer before Send and Settle wait.
@@ -150,7 +151,7 @@ func (s *socket) fail(err error) {
 func (s *socket) cause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(s.readErr, io.EOF) || errors.Is(s.readErr, net.ErrClosed) {
+	if errors.Is(s.readErr, io.EOF) || errors.Is(s.readErr, syscall.ECONNRESET) || errors.Is(s.readErr, net.ErrClosed) {
 		return nil
 	}
 	return s.readErr

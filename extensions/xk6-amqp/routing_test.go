@@ -1,0 +1,152 @@
+package amqp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// What no queue takes is confirmed by RabbitMQ and nevertheless gone.
+func TestUnroutableIsNotFound(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	p := r.producer(unique(), 10, nil)
+	r.kinds(driver.NotFound, r.send(p, text("one"), text("two"))...)
+	careless := r.producer(unique(), 10, map[string]any{"mandatory": false})
+	r.kinds("", r.send(careless, text("one"))...)
+}
+
+// The binding goes away while messages are in flight: those that failed and those in the queue must be all, and none both.
+func TestUnroutableAreToldApart(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	exchange := unique()
+	topic := r.topic(map[string]any{"exchange": exchange})
+	ch := r.channel()
+	t.Cleanup(func() { r.must(ch.ExchangeDelete(exchange, false, false)) })
+	const total, cut = 6000, 2000
+	p := r.producer(topic, total, map[string]any{"exchange": exchange})
+	var failed [total]bool
+	var outstanding sync.WaitGroup
+	var unbound sync.WaitGroup
+	outstanding.Add(total)
+	for i := range total {
+		if i == cut {
+			unbound.Go(func() { r.must(ch.QueueUnbind(topic, topic, exchange, nil)) })
+		}
+		if i == 2*cut {
+			unbound.Wait() // by now at the latest messages go nowhere
+		}
+		p.Send(r.context(), driver.Batch{text(fmt.Sprint(i))}, func(_ int, err error) {
+			if err != nil {
+				r.kinds(driver.NotFound, err)
+			}
+			failed[i] = err != nil
+			outstanding.Done()
+		})
+	}
+	outstanding.Wait()
+	arrived := 0
+	for _, f := range failed {
+		if !f {
+			arrived++
+		}
+	}
+	if arrived == total || arrived == 0 {
+		t.Fatalf("%d of %d messages were confirmed, and the binding went in between", arrived, total)
+	}
+	for _, m := range r.take(r.consumer(topic, "", 1000), arrived) {
+		var i int
+		if _, err := fmt.Sscan(string(m.Body), &i); err != nil || failed[i] {
+			t.Fatalf("message %q failed and is in the queue: %v", m.Body, err)
+		}
+	}
+}
+
+func TestRoutingByKey(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	exchange := unique()
+	topic := r.topic(map[string]any{"exchange": exchange, "exchangeType": "topic", "bindings": "order.*,refund"})
+	ch := r.channel()
+	t.Cleanup(func() { r.must(ch.ExchangeDelete(exchange, false, false)) })
+	p := r.producer(topic, 10, map[string]any{"exchange": exchange, "routeByKey": true, "routingKey": "refund"})
+	m := func(key string) driver.Message { return driver.Message{Key: []byte(key), Body: []byte(key)} }
+	r.kinds("", r.send(p, m("order.1"), m(""), m("order.2"))...)
+	r.kinds(driver.NotFound, r.send(p, m("order.1.2"))...)
+	r.kinds(driver.Rejected, r.send(p, m(strings.Repeat("k", 256)))...)
+	for i, got := range r.take(r.consumer(topic, "", 10), 3) {
+		if want := []string{"order.1", "refund", "order.2"}[i]; string(got.Key) != want {
+			t.Errorf("key %q, want %q", got.Key, want)
+		}
+	}
+}
+
+func TestTopicTypesOfAnExchange(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq-pubsub"))
+	topic := r.topic(map[string]any{"exchangeType": "topic"})
+	p := r.producer(topic, 10, map[string]any{"routeByKey": true})
+	c := r.consumer(topic, "all", 10)
+	r.kinds("", r.send(p, driver.Message{Key: []byte("a.b"), Body: []byte("body")})...)
+	if got := r.take(c, 1)[0]; string(got.Key) != "a.b" || got.Topic != topic {
+		t.Errorf("key %q of topic %q", got.Key, got.Topic)
+	}
+}
+
+// Two groups on one queue would take each other's messages, where a script expects each to have all.
+func TestOneGroupPerQueue(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	topic := r.topic(nil)
+	r.consumer(topic, "workers", 1)
+	r.consumer(topic, "workers", 1)
+	values, err := r.address.Resolve(driver.OnConsumer, nil)
+	r.must(err)
+	config := driver.ConsumerConfig{Topic: topic, Group: "auditors", Prefetch: 1, Start: driver.StartEarliest, Options: values}
+	if _, err := r.conn.NewConsumer(r.context(), config); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a second group: %v, want it to be unsupported", err)
+	}
+	r.consumer(r.topic(nil), "auditors", 1)
+}
+
+func TestMissingQueue(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	values, err := r.address.Resolve(driver.OnConsumer, nil)
+	r.must(err)
+	_, err = r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: unique(), Prefetch: 1, Start: driver.StartEarliest, Options: values})
+	r.kinds(driver.NotFound, err)
+}
+
+// A queue that is deleted under its consumer is an error of Receive, and one that comes back is consumed again.
+func TestDeletedQueue(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	topic := r.topic(nil)
+	p, c := r.producer(topic, 10, nil), r.consumer(topic, "", 10)
+	r.delete(topic)
+	_, err := c.Receive(r.context(), make(driver.Batch, 1))
+	r.kinds(driver.NotFound, err)
+	r.kinds(driver.NotFound, r.send(p, text("nowhere"))...)
+	r.create(topic, nil)
+	r.kinds("", r.send(p, text("again"))...)
+	r.eventually("the message is received from the new queue", func() bool {
+		b := make(driver.Batch, 1)
+		n, err := c.Receive(r.context(), b)
+		return err == nil && n == 1 && string(b[0].Body) == "again"
+	})
+}
+
+func TestRequestThatGoesNowhere(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	p, ok := r.producer(unique(), 1, nil).(driver.Requester)
+	if !ok {
+		t.Fatal("the producer is no Requester")
+	}
+	_, err := p.Request(r.context(), text("anyone?"))
+	r.kinds(driver.NotFound, err)
+	c, ok := r.consumer(r.topic(nil), "", 1).(driver.Replier)
+	if !ok {
+		t.Fatal("the consumer is no Replier")
+	}
+	r.kinds(driver.Rejected, c.Reply(context.Background(), driver.Message{}, text("unasked")))
+}
