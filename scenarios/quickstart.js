@@ -3,18 +3,20 @@
 //   ./k6 run scenarios/quickstart.js
 //   BROKER_URL=jetstream://127.0.0.1:4222 ./k6 run scenarios/quickstart.js
 import broker from 'k6/x/broker';
+import { inGroup, url } from './lib/settings.js';
 
-const conn = broker.connect(__ENV.BROKER_URL || 'embedded:');
-const topic = 'quickstart';
+const topic = 'xk6-quickstart';
+const conn = broker.connect(url);
 const orders = conn.producer(topic);
-const worker = conn.consumer(topic, conn.features.groups ? { group: 'workers' } : {});
+const worker = conn.consumer(topic, inGroup(conn, 'workers'));
 
 export const options = {
   scenarios: {
-    consume: { executor: 'constant-vus', vus: 2, duration: '16s', exec: 'consume', gracefulStop: '2s' },
+    // The consumers start first and stop last, so that every message finds somebody who waits for it.
+    consume: { executor: 'constant-vus', vus: 2, duration: '14s', exec: 'consume' },
     produce: {
-      executor: 'constant-arrival-rate', rate: 1000, timeUnit: '1s', duration: '14s', startTime: '1s',
-      preAllocatedVUs: 20, exec: 'produce',
+      executor: 'constant-arrival-rate', rate: 1000, timeUnit: '1s', startTime: '1s', duration: '12s',
+      preAllocatedVUs: 100, exec: 'produce',
     },
   },
   thresholds: {
@@ -29,7 +31,7 @@ export async function setup() {
 }
 
 export async function produce() {
-  await orders.send({ key: `${__VU}`, body: { id: __ITER } });
+  await orders.send({ key: `customer-${__VU}`, body: { order: __ITER } });
 }
 
 export async function consume() {

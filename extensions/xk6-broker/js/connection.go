@@ -21,8 +21,11 @@ type connection struct {
 
 // connect understands the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
-	raw, ok := url.Export().(string)
-	if !ok || raw == "" {
+	raw := ""
+	if given(url) {
+		raw, _ = url.Export().(string)
+	}
+	if raw == "" {
 		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %v`, url)
 	}
 	o, err := readOptions("connect", opts)

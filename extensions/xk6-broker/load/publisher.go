@@ -128,15 +128,21 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, due int64) (driv
 	if !ok {
 		return driver.Message{}, s.pub.driver.Wrap("request", errNoRequests)
 	}
+	series.add(Due, 1)
+	series.add(Sent, 1)
+	series.add(BytesSent, int64(len(m.Body)))
+	attachStamp(&m, s.stamp)
+	sequence := s.track.Next()
 	sent := driver.Now()
 	if due == 0 {
 		due = sent
 	} else {
+		series.openLoop.Store(true)
 		series.record(s.shard, ScheduleLag, sent-due)
 	}
-	series.add(Due, 1)
-	series.add(Sent, 1)
-	series.add(BytesSent, int64(len(m.Body)))
+	if s.stamp != StampOff {
+		writeStamp(&Stamp{Run: s.pub.run.ID, Producer: s.id, Sequence: sequence, Due: due, Sent: sent}, &m, s.stamp)
+	}
 	reply, err := requester.Request(ctx, m)
 	now := driver.Now()
 	if err != nil {
@@ -145,6 +151,7 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, due int64) (driv
 		series.record(s.shard, FailedLatency, now-due)
 		return driver.Message{}, err
 	}
+	s.track.Expect(sequence)
 	series.add(Confirmed, 1)
 	series.add(BytesReceived, int64(len(reply.Body)))
 	series.record(s.shard, RequestLatency, now-due)

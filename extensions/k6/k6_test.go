@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// k6Path is the binary under test, built once.
+var k6Path string //nolint:gochecknoglobals // for all tests of the package
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "xk6-broker-test-")
+	if err != nil {
+		panic(err)
+	}
+	k6Path = filepath.Join(dir, "k6")
+	build := exec.Command("go", "build", "-o", k6Path, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// result is how a run of k6 ended.
+type result struct {
+	code   int
+	stdout string
+	stderr string
+}
+
+func (r result) String() string { return fmt.Sprintf("exit %d\n%s\n%s", r.code, r.stdout, r.stderr) }
+
+// k6 runs the binary to its end.
+func k6(t *testing.T, env []string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, k6Path, args...)
+	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true"}, env...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("k6 %v did not end:\n%s\n%s", args, stdout.String(), stderr.String())
+	}
+	r := result{stdout: stdout.String(), stderr: stderr.String()}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		r.code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// script writes a script and gives its path.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script.js")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestVersionListsTheExtensions(t *testing.T) {
+	out := k6(t, nil, "version").stdout
+	for _, want := range []string{"k6/x/broker [js]", "k6/x/broker/nats [js]", "k6/x/broker/nats-jetstream [js]"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

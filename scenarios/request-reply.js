@@ -1,0 +1,41 @@
+// Request and reply at a fixed arrival rate: what a caller waits, from the moment the request was due.
+//
+//   RATE        requests per second    500
+//   DURATION    of the sending         10s
+//   RESPONDERS  VUs that answer        4
+import broker from 'k6/x/broker';
+import { check } from 'k6';
+import { inGroup, number, seconds, url } from './lib/settings.js';
+
+const topic = 'xk6-request-reply';
+const duration = seconds('DURATION', '10s');
+const conn = broker.connect(url);
+conn.require({ requests: true });
+const caller = conn.producer(topic);
+const responder = conn.consumer(topic, inGroup(conn, 'responders'));
+
+export const options = {
+  scenarios: {
+    respond: { executor: 'constant-vus', vus: number('RESPONDERS', 4, 1), duration: `${duration + 2}s`, exec: 'respond' },
+    request: {
+      executor: 'constant-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '1s', duration: `${duration}s`,
+      preAllocatedVUs: 100, exec: 'request',
+    },
+  },
+  thresholds: { checks: ['rate==1'], broker_request_latency: ['p(99)<1000'] },
+};
+
+export async function setup() {
+  await conn.createTopic(topic);
+}
+
+export async function request() {
+  const reply = await caller.request({ body: { question: __ITER } }, { timeout: '5s' });
+  check(reply.json(), { 'the answer is to this question': (answer) => answer.to === __ITER });
+}
+
+export async function respond() {
+  const batch = await responder.receive({ max: 50, wait: '500ms' });
+  await Promise.all(batch.map((m) => responder.reply(m, { body: { to: m.json().question } })));
+  await responder.ack(batch);
+}
