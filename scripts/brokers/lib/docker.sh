@@ -38,7 +38,9 @@ docker_up() {
   printf 'docker\n' >"$home/backend"
   remember_ports
   note "starting ${list[*]} and waiting until they answer"
-  if ! compose up --detach --no-recreate --quiet-pull --wait --wait-timeout "${BROKER_WAIT:-120}" "${list[@]}" >&2; then
+  # The network that all share is made with the first container; two at the same time would make it twice.
+  (lock "$state/docker.lock" && compose create --no-recreate --quiet-pull "${list[@]}" >&2)
+  if ! compose up --detach --no-recreate --wait --wait-timeout "${BROKER_WAIT:-120}" "${list[@]}" >&2; then
     compose logs --no-color --tail 20 "${list[@]}" >&2 || true
     docker_remove "${list[@]}"
     fail "it did not start"
@@ -66,10 +68,11 @@ docker_down() {
 }
 
 docker_remove() {
+  compose kill "$@" >/dev/null 2>&1 || true # the data goes too, so there is nothing to put in order
   compose rm --stop --force --volumes "$@" >&2
   rm -rf -- "$home"
   # The network goes with the last of the brokers.
-  [[ -n $(started) ]] || compose down >&2
+  (lock "$state/docker.lock" && { [[ -n $(started) ]] || compose down >&2; })
 }
 
 docker_stop() { refuse_node "$1" down && docker_each "$1" stop; }

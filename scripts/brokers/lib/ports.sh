@@ -91,6 +91,15 @@ listening_inodes() {
   awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { print $10 }' "${files[@]}"
 }
 
+# show_ports prints every port of a broker, as the variable that would change it.
+show_ports() {
+  local line node role number
+  for line in "${ports[@]}"; do
+    read -r node role number <<<"$line"
+    printf '%s=%s\n' "$(port_variable "$node" "$role")" "$number"
+  done
+}
+
 # ports_of prints the ports of a node with their roles.
 ports_of() {
   local line role number

@@ -63,7 +63,7 @@ birth() {
 
 command_line() {
   if [[ -r /proc/$1/cmdline ]]; then
-    tr '\0' ' ' <"/proc/$1/cmdline"
+    tr '\0\n' '  ' <"/proc/$1/cmdline"
   else
     ps -o command= -p "$1" 2>/dev/null || true
   fi
