@@ -162,7 +162,7 @@ func (c *conn) node(ctx context.Context, key string) (*redis.Client, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// moved has a cluster's map renewed before it is asked again.
+// moved has a cluster's map renewed in the background, for a connection broke and the key may be elsewhere now.
 func (c *conn) moved(ctx context.Context) {
 	if cluster, ok := c.client.(*redis.ClusterClient); ok {
 		cluster.ReloadState(ctx)

@@ -54,8 +54,12 @@ func (l *link) get(ctx context.Context) (*wire, error) {
 	if w, err := l.current(); w != nil || err != nil {
 		return w, err
 	}
+	if l.wire != nil {
+		l.conn.moved(ctx)
+	}
 	w, err := l.dial(ctx)
 	if err != nil {
+		l.conn.moved(ctx)
 		return nil, err
 	}
 	l.mu.Lock()

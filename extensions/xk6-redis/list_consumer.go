@@ -201,9 +201,6 @@ func (x *moving) end(_ int, err error) {
 		x.put(x.some...)
 		x.some = nil
 	}
-	if err != nil && answered(err) && elsewhere(err) {
-		x.in.conn.moved(context.Background())
-	}
 	x.finish(err)
 }
 

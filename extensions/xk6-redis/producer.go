@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -15,7 +14,6 @@ type producer struct {
 	command func(b []byte, m *driver.Message) []byte
 	// answer reads that reply. An error that it makes of the reply is a [replyError].
 	answer func(r reader) error
-	broken atomic.Bool // the server said that another one must be asked
 }
 
 // Send hands the batch to the writer, which sends all that waits when the socket is free.
@@ -26,9 +24,6 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	}
 	if s.left() == 0 {
 		return
-	}
-	if p.broken.CompareAndSwap(true, false) {
-		p.link.conn.moved(ctx)
 	}
 	w, err := p.link.get(ctx)
 	if err == nil {
@@ -109,9 +104,4 @@ func (s *sending) read(r reader, i int) error {
 	return err
 }
 
-func (s *sending) end(i int, err error) {
-	if err != nil && answered(err) && elsewhere(err) {
-		s.broken.Store(true)
-	}
-	s.done(s.place(i), err)
-}
+func (s *sending) end(i int, err error) { s.done(s.place(i), err) }

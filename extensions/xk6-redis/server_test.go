@@ -26,8 +26,14 @@ type server struct {
 	client *redis.Client
 }
 
-// start starts redis-server with further arguments, and stops it when the test ends.
+// start starts redis-server, keeping nothing, with further arguments, and stops it when the test ends.
 func start(t testing.TB, args ...string) *server {
+	t.Helper()
+	return startWith(t, append([]string{"--save", "", "--repl-diskless-sync-delay", "0"}, args...)...)
+}
+
+// startWith starts redis-server with arguments before those that keep it in its place.
+func startWith(t testing.TB, args ...string) *server {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
@@ -72,9 +78,8 @@ func (s *server) url(scheme string) string { return scheme + "://" + s.addr() }
 func (s *server) run(t testing.TB) {
 	t.Helper()
 	port := strconv.Itoa(s.port)
-	s.cmd = exec.Command("redis-server", append([]string{
-		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--daemonize", "no", "--repl-diskless-sync-delay", "0",
-	}, s.args...)...)
+	s.cmd = exec.Command("redis-server", append(slices.Clone(s.args),
+		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--daemonize", "no")...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

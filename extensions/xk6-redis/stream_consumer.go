@@ -125,6 +125,7 @@ func (s *streamConsumer) ask(ctx context.Context) error {
 		if s.reader != nil && s.grouped() {
 			<-s.reader.finished // it may still have been giving us what it had read
 			if err := s.recoverLost(ctx); err != nil {
+				s.note(err)
 				return err
 			}
 		}
@@ -172,11 +173,6 @@ func (x *reading) read(r reader, i int) error {
 	if err != nil && !answered(err) {
 		return err // and end follows
 	}
-	if err != nil && strings.HasPrefix(err.Error(), "NOGROUP") {
-		x.mu.Lock()
-		x.orphaned = true
-		x.mu.Unlock()
-	}
 	x.end(i, err)
 	if err == nil {
 		x.more()
@@ -211,10 +207,18 @@ func (x *reading) parse(r reader) error {
 }
 
 func (x *reading) end(_ int, err error) {
-	if err != nil && answered(err) && elsewhere(err) {
-		x.in.conn.moved(context.Background())
-	}
+	x.note(err)
 	x.finish(err)
+}
+
+// note remembers that there is no group.
+func (s *streamConsumer) note(err error) {
+	if err == nil || !strings.HasPrefix(err.Error(), "NOGROUP") {
+		return
+	}
+	s.mu.Lock()
+	s.orphaned = true
+	s.mu.Unlock()
 }
 
 // Settle ends deliveries. Without a group the server knows of none, and there is nothing to be confirmed.
