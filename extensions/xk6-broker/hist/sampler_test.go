@@ -89,7 +89,7 @@ func loads(r *rand.Rand) map[string]func(i, n int) []int64 {
 }
 
 func TestSamplerKeepsTheQuantilesOfARun(t *testing.T) {
-	const intervals = 200
+	const intervals = 100
 	for name := range loads(nil) {
 		for _, c := range []struct{ size, ratio int }{{500, 1}, {500, 2}, {500, 10}, {499, 10}, {500, 500}, {500, 1700}, {2000, 37}} {
 			t.Run(fmt.Sprintf("%s/%d in %d", name, c.size, c.ratio), func(t *testing.T) {

@@ -137,3 +137,39 @@ func TestExactUnderConcurrency(t *testing.T) {
 		}
 	}
 }
+
+// TestReadersOfOneWord makes readers receive neighbouring messages at the same time, some of them the same one.
+func TestReadersOfOneWord(t *testing.T) {
+	const messages, readers = 300_000, 4
+	topic := track.NewTopic()
+	p := topic.Producer(1)
+	group := topic.Group("workers", track.Earliest)
+	for range messages {
+		p.Next()
+	}
+	var next, firsts atomic.Uint64
+	var all sync.WaitGroup
+	for range readers {
+		all.Go(func() {
+			reader := group.Reader()
+			for n := next.Add(1) - 1; n < 2*messages; n = next.Add(1) - 1 {
+				seq := n / 2 // each is received twice
+				p.Expect(seq)
+				if reader.Received(1, seq, 0, 0).Has(track.First) {
+					firsts.Add(1)
+				}
+				reader.Settled(1, seq)
+			}
+		})
+	}
+	all.Wait()
+	got := group.Tally()
+	copies := got.Redelivered + got.Duplicated
+	got.Redelivered, got.Duplicated, got.Reordered = 0, 0, 0
+	if got != (track.Tally{Expected: messages, Received: messages, Settled: messages}) {
+		t.Errorf("%+v", got)
+	}
+	if firsts.Load() != messages || copies != messages {
+		t.Errorf("%d first and %d further copies, want %d of each", firsts.Load(), copies, messages)
+	}
+}

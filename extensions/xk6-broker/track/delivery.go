@@ -35,7 +35,7 @@ func (d *delivery) count() counts {
 	defer d.mu.Unlock()
 	if bounds := [2]uint64{d.from.Load(), d.until.Load()}; bounds != d.bounds {
 		d.bounds = bounds
-		clear(d.found)
+		clear(d.found) // what was looked at while the bounds changed may have been judged by the old ones
 	}
 	pages := max(d.producer.expected.len(), d.received.len())
 	if pages > len(d.found) {

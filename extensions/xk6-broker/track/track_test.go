@@ -50,3 +50,57 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+func TestWhatAGroupExpects(t *testing.T) {
+	topic := track.NewTopic()
+	early := topic.Producer(1)
+	groups := []*track.Group{
+		topic.Group("new", track.New),
+		topic.Group("earliest", track.Earliest),
+		topic.Group("ready late", track.New),
+		topic.Group("leaves", track.Earliest),
+	}
+	for _, stage := range []struct {
+		what string
+		do   func()
+		want [4]uint64 // what each group expects after it
+	}{
+		{"three messages", func() { expect(early, 3) }, [4]uint64{0, 3, 0, 3}},
+		{"ready", groups[0].Ready, [4]uint64{0, 3, 0, 3}},
+		{"four more", func() { expect(early, 4) }, [4]uint64{4, 7, 0, 7}},
+		{"ready again", groups[0].Ready, [4]uint64{4, 7, 0, 7}},
+		{"a new producer", func() { expect(topic.Producer(2), 5) }, [4]uint64{9, 12, 0, 12}},
+		{"one leaves", groups[3].Close, [4]uint64{9, 12, 0, 12}},
+		{"two more", func() { expect(early, 2) }, [4]uint64{11, 14, 0, 12}},
+		{"another producer", func() { expect(topic.Producer(3), 1) }, [4]uint64{12, 15, 0, 12}},
+		{"late readiness", groups[2].Ready, [4]uint64{12, 15, 0, 12}},
+		{"one more", func() { expect(early, 1) }, [4]uint64{13, 16, 1, 12}},
+		{"readiness after leaving", groups[3].Ready, [4]uint64{13, 16, 1, 12}},
+	} {
+		stage.do()
+		for i, g := range groups {
+			if got := g.Tally(); got != (track.Tally{Expected: stage.want[i], Missing: stage.want[i]}) {
+				t.Errorf("after %s, group %q: %+v, want %d expected", stage.what, g.Name(), got, stage.want[i])
+			}
+		}
+	}
+}
+
+// expect numbers n messages and expects them.
+func expect(p *track.Producer, n int) {
+	for range n {
+		p.Expect(p.Next())
+	}
+}
+
+func TestExpectOfWhatWasNotNumberedPanics(t *testing.T) {
+	p := track.NewTopic().Producer(1)
+	p.Next()
+	p.Expect(0)
+	defer func() {
+		if recover() == nil {
+			t.Error("a message that was never numbered is expected")
+		}
+	}()
+	p.Expect(1)
+}
