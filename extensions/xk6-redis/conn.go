@@ -3,13 +3,11 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -89,7 +87,7 @@ func (c *conn) build(hosts []string) error {
 	timeout, connect := c.options.Duration("timeout"), c.options.Duration("connectTimeout")
 	u := &redis.UniversalOptions{
 		Addrs: addresses(hosts, mode), MasterName: master, IsClusterMode: mode == "cluster",
-		Username: c.user, Password: c.password, DB: c.db, ClientName: c.name,
+		Username: c.user, Password: c.password, DB: c.db, OnConnect: c.introduce,
 		SentinelUsername: c.options.String("sentinelUser"), SentinelPassword: c.options.String("sentinelPassword"),
 		Protocol: 2, DisableIdentity: true, TLSConfig: secure,
 		MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1, PoolSize: 4, MaxIdleConns: 1,
@@ -128,13 +126,12 @@ func (c *conn) mode(hosts []string) string {
 	return "single"
 }
 
-// dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.
-func dialer(secure *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: timeout}
-	if secure == nil {
-		return plain.DialContext
+// introduce gives a connection of the client library its name. Not everybody may use CLIENT, and it is not essential.
+func (c *conn) introduce(ctx context.Context, cn *redis.Conn) error {
+	if err := cn.ClientSetName(ctx, c.name).Err(); err != nil && !errors.As(err, new(redis.Error)) {
+		return err
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: secure}).DialContext
+	return nil
 }
 
 func addresses(hosts []string, mode string) []string {

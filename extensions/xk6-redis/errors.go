@@ -39,7 +39,7 @@ func classify(err error) driver.Kind {
 	var server redis.Error
 	var network net.Error
 	switch {
-	case errors.Is(err, errNoTopic):
+	case errors.Is(err, errNoTopic), errors.Is(err, errTaken):
 		return driver.NotFound
 	case errors.Is(err, errNoSubscriber):
 		return driver.Rejected

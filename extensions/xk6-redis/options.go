@@ -1,14 +1,6 @@
 package redis
 
-import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"os"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-)
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
 // connectOptions are what every driver of this package takes where it connects.
 func connectOptions() []driver.Option {
@@ -61,35 +53,4 @@ func confirmOptions() []driver.Option {
 			Doc: "How long wait and fsync may take, each, before the messages of the pipeline fail.",
 		},
 	}
-}
-
-// tlsConfig is nil where TLS is not asked for.
-func tlsConfig(o driver.Values) (*tls.Config, error) {
-	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
-	insecure := o.Bool("tlsInsecure")
-	if !o.Bool("tls") && ca == "" && cert == "" && key == "" && name == "" && !insecure {
-		return nil, nil
-	}
-	c := &tls.Config{ServerName: name, InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12} //nolint:gosec // asked for
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("options \"tlsCert\" and \"tlsKey\" need each other")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
