@@ -12,6 +12,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Run is one test, as far as one process takes part in it.
@@ -41,7 +42,7 @@ func NewRun(name string) *Run {
 	id := rand.Uint32()
 	if name != "" {
 		h := fnv.New32a()
-		h.Write([]byte(name)) //nolint:errcheck,gosec // a hash does not fail
+		_, _ = h.Write([]byte(name)) // a hash does not fail
 		id = h.Sum32()
 	}
 	return &Run{
@@ -49,7 +50,7 @@ func NewRun(name string) *Run {
 		ID:       id,
 		Started:  driver.Now(),
 		instance: rand.Uint32(),
-		sleep:    sleepUntil,
+		sleep:    wake.Until,
 		topics:   map[topicKey]*Topic{},
 	}
 }

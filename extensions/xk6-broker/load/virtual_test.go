@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // bench is a run against a broker in memory, under virtual time.
@@ -32,7 +33,7 @@ func newBench(t *testing.T, c faulty.Config) *bench {
 	t.Helper()
 	c.Name = "memory" + string(rune('a'+addresses.Add(1)))
 	b := &bench{t: t, run: NewRun(""), broker: faulty.New(c)}
-	b.run.sleep = timerSleep
+	b.run.sleep = wake.Timer
 	driver.Register(b.broker.Driver())
 	address, err := driver.ParseURL(b.broker.URL(), nil)
 	if err != nil {

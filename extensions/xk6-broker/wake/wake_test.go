@@ -1,0 +1,52 @@
+package wake_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
+)
+
+func TestNeverBeforeTheMoment(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Second, 0, 50 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
+		for name, sleep := range map[string]func(context.Context, int64) error{"Until": wake.Until, "Timer": wake.Timer} {
+			until := driver.Now() + int64(ahead)
+			if err := sleep(t.Context(), until); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if now := driver.Now(); now < until {
+				t.Errorf("%s woke %v early", name, time.Duration(until-now))
+			}
+		}
+	}
+}
+
+func TestAContextThatEndsWakes(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	ending, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer stop()
+	for name, sleep := range map[string]func(context.Context, int64) error{"Until": wake.Until, "Timer": wake.Timer} {
+		for _, ahead := range []time.Duration{-time.Second, time.Millisecond, time.Hour} {
+			if err := sleep(ended, driver.Now()+int64(ahead)); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s %v ahead with an ended context: %v", name, ahead, err)
+			}
+		}
+		if err := sleep(ending, driver.Now()+int64(time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTimerIsExactUnderVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := driver.Now() + int64(time.Hour)
+		if err := wake.Timer(t.Context(), until); err != nil || driver.Now() != until {
+			t.Errorf("woke at %d with %v, want %d", driver.Now(), err, until)
+		}
+	})
+}
