@@ -2,23 +2,18 @@ package js
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 )
 
 // flushEvery is how often k6 gets what was measured. k6's outputs would store a point for each sample, so everything is
 // summed up first.
 const flushEvery = time.Second
-
-// trendBudget is how many samples a second each trend of each tag set passes on to k6. Beyond that the samples are a systematic
-// choice from the interval's sorted distribution, at one ratio for the whole run: k6 keeps each one in memory for ever, and
-// InfluxDB stores each one.
-const trendBudget = 200
 
 // quantiles are those that the gauges carry.
 var quantiles = []struct { //nolint:gochecknoglobals // a table
@@ -34,9 +29,8 @@ type flusher struct {
 	watched chan struct{}
 
 	tags     map[load.Labels]*metrics.TagSet
-	thinners map[thinnerKey]*thinner
+	thinners map[thinnerKey]*thin.Trend
 	accounts map[load.GroupKey]load.Accounting
-	rng      *rand.Rand
 }
 
 type thinnerKey struct {
@@ -44,19 +38,12 @@ type thinnerKey struct {
 	trend  load.Trend
 }
 
-// thinner holds the first interval back until the second has shown the rate.
-type thinner struct {
-	held    *hist.Histogram
-	sampler *hist.Sampler
-}
-
 func startFlusher(r *run) *flusher {
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &flusher{
 		run: r, stop: cancel, done: make(chan struct{}), watched: make(chan struct{}),
-		tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*thinner{},
+		tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*thin.Trend{},
 		accounts: map[load.GroupKey]load.Accounting{},
-		rng:      rand.New(rand.NewPCG(1, 2)), //nolint:gosec // shuffles points within a second
 	}
 	go f.loop(ctx)
 	go f.watchBacklogs(ctx)
@@ -173,7 +160,7 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		if interval == nil {
 			return
 		}
-		th = &thinner{}
+		th = &thin.Trend{}
 		f.thinners[key] = th
 	}
 	if interval != nil {
@@ -183,34 +170,11 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 			}
 		}
 	}
-	values := th.take(interval, f.run.expected(), last)
-	f.rng.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+	values := th.Take(interval, f.run.expected(), last)
 	step := flushEvery / time.Duration(len(values)+1) // each its own time, or InfluxDB would keep one of them
 	for i, v := range values {
 		b.addAt(f.run.metrics.trends[key.trend], tags, b.now.Add(-flushEvery+time.Duration(i+1)*step), ms(v))
 	}
-}
-
-func (th *thinner) take(interval *hist.Histogram, expected uint64, last bool) []int64 {
-	if th.sampler == nil {
-		count := expected
-		if interval != nil {
-			count = max(count, interval.Count())
-		}
-		if th.held == nil && expected == 0 && !last {
-			th.held = interval
-			return nil
-		}
-		th.sampler = hist.NewSampler((count + trendBudget - 1) / trendBudget)
-	}
-	var values []int64
-	for _, h := range []*hist.Histogram{th.held, interval} {
-		if h != nil {
-			th.sampler.Take(h, func(v int64) { values = append(values, v) })
-		}
-	}
-	th.held = nil
-	return values
 }
 
 // accounting passes on what the accounting of each group has found since the last time; what is lost is known at the end.
