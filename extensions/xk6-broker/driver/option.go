@@ -257,7 +257,7 @@ func parseSize(raw any) (int64, bool) {
 
 // ParseDuration reads a duration as k6 does: a string in Go's form, or a number of milliseconds, also within a string.
 func ParseDuration(raw any) (time.Duration, bool) {
-	ms := 0.0
+	var ms float64
 	switch v := raw.(type) {
 	case time.Duration:
 		return v, true

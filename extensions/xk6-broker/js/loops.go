@@ -48,7 +48,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	loop.Schedule = schedule
 	series, err := p.conn.series(p.config.Topic)
 	if err != nil {
-		return p.conn.in.rejected(err), nil
+		return p.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
 	}
 	p.conn.in.run.expectRate(peak)
 	vu := p.conn.in.vu.State().VUID
@@ -191,7 +191,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	series, err := k.conn.series(k.config.Topic)
 	if err != nil {
-		return k.conn.in.rejected(err), nil
+		return k.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
 	}
 	vu := k.conn.in.vu.State().VUID
 	return k.conn.in.async(func(ctx context.Context) (any, error) {

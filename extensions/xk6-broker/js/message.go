@@ -41,7 +41,7 @@ func isArray(v sobek.Value) bool {
 func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	rt := c.in.vu.Runtime()
 	o, ok := v.(*sobek.Object)
-	if !ok || isBytes(rt, o) {
+	if !ok || isBytes(o) {
 		m.Body, err = bytesOf(rt, v)
 		return m, err
 	}
@@ -77,16 +77,16 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 
 func given(v sobek.Value) bool { return v != nil && !sobek.IsUndefined(v) && !sobek.IsNull(v) }
 
-func isBytes(rt *sobek.Runtime, o *sobek.Object) bool {
+func isBytes(o *sobek.Object) bool {
 	if _, ok := o.Export().(sobek.ArrayBuffer); ok {
 		return true
 	}
-	_, ok := view(rt, o)
+	_, ok := view(o)
 	return ok
 }
 
 // view gives the bytes of a typed array.
-func view(rt *sobek.Runtime, o *sobek.Object) ([]byte, bool) {
+func view(o *sobek.Object) ([]byte, bool) {
 	buffer := o.Get("buffer")
 	if !given(buffer) {
 		return nil, false
@@ -112,7 +112,7 @@ func bytesOf(rt *sobek.Runtime, v sobek.Value) ([]byte, error) {
 	if ab, ok := o.Export().(sobek.ArrayBuffer); ok {
 		return append([]byte{}, ab.Bytes()...), nil
 	}
-	if b, ok := view(rt, o); ok {
+	if b, ok := view(o); ok {
 		return append([]byte{}, b...), nil
 	}
 	text, err := o.MarshalJSON()

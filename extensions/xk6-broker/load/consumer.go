@@ -35,7 +35,7 @@ type Consumer struct {
 	topic    *Topic
 	consumer driver.Consumer
 	group    *group
-	reader   *track.Reader
+	reader   *track.Reader // of what is received
 	series   atomic.Pointer[Series]
 	shard    uint32
 	timed    bool // the broker answers settlements
@@ -44,6 +44,9 @@ type Consumer struct {
 	settled  atomic.Bool // the test has settled something
 	closed   atomic.Bool
 	receives sync.Mutex // a drain waits for the script's last receive
+
+	settling sync.Mutex
+	settler  *track.Reader // of what is settled; a reader serves one goroutine at a time
 }
 
 // Inbox is what a consumer receives into: messages, and what their stamps say.
@@ -67,7 +70,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	}
 	g := t.join(c.Group, c.Start, d.Features.Fanout && c.Group == "")
 	consumer := &Consumer{
-		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), shard: r.consumers.Add(1),
+		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
 		settles: d.Features.Settle != 0,
 		timed:   d.Features.SettleConfirmed == driver.Always || c.ConfirmSettle,
 	}
@@ -184,6 +187,8 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	}
 	c.settled.Store(true)
 	series.add(settled(o), int64(to-from))
+	c.settling.Lock()
+	defer c.settling.Unlock()
 	for i := from; i < to; i++ {
 		if !in.Stamped[i] {
 			continue
@@ -192,7 +197,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 		if o == driver.Requeue {
 			c.group.noteRequeued(messageID{stamp.Producer, stamp.Sequence}, called)
 		} else {
-			c.reader.Settled(stamp.Producer, stamp.Sequence)
+			c.settler.Settled(stamp.Producer, stamp.Sequence)
 		}
 	}
 	return nil

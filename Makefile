@@ -1,0 +1,44 @@
+# Everything a user or a developer runs. `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+modules := $(dir $(wildcard extensions/*/go.mod))
+tools := $(CURDIR)/.cache/bin
+golangci := $(tools)/golangci-lint
+golangci_version := v2.15.0
+
+.PHONY: help build demo test test-quick bench lint generate fuzz clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+build: ## ./k6, with every broker in it
+	cd extensions/k6 && go build -o ../../k6 .
+
+demo: build ## producers and consumers on the embedded broker, about 15 s
+	./k6 run scenarios/quickstart.js
+
+test: build ## everything, on real brokers, which it installs and starts
+	scripts/test
+
+test-quick: ## what needs no broker but the embedded one
+	scripts/test --quick
+
+bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
+	scripts/bench
+
+lint: $(golangci) ## the linter, which also holds the packages to their walls
+	for m in $(modules); do (cd $$m && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
+
+$(golangci):
+	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
+
+generate: ## the tables in the documents that come from the code
+	cd extensions/k6 && go run ./docgen ../..
+
+fuzz: ## every fuzz test, 20 s each
+	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done
+
+clean: ## what was built, downloaded and written
+	rm -rf k6 results .cache/bin bench.json

@@ -1,0 +1,152 @@
+// Command docgen writes the tables of the documents that come from the code: the drivers, their features and their options. Given
+// the repository's folder, it replaces what stands between the markers of each table.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	_ "github.com/xk6-broker/xk6-broker/extensions/k6/bundle"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: docgen REPOSITORY")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "docgen:", err)
+		os.Exit(1)
+	}
+}
+
+func write(repository string) error {
+	for path, tables := range documents() {
+		path = filepath.Join(repository, path)
+		before, err := os.ReadFile(path) //nolint:gosec // the caller's own repository
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		after, err := render(string(before), tables)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if after == string(before) {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(after), 0o644); err != nil { //nolint:gosec // a document for all to read
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// documents are the files with tables, and the tables of each by the name in its markers.
+func documents() map[string]map[string]string {
+	return map[string]map[string]string{
+		"README.md":       {"drivers": features()},
+		"docs/drivers.md": {"options": options()},
+	}
+}
+
+func render(text string, tables map[string]string) (string, error) {
+	for name, table := range tables {
+		begin, end := "<!-- generated: "+name+" -->\n", "<!-- end -->"
+		head, rest, ok := strings.Cut(text, begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return "", fmt.Errorf("no place for the table %q", name)
+		}
+		text = head + begin + table + end + tail
+	}
+	return text, nil
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "–"
+}
+
+// features is a row for each driver.
+func features() string {
+	var b strings.Builder
+	b.WriteString("| driver | URL | confirmed means | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply |\n")
+	b.WriteString("|" + strings.Repeat("---|", 14) + "\n")
+	for _, d := range driver.Drivers() {
+		f := d.Features
+		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, f.Deliver, f.Order,
+			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
+			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Requests))
+	}
+	return b.String()
+}
+
+func set[T interface {
+	~uint8
+	fmt.Stringer
+}](have T, all ...T,
+) string {
+	var names []string
+	for _, one := range all {
+		if have&one != 0 {
+			names = append(names, one.String())
+		}
+	}
+	if len(names) == 0 {
+		return "–"
+	}
+	return strings.Join(names, ", ")
+}
+
+// options is a section for each driver.
+func options() string {
+	var b strings.Builder
+	for _, d := range driver.Drivers() {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| option | where | type | default | what it does |\n|---|---|---|---|---|\n", d.Name, d.Doc)
+		for _, o := range d.Options {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, scopes(o.Scope), kind(o), defaults(o), strings.ReplaceAll(o.Doc, "|", "\\|"))
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func scopes(s driver.Scope) string {
+	var names []string
+	for scope, name := range []string{"connect", "producer", "consumer", "createTopic"} {
+		if s&(1<<scope) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func kind(o driver.Option) string {
+	text := o.Type.String()
+	if o.Type == driver.Enum {
+		text = strings.Join(o.Allowed, " \\| ")
+	}
+	if o.Secret {
+		text += ", secret"
+	}
+	return text
+}
+
+func defaults(o driver.Option) string {
+	var parts []string
+	if o.Default != "" {
+		parts = append(parts, "`"+o.Default+"`")
+	}
+	for _, p := range []driver.Profile{driver.Latency, driver.Throughput, driver.Durable} {
+		if v, ok := o.Profile[p]; ok {
+			parts = append(parts, fmt.Sprintf("%s `%s`", p, v))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
