@@ -67,8 +67,7 @@ lifecycle() {
   local name=$1 url node before
   check "$name: up" broker up "$name"
   cp "$state/out" "$state/up"
-  cat "$state/up"
-  check "$name: up prints NAME URL" grep -qE "^$name [a-z-]+://127\.0\.0\.1:[0-9]+" "$state/up"
+  check "$name: up prints NAME URL" grep -qE "^$name [a-z-]+://([^@/]+@)?127\.0\.0\.1:[0-9]+" "$state/up"
   url=$(broker url "$name")
   check "$name: url is the first that up printed" test "$name $url" = "$(head -n 1 "$state/up")"
   check "$name: env holds it" grep -qF "='$url'" <(broker env "$name")
@@ -228,7 +227,9 @@ main() {
   for name; do
     reason=$(broker list | awk -v name="$name" '$1 == name' | grep -o 'not here.*' || true)
     if [[ -z $reason ]]; then
+      SECONDS=0
       lifecycle "$name"
+      printf '%s took %s s\n' "$name" "$SECONDS"
     elif required "$name"; then
       check "$name is required, but $reason" false
     else

@@ -153,7 +153,7 @@ healthy() { [[ $(kafka_brokers "$1") -ge ${#nodes[@]} ]]; }
 kafka_brokers() {
   local bytes ask=(ask "$(port client "$1")")
   [[ $name != *-secure ]] || ask=(ask_tls "$(port certificate)")
-  mapfile -t bytes < <(printf '\0\0\0\016\0\003\0\001\0\0\0\001\377\377\0\0\0\0' | "${ask[@]}" 12 | od -A n -v -t u1 -w1)
+  mapfile -t bytes < <(printf '\0\0\0\016\0\003\0\001\0\0\0\001\377\377\0\0\0\0' | "${ask[@]}" 12 | od -A n -v -t u1 | tr -s ' ' '\n' | sed '/^$/d')
   echo "$((${bytes[11]:-0}))"
 }
 

@@ -6,7 +6,7 @@ go_install() {
   local made=$2.part
   rm -rf -- "$made"
   mkdir -p "$made"
-  GOBIN=$made GOFLAGS=-mod=mod go install "$1" || fail "go install $1 failed"
+  CGO_ENABLED=0 GOBIN=$made GOFLAGS=-mod=mod go install "$1" || fail "go install $1 failed"
   mv -- "$made" "$2"
 }
 
