@@ -1,0 +1,258 @@
+/**
+ * k6/x/broker: load testing of message brokers in k6.
+ *
+ * Nothing is opened in the init context: connect, producer and consumer only describe, and the first use opens. A mistake in an
+ * option throws at once, and names the option, what was given and what is allowed.
+ */
+declare module 'k6/x/broker' {
+  /** A Go duration such as "500ms", or a number of milliseconds. */
+  export type Duration = string | number;
+
+  /** What a body, a key or a header may be. An object is sent as JSON. */
+  export type Bytes = string | ArrayBuffer | ArrayBufferView | object;
+
+  export interface ConnectOptions {
+    /** Defaults for the driver's options: `latency`, unless the URL says otherwise. */
+    profile?: 'latency' | 'throughput' | 'durable';
+    /** How long the end of the test waits for messages that are still to come. 10s. */
+    drainTimeout?: Duration;
+    /** The driver's own options: docs/drivers.md. */
+    [option: string]: unknown;
+  }
+
+  /** What a driver claims. The conformance kit proves it. */
+  export interface Features {
+    order: 'none' | 'partition' | 'topic';
+    /** What a confirmed message proves. */
+    confirm: 'unconfirmed' | 'accepted' | 'replicated';
+    deliver: 'at-most-once' | 'at-least-once';
+    settle: Array<'ack' | 'requeue' | 'reject'>;
+    start: Array<'new' | 'earliest'>;
+    settleConfirmed: 'never' | 'on-request' | 'always';
+    async: boolean;
+    replay: boolean;
+    groups: boolean;
+    fanout: boolean;
+    key: boolean;
+    headers: boolean;
+    attempts: boolean;
+    requests: boolean;
+    /** 0 where there is no fixed limit. */
+    maxMessageBytes: number;
+  }
+
+  export interface Connection {
+    /** The driver's name, also the value of the metric tag `driver`. */
+    readonly driver: string;
+    /** The address, without credentials. */
+    readonly url: string;
+    readonly features: Features;
+    producer(topic: string, options?: ProducerOptions): Producer;
+    consumer(topic: string, options?: ConsumerOptions): Consumer;
+    /** Throws, in init, where the broker lacks what the scenario needs: `require({ fanout: true, settle: ['requeue'] })`. */
+    require(needs: { [feature: string]: unknown }): void;
+    /** Resolves when the topic can be used; that it exists already is no error. Brokers whose topics need no creation do nothing. */
+    createTopic(topic: string, options?: { partitions?: number; replicas?: number; [option: string]: unknown }): Promise<void>;
+    deleteTopic(topic: string): Promise<void>;
+    /** Removes the messages and keeps the topic. */
+    purge(topic: string): Promise<void>;
+    /** How many messages of the topic the group has not settled. */
+    backlog(topic: string, group?: string): Promise<number>;
+  }
+
+  export interface ProducerOptions {
+    profile?: 'latency' | 'throughput' | 'durable';
+    /** How many messages may be sent and not yet confirmed, over all VUs that share the connection. 4096. */
+    maxInFlight?: number;
+    /** How many connections the VUs share: 1, or 'per-vu' for one each. */
+    connections?: number | 'per-vu';
+    /**
+     * Where the trace stamp rides, which end-to-end latency and accounting read: `auto` is a header where the broker has headers, else
+     * the front of the body; messages of produce() carry it in the body.
+     */
+    stamp?: 'auto' | 'header' | 'body' | 'off';
+    [option: string]: unknown;
+  }
+
+  export interface OutgoingMessage {
+    body: Bytes;
+    /** Chooses the partition, where the broker has partitions. */
+    key?: Bytes;
+    headers?: { [name: string]: string | ArrayBuffer | ArrayBufferView };
+  }
+
+  /** What became of a message. Times are milliseconds. */
+  export interface Receipt {
+    sequence: number;
+    /** Since the Unix epoch. */
+    due: number;
+    /** Since the Unix epoch. */
+    sent: number;
+    /** Publish latency: due → confirmed. */
+    latency: number;
+    /** Publish time: sent → confirmed. */
+    time: number;
+  }
+
+  export interface Producer {
+    readonly topic: string;
+    /** The driver's options as they resolved. */
+    readonly options: { [name: string]: unknown };
+    /** Resolves when the producer is open. Optional: the first send opens it. */
+    ready(): Promise<void>;
+    /** Resolves when the broker has confirmed; rejects with a BrokerError. */
+    send(message: OutgoingMessage | string | ArrayBuffer | ArrayBufferView): Promise<Receipt>;
+    send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
+    /** Sends and waits for one reply, where the driver has request and reply. 5s. */
+    request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
+    /** The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. */
+    produce(options: ProduceOptions): Promise<Produced>;
+  }
+
+  export interface ProduceOptions {
+    /** Arrivals per timeUnit, over all producers. Without rate, stages or trace it is a closed loop: as fast as maxInFlight lets. */
+    rate?: number;
+    /** 1s. */
+    timeUnit?: Duration;
+    /** Linear ramps, as in k6: from startRate to each target in turn. */
+    stages?: Array<{ target: number; duration: Duration }>;
+    startRate?: number;
+    /** The text of a trace: a due time on each line, in seconds or as a duration. */
+    trace?: string;
+    /** How arrivals keep to the rate: evenly, or at random. */
+    arrivals?: 'constant' | 'poisson';
+    /** Of the random arrivals: equal seeds give equal due times. 0. */
+    seed?: number;
+    duration?: Duration;
+    /** How many messages at most. */
+    count?: number;
+    /** Senders side by side, each with its own sequence. 1. */
+    producers?: number;
+    /** How many messages at most are handed over in one call, of those that are due. Chosen by size. */
+    batch?: number;
+    payload?: {
+      /** Bytes of the body, the stamp included where it is in the body. 100. */
+      size?: number;
+      /** The share of random bytes, 0 to 1; the rest is zeros. 1. */
+      random?: number;
+      /** How many different keys in turn; 0 for none. */
+      keys?: number;
+    };
+  }
+
+  export interface Produced {
+    due: number;
+    sent: number;
+    confirmed: number;
+    failed: number;
+    seconds: number;
+    /** Confirmed per second. */
+    rate: number;
+  }
+
+  export interface ConsumerOptions {
+    profile?: 'latency' | 'throughput' | 'durable';
+    /** Shares the messages among its members. Without one, on a broker with fan-out, the consumer gets every message. */
+    group?: string;
+    /** How many messages may be with this consumer and not settled. 1000. */
+    prefetch?: number;
+    /** Where to begin without a committed position: `new`, or `earliest`. */
+    start?: 'new' | 'earliest';
+    /** Wait for the broker's answer to an ack, where it can give one. false. */
+    confirmAcks?: boolean;
+    /** How many connections the VUs share: 'per-vu', or a number. */
+    connections?: number | 'per-vu';
+    [option: string]: unknown;
+  }
+
+  /** A received message. Nothing is decoded until it is asked for. */
+  export interface Message {
+    readonly topic: string;
+    readonly key: string | null;
+    readonly headers: { [name: string]: string };
+    readonly body: ArrayBuffer;
+    /** Deliveries so far, this one included; 0 where the broker does not count. */
+    readonly attempt: number;
+    readonly partition: number;
+    /** End-to-end latency in milliseconds; null without a stamp of this run. */
+    readonly latency: number | null;
+    text(): string;
+    json(): any;
+  }
+
+  export interface Consumer {
+    readonly topic: string;
+    readonly options: { [name: string]: unknown };
+    /** Resolves when the consumer is assigned and would see the next message. */
+    ready(): Promise<void>;
+    /** Resolves to the messages that are there, after waiting for the first: at most max (1), at most for wait (1s). */
+    receive(options?: { max?: number; wait?: Duration }): Promise<Message[]>;
+    /** Done with these messages. Does nothing where the broker knows no acks. */
+    ack(messages: Message | Message[]): Promise<void>;
+    /** Gives messages back, to be delivered again; with { requeue: false } it is reject. */
+    nack(messages: Message | Message[], options?: { requeue?: boolean }): Promise<void>;
+    /** Not to be delivered again: dropped or dead-lettered. */
+    reject(messages: Message | Message[]): Promise<void>;
+    /** Answers a message that asked for a reply. */
+    reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
+    /** The loop in Go: receive, work, ack, until one of duration, count and idle. */
+    consume(options: ConsumeOptions): Promise<Consumed>;
+    /** Leaves the group; the next receive joins again. */
+    close(): Promise<void>;
+  }
+
+  export interface ConsumeOptions {
+    duration?: Duration;
+    /** Messages over all consumers. */
+    count?: number;
+    /** Ends when nothing came for so long. */
+    idle?: Duration;
+    /** Members of the group side by side. 1. */
+    consumers?: number;
+    /** Messages per receive, at most. 100. */
+    batch?: number;
+    /** `batch` where the broker knows acks, else `none`. */
+    ack?: 'batch' | 'message' | 'none';
+    /** Time spent on each message. */
+    work?: Duration;
+  }
+
+  export interface Consumed {
+    received: number;
+    settled: number;
+    errors: number;
+    /** To the last message. */
+    seconds: number;
+    /** Received per second. */
+    rate: number;
+  }
+
+  /** The reason that a promise of this module is rejected with. */
+  export interface BrokerError extends Error {
+    name: 'BrokerError';
+    kind:
+      | 'timeout' | 'disconnected' | 'throttled' | 'rejected' | 'not_found' | 'denied' | 'unsupported' | 'closed' | 'canceled'
+      | 'unknown';
+    op: string;
+    driver: string;
+  }
+
+  export interface DriverInfo {
+    name: string;
+    schemes: string[];
+    doc: string;
+    features: Features;
+  }
+
+  /**
+   * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
+   */
+  export function connect(url: string, options?: ConnectOptions): Connection;
+  /** What this k6 can connect to. */
+  export function drivers(): DriverInfo[];
+  /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
+  export function result(): any;
+
+  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result };
+  export default broker;
+}
