@@ -1,0 +1,178 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// How a consumer asks for messages.
+const (
+	pullExpires   = 30 * time.Second // a request lives no longer than this, and is then made again
+	pullHeartbeat = 2 * time.Second  // the server shows that it knows the request this often
+	pullSilence   = 2 * pullHeartbeat
+	pullCheck     = 500 * time.Millisecond
+)
+
+// attend asks again where the server has forgotten a request, or could not take it.
+func (k *streamConsumer) attend(ctx context.Context) {
+	check := time.NewTicker(pullCheck)
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-check.C:
+		}
+		if !k.conn.nc.IsConnected() {
+			continue
+		}
+		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.requested.Load() > 0 {
+			k.reset(now)
+			k.inbox.fail(k.silence(ctx))
+		}
+		if err := k.pull(); err != nil {
+			k.inbox.fail(err)
+		}
+	}
+}
+
+// silence is the reason why the server does not show that it knows a request: the consumer may be no more.
+func (k *streamConsumer) silence(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pullSilence)
+	defer cancel()
+	if _, err := k.remote.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	return jetstream.ErrNoHeartbeat
+}
+
+// reset forgets what was requested, because the server did.
+func (k *streamConsumer) reset(now int64) {
+	k.seen.Store(now)
+	k.mu.Lock()
+	k.taken -= int(k.requested.Swap(0))
+	k.mu.Unlock()
+}
+
+// pull asks for what the prefetch leaves room for, if that is worth a request.
+func (k *streamConsumer) pull() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	room := k.prefetch - k.taken
+	if k.closed || room <= 0 || (room < (k.prefetch+1)/2 && k.requested.Load() > 0) {
+		return nil
+	}
+	request := fmt.Appendf(nil, `{"batch":%d,"expires":%d,"idle_heartbeat":%d}`, room, pullExpires, pullHeartbeat)
+	k.taken += room
+	if k.requested.Add(int64(room)) == int64(room) {
+		k.seen.Store(driver.Now())
+	}
+	if err := k.conn.nc.PublishRequest(k.next, k.sub.Subject, request); err != nil {
+		k.requested.Add(-int64(room))
+		k.taken -= room
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	return nil
+}
+
+// deliver is nats.go's callback.
+func (k *streamConsumer) deliver(msg *nats.Msg) {
+	at := driver.Now()
+	k.seen.Store(at)
+	if !strings.HasPrefix(msg.Reply, "$JS.ACK.") {
+		k.status(msg)
+		return
+	}
+	k.count()
+	k.inbox.put(msg, at)
+}
+
+// count moves one message from those requested to those that are here; the sum of both stays.
+func (k *streamConsumer) count() {
+	for {
+		requested := k.requested.Load()
+		if requested <= 0 {
+			break // it comes after its request was forgotten
+		}
+		if k.requested.CompareAndSwap(requested, requested-1) {
+			return
+		}
+	}
+	k.mu.Lock()
+	k.taken++
+	k.mu.Unlock()
+}
+
+// status handles what is not a message: the end of a request, a sign of life, or a refusal.
+func (k *streamConsumer) status(msg *nats.Msg) {
+	code, text := msg.Header.Get("Status"), msg.Header.Get("Description")
+	switch {
+	case code == "100": // alive
+		return
+	case code == "503":
+		k.refused(nats.ErrNoResponders)
+		return
+	case text == "Consumer Deleted":
+		k.refused(jetstream.ErrConsumerDeleted)
+		return
+	case text == "Leadership Change":
+		k.refused(jetstream.ErrConsumerLeadershipChanged)
+		return
+	case text == "Server Shutdown":
+		k.refused(jetstream.ErrServerShutdown)
+		return
+	}
+	left, err := strconv.Atoi(msg.Header.Get("Nats-Pending-Messages"))
+	if err != nil {
+		k.refused(fmt.Errorf("the server ends a request for messages: %s %s", code, text))
+		return
+	}
+	k.forget(left)
+	if err := k.pull(); err != nil {
+		k.inbox.fail(err)
+	}
+}
+
+// forget is for a request that ended without the last of its messages.
+func (k *streamConsumer) forget(left int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left = min(left, int(k.requested.Load())) // not more than a reset has left of it
+	k.requested.Add(-int64(left))
+	k.taken -= left
+}
+
+// refused makes Receive return err; attend asks again, not at once.
+func (k *streamConsumer) refused(err error) {
+	k.reset(driver.Now())
+	k.inbox.fail(err)
+}
+
+func (k *streamConsumer) lost(err error) {
+	k.reset(driver.Now())
+	k.inbox.fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err))
+	if k.confirms != nil {
+		k.confirms.fail(nats.ErrDisconnected)
+	}
+}
+
+func (k *streamConsumer) regained() {
+	k.reset(driver.Now())
+	if err := k.pull(); err != nil {
+		k.inbox.fail(err)
+	}
+}
+
+func (k *streamConsumer) failed(sub *nats.Subscription, err error) {
+	if sub == k.sub || denies(err, "Subscription", k.sub.Subject) || denies(err, "Publish", k.next) {
+		k.inbox.fail(err)
+	}
+}
