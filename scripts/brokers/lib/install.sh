@@ -13,14 +13,14 @@ go_install() {
 # unpack_debian FOLDER PACKAGE... unpacks Debian packages, and whatever they depend on that this machine lacks, below
 # FOLDER. That needs no root, starts no service, and goes away with the cache.
 unpack_debian() {
-  local made=$1.part folder=$1 apt=(apt-get -qq -o APT::Sandbox::User=root) private=$cache/apt
+  local made=$1.part folder=$1 apt=(apt-get -qq -o APT::Sandbox::User=root)
   shift
   rm -rf -- "$made"
   mkdir -p "$made/debs"
   if ! download_debian "$made/debs" "$@"; then
     note "the machine's list of packages is missing or old, reading a new one"
-    mkdir -p "$private/lists/partial" "$private/archives/partial"
-    apt+=(-o "Dir::State::Lists=$private/lists" -o "Dir::Cache=$private")
+    mkdir -p "$made/apt/lists/partial" "$made/apt/archives/partial"
+    apt+=(-o "Dir::State::Lists=$made/apt/lists" -o "Dir::Cache=$made/apt")
     "${apt[@]}" update >&2 || fail "apt-get update failed"
     download_debian "$made/debs" "$@" >&2 || fail "apt-get download failed for $*"
   fi
@@ -28,7 +28,7 @@ unpack_debian() {
   for deb in "$made"/debs/*.deb; do
     dpkg -x "$deb" "$made"
   done
-  rm -r -- "$made/debs"
+  rm -rf -- "$made/debs" "$made/apt"
   mv -- "$made" "$folder"
 }
 
