@@ -39,7 +39,7 @@ type Confirm uint8
 
 // Confirms, from the weakest.
 const (
-	Unconfirmed Confirm = iota // handed to the operating system; nothing is known of the broker
+	Unconfirmed Confirm = iota // handed to the client's socket or write buffer; nothing is known of the broker
 	Accepted                   // the broker has it, on one node
 	Replicated                 // the broker has it, on as many nodes as the topic asks for
 )

@@ -38,10 +38,11 @@ type Header struct {
 // epoch ties the monotonic clock to the calendar once, when the process starts.
 //
 //nolint:gochecknoglobals // one clock for all ends of a measurement is the point
-var epoch = time.Now()
+var (
+	epoch     = time.Now()
+	epochUnix = epoch.UnixNano()
+)
 
 // Now is the time in nanoseconds since the Unix epoch, on the process's monotonic clock: differences within a process are
 // exact whatever is done to the wall clock, and across processes they are as good as the wall clocks were when each started.
-func Now() int64 {
-	return epoch.UnixNano() + int64(time.Since(epoch))
-}
+func Now() int64 { return epochUnix + int64(time.Since(epoch)) }
