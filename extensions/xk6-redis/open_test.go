@@ -160,3 +160,37 @@ func await(t testing.TB, what string, condition func() bool) {
 		}
 	}
 }
+
+func kindOf(t testing.TB, scheme string, err error) driver.Kind {
+	t.Helper()
+	d, lookup := driver.Lookup(scheme)
+	if lookup != nil {
+		t.Fatal(lookup)
+	}
+	if err == nil {
+		return ""
+	}
+	return d.KindOf(err)
+}
+
+func numbered(name string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%04d", name, i)
+	}
+	return all
+}
+
+func bodies(b driver.Batch) []string {
+	all := make([]string, len(b))
+	for i := range b {
+		all[i] = string(b[i].Body)
+	}
+	return all
+}
+
+// group is a consumer of the group "g".
+func group(t testing.TB, c driver.Conn, url, topic string, options map[string]any) driver.Consumer {
+	t.Helper()
+	return consume(t, c, url, driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 100, Start: driver.StartEarliest}, options)
+}

@@ -136,13 +136,37 @@ func (r reader) bulk() ([]byte, error) {
 	return b, err
 }
 
-// text reads a short string that there must be.
-func (r reader) text() (string, error) {
-	b, err := r.bulk()
-	if err == nil && b == nil {
-		err = errProtocol
+// peek reads a string that there must be, and lends it to f.
+func (r reader) peek(f func(b []byte)) error {
+	kind, n, err := r.header()
+	if err != nil {
+		return err
 	}
-	return string(b), err
+	if kind != '$' || n < 0 {
+		return errProtocol
+	}
+	if n > int64(r.Size()) {
+		b := make([]byte, n)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return err
+		}
+		f(b)
+		n = 0
+	} else {
+		b, err := r.Peek(int(n))
+		if err != nil {
+			return err
+		}
+		f(b)
+	}
+	_, err = r.Discard(int(n) + 2)
+	return err
+}
+
+// text reads a string that there must be.
+func (r reader) text() (s string, err error) {
+	err = r.peek(func(b []byte) { s = string(b) })
+	return s, err
 }
 
 // integer reads an integer.

@@ -221,65 +221,6 @@ func (s *streamConsumer) note(err error) {
 	s.mu.Unlock()
 }
 
-// Settle ends deliveries. Without a group the server knows of none, and there is nothing to be confirmed.
-func (s *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
-	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
-		return errors.ErrUnsupported
-	}
-	if !s.grouped() {
-		if o == driver.Requeue {
-			for i := range b {
-				if d, ok := b[i].Token.(*delivery); ok {
-					s.put(again(d))
-				}
-			}
-		}
-		return nil
-	}
-	all, err := s.release(b)
-	if len(all) == 0 {
-		return err
-	}
-	if o == driver.Requeue {
-		err = s.requeue(ctx, all)
-	} else {
-		err = s.acknowledge(ctx, all)
-	}
-	s.settled(all, err)
-	s.more()
-	return err
-}
-
-// again is a delivery of the same message that comes now.
-func again(d *delivery) *delivery {
-	next := &delivery{id: d.id, raw: d.raw, message: d.message}
-	next.message.Attempt++
-	next.message.Received = driver.Now()
-	return next
-}
-
-func (s *streamConsumer) acknowledge(ctx context.Context, all []*delivery) error {
-	commands := appendIDs(nil, all, "XACK", s.config.Topic, s.config.Group)
-	replies := 1
-	if s.config.Options.Bool("deleteSettled") {
-		commands = appendIDs(commands, all, "XDEL", s.config.Topic)
-		replies++
-	}
-	return s.out.do(ctx, commands, replies, ignore)
-}
-
-// appendIDs appends a command that ends with the ids of entries.
-func appendIDs(b []byte, all []*delivery, args ...string) []byte {
-	b = appendArray(b, len(args)+len(all))
-	for _, a := range args {
-		b = appendBulk(b, a)
-	}
-	for _, d := range all {
-		b = appendBulk(b, d.id)
-	}
-	return b
-}
-
 // As lends the client library's client.
 func (s *streamConsumer) As(target any) bool { return s.in.conn.As(target) }
 

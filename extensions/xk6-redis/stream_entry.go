@@ -1,7 +1,7 @@
 package redis
 
 import (
-	"io"
+	"bytes"
 	"strconv"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -112,36 +112,20 @@ func (r reader) entry(stream string) (*delivery, error) {
 
 // field reads a field's name and value.
 func (r reader) field(m *driver.Message) error {
-	kind, n, err := r.header()
-	if err != nil {
-		return err
+	var to *[]byte
+	err := r.peek(func(name []byte) {
+		switch {
+		case string(name) == bodyField:
+			to = &m.Body
+		case string(name) == keyField:
+			to = &m.Key
+		default:
+			m.Headers = append(m.Headers, driver.Header{Name: string(bytes.TrimPrefix(name, []byte(headerPrefix)))})
+			to = &m.Headers[len(m.Headers)-1].Value
+		}
+	})
+	if err == nil {
+		*to, err = r.bulk()
 	}
-	if kind != '$' || n < 0 {
-		return errProtocol
-	}
-	var short [64]byte
-	name := short[:]
-	if n+2 > int64(len(short)) {
-		name = make([]byte, n+2)
-	}
-	name = name[:n+2]
-	if _, err := io.ReadFull(r, name); err != nil {
-		return err
-	}
-	name = name[:n]
-	value, err := r.bulk()
-	if err != nil {
-		return err
-	}
-	switch {
-	case string(name) == bodyField:
-		m.Body = value
-	case string(name) == keyField:
-		m.Key = value
-	case len(name) >= len(headerPrefix) && string(name[:len(headerPrefix)]) == headerPrefix:
-		m.Headers = append(m.Headers, driver.Header{Name: string(name[len(headerPrefix):]), Value: value})
-	default:
-		m.Headers = append(m.Headers, driver.Header{Name: string(name), Value: value})
-	}
-	return nil
+	return err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strconv"
 	"time"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // What a consumer gives back when it closes it hands to a consumer of this name, as idle for longer than anything else
@@ -228,55 +226,6 @@ func (s *streamConsumer) recoverLost(ctx context.Context) error {
 		}
 		from = "(" + found[len(found)-1].id
 	}
-}
-
-// requeue delivers again, to this consumer and at once; if it closes before, the others get it.
-func (s *streamConsumer) requeue(ctx context.Context, all []*delivery) error {
-	var commands []byte
-	byAttempt := map[int32][]*delivery{}
-	for _, d := range all {
-		byAttempt[d.message.Attempt] = append(byAttempt[d.message.Attempt], d)
-	}
-	for attempt, some := range byAttempt {
-		next := strconv.Itoa(int(attempt) + 1)
-		commands = appendClaim(commands, s.config, s.me, some, "RETRYCOUNT", next, "JUSTID")
-	}
-	there := map[string]bool{}
-	err := s.out.do(ctx, commands, len(byAttempt), func(r reader, _ int) error {
-		n, err := r.array()
-		for range max(n, 0) {
-			id, err := r.text()
-			if err != nil {
-				return err
-			}
-			there[id] = true
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, d := range all {
-		if there[d.id] { // else it was deleted or trimmed
-			s.put(again(d))
-		}
-	}
-	return nil
-}
-
-// appendClaim appends an XCLAIM of entries whatever they were doing.
-func appendClaim(b []byte, c driver.ConsumerConfig, consumer string, all []*delivery, options ...string) []byte {
-	b = appendArray(b, 5+len(all)+len(options))
-	for _, a := range []string{"XCLAIM", c.Topic, c.Group, consumer, "0"} {
-		b = appendBulk(b, a)
-	}
-	for _, d := range all {
-		b = appendBulk(b, d.id)
-	}
-	for _, o := range options {
-		b = appendBulk(b, o)
-	}
-	return b
 }
 
 // giveBack hands what is not settled to nobody and leaves the group. What was never received counts as not delivered.
