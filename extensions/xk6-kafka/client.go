@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -18,6 +19,45 @@ const (
 	// then wait for a new one.
 	idleTimeout = 9 * time.Minute
 )
+
+// client is a client of the library whose work, and whose end, can be cut short.
+type client struct {
+	*kgo.Client
+	abort context.CancelFunc
+}
+
+func newClient(options ...kgo.Opt) (*client, error) {
+	base, abort := context.WithCancel(context.Background())
+	c, err := kgo.NewClient(append([]kgo.Opt{kgo.WithContext(base)}, options...)...)
+	if err != nil {
+		abort()
+		return nil, err
+	}
+	return &client{c, abort}, nil
+}
+
+// end closes the client, and when ctx ends it does so without saying goodbye to the broker.
+func (c *client) end(ctx context.Context) {
+	defer c.abort()
+	defer context.AfterFunc(ctx, c.abort)()
+	c.Close()
+}
+
+// drop is end after a failure: it must not hang, nor depend on a context that may be what failed.
+func (c *client) drop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c.end(ctx)
+}
+
+// As lends the library's object.
+func (c *client) As(target any) bool {
+	if p, ok := target.(**kgo.Client); ok {
+		*p = c.Client
+		return true
+	}
+	return false
+}
 
 // clientOptions are the options that all clients of a connection share.
 func clientOptions(t driver.Target) ([]kgo.Opt, error) {
@@ -46,7 +86,7 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 		options = append(options, kgo.ClientID(t.ClientName))
 	}
 	if mechanism != nil {
-		options = append(options, kgo.SASL(mechanism))
+		options = append(options, kgo.SASL(refusing{mechanism}))
 	}
 	return options, nil
 }

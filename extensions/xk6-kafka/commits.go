@@ -15,12 +15,16 @@ type ledger struct {
 	topic      string
 	partitions map[int32]*delivered
 	unsettled  int // over all partitions
+
+	last *delivered // the one asked for last: messages come and go in runs of one partition
 }
 
 // delivered holds a partition's messages from the oldest unsettled one on, in the order of their offsets.
 type delivered struct {
-	entries []entry
-	next    int64 // the offset after the last delivered message
+	partition int32
+	entries   []entry
+	head      int   // of entries, where the oldest is
+	next      int64 // the offset after the last delivered message
 }
 
 type entry struct {
@@ -34,9 +38,9 @@ func newLedger(topic string) *ledger {
 
 // own begins to account for partitions; disown forgets them with all that is unsettled in them.
 func (l *ledger) own(partitions []int32) {
+	l.disown(partitions)
 	for _, p := range partitions {
-		l.disown([]int32{p})
-		l.partitions[p] = &delivered{}
+		l.partitions[p] = &delivered{partition: p}
 	}
 }
 
@@ -47,18 +51,32 @@ func (l *ledger) disown(partitions []int32) {
 			delete(l.partitions, p)
 		}
 	}
+	l.last = nil
+}
+
+// of gives what is known of a partition, or nil where it is not owned.
+func (l *ledger) of(partition int32) *delivered {
+	if l.last == nil || l.last.partition != partition {
+		l.last = l.partitions[partition]
+	}
+	return l.last
 }
 
 // deliver notes that a message goes to the user. It is false where the message's partition has been given away
 // meanwhile: then another member delivers it.
 func (l *ledger) deliver(r *kgo.Record) bool {
-	d := l.partitions[r.Partition]
+	d := l.of(r.Partition)
 	if d == nil {
 		return false
 	}
 	if r.Offset < d.next { // the broker lost messages and the client went back: what it knew is void
 		l.unsettled -= d.unsettled()
-		d.entries = nil
+		d.entries, d.head = nil, 0
+	}
+	if d.head > 0 && len(d.entries) == cap(d.entries) {
+		n := copy(d.entries, d.entries[d.head:])
+		clear(d.entries[n:])
+		d.entries, d.head = d.entries[:n], 0
 	}
 	d.entries = append(d.entries, entry{record: r})
 	d.next = r.Offset + 1
@@ -69,35 +87,36 @@ func (l *ledger) deliver(r *kgo.Record) bool {
 // settle notes that a message is done with. commit is the message up to which its partition may now be committed, nil
 // where that has not changed. known is false where the partition has been given away since the delivery.
 func (l *ledger) settle(r *kgo.Record) (commit *kgo.Record, known bool) {
-	d := l.partitions[r.Partition]
+	d := l.of(r.Partition)
 	if d == nil {
 		return nil, false
 	}
+	open := d.entries[d.head:]
 	i := 0
-	if len(d.entries) == 0 || d.entries[0].record != r { // usually messages are settled in their order
-		i = sort.Search(len(d.entries), func(i int) bool { return d.entries[i].record.Offset >= r.Offset })
+	if len(open) == 0 || open[0].record != r { // usually messages are settled in their order
+		i = sort.Search(len(open), func(i int) bool { return open[i].record.Offset >= r.Offset })
 	}
-	if i == len(d.entries) || d.entries[i].record != r {
-		// Settled twice; or delivered before the partition went and came back.
-		settledTwice := i == 0 && r.Offset < d.next
-		return nil, settledTwice
+	if i == len(open) || open[i].record != r {
+		// Settled and committed before, unless it was delivered before the partition went and came back.
+		return nil, r.Offset < d.next && (len(open) == 0 || r.Offset < open[0].record.Offset)
 	}
-	if !d.entries[i].settled {
-		d.entries[i].settled = true
+	if !open[i].settled {
+		open[i].settled = true
 		l.unsettled--
 	}
-	n := 0
-	for n < len(d.entries) && d.entries[n].settled {
-		commit = d.entries[n].record
-		n++
+	for len(open) > 0 && open[0].settled {
+		commit, open[0].record = open[0].record, nil // the message need not live as long as the array
+		open = open[1:]
+		d.head++
 	}
-	clear(d.entries[:n]) // the messages need not live as long as the array
-	d.entries = d.entries[n:]
+	if len(open) == 0 {
+		d.entries, d.head = d.entries[:0], 0
+	}
 	return commit, true
 }
 
 func (d *delivered) unsettled() (n int) {
-	for _, e := range d.entries {
+	for _, e := range d.entries[d.head:] {
 		if !e.settled {
 			n++
 		}

@@ -18,6 +18,9 @@ func server(name string) string {
 	if url == "" || strings.Contains(url, ",") {
 		return url
 	}
+	if strings.Contains(url, "?") {
+		return url + "&ignoreAdvertised=true"
+	}
 	return url + "?ignoreAdvertised=true"
 }
 

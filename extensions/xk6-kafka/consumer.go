@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -12,17 +11,10 @@ import (
 
 // reader turns what a client polls into messages.
 type reader struct {
-	client  *kgo.Client
-	closing func(context.Context)
+	*client
 	pending error // found beside messages, and told after them
 	headers int   // how many there were in all of a poll
 }
-
-// stamp is the first line of this driver that sees a record: it runs when the record has been decoded, before it waits
-// for Receive. The record's own timestamp, which no one here reads, holds the time.
-type stamp struct{}
-
-func (stamp) OnFetchRecordBuffered(r *kgo.Record) { r.Timestamp = time.Unix(0, driver.Now()) }
 
 func fetchOptionsOf(v driver.Values) []kgo.Opt {
 	return []kgo.Opt{
@@ -47,7 +39,7 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 		r.pending = nil
 		return records, err
 	}
-	fetches := r.client.PollRecords(ctx, n)
+	fetches := r.PollRecords(ctx, n)
 	r.headers = 0
 	fetches.EachRecord(func(record *kgo.Record) {
 		records = append(records, record)
@@ -100,8 +92,8 @@ func (c *conn) newDirectConsumer(ctx context.Context, cfg driver.ConsumerConfig)
 	}
 	d := &directConsumer{}
 	// The offsets are explicit: "at the end" would mean where the end is when the first fetch is made.
-	d.client, d.closing, err = c.newClient(append(fetchOptionsOf(cfg.Options),
-		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(stamp{}))...)
+	d.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
+		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(newStamp(len(from[cfg.Topic]))))...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +123,6 @@ func (d *directConsumer) Settle(_ context.Context, _ driver.Batch, o driver.Outc
 }
 
 func (d *directConsumer) Close(ctx context.Context) error {
-	d.once.Do(func() { d.closing(ctx) })
+	d.once.Do(func() { d.end(ctx) })
 	return nil
 }
-
-// As lends the consumer's *kgo.Client.
-func (d *directConsumer) As(target any) bool { return lend(d.client, target) }

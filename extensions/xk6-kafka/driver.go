@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func init() {
 // conn is a connection to a cluster. Its own client does what is neither producing nor consuming; every producer and
 // every consumer has a client, and so connections, of its own.
 type conn struct {
-	client  *kgo.Client
+	client  *client
 	admin   *kadm.Client
 	options []kgo.Opt // what every client of this connection is made with
 	info    driver.Info
@@ -91,18 +92,25 @@ func open(
 		return nil, err
 	}
 	c := &conn{options: options, timeout: t.Options.Duration("requestTimeout"), consume: consume, backlog: backlog, members: map[*groupConsumer]struct{}{}}
-	if c.client, err = kgo.NewClient(options...); err != nil {
+	if c.client, err = newClient(options...); err != nil {
 		return nil, err
 	}
-	c.admin = kadm.NewClient(c.client)
+	c.admin = kadm.NewClient(c.client.Client)
 
 	timeout := t.Options.Duration("connectTimeout")
-	pinging, cancel := context.WithTimeout(ctx, timeout)
+	greeting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := c.greet(pinging); err != nil {
-		c.client.Close()
-		if pinging.Err() != nil && ctx.Err() == nil {
-			err = fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, err)
+	defer context.AfterFunc(greeting, c.client.abort)() // the library does not look at a context while it dials
+	if err := c.greet(greeting); err != nil {
+		c.client.drop()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case greeting.Err() != nil:
+			return nil, fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, greeting.Err())
+		}
+		if first := (*kgo.ErrFirstReadEOF)(nil); errors.As(err, &first) {
+			err = &refusedError{err}
 		}
 		return nil, err
 	}
@@ -164,43 +172,19 @@ func (c *conn) As(target any) bool {
 		*admin = c.admin
 		return true
 	}
-	return lend(c.client, target)
+	return c.client.As(target)
 }
 
-func lend(client *kgo.Client, target any) bool {
-	if p, ok := target.(**kgo.Client); ok {
-		*p = client
-		return true
-	}
-	return false
-}
-
-func (c *conn) Close(context.Context) error {
-	c.client.Close()
+// Close ends the connection's own client.
+func (c *conn) Close(ctx context.Context) error {
+	c.client.end(ctx)
 	return nil
 }
 
-// newClient makes a client for one producer or consumer. closing ends it: at the latest when its ctx does, and then
-// without saying goodbye to the broker.
-func (c *conn) newClient(options ...kgo.Opt) (client *kgo.Client, closing func(context.Context), err error) {
-	base, cancel := context.WithCancel(context.Background())
-	client, err = kgo.NewClient(append(append([]kgo.Opt{kgo.WithContext(base)}, c.options...), options...)...)
-	if err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	return client, func(ctx context.Context) {
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		client.Close()
-	}, nil
-}
-
-// hastily bounds the clean-up after a failure, which must neither hang nor depend on a context that may be what failed.
-func hastily(closing func(context.Context)) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	closing(ctx)
+// newClient makes a client for one producer or consumer. By then the cluster has answered this connection: what closes a
+// new connection at once is not a lack of TLS or SASL, as the library takes it for, but a broker that is going away.
+func (c *conn) newClient(options ...kgo.Opt) (*client, error) {
+	return newClient(slices.Concat(c.options, []kgo.Opt{kgo.AlwaysRetryEOF()}, options)...)
 }
 
 // patiently does again what failed for want of something that the broker is still getting ready: a coordinator, or news

@@ -90,19 +90,22 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// denied tells of TLS and of the connections that brokers close at once on clients that lack TLS or SASL.
+// denied tells of failures of TLS and SASL.
 func denied(err error) bool {
 	var (
-		first     *kgo.ErrFirstReadEOF
 		auth      *kadm.AuthError
-		alert     tls.AlertError
+		refused   *refusedError
 		record    tls.RecordHeaderError
 		verify    *tls.CertificateVerificationError
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
 	)
-	return errors.As(err, &first) || errors.As(err, &auth) || errors.As(err, &alert) || errors.As(err, &record) ||
+	var network *net.OpError
+	if errors.As(err, &network) && (network.Op == "remote error" || network.Op == "local error") {
+		return true // how package tls reports an alert
+	}
+	return errors.As(err, &auth) || errors.As(err, &refused) || errors.As(err, &record) ||
 		errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 

@@ -39,12 +39,14 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if cfg.Group == "" {
 		return c.newDirectConsumer(ctx, cfg)
 	}
+	partitions, err := c.partitions(ctx, cfg.Topic)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Start == driver.StartNew {
 		if err := c.anchor(ctx, cfg.Topic, cfg.Group); err != nil {
 			return nil, err
 		}
-	} else if _, err := c.partitions(ctx, cfg.Topic); err != nil {
-		return nil, err
 	}
 	v := cfg.Options
 	g := &groupConsumer{
@@ -52,7 +54,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		prefetch: cfg.Prefetch, joined: make(chan error, 1), ledger: newLedger(cfg.Topic), settled: make(chan struct{}, 1),
 	}
 	options := append(fetchOptionsOf(v),
-		kgo.WithHooks(stamp{}, g),
+		kgo.WithHooks(newStamp(partitions), g),
 		kgo.ConsumeTopics(cfg.Topic),
 		// Where nothing is committed: either the user wants the beginning, or the partition is younger than the anchors.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
@@ -73,8 +75,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		g.instance = instances.take(cfg.Group, id)
 		options = append(options, kgo.InstanceID(g.instance))
 	}
-	var err error
-	if g.client, g.closing, err = c.newClient(options...); err != nil {
+	if g.client, err = c.newClient(options...); err != nil {
 		instances.giveBack(cfg.Group, g.instance)
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		err = fmt.Errorf("joining group %s: %w", cfg.Group, ctx.Err())
 	}
 	if err != nil {
-		hastily(g.closing)
+		g.drop()
 		instances.giveBack(cfg.Group, g.instance)
 		return nil, err
 	}
@@ -218,7 +219,10 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 		g.mu.Unlock()
 		return driver.ErrClosed
 	}
-	err := g.failed
+	var err error
+	if !g.confirm { // else the commit below has the last word
+		err = g.failed
+	}
 	g.failed = nil
 	var last *kgo.Record // the newest record of the current run that may be committed
 	for i := range b {
@@ -231,19 +235,19 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 			err = errors.Join(err, errRevoked)
 		}
 		if last != nil && commit != nil && commit.Partition != last.Partition {
-			g.client.MarkCommitRecords(last)
+			g.MarkCommitRecords(last)
 		}
 		if commit != nil {
 			last = commit
 		}
 	}
 	if last != nil {
-		g.client.MarkCommitRecords(last)
+		g.MarkCommitRecords(last)
 	}
 	g.mu.Unlock()
 	g.wake()
 	if err == nil && g.confirm {
-		err = g.client.CommitMarkedOffsets(ctx)
+		err = g.CommitMarkedOffsets(ctx)
 	}
 	return err
 }
@@ -258,7 +262,7 @@ func (g *groupConsumer) Close(ctx context.Context) error {
 		return nil
 	}
 	g.wake()
-	g.closing(ctx)
+	g.end(ctx)
 	g.conn.mu.Lock()
 	delete(g.conn.members, g)
 	g.conn.mu.Unlock()
@@ -280,9 +284,6 @@ func (g *groupConsumer) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-// As lends the consumer's *kgo.Client.
-func (g *groupConsumer) As(target any) bool { return lend(g.client, target) }
 
 // instances numbers the static members of this process: two with one name would throw each other out.
 //

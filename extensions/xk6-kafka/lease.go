@@ -2,8 +2,10 @@ package kafka
 
 import (
 	"context"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // lease is the context of a record that the broker has lent to this consumer. At each poll the client library takes what
@@ -22,10 +24,10 @@ func (l *lease) Value(key any) any {
 	return l.Context.Value(key)
 }
 
-// lender stamps records, and closes their leases before any poll sees them.
-type lender struct{ stamp }
+// lender stamps records, as stamp does, and closes their leases before any poll sees them.
+type lender struct{}
 
-func (s lender) OnFetchRecordBuffered(r *kgo.Record) {
-	s.stamp.OnFetchRecordBuffered(r)
+func (lender) OnFetchRecordBuffered(r *kgo.Record) {
+	r.Timestamp = time.Unix(0, driver.Now())
 	r.Context = &lease{Context: r.Context, attempt: r.DeliveryCount()}
 }

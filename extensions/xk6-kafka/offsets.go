@@ -50,12 +50,9 @@ func (c *conn) anchor(ctx context.Context, topic, group string) error {
 
 // uncommitted are those of the offsets in whose partitions the group has committed nothing.
 func (c *conn) uncommitted(ctx context.Context, group string, all kadm.Offsets) (kadm.Offsets, error) {
-	committed, err := c.admin.FetchOffsetsForTopics(ctx, group, all.TopicsSet().Topics()...)
-	if err == nil {
-		err = committed.Error()
-	}
+	committed, err := c.committed(ctx, group, all.TopicsSet().Topics()...)
 	if err != nil {
-		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+		return nil, err
 	}
 	missing := kadm.Offsets{}
 	all.Each(func(o kadm.Offset) {
@@ -65,6 +62,19 @@ func (c *conn) uncommitted(ctx context.Context, group string, all kadm.Offsets) 
 		}
 	})
 	return missing, nil
+}
+
+func (c *conn) committed(ctx context.Context, group string, topics ...string) (committed kadm.OffsetResponses, err error) {
+	err = c.patiently(ctx, func() (err error) {
+		if committed, err = c.admin.FetchOffsetsForTopics(ctx, group, topics...); err != nil {
+			return err
+		}
+		return committed.Error()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	return committed, nil
 }
 
 func (c *conn) groupBacklog(ctx context.Context, topic, group string) (int64, error) {
@@ -82,12 +92,9 @@ func (c *conn) groupBacklog(ctx context.Context, topic, group string) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	committed, err := c.admin.FetchOffsetsForTopics(ctx, group, topic)
-	if err == nil {
-		err = committed.Error()
-	}
+	committed, err := c.committed(ctx, group, topic)
 	if err != nil {
-		return 0, fmt.Errorf("offsets of group %s: %w", group, err)
+		return 0, err
 	}
 	var backlog int64
 	ends.Each(func(end kadm.Offset) {
@@ -112,7 +119,7 @@ func (c *conn) flush(ctx context.Context, topic, group string) error {
 	}
 	c.mu.Unlock()
 	for _, g := range members {
-		if err := g.client.CommitMarkedOffsets(ctx); err != nil {
+		if err := g.CommitMarkedOffsets(ctx); err != nil {
 			return err
 		}
 	}

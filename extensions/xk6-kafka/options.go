@@ -47,7 +47,7 @@ func commonOptions() []driver.Option {
 			Doc: "Produce requests in flight per broker where idempotence is off; with it there are always up to 5."},
 		{Name: "retries", Scope: driver.OnProducer, Type: driver.Int, Default: "2147483647",
 			Doc: "How often the client sends a message again before it fails, within deliveryTimeout; see Limits before setting it to 0."},
-		{Name: "deliveryTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(100 * time.Millisecond), Max: int64(time.Hour),
+		{Name: "deliveryTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(time.Second), Max: int64(time.Hour),
 			Doc: "How long a message may wait to be sent, or for the broker's answer, before it fails."},
 		{Name: "linger", Scope: driver.OnProducer, Type: driver.Duration, Default: "0", Max: int64(time.Minute),
 			Profile: map[driver.Profile]string{driver.Throughput: "5ms"},
@@ -75,7 +75,7 @@ func commonOptions() []driver.Option {
 // fetchOptions are those of any consumer.
 func fetchOptions(maxWait string) []driver.Option {
 	return []driver.Option{
-		{Name: "fetchMaxWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: maxWait, Min: int64(time.Millisecond), Max: int64(time.Minute),
+		{Name: "fetchMaxWait", Scope: driver.OnConsumer, Type: driver.Duration, Default: maxWait, Min: int64(10 * time.Millisecond), Max: int64(time.Minute),
 			Doc: "How long the broker holds a fetch that finds no message; a message that comes ends it at once."},
 		{Name: "fetchMinBytes", Scope: driver.OnConsumer, Type: driver.Size, Default: "1", Min: 1, Max: 1 << 30,
 			Doc: "How many bytes the broker waits for, up to fetchMaxWait, before it answers a fetch."},
@@ -89,12 +89,12 @@ func fetchOptions(maxWait string) []driver.Option {
 func groupOptions() []driver.Option {
 	return append(fetchOptions("500ms"),
 		driver.Option{Name: "commitInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms",
-			Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
+			Min: int64(100 * time.Millisecond), Max: int64(time.Hour),
 			Doc: "How long an ack may wait for its commit where no confirmation is asked for."},
 		driver.Option{Name: "groupProtocol", Scope: driver.OnConsumer, Type: driver.Enum, Default: "classic",
 			Allowed: []string{"classic", "consumer"},
 			Doc:     "Who assigns partitions: a member (classic, cooperative-sticky) or the broker (consumer, KIP-848, Kafka 4)."},
-		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "45s", Min: int64(time.Millisecond), Max: int64(time.Hour),
+		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "45s", Min: int64(time.Second), Max: int64(time.Hour),
 			Doc: "How long a silent member keeps its partitions; classic only."},
 		driver.Option{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "500ms", Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
 			Doc: "How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only."},

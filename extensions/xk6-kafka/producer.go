@@ -15,8 +15,7 @@ import (
 
 // producer sends to one topic, or to one partition of it.
 type producer struct {
-	client    *kgo.Client
-	closing   func(context.Context)
+	*client
 	topic     string
 	partition int32
 	failure   lastFailure
@@ -50,12 +49,12 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		r.promise = r.finished
 		return r
 	}
-	p.client, p.closing, err = c.newClient(p.options(cfg.Options)...)
+	p.client, err = c.newClient(p.options(cfg.Options)...)
 	if err != nil {
 		return nil, err
 	}
 	if err := p.warm(ctx, cfg.Options.Int("batchMaxBytes")); err != nil {
-		hastily(p.closing)
+		p.drop()
 		return nil, err
 	}
 	return p, nil
@@ -124,16 +123,16 @@ func (p *producer) partitioner(name string) kgo.Partitioner {
 // these, but a message that is too large to be sent makes it look, and fails without being sent.
 func (p *producer) warm(ctx context.Context, batchMaxBytes int64) error {
 	tooLarge := kgo.Record{Topic: p.topic, Partition: max(p.partition, 0), Value: make([]byte, batchMaxBytes+1)}
-	if err := p.client.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
+	if err := p.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
 		return p.failure.explain(err)
 	}
-	if err := p.client.EnsureProduceConnectionIsOpen(ctx); err != nil {
+	if err := p.EnsureProduceConnectionIsOpen(ctx); err != nil {
 		return err
 	}
-	if plain, _ := p.client.OptValue(kgo.DisableIdempotentWrite).(bool); plain {
+	if plain, _ := p.OptValue(kgo.DisableIdempotentWrite).(bool); plain {
 		return nil
 	}
-	_, _, err := p.client.ProducerID(ctx)
+	_, _, err := p.ProducerID(ctx)
 	return err
 }
 
@@ -157,7 +156,7 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
 		}
 		// Not the caller's context: its end must not recall what has been handed over. Nothing here waits.
-		p.client.Produce(context.Background(), &r.Record, r.promise)
+		p.Produce(context.Background(), &r.Record, r.promise)
 	}
 }
 
@@ -182,11 +181,8 @@ func (p *producer) Close(ctx context.Context) error {
 	if already {
 		return nil
 	}
-	err := p.client.Flush(ctx)
-	p.closing(ctx) // fails what is left
+	err := p.Flush(ctx)
+	p.end(ctx) // fails what is left
 	p.outstanding.Wait()
 	return err
 }
-
-// As lends the producer's *kgo.Client.
-func (p *producer) As(target any) bool { return lend(p.client, target) }

@@ -124,3 +124,30 @@ func saslMechanism(u *url.URL, v driver.Values) (sasl.Mechanism, error) {
 		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism(), nil
 	}
 }
+
+// refusing makes the errors of a SASL mechanism tell what they are.
+type refusing struct{ sasl.Mechanism }
+
+func (m refusing) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	session, first, err := m.Mechanism.Authenticate(ctx, host)
+	if err != nil {
+		return nil, nil, &refusedError{err}
+	}
+	return refusingSession{session}, first, nil
+}
+
+type refusingSession struct{ sasl.Session }
+
+func (s refusingSession) Challenge(answer []byte) (bool, []byte, error) {
+	done, next, err := s.Session.Challenge(answer)
+	if err != nil {
+		err = &refusedError{err}
+	}
+	return done, next, err
+}
+
+// refusedError is an authentication that failed in the course of a mechanism, or for want of one.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return "authentication: " + e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }

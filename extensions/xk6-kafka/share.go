@@ -43,7 +43,7 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		settled: make(chan struct{}, 1),
 	}
 	var err error
-	s.client, s.closing, err = c.newClient(append(fetchOptionsOf(cfg.Options),
+	s.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
 		kgo.WithHooks(lender{}, s),
 		kgo.ConsumeTopics(cfg.Topic),
 		kgo.ShareGroup(group),
@@ -63,7 +63,7 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		err = s.trouble()
 	}
 	if err != nil {
-		hastily(s.closing)
+		s.drop()
 		return nil, err
 	}
 	return s, nil
@@ -191,18 +191,18 @@ func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 	if len(records) == 0 {
 		return nil // MarkAcks without records would mean all of the last poll's
 	}
-	s.client.MarkAcks(status, records...)
+	s.MarkAcks(status, records...)
 	select {
 	case s.settled <- struct{}{}:
 	default:
 	}
 	switch {
 	case s.confirm:
-		if err := s.client.FlushAcks(ctx); err != nil {
+		if err := s.FlushAcks(ctx); err != nil {
 			return err
 		}
 	case o != driver.Ack:
-		_ = s.client.FlushAcks(ended) // starts it and waits for nothing
+		_ = s.FlushAcks(ended) // starts it and waits for nothing
 	}
 	return s.trouble()
 }
@@ -229,9 +229,6 @@ func (s *shareConsumer) Close(ctx context.Context) error {
 	case s.settled <- struct{}{}:
 	default:
 	}
-	s.closing(ctx)
+	s.end(ctx)
 	return nil
 }
-
-// As lends the consumer's *kgo.Client.
-func (s *shareConsumer) As(target any) bool { return lend(s.client, target) }

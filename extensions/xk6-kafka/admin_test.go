@@ -1,0 +1,61 @@
+package kafka
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+func TestTopicConfigs(t *testing.T) {
+	f := single(t)
+	const topic = "test-configs"
+	spec := driver.TopicSpec{Name: topic, Partitions: 2, Replicas: 1, Options: f.values(t, driver.OnTopic, map[string]any{
+		"profile": "durable", "retention": "1h", "configs": []any{"cleanup.policy=compact,delete", "segment.bytes=1048576"},
+	})}
+	if err := f.admin().CreateTopic(within(t), spec); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.admin().DeleteTopic(within(t), topic); err != nil {
+			t.Error(err)
+		}
+	})
+	var admin *kadm.Client
+	f.conn.(driver.Unwrapper).As(&admin) //nolint:forcetypeassert // it is one
+	described, err := admin.DescribeTopicConfigs(within(t), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, c := range described[0].Configs {
+		got[c.Key] = c.MaybeValue()
+	}
+	for name, want := range map[string]string{
+		"retention.ms": "3600000", "cleanup.policy": "compact,delete", "segment.bytes": "1048576",
+		"min.insync.replicas": "1", // of two that durable asks for, as there is one replica
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+func TestTopicsThatCannotBe(t *testing.T) {
+	f := single(t)
+	for name, c := range map[string]struct {
+		spec driver.TopicSpec
+		want string
+	}{
+		"a config that is none":   {driver.TopicSpec{Name: "bad", Partitions: 1, Replicas: 1, Options: driver.Values{"configs": []string{"x"}}}, "name=value"},
+		"an unknown config":       {driver.TopicSpec{Name: "bad", Partitions: 1, Replicas: 1, Options: driver.Values{"configs": []string{"no.such=1"}}}, "no.such"},
+		"more replicas than ever": {driver.TopicSpec{Name: "bad", Partitions: 1, Replicas: 9}, "REPLICATION"},
+		"a name that is none":     {driver.TopicSpec{Name: "a/b", Partitions: 1, Replicas: 1}, "TOPIC"},
+	} {
+		err := f.admin().CreateTopic(within(t), c.spec)
+		if err == nil || !strings.Contains(err.Error(), c.want) || f.address.Driver.KindOf(err) != driver.Rejected {
+			t.Errorf("%s: %v, want one of kind rejected that says %q", name, err, c.want)
+		}
+	}
+}

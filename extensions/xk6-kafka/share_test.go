@@ -1,0 +1,78 @@
+package kafka
+
+import (
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+func shared(t testing.TB) *fixture {
+	t.Helper()
+	url := server("BROKER_URL_KAFKA_SHARE")
+	if url == "" {
+		t.Skip("no BROKER_URL_KAFKA_SHARE")
+	}
+	return newFixture(t, url)
+}
+
+// The client library accepts, at each poll, what was polled before and is not settled. The driver must not.
+func TestNothingIsAcceptedUnasked(t *testing.T) {
+	f := shared(t)
+	topic := f.topic(t, 1)
+	p := f.producer(t, topic, nil)
+	c := f.consumer(t, topic, topic)
+	var open driver.Batch
+	for i := range 10 { // each is polled alone, and followed by another poll
+		f.send(t, p, numbered("m", 10)[i:i+1])
+		m := take(t, c, 1)
+		if i%2 == 0 {
+			open = append(open, m...)
+		} else if err := c.Settle(within(t), m, driver.Ack); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed(t, c)
+	other := f.consumer(t, topic, topic)
+	defer func() { closed(t, other) }()
+	again := map[string]int32{}
+	for _, m := range take(t, other, len(open)) {
+		again[string(m.Body)] = m.Attempt
+	}
+	for _, m := range open {
+		if again[string(m.Body)] != 2 {
+			t.Errorf("%s was not settled, and came again with attempt %d, want 2", m.Body, again[string(m.Body)])
+		}
+	}
+}
+
+func TestAttemptsAreCounted(t *testing.T) {
+	f := shared(t)
+	topic := f.topic(t, 1)
+	c := f.consumer(t, topic, topic, func(c *driver.ConsumerConfig) { c.ConfirmSettle = true })
+	defer func() { closed(t, c) }()
+	f.send(t, f.producer(t, topic, nil), numbered("m", 1))
+	for attempt := range int32(4) { // the broker gives up after 5
+		m := take(t, c, 1)
+		if m[0].Attempt != attempt+1 {
+			t.Errorf("delivery %d has attempt %d", attempt+1, m[0].Attempt)
+		}
+		if err := c.Settle(within(t), m, driver.Requeue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Settle(within(t), take(t, c, 1), driver.Reject); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A share group that begins at the end begins there at once, not with its first fetch.
+func TestShareGroupMissesNothing(t *testing.T) {
+	f := shared(t)
+	topic := f.topic(t, 3)
+	p := f.producer(t, topic, nil)
+	f.send(t, p, numbered("before", 30))
+	c := f.consumer(t, topic, "")
+	defer func() { closed(t, c) }()
+	f.send(t, p, numbered("after", 30))
+	until(t, c, numbered("after", 30))
+}
