@@ -1,0 +1,37 @@
+package executor
+
+import "context"
+
+// Arrival is what an iteration was started for.
+type Arrival struct {
+	// Index is the arrival's number in the scenario, counted from 0 over all execution segments.
+	Index uint64
+	// Due is when the iteration was due and Started when it began, both in ns since the Unix epoch, by Now of package driver.
+	Due, Started int64
+	// Scenario is the name of the scenario.
+	Scenario string
+}
+
+// seat is where a VU's present arrival is found. It is made once for each activation of a VU and only touched by the goroutine that
+// runs the VU, so that an iteration costs neither an allocation nor a lock.
+type seat struct {
+	Arrival
+
+	local   uint64 // the arrival's number within this process's share
+	running bool
+
+	call chan struct{} // wakes the VU; holds one
+	next *seat         // of those idle
+}
+
+type seatKey struct{}
+
+// FromContext is the arrival of the iteration that is running in a VU, whose context ctx is or comes from. It is false outside
+// the iterations of an open-arrival-rate scenario. It may only be called on the VU's own goroutine.
+func FromContext(ctx context.Context) (Arrival, bool) {
+	s, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok || !s.running {
+		return Arrival{}, false
+	}
+	return s.Arrival, true
+}

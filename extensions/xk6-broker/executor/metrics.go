@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"fmt"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
+)
+
+// Metrics are the executor's metrics.
+type Metrics struct {
+	wait, length, arrivals, unserved *metrics.Metric
+}
+
+// RegisterMetrics makes the metrics, or finds them where they have been made. k6 knows thresholds only on metrics that are there when
+// the script has been read, before there is an executor; a JavaScript module can register them in time.
+func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
+	m := &Metrics{}
+	for _, d := range []struct {
+		metric **metrics.Metric
+		name   string
+		kind   metrics.MetricType
+		values metrics.ValueType
+	}{
+		{&m.wait, "broker_queue_wait", metrics.Trend, metrics.Time},                 // from due to the start of the iteration
+		{&m.length, "broker_queue_length", metrics.Gauge, metrics.Default},          // arrivals that are due and not started
+		{&m.arrivals, "broker_arrivals", metrics.Counter, metrics.Default},          // arrivals that were due
+		{&m.unserved, "broker_arrivals_unserved", metrics.Counter, metrics.Default}, // those that never started
+	} {
+		var err error
+		if *d.metric, err = r.NewMetric(d.name, d.kind, d.values); err != nil {
+			return nil, fmt.Errorf("metric %s: %w", d.name, err)
+		}
+	}
+	return m, nil
+}
+
+// flushEvery is how often k6 gets what was measured.
+const flushEvery = time.Second
+
+// flusher gives k6 once a second what the tally has counted since.
+type flusher struct {
+	*Metrics
+	tally *tally
+	tags  *metrics.TagSet
+	out   chan<- metrics.SampleContainer
+	trend thin.Trend
+	last  ScenarioTotals
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+func startFlusher(m *Metrics, t *tally, tags *metrics.TagSet, out chan<- metrics.SampleContainer) *flusher {
+	f := &flusher{
+		Metrics: m, tally: t, tags: tags, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}},
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go f.loop()
+	return f
+}
+
+func (f *flusher) loop() {
+	defer close(f.done)
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f.flush(false)
+		case <-f.stop:
+			f.flush(true)
+			return
+		}
+	}
+}
+
+// finish gives k6 the rest.
+func (f *flusher) finish() {
+	close(f.stop)
+	<-f.done
+}
+
+// flush gives k6 an interval. k6 takes samples until after all executors have returned, also of a test that is interrupted.
+func (f *flusher) flush(last bool) {
+	now := time.Now()
+	var samples metrics.Samples
+	add := func(m *metrics.Metric, at time.Time, v float64) {
+		samples = append(samples, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: f.tags}, Time: at, Value: v})
+	}
+	t := f.tally.totals()
+	add(f.arrivals, now, float64(t.Due-f.last.Due))
+	add(f.length, now, float64(t.Due-t.Started))
+	if last {
+		add(f.unserved, now, float64(t.Unserved))
+	}
+	interval := t.Lag.Sub(f.last.Lag)
+	if interval.Count() == 0 {
+		interval = nil
+	}
+	waits := f.trend.Take(interval, 0, last)
+	step := flushEvery / time.Duration(len(waits)+1) // each its own time: InfluxDB keeps one of those that are alike
+	for i, v := range waits {
+		add(f.wait, now.Add(-flushEvery+time.Duration(i+1)*step), float64(v)/float64(time.Millisecond))
+	}
+	f.last = t
+	f.out <- samples
+}
