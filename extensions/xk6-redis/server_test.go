@@ -123,10 +123,24 @@ func (s *server) signal(t testing.TB, sig os.Signal) {
 func replica(t testing.TB, of *server, args ...string) *server {
 	t.Helper()
 	r := start(t, append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(of.port)}, args...)...)
-	await(t, "the replica follows", func() bool {
-		return of.client.Wait(context.Background(), 1, 100*time.Millisecond).Val() == 1
-	})
+	of.awaitReplica(t)
 	return r
+}
+
+// awaitReplica waits until a replica confirms a write: being connected is not enough for that.
+func (s *server) awaitReplica(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	conn := s.client.Conn()
+	defer func() { _ = conn.Close() }()
+	await(t, "the replica follows", func() bool {
+		for i := range 100 { // in a cluster one of these keys is this node's
+			if key := fmt.Sprint("awaited", i); conn.Set(ctx, key, "", time.Minute).Err() == nil {
+				return conn.Wait(ctx, 1, 100*time.Millisecond).Val() == 1
+			}
+		}
+		return false
+	})
 }
 
 // resetCalls has the server count from 0.

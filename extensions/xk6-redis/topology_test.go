@@ -47,7 +47,7 @@ func cluster(t *testing.T, masters int) (nodes []*server) {
 		})
 	}
 	for _, n := range nodes[:masters] {
-		await(t, "the replica follows", func() bool { return n.client.Wait(ctx, 1, 100*time.Millisecond).Val() == 1 })
+		n.awaitReplica(t)
 	}
 	return nodes
 }
