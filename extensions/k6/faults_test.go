@@ -179,10 +179,10 @@ export async function consume() { await c.consume({ duration: '13s', batch: 500 
 	if samples := o.Metrics["broker_e2e_latency"].Values["count"]; samples > 10_000 {
 		t.Errorf("k6 was given %v samples for %d messages", samples, trend.Count)
 	}
-	exact, sampled := quantile(t, topic.Trends["e2e_latency"], 0.99), o.Metrics["broker_e2e_latency"].Values["p(99)"]
+	exact, sampled := quantileOf(t, topic.Trends["e2e_latency"], 0.99), o.Metrics["broker_e2e_latency"].Values["p(99)"]
 	t.Logf("p99: histogram %.3f ms, threshold %.3f ms", exact, sampled)
 	// Within one hundredth of rank is what the sample promises; the value may differ by as much as the distribution is steep there.
-	low, high := quantile(t, topic.Trends["e2e_latency"], 0.988), quantile(t, topic.Trends["e2e_latency"], 0.992)
+	low, high := quantileOf(t, topic.Trends["e2e_latency"], 0.988), quantileOf(t, topic.Trends["e2e_latency"], 0.992)
 	if sampled < low*0.99 || sampled > high*1.01 {
 		t.Errorf("p(99) is %.3f ms by the samples and %.3f by the histogram (p98.8 %.3f, p99.2 %.3f)", sampled, exact, low, high)
 	}

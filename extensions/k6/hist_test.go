@@ -8,7 +8,7 @@ import (
 )
 
 // quantile reads a histogram as results carry it, and gives a quantile in milliseconds.
-func quantile(t *testing.T, text json.RawMessage, q float64) float64 {
+func quantileOf(t testing.TB, text json.RawMessage, q float64) float64 {
 	t.Helper()
 	var h hist.Histogram
 	if err := json.Unmarshal(text, &h); err != nil {

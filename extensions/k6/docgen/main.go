@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	_ "github.com/xk6-broker/xk6-broker/extensions/k6/bundle"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 func main() {
