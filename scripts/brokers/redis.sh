@@ -135,7 +135,7 @@ urls() {
   local hosts
   case $name in
     redis-replica) hosts=$(hosts primary) ;;
-    redis-sentinel) hosts=$(hosts sentinel-1 sentinel-2 sentinel-3) query='?sentinel=mymaster' ;;
+    redis-sentinel) hosts=$(hosts sentinel-1 sentinel-2 sentinel-3) query='?master=mymaster' ;;
     redis-secure) hosts=$(hosts) query=$(tls_query) ;;
     *) hosts=$(hosts) ;;
   esac

@@ -112,7 +112,7 @@ native_stop() {
 
 # native_end ends nodes in good order, all at the same time: the last ones of a cluster may need the others for it.
 native_end() {
-  local node dir
+  local node dir deadline=$((SECONDS + 30))
   for node; do
     dir=$home/$node
     signal TERM
@@ -120,7 +120,11 @@ native_end() {
   done
   for node; do
     dir=$home/$node
-    gone 30 || signal KILL
+    # A Redis that writes its first append-only file refuses to end, and must be asked again.
+    until gone 2; do
+      ((SECONDS < deadline)) || { signal KILL && break; }
+      signal TERM
+    done
     gone 10 || fail "node $node does not end"
     rm -f -- "$dir/pid"
   done
