@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 )
 
 // Rounds is how often each loop of a comparison runs.
@@ -36,26 +38,26 @@ type Row struct {
 // Compare runs the loops in turns, first the measure, then what is measured against it, and reports the ratios.
 func Compare(b *testing.B, name string, messages int, loops ...Loop) []Row {
 	b.Helper()
-	rates, cpu := make([][]float64, len(loops)), make([][]float64, len(loops))
+	rates, spent := make([][]float64, len(loops)), make([][]float64, len(loops))
 	order := make([]int, len(loops))
 	for i := range order {
 		order[i] = i
 	}
 	for range Rounds {
 		for _, i := range order {
-			before := cpuTime()
+			before := cpu.Time()
 			took, err := loops[i].Run()
 			if err != nil {
 				b.Fatalf("%s: %s: %v", name, loops[i].Name, err)
 			}
 			rates[i] = append(rates[i], float64(messages)/took.Seconds())
-			cpu[i] = append(cpu[i], float64((cpuTime()-before).Microseconds())/float64(messages))
+			spent[i] = append(spent[i], float64((cpu.Time()-before).Microseconds())/float64(messages))
 		}
 		slices.Reverse(order) // whoever comes second finds the machine warm
 	}
 	rows := make([]Row, len(loops))
 	for i, l := range loops {
-		rows[i] = Row{Case: name, Loop: l.Name, Messages: messages, Rates: rates[i], Median: median(rates[i]), CPU: median(cpu[i])}
+		rows[i] = Row{Case: name, Loop: l.Name, Messages: messages, Rates: rates[i], Median: median(rates[i]), CPU: median(spent[i])}
 		rows[i].Ratio = rows[i].Median / rows[0].Median
 		rows[i].CPURatio = rows[0].CPU / rows[i].CPU
 		if i > 0 {
@@ -64,7 +66,7 @@ func Compare(b *testing.B, name string, messages int, loops ...Loop) []Row {
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	if err := write(rows); err != nil {
+	if err := Write(rows); err != nil {
 		b.Fatal(err)
 	}
 	return rows
@@ -75,7 +77,8 @@ func median(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-func write(rows []Row) error {
+// Write appends rows to the file that BENCH_JSON names, if any.
+func Write(rows []Row) error {
 	path := os.Getenv("BENCH_JSON")
 	if path == "" {
 		return nil

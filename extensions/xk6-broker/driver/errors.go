@@ -51,10 +51,12 @@ func (d *Driver) Wrap(op string, err error) error {
 	return &Error{Kind: d.KindOf(err), Driver: d.Name, Op: op, Err: err}
 }
 
-// KindOf tells the kind of an error of this driver.
+// KindOf tells the kind of an error of this driver; "" for nil.
 func (d *Driver) KindOf(err error) Kind {
 	var e *Error
 	switch {
+	case err == nil:
+		return ""
 	case errors.As(err, &e):
 		return e.Kind
 	case errors.Is(err, context.Canceled):

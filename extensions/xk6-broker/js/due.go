@@ -10,6 +10,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
 
@@ -38,6 +39,14 @@ func (d *dueTimes) next() int64 {
 		return 0
 	}
 	now := driver.Now()
+	if arrival, ok := open.FromContext(ctx); ok {
+		d.lag = arrival.Started - arrival.Due
+		if d.scenario == scenario.Name && d.iteration == state.Iteration {
+			return now - d.lag
+		}
+		d.scenario, d.iteration = scenario.Name, state.Iteration
+		return arrival.Due
+	}
 	if d.scenario != scenario.Name {
 		d.scenario, d.iteration = scenario.Name, -1
 		d.slots = d.in.run.slotsOf(state.Options.Scenarios[scenario.Name], scenario.StartTime)
@@ -148,10 +157,11 @@ func (s *rampSlots) due(state *lib.State, now int64) int64 {
 
 // dropped is how many arrivals k6 has dropped, some 50 ms ago.
 func (r *run) dropped() uint64 {
-	if r.state == nil {
+	state := r.state.Load()
+	if state == nil {
 		return 0
 	}
-	return droppedSoFar(r.state.builtin.DroppedIterations)
+	return droppedSoFar(state.builtin.DroppedIterations)
 }
 
 // droppedSoFar reads k6's own count. k6 writes it under a lock that it does not lend; the word is read whole all the same.
@@ -163,4 +173,13 @@ func droppedSoFar(m *metrics.Metric) uint64 {
 		return 0
 	}
 	return uint64(sink.Value)
+}
+
+// arrival tells a script what its iteration was started for; undefined outside an open-arrival-rate scenario.
+func (in *instance) arrival() any {
+	a, ok := open.FromContext(in.vu.Context())
+	if !ok {
+		return nil
+	}
+	return map[string]any{"due": ms(a.Due), "lag": ms(a.Started - a.Due), "index": a.Index}
 }

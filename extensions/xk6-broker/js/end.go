@@ -49,11 +49,12 @@ const interruptedDrain = time.Second
 
 // end drains, accounts, passes on the last of the metrics and closes everything.
 func (r *run) end() {
-	if r.state == nil { // nothing was ever used
+	state := r.state.Load()
+	if state == nil { // nothing was ever used
 		return
 	}
 	drain := time.Duration(r.drainTimeout.Load())
-	if e := r.state.execution; e != nil && e.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
+	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
 		drain = min(drain, interruptedDrain)
 	}
 	ctx := context.Background()
@@ -73,8 +74,7 @@ func (r *run) end() {
 func (r *run) buildResult() *load.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
-	result.Dropped = r.dropped()
-	result.Judge()
+	result.Judge(r.circumstances())
 	return result
 }
 
@@ -88,7 +88,7 @@ func (r *run) resultJSON() ([]byte, error) {
 
 // printTable prints the latency table after k6's own summary, unless the script has taken the report into its own hands.
 func (r *run) printTable() {
-	if r.state == nil || r.quiet || r.reported.Load() {
+	if r.state.Load() == nil || r.quiet || r.reported.Load() {
 		return
 	}
 	if err := report.Text(os.Stdout, r.buildResult()); err != nil {

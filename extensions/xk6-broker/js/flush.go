@@ -83,7 +83,14 @@ func (f *flusher) flush(last bool) {
 		}
 	}
 	f.accounting(last, b)
-	b.add(f.run.metrics.inFlight, f.run.state.runTags, float64(f.run.InFlight()))
+	b.add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
+	if last {
+		valid := 0.0
+		if f.run.buildResult().Verdict.Valid {
+			valid = 1
+		}
+		b.add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	}
 	f.run.push(b.close())
 }
 
@@ -126,7 +133,7 @@ func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
 }
 
 func (f *flusher) counters(d *load.Delta, tags *metrics.TagSet, b *bundle) {
-	m, state := f.run.metrics, f.run.state.builtin
+	m, state := f.run.metrics, f.run.state.Load().builtin
 	for c, n := range d.Counters {
 		if n == 0 {
 			continue
@@ -183,7 +190,7 @@ func (f *flusher) accounting(last bool, b *bundle) {
 	for key, a := range f.run.Accounts() {
 		before := f.accounts[key]
 		f.accounts[key] = a
-		tags := f.run.state.runTags.With("driver", key.Driver).With("topic", key.Topic)
+		tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", key.Topic)
 		b.count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
 		b.count(m.reordered, tags, float64(a.Reordered-before.Reordered))
 		b.count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
@@ -207,7 +214,7 @@ func (f *flusher) watchBacklogs(ctx context.Context) {
 		case now := <-tick.C:
 			b := &bundle{now: now}
 			for key, n := range f.run.Backlogs(ctx) {
-				tags := f.run.state.runTags.With("driver", key.Driver).With("topic", key.Topic).With("consumer_group", key.Group)
+				tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", key.Topic).With("consumer_group", key.Group)
 				b.add(f.run.metrics.backlog, tags, float64(n))
 			}
 			f.run.push(b.samples)

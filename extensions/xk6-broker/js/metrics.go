@@ -17,7 +17,7 @@ type brokerMetrics struct {
 	settled, errors                    *metrics.Metric
 	lost, undelivered                  *metrics.Metric
 	duplicated, reordered, redelivered *metrics.Metric
-	backlog, inFlight                  *metrics.Metric
+	backlog, inFlight, valid           *metrics.Metric
 }
 
 const prefix = "broker_"
@@ -54,5 +54,6 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	m.redelivered = register("redelivered", metrics.Counter)
 	m.backlog = register("backlog", metrics.Gauge)
 	m.inFlight = register("in_flight", metrics.Gauge)
+	m.valid = register("valid", metrics.Gauge)
 	return m, firstErr
 }

@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
@@ -32,16 +33,15 @@ func New() *Module { return &Module{} }
 
 // NewModuleInstance makes the instance of one VU.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
-	m.begin.Do(func() { m.run = newRun(vu) })
-	in := &instance{vu: vu, run: m.run}
-	in.due.in = in
-	if env := vu.InitEnv(); env != nil {
-		metrics, err := registerMetrics(env.Registry)
+	m.begin.Do(func() {
+		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
 		}
-		m.run.metrics = metrics
-	}
+		m.run = run
+	})
+	in := &instance{vu: vu, run: m.run}
+	in.due.in = in
 	return in
 }
 
@@ -58,6 +58,7 @@ func (in *instance) Exports() modules.Exports {
 	exports := map[string]any{
 		"connect": in.connect,
 		"drivers": in.drivers,
+		"arrival": in.arrival,
 		"result":  in.result,
 	}
 	def := rt.NewObject()
@@ -101,7 +102,7 @@ type run struct {
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
 	used         sync.Once
-	state        *testState // once a VU has run
+	state        atomic.Pointer[testState] // once a VU has run
 	flusher      *flusher
 	ended        sync.Once
 	reported     atomic.Bool
@@ -116,12 +117,16 @@ type testState struct {
 	builtin   *metrics.BuiltinMetrics
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
+
+	thresholds map[string]metrics.Thresholds
+	cpu        time.Duration // of the process, when the test began
+	began      time.Time
 }
 
 // push gives samples to k6.
 func (r *run) push(samples metrics.Samples) {
 	if len(samples) > 0 {
-		r.state.samples <- samples
+		r.state.Load().samples <- samples
 	}
 }
 
@@ -140,20 +145,24 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 // defaultDrain is how long the end of a test waits for what is still to come, unless connect says otherwise.
 const defaultDrain = 10 * time.Second
 
-func newRun(vu modules.VU) *run {
+func newRun(vu modules.VU) (*run, error) {
 	name := ""
 	r := &run{ramps: map[string]*rampSlots{}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+		var err error
+		if r.metrics, err = registerMetrics(env.Registry); err != nil {
+			return nil, err
+		}
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
 	r.links = &links{run: r, open: map[string]*link{}}
 	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)
-	return r
+	return r, nil
 }
 
 // use is called by whatever needs a VU that runs: it starts the flow of metrics.
@@ -164,8 +173,10 @@ func (in *instance) use() (*lib.State, error) {
 	}
 	in.run.used.Do(func() {
 		execution := lib.GetExecutionState(in.vu.Context())
-		in.run.state = &testState{samples: state.Samples, builtin: state.BuiltinMetrics, execution: execution}
-		in.run.state.runTags = execution.Test.RunTags
+		in.run.state.Store(&testState{
+			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
+			thresholds: state.Options.Thresholds, cpu: cpu.Time(), began: time.Now(),
+		})
 		in.run.flusher = startFlusher(in.run)
 	})
 	return state, nil

@@ -68,11 +68,12 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	if err != nil {
 		return nil, d.Wrap("open consumer on "+t.Name, err)
 	}
-	g := t.join(c.Group, c.Start, d.Features.Fanout && c.Group == "")
+	subscriber := d.Features.Fanout && c.Group == "" // the broker keeps nothing for it, and so answers no settlement
+	g := t.join(c.Group, c.Start, subscriber)
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
 		settles: d.Features.Settle != 0,
-		timed:   d.Features.SettleConfirmed == driver.Always || c.ConfirmSettle,
+		timed:   (d.Features.SettleConfirmed == driver.Always && !subscriber) || c.ConfirmSettle,
 	}
 	consumer.series.Store(series)
 	t.note(conn, "consumer", c.Options)

@@ -20,7 +20,9 @@ type Result struct {
 	Seconds     float64           `json:"seconds"`
 	Environment map[string]string `json:"environment"` // versions, machine
 	Topics      []TopicResult     `json:"topics"`
-	Dropped     uint64            `json:"dropped"` // arrivals that k6 dropped because no VU was free
+	Dropped     uint64            `json:"dropped"`  // arrivals that k6 dropped because no VU was free
+	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
+	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Verdict     Verdict           `json:"verdict"`
 }
 

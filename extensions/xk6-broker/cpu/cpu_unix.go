@@ -1,14 +1,15 @@
 //go:build unix
 
-package bench
+// Package cpu tells how much CPU time the process has used.
+package cpu
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is the CPU time of the process so far.
-func cpuTime() time.Duration {
+// Time is the CPU time of the process so far.
+func Time() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
