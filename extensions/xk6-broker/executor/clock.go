@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -13,12 +14,13 @@ type clock struct {
 	n     uint64
 	next  int64
 	ok    bool
+	end   int64 // nothing is due after it
 }
 
 func (c *clock) begin(start int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.start = start
+	c.start, c.end = start, math.MaxInt64
 	c.look()
 }
 
@@ -32,9 +34,16 @@ func (c *clock) look() {
 func (c *clock) due(now int64) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.ok && c.next <= now {
+	for now = min(now, c.end); c.ok && c.next <= now; {
 		c.n++
 		c.look()
 	}
 	return c.n
+}
+
+// stop makes now the time after which nothing is due.
+func (c *clock) stop(now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = now
 }

@@ -94,6 +94,9 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	case <-line.finished:
 	case <-ctx.Done():
 	}
+	if ctx.Err() != nil {
+		line.clock.stop(driver.Now()) // what comes later was not to be served
+	}
 	served()
 	watchers.Wait()
 	p.loops.Wait()

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace")
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
+)
 
 // line is where idle VUs wait for arrivals, and arrivals for idle VUs.
 //
