@@ -9,6 +9,16 @@ require (
 )
 
 require (
+	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/twmb/franz-go v1.22.2 // indirect
+	github.com/twmb/franz-go/pkg/kadm v1.19.0 // indirect
+	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+)
+
+require (
 	buf.build/gen/go/gogo/protobuf/protocolbuffers/go v1.36.11-20240617172848-e1dbca2775a7.1 // indirect
 	buf.build/gen/go/prometheus/prometheus/protocolbuffers/go v1.36.11-20260707164124-2360da55afce.1 // indirect
 	github.com/Azure/go-ntlmssp v0.1.1 // indirect
@@ -75,6 +85,9 @@ require (
 	github.com/tidwall/gjson v1.19.0 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/xk6-broker/xk6-broker/extensions/xk6-amqp v0.0.0
+	github.com/xk6-broker/xk6-broker/extensions/xk6-kafka v0.0.0
+	github.com/xk6-broker/xk6-broker/extensions/xk6-redis v0.0.0
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect
 	go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc v1.44.0 // indirect
@@ -109,3 +122,9 @@ replace (
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker
 	github.com/xk6-broker/xk6-broker/extensions/xk6-nats => ../xk6-nats
 )
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-amqp => ../xk6-amqp
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-kafka => ../xk6-kafka
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-redis => ../xk6-redis
