@@ -152,14 +152,7 @@ func BenchmarkPublish(b *testing.B) {
 func BenchmarkConsume(b *testing.B) {
 	f := newFixture(b, benchURL(b))
 	topic := f.topic(b, benchPartitions)
-	p := f.producer(b, topic, nil)
-	batch := make(driver.Batch, 1000)
-	for i := range batch {
-		batch[i].Body = benchBody
-	}
-	for range benchMessages / len(batch) {
-		f.send(b, p, batch)
-	}
+	fill(b, f, topic, benchMessages)
 	groups := 0
 	group := func() string { groups++; return fmt.Sprintf("%s-%d", topic, groups) }
 	ctx := context.Background()
@@ -191,18 +184,80 @@ func BenchmarkConsume(b *testing.B) {
 		if err := c.Settle(ctx, take(b, c, 1), driver.Ack); err != nil {
 			b.Fatal(err)
 		}
-		return func() {
-			received := make(driver.Batch, 1000)
-			for n := 1; n < benchMessages; {
-				m, err := c.Receive(ctx, received)
-				if err != nil {
-					b.Fatal(err)
-				}
-				n += m
-				if err := c.Settle(ctx, received[:m], driver.Ack); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}, func() { _ = c.Close(ctx) }
+		return drain(b, c, benchMessages-1), func() { _ = c.Close(ctx) }
 	})
+}
+
+// BenchmarkShare gives both the same size of fetches, which are made when there is room for their messages.
+func BenchmarkShare(b *testing.B) {
+	const fetch = 500
+	f := shared(b)
+	topic := f.topic(b, benchPartitions)
+	fill(b, f, topic, benchMessages/5)
+	groups := 0
+	group := func() string { groups++; return fmt.Sprintf("%s-%d", topic, groups) }
+	ctx := context.Background()
+
+	compare(b, benchMessages/5-1, func() (_, _ func()) {
+		name := group()
+		if err := f.conn.(*conn).anchorShare(ctx, topic, name, driver.StartEarliest); err != nil { //nolint:forcetypeassert // it is ours
+			b.Fatal(err)
+		}
+		cl, err := kgo.NewClient(
+			kgo.SeedBrokers(hosts(f)...), kgo.ShareGroup(name), kgo.ConsumeTopics(topic), kgo.ShareMaxRecords(fetch),
+			kgo.ShareMaxRecordsStrict(), kgo.FetchMaxWait(100*time.Millisecond),
+		)
+		if err != nil {
+			b.Fatal(err)
+		}
+		cl.MarkAcks(kgo.AckAccept, cl.PollRecords(ctx, 1).Records()...)
+		return func() {
+			for n := 1; n < benchMessages/5; {
+				fetches := cl.PollRecords(ctx, fetch)
+				if err := fetches.Err(); err != nil {
+					b.Fatal(err)
+				}
+				records := fetches.Records()
+				n += len(records)
+				cl.MarkAcks(kgo.AckAccept, records...)
+			}
+		}, cl.Close
+	}, func() (_, _ func()) {
+		c := f.consumer(b, topic, group(), func(c *driver.ConsumerConfig) { c.Start, c.Prefetch = driver.StartEarliest, 4*fetch })
+		if err := c.Settle(ctx, take(b, c, 1), driver.Ack); err != nil {
+			b.Fatal(err)
+		}
+		return drain(b, c, benchMessages/5-1), func() { _ = c.Close(ctx) }
+	})
+}
+
+// fill sends n messages to a topic.
+func fill(b *testing.B, f *fixture, topic string, n int) {
+	b.Helper()
+	p := f.producer(b, topic, nil)
+	batch := make(driver.Batch, 1000)
+	for i := range batch {
+		batch[i].Body = benchBody
+	}
+	for range n / len(batch) {
+		f.send(b, p, batch)
+	}
+}
+
+// drain receives and settles n messages.
+func drain(b *testing.B, c driver.Consumer, n int) func() {
+	b.Helper()
+	return func() {
+		received := make(driver.Batch, 1000)
+		for left := n; left > 0; {
+			m, err := c.Receive(context.Background(), received)
+			if err != nil {
+				b.Fatal(err)
+			}
+			left -= m
+			if err := c.Settle(context.Background(), received[:m], driver.Ack); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }

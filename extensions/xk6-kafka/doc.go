@@ -12,10 +12,10 @@
 // again. There is no requeue and no reject. A group that starts with new messages is anchored at the ends of the
 // partitions before its first member joins, so that nothing sent from then on is skipped.
 //
-// With kafka-share a message is acked, given back (Requeue) or refused (Reject) by itself, in no order; the broker counts
-// deliveries, and gives a message up after five of them. What is not settled within the broker's lock (30 s) is
-// delivered again. The group's beginning is set in its offsets, so that share.auto.offset.reset is not needed. Without a
-// group all consumers of a topic share the group "xk6-broker-" and the topic's name.
+// With kafka-share a message is acked, given back (Requeue) or refused (Reject) by itself, in no order; the broker
+// counts deliveries, and gives a message up after five of them. What is not settled within the broker's lock (30 s) is
+// delivered again. The group's beginning is set in its offsets, so that share.auto.offset.reset is not needed. Without
+// a group all consumers of a topic share the group "xk6-broker-" and the topic's name.
 //
 // # Connection string
 //
@@ -30,36 +30,38 @@
 // # Confirm means
 //
 // By default (acks=all) that all in-sync replicas have the message, at least min.insync.replicas of them; in memory, as
-// Kafka leaves writing to disk to the operating system. With acks=leader the leader has it; with acks=none it was handed
-// to the operating system. A settlement is confirmed, where that is asked for, by the broker's answer to the commit or
-// to the acknowledgement. Otherwise kafka commits every commitInterval, and an error of such a commit comes out of the
-// next Settle; kafka-share sends acks with the next fetch, after a second at the latest, and the rest at once.
+// Kafka leaves writing to disk to the operating system. With acks=leader the leader has it; with acks=none it was
+// handed to the operating system. A settlement is confirmed, where that is asked for, by the broker's answer to the
+// commit or to the acknowledgement. Otherwise kafka commits every commitInterval, and an error of such a commit comes
+// out of the next Settle; kafka-share sends acks with the next fetch, after a second at the latest, and the rest at
+// once.
 //
 // # Limits
 //
 // Defaults of franz-go that distort a measurement, and what stands here instead: it lingers 10 ms (0), compresses with
 // snappy (none), stops at 50,000 buffered messages (never: the engine's window is the only one), delivers for ever
 // (deliveryTimeout), sends keyless messages to one partition for 64 KiB (until its batch is sent), refreshes metadata
-// at most every 5 s (100 ms), waits up to 5 s after failures (1 s), closes connections after 30 idle seconds (9 minutes),
-// and sends client metrics (none). A producer that has been made knows its partitions, is connected to them and has its
-// producer id, so that no message pays for that.
+// at most every 5 s (100 ms), waits up to 5 s after failures (1 s), closes connections after 30 idle seconds (9
+// minutes), and sends client metrics (none). A producer that has been made knows its partitions, is connected to them
+// and has its producer id, so that no message pays for that.
 //
 // The client sends again what failed for a reason that may pass, as every Kafka producer does: the time is part of the
 // message's publish time, and after deliveryTimeout it fails. A message that is with a broker which does not answer may
-// fail later than that, by as long again and at most 20 s. With retries=0 the first failure fails the
-// message and, as franz-go keeps the order, all that are buffered for its partition. It may then send a request without
-// records, which Kafka 4.3 does not answer: messages after it wait for that request's timeout. Idempotence does not hold
-// for a message that has failed: sent again by the user, it may be there twice. Without idempotence (also with acks=leader
-// and acks=none), retries may duplicate and, with more than one request in flight, reorder.
+// fail later than that, by as long again and at most 20 s. With retries=0 the first failure fails the message and, as
+// franz-go keeps the order, all that are buffered for its partition. It may then send a request without records, which
+// Kafka 4.3 does not answer: messages after it wait for that request's timeout. Idempotence does not hold for a message
+// that has failed: sent again by the user, it may be there twice. Without idempotence (also with acks=leader and
+// acks=none), retries may duplicate and, with more than one request in flight, reorder.
 //
-// Requests other than produce and fetch are tried again for requestTimeout. A consumer reconnects by itself, and while it
-// does so Receive only waits.
+// Requests other than produce and fetch are tried again for requestTimeout. A consumer reconnects by itself, and while
+// it does so Receive only waits.
 //
 // Prefetch bounds what was received and is not settled; fetchMaxBytes bounds what the client has fetched beyond that.
 // With kafka-share the fetches are bounded themselves: each brings at most a quarter of the prefetch, and only while
 // someone waits in Receive and all of it may be kept. An acknowledgement cannot overtake a fetch, so it may wait for
-// fetchMaxWait while Receive waits. A member of a share group that is not its first may wait for its second heartbeat,
-// 5 s, until it has partitions.
+// fetchMaxWait while Receive waits. The broker lends nothing that is 2000 messages
+// (group.share.partition.max.record.locks) or more beyond the oldest unsettled one of a partition. A member of a share
+// group that is not its first may wait for its second heartbeat, 5 s, until it has partitions.
 //
 // Partitions that are added to a topic are found by groups, from their beginning, and not by consumers without a group.
 // A member of a group with groupProtocol=consumer and an instanceId keeps its partitions until the broker's session

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -25,9 +26,20 @@ func (l *lease) Value(key any) any {
 }
 
 // lender stamps records, as stamp does, and closes their leases before any poll sees them.
-type lender struct{}
+type lender struct {
+	mu     sync.Mutex
+	leases []lease // made many at a time
+}
 
-func (lender) OnFetchRecordBuffered(r *kgo.Record) {
+func (l *lender) OnFetchRecordBuffered(r *kgo.Record) {
 	r.Timestamp = time.Unix(0, driver.Now())
-	r.Context = &lease{Context: r.Context, attempt: r.DeliveryCount()}
+	l.mu.Lock()
+	if len(l.leases) == 0 {
+		l.leases = make([]lease, 64)
+	}
+	given := &l.leases[0]
+	l.leases = l.leases[1:]
+	l.mu.Unlock()
+	given.Context, given.attempt = r.Context, r.DeliveryCount()
+	r.Context = given
 }

@@ -44,7 +44,7 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	}
 	var err error
 	s.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
-		kgo.WithHooks(lender{}, s),
+		kgo.WithHooks(&lender{}, s),
 		kgo.ConsumeTopics(cfg.Topic),
 		kgo.ShareGroup(group),
 		kgo.ShareMaxRecords(int32(s.batch)), //nolint:gosec // as many as fit into memory
