@@ -31,6 +31,7 @@ type flusher struct {
 	tags     map[load.Labels]*metrics.TagSet
 	thinners map[thinnerKey]*thin.Trend
 	accounts map[load.GroupKey]load.Accounting
+	flushed  time.Time
 }
 
 type thinnerKey struct {
@@ -43,8 +44,9 @@ func startFlusher(r *run) *flusher {
 	f := &flusher{
 		run: r, stop: cancel, done: make(chan struct{}), watched: make(chan struct{}),
 		tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*thin.Trend{},
-		accounts: map[load.GroupKey]load.Accounting{},
+		accounts: map[load.GroupKey]load.Accounting{}, flushed: time.Now(),
 	}
+	r.mark("start", f.flushed)
 	go f.loop(ctx)
 	go f.watchBacklogs(ctx)
 	return f
@@ -73,7 +75,8 @@ func (f *flusher) halt() {
 
 // flush pushes everything since the last flush; the last one of a run holds nothing back.
 func (f *flusher) flush(last bool) {
-	b := &bundle{now: time.Now(), sums: map[metrics.TimeSeries]float64{}}
+	b := &bundle{from: f.flushed, now: time.Now(), sums: map[metrics.TimeSeries]float64{}}
+	f.flushed = b.now
 	for i, d := range f.run.collector.Collect() {
 		tags := f.tagsOf(d.Labels)
 		f.counters(&d, tags, b)
@@ -85,17 +88,22 @@ func (f *flusher) flush(last bool) {
 	f.accounting(last, b)
 	b.add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
 	if last {
-		valid := 0.0
-		if f.run.buildResult().Verdict.Valid {
+		valid, result := 0.0, f.run.buildResult()
+		if result.Verdict.Valid {
 			valid = 1
 		}
 		b.add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+		f.curves(result, b)
 	}
 	f.run.push(b.close())
+	if last {
+		f.run.mark("end", b.now)
+	}
 }
 
 // bundle is what one flush gives to k6. InfluxDB knows a point by metric, tags and time, so no two samples are alike in all three.
 type bundle struct {
+	from    time.Time // the end of the bundle before, so that what is spread over the time between does not meet what that one spread
 	now     time.Time
 	shift   time.Duration // of the present series, against those with the same tags
 	samples metrics.Samples
@@ -117,8 +125,11 @@ func (b *bundle) addAt(m *metrics.Metric, tags *metrics.TagSet, at time.Time, v 
 }
 
 func (b *bundle) close() metrics.Samples {
+	at := b.now
 	for series, n := range b.sums {
-		b.samples = append(b.samples, metrics.Sample{TimeSeries: series, Time: b.now, Value: n})
+		// Each its own time, also where the tags differ: an output may be told to store some of the tags as fields.
+		at = at.Add(1)
+		b.samples = append(b.samples, metrics.Sample{TimeSeries: series, Time: at, Value: n})
 	}
 	return b.samples
 }
@@ -178,9 +189,9 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		}
 	}
 	values := th.Take(interval, f.run.expected(), last)
-	step := flushEvery / time.Duration(len(values)+1) // each its own time, or InfluxDB would keep one of them
+	step := max(1, b.now.Sub(b.from)/time.Duration(len(values)+1)) // each its own time, or InfluxDB would keep one of them
 	for i, v := range values {
-		b.addAt(f.run.metrics.trends[key.trend], tags, b.now.Add(-flushEvery+time.Duration(i+1)*step), ms(v))
+		b.addAt(f.run.metrics.trends[key.trend], tags, b.from.Add(time.Duration(i+1)*step), ms(v))
 	}
 }
 
@@ -214,6 +225,7 @@ func (f *flusher) watchBacklogs(ctx context.Context) {
 		case now := <-tick.C:
 			b := &bundle{now: now}
 			for key, n := range f.run.Backlogs(ctx) {
+				b.shift++ // two brokers may have groups and topics of one name
 				tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", key.Topic).With("consumer_group", key.Group)
 				b.add(f.run.metrics.backlog, tags, float64(n))
 			}

@@ -18,6 +18,7 @@ type brokerMetrics struct {
 	lost, undelivered                  *metrics.Metric
 	duplicated, reordered, redelivered *metrics.Metric
 	backlog, inFlight, valid           *metrics.Metric
+	curve, marks                       *metrics.Metric
 }
 
 const prefix = "broker_"
@@ -55,5 +56,7 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	m.backlog = register("backlog", metrics.Gauge)
 	m.inFlight = register("in_flight", metrics.Gauge)
 	m.valid = register("valid", metrics.Gauge)
+	m.curve = register("curve", metrics.Gauge, metrics.Time)
+	m.marks = register("marks", metrics.Counter)
 	return m, firstErr
 }

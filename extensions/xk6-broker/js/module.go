@@ -59,6 +59,7 @@ func (in *instance) Exports() modules.Exports {
 		"connect": in.connect,
 		"drivers": in.drivers,
 		"arrival": in.arrival,
+		"mark":    in.mark,
 		"result":  in.result,
 	}
 	def := rt.NewObject()
@@ -185,6 +186,7 @@ func (in *instance) use() (*lib.State, error) {
 var (
 	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
 	errEnded  = errors.New("the test has ended")
+	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 
 // settler settles a promise: it is called once, from any goroutine. Its function runs on the event loop and gives the value or the
