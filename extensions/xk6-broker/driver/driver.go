@@ -178,10 +178,10 @@ type Informer interface{ Info() Info }
 
 // Info is what a report says about a connection.
 type Info struct {
-	Server   string // product and version, such as "nats-server 2.15.2"
-	Client   string // library and version, such as "nats.go 1.53.1"
-	Nodes    int    // how many servers the client knows of; 0 when unknown
-	Embedded bool   // the server runs inside this process
+	Server   string `json:"server"`   // product and version, such as "nats-server 2.15.2"
+	Client   string `json:"client"`   // library and version, such as "nats.go 1.53.1"
+	Nodes    int    `json:"nodes"`    // how many servers the client knows of; 0 when unknown
+	Embedded bool   `json:"embedded"` // the server runs inside this process
 }
 
 // Unwrapper is an optional interface of a [Conn], [Producer] or [Consumer] that lends the client library's own object.

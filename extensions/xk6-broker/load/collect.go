@@ -2,9 +2,11 @@ package load
 
 import (
 	"bytes"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -17,38 +19,12 @@ type Delta struct {
 	Errors   map[ErrorLabels]int64
 }
 
-// Point is one interval of a topic's history.
-type Point struct {
-	At        float64            `json:"at"`      // seconds from the start to the end of the interval
-	Seconds   float64            `json:"seconds"` // its length
-	Counts    map[string]int64   `json:"counts"`
-	Errors    int64              `json:"errors"`
-	InFlight  int64              `json:"inFlight"`
-	Latencies map[string]Summary `json:"latencies"` // by trend, in ns
-}
-
-// Summary is a distribution in five numbers; ns.
-type Summary struct {
-	Count uint64 `json:"count"`
-	P50   int64  `json:"p50"`
-	P90   int64  `json:"p90"`
-	P99   int64  `json:"p99"`
-	P999  int64  `json:"p999"`
-	Max   int64  `json:"max"`
-}
-
-func summarise(h *hist.Histogram) Summary {
-	return Summary{
-		Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99),
-		P999: h.Quantile(0.999), Max: h.Max(),
-	}
-}
-
 // Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
 type Collector struct {
 	run  *Run
 	mu   sync.Mutex
 	last int64
+	cpu  time.Duration // of the process, at last
 	seen map[*Series]*seen
 
 	history map[topicKey][]Point
@@ -70,7 +46,7 @@ type intervalLog struct {
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
 	return &Collector{
-		run: r, last: r.Started, seen: map[*Series]*seen{},
+		run: r, last: r.Started, cpu: cpu.Time(), seen: map[*Series]*seen{},
 		history: map[topicKey][]Point{}, logs: map[topicKey]map[Trend]*intervalLog{},
 	}
 }
@@ -88,10 +64,15 @@ func (c *Collector) Collect() []Delta {
 		key := topicKey{s.Broker, s.Topic}
 		topics[key] = append(topics[key], d)
 	}
-	for key, ds := range topics {
-		c.note(key, now, ds)
+	used := cpu.Time()
+	share := 0.0
+	if now > c.last {
+		share = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
 	}
-	c.last = now
+	for key, ds := range topics {
+		c.note(key, now, share, ds)
+	}
+	c.last, c.cpu = now, used
 	return deltas
 }
 
@@ -125,10 +106,13 @@ func (c *Collector) delta(s *Series) Delta {
 }
 
 // note adds a point to a topic's history and a line to its logs.
-func (c *Collector) note(key topicKey, now int64, deltas []Delta) {
+func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
 	p := Point{
 		At: seconds(now - c.run.Started), Seconds: seconds(now - c.last),
-		Counts: map[string]int64{}, InFlight: c.run.InFlight(), Latencies: map[string]Summary{},
+		Counts: map[string]int64{}, InFlight: c.run.InFlight(), CPU: share, Latencies: map[string]Summary{},
+	}
+	if t := c.run.known(key); t != nil {
+		t.queues(&p)
 	}
 	for t := range Trend(NumTrends) {
 		var sum *hist.Histogram
@@ -146,8 +130,12 @@ func (c *Collector) note(key topicKey, now int64, deltas []Delta) {
 				p.Counts[Counter(counter).String()] += n
 			}
 		}
-		for _, n := range d.Errors {
+		for labels, n := range d.Errors {
+			if p.ErrorKinds == nil {
+				p.ErrorKinds = map[driver.Kind]int64{}
+			}
 			p.Errors += n
+			p.ErrorKinds[labels.Kind] += n
 		}
 	}
 	c.history[key] = append(c.history[key], p)

@@ -20,6 +20,7 @@ type group struct {
 	mu       sync.Mutex
 	members  int
 	backlog  atomic.Uint64       // what the broker still had at the end
+	queued   atomic.Int64        // one more than what the broker said last; 0 where it has not said
 	requeued map[messageID]int64 // when the messages that were given back were given back
 }
 

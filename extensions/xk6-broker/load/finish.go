@@ -134,6 +134,7 @@ func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
 		}
 		if n, err := backlogger.Backlog(ctx, t.Name, g.name); err == nil {
 			backlogs[key] = n
+			g.queued.Store(n + 1)
 		}
 	})
 	return backlogs

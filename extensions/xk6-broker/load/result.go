@@ -16,6 +16,8 @@ const ResultVersion = 1
 type Result struct {
 	Version     int               `json:"version"`
 	Name        string            `json:"name"`
+	Run         uint32            `json:"run"`      // the same in all processes of one test
+	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
 	Environment map[string]string `json:"environment"` // versions, machine
@@ -28,18 +30,19 @@ type Result struct {
 
 // TopicResult is what was measured on one topic of one broker.
 type TopicResult struct {
-	Broker   string                     `json:"broker"` // address, without credentials
-	Driver   string                     `json:"driver"`
-	Topic    string                     `json:"topic"`
-	Info     driver.Info                `json:"info"`
-	Confirm  string                     `json:"confirm"`  // what "confirmed" means here
-	OpenLoop bool                       `json:"openLoop"` // sent by a schedule; in a closed loop due is sent
-	Options  map[string]map[string]any  `json:"options"`  // as resolved, by "producer" and "consumer"
-	Counts   map[string]int64           `json:"counts"`
-	Errors   []ErrorCount               `json:"errors"`
-	Trends   map[string]*hist.Histogram `json:"trends"`
-	Groups   []Accounting               `json:"groups"` // empty: nothing was received here, loss was not observed
-	History  []Point                    `json:"history"`
+	Broker      string                       `json:"broker"` // address, without credentials
+	Driver      string                       `json:"driver"`
+	Topic       string                       `json:"topic"`
+	Info        driver.Info                  `json:"info"`
+	Confirm     string                       `json:"confirm"`  // what "confirmed" means here
+	OpenLoop    bool                         `json:"openLoop"` // sent by a schedule; in a closed loop due is sent
+	Options     map[string]map[string]any    `json:"options"`  // as resolved, by "producer" and "consumer"
+	Counts      map[string]int64             `json:"counts"`
+	Errors      []ErrorCount                 `json:"errors"`
+	Trends      map[string]*hist.Histogram   `json:"trends"`
+	Percentiles map[string][]hist.Percentile `json:"percentiles"` // of each trend, read from its histogram
+	Groups      []Accounting                 `json:"groups"`      // empty: nothing was received here, loss was not observed
+	History     []Point                      `json:"history"`
 }
 
 // ErrorCount counts errors of one sort.
@@ -54,9 +57,10 @@ func (c *Collector) Result() *Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &Result{
-		Version: ResultVersion,
+		Version: ResultVersion, Run: c.run.ID, Instance: c.run.instance,
 		Started: time.Unix(0, c.run.Started).UTC(),
 		Seconds: seconds(driver.Now() - c.run.Started),
+		Topics:  []TopicResult{},
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -66,10 +70,22 @@ func (c *Collector) Result() *Result {
 				result.add(s)
 			}
 		}
-		result.History = c.history[key]
+		result.History = append([]Point{}, c.history[key]...)
+		result.Describe()
 		r.Topics = append(r.Topics, result)
 	}
 	return r
+}
+
+// shownQuantiles are those that a result spells out; any other can be read from its histograms.
+var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1} //nolint:gochecknoglobals // a table
+
+// Describe spells out the percentiles of the trends. It is called again where the trends have changed.
+func (r *TopicResult) Describe() {
+	r.Percentiles = make(map[string][]hist.Percentile, len(r.Trends))
+	for name, h := range r.Trends {
+		r.Percentiles[name] = h.Percentiles(shownQuantiles)
+	}
 }
 
 func (t *Topic) result() TopicResult {
@@ -79,7 +95,7 @@ func (t *Topic) result() TopicResult {
 	result := TopicResult{
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: map[string]map[string]any{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
-		Info: t.info,
+		Info: t.info, Errors: []ErrorCount{}, Groups: []Accounting{},
 	}
 	for of, values := range t.resolved {
 		result.Options[of] = d.Redact(values)

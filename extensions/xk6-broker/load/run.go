@@ -86,6 +86,13 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	return t
 }
 
+// known finds the accounting of a topic, nil where nothing has opened it.
+func (r *Run) known(key topicKey) *Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.topics[key]
+}
+
 // Topics lists the topics in the order they were first used.
 func (r *Run) Topics() []*Topic {
 	r.mu.Lock()
