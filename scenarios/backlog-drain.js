@@ -7,14 +7,14 @@
 import broker from 'k6/x/broker';
 import { fail } from 'k6';
 import { Gauge } from 'k6/metrics';
-import { inGroup, number, url } from './lib/settings.js';
+import { inGroup, number, topicNamed, url } from './lib/settings.js';
 
-const topic = 'xk6-backlog-drain';
+const topic = topicNamed('xk6-backlog-drain');
 const messages = number('MESSAGES', 100000, 1);
 const conn = broker.connect(url);
 conn.require({ start: 'earliest' }); // a broker that keeps nothing has no backlog
 const producer = conn.producer(topic);
-const consumer = conn.consumer(topic, inGroup(conn, 'drainers', { start: 'earliest' }));
+const consumer = conn.consumer(topic, inGroup(conn, topic, { start: 'earliest' }));
 const drainTime = new Gauge('time_to_drain', true);
 const drainRate = new Gauge('drain_rate');
 

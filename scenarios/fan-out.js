@@ -4,9 +4,9 @@
 //   DURATION     of the sending         10s
 //   SUBSCRIBERS  how many               5
 import broker from 'k6/x/broker';
-import { number, seconds, url } from './lib/settings.js';
+import { number, seconds, topicNamed, url } from './lib/settings.js';
 
-const topic = 'xk6-fan-out';
+const topic = topicNamed('xk6-fan-out');
 const duration = seconds('DURATION', '10s');
 const subscribers = number('SUBSCRIBERS', 5, 1);
 const conn = broker.connect(url);

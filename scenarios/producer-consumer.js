@@ -17,14 +17,14 @@
 //
 // The loops run in Go, so that one process reaches rates that no JavaScript loop does.
 import broker from 'k6/x/broker';
-import { choice, inGroup, number, seconds, url } from './lib/settings.js';
+import { choice, inGroup, number, seconds, topicNamed, url } from './lib/settings.js';
 
-const topic = 'xk6-producer-consumer';
+const topic = topicNamed('xk6-producer-consumer');
 const duration = seconds('DURATION', '10s');
 const conn = broker.connect(url, { profile: choice('PROFILE', 'latency', ['latency', 'throughput', 'durable']) });
 const ack = choice('ACK', conn.features.settle.includes('ack') ? 'batch' : 'none', ['batch', 'message', 'none']);
 const producer = conn.producer(topic);
-const consumer = conn.consumer(topic, inGroup(conn, 'workers'));
+const consumer = conn.consumer(topic, inGroup(conn, topic));
 
 const load = {
   rate: number('RATE', 1000), arrivals: choice('ARRIVALS', 'constant', ['constant', 'poisson']), duration: `${duration}s`,

@@ -3,12 +3,12 @@
 //   ./k6 run scenarios/quickstart.js
 //   BROKER_URL=jetstream://127.0.0.1:4222 ./k6 run scenarios/quickstart.js
 import broker from 'k6/x/broker';
-import { inGroup, url } from './lib/settings.js';
+import { inGroup, topicNamed, url } from './lib/settings.js';
 
-const topic = 'xk6-quickstart';
+const topic = topicNamed('xk6-quickstart');
 const conn = broker.connect(url);
 const orders = conn.producer(topic);
-const worker = conn.consumer(topic, inGroup(conn, 'workers'));
+const worker = conn.consumer(topic, inGroup(conn, topic));
 
 export const options = {
   scenarios: {

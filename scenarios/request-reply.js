@@ -5,14 +5,14 @@
 //   RESPONDERS  VUs that answer        4
 import broker from 'k6/x/broker';
 import { check } from 'k6';
-import { inGroup, number, seconds, url } from './lib/settings.js';
+import { inGroup, number, seconds, topicNamed, url } from './lib/settings.js';
 
-const topic = 'xk6-request-reply';
+const topic = topicNamed('xk6-request-reply');
 const duration = seconds('DURATION', '10s');
 const conn = broker.connect(url);
 conn.require({ requests: true });
 const caller = conn.producer(topic);
-const responder = conn.consumer(topic, inGroup(conn, 'responders'));
+const responder = conn.consumer(topic, inGroup(conn, topic));
 
 export const options = {
   scenarios: {

@@ -2,6 +2,11 @@
 
 export const url = __ENV.BROKER_URL || 'embedded:';
 
+// topicNamed gives the topic's name: TOPIC, or that of the scenario.
+export function topicNamed(name) {
+  return __ENV.TOPIC || name;
+}
+
 // number reads a number of at least `least`.
 export function number(name, fallback, least = 0) {
   const text = __ENV[name];
@@ -26,7 +31,8 @@ export function seconds(name, fallback) {
   return Number(match[1]) * { ms: 0.001, s: 1, m: 60, h: 3600 }[match[2]];
 }
 
-// inGroup gives a consumer's options for a group, on brokers that have groups; on the others the topic is one shared flow.
-export function inGroup(conn, group, options = {}) {
-  return conn.features.groups ? { group, ...options } : options;
+// inGroup gives a consumer's options for a group named after the topic, on brokers that have groups; on the others the topic is one
+// shared flow.
+export function inGroup(conn, topic, options = {}) {
+  return conn.features.groups ? { group: `${topic}-workers`, ...options } : options;
 }
