@@ -20,7 +20,7 @@ func (f *flusher) curves(result *load.Result, b *bundle) {
 	run := f.run.state.Load().runTags
 	for i, topic := range result.Topics {
 		b.shift = time.Duration(i) // two brokers may have topics of one name
-		tags := run.With("driver", topic.Driver).With("topic", topic.Topic)
+		tags := run.With("driver", topic.Driver).With("topic", tagValue(topic.Topic))
 		for trend, h := range topic.Trends {
 			tags := tags.With("trend", trend)
 			for decade, scale := 0, 1.0; decade < curveDecades; decade, scale = decade+1, scale*10 {

@@ -2,6 +2,7 @@ package js
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -137,10 +138,15 @@ func (b *bundle) close() metrics.Samples {
 func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
 	tags, ok := f.tags[l]
 	if !ok {
-		tags = l.Tags.(*metrics.TagSet).With("driver", l.Driver).With("topic", l.Topic) //nolint:forcetypeassert // this package puts it there
+		tags = l.Tags.(*metrics.TagSet).With("driver", l.Driver).With("topic", tagValue(l.Topic)) //nolint:forcetypeassert // this package puts it there
 		f.tags[l] = tags
 	}
 	return tags
+}
+
+// tagValue is a name as a tag can have it: InfluxDB's line protocol knows no way to write a line break, nor a backslash at the end.
+func tagValue(name string) string {
+	return strings.TrimRight(strings.NewReplacer("\r", " ", "\n", " ").Replace(name), `\`)
 }
 
 func (f *flusher) counters(d *load.Delta, tags *metrics.TagSet, b *bundle) {
@@ -201,13 +207,14 @@ func (f *flusher) accounting(last bool, b *bundle) {
 	for key, a := range f.run.Accounts() {
 		before := f.accounts[key]
 		f.accounts[key] = a
-		tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", key.Topic)
+		tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", tagValue(key.Topic))
 		b.count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
 		b.count(m.reordered, tags, float64(a.Reordered-before.Reordered))
 		b.count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
 		if last {
 			b.count(m.lost, tags, float64(a.Lost))
 			b.count(m.undelivered, tags, float64(a.Undelivered))
+			b.count(m.counters[load.Corrupted], tags, 0) // that there was none is worth saying
 		}
 	}
 }
@@ -226,7 +233,8 @@ func (f *flusher) watchBacklogs(ctx context.Context) {
 			b := &bundle{now: now}
 			for key, n := range f.run.Backlogs(ctx) {
 				b.shift++ // two brokers may have groups and topics of one name
-				tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", key.Topic).With("consumer_group", key.Group)
+				tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", tagValue(key.Topic)).
+					With("consumer_group", tagValue(key.Group))
 				b.add(f.run.metrics.backlog, tags, float64(n))
 			}
 			f.run.push(b.samples)

@@ -10,13 +10,13 @@ import (
 func (r *run) mark(what string, at time.Time) {
 	state := r.state.Load()
 	r.push(metrics.Samples{{
-		TimeSeries: metrics.TimeSeries{Metric: r.metrics.marks, Tags: state.runTags.With("mark", what)}, Time: at, Value: 1,
+		TimeSeries: metrics.TimeSeries{Metric: r.metrics.marks, Tags: state.runTags.With("mark", tagValue(what))}, Time: at, Value: 1,
 	}})
 }
 
 // mark notes that a script did something, such as to stop a broker.
 func (in *instance) mark(what string) error {
-	if what == "" {
+	if tagValue(what) == "" {
 		return errNoMark
 	}
 	if _, err := in.use(); err != nil {
