@@ -15,6 +15,7 @@ var measure = []test{
 	{"done never before the broker has it", confirmFrozen},
 	{"publish does not linger", publishLinger},
 	{"receive does not linger", receiveLinger},
+	{"an idle consumer rests", idle},
 	{"memory per message", memory},
 }
 
@@ -108,6 +109,26 @@ func receiveLinger(t *testing.T, k *kit) {
 	t.Logf("from done to received: best %v, lower quartile %v, median %v", delivered[0], quartile, delivered[len(delivered)/2])
 	if quartile > linger {
 		t.Errorf("from done to received three quarters of %d messages took %v or more: something waits or polls", len(delivered), quartile)
+	}
+}
+
+// idle counts the processor time of the whole process while all that happens is a Receive that waits: a client that spins
+// takes it from the load generator beside it.
+func idle(t *testing.T, k *kit) {
+	_, _, p, r := k.flow(t)
+	p.send(t, messages("idle", 1))
+	r.finish(t, 1)
+	before, ok := processorTime()
+	if !ok {
+		t.Skip("not proven: this platform does not tell the processor time")
+	}
+	begin := time.Now()
+	r.nothing(t, "nothing was sent")
+	after, _ := processorTime()
+	used, passed := after-before, time.Since(begin)
+	t.Logf("%v of processor time in %v of waiting", used, passed)
+	if used > passed/4 {
+		t.Errorf("a Receive that only waits used %v of processor time in %v", used, passed)
 	}
 }
 

@@ -121,12 +121,15 @@ func confirmedSurvives(t *testing.T, k *kit) {
 		for i := range b {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			r, back := p.handing(ctx, b[i:i+1])
-			if i == each/2 {
+			sent = append(sent, r)
+			switch i {
+			case each / 3: // some must be through before the cut, and some outstanding
+				p.wait(t, sent[round*each])
+			case each / 2:
 				cut()
 			}
 			k.within(t, "Send", func() { <-back })
 			cancel()
-			sent = append(sent, r)
 		}
 		want = append(want, b)
 		k.deliver(t, p, r, fmt.Sprint("after", round))
