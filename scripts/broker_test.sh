@@ -71,6 +71,10 @@ lifecycle() {
   url=$(broker url "$name")
   check "$name: url is the first that up printed" test "$name $url" = "$(head -n 1 "$state/up")"
   check "$name: env holds it" grep -qF "='$url'" <(broker env "$name")
+  if [[ $name == *-* ]]; then
+    node=${name^^}
+    check "$name: env names it after the variant" grep -qF "BROKER_URL_${node//-/_}='$url'" <(broker env "$name")
+  fi
   check "$name: status" broker status "$name"
   before=$(pids "$name")
   check "$name: up when it is up" broker up "$name"

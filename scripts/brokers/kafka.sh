@@ -70,8 +70,10 @@ transaction.state.log.min.isr=$enough
 share.coordinator.state.topic.num.partitions=4
 share.coordinator.state.topic.replication.factor=$copies
 share.coordinator.state.topic.min.isr=$enough
-# A new group starts at once instead of waiting three seconds for further members.
+# A new group starts at once instead of waiting three seconds for further members, and the second member of a share
+# group has its partitions at once instead of after five.
 group.initial.rebalance.delay.ms=0
+group.share.assignment.interval.ms=0
 PROPERTIES
   if [[ $name == *-secure ]]; then
     kafka_security >>"$dir/server.properties"
@@ -164,3 +166,5 @@ urls() {
   echo "kafka kafka://$hosts$query"
   echo "kafka-share kafka-share://$hosts$query"
 }
+
+also() { [[ $name != *-secure ]] || echo "kafka-certificate kafka://127.0.0.1:$(port certificate)$(tls_query)"; }

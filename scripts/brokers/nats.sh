@@ -73,3 +73,5 @@ urls() {
   echo "nats nats://$hosts$query"
   echo "nats-jetstream jetstream://$hosts$query"
 }
+
+also() { [[ $name != *-secure ]] || echo "nats-certificate nats://$(hosts certificate)$(tls_query)"; }

@@ -174,15 +174,13 @@ formed() {
 }
 
 urls() {
-  local hosts
-  if [[ $name == *-cluster ]]; then
-    hosts=$(hosts 1 2 3)
-  else
-    hosts=$(hosts 1)
-  fi
-  if [[ $name == *-secure ]]; then
-    echo "rabbitmq rabbitmq://$hosts$(tls_query)"
-  else
-    echo "rabbitmq rabbitmq://guest:guest@$hosts"
-  fi
+  local driver address
+  case $name in
+    *-cluster) address=guest:guest@$(hosts 1 2 3) ;;
+    *-secure) address=$(hosts 1)$(tls_query) ;;
+    *) address=guest:guest@$(hosts 1) ;;
+  esac
+  for driver in rabbitmq rabbitmq-pubsub rabbitmq-stream; do
+    echo "$driver $driver://$address"
+  done
 }

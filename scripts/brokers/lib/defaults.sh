@@ -14,3 +14,4 @@ healthy() { :; }   # succeeds when node $1 answers its own protocol
 form() { :; }      # joins the nodes, once, when all of them are healthy for the first time
 formed() { :; }    # succeeds when all nodes know of one another
 urls() { :; }      # prints "driver url" lines, the most natural one first
+also() { :; }      # prints further "name url" lines, which env shows

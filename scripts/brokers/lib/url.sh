@@ -12,12 +12,22 @@ show_url() {
   fail "has no URL for a driver \"$2\"; it has $(urls | cut -d ' ' -f 1 | tr '\n' ' ')"
 }
 
+# show_env names the URLs of a broker after its drivers. A variant has one, named after itself, so that it does not take the
+# place of the broker whose drivers it shares.
 show_env() {
-  local driver url
+  local each url
   refuse_down
-  urls | while read -r driver url; do
-    driver=${driver^^}
-    printf "BROKER_URL_%s='%s'\n" "${driver//-/_}" "$url"
+  {
+    if [[ $name == *-* ]]; then
+      read -r _ url < <(urls)
+      echo "$name $url"
+    else
+      urls
+    fi
+    also
+  } | while read -r each url; do
+    each=${each^^}
+    printf "BROKER_URL_%s='%s'\n" "${each//-/_}" "$url"
   done
 }
 
