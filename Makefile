@@ -8,7 +8,7 @@ tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
 
-.PHONY: help build demo test test-quick bench lint generate fuzz clean
+.PHONY: help build demo test test-quick bench lint generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -36,6 +36,12 @@ $(golangci):
 
 generate: ## the tables in the documents that come from the code
 	cd extensions/k6 && go run ./docgen ../..
+
+methodology: build ## the table of docs/methodology.md: what each way to drive load reports of a stall
+	scripts/methodology
+
+report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/report/web; needs node
+	cd extensions/xk6-broker/report/web && npm ci --ignore-scripts && npm run build
 
 fuzz: ## every fuzz test, 20 s each
 	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done

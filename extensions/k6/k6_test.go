@@ -47,7 +47,7 @@ func k6(t *testing.T, env []string, args ...string) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6Path, args...)
-	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true"}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
