@@ -38,3 +38,5 @@ export default async function () {
   drainTime.add(drained.seconds * 1000);
   drainRate.add(drained.rate);
 }
+
+export { handleSummary } from './lib/report.js';

@@ -36,3 +36,5 @@ export async function publish() {
 export async function subscribe() {
   await subscriber.consume({ duration: `${duration + 3}s` });
 }
+
+export { handleSummary } from './lib/report.js';

@@ -54,3 +54,5 @@ export async function produce() {
 export async function consume() {
   await consumer.consume(work);
 }
+
+export { handleSummary } from './lib/report.js';

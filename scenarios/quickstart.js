@@ -39,3 +39,5 @@ export async function consume() {
   for (const message of batch) message.json();
   await worker.ack(batch);
 }
+
+export { handleSummary } from './lib/report.js';

@@ -39,3 +39,5 @@ export async function respond() {
   await Promise.all(batch.map((m) => responder.reply(m, { body: { to: m.json().question } })));
   await responder.ack(batch);
 }
+
+export { handleSummary } from './lib/report.js';

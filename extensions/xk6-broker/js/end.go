@@ -4,17 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
 )
 
 // k6's global events. Their type is in an internal package; untyped constants fit it all the same.
@@ -35,6 +30,7 @@ func (r *run) subscribe(vu modules.VU) {
 			switch e.Type {
 			case eventTestEnd:
 				r.ended.Do(r.end)
+				r.over.Store(true)
 			case eventExit:
 				r.ended.Do(r.end)
 				r.printTable()
@@ -86,30 +82,12 @@ func (r *run) resultJSON() ([]byte, error) {
 	return text, nil
 }
 
-// printTable prints the latency table after k6's own summary, unless the script has taken the report into its own hands.
+// printTable prints the latency table after k6's own summary, and where the results were written.
 func (r *run) printTable() {
-	if r.state.Load() == nil || r.quiet || r.reported.Load() {
+	if r.state.Load() == nil || r.quiet {
 		return
 	}
-	if err := report.Text(os.Stdout, r.buildResult()); err != nil {
+	if err := r.printReport(); err != nil {
 		r.logger.WithError(err).Error("cannot print the report")
 	}
-}
-
-// environment names the versions and the machine.
-func environment() map[string]string {
-	env := map[string]string{
-		"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()),
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "go.k6.io/k6/v2" {
-				env["k6"] = m.Version
-			}
-			if strings.HasSuffix(m.Path, "/extensions/xk6-broker") {
-				env["xk6-broker"] = m.Version
-			}
-		}
-	}
-	return env
 }

@@ -56,11 +56,12 @@ type instance struct {
 func (in *instance) Exports() modules.Exports {
 	rt := in.vu.Runtime()
 	exports := map[string]any{
-		"connect": in.connect,
-		"drivers": in.drivers,
-		"arrival": in.arrival,
-		"mark":    in.mark,
-		"result":  in.result,
+		"connect":     in.connect,
+		"drivers":     in.drivers,
+		"arrival":     in.arrival,
+		"mark":        in.mark,
+		"checkReport": in.checkReport, "report": in.report,
+		"result": in.result,
 	}
 	def := rt.NewObject()
 	for name, value := range exports {
@@ -106,7 +107,8 @@ type run struct {
 	state        atomic.Pointer[testState] // once a VU has run
 	flusher      *flusher
 	ended        sync.Once
-	reported     atomic.Bool
+	over         atomic.Bool  // everything is accounted for
+	reportPath   atomic.Value // string: the folder that the results were written to
 
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario

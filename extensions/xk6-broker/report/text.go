@@ -67,16 +67,7 @@ func topic(b *strings.Builder, t *load.TopicResult) {
 
 // latencies writes a row for each trend that has samples.
 func latencies(b *strings.Builder, t *load.TopicResult) {
-	most := 0 // columns that any row supports
-	for _, s := range shown {
-		if h := t.Trends[s.trend.String()]; h != nil {
-			for i, c := range columns {
-				if h.Supported(c.q) {
-					most = max(most, i+1)
-				}
-			}
-		}
-	}
+	most := supportedColumns(t)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\t count\t")
 	for _, c := range columns[:most] {
@@ -89,6 +80,21 @@ func latencies(b *strings.Builder, t *load.TopicResult) {
 		}
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
+}
+
+// supportedColumns is how many columns any row supports.
+func supportedColumns(t *load.TopicResult) int {
+	most := 0
+	for _, s := range shown {
+		if h := t.Trends[s.trend.String()]; h != nil {
+			for i, c := range columns {
+				if h.Supported(c.q) {
+					most = max(most, i+1)
+				}
+			}
+		}
+	}
+	return most
 }
 
 // label says of a closed loop that its latency is service time.

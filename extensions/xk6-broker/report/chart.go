@@ -1,0 +1,142 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// Chart is what the page draws: lines over one axis. The page knows nothing else of a result.
+type Chart struct {
+	ID    string    `json:"id"`
+	Title string    `json:"title"`
+	Note  string    `json:"note,omitempty"`
+	Axis  string    `json:"axis"` // "percentile": x is 1/(1-p), logarithmic; "seconds": x is time from the start
+	Unit  string    `json:"unit"` // "ms", "/s", "%" or "" for plain numbers
+	Log   bool      `json:"log"`  // whether the values are drawn on a logarithmic axis at first
+	X     []float64 `json:"x"`
+	Lines []Line    `json:"lines"`
+}
+
+// Line is one line of a chart, with a value for each x, nil where nothing can be said.
+type Line struct {
+	Label  string     `json:"label"`
+	Colour int        `json:"colour"` // of the page's palette, which has 8
+	Dashed bool       `json:"dashed,omitempty"`
+	Band   bool       `json:"band,omitempty"` // the space down to the line before is filled
+	Values []*float64 `json:"values"`
+}
+
+// perDecade is how many points of a percentile curve there are from one nine to the next.
+const perDecade = 20
+
+// A named distribution, to draw.
+type distribution struct {
+	label  string
+	h      *hist.Histogram
+	colour int
+	dashed bool
+}
+
+// curves draws percentile curves, each as far as its samples support it.
+func curves(id, title, note string, all []distribution) Chart {
+	chart := Chart{ID: id, Title: title, Note: note, Axis: "percentile", Unit: "ms", Log: true, X: []float64{}, Lines: []Line{}}
+	var quantiles []float64
+	for k := 0; ; k++ {
+		x := math.Pow(10, float64(k)/perDecade)
+		q := 1 - 1/x
+		supported := func(d distribution) bool { return d.h.Supported(q) }
+		if !slices.ContainsFunc(all, supported) {
+			break
+		}
+		chart.X = append(chart.X, x)
+		quantiles = append(quantiles, q)
+	}
+	for _, d := range all {
+		line := Line{Label: d.label, Colour: d.colour, Dashed: d.dashed, Values: make([]*float64, len(quantiles))}
+		for i, p := range d.h.Percentiles(quantiles) {
+			if p.Supported {
+				line.Values[i] = milliseconds(p.Value)
+			}
+		}
+		chart.Lines = append(chart.Lines, line)
+	}
+	return chart
+}
+
+func milliseconds(ns int64) *float64 {
+	ms := float64(ns) / 1e6
+	return &ms
+}
+
+// overTime draws lines of a topic's history.
+func overTime(id, title, unit string, history []load.Point) Chart {
+	chart := Chart{ID: id, Title: title, Axis: "seconds", Unit: unit, X: make([]float64, len(history)), Lines: []Line{}}
+	for i, p := range history {
+		chart.X[i] = p.At
+	}
+	return chart
+}
+
+// line adds a line whose values are read from each point; NaN is no value.
+func (c *Chart) line(label string, colour int, history []load.Point, read func(load.Point) float64) *Line {
+	line := Line{Label: label, Colour: colour, Values: make([]*float64, len(history))}
+	for i, p := range history {
+		if v := read(p); !math.IsNaN(v) {
+			line.Values[i] = &v
+		}
+	}
+	c.Lines = append(c.Lines, line)
+	return &c.Lines[len(c.Lines)-1]
+}
+
+// bands are the quantiles over time, each with how many samples an interval needs for it.
+var bands = []struct { //nolint:gochecknoglobals // a table
+	label  string
+	enough uint64
+	read   func(load.Summary) int64
+}{
+	{"p50", 20, func(s load.Summary) int64 { return s.P50 }},
+	{"p90", 100, func(s load.Summary) int64 { return s.P90 }},
+	{"p99", 1000, func(s load.Summary) int64 { return s.P99 }},
+	{"p99.9", 10_000, func(s load.Summary) int64 { return s.P999 }},
+	{"max", 1, func(s load.Summary) int64 { return s.Max }},
+}
+
+// quantilesOverTime draws the quantiles of a trend, with the space between them filled.
+func quantilesOverTime(id, title string, trend string, history []load.Point) Chart {
+	chart := overTime(id, title, "ms", history)
+	chart.Log = true
+	for i, b := range bands {
+		line := chart.line(b.label, i, history, func(p load.Point) float64 {
+			s, ok := p.Latencies[trend]
+			if !ok || s.Count < b.enough {
+				return math.NaN()
+			}
+			return float64(b.read(s)) / 1e6
+		})
+		line.Band = i > 0
+	}
+	chart.Lines = slices.DeleteFunc(chart.Lines, Line.empty)
+	return chart
+}
+
+func (l Line) empty() bool {
+	return !slices.ContainsFunc(l.Values, func(v *float64) bool { return v != nil })
+}
+
+// rates draws counters per second.
+func rates(id, title string, counters []string, history []load.Point) Chart {
+	chart := overTime(id, title, "/s", history)
+	for i, counter := range counters {
+		chart.line(counter, i, history, func(p load.Point) float64 {
+			if p.Seconds == 0 {
+				return math.NaN()
+			}
+			return float64(p.Counts[counter]) / p.Seconds
+		})
+	}
+	return chart
+}

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// drawn are the trends of the percentile curves. A latency and its uncorrected time have one colour, the time is dashed.
+var drawn = []struct { //nolint:gochecknoglobals // a table
+	trend  load.Trend
+	label  string
+	colour int
+	dashed bool
+}{
+	{load.PublishLatency, "publish latency (due → confirmed)", 0, false},
+	{load.PublishTime, "publish time (sent → confirmed), uncorrected", 0, true},
+	{load.E2ELatency, "end-to-end latency (due → received)", 1, false},
+	{load.E2ETime, "end-to-end time (sent → received), uncorrected", 1, true},
+	{load.RequestLatency, "request latency (due → reply)", 2, false},
+	{load.RequestTime, "request time (sent → reply), uncorrected", 2, true},
+	{load.FailedLatency, "failed sends (due → error)", 3, false},
+}
+
+// overTimeTrends are the latencies that are drawn over time.
+var overTimeTrends = []struct { //nolint:gochecknoglobals // a table
+	trend load.Trend
+	title string
+}{
+	{load.PublishLatency, "Publish latency over time"},
+	{load.E2ELatency, "End-to-end latency over time"},
+	{load.RequestLatency, "Request latency over time"},
+}
+
+// charts draws one topic. The prefix keeps the ids of several topics apart.
+func charts(prefix string, t *load.TopicResult) []Chart {
+	var all []Chart
+	var distributions []distribution
+	for _, d := range drawn {
+		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
+			distributions = append(distributions, distribution{label(d.trend, d.label, t.OpenLoop), h, d.colour, d.dashed})
+		}
+	}
+	if len(distributions) > 0 {
+		all = append(all, curves(prefix+"curves", "Latency by percentile",
+			"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before. "+
+				"Each line ends where fewer than 10 samples lie beyond it.", distributions))
+	}
+	for _, o := range overTimeTrends {
+		if h := t.Trends[o.trend.String()]; h != nil && h.Count() > 0 {
+			all = append(all, quantilesOverTime(prefix+o.trend.String(), o.title, o.trend.String(), t.History))
+		}
+	}
+	all = append(all, rates(prefix+"throughput", "Throughput", []string{"due", "sent", "confirmed", "received"}, t.History))
+	all = append(all, queues(prefix, t))
+	if h := t.Trends[load.ScheduleLag.String()]; h != nil && h.Count() > 0 {
+		lag := quantilesOverTime(prefix+"lag", "Schedule lag: how late the generator itself was", load.ScheduleLag.String(), t.History)
+		all = append(all, lag)
+	}
+	if c, ok := errorsOverTime(prefix, t); ok {
+		all = append(all, c)
+	}
+	cpu := overTime(prefix+"cpu", "CPU of the generator's process", "%", t.History)
+	cpu.line("share of its CPUs", 0, t.History, func(p load.Point) float64 { return 100 * p.CPU })
+	return append(all, cpu)
+}
+
+// queues draws what waits: in flight, confirmed but not received, and what the broker says that it holds.
+func queues(prefix string, t *load.TopicResult) Chart {
+	c := overTime(prefix+"queues", "Backlog and in flight", "", t.History)
+	c.Note = "In flight: handed to the client and not yet confirmed, of the whole process. Outstanding: confirmed and not yet received. " +
+		"Backlog: what the broker says it holds."
+	c.line("in flight", 0, t.History, func(p load.Point) float64 { return float64(p.InFlight) })
+	if len(t.Groups) > 0 {
+		c.line("outstanding", 1, t.History, func(p load.Point) float64 { return float64(p.Outstanding) })
+	}
+	groups := map[string]bool{}
+	for _, p := range t.History {
+		for group := range p.Backlog {
+			groups[group] = true
+		}
+	}
+	for i, group := range slices.Sorted(maps.Keys(groups)) {
+		name := "backlog"
+		if group != "" {
+			name = fmt.Sprintf("backlog of %s", group)
+		}
+		c.line(name, (2+i)%palette, t.History, func(p load.Point) float64 {
+			n, ok := p.Backlog[group]
+			if !ok {
+				return math.NaN()
+			}
+			return float64(n)
+		})
+	}
+	return c
+}
+
+// palette is how many colours the page has.
+const palette = 8
+
+func errorsOverTime(prefix string, t *load.TopicResult) (Chart, bool) {
+	c := overTime(prefix+"errors", "Errors by kind", "/s", t.History)
+	kinds := map[string]bool{}
+	for _, p := range t.History {
+		for kind := range p.ErrorKinds {
+			kinds[string(kind)] = true
+		}
+	}
+	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
+		c.line(kind, i%palette, t.History, func(p load.Point) float64 {
+			if p.Seconds == 0 {
+				return math.NaN()
+			}
+			for k, n := range p.ErrorKinds {
+				if string(k) == kind {
+					return float64(n) / p.Seconds
+				}
+			}
+			return 0
+		})
+	}
+	return c, len(kinds) > 0
+}

@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+//go:embed assets page.html run.html
+var assets embed.FS
+
+// pages are the templates of all pages: a frame, page.html, and what stands in it.
+var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{ //nolint:gochecknoglobals // parsed once
+	"asset": func(name string) (string, error) {
+		text, err := assets.ReadFile("assets/" + name)
+		return string(text), err
+	},
+	"script":   func(text string) template.JS { return template.JS(text) },   //nolint:gosec // our own bundle
+	"style":    func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // our own bundle
+	"duration": Duration,
+	"count":    count,
+	"percent":  func(share float64) float64 { return 100 * share },
+	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"keys":     func(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) },
+}).ParseFS(assets, "page.html"))
+
+var runPage = template.Must(template.Must(pages.Clone()).ParseFS(assets, "run.html")) //nolint:gochecknoglobals // parsed once
+
+// Page is a page of charts and tables that needs nothing but itself.
+type Page struct {
+	Title  string
+	Charts []Chart // all that the page draws
+	Body   any
+}
+
+// Render writes a page whose content is a template in the folder of the embedded files, made by Template.
+func (p Page) Render(w io.Writer, t *template.Template) error {
+	var b bytes.Buffer
+	if p.Charts == nil {
+		p.Charts = []Chart{}
+	}
+	if err := t.ExecuteTemplate(&b, "page.html", p); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// Template makes the template of a page whose content is the text, which defines "content".
+func Template(text string) *template.Template {
+	return template.Must(template.Must(pages.Clone()).Parse(text))
+}
+
+// runView is what run.html shows.
+type runView struct {
+	*load.Result
+	Name   string
+	Topics []topicView
+}
+
+type topicView struct {
+	*load.TopicResult
+	Charts   []string // their ids
+	Columns  []string
+	Rows     []trendRow
+	Counts   []countRow
+	Observed bool // whether anybody received, so that loss is known
+}
+
+type trendRow struct {
+	Name, Label string
+	Count       uint64
+	Cells       []cell
+	Max         int64
+	Negative    uint64
+	Overflow    uint64
+}
+
+// cell is one percentile; nil Value means that its samples do not support it.
+type cell struct{ Value *int64 }
+
+type countRow struct {
+	Name, Doc string
+	Count     int64
+}
+
+// HTML writes the page of one run.
+func HTML(w io.Writer, r *load.Result) error {
+	view := runView{Result: r, Name: r.Name}
+	if view.Name == "" {
+		view.Name = "run of " + r.Started.UTC().Format("2006-01-02 15:04:05")
+	}
+	page := Page{Title: view.Name}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		tv := topicView{TopicResult: t, Observed: len(t.Groups) > 0 || t.Counts["sent"] == 0}
+		for _, c := range charts(fmt.Sprintf("topic%d-", i+1), t) {
+			page.Charts = append(page.Charts, c)
+			tv.Charts = append(tv.Charts, c.ID)
+		}
+		tv.Columns, tv.Rows = percentileTable(t)
+		for _, c := range documentedCounts {
+			if n, ok := t.Counts[c.Name]; ok || c.always {
+				tv.Counts = append(tv.Counts, countRow{c.Name, c.doc, n})
+			}
+		}
+		view.Topics = append(view.Topics, tv)
+	}
+	page.Body = view
+	return page.Render(w, runPage)
+}
+
+// percentileTable is the table beside the curves: the same columns for all trends, empty where samples do not support them.
+func percentileTable(t *load.TopicResult) (names []string, rows []trendRow) {
+	most := supportedColumns(t)
+	for _, c := range columns[:most] {
+		names = append(names, c.name)
+	}
+	for _, s := range shown {
+		h := t.Trends[s.trend.String()]
+		if h == nil {
+			continue
+		}
+		row := trendRow{
+			Name: s.trend.String(), Label: label(s.trend, s.label, t.OpenLoop), Count: h.Count(), Max: h.Max(),
+			Negative: h.Negative(), Overflow: h.Overflow(),
+		}
+		for _, c := range columns[:most] {
+			row.Cells = append(row.Cells, quantileCell(h, c.q))
+		}
+		rows = append(rows, row)
+	}
+	return names, rows
+}
+
+func quantileCell(h *hist.Histogram, q float64) cell {
+	if !h.Supported(q) {
+		return cell{}
+	}
+	v := h.Quantile(q)
+	return cell{&v}
+}
+
+// documentedCounts are the counters in the page's order.
+var documentedCounts = []struct { //nolint:gochecknoglobals // a table
+	Name, doc string
+	always    bool
+}{
+	{"due", "arrivals whose time had come", true},
+	{"sent", "handed to the client library", true},
+	{"confirmed", "confirmed by the broker, in the driver's sense", true},
+	{"received", "received, copies included", true},
+	{"acked", "acknowledged", false},
+	{"requeued", "given back, to be delivered again", false},
+	{"rejected", "refused for good", false},
+	{"bytes_sent", "bytes of bodies sent", true},
+	{"bytes_received", "bytes of bodies received", true},
+	{"corrupted", "damaged on the way", true},
+	{"unstamped", "received without a stamp: nothing is known of them", false},
+	{"foreign", "received from a producer that this process does not know", false},
+	{"negative", "received before they were sent, by the clocks of two machines", false},
+	{"blocked", "sends that waited because the window was full", false},
+}
+
+// count writes a number with a thin space between its thousands.
+func count(n any) string {
+	digits := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteRune('\u202f')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}
