@@ -1,11 +1,10 @@
-// Package bench compares the engine with what someone would write by hand on the same client library. The loops of one comparison
-// run in turns, several rounds of them, and the medians count: on a shared machine only ratios from one run mean anything.
+// Package bench compares the engine with what someone would write by hand on the same client library, and with the brokers' own
+// tools. The loops of one comparison run in turns, several rounds of them, and the medians count: on a shared machine only
+// ratios from one run mean anything.
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,56 +13,87 @@ import (
 )
 
 // Rounds is how often each loop of a comparison runs.
-const Rounds = 5
+const Rounds = 7
 
 // Loop is one way to move the messages of a comparison.
 type Loop struct {
 	Name string
 	// Run moves them and returns how long that took.
 	Run func() (time.Duration, error)
+	// Tool says that another program does it, whose CPU time is not this process's, and which takes a while to start: it
+	// takes part in the first [ToolRounds] rounds only.
+	Tool bool
 }
 
-// Row is the outcome of one loop. It is a line of the file that BENCH_JSON names.
+// Case is a comparison: the same messages, moved in different ways.
+type Case struct {
+	Name     string
+	Messages int
+	// Before, where there is one, makes ready for a loop's turn. It is not timed.
+	Before func() error
+	// Loops begin with the measure, a loop written by hand.
+	Loops []Loop
+}
+
+// Row is the outcome of one loop.
 type Row struct {
 	Case     string    `json:"case"`
 	Loop     string    `json:"loop"`
-	Messages int       `json:"messages"`
-	Rates    []float64 `json:"rates"` // messages per second, of each round
-	Median   float64   `json:"median"`
-	CPU      float64   `json:"cpu_us"`    // CPU of this process per message, µs, median
-	Ratio    float64   `json:"ratio"`     // of the median rate to that of the first loop, which is the measure
-	CPURatio float64   `json:"cpu_ratio"` // of the CPU per message of the first loop to this one's: 1 is as good, less is worse
+	Messages int       `json:"messages"`         // in each round
+	Rates    []float64 `json:"rates"`            // messages per second, of each round
+	Median   float64   `json:"median"`           // of the rates
+	Ratio    float64   `json:"ratio"`            // of this rate to the first loop's, the median over the rounds
+	Engine   float64   `json:"engine,omitempty"` // of the engine's rate to this one, the median over the rounds
+	CPU      float64   `json:"cpu_us,omitempty"` // CPU time of this process per message, µs, median; none for another program
+	CPURatio float64   `json:"cpu_ratio,omitempty"`
+	Load     float64   `json:"load"` // the machine's load average, over a minute, before the case began
 }
 
-// Compare runs the loops in turns, first the measure, then what is measured against it, and reports the ratios.
-func Compare(b *testing.B, name string, messages int, loops ...Loop) []Row {
+// engine is the name of the engine's loop.
+const engine = "engine"
+
+// Compare runs the loops in turns and reports the ratios.
+func (c Case) Compare(b *testing.B) []Row {
 	b.Helper()
-	rates, spent := make([][]float64, len(loops)), make([][]float64, len(loops))
-	order := make([]int, len(loops))
-	for i := range order {
+	rows := make([]Row, len(c.Loops))
+	spent := make([][]float64, len(c.Loops))
+	order := make([]int, len(c.Loops))
+	before := loadAverage()
+	for i, l := range c.Loops {
+		rows[i] = Row{Case: c.Name, Loop: l.Name, Messages: c.Messages, Load: before}
 		order[i] = i
 	}
-	for range Rounds {
+	for round := range Rounds {
 		for _, i := range order {
-			before := cpu.Time()
-			took, err := loops[i].Run()
-			if err != nil {
-				b.Fatalf("%s: %s: %v", name, loops[i].Name, err)
+			l := c.Loops[i]
+			if l.Tool && round >= ToolRounds {
+				continue
 			}
-			rates[i] = append(rates[i], float64(messages)/took.Seconds())
-			spent[i] = append(spent[i], float64((cpu.Time()-before).Microseconds())/float64(messages))
+			rate, cost, err := c.turn(l)
+			if err != nil {
+				b.Fatalf("%s: %s: %v", c.Name, l.Name, err)
+			}
+			rows[i].Rates = append(rows[i].Rates, rate)
+			spent[i] = append(spent[i], cost)
 		}
 		slices.Reverse(order) // whoever comes second finds the machine warm
 	}
-	rows := make([]Row, len(loops))
-	for i, l := range loops {
-		rows[i] = Row{Case: name, Loop: l.Name, Messages: messages, Rates: rates[i], Median: median(rates[i]), CPU: median(spent[i])}
-		rows[i].Ratio = rows[i].Median / rows[0].Median
-		rows[i].CPURatio = rows[0].CPU / rows[i].CPU
-		if i > 0 {
-			b.ReportMetric(rows[i].Ratio, l.Name+"-ratio")
-			b.ReportMetric(rows[i].CPURatio, l.Name+"-cpu-ratio")
+	for i, l := range c.Loops {
+		rows[i].Median = median(rows[i].Rates)
+		rows[i].Ratio = ratio(rows[i].Rates, rows[0].Rates)
+		if l.Tool {
+			continue
 		}
+		rows[i].CPU = median(spent[i])
+		rows[i].CPURatio = ratio(spent[0], spent[i])
+	}
+	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engine }); e >= 0 {
+		for i := range rows {
+			rows[i].Engine = ratio(rows[e].Rates, rows[i].Rates)
+		}
+	}
+	for _, r := range rows[1:] {
+		b.ReportMetric(r.Ratio, unit(r.Loop)+"-ratio")
 	}
 	b.ReportMetric(0, "ns/op")
 	if err := Write(rows); err != nil {
@@ -72,30 +102,32 @@ func Compare(b *testing.B, name string, messages int, loops ...Loop) []Row {
 	return rows
 }
 
+// turn is one loop's turn: messages per second, and µs of CPU per message.
+func (c Case) turn(l Loop) (rate, cost float64, err error) {
+	if c.Before != nil {
+		if err := c.Before(); err != nil {
+			return 0, 0, fmt.Errorf("before it: %w", err)
+		}
+	}
+	before := cpu.Time()
+	took, err := l.Run()
+	if err != nil {
+		return 0, 0, err
+	}
+	n := float64(c.Messages)
+	return n / took.Seconds(), float64((cpu.Time() - before).Nanoseconds()) / 1e3 / n, nil
+}
+
+// ratio is the median of the ratios of those rounds that both took part in.
+func ratio(of, to []float64) float64 {
+	all := make([]float64, min(len(of), len(to)))
+	for i := range all {
+		all[i] = of[i] / to[i]
+	}
+	return median(all)
+}
+
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
-}
-
-// Write appends rows to the file that BENCH_JSON names, if any.
-func Write(rows []Row) error {
-	path := os.Getenv("BENCH_JSON")
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the user names it
-	if err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // each row is one write, checked below
-	for _, row := range rows {
-		line, err := json.Marshal(row)
-		if err != nil {
-			return fmt.Errorf("bench: %w", err)
-		}
-		if _, err := f.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("bench: %w", err)
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/bench"
@@ -28,21 +29,26 @@ func run(args []string) error {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "case\tloop\tmsg/s (median)\tmin\tmax\tCPU µs/msg\tratio\tCPU ratio\t")
+	fmt.Fprintln(w, "case\tloop\tmsg/s (median)\tleast\tmost\tof raw\tengine is times\tCPU µs/msg\tCPU of raw\tload\t")
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var r bench.Row
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		least, most := r.Rates[0], r.Rates[0]
-		for _, rate := range r.Rates {
-			least, most = min(least, rate), max(most, rate)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t\n", r.Case, r.Loop, r.Median, least, most, r.CPU, r.Ratio, r.CPURatio)
+		fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f\t%.0f\t%s\t%s\t%s\t%s\t%.1f\t\n", r.Case, r.Loop, r.Median, slices.Min(r.Rates), slices.Max(r.Rates),
+			known(r.Ratio), known(r.Engine), known(r.CPU), known(r.CPURatio), r.Load)
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	return w.Flush() //nolint:wrapcheck // standard output
+}
+
+// known shows what was measured, and a dash for what cannot be.
+func known(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v)
 }

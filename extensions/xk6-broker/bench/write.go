@@ -1,0 +1,47 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Write appends rows to the file that BENCH_JSON names, if any, a line each.
+func Write(rows []Row) error {
+	path := os.Getenv("BENCH_JSON")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // the user names it
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // each row is one write, checked below
+	for _, row := range rows {
+		line, err := json.Marshal(row)
+		if err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+		if _, err := f.Write(append(line, '\n')); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+	}
+	return nil
+}
+
+// unit turns a loop's name into what may be part of a benchmark's unit.
+func unit(name string) string { return strings.ReplaceAll(name, " ", "-") }
+
+// loadAverage is how many tasks wanted to run, on average over the last minute; 0 where the system does not tell.
+func loadAverage() float64 {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	var minute float64
+	if _, err := fmt.Sscan(string(data), &minute); err != nil {
+		return 0
+	}
+	return minute
+}
