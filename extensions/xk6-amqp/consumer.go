@@ -27,11 +27,11 @@ type consumer struct {
 
 	mu     sync.Mutex
 	intake *intake
-	inbox  []arrival     // not taken by Receive yet
+	inbox  driver.Batch  // not taken by Receive yet
 	lost   error         // why there is no channel, until Receive has told
 	wake   chan struct{} // there is something in inbox, or lost
 
-	taken  []arrival    // what Receive has taken from inbox; only Receive uses it
+	taken  driver.Batch // what Receive has taken from inbox; only Receive uses it
 	handed int          // how many of taken are handed out
 	next   atomic.Int64 // the offset in a stream to go on with; 0 while none was handed out
 
@@ -49,30 +49,20 @@ type intake struct {
 	queue      string
 	deliveries <-chan amqp.Delivery
 	arrived    atomic.Uint64 // the tag of the last delivery; the broker counts from 1
+	tokens     []token       // made, and not given to a message yet
 	ledger     ledger
-}
-
-// arrival is what matters of a delivery, and when it came. The library's own struct is three times as large.
-type arrival struct {
-	intake        *intake
-	received      int64
-	tag           uint64
-	redelivered   bool
-	headers       amqp.Table
-	body          []byte
-	exchange      string
-	routingKey    string
-	replyTo       string
-	correlationID string
 }
 
 // token is the handle of a message for Settle and Reply.
 type token struct {
-	intake        *intake
-	tag           uint64
-	replyTo       string
-	correlationID string
+	intake *intake
+	tag    uint64
+	offset int64    // in a stream
+	asked  *request // nil where no reply is asked for
 }
+
+// request is where a reply goes to.
+type request struct{ replyTo, correlationID string }
 
 func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
 	if cfg.Prefetch > math.MaxUint16 {
@@ -168,9 +158,7 @@ func (r *consumer) run() {
 	defer close(r.done)
 	for in := r.intake; in != nil; in = r.reopen() {
 		for d := range in.deliveries {
-			r.arrive(arrival{
-				in, driver.Now(), d.DeliveryTag, d.Redelivered, d.Headers, d.Body, d.Exchange, d.RoutingKey, d.ReplyTo, d.CorrelationId,
-			})
+			r.arrive(in, &d, driver.Now())
 		}
 		if in.IsClosed() {
 			r.fail(in.cause())
@@ -181,13 +169,17 @@ func (r *consumer) run() {
 	}
 }
 
-func (r *consumer) arrive(a arrival) {
-	a.intake.arrived.Store(a.tag)
+// arrive puts a delivery where Receive finds it.
+func (r *consumer) arrive(in *intake, d *amqp.Delivery, now int64) {
+	in.arrived.Store(d.DeliveryTag)
+	t := in.token(d)
 	r.mu.Lock()
-	r.inbox = append(r.inbox, a)
-	first := len(r.inbox) == 1
+	r.inbox = append(r.inbox, driver.Message{})
+	n := len(r.inbox)
+	r.describe(&r.inbox[n-1], d, t)
+	r.inbox[n-1].Received = now
 	r.mu.Unlock()
-	if first {
+	if n == 1 {
 		r.notify()
 	}
 }

@@ -3,53 +3,61 @@ package amqp
 import (
 	"math"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // hand fills b with what was taken, and tells how many. What came on a channel that is lost by now is left out: it
 // cannot be settled, and comes again.
 func (r *consumer) hand(b driver.Batch) int {
-	n := min(len(b), len(r.taken)-r.handed)
-	if n == 0 {
-		return 0
-	}
-	tokens := make([]token, n)
 	filled := 0
-	for ; r.handed < len(r.taken) && filled < n; r.handed++ {
-		a := &r.taken[r.handed]
-		if !a.intake.IsClosed() {
-			tokens[filled] = token{a.intake, a.tag, a.replyTo, a.correlationID}
-			b[filled] = r.message(a)
-			b[filled].Token = &tokens[filled]
+	for ; r.handed < len(r.taken) && filled < len(b); r.handed++ {
+		m := &r.taken[r.handed]
+		if t, ok := m.Token.(*token); ok && !t.intake.IsClosed() {
+			b[filled] = *m
 			filled++
+			if r.conn.mode == stream {
+				r.next.Store(t.offset + 1)
+			}
 		}
-		*a = arrival{}
+		*m = driver.Message{}
 	}
 	return filled
 }
 
-func (r *consumer) message(a *arrival) driver.Message {
-	m := driver.Message{
-		Body:     a.body,
-		Headers:  headersOf(a.headers),
-		Topic:    r.topic,
-		Received: a.received,
+// token makes the handle of a message, many at a time.
+func (in *intake) token(d *amqp.Delivery) *token {
+	if len(in.tokens) == 0 {
+		in.tokens = make([]token, 64)
 	}
-	if a.exchange != "" && a.routingKey != r.topic {
-		m.Key = []byte(a.routingKey)
+	t := &in.tokens[0]
+	in.tokens = in.tokens[1:]
+	t.intake, t.tag = in, d.DeliveryTag
+	if d.ReplyTo != "" {
+		t.asked = &request{d.ReplyTo, d.CorrelationId}
+	}
+	return t
+}
+
+// describe makes a message of a delivery.
+func (r *consumer) describe(m *driver.Message, d *amqp.Delivery, t *token) {
+	m.Token, m.Body, m.Topic = t, d.Body, r.topic
+	if d.Exchange != "" && d.RoutingKey != r.topic {
+		m.Key = []byte(d.RoutingKey)
+	}
+	if len(d.Headers) > 0 {
+		m.Headers = headersOf(d.Headers)
+		t.offset, _ = integer(d.Headers, streamOffset)
 	}
 	if r.conn.mode == stream {
-		if offset, ok := integer(a.headers, streamOffset); ok {
-			r.next.Store(offset + 1)
-		}
-		return m
+		return
 	}
 	m.Attempt = 1
-	if a.redelivered {
+	if d.Redelivered {
 		m.Attempt = 2
 	}
-	if count, ok := integer(a.headers, deliveryCount); ok && count >= int64(m.Attempt) && count < math.MaxInt32 {
+	if count, ok := integer(d.Headers, deliveryCount); ok && count >= int64(m.Attempt) && count < math.MaxInt32 {
 		m.Attempt = int32(count) + 1
 	}
-	return m
 }

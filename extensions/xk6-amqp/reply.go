@@ -165,7 +165,7 @@ func (x *exchange) answer(id string, a answer) {
 // Reply publishes on the connection for publishing, and returns when the client library took the reply.
 func (r *consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	t, ok := to.Token.(*token)
-	if !ok || t.replyTo == "" {
+	if !ok || t.asked == nil {
 		return errNoReply
 	}
 	if r.life.Err() != nil {
@@ -182,8 +182,8 @@ func (r *consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	if err != nil {
 		return err
 	}
-	err = ch.Publish("", t.replyTo, false, false, amqp.Publishing{
-		Headers: headers, Body: reply.Body, CorrelationId: t.correlationID,
+	err = ch.Publish("", t.asked.replyTo, false, false, amqp.Publishing{
+		Headers: headers, Body: reply.Body, CorrelationId: t.asked.correlationID,
 	})
 	return ch.explain(err)
 }

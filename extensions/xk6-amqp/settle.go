@@ -44,8 +44,11 @@ func (l *ledger) settle(tags []uint64) (together int) {
 
 // has tells whether a tag is settled.
 func (l *ledger) has(tag uint64) bool {
+	if tag <= l.low || len(l.above) == 0 {
+		return tag <= l.low
+	}
 	_, ok := l.above[tag]
-	return ok || tag <= l.low
+	return ok
 }
 
 // settle sends one outcome for messages of one channel. The broker closes the channel of who settles something twice, and

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,9 @@ import (
 	"sync"
 	"syscall"
 )
+
+// readBuffer is how many bytes are asked of the network at once. The client library asks for 4 KiB.
+const readBuffer = 64 << 10
 
 // sendBuffer is how many bytes may wait above the kernel's own socket buffer before Send and Settle wait.
 const sendBuffer = 256 << 10
@@ -18,6 +22,7 @@ const sendBuffer = 256 << 10
 // time it gets to run, and who has much to send waits in ready, where a context can end the waiting.
 type socket struct {
 	net.Conn
+	reader *bufio.Reader
 
 	mu      sync.Mutex
 	wake    *sync.Cond    // there is something to pass on, or err is set
@@ -30,7 +35,7 @@ type socket struct {
 }
 
 func newSocket(c net.Conn) *socket {
-	s := &socket{Conn: c, stopped: make(chan struct{})}
+	s := &socket{Conn: c, reader: bufio.NewReaderSize(c, readBuffer), stopped: make(chan struct{})}
 	s.wake = sync.NewCond(&s.mu)
 	go s.run()
 	return s
@@ -111,7 +116,7 @@ func (s *socket) ready(ctx context.Context) error {
 
 // Read closes the socket when reading fails, a missed heartbeat included, so that nobody waits for it to write either.
 func (s *socket) Read(p []byte) (int, error) {
-	n, err := s.Conn.Read(p)
+	n, err := s.reader.Read(p)
 	if err != nil {
 		s.mu.Lock()
 		if s.readErr == nil {
