@@ -8,6 +8,8 @@ type Arrival struct {
 	Index uint64
 	// Due is when the iteration was due and Started when it began, both in ns since the Unix epoch, by Now of package driver.
 	Due, Started int64
+	// Free is when the VU was ready for it, on the same clock: an arrival that was due before waited for a VU.
+	Free int64
 	// Scenario is the name of the scenario.
 	Scenario string
 }

@@ -51,6 +51,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 	})
 	shard := uint32(p.allocated.Add(1))
 	p.loops.Go(func() {
+		s.Free = driver.Now()
 		for p.line.take(p.ctx, s) {
 			if p.busy.Add(1) == p.allocated.Load() {
 				select {
@@ -61,6 +62,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 			s.Started = driver.Now()
 			p.tally.lag.Record(shard, s.Started-s.Due)
 			p.run(active, s)
+			s.Free = driver.Now()
 			p.busy.Add(-1)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
 
@@ -26,27 +27,35 @@ type dueTimes struct {
 	lag       int64 // of the present iteration
 }
 
-// next is when the send that is being called was due, in ns since the Unix epoch; 0 in a closed loop. It is called on the
-// event loop.
-func (d *dueTimes) next() int64 {
-	state := d.in.vu.State()
-	if state == nil {
-		return 0
+// next is when the send that is being called was due. It is called on the event loop.
+func (d *dueTimes) next() load.Timing {
+	if d.in.vu.State() == nil { // in init, where nothing is sent
+		return load.Timing{}
 	}
-	ctx := d.in.vu.Context()
-	scenario := lib.GetScenarioState(ctx)
+	if arrival, ok := open.FromContext(d.in.vu.Context()); ok {
+		return d.of(arrival)
+	}
+	return load.Timing{Due: d.derived()}
+}
+
+// of is for a send in an open-arrival-rate scenario, which knows its due times.
+func (d *dueTimes) of(arrival open.Arrival) load.Timing {
+	if iteration := d.in.vu.State().Iteration; d.scenario != arrival.Scenario || d.iteration != iteration {
+		d.scenario, d.iteration = arrival.Scenario, iteration
+		return load.Timing{Due: arrival.Due, Free: arrival.Free}
+	}
+	now := driver.Now()
+	return load.Timing{Due: now - (arrival.Started - arrival.Due), Free: now}
+}
+
+// derived is for one of k6's own arrival-rate scenarios; 0 in any other.
+func (d *dueTimes) derived() int64 {
+	state := d.in.vu.State()
+	scenario := lib.GetScenarioState(d.in.vu.Context())
 	if scenario == nil { // setup and teardown
 		return 0
 	}
 	now := driver.Now()
-	if arrival, ok := open.FromContext(ctx); ok {
-		d.lag = arrival.Started - arrival.Due
-		if d.scenario == scenario.Name && d.iteration == state.Iteration {
-			return now - d.lag
-		}
-		d.scenario, d.iteration = scenario.Name, state.Iteration
-		return arrival.Due
-	}
 	if d.scenario != scenario.Name {
 		d.scenario, d.iteration = scenario.Name, -1
 		d.slots = d.in.run.slotsOf(state.Options.Scenarios[scenario.Name], scenario.StartTime)

@@ -171,7 +171,7 @@ func TestSendsThatFailAreMeasuredApart(t *testing.T) {
 		defer cancel()
 		failed := make(chan []Receipt, 2)
 		body := func() driver.Batch { return driver.Batch{{Body: make([]byte, 1)}} }
-		s.Send(ctx, body(), 0, func(r []Receipt) { failed <- r })
+		s.Send(ctx, body(), Timing{}, func(r []Receipt) { failed <- r })
 		closing, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		_ = s.pub.producer.Close(closing) // it fails the message that is outstanding

@@ -20,6 +20,7 @@ type flight struct {
 	batch  driver.Batch
 	due    []int64 // of each message; not used where closed
 	closed bool    // a closed loop: due is when they are sent
+	free   int64   // since when there is room for them; 0 where there always was
 	sent   int64
 	first  uint64 // sequence number of batch[0]
 	left   atomic.Int32
@@ -61,6 +62,7 @@ func (f *flight) launch(ctx context.Context) {
 		series.openLoop.Store(true)
 		for _, due := range f.due {
 			series.record(s.shard, ScheduleLag, f.sent-due)
+			series.record(s.shard, GeneratorLag, f.sent-max(due, f.free))
 		}
 	}
 	if !async { // the driver waits for the broker: order is not to be had, and the next sender need not wait

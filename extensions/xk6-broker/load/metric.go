@@ -10,6 +10,7 @@ const (
 	E2ELatency                  // due → received
 	E2ETime                     // sent → received
 	ScheduleLag                 // due → sent
+	GeneratorLag                // the part of it that is the generator's own: due, or when there was room, → sent
 	SettleTime                  // settle called → confirmed by the broker
 	RedeliveryTime              // requeued → received again
 	FailedLatency               // due → the error of a send that failed
@@ -20,7 +21,7 @@ const (
 
 //nolint:gochecknoglobals // a table
 var trendNames = [NumTrends]string{
-	"publish_latency", "publish_time", "e2e_latency", "e2e_time", "schedule_lag", "settle_time", "redelivery_time",
+	"publish_latency", "publish_time", "e2e_latency", "e2e_time", "schedule_lag", "generator_lag", "settle_time", "redelivery_time",
 	"failed_latency", "request_latency", "request_time",
 }
 

@@ -82,6 +82,7 @@ type produceLoop struct {
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
 	ahead    arrival
+	free     int64 // when the window last had room again
 	err      error
 
 	mu                      sync.Mutex
@@ -190,8 +191,10 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 			return false
 		}
 		n = int(got)
+		l.free = driver.Now()
 	}
 	f := l.flight()
+	f.free = l.free
 	f.batch, f.due = f.batch[:0], f.due[:0]
 	now := driver.Now()
 	for len(f.batch) < n {

@@ -64,10 +64,18 @@ type Receipt struct {
 	Err       error
 }
 
-// Send sends some messages that were due at one time (0: now, a closed loop) and calls finished once, from any goroutine,
-// when the fate of all is known. It waits while the window is full.
-func (s *Sender) Send(ctx context.Context, batch driver.Batch, due int64, finished func([]Receipt)) {
+// Timing is when a send was due and since when it could be made; both in ns since the Unix epoch.
+type Timing struct {
+	Due  int64 // 0 is now: a closed loop
+	Free int64 // since when whoever sends was free to; 0 is always
+}
+
+// Send sends some messages that were due at one time and calls finished once, from any goroutine, when the fate of all is known. It
+// waits while the window is full.
+func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
+	due := at.Due
 	f := newFlight(s, len(batch))
+	f.free = at.Free
 	f.batch = batch
 	f.receipts = make([]Receipt, len(batch))
 	f.closed = due == 0
@@ -77,7 +85,10 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, due int64, finish
 	}
 	f.finished = func(f *flight) { finished(f.receipts) }
 	for taken := 0; taken < len(batch); {
-		n, err := s.admit(ctx, len(batch)-taken)
+		n, waited, err := s.admit(ctx, len(batch)-taken)
+		if waited {
+			f.free = driver.Now()
+		}
 		if err != nil {
 			s.pub.window.release(int64(taken))
 			s.refuse(f, err)
@@ -93,15 +104,15 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, due int64, finish
 	f.launch(ctx)
 }
 
-// admit takes up to most places in the window, and counts that the sender had to wait for it.
-func (s *Sender) admit(ctx context.Context, most int) (int, error) {
+// admit takes up to most places in the window, and counts where the sender had to wait for it.
+func (s *Sender) admit(ctx context.Context, most int) (n int, waited bool, err error) {
 	w := s.pub.window
 	if n := w.tryAcquire(1, int64(most)); n > 0 {
-		return int(n), nil
+		return int(n), false, nil
 	}
 	s.series.Load().add(Blocked, 1)
-	n, err := w.acquire(ctx, 1, int64(most))
-	return int(n), err
+	got, err := w.acquire(ctx, 1, int64(most))
+	return int(got), true, err
 }
 
 // refuse fails a flight that was never handed over.
@@ -121,8 +132,9 @@ func (s *Sender) refuse(f *flight, err error) {
 	f.finished(f)
 }
 
-// Request sends one message and waits for the reply. The latency runs from due, or from the sending where due is 0.
-func (s *Sender) Request(ctx context.Context, m driver.Message, due int64) (driver.Message, error) {
+// Request sends one message and waits for the reply. The latency runs from the due time, or from the sending in a closed loop.
+func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driver.Message, error) {
+	due := at.Due
 	series := s.series.Load()
 	requester, ok := s.pub.producer.(driver.Requester)
 	if !ok {
@@ -139,6 +151,7 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, due int64) (driv
 	} else {
 		series.openLoop.Store(true)
 		series.record(s.shard, ScheduleLag, sent-due)
+		series.record(s.shard, GeneratorLag, sent-max(due, at.Free))
 	}
 	if s.stamp != StampOff {
 		writeStamp(&Stamp{Run: s.pub.run.ID, Producer: s.id, Sequence: sequence, Due: due, Sent: sent}, &m, s.stamp)

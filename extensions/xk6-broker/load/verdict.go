@@ -30,7 +30,7 @@ type Asked struct {
 
 const (
 	// lagShare is how large the generator's own lateness may be against the latency that was measured with it: the 99th percentile of
-	// schedule lag against that of the latency, beyond a floor below which no system would notice.
+	// its lag against that of the latency, beyond a floor below which no system would notice.
 	lagShare = 0.1
 	lagFloor = 2 * time.Millisecond
 	// saturated is the share of its CPUs beyond which a generator measures itself.
@@ -84,8 +84,12 @@ func (r *Result) trend(t Trend) *hist.Histogram {
 }
 
 func (t *TopicResult) judge(v *Verdict) {
-	if lag, ok := t.Trends[ScheduleLag.String()]; ok {
+	if lag, ok := t.Trends[GeneratorLag.String()]; ok {
 		t.judgeLag(v, time.Duration(lag.Quantile(0.99)))
+	}
+	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
+		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(lagFloor)) {
+		v.note("%s: sends waited for a free VU or for room in the window; their latency counts from when they were due", t.Topic)
 	}
 	if n := t.Counts[Due.String()] - t.Counts[Sent.String()]; n > 0 {
 		v.because("%s: %d messages were due and never sent, as the test ended first", t.Topic, n)
@@ -110,7 +114,7 @@ func (t *TopicResult) judgeLag(v *Verdict, late time.Duration) {
 		return
 	}
 	if all := time.Duration(latency.Quantile(0.99)); float64(late) > lagShare*float64(all) {
-		v.because("%s: the generator was late itself: schedule lag p99 is %v of %v of latency p99; lower the rate or give it more CPU",
+		v.because("%s: the generator was late itself: its own lag has a p99 of %v, the latency one of %v; lower the rate or give it more CPU",
 			t.Topic, late.Round(time.Microsecond), all.Round(time.Microsecond))
 	}
 }

@@ -18,6 +18,7 @@ var shown = []struct { //nolint:gochecknoglobals // a table
 	label string
 }{
 	{load.ScheduleLag, "schedule lag (due → sent)"},
+	{load.GeneratorLag, "of it the generator's own"},
 	{load.PublishLatency, "publish latency (due → confirmed)"},
 	{load.PublishTime, "publish time (sent → confirmed)"},
 	{load.FailedLatency, "failed sends (due → error)"},
