@@ -18,7 +18,7 @@ export const options = {
   scenarios: {
     subscribe: { executor: 'per-vu-iterations', vus: subscribers, maxDuration: `${duration + 30}s`, exec: 'subscribe' },
     publish: {
-      executor: 'constant-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '2s', duration: `${duration}s`,
+      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '2s', duration: `${duration}s`,
       preAllocatedVUs: 50, exec: 'publish',
     },
   },

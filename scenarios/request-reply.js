@@ -18,7 +18,7 @@ export const options = {
   scenarios: {
     respond: { executor: 'constant-vus', vus: number('RESPONDERS', 4, 1), duration: `${duration + 2}s`, exec: 'respond' },
     request: {
-      executor: 'constant-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '1s', duration: `${duration}s`,
+      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '1s', duration: `${duration}s`,
       preAllocatedVUs: 100, exec: 'request',
     },
   },
