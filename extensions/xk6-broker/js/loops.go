@@ -48,7 +48,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	loop.Schedule = schedule
 	series, err := p.conn.series(p.config.Topic)
 	if err != nil {
-		return p.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
+		return p.conn.in.rejected(err), nil
 	}
 	p.conn.in.run.expectRate(peak)
 	vu := p.conn.in.vu.State().VUID

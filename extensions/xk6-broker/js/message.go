@@ -42,18 +42,18 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	rt := c.in.vu.Runtime()
 	o, ok := v.(*sobek.Object)
 	if !ok || isBytes(o) {
-		m.Body, err = bytesOf(rt, v)
+		m.Body, err = bytesOf(v)
 		return m, err
 	}
 	body := o.Get("body")
 	if body == nil {
 		return m, errors.New(`a message is an object with "body" and, where needed, "key" and "headers"`)
 	}
-	if m.Body, err = bytesOf(rt, body); err != nil {
+	if m.Body, err = bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
 	if key := o.Get("key"); given(key) && c.address.Driver.Features.Key {
-		if m.Key, err = bytesOf(rt, key); err != nil {
+		if m.Key, err = bytesOf(key); err != nil {
 			return m, fmt.Errorf("key: %w", err)
 		}
 	}
@@ -66,7 +66,7 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	}
 	ho := headers.ToObject(rt)
 	for _, name := range ho.Keys() {
-		value, err := bytesOf(rt, ho.Get(name))
+		value, err := bytesOf(ho.Get(name))
 		if err != nil {
 			return m, fmt.Errorf("header %q: %w", name, err)
 		}
@@ -101,7 +101,7 @@ func view(o *sobek.Object) ([]byte, bool) {
 
 // bytesOf copies a string, an ArrayBuffer, a typed array or, as JSON, any other value. The copy is the message's: the script
 // may change its own at once.
-func bytesOf(rt *sobek.Runtime, v sobek.Value) ([]byte, error) {
+func bytesOf(v sobek.Value) ([]byte, error) {
 	if !given(v) {
 		return nil, errors.New("it is missing: a string, an object, an ArrayBuffer or a typed array is needed")
 	}
