@@ -120,7 +120,6 @@ func TestInfluxDBHoldsWhatK6Counted(t *testing.T) {
 	o, r := runToOutcome(t, `
 import exec from 'k6/execution';
 const conn = broker.connect('embedded:'), twin = broker.connect('embedded:?name=twin');
-const nowhere = broker.connect('nats://127.0.0.1:1').producer('a');
 const topics = ['a', 'b,c=d"e'];
 const producers = [conn, twin].flatMap((c) => topics.map((topic) => c.producer(topic)));
 const readers = topics.flatMap((topic) => ['one', 'two'].map((group) => conn.consumer(topic, { group })));
@@ -132,7 +131,7 @@ export const options = {
   },
   thresholds: {
     'broker_sent{topic:a}': [], 'broker_sent{scenario:send}': [], 'broker_received{topic:a}': [], 'broker_settled{outcome:ack}': [],
-    'broker_settled{outcome:requeue}': ['count>0'], 'broker_errors{op:send,kind:disconnected}': [], 'broker_redelivered{topic:a}': [],
+    'broker_settled{outcome:requeue}': ['count>0'], 'broker_errors{op:send}': ['count>0'], 'broker_redelivered{topic:a}': [],
     'data_sent{scenario:produce}': [], 'data_received{scenario:consume}': [],
   },
 };
@@ -140,7 +139,7 @@ export async function setup() { for (const topic of topics) await conn.createTop
 export async function send() {
   exec.vu.metrics.tags.url = 'http://host/' + __VU;
   for (const p of producers) await p.send({ body: 'x'.repeat(50 + __VU) });
-  if (__ITER == 0) await nowhere.send({ body: 'x'.repeat(50) }).catch(() => {});
+  if (__ITER == 0) await producers[0].send({ body: 'x'.repeat(2 << 20) }).catch(() => {}); // more than the server takes
 }
 export async function produce() { await Promise.all(producers.map((p) => p.produce({ rate: 500, duration: '3s' }))); }
 export async function consume() {
