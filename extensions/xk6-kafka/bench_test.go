@@ -5,259 +5,138 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"sync"
-	"syscall"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/bench"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-kafka/internal/raw"
 )
 
-// The benchmarks send and receive the same messages through the driver and through a loop written by hand over the same
-// client library with the same settings, in turn, and report the medians, their ratio, and what processor time a message
-// takes. One run of a benchmark is all that is needed: -benchtime=1x.
+// The benchmarks compare the drivers, and the engine on them, with loops written by hand over franz-go and with Kafka's own
+// performance tools: the same broker, topic, size of messages and guarantee. Run them with -benchtime=1x. BROKER_URL_KAFKA names
+// the broker, and BENCH_KAFKA_JARS a folder with the jars of the tools.
 const (
 	benchPartitions = 6
 	benchMessages   = 500_000
-	benchBatch      = 100
+	benchSize       = 100
 	benchWindow     = 10_000
-	benchRounds     = 7
+	benchBatch      = 1000
+	benchTool       = 3 * benchMessages // a tool is given time to get warm
 )
 
-var benchBody = bytes.Repeat([]byte("x"), 100)
+// sameAsRaw are the settings of the hand-written loop and of the tools.
+var sameAsRaw = map[string]any{"acks": "leader", "compression": "none", "linger": "0"}
 
-// sample is one round.
-type sample struct{ rate, cpu float64 } // messages a second, ns a message
-
-// round is one go at n messages; ready makes all ready for it.
-type round struct {
-	n     int
-	ready func() (run, finish func())
-}
-
-func (r round) measure() sample {
-	run, finish := r.ready()
-	defer finish()
-	cpu, begin := processor(), time.Now()
-	run()
-	return sample{float64(r.n) / time.Since(begin).Seconds(), float64(processor()-cpu) / float64(r.n)}
-}
-
-func processor() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// compare runs both by turns, once each to warm up, and reports.
-func compare(b *testing.B, n int, rawReady, oursReady func() (run, finish func())) {
+func benchSession(b *testing.B, variable string) (s *bench.Session, hosts []string, topic string) {
 	b.Helper()
-	raw, ours := round{n, rawReady}, round{n, oursReady}
-	for range b.N {
-		var r, o []sample
-		raw.measure()
-		ours.measure()
-		for range benchRounds {
-			r, o = append(r, raw.measure()), append(o, ours.measure())
-		}
-		var ratios []float64
-		for i := range r {
-			ratios = append(ratios, o[i].rate/r[i].rate)
-		}
-		median := func(s []sample, of func(sample) float64) float64 {
-			var v []float64
-			for _, x := range s {
-				v = append(v, of(x))
-			}
-			return middle(v)
-		}
-		rate, cpu := func(s sample) float64 { return s.rate }, func(s sample) float64 { return s.cpu }
-		b.ReportMetric(median(r, rate), "raw-msg/s")
-		b.ReportMetric(median(o, rate), "driver-msg/s")
-		b.ReportMetric(middle(ratios), "ratio")
-		b.ReportMetric(median(r, cpu), "raw-cpu-ns/msg")
-		b.ReportMetric(median(o, cpu), "driver-cpu-ns/msg")
-		b.ReportMetric(0, "ns/op")
-	}
-}
-
-func middle(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
-
-func benchURL(b *testing.B) string {
-	b.Helper()
-	url := os.Getenv("BROKER_URL_KAFKA")
+	url := os.Getenv(variable)
 	if url == "" {
-		b.Skip("no BROKER_URL_KAFKA")
+		b.Skipf("no %s", variable)
 	}
-	return url
+	_, list, _ := strings.Cut(url, "://")
+	list, _, _ = strings.Cut(list, "?")
+	topic = newTopicName()
+	s = bench.Open(b, url, topic, driver.TopicSpec{Partitions: benchPartitions}, nil)
+	return s, strings.Split(strings.TrimSuffix(list, "/"), ","), topic
 }
 
 func BenchmarkPublish(b *testing.B) {
-	f := newFixture(b, benchURL(b))
-	topic := f.topic(b, benchPartitions)
-	raw, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts(f)...), kgo.DefaultProduceTopic(topic),
-		kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(5),
-		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(2*benchWindow),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
-	)
+	s, hosts, topic := benchSession(b, "BROKER_URL_KAFKA")
+	cl, err := raw.Producer(hosts, topic, benchWindow)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer raw.Close()
-	p := f.producer(b, topic, map[string]any{"acks": "leader"})
-	ctx := context.Background()
+	defer cl.Close()
+	body := bytes.Repeat([]byte("x"), benchSize)
+	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow, Options: sameAsRaw}
+	loops := []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) { return raw.Produce(cl, body, benchMessages) }},
+		s.Send(sending), s.Produce(sending),
+	}
+	if java, ok := bench.Java(b, "BENCH_KAFKA_JARS"); ok {
+		loops = append(loops, bench.Tool("ProducerPerformance", benchMessages, func() *exec.Cmd {
+			return java("org.apache.kafka.tools.ProducerPerformance", "--bootstrap-server", strings.Join(hosts, ","), "--topic", topic,
+				"--num-records", fmt.Sprint(benchTool), "--warmup-records", fmt.Sprint(benchMessages), "--record-size", fmt.Sprint(benchSize),
+				"--throughput", "-1", "--command-property", "acks=1", "enable.idempotence=false", "compression.type=none")
+		}, producerRate))
+	}
+	bench.Case{Name: "kafka produce, acks=1, 6 partitions", Messages: benchMessages, Loops: loops}.Compare(b)
+}
 
-	always := func(run func()) func() (_, _ func()) { return func() (_, _ func()) { return run, func() {} } }
-	compare(b, benchMessages, always(func() {
-		window, wg := make(chan struct{}, benchWindow), sync.WaitGroup{}
-		wg.Add(benchMessages)
-		for range benchMessages {
-			window <- struct{}{}
-			raw.Produce(ctx, &kgo.Record{Value: benchBody}, func(_ *kgo.Record, err error) {
-				if err != nil {
-					b.Error(err)
-				}
-				<-window
-				wg.Done()
-			})
-		}
-		wg.Wait()
-	}), always(func() {
-		window, wg := make(chan struct{}, benchWindow), sync.WaitGroup{}
-		wg.Add(benchMessages)
-		done := func(_ int, err error) {
-			if err != nil {
-				b.Error(err)
-			}
-			<-window
-			wg.Done()
-		}
-		batch := make(driver.Batch, benchBatch)
-		for i := range batch {
-			batch[i].Body = benchBody
-		}
-		for range benchMessages / benchBatch {
-			for range benchBatch {
-				window <- struct{}{}
-			}
-			p.Send(ctx, batch, done)
-		}
-		wg.Wait()
-	}))
+var producerLine = regexp.MustCompile(`(\d+) records sent, ([\d.]+) records/sec`)
+
+// producerRate reads the last line of ProducerPerformance, which is about all messages after those to get warm.
+func producerRate(output string) (float64, error) {
+	lines := producerLine.FindAllStringSubmatch(output, -1)
+	if len(lines) == 0 {
+		return 0, fmt.Errorf("no line like %q", producerLine)
+	}
+	return strconv.ParseFloat(lines[len(lines)-1][2], 64)
 }
 
 func BenchmarkConsume(b *testing.B) {
-	f := newFixture(b, benchURL(b))
-	topic := f.topic(b, benchPartitions)
-	fill(b, f, topic, benchMessages)
+	s, hosts, topic := benchSession(b, "BROKER_URL_KAFKA")
+	if err := s.Filler(bench.Sending{Size: benchSize, Window: benchWindow, Options: sameAsRaw})(benchTool); err != nil {
+		b.Fatal(err)
+	}
 	groups := 0
-	group := func() string { groups++; return fmt.Sprintf("%s-%d", topic, groups) }
-	ctx := context.Background()
+	group := func(of string) string { groups++; return fmt.Sprintf("%s-%s-%d", topic, of, groups) }
+	receiving := bench.Receiving{
+		Count: benchMessages, Batch: benchBatch,
+		Config: driver.ConsumerConfig{Group: group("ours"), Prefetch: benchBatch, Start: driver.StartEarliest},
+	}
+	loops := []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(hosts, topic, group("raw"), benchMessages, benchBatch) }},
+		s.Receive(receiving), s.Consume(receiving),
+	}
+	if java, ok := bench.Java(b, "BENCH_KAFKA_JARS"); ok {
+		loops = append(loops, bench.Tool("ConsumerPerformance", benchMessages, func() *exec.Cmd {
+			return java("org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", strings.Join(hosts, ","), "--topic", topic,
+				"--num-records", fmt.Sprint(benchTool), "--group", group("tool"), "--hide-header")
+		}, consumerRate))
+	}
+	bench.Case{Name: "kafka consume, 6 partitions, marked for commit", Messages: benchMessages, Loops: loops}.Compare(b)
+}
 
-	// Both have received a message before the clock starts, so that joining the group is not measured.
-	compare(b, benchMessages-1, func() (_, _ func()) {
-		cl, err := kgo.NewClient(
-			kgo.SeedBrokers(hosts(f)...), kgo.ConsumerGroup(group()), kgo.ConsumeTopics(topic),
-			kgo.AutoCommitMarks(), kgo.AutoCommitInterval(250*time.Millisecond), kgo.FetchMaxWait(500*time.Millisecond),
-			kgo.BrokerMaxReadBytes(1<<30),
-		)
-		if err != nil {
-			b.Fatal(err)
+// consumerRate reads fetch.nMsg.sec, the last of the ten columns of ConsumerPerformance: the time to join is not in it.
+func consumerRate(output string) (float64, error) {
+	for line := range strings.Lines(output) {
+		if columns := strings.Split(strings.TrimSpace(line), ","); len(columns) == 10 {
+			return strconv.ParseFloat(strings.TrimSpace(columns[9]), 64)
 		}
-		cl.PollRecords(ctx, 1)
-		return func() {
-			for n := 1; n < benchMessages; {
-				fetches := cl.PollRecords(ctx, 1000)
-				if err := fetches.Err(); err != nil {
-					b.Fatal(err)
-				}
-				records := fetches.Records()
-				n += len(records)
-				cl.MarkCommitRecords(records...)
-			}
-		}, cl.Close
-	}, func() (_, _ func()) {
-		c := f.consumer(b, topic, group(), func(c *driver.ConsumerConfig) { c.Start, c.Prefetch = driver.StartEarliest, 1000 })
-		if err := c.Settle(ctx, take(b, c, 1), driver.Ack); err != nil {
-			b.Fatal(err)
-		}
-		return drain(b, c, benchMessages-1), func() { _ = c.Close(ctx) }
-	})
+	}
+	return 0, fmt.Errorf("no line with ten columns")
 }
 
 // BenchmarkShare gives both the same size of fetches, which are made when there is room for their messages.
 func BenchmarkShare(b *testing.B) {
-	const fetch = 500
-	f := shared(b)
-	topic := f.topic(b, benchPartitions)
-	fill(b, f, topic, benchMessages/5)
+	const count, fetch = benchMessages / 5, 500
+	s, hosts, topic := benchSession(b, "BROKER_URL_KAFKA_SHARE")
+	if err := s.Filler(bench.Sending{Size: benchSize, Window: benchWindow})(count); err != nil {
+		b.Fatal(err)
+	}
 	groups := 0
-	group := func() string { groups++; return fmt.Sprintf("%s-%d", topic, groups) }
-	ctx := context.Background()
-
-	compare(b, benchMessages/5-1, func() (_, _ func()) {
-		name := group()
-		if err := f.conn.(*conn).anchorShare(ctx, topic, name, driver.StartEarliest); err != nil { //nolint:forcetypeassert // it is ours
-			b.Fatal(err)
-		}
-		cl, err := kgo.NewClient(
-			kgo.SeedBrokers(hosts(f)...), kgo.ShareGroup(name), kgo.ConsumeTopics(topic), kgo.ShareMaxRecords(fetch),
-			kgo.ShareMaxRecordsStrict(), kgo.FetchMaxWait(100*time.Millisecond),
-		)
-		if err != nil {
-			b.Fatal(err)
-		}
-		cl.MarkAcks(kgo.AckAccept, cl.PollRecords(ctx, 1).Records()...)
-		return func() {
-			for n := 1; n < benchMessages/5; {
-				fetches := cl.PollRecords(ctx, fetch)
-				if err := fetches.Err(); err != nil {
-					b.Fatal(err)
-				}
-				records := fetches.Records()
-				n += len(records)
-				cl.MarkAcks(kgo.AckAccept, records...)
-			}
-		}, cl.Close
-	}, func() (_, _ func()) {
-		c := f.consumer(b, topic, group(), func(c *driver.ConsumerConfig) { c.Start, c.Prefetch = driver.StartEarliest, 4*fetch })
-		if err := c.Settle(ctx, take(b, c, 1), driver.Ack); err != nil {
-			b.Fatal(err)
-		}
-		return drain(b, c, benchMessages/5-1), func() { _ = c.Close(ctx) }
-	})
-}
-
-// fill sends n messages to a topic.
-func fill(b *testing.B, f *fixture, topic string, n int) {
-	b.Helper()
-	p := f.producer(b, topic, nil)
-	batch := make(driver.Batch, 1000)
-	for i := range batch {
-		batch[i].Body = benchBody
+	receiving := bench.Receiving{
+		Count: count, Batch: fetch, Config: driver.ConsumerConfig{Group: topic + "-ours", Prefetch: 4 * fetch, Start: driver.StartEarliest},
 	}
-	for range n / len(batch) {
-		f.send(b, p, batch)
-	}
-}
-
-// drain receives and settles n messages.
-func drain(b *testing.B, c driver.Consumer, n int) func() {
-	b.Helper()
-	return func() {
-		received := make(driver.Batch, 1000)
-		for left := n; left > 0; {
-			m, err := c.Receive(context.Background(), received)
-			if err != nil {
-				b.Fatal(err)
+	bench.Case{Name: "kafka-share consume, acks", Messages: count, Loops: []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) {
+			groups++
+			name := fmt.Sprintf("%s-raw-%d", topic, groups)
+			c, ok := s.Conn().(*conn)
+			if !ok {
+				return 0, fmt.Errorf("%T has no share groups", s.Conn())
 			}
-			left -= m
-			if err := c.Settle(context.Background(), received[:m], driver.Ack); err != nil {
-				b.Fatal(err)
+			if err := c.anchorShare(context.Background(), topic, name, driver.StartEarliest); err != nil {
+				return 0, err
 			}
-		}
-	}
+			return raw.Share(hosts, topic, name, count, fetch)
+		}},
+		s.Receive(receiving), s.Consume(receiving),
+	}}.Compare(b)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -151,10 +150,4 @@ func take(t testing.TB, c driver.Consumer, n int) driver.Batch {
 		got += m
 	}
 	return b
-}
-
-// hosts are what the client library wants to know of the URL.
-func hosts(f *fixture) []string {
-	_, list, _ := strings.Cut(f.address.String(), "://")
-	return strings.Split(strings.TrimSuffix(list, "/"), ",")
 }

@@ -11,8 +11,10 @@ require (
 )
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 )
 
 replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker
