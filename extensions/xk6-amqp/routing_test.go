@@ -30,11 +30,13 @@ func TestUnroutableAreToldApart(t *testing.T) {
 	const total, cut = 6000, 2000
 	p := r.producer(topic, total, map[string]any{"exchange": exchange})
 	var failed [total]bool
+	first := make(chan struct{}) // the first message has its answer, so that one at least went well
 	var outstanding sync.WaitGroup
 	var unbound sync.WaitGroup
 	outstanding.Add(total)
 	for i := range total {
 		if i == cut {
+			<-first
 			unbound.Go(func() { r.must(ch.QueueUnbind(topic, topic, exchange, nil)) })
 		}
 		if i == 2*cut {
@@ -45,6 +47,9 @@ func TestUnroutableAreToldApart(t *testing.T) {
 				r.kinds(driver.NotFound, err)
 			}
 			failed[i] = err != nil
+			if i == 0 {
+				close(first)
+			}
 			outstanding.Done()
 		})
 	}
@@ -58,7 +63,7 @@ func TestUnroutableAreToldApart(t *testing.T) {
 	if arrived == total || arrived == 0 {
 		t.Fatalf("%d of %d messages were confirmed, and the binding went in between", arrived, total)
 	}
-	for _, m := range r.take(r.consumer(topic, "", 1000), arrived) {
+	for _, m := range r.take(r.consumer(topic, "", total), arrived) {
 		var i int
 		if _, err := fmt.Sscan(string(m.Body), &i); err != nil || failed[i] {
 			t.Fatalf("message %q failed and is in the queue: %v", m.Body, err)
