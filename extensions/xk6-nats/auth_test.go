@@ -283,3 +283,42 @@ func TestForbiddenSubject(t *testing.T) {
 		})
 	}
 }
+
+// The server does not answer what it refuses. Every question to JetStream ends all the same, the first one and later ones.
+func TestForbiddenQuestions(t *testing.T) {
+	everything, inbox := &server.SubjectPermission{Deny: []string{">"}}, &server.SubjectPermission{Deny: []string{"_INBOX.>"}}
+	user := func(name string, may *server.Permissions) *server.User {
+		return &server.User{Username: name, Password: "p", Permissions: may}
+	}
+	address := startServer(t, server.Options{Users: []*server.User{
+		user("nobody", &server.Permissions{Publish: everything, Subscribe: everything}),
+		user("mute", &server.Permissions{Publish: everything}),
+		user("deaf", &server.Permissions{Subscribe: inbox}),
+	}}).Addr().String()
+	for _, name := range []string{"nobody", "mute", "deaf"} {
+		t.Run(name, func(t *testing.T) {
+			c, a := open(t, "jetstream://"+name+":p@"+address)
+			admin := c.(driver.Admin)
+			spec := driver.TopicSpec{Name: "topic", Partitions: 1, Replicas: 1, Options: values(t, a, driver.OnTopic, nil)}
+			for what, do := range map[string]func() error{
+				"CreateTopic": func() error { return admin.CreateTopic(within(t), spec) },
+				"DeleteTopic": func() error { return admin.DeleteTopic(within(t), "topic") },
+				"PurgeTopic":  func() error { return admin.PurgeTopic(within(t), "topic") },
+				"Backlog": func() error {
+					_, err := c.(driver.Backlogger).Backlog(within(t), "topic", "")
+					return err
+				},
+				"NewConsumer": func() error {
+					_, err := c.NewConsumer(within(t), driver.ConsumerConfig{
+						Topic: "topic", Prefetch: 1, Start: driver.StartNew, Options: values(t, a, driver.OnConsumer, nil),
+					})
+					return err
+				},
+			} {
+				if err := do(); a.Driver.KindOf(err) != driver.Denied {
+					t.Errorf("%s: %v, want denied", what, err)
+				}
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,7 +32,8 @@ type conn struct {
 	dialer *dialer
 	server *embeddedServer // nil where the server is not ours
 	closed chan struct{}
-	once   sync.Once // for Close
+	once   sync.Once             // for Close
+	mute   atomic.Pointer[error] // why no answer to a request can come, where the server refuses us the subscription to them
 
 	mu       sync.Mutex
 	watchers map[watcher]struct{}
@@ -116,8 +118,16 @@ func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 			}
 			c.each(func(w watcher) { w.lost(err) })
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { c.each(watcher.regained) }),
-		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) { c.each(func(w watcher) { w.failed(sub, err) }) }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			c.mute.Store(nil)
+			c.each(watcher.regained)
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			if denies(err, "Subscription", nats.InboxPrefix+anything) {
+				c.mute.Store(&err)
+			}
+			c.each(func(w watcher) { w.failed(sub, err) })
+		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
 	if !o.Bool("randomize") {
@@ -277,10 +287,19 @@ func (c *conn) subscribed(ctx context.Context, subject string) error {
 	return nil
 }
 
-// denies tells whether err is the server's refusal to let us publish or subscribe to subject.
+// denies tells whether err is the server's refusal to let us publish or subscribe to subject, which may end in [anything].
 func denies(err error, what, subject string) bool {
-	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), what+` to "`+subject+`"`)
+	subject, open := strings.CutSuffix(subject, anything)
+	if !open {
+		subject += `"`
+	}
+	return isRefusal(err) && strings.Contains(err.Error(), what+` to "`+subject)
 }
+
+// anything is the last token of a subject that stands for all tokens.
+const anything = ">"
+
+func isRefusal(err error) bool { return errors.Is(err, nats.ErrPermissionViolation) }
 
 // withDeadline gives ctx a deadline where it has none: nats.go insists on one for what it waits for.
 func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -56,7 +56,9 @@ func nameFor(s string) string {
 }
 
 // CreateTopic implements [driver.Admin]: a stream whose only subject is the topic.
-func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
+func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
 	config := jetstream.StreamConfig{
 		Name:       nameFor(s.Name),
 		Subjects:   []string{s.Name},
@@ -79,8 +81,7 @@ func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	if s.Options.String("persist") == "async" {
 		config.PersistMode = jetstream.AsyncPersistMode
 	}
-	_, err := c.js.CreateStream(ctx, config)
-	if err == nil {
+	if _, err = c.js.CreateStream(ctx, config); err == nil {
 		return nil
 	}
 	// With other settings it exists all the same. Where another topic made a stream of this name, it does not.
@@ -100,7 +101,9 @@ func (c streamConn) stream(ctx context.Context, topic string) (jetstream.Stream,
 }
 
 // DeleteTopic implements [driver.Admin]. It deletes only a stream that has no other subject.
-func (c streamConn) DeleteTopic(ctx context.Context, topic string) error {
+func (c streamConn) DeleteTopic(ctx context.Context, topic string) (err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
 	s, err := c.stream(ctx, topic)
 	if err != nil {
 		return err
@@ -112,7 +115,9 @@ func (c streamConn) DeleteTopic(ctx context.Context, topic string) error {
 }
 
 // PurgeTopic implements [driver.Admin].
-func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
+func (c streamConn) PurgeTopic(ctx context.Context, topic string) (err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
 	s, err := c.stream(ctx, topic)
 	if err != nil {
 		return err
@@ -122,7 +127,9 @@ func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
 
 // Backlog implements [driver.Backlogger]. Without a group, or before anyone consumed in it, it is what the stream holds of
 // the topic.
-func (c streamConn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+func (c streamConn) Backlog(ctx context.Context, topic, group string) (n int64, err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
 	s, err := c.stream(ctx, topic)
 	if err != nil {
 		return 0, err

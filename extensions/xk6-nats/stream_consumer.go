@@ -19,7 +19,9 @@ import (
 const maxWaiting = 8192
 
 // NewConsumer implements [driver.Conn]: a durable consumer for a group, which its members share, and else an ephemeral one.
-func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (_ driver.Consumer, err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
 	stream, err := c.stream(ctx, config.Topic)
 	if err != nil {
 		return nil, err
