@@ -25,7 +25,8 @@ type Line struct {
 	Label  string     `json:"label"`
 	Colour int        `json:"colour"` // of the page's palette, which has 8
 	Dashed bool       `json:"dashed,omitempty"`
-	Band   bool       `json:"band,omitempty"` // the space down to the line before is filled
+	Band   bool       `json:"band,omitempty"`  // the space down to the line before is filled
+	Width  float64    `json:"width,omitempty"` // in pixels; 2 where it is 0
 	Values []*float64 `json:"values"`
 }
 
@@ -131,12 +132,13 @@ func (l Line) empty() bool {
 func rates(id, title string, counters []string, history []load.Point) Chart {
 	chart := overTime(id, title, "/s", history)
 	for i, counter := range counters {
-		chart.line(counter, i, history, func(p load.Point) float64 {
+		line := chart.line(counter, i, history, func(p load.Point) float64 {
 			if p.Seconds == 0 {
 				return math.NaN()
 			}
 			return float64(p.Counts[counter]) / p.Seconds
 		})
+		line.Width = 1.5 + 2*float64(len(counters)-1-i) // where all are equal, each still shows
 	}
 	return chart
 }

@@ -35,6 +35,15 @@ var overTimeTrends = []struct { //nolint:gochecknoglobals // a table
 	{load.RequestLatency, "Request latency over time"},
 }
 
+// lags are the latenesses that are drawn over time.
+var lags = []struct { //nolint:gochecknoglobals // a table
+	trend       load.Trend
+	title, note string
+}{
+	{load.ScheduleLag, "Schedule lag", "Due → sent: waiting for a VU or for room in the window, and the generator's own lateness."},
+	{load.GeneratorLag, "The generator's own lag", "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
+}
+
 // charts draws one topic. The prefix keeps the ids of several topics apart.
 func charts(prefix string, t *load.TopicResult) []Chart {
 	var all []Chart
@@ -56,9 +65,12 @@ func charts(prefix string, t *load.TopicResult) []Chart {
 	}
 	all = append(all, rates(prefix+"throughput", "Throughput", []string{"due", "sent", "confirmed", "received"}, t.History))
 	all = append(all, queues(prefix, t))
-	if h := t.Trends[load.ScheduleLag.String()]; h != nil && h.Count() > 0 {
-		lag := quantilesOverTime(prefix+"lag", "Schedule lag: how late the generator itself was", load.ScheduleLag.String(), t.History)
-		all = append(all, lag)
+	for _, l := range lags {
+		if h := t.Trends[l.trend.String()]; h != nil && h.Count() > 0 {
+			lag := quantilesOverTime(prefix+l.trend.String(), l.title, l.trend.String(), t.History)
+			lag.Note = l.note
+			all = append(all, lag)
+		}
 	}
 	if c, ok := errorsOverTime(prefix, t); ok {
 		all = append(all, c)

@@ -23,7 +23,9 @@ function axes(chart) {
     x.values = (_, splits) => splits.map((s) => `${s}`);
     x.label = 'seconds from the start';
   }
-  x.labelSize = 20;
+  x.size = 34;
+  x.labelSize = 18;
+  x.labelGap = -2;
   x.labelFont = common.font;
   const y = { ...common, size: 68, values: (_, splits) => splits.map((v) => (v === null ? '' : format(v, chart.unit))) };
   return [x, y];
@@ -50,7 +52,7 @@ function options(chart, log, width) {
   chart.lines.forEach((line, i) => {
     const stroke = colour(`c${line.colour}`);
     series.push({
-      label: line.label, stroke, width: 2, dash: line.dashed ? [6, 5] : undefined, spanGaps: false,
+      label: line.label, stroke, width: line.width ?? 2, dash: line.dashed ? [6, 5] : undefined, spanGaps: false,
       points: { show: chart.x.length < 40, size: 5, fill: stroke },
       value: (_, v) => (v === null || v === undefined ? '–' : format(v, chart.unit)),
     });

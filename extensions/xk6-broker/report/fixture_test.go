@@ -1,0 +1,101 @@
+package report_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// stalled is a run of 20 s at 1000 messages per second on a broker that answered nothing from 8 s to 10 s, always the same.
+func stalled() *load.Result {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time is what it is for
+	t := load.TopicResult{
+		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", OpenLoop: true,
+		Info:    driver.Info{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
+		Options: map[string]map[string]any{"producer": {"ackTimeout": "30s", "password": "***"}, "consumer": {"maxAckPending": 1000.0}},
+		Counts:  map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
+		Errors:  []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
+		Trends:  map[string]*hist.Histogram{},
+		Groups: []load.Accounting{{
+			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
+			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
+		}},
+		History: []load.Point{},
+	}
+	add := func(h map[string]*hist.Histogram, name string, ns int64) {
+		if h[name] == nil {
+			h[name] = &hist.Histogram{}
+		}
+		h[name].Record(ns)
+	}
+	waiting := int64(0)
+	for second := range int64(20) {
+		interval := map[string]*hist.Histogram{}
+		p := load.Point{At: float64(second + 1), Seconds: 1, CPU: 0.2, Counts: map[string]int64{"due": 1000, "sent": 1000}, Latencies: map[string]load.Summary{}}
+		frozen := second == 8 || second == 9
+		if second == 9 {
+			p.Errors, p.ErrorKinds = 10, map[driver.Kind]int64{driver.Timeout: 10}
+		}
+		if waiting += 1000; !frozen {
+			p.Counts["confirmed"], p.Counts["received"] = waiting, waiting
+			for i := range waiting {
+				served := int64(random.ExpFloat64() * 2e5)
+				lag := int64(random.ExpFloat64() * 2e4)
+				waited := int64(0)
+				if waiting > 1000 && i < 2000 { // these were due while nothing was answered
+					waited = (2000 - i) * int64(time.Millisecond)
+				}
+				add(interval, "schedule_lag", lag)
+				add(interval, "generator_lag", lag)
+				add(interval, "publish_time", waited+served)
+				add(interval, "publish_latency", lag+waited+served)
+				add(interval, "e2e_time", waited+served+5e4)
+				add(interval, "e2e_latency", lag+waited+served+5e4)
+			}
+			waiting = 0
+		}
+		p.InFlight, p.Outstanding, p.Backlog = waiting, uint64(waiting/10), map[string]int64{"workers": waiting / 20}
+		for name, h := range interval {
+			p.Latencies[name] = load.Summary{
+				Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+			}
+			if t.Trends[name] == nil {
+				t.Trends[name] = &hist.Histogram{}
+			}
+			t.Trends[name].Merge(h)
+		}
+		t.History = append(t.History, p)
+	}
+	t.Describe()
+	r := &load.Result{
+		Version: load.ResultVersion, Name: "stalled", Run: 7, Instance: 9, Seconds: 20, CPU: 0.21,
+		Started:     time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Environment: map[string]string{"k6": "v2.2.0", "cpu": "a <b>processor</b>"},
+		Topics:      []load.TopicResult{t, unread()},
+	}
+	r.Judge(load.Circumstances{CPU: r.CPU, Dropped: 3})
+	return r
+}
+
+// unread is a topic of a closed loop that nobody read, with the same name for its files but for the case.
+func unread() load.TopicResult {
+	t := load.TopicResult{
+		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed",
+		Options: map[string]map[string]any{}, Errors: []load.ErrorCount{}, Groups: []load.Accounting{}, History: []load.Point{},
+		Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
+	}
+	t.Trends["publish_latency"].RecordN(1500, 30)
+	t.Describe()
+	return t
+}
+
+// sameResult tells whether two results say the same, histograms included.
+func sameResult(t *testing.T, a, b *load.Result) bool {
+	t.Helper()
+	return string(encode(t, a)) == string(encode(t, b))
+}
