@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -43,64 +44,82 @@ func medianOf(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// BenchmarkJavaScriptSend compares the CPU per iteration of `await send()` in an arrival-rate scenario with that of an empty async
-// iteration. BROKER_URL_NATS and so on choose an external server; the embedded one's own CPU would count as k6's.
+// BenchmarkJavaScriptSend compares the CPU of k6 per iteration of `await send()` in an arrival-rate scenario with that of an empty
+// async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on.
 func BenchmarkJavaScriptSend(b *testing.B) {
-	const rate, seconds = 2000, 8
+	const rate, seconds, rounds = 2000, 6, 3
 	scenario := fmt.Sprintf(`
 export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: %d, duration: '%ds', preAllocatedVUs: 100 } } };
 `, rate, seconds)
-	brokers := map[string]string{
-		"nats": os.Getenv("BROKER_URL_NATS"), "nats-jetstream": os.Getenv("BROKER_URL_NATS_JETSTREAM"),
-		"kafka": os.Getenv("BROKER_URL_KAFKA"), "rabbitmq": os.Getenv("BROKER_URL_RABBITMQ"),
-		"redis-streams": os.Getenv("BROKER_URL_REDIS_STREAMS"),
-	}
-	empty := func() float64 {
-		cpu, o := cost(b, scenario+"export default async function () {}")
-		return float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
-	}
+	load := bench.LoadAverage()
+	var names []string
 	for _, name := range []string{"nats", "nats-jetstream", "kafka", "rabbitmq", "redis-streams"} {
-		url := brokers[name]
-		if url == "" {
-			continue
+		if urlOf(name) != "" {
+			names = append(names, name)
 		}
-		b.Run(name, func(b *testing.B) {
-			var idle, sending []float64
-			for range 3 {
-				idle = append(idle, empty())
-				cpu, o := cost(b, scenario+`
+	}
+	if len(names) == 0 {
+		b.Skip("no BROKER_URL_NATS or another")
+	}
+	spent := map[string][]float64{}
+	for range rounds {
+		cpu, o := cost(b, scenario+"export default async function () {}")
+		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
+		spent[""] = append(spent[""], empty)
+		for _, name := range names {
+			cpu, o := cost(b, scenario+`
 const conn = broker.connect(__ENV.URL);
 const p = conn.producer('bench-js');
 const body = 'x'.repeat(100);
 export async function setup() { await conn.createTopic('bench-js'); }
+export async function teardown() { try { await conn.deleteTopic('bench-js'); } catch (e) { /* not every broker has topics */ } }
 export default async function () { await p.send({ body }); }
-`, "URL="+url)
-				sending = append(sending, float64(cpu.Microseconds())/o.Metrics["broker_sent"].Values["count"])
+`, "URL="+urlOf(name))
+			if sent, confirmed := o.Metrics["broker_sent"].Values["count"], o.Metrics["broker_confirmed"].Values["count"]; sent == 0 || confirmed < sent {
+				b.Fatalf("%s: %.0f of %.0f messages were confirmed", name, confirmed, sent)
 			}
-			base, with := medianOf(idle), medianOf(sending)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(with-base, "µs-more")
-			rows := []bench.Row{
-				{Case: "JavaScript send, " + name, Loop: "empty async iteration", Messages: rate * seconds, Rates: []float64{rate}, Median: rate, CPU: base, Ratio: 1, CPURatio: 1},
-				{Case: "JavaScript send, " + name, Loop: "await send", Messages: rate * seconds, Rates: []float64{rate}, Median: rate, CPU: with, Ratio: 1, CPURatio: base / with},
-			}
-			if err := bench.Write(rows); err != nil {
-				b.Fatal(err)
-			}
+			with := float64(cpu.Microseconds()) / o.Metrics["broker_sent"].Values["count"]
+			spent[name] = append(spent[name], with-empty)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	figures := []bench.Figure{{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load}}
+	for _, name := range names {
+		b.ReportMetric(medianOf(spent[name]), name+"-µs-more")
+		figures = append(figures, bench.Figure{
+			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", more than empty", Value: medianOf(spent[name]), Unit: "µs", Load: load,
 		})
 	}
+	if err := bench.Write(figures...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// urlOf is the URL that the environment has for a driver.
+func urlOf(name string) string {
+	return os.Getenv("BROKER_URL_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
 // BenchmarkPaced reports the generator's own lateness at 50,000 messages per second.
 func BenchmarkPaced(b *testing.B) {
+	load := bench.LoadAverage()
 	_, o := cost(b, `
 const p = broker.connect('embedded-nats:').producer('paced');
 export default async function () { await p.produce({ rate: 50000, duration: '20s' }); }
 `)
 	lag := o.Result.Topics[0].Trends["schedule_lag"]
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(quantileOf(b, lag, 0.5)*1e3, "lag-p50-µs")
-	b.ReportMetric(quantileOf(b, lag, 0.99)*1e3, "lag-p99-µs")
+	var figures []bench.Figure
+	for _, q := range []float64{0.5, 0.99, 0.999} {
+		at := quantileOf(b, lag, q) * 1e3
+		b.ReportMetric(at, fmt.Sprintf("lag-p%g-µs", 100*q))
+		figures = append(figures, bench.Figure{
+			Case: "paced at 50,000/s for 20 s, embedded broker", Name: fmt.Sprintf("schedule lag, p%g", 100*q), Value: at, Unit: "µs", Load: load,
+		})
+	}
+	if err := bench.Write(figures...); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // memory runs count messages through produce and consume and gives the peak of k6's memory, in MiB.
@@ -137,10 +156,17 @@ export async function consume() { await c.consume({ idle: '3s', batch: 500 }); }
 
 // Memory does not grow with the number of messages.
 func BenchmarkMemory(b *testing.B) {
+	load := bench.LoadAverage()
 	small, large := memory(b, 1_000_000), memory(b, 20_000_000)
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(small, "MiB-at-1M")
 	b.ReportMetric(large, "MiB-at-20M")
+	if err := bench.Write(
+		bench.Figure{Case: "memory of k6, produced and consumed", Name: "1 million messages", Value: small, Unit: "MiB", Load: load},
+		bench.Figure{Case: "memory of k6, produced and consumed", Name: "20 million messages", Value: large, Unit: "MiB", Load: load},
+	); err != nil {
+		b.Fatal(err)
+	}
 	if large > small+100 {
 		b.Errorf("20 million messages took %.0f MiB, 1 million %.0f", large, small)
 	}

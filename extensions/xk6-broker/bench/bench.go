@@ -39,14 +39,14 @@ type Case struct {
 type Row struct {
 	Case     string    `json:"case"`
 	Loop     string    `json:"loop"`
-	Messages int       `json:"messages"`         // in each round
-	Rates    []float64 `json:"rates"`            // messages per second, of each round
-	Median   float64   `json:"median"`           // of the rates
-	Ratio    float64   `json:"ratio"`            // of this rate to the first loop's, the median over the rounds
-	Engine   float64   `json:"engine,omitempty"` // of the engine's rate to this one, the median over the rounds
-	CPU      float64   `json:"cpu_us,omitempty"` // CPU time of this process per message, µs, median; none for another program
-	CPURatio float64   `json:"cpu_ratio,omitempty"`
-	Load     float64   `json:"load"` // the machine's load average, over a minute, before the case began
+	Messages int       `json:"messages"`              // in each round
+	Rates    []float64 `json:"rates"`                 // messages per second, of each round
+	Median   float64   `json:"median"`                // of the rates
+	Ratio    float64   `json:"ratio"`                 // of this rate to the first loop's, the median over the rounds
+	Engine   float64   `json:"engine,omitempty"`      // of the engine's rate to this one, the median over the rounds
+	CPU      float64   `json:"cpu_us,omitempty"`      // CPU time of this process per message, µs, median; none for another program
+	CPUMore  float64   `json:"cpu_more_us,omitempty"` // than the first loop takes, µs, the median over the rounds
+	Load     float64   `json:"load"`                  // the machine's load average, over a minute, before the case began
 }
 
 // engine is the name of the engine's loop.
@@ -58,7 +58,7 @@ func (c Case) Compare(b *testing.B) []Row {
 	rows := make([]Row, len(c.Loops))
 	spent := make([][]float64, len(c.Loops))
 	order := make([]int, len(c.Loops))
-	before := loadAverage()
+	before := LoadAverage()
 	for i, l := range c.Loops {
 		rows[i] = Row{Case: c.Name, Loop: l.Name, Messages: c.Messages, Load: before}
 		order[i] = i
@@ -85,7 +85,7 @@ func (c Case) Compare(b *testing.B) []Row {
 			continue
 		}
 		rows[i].CPU = median(spent[i])
-		rows[i].CPURatio = ratio(spent[0], spent[i])
+		rows[i].CPUMore = more(spent[i], spent[0])
 	}
 	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engine }); e >= 0 {
 		for i := range rows {
@@ -96,7 +96,7 @@ func (c Case) Compare(b *testing.B) []Row {
 		b.ReportMetric(r.Ratio, unit(r.Loop)+"-ratio")
 	}
 	b.ReportMetric(0, "ns/op")
-	if err := Write(rows); err != nil {
+	if err := Write(rows...); err != nil {
 		b.Fatal(err)
 	}
 	return rows
@@ -123,6 +123,15 @@ func ratio(of, to []float64) float64 {
 	all := make([]float64, min(len(of), len(to)))
 	for i := range all {
 		all[i] = of[i] / to[i]
+	}
+	return median(all)
+}
+
+// more is the median of the differences.
+func more(of, to []float64) float64 {
+	all := make([]float64, min(len(of), len(to)))
+	for i := range all {
+		all[i] = of[i] - to[i]
 	}
 	return median(all)
 }

@@ -7,8 +7,17 @@ import (
 	"strings"
 )
 
-// Write appends rows to the file that BENCH_JSON names, if any, a line each.
-func Write(rows []Row) error {
+// Figure is something measured that is no rate.
+type Figure struct {
+	Case  string  `json:"case"`
+	Name  string  `json:"figure"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Load  float64 `json:"load"` // as in [Row]
+}
+
+// Write appends rows or figures to the file that BENCH_JSON names, if any, a line each.
+func Write[T Row | Figure](rows ...T) error {
 	path := os.Getenv("BENCH_JSON")
 	if path == "" {
 		return nil
@@ -33,8 +42,8 @@ func Write(rows []Row) error {
 // unit turns a loop's name into what may be part of a benchmark's unit.
 func unit(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
-// loadAverage is how many tasks wanted to run, on average over the last minute; 0 where the system does not tell.
-func loadAverage() float64 {
+// LoadAverage is how many tasks wanted to run, on average over the last minute; 0 where the system does not tell.
+func LoadAverage() float64 {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0
