@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -13,6 +14,13 @@ import (
 
 // stalled is a run of 20 s at 1000 messages per second on a broker that answered nothing from 8 s to 10 s, always the same.
 func stalled() *load.Result {
+	r, _ := stalledWithLogs()
+	return r
+}
+
+func stalledWithLogs() (*load.Result, []load.IntervalLog) {
+	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time is what it is for
 	t := load.TopicResult{
 		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", OpenLoop: true,
@@ -68,18 +76,30 @@ func stalled() *load.Result {
 				t.Trends[name] = &hist.Histogram{}
 			}
 			t.Trends[name].Merge(h)
+			if texts[name] == nil {
+				texts[name] = &bytes.Buffer{}
+				logs[name], _ = hist.NewLog(texts[name], started) // a buffer takes all that is written
+			}
+			end := started.Add(time.Duration(second+1) * time.Second)
+			_ = logs[name].Write("", end.Add(-time.Second), end, h)
 		}
 		t.History = append(t.History, p)
 	}
 	t.Describe()
 	r := &load.Result{
 		Version: load.ResultVersion, Name: "stalled", Run: 7, Instance: 9, Seconds: 20, CPU: 0.21,
-		Started:     time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Started:     started,
 		Environment: map[string]string{"k6": "v2.2.0", "cpu": "a <b>processor</b>"},
 		Topics:      []load.TopicResult{t, unread()},
 	}
 	r.Judge(load.Circumstances{CPU: r.CPU, Dropped: 3})
-	return r
+	var all []load.IntervalLog
+	for trend := range load.Trend(load.NumTrends) {
+		if text := texts[trend.String()]; text != nil {
+			all = append(all, load.IntervalLog{Broker: t.Broker, Topic: t.Topic, Trend: trend, Text: text.Bytes()})
+		}
+	}
+	return r, all
 }
 
 // unread is a topic of a closed loop that nobody read, with the same name for its files but for the case.
