@@ -267,8 +267,10 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 			return errors.New("the message was not received by this driver")
 		}
 		n := i + 1
-		for n < len(b) && b[n].Token.(*token).intake == first.intake {
-			n++
+		for ; n < len(b); n++ {
+			if next, ok := b[n].Token.(*token); !ok || next.intake != first.intake {
+				break
+			}
 		}
 		if err := r.settle(ctx, first.intake, b[i:n], o); err != nil {
 			return err

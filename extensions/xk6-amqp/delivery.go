@@ -8,22 +8,25 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// hand fills b with what was taken, and tells how many. What came on a channel that is lost by now is left out: it
-// cannot be settled, and comes again.
+// hand fills b with what was taken, and tells how many. What was taken at once came on one channel; if that is lost by
+// now nothing of it can be settled, and all of it comes again.
 func (r *consumer) hand(b driver.Batch) int {
-	filled := 0
-	for ; r.handed < len(r.taken) && filled < len(b); r.handed++ {
-		m := &r.taken[r.handed]
-		if t, ok := m.Token.(*token); ok && !t.intake.IsClosed() {
-			b[filled] = *m
-			filled++
-			if r.conn.mode == stream {
-				r.next.Store(t.offset + 1)
-			}
-		}
-		*m = driver.Message{}
+	rest := r.taken[r.handed:]
+	if len(rest) == 0 {
+		return 0
 	}
-	return filled
+	if rest[0].Token.(*token).intake.IsClosed() { //nolint:forcetypeassert // arrive has made it
+		clear(rest)
+		r.handed = len(r.taken)
+		return 0
+	}
+	n := copy(b, rest)
+	if r.conn.mode == stream {
+		r.next.Store(b[n-1].Token.(*token).offset + 1) //nolint:forcetypeassert // the same
+	}
+	clear(rest[:n])
+	r.handed += n
+	return n
 }
 
 // token makes the handle of a message, many at a time.
