@@ -127,40 +127,45 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 	}
 	c.received.Store(true)
 	series := c.series.Load()
+	latency, transfer := same{series: series, shard: c.shard, trend: E2ELatency}, same{series: series, shard: c.shard, trend: E2ETime}
 	var bytes int64
 	for i := range n {
-		bytes += int64(len(in.Messages[i].Body))
-		in.Stamped[i] = c.account(series, &in.Messages[i], &in.Stamps[i])
+		m, stamp := &in.Messages[i], &in.Stamps[i]
+		bytes += int64(len(m.Body))
+		verdict, stamped := c.account(series, m, stamp)
+		in.Stamped[i] = stamped
+		if verdict&(track.First|track.Foreign) != 0 {
+			latency.record(m.Received - stamp.Due)
+			transfer.record(m.Received - stamp.Sent)
+		}
 	}
+	latency.flush()
+	transfer.flush()
 	series.add(Received, int64(n))
 	series.add(BytesReceived, bytes)
 	return n, nil
 }
 
-// account measures one message and says whether it carries a stamp of this run.
-func (c *Consumer) account(series *Series, m *driver.Message, stamp *Stamp) bool {
-	switch err := stamp.take(m, c.run.ID); {
-	case errors.Is(err, errCorrupt):
-		series.add(Corrupted, 1)
-		return false
-	case err != nil:
-		series.add(Unstamped, 1)
-		return false
+// account says what a message is to the group, and whether it carries a stamp of this run.
+func (c *Consumer) account(series *Series, m *driver.Message, stamp *Stamp) (track.Verdict, bool) {
+	if err := stamp.take(m, c.run.ID); err != nil {
+		if errors.Is(err, errCorrupt) {
+			series.add(Corrupted, 1)
+		} else {
+			series.add(Unstamped, 1)
+		}
+		return 0, false
 	}
 	if stamp.Run != c.run.ID { // left over from an earlier test: its age is no latency of this one
 		series.add(Foreign, 1)
-		return false
+		return 0, false
 	}
 	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
 	if verdict&track.Foreign != 0 {
 		series.add(Foreign, 1) // another process of this test sent it: measured here, accounted for there
 	}
-	if verdict&(track.First|track.Foreign) != 0 {
-		if m.Received < stamp.Sent {
-			series.add(Negative, 1)
-		}
-		series.record(c.shard, E2ELatency, m.Received-stamp.Due)
-		series.record(c.shard, E2ETime, m.Received-stamp.Sent)
+	if verdict&(track.First|track.Foreign) != 0 && m.Received < stamp.Sent {
+		series.add(Negative, 1)
 	}
 	if verdict&track.Redelivered != 0 {
 		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
@@ -170,7 +175,7 @@ func (c *Consumer) account(series *Series, m *driver.Message, stamp *Stamp) bool
 	if !c.settles {
 		c.reader.Settled(stamp.Producer, stamp.Sequence)
 	}
-	return true
+	return verdict, true
 }
 
 // Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.
@@ -189,20 +194,35 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	}
 	c.settled.Store(true)
 	series.add(settled(o), int64(to-from))
+	if o == driver.Requeue {
+		for i := from; i < to; i++ {
+			if in.Stamped[i] {
+				c.group.noteRequeued(messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}, called)
+			}
+		}
+		return nil
+	}
 	c.settling.Lock()
 	defer c.settling.Unlock()
-	for i := from; i < to; i++ {
-		if !in.Stamped[i] {
-			continue
+	for i := from; i < to; {
+		n := in.consecutive(i, to)
+		if in.Stamped[i] {
+			c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
-		stamp := &in.Stamps[i]
-		if o == driver.Requeue {
-			c.group.noteRequeued(messageID{stamp.Producer, stamp.Sequence}, called)
-		} else {
-			c.settler.Settled(stamp.Producer, stamp.Sequence)
-		}
+		i += n
 	}
 	return nil
+}
+
+// consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
+// and it is quicker to account for them together.
+func (in *Inbox) consecutive(i, to int) int {
+	n := 1
+	for in.Stamped[i] && i+n < to && in.Stamped[i+n] && in.Stamps[i+n].Producer == in.Stamps[i].Producer &&
+		in.Stamps[i+n].Sequence == in.Stamps[i].Sequence+uint64(n) {
+		n++
+	}
+	return n
 }
 
 func settled(o driver.Outcome) Counter {

@@ -131,13 +131,16 @@ func (f *flight) handedOver(i int, err error) {
 	now := driver.Now()
 	s := f.sender
 	series := s.series.Load()
-	var n int64
+	n := int64(len(f.batch))
+	if f.failures.Load() > 0 {
+		n = f.expectRest()
+	} else {
+		s.track.ExpectN(f.first, len(f.batch))
+	}
 	for j := range f.batch {
 		if f.due[j] == failedDue {
 			continue
 		}
-		n++
-		s.track.Expect(f.first + uint64(j))
 		if !f.closed {
 			series.record(s.shard, PublishLatency, now-f.due[j])
 		}
@@ -150,6 +153,17 @@ func (f *flight) handedOver(i int, err error) {
 	}
 	s.pub.window.release(int64(len(f.batch)))
 	f.finished(f)
+}
+
+// expectRest expects those messages that did not fail, and counts them.
+func (f *flight) expectRest() (n int64) {
+	for j := range f.batch {
+		if f.due[j] != failedDue {
+			n++
+			f.sender.track.Expect(f.first + uint64(j))
+		}
+	}
+	return n
 }
 
 // failedDue marks, in a flight without confirmations, a message whose failure is recorded already.

@@ -41,6 +41,28 @@ func (s *Series) recordN(shard uint32, t Trend, ns, n int64) {
 	s.trends[t].RecordN(shard, ns, uint64(n))
 }
 
+// same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
+// it holds is recorded by flush.
+type same struct {
+	series *Series
+	shard  uint32
+	trend  Trend
+	ns, n  int64
+}
+
+func (r *same) record(ns int64) {
+	if ns != r.ns {
+		r.flush()
+		r.ns = ns
+	}
+	r.n++
+}
+
+func (r *same) flush() {
+	r.series.recordN(r.shard, r.trend, r.ns, r.n)
+	r.n = 0
+}
+
 func (s *Series) add(c Counter, n int64) { s.counters[c].Add(n) }
 
 // Count is the present value of a counter.

@@ -90,3 +90,14 @@ func BenchmarkOutstanding(b *testing.B) {
 		group.Outstanding()
 	}
 }
+
+// BenchmarkSettledN settles in runs of 64; a run is what is counted.
+func BenchmarkSettledN(b *testing.B) {
+	topic, _ := numbered()
+	reader := topic.Group(fmt.Sprint("runs", b.N), track.Earliest).Reader()
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range uint64(b.N) {
+		reader.SettledN(1, i*64%49_000_000, 64)
+	}
+}

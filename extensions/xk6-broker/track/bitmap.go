@@ -2,6 +2,7 @@ package track
 
 import (
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -62,6 +63,32 @@ func (b *bitmap) set(n uint64) bool {
 		b.collapse(n / pageBits)
 	}
 	return true
+}
+
+// setRange adds the numbers from to from+n-1, a word at a time.
+func (b *bitmap) setRange(from, n uint64) {
+	for to := from + n; from < to; {
+		i := from / pageBits
+		end := min(to, (i+1)*pageBits)
+		p := b.page(i)
+		if p == empty {
+			p = b.grow(i)
+		}
+		if p == full {
+			from = end
+			continue
+		}
+		var added int
+		for from < end {
+			first := from &^ 63
+			mask := between(from, end, first)
+			added += bits.OnesCount64(mask &^ p.words[from/64%pageWords].Or(mask))
+			from = min(first+64, end)
+		}
+		if added > 0 && p.count.Add(uint32(added)) == pageBits { //nolint:gosec // at most pageBits
+			b.collapse(i)
+		}
+	}
 }
 
 // has tells whether a number is in the set.

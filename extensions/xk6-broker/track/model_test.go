@@ -207,10 +207,16 @@ func TestAgreesWithTheModel(t *testing.T) {
 					id, _ := pick()
 					if p := producers[id]; p != nil && r.IntN(30) == 0 && len(readers) > 0 && numbered[id] < 60_000 {
 						reader := readers[r.IntN(len(readers))]
+						together := r.IntN(2) == 0
+						if together {
+							p.ExpectN(p.NextN(20_000), 20_000)
+						}
 						for range 20_000 {
-							seq := p.Next()
+							seq := numbered[id]
 							numbered[id]++
-							p.Expect(seq)
+							if !together {
+								p.Expect(p.Next())
+							}
 							expected[message{id, seq}] = true
 							got := reader.Received(id, seq, 0, 1)
 							if want := reader.receive(reader.seen, numbered, message{id, seq}, 0, 1); got != want {
@@ -220,9 +226,19 @@ func TestAgreesWithTheModel(t *testing.T) {
 					}
 				case 8, 9: // messages are confirmed
 					for range 100 {
-						if id, seq := pick(); seq < numbered[id] {
+						id, seq := pick()
+						if seq >= numbered[id] {
+							continue
+						}
+						n := 1
+						if r.IntN(2) == 0 {
 							producers[id].Expect(seq)
-							expected[message{id, seq}] = true
+						} else {
+							n = r.IntN(int(min(70, numbered[id]-seq)) + 1)
+							producers[id].ExpectN(seq, n)
+						}
+						for i := range uint64(n) {
+							expected[message{id, seq + i}] = true
 						}
 					}
 				case 10, 11: // messages arrive
@@ -245,9 +261,17 @@ func TestAgreesWithTheModel(t *testing.T) {
 					reader := readers[r.IntN(len(readers))]
 					for range 100 {
 						id, seq := pick()
-						reader.Settled(id, seq)
-						if seq < numbered[id] {
-							reader.settled[message{id, seq}] = true
+						n := 1
+						if r.IntN(2) == 0 {
+							reader.Settled(id, seq)
+						} else {
+							n = r.IntN(70)
+							reader.SettledN(id, seq, n)
+						}
+						for i := range uint64(n) {
+							if seq+i < numbered[id] {
+								reader.settled[message{id, seq + i}] = true
+							}
 						}
 					}
 				default:

@@ -82,6 +82,24 @@ func (r *Reader) Settled(id, seq uint64) {
 	}
 }
 
+// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one.
+func (r *Reader) SettledN(id, first uint64, n int) {
+	if n <= 0 {
+		return
+	}
+	s := r.source(id)
+	if s == nil {
+		return
+	}
+	if !s.producer.numbered(first + uint64(n) - 1) { // some of them, perhaps: the rare case takes the slow way
+		for i := range uint64(n) {
+			r.Settled(id, first+i)
+		}
+		return
+	}
+	s.settled.setRange(first, uint64(n))
+}
+
 // source finds the source of a producer's messages, and is nil where the topic has no such producer.
 func (r *Reader) source(id uint64) *source {
 	if r.last != nil && r.last.producer.id == id {

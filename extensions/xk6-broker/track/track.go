@@ -70,6 +70,17 @@ func (p *Producer) Expect(seq uint64) {
 	p.expected.set(seq)
 }
 
+// ExpectN tells that n consecutive messages must arrive, as [Producer.Expect] does of one.
+func (p *Producer) ExpectN(first uint64, n int) {
+	if n <= 0 {
+		return
+	}
+	if last := first + uint64(n) - 1; !p.numbered(last) {
+		panic(fmt.Sprintf("track: message %d of producer %d is expected, but Next did not hand it out", last, p.id))
+	}
+	p.expected.setRange(first, uint64(n))
+}
+
 // numbered tells whether Next has handed out seq.
 func (p *Producer) numbered(seq uint64) bool {
 	if seq < p.known.Load() {

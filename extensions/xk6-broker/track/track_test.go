@@ -97,10 +97,15 @@ func TestExpectOfWhatWasNotNumberedPanics(t *testing.T) {
 	p := track.NewTopic().Producer(1)
 	p.Next()
 	p.Expect(0)
-	defer func() {
-		if recover() == nil {
-			t.Error("a message that was never numbered is expected")
-		}
-	}()
-	p.Expect(1)
+	p.ExpectN(0, 1)
+	for name, expect := range map[string]func(){"one": func() { p.Expect(1) }, "some": func() { p.ExpectN(0, 2) }} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("a message that was never numbered is expected")
+				}
+			}()
+			expect()
+		})
+	}
 }
