@@ -8,7 +8,7 @@ tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
 
-.PHONY: help build demo test test-quick bench lint generate methodology fuzz clean
+.PHONY: help build demo influx dashboards test test-quick bench lint generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -18,6 +18,12 @@ build: ## ./k6, with every broker in it
 
 demo: build ## producers and consumers on the embedded broker, about 15 s
 	./k6 run scenarios/quickstart.js
+
+influx: build ## a run into InfluxDB, which it starts
+	scripts/influx
+
+dashboards: ## grafana/dashboards from the code in grafana/src
+	cd grafana && npm ci --no-audit --no-fund && npm run generate
 
 test: build ## everything, on real brokers, which it installs and starts
 	scripts/test

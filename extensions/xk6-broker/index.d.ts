@@ -253,6 +253,12 @@ declare module 'k6/x/broker' {
   /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
   export function result(): any;
 
-  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result };
+  /**
+   * Notes that something happened, such as a fault that the script caused: dashboards show it as an annotation, and the counter
+   * `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
+   */
+  export function mark(what: string): void;
+
+  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result; mark: typeof mark };
   export default broker;
 }
