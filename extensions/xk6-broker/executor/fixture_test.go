@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -22,7 +24,12 @@ import (
 
 func TestMain(m *testing.M) {
 	Register()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if k6Binary.path != "" {
+			_ = os.RemoveAll(filepath.Dir(k6Binary.path))
+		}
+		os.Exit(code)
+	}))
 }
 
 // scenario is a run of the executor under virtual time, with VUs that do what the test says instead of a script's function.
