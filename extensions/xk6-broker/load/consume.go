@@ -161,32 +161,36 @@ func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Inbox, sha
 	return consumer.Receive(ctx, in)
 }
 
-// handle works on what was received and settles it. What was received is settled also when the loop is ending: the
-// messages are done with.
+// handle works on what was received and settles it, also when the loop is ending. What was not worked on by then is given
+// back, where the broker can take it: it would fill the prefetch otherwise, so that nobody could read on.
 func (c Consume) handle(ctx context.Context, consumer *Consumer, in *Inbox, n int, shared *consumeState) {
 	settle := context.WithoutCancel(ctx)
-	for i := range n {
-		if c.Work > 0 && consumer.run.sleep(ctx, driver.Now()+int64(c.Work)) != nil {
-			return // not worked on, so not settled: the broker delivers it again
-		}
+	worked := 0
+	for worked < n && (c.Work == 0 || consumer.run.sleep(ctx, driver.Now()+int64(c.Work)) == nil) {
+		worked++
 		if c.Ack == AckMessage {
-			c.settle(settle, consumer, in, i, i+1, shared)
+			c.settle(settle, consumer, in, worked-1, worked, driver.Ack, shared)
 		}
 	}
 	if c.Ack == AckBatch {
-		c.settle(settle, consumer, in, 0, n, shared)
+		c.settle(settle, consumer, in, 0, worked, driver.Ack, shared)
+	}
+	if c.Ack != AckNone && consumer.driver.Features.Settle.Has(driver.Requeue) {
+		c.settle(settle, consumer, in, worked, n, driver.Requeue, shared)
 	}
 }
 
 // settleTimeout bounds a settlement that the broker confirms.
 const settleTimeout = 30 * time.Second
 
-func (c Consume) settle(ctx context.Context, consumer *Consumer, in *Inbox, from, to int, shared *consumeState) {
+func (c Consume) settle(ctx context.Context, consumer *Consumer, in *Inbox, from, to int, o driver.Outcome, shared *consumeState) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	if err := consumer.Settle(ctx, in, from, to, driver.Ack); err != nil {
+	if err := consumer.Settle(ctx, in, from, to, o); err != nil {
 		shared.failed()
 		return
 	}
-	shared.settled(to - from)
+	if o == driver.Ack {
+		shared.settled(to - from)
+	}
 }

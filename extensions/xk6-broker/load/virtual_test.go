@@ -63,7 +63,10 @@ func (b *bench) sender(window int) *Sender {
 
 func (b *bench) consumer(c driver.ConsumerConfig) *Consumer {
 	b.t.Helper()
-	c.Topic, c.Prefetch = "orders", 1000
+	c.Topic = "orders"
+	if c.Prefetch == 0 {
+		c.Prefetch = 1000
+	}
 	if c.Start == 0 {
 		c.Start = driver.StartNew
 	}
