@@ -16,7 +16,6 @@ func TestResponseTimesInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 12 s")
 	}
-	t.Parallel()
 	const (
 		work   = 20 * time.Millisecond
 		length = 12 * time.Second
@@ -55,8 +54,11 @@ func TestResponseTimesInRealTime(t *testing.T) {
 		if math.Abs(off) <= 0.1 {
 			return
 		}
-		if slow := time.Duration(lag.Quantile(0.99)); slow < work/4 || attempt == 2 {
+		if slow := time.Duration(lag.Quantile(0.99)); slow < work/10 {
 			t.Fatalf("mean %v, which is %+.1f %% from theory's %v", time.Duration(latency.Mean()), 100*off, time.Duration(theory))
+		}
+		if attempt == 3 {
+			t.Skip("this machine is too busy with other things to say anything in real time; virtual time has")
 		}
 	}
 }
