@@ -24,13 +24,13 @@ var k6Binary struct {
 }
 
 func buildK6() (string, error) {
-	main, err := filepath.Abs("../../k6")
+	folder, err := filepath.Abs("../../k6") // the module that has all of k6 in its go.sum
 	if err != nil {
 		return "", err
 	}
 	files := map[string]string{}
-	for name, in := range map[string]string{"bundle.go": "testdata/bundle.go", "probe.go": "testdata/probe.go"} {
-		if files[filepath.Join(main, name)], err = filepath.Abs(in); err != nil {
+	for name, in := range map[string]string{"main.go": "testdata/main.go", "probe.go": "testdata/probe.go"} {
+		if files[filepath.Join(folder, name)], err = filepath.Abs(in); err != nil {
 			return "", err
 		}
 	}
@@ -47,7 +47,7 @@ func buildK6() (string, error) {
 		return "", err
 	}
 	build := exec.Command("nice", "go", "build", "-overlay", list, "-o", binary, ".")
-	build.Dir = main
+	build.Dir = folder
 	if text, err := build.CombinedOutput(); err != nil {
 		return "", errors.Join(err, errors.New(string(text)))
 	}
