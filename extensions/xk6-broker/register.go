@@ -4,7 +4,9 @@ package broker
 
 import (
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/subcommand"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cli"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/js"
@@ -12,6 +14,7 @@ import (
 
 func init() {
 	modules.Register("k6/x/broker", js.New())
+	subcommand.RegisterExtension("broker", cli.New)
 	executor.Register()
 	// Each driver has a name of its own to import, so that k6 can find by it which extension a script needs.
 	driver.Watch(func(d *driver.Driver) { modules.Register("k6/x/broker/"+d.Name, js.NewDriver(d)) })

@@ -33,22 +33,22 @@ type Line struct {
 // perDecade is how many points of a percentile curve there are from one nine to the next.
 const perDecade = 20
 
-// A named distribution, to draw.
-type distribution struct {
-	label  string
-	h      *hist.Histogram
-	colour int
-	dashed bool
+// Distribution is a distribution to draw.
+type Distribution struct {
+	Label  string
+	Values *hist.Histogram
+	Colour int
+	Dashed bool
 }
 
-// curves draws percentile curves, each as far as its samples support it.
-func curves(id, title, note string, all []distribution) Chart {
+// Curves draws percentile curves, each as far as its samples support it.
+func Curves(id, title, note string, all []Distribution) Chart {
 	chart := Chart{ID: id, Title: title, Note: note, Axis: "percentile", Unit: "ms", Log: true, X: []float64{}, Lines: []Line{}}
 	var quantiles []float64
 	for k := 0; ; k++ {
 		x := math.Pow(10, float64(k)/perDecade)
 		q := 1 - 1/x
-		supported := func(d distribution) bool { return d.h.Supported(q) }
+		supported := func(d Distribution) bool { return d.Values.Supported(q) }
 		if !slices.ContainsFunc(all, supported) {
 			break
 		}
@@ -56,8 +56,8 @@ func curves(id, title, note string, all []distribution) Chart {
 		quantiles = append(quantiles, q)
 	}
 	for _, d := range all {
-		line := Line{Label: d.label, Colour: d.colour, Dashed: d.dashed, Values: make([]*float64, len(quantiles))}
-		for i, p := range d.h.Percentiles(quantiles) {
+		line := Line{Label: d.Label, Colour: d.Colour, Dashed: d.Dashed, Values: make([]*float64, len(quantiles))}
+		for i, p := range d.Values.Percentiles(quantiles) {
 			if p.Supported {
 				line.Values[i] = milliseconds(p.Value)
 			}

@@ -47,14 +47,14 @@ var lags = []struct { //nolint:gochecknoglobals // a table
 // charts draws one topic. The prefix keeps the ids of several topics apart.
 func charts(prefix string, t *load.TopicResult) []Chart {
 	var all []Chart
-	var distributions []distribution
+	var distributions []Distribution
 	for _, d := range drawn {
 		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
-			distributions = append(distributions, distribution{label(d.trend, d.label, t.OpenLoop), h, d.colour, d.dashed})
+			distributions = append(distributions, Distribution{label(d.trend, d.label, t.OpenLoop), h, d.colour, d.dashed})
 		}
 	}
 	if len(distributions) > 0 {
-		all = append(all, curves(prefix+"curves", "Latency by percentile",
+		all = append(all, Curves(prefix+"curves", "Latency by percentile",
 			"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before. "+
 				"Each line ends where fewer than 10 samples lie beyond it.", distributions))
 	}
@@ -100,7 +100,7 @@ func queues(prefix string, t *load.TopicResult) Chart {
 		if group != "" {
 			name = fmt.Sprintf("backlog of %s", group)
 		}
-		c.line(name, (2+i)%palette, t.History, func(p load.Point) float64 {
+		c.line(name, (2+i)%Palette, t.History, func(p load.Point) float64 {
 			n, ok := p.Backlog[group]
 			if !ok {
 				return math.NaN()
@@ -111,8 +111,8 @@ func queues(prefix string, t *load.TopicResult) Chart {
 	return c
 }
 
-// palette is how many colours the page has.
-const palette = 8
+// Palette is how many colours the page has.
+const Palette = 8
 
 func errorsOverTime(prefix string, t *load.TopicResult) (Chart, bool) {
 	c := overTime(prefix+"errors", "Errors by kind", "/s", t.History)
@@ -123,7 +123,7 @@ func errorsOverTime(prefix string, t *load.TopicResult) (Chart, bool) {
 		}
 	}
 	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
-		c.line(kind, i%palette, t.History, func(p load.Point) float64 {
+		c.line(kind, i%Palette, t.History, func(p load.Point) float64 {
 			if p.Seconds == 0 {
 				return math.NaN()
 			}

@@ -42,7 +42,7 @@ type Page struct {
 	Body   any
 }
 
-// Render writes a page whose content is a template in the folder of the embedded files, made by Template.
+// Render writes the page with a template that Template made.
 func (p Page) Render(w io.Writer, t *template.Template) error {
 	var b bytes.Buffer
 	if p.Charts == nil {

@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// What it takes to tell a difference from noise.
+const (
+	// enough repetitions on both sides: with fewer, no test could come below the level (the exact test on 3 and 3 gives 0.1 at best).
+	enough = 4
+	level  = 0.05
+)
+
+// Comparison is several sides, measured against the first.
+type Comparison struct {
+	Sides       []Side
+	Topics      []Topic
+	Differences []Difference // what else differs: options, versions, machines
+	Warnings    []string
+}
+
+// Topic is what was found of one topic.
+type Topic struct {
+	Name  string
+	Rows  []Row
+	pairs pairing
+}
+
+// Row is one measure on all sides. The first is what the others are measured against.
+type Row struct {
+	Measure
+	Cells []Cell
+}
+
+// Cell is a measure on one side.
+type Cell struct {
+	Values  []float64 // of the repetitions that know it
+	Median  float64
+	Low     float64 // the least of the repetitions
+	High    float64
+	Reason  error // why no value is known; nil where one is
+	Ratio   float64
+	P       float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
+	Verdict Verdict
+}
+
+// Verdict is what can be said of a difference.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Nothing Verdict = iota // the first side itself, or no value
+	Unknown                // too few repetitions to tell a difference from noise
+	Noise                  // no more than noise
+	Differs                // beyond noise
+	Same                   // equal in every repetition
+)
+
+// Compare measures the sides against the first.
+func Compare(sides []Side) (*Comparison, error) {
+	c := &Comparison{Sides: sides}
+	pairs, left := pair(sides)
+	if len(pairs) == 0 {
+		return nil, errors.New("compare: there is no topic that all runs have")
+	}
+	for _, name := range left {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("topic %s is not in all runs and is left out", name))
+	}
+	for _, p := range pairs {
+		topic := Topic{Name: p.name, pairs: p}
+		for _, m := range measures() {
+			if row := m.row(p); slices.ContainsFunc(row.Cells, func(c Cell) bool { return len(c.Values) > 0 }) {
+				topic.Rows = append(topic.Rows, row)
+			}
+		}
+		c.Topics = append(c.Topics, topic)
+	}
+	c.differ()
+	return c, nil
+}
+
+// row measures one thing on all sides.
+func (m Measure) row(p pairing) Row {
+	row := Row{Measure: m}
+	for i, topics := range p.topics {
+		cell := Cell{Ratio: math.NaN(), P: math.NaN()}
+		cell.Values, cell.Reason = m.values(topics)
+		if len(cell.Values) > 0 {
+			cell.Reason = nil
+			cell.Median, cell.Low, cell.High = median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
+		}
+		if i > 0 {
+			cell.against(row.Cells[0])
+		}
+		row.Cells = append(row.Cells, cell)
+	}
+	return row
+}
+
+// against compares a cell with that of the first side.
+func (c *Cell) against(first Cell) {
+	if len(c.Values) == 0 || len(first.Values) == 0 {
+		return
+	}
+	if first.Median != 0 {
+		c.Ratio = c.Median / first.Median
+	} else if c.Median == 0 {
+		c.Ratio = 1
+	}
+	if len(c.Values) < enough || len(first.Values) < enough {
+		c.Verdict = Unknown
+		return
+	}
+	test, err := stats.MannWhitneyUTest(c.Values, first.Values, stats.LocationDiffers)
+	switch {
+	case errors.Is(err, stats.ErrSamplesEqual):
+		c.P, c.Verdict = 1, Same
+	case err != nil:
+		c.Verdict = Unknown
+	default:
+		if c.P, c.Verdict = test.P, Noise; test.P < level {
+			c.Verdict = Differs
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// Condition is what makes a comparison fail, such as "e2e_latency p99 > 1.1x".
+type Condition struct {
+	Text    string
+	measure Measure
+	op      string
+	limit   float64 // ns, a number or, where relative, a multiple of the first side
+	ratio   bool
+}
+
+const usage = `write "<latency> <p50|p99|p99.9|max|mean> <op> <limit>", "<due|sent|confirmed|received> rate <op> <limit>" or ` +
+	`"<lost|undelivered|duplicated|reordered|redelivered|corrupted|errors> <op> <limit>"; op is >, >=, < or <=; ` +
+	`the limit is a multiple of the first side such as 1.1x, a duration such as 50ms or a number`
+
+// ParseCondition understands an expression.
+func ParseCondition(text string) (Condition, error) {
+	c, err := parse(text)
+	if err != nil {
+		return c, fmt.Errorf("fail-if %q: %w; %s", text, err, usage)
+	}
+	return c, nil
+}
+
+func parse(text string) (Condition, error) {
+	c := Condition{Text: text}
+	fields := strings.Fields(text)
+	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains([]string{">", ">=", "<", "<="}, f) })
+	if at < 1 || at > 2 || len(fields) != at+2 {
+		return c, errors.New("it is not understood")
+	}
+	c.op = fields[at]
+	name, stat := strings.TrimPrefix(fields[0], "broker_"), ""
+	if at == 2 {
+		stat = fields[1]
+	}
+	var err error
+	switch {
+	case slices.Contains(counted, name) && stat == "":
+		c.measure = countOf(name)
+	case slices.Contains(rated, name) && stat == "rate":
+		c.measure = rateOf(name)
+	case slices.ContainsFunc(trends, func(t load.Trend) bool { return t.String() == name }):
+		c.measure, err = latencyOf(name, stat)
+	case slices.Contains(counted, name):
+		err = fmt.Errorf("%s has no %q", name, stat)
+	case slices.Contains(rated, name):
+		err = fmt.Errorf("%s is compared as its rate", name)
+	default:
+		err = fmt.Errorf("there is no %q", name)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, c.parseLimit(fields[at+1])
+}
+
+func (c *Condition) parseLimit(text string) error {
+	if multiple, ok := strings.CutSuffix(text, "x"); ok {
+		v, err := strconv.ParseFloat(multiple, 64)
+		if err != nil || !(v > 0) || math.IsInf(v, 0) {
+			return fmt.Errorf("%q is no multiple", text)
+		}
+		c.limit, c.ratio = v, true
+		return nil
+	}
+	if c.measure.Unit == "ns" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is no duration and no multiple", text)
+		}
+		c.limit = float64(d)
+		return nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || v < 0 {
+		return fmt.Errorf("%q is no number and no multiple", text)
+	}
+	c.limit = v
+	return nil
+}
+
+// Finding is what a condition found on one side.
+type Finding struct {
+	Condition Condition
+	Failed    bool
+	Text      string
+}
+
+// Decide tries a condition on every topic and every side but the first. What cannot be decided fails.
+func (c *Comparison) Decide(cond Condition) []Finding {
+	var all []Finding
+	for _, t := range c.Topics {
+		row := cond.measure.row(t.pairs)
+		for i := 1; i < len(row.Cells); i++ {
+			failed, why := cond.decide(row, i)
+			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", t.Name, c.Sides[i].Name, why)})
+		}
+	}
+	return all
+}
+
+func (c Condition) decide(row Row, i int) (failed bool, why string) {
+	first, cell := row.Cells[0], row.Cells[i]
+	if cell.Reason != nil {
+		return true, "cannot be decided: " + cell.Reason.Error()
+	}
+	value := cell.Median
+	shown := c.measure.show(value)
+	if c.ratio {
+		if first.Reason != nil {
+			return true, "cannot be decided: on the first side " + first.Reason.Error()
+		}
+		if math.IsNaN(cell.Ratio) {
+			return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.measure.show(first.Median))
+		}
+		value = cell.Ratio
+		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.show(first.Median))
+	}
+	if !holds(value, c.op, c.limit) {
+		return false, shown
+	}
+	switch {
+	case !c.ratio:
+		return true, shown
+	case cell.Verdict == Noise || cell.Verdict == Same:
+		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
+	case cell.Verdict == Unknown:
+		return true, fmt.Sprintf("%s; whether it is noise cannot be known: it takes %d repetitions of each", shown, enough)
+	}
+	return true, fmt.Sprintf("%s (p=%.3f)", shown, cell.P)
+}
+
+func holds(v float64, op string, limit float64) bool {
+	switch op {
+	case ">":
+		return v > limit
+	case ">=":
+		return v >= limit
+	case "<":
+		return v < limit
+	default:
+		return v <= limit
+	}
+}

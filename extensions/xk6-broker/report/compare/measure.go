@@ -1,0 +1,159 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// Measure is a number that can be read from a topic of a run.
+type Measure struct {
+	Name, Stat string // "e2e_latency", "p99"; "lost", ""
+	Unit       string // "ns", "/s" or "", a count
+	read       func(*load.TopicResult) (float64, error)
+}
+
+// trends are those that a comparison shows, in its order.
+var trends = []load.Trend{ //nolint:gochecknoglobals // a table
+	load.PublishLatency, load.PublishTime, load.E2ELatency, load.E2ETime, load.RequestLatency, load.RequestTime, load.FailedLatency,
+	load.SettleTime, load.RedeliveryTime, load.ScheduleLag, load.GeneratorLag,
+}
+
+// columns are those of each trend.
+var columns = []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"} //nolint:gochecknoglobals // a table
+
+// rated are the counters that are compared by second; counted are those that should be 0.
+var (
+	rated   = []string{"due", "sent", "confirmed", "received"}                                                 //nolint:gochecknoglobals // a table
+	counted = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"} //nolint:gochecknoglobals // a table
+)
+
+// measures are all that a comparison shows.
+func measures() []Measure {
+	var all []Measure
+	for _, name := range rated {
+		all = append(all, rateOf(name))
+	}
+	for _, t := range trends {
+		for _, stat := range columns {
+			m, _ := latencyOf(t.String(), stat) // the tables hold no mistake
+			all = append(all, m)
+		}
+	}
+	for _, name := range counted {
+		all = append(all, countOf(name))
+	}
+	return all
+}
+
+// rateOf is a counter per second, from its first to its last message.
+func rateOf(name string) Measure {
+	return Measure{name, "rate", "/s", func(t *load.TopicResult) (float64, error) {
+		var first, last float64
+		began := false
+		for _, p := range t.History {
+			if p.Counts[name] == 0 {
+				continue
+			}
+			if !began {
+				began, first = true, p.At-p.Seconds
+			}
+			last = p.At
+		}
+		if last <= first {
+			return 0, fmt.Errorf("nothing was %s", name)
+		}
+		return float64(t.Counts[name]) / (last - first), nil
+	}}
+}
+
+func countOf(name string) Measure {
+	return Measure{name, "", "", func(t *load.TopicResult) (float64, error) {
+		switch name {
+		case "errors":
+			var n int64
+			for _, e := range t.Errors {
+				n += e.Count
+			}
+			return float64(n), nil
+		case "corrupted":
+			return float64(t.Counts[name]), nil
+		}
+		if len(t.Groups) == 0 {
+			return 0, fmt.Errorf("nothing was received, so what was %s is not known", name)
+		}
+		var n uint64
+		for _, g := range t.Groups {
+			n += map[string]uint64{
+				"lost": g.Lost, "undelivered": g.Undelivered, "duplicated": g.Duplicated, "reordered": g.Reordered, "redelivered": g.Redelivered,
+			}[name]
+		}
+		return float64(n), nil
+	}}
+}
+
+// latencyOf is a percentile, the maximum or the mean of a trend, in ns.
+func latencyOf(trend, stat string) (Measure, error) {
+	var of func(*hist.Histogram) (float64, error)
+	switch {
+	case stat == "max":
+		of = func(h *hist.Histogram) (float64, error) { return float64(h.Max()), nil }
+	case stat == "mean":
+		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil }
+	case strings.HasPrefix(stat, "p"):
+		p, err := strconv.ParseFloat(stat[1:], 64)
+		if err != nil || !(p > 0 && p < 100) {
+			return Measure{}, fmt.Errorf("%q is no percentile: write p50, p99 or p99.9", stat)
+		}
+		q, _ := strconv.ParseFloat(shift(stat[1:]), 64) // 99.9/100 in floating point is not 0.999
+		of = func(h *hist.Histogram) (float64, error) {
+			if !h.Supported(q) {
+				return 0, fmt.Errorf("%d samples do not support %s: at least 10 must lie beyond it", h.Count(), stat)
+			}
+			return float64(h.Quantile(q)), nil
+		}
+	default:
+		return Measure{}, fmt.Errorf("%q is not p50, p99 or another percentile, max or mean", stat)
+	}
+	return Measure{trend, stat, "ns", func(t *load.TopicResult) (float64, error) {
+		h := t.Trends[trend]
+		if h == nil || h.Count() == 0 {
+			return 0, fmt.Errorf("no %s was measured", trend)
+		}
+		return of(h)
+	}}, nil
+}
+
+// shift moves the decimal point of a percentile two places, as text: "99.9" is "0.999".
+func shift(percent string) string { return percent + "e-2" }
+
+// values reads a measure from every repetition that knows it, and the first reason of one that does not.
+func (m Measure) values(topics []*load.TopicResult) (values []float64, reason error) {
+	for _, t := range topics {
+		v, err := m.read(t)
+		switch {
+		case err == nil:
+			values = append(values, v)
+		case reason == nil:
+			reason = err
+		}
+	}
+	return values, reason
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	switch {
+	case n == 0:
+		return math.NaN()
+	case n%2 == 1:
+		return sorted[n/2]
+	}
+	return (sorted[n/2-1] + sorted[n/2]) / 2
+}
