@@ -91,14 +91,21 @@ func conditions(tags string) string {
 	return strings.Join(all, " AND ")
 }
 
-// sameCounts checks every counter of the module, and k6's own of data, against what the database holds.
+// sameCounts checks every counter of the module, and k6's own of data, against what the database holds, and that it holds as many
+// samples of each trend as k6 was given.
 func (d database) sameCounts(t *testing.T, o outcome) (checked int) {
 	t.Helper()
 	for name, metric := range o.Metrics {
 		count, isCount := metric.Values["count"]
 		_, isCounter := metric.Values["rate"]
 		metric, tags, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
-		if !isCount || !isCounter || !(strings.HasPrefix(metric, "broker_") || strings.HasPrefix(metric, "data_")) {
+		if !isCount || !(strings.HasPrefix(metric, "broker_") || strings.HasPrefix(metric, "data_")) {
+			continue
+		}
+		if !isCounter { // a trend
+			if points := d.query(t, fmt.Sprintf(`SELECT count("value") FROM %q`, metric)); count > 0 && points[0].Values[0][1].(float64) != count {
+				t.Errorf("%s: k6 was given %.0f samples, InfluxDB holds %v", name, count, points[0].Values[0][1])
+			}
 			continue
 		}
 		where := ""
@@ -124,6 +131,7 @@ const topics = ['a', 'b,c=d"e'];
 const producers = [conn, twin].flatMap((c) => topics.map((topic) => c.producer(topic)));
 const readers = topics.flatMap((topic) => ['one', 'two'].map((group) => conn.consumer(topic, { group })));
 export const options = {
+  summaryTrendStats: ['count'],
   scenarios: {
     consume: { executor: 'per-vu-iterations', exec: 'consume', vus: 4, tags: { odd: 'x y,z="ü"' } },
     send: { executor: 'constant-arrival-rate', exec: 'send', rate: 60, duration: '4s', preAllocatedVUs: 6, startTime: '1s' },
@@ -178,7 +186,7 @@ func TestInfluxDBAtHighRates(t *testing.T) {
 const conn = broker.connect('embedded-nats:');
 const p = conn.producer('fast');
 const c = conn.consumer('fast');
-export const options = { scenarios: {
+export const options = { summaryTrendStats: ['count'], scenarios: {
   consume: { executor: 'per-vu-iterations', exec: 'consume' },
   produce: { executor: 'per-vu-iterations', exec: 'produce', startTime: '1s' },
 } };
