@@ -1,191 +1,157 @@
 package amqp_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"sync"
-	"syscall"
+	"os/exec"
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-amqp/internal/raw"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/bench"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// The benchmarks compare the driver, and the engine on it, with loops written by hand over amqp091-go and with RabbitMQ's PerfTest:
+// the same broker, queue, size of messages, window and prefetch. Run them with -benchtime=1x. BROKER_URL_RABBITMQ names the
+// broker, and BENCH_PERFTEST_JARS a folder with the jars of PerfTest.
 const (
-	benchMessages = 10_000
-	benchWindow   = 1000
-	benchBytes    = 100
-	benchRounds   = 31
+	benchMessages = 15_000
+	benchSize     = 100
+	benchWindow   = 1000 // messages unconfirmed, or not settled
+	benchBatch    = 100  // acknowledged at once
+	benchSeconds  = 6    // of PerfTest, whose best second counts
+	benchBacklog  = 60_000
 )
 
-// BenchmarkAgainstRaw runs hand-written loops of the client library and the driver in turn on the same queue, and reports the
-// driver's rate and the median of the ratios of each pair; 1 is as fast as raw.
-func BenchmarkAgainstRaw(b *testing.B) {
-	for _, kind := range []string{"classic", "quorum"} {
-		b.Run(kind, func(b *testing.B) {
-			address := server(b, "amqp")
-			r := newRig(b, server(b, "rabbitmq"))
-			topic := r.topic(map[string]any{"queueType": kind})
-			raw, err := amqp091.Dial(plain(b, address))
-			r.must(err)
-			defer func() { r.must(raw.Close()) }()
-			var published, consumed ratios
-			for round := range max(b.N, benchRounds) {
-				var publishing, consuming [2]cost
-				for turn := range 2 {
-					who := (round + turn) % 2 // whoever publishes consumes what it published: both find the queue empty
-					if who == 0 {
-						publishing[who], consuming[who] = rawPublish(r, raw, topic), rawConsume(r, raw, topic)
-					} else {
-						publishing[who], consuming[who] = publish(r, topic), consume(r, topic)
-					}
-				}
-				published.add(publishing[0], publishing[1])
-				consumed.add(consuming[0], consuming[1])
-			}
-			published.report(b, "publish")
-			consumed.report(b, "consume")
-		})
-	}
+// rabbit is what the cases of one kind of queue share.
+type rabbit struct {
+	*bench.Session
+	kind, queue string
+	raw         *amqp091.Connection
+	perfTest    func(args ...string) *exec.Cmd // nil where there is none
+	fill        func(count int) error
 }
 
-// plain is the URL without the query that the client library does not know.
-func plain(b *testing.B, address string) string {
-	u, err := url.Parse(address)
+func newRabbit(b *testing.B, kind string) *rabbit {
+	b.Helper()
+	r := &rabbit{kind: kind, queue: unique()}
+	address := server(b, "rabbitmq")
+	if address == "" {
+		b.Skip("no BROKER_URL_RABBITMQ")
+	}
+	plain, err := url.Parse(server(b, "amqp"))
 	if err != nil {
-		b.Fatal("the URL is malformed")
+		b.Fatal("BROKER_URL_RABBITMQ is malformed")
 	}
-	u.RawQuery = ""
-	return u.String()
-}
-
-// cost is what benchMessages took: time, and processor time of this process, which a busy machine blurs less.
-type cost struct{ time, cpu time.Duration }
-
-func measured(tb testing.TB, f func()) cost {
-	cpu, begin := processorTime(tb), time.Now()
-	f()
-	return cost{time.Since(begin), processorTime(tb) - cpu}
-}
-
-func processorTime(tb testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
+	plain.RawQuery = "" // the other clients do not know our options
+	if r.raw, err = amqp091.Dial(plain.String()); err != nil {
+		b.Fatal(err)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-type ratios struct{ rates, cpus, own, raw []float64 }
-
-func (r *ratios) add(raw, own cost) {
-	r.rates = append(r.rates, raw.time.Seconds()/own.time.Seconds())
-	r.cpus = append(r.cpus, own.cpu.Seconds()/raw.cpu.Seconds())
-	r.own = append(r.own, benchMessages/own.time.Seconds())
-	r.raw = append(r.raw, benchMessages/raw.time.Seconds())
-}
-
-func (r *ratios) report(b *testing.B, what string) {
-	median := func(values []float64) float64 {
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	b.ReportMetric(median(r.rates), what+"/raw")
-	b.ReportMetric(median(r.cpus), what+"-cpu/raw")
-	b.ReportMetric(median(r.own), what+"/s")
-	b.ReportMetric(median(r.raw), "raw-"+what+"/s")
-	b.ReportMetric(0, "ns/op")
-}
-
-func rawPublish(r *rig, c *amqp091.Connection, topic string) cost {
-	ch, err := c.Channel()
-	r.must(err)
-	defer func() { r.must(ch.Close()) }()
-	r.must(ch.Confirm(false))
-	body := make([]byte, benchBytes)
-	window := make(chan *amqp091.DeferredConfirmation, benchWindow)
-	var confirmed sync.WaitGroup
-	return measured(r, func() {
-		confirmed.Go(func() {
-			for range benchMessages {
-				if dc := <-window; !dc.Wait() {
-					panic("not confirmed")
-				}
-			}
-		})
-		for range benchMessages {
-			dc, err := ch.PublishWithDeferredConfirm("", topic, true, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Body: body})
-			r.must(err)
-			window <- dc
+	b.Cleanup(func() { _ = r.raw.Close() })
+	r.Session = bench.Open(b, address, r.queue, driver.TopicSpec{}, map[string]any{"queueType": kind})
+	r.fill = r.Filler(bench.Sending{Size: benchSize, Window: benchWindow})
+	if java, ok := bench.Java(b, "BENCH_PERFTEST_JARS"); ok {
+		r.perfTest = func(args ...string) *exec.Cmd {
+			return java("com.rabbitmq.perf.PerfTest", append([]string{"--uri", plain.String(), "--queue", r.queue, "--predeclared"}, args...)...)
 		}
-		confirmed.Wait()
-	})
+	}
+	return r
 }
 
-func publish(r *rig, topic string) cost {
-	p, err := r.conn.NewProducer(r.context(), driver.ProducerConfig{Topic: topic, Window: benchWindow, Options: r.produceOptions(nil)})
-	r.must(err)
-	defer func() { r.must(p.Close(r.context())) }()
-	ctx := context.Background()
-	body := make([]byte, benchBytes)
-	window := make(chan struct{}, benchWindow)
-	var outstanding sync.WaitGroup
-	outstanding.Add(benchMessages)
-	done := func(_ int, err error) {
+func BenchmarkPublish(b *testing.B) {
+	for _, kind := range []string{"classic", "quorum"} {
+		b.Run(kind, func(b *testing.B) { newRabbit(b, kind).publish(b) })
+	}
+}
+
+func (r *rabbit) publish(b *testing.B) {
+	b.Helper()
+	body := make([]byte, benchSize)
+	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow}
+	loops := []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) { return raw.Publish(r.raw, r.queue, body, benchMessages, benchWindow) }},
+		r.Send(sending), r.Produce(sending),
+	}
+	if r.perfTest != nil {
+		loops = append(loops, bench.Tool("PerfTest", benchMessages, func() *exec.Cmd {
+			return r.perfTest("--producers", "1", "--consumers", "0", "--exchange", "", "--routing-key", r.queue, "--time", fmt.Sprint(benchSeconds),
+				"--confirm", fmt.Sprint(benchWindow), "--size", fmt.Sprint(benchSize), "--flag", "persistent", "--flag", "mandatory")
+		}, bestSecond))
+	}
+	bench.Case{
+		Name: fmt.Sprintf("rabbitmq publish, %s, window %d", r.kind, benchWindow), Messages: benchMessages, Before: r.Purge, Loops: loops,
+	}.Compare(b)
+}
+
+func BenchmarkConsume(b *testing.B) {
+	for _, kind := range []string{"classic", "quorum"} {
+		b.Run(kind, func(b *testing.B) { newRabbit(b, kind).consume(b) })
+	}
+}
+
+func (r *rabbit) consume(b *testing.B) {
+	b.Helper()
+	receiving := bench.Receiving{
+		Count: benchMessages, Batch: benchBatch, Config: driver.ConsumerConfig{Prefetch: benchWindow, Start: driver.StartEarliest},
+	}
+	loops := []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(r.raw, r.queue, benchMessages, benchWindow, benchBatch) }},
+		r.Receive(receiving), r.Consume(receiving),
+	}
+	if r.perfTest != nil {
+		tool := bench.Tool("PerfTest", benchMessages, func() *exec.Cmd {
+			return r.perfTest("--producers", "0", "--consumers", "1", "--qos", fmt.Sprint(benchWindow),
+				"--multi-ack-every", fmt.Sprint(benchBatch), "--cmessages", fmt.Sprint(benchBacklog))
+		}, bestSecond)
+		consume := tool.Run
+		tool.Run = func() (time.Duration, error) { // it gets more than the others, to get warm
+			if err := r.fill(benchBacklog - benchMessages); err != nil {
+				return 0, err
+			}
+			return consume()
+		}
+		loops = append(loops, tool)
+	}
+	bench.Case{
+		Name: fmt.Sprintf("rabbitmq consume, %s, prefetch %d", r.kind, benchWindow), Messages: benchMessages,
+		Before: func() error { return errors.Join(r.Purge(), r.fill(benchMessages)) }, Loops: loops,
+	}.Compare(b)
+}
+
+var (
+	perSecond = regexp.MustCompile(`time ([\d.]+) s, (?:sent|received): ([\d.]+) msg/s`)
+	onAverage = regexp.MustCompile(`(?:sending|receiving) rate avg: ([\d.]+) msg/s`)
+)
+
+// bestSecond reads the greatest rate that PerfTest had over about a second, or over the whole run.
+func bestSecond(output string) (float64, error) {
+	best, last := 0.0, 0.0
+	for _, m := range perSecond.FindAllStringSubmatch(output, -1) {
+		at, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
-			panic(fmt.Sprint("not confirmed: ", err))
+			return 0, fmt.Errorf("time: %w", err)
 		}
-		<-window
-		outstanding.Done()
+		rate, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			return 0, fmt.Errorf("rate: %w", err)
+		}
+		if at-last > 0.5 {
+			best = max(best, rate)
+		}
+		last = at
 	}
-	return measured(r, func() {
-		for range benchMessages {
-			window <- struct{}{}
-			p.Send(ctx, driver.Batch{{Body: body}}, done)
+	for _, m := range onAverage.FindAllStringSubmatch(output, -1) {
+		rate, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("average: %w", err)
 		}
-		outstanding.Wait()
-	})
-}
-
-// rawConsume acks every hundred, as PerfTest's multi-ack does.
-func rawConsume(r *rig, c *amqp091.Connection, topic string) cost {
-	var ch *amqp091.Channel
-	defer func() { r.must(ch.Close()) }()
-	return measured(r, func() {
-		var err error
-		ch, err = c.Channel()
-		r.must(err)
-		r.must(ch.Qos(benchWindow, 0, false))
-		deliveries, err := ch.Consume(topic, "", false, false, false, false, nil)
-		r.must(err)
-		for i := range benchMessages {
-			d := <-deliveries
-			if i%100 == 99 {
-				r.must(d.Ack(true))
-			}
-		}
-	})
-}
-
-func consume(r *rig, topic string) cost {
-	values, err := r.address.Resolve(driver.OnConsumer, nil)
-	r.must(err)
-	var c driver.Consumer
-	defer func() { r.must(c.Close(r.context())) }()
-	return measured(r, func() {
-		c, err = r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: topic, Prefetch: benchWindow, Start: driver.StartEarliest, Options: values})
-		r.must(err)
-		b := make(driver.Batch, 100)
-		ctx := context.Background()
-		for got := 0; got < benchMessages; {
-			n, err := c.Receive(ctx, b[:min(len(b), benchMessages-got)])
-			r.must(err)
-			r.must(c.Settle(ctx, b[:n], driver.Ack))
-			got += n
-		}
-	})
+		best = max(best, rate)
+	}
+	return best, nil
 }

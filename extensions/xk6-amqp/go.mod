@@ -8,4 +8,9 @@ require (
 	go.uber.org/goleak v1.3.0
 )
 
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
 replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker
