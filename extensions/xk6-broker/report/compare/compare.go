@@ -112,19 +112,20 @@ func (c *Cell) against(first Cell) {
 	} else if c.Median == 0 {
 		c.Ratio = 1
 	}
+	if all := slices.Concat(first.Values, c.Values); slices.Min(all) == slices.Max(all) {
+		c.P, c.Verdict = 1, Same
+		return
+	}
 	if len(c.Values) < enough || len(first.Values) < enough {
 		c.Verdict = Unknown
 		return
 	}
 	test, err := stats.MannWhitneyUTest(c.Values, first.Values, stats.LocationDiffers)
-	switch {
-	case errors.Is(err, stats.ErrSamplesEqual):
-		c.P, c.Verdict = 1, Same
-	case err != nil:
+	if err != nil {
 		c.Verdict = Unknown
-	default:
-		if c.P, c.Verdict = test.P, Noise; test.P < level {
-			c.Verdict = Differs
-		}
+		return
+	}
+	if c.P, c.Verdict = test.P, Noise; test.P < level {
+		c.Verdict = Differs
 	}
 }

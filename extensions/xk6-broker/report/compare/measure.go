@@ -51,24 +51,32 @@ func measures() []Measure {
 	return all
 }
 
-// rateOf is a counter per second, from its first to its last message.
+// rateOf is a counter per second while it went on. The first and the last interval are left out where there are others: it went on in
+// part of them only.
 func rateOf(name string) Measure {
 	return Measure{name, "rate", "/s", func(t *load.TopicResult) (float64, error) {
-		var first, last float64
-		began := false
-		for _, p := range t.History {
-			if p.Counts[name] == 0 {
-				continue
-			}
-			if !began {
-				began, first = true, p.At-p.Seconds
-			}
-			last = p.At
-		}
-		if last <= first {
+		busy := func(p load.Point) bool { return p.Counts[name] > 0 }
+		first := slices.IndexFunc(t.History, busy)
+		if first < 0 {
 			return 0, fmt.Errorf("nothing was %s", name)
 		}
-		return float64(t.Counts[name]) / (last - first), nil
+		last := len(t.History) - 1
+		for !busy(t.History[last]) {
+			last--
+		}
+		if last-first >= 2 {
+			first, last = first+1, last-1
+		}
+		var n int64
+		var seconds float64
+		for _, p := range t.History[first : last+1] {
+			n += p.Counts[name]
+			seconds += p.Seconds
+		}
+		if seconds == 0 {
+			return 0, fmt.Errorf("no time went by while messages were %s", name)
+		}
+		return float64(n) / seconds, nil
 	}}
 }
 

@@ -39,7 +39,7 @@ func (r Row) Show(i int) string {
 // Change writes how a side differs from the first.
 func (r Row) Change(i int) string {
 	c := r.Cells[i]
-	ratio := fmt.Sprintf("%.2fx", c.Ratio)
+	ratio := fmt.Sprintf("%.3gx", c.Ratio)
 	if math.IsNaN(c.Ratio) {
 		ratio = "was 0"
 	}

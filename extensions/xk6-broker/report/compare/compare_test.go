@@ -1,0 +1,285 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+)
+
+// run is a run of 20000 messages whose e2e latency is exponential around the mean.
+func run(name string, mean time.Duration, seed uint64, change ...func(*load.Result)) *load.Result {
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same numbers each time is what it is for
+	h := &hist.Histogram{}
+	for range 20_000 {
+		h.Record(int64(random.ExpFloat64() * float64(mean)))
+	}
+	t := load.TopicResult{
+		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
+		Options: map[string]map[string]any{"producer": {"linger": "0s"}}, Errors: []load.ErrorCount{},
+		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
+		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.Accounting{{Group: "workers"}},
+	}
+	for i := range 10 {
+		n := int64(2000)
+		t.History = append(t.History, load.Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"due": n, "confirmed": n}})
+	}
+	t.Describe()
+	r := &load.Result{
+		Version: load.ResultVersion, Name: name, Seconds: 10, Environment: map[string]string{"k6": "v2.2.0"},
+		Topics: []load.TopicResult{t}, Verdict: load.Verdict{Valid: true},
+	}
+	for _, f := range change {
+		f(r)
+	}
+	return r
+}
+
+func side(name string, runs ...*load.Result) Side { return Side{Name: name, Runs: runs} }
+
+func repeat(name string, n int, mean time.Duration, seed uint64) Side {
+	s := Side{Name: name}
+	for i := range n {
+		// Repetitions differ by 1 % from one to the next, more than one run's own sampling error.
+		s.Runs = append(s.Runs, run(fmt.Sprintf("%s-%d", name, i), mean+mean*time.Duration(i)/100, seed+uint64(i)))
+	}
+	return s
+}
+
+func compared(t *testing.T, sides ...Side) *Comparison {
+	t.Helper()
+	c, err := Compare(sides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Comparison) cell(t *testing.T, label string, side int) Cell {
+	t.Helper()
+	for _, row := range c.Topics[0].Rows {
+		if row.Label() == label {
+			return row.Cells[side]
+		}
+	}
+	t.Fatalf("no row %s", label)
+	panic("unreachable")
+}
+
+func TestWhatIsBeyondNoise(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		a, b    Side
+		want    Verdict
+		p       float64 // of the exact test where every value of one side is above every one of the other: 2/C(n+m, n)
+		atLeast float64
+		atMost  float64
+	}{
+		{"a real difference", repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 1200*time.Microsecond, 11), Differs, 2.0 / 70, 1.15, 1.25},
+		{"the same", repeat("a", 5, time.Millisecond, 1), repeat("b", 5, time.Millisecond, 21), Noise, 0, 0.97, 1.03},
+		{"too few", repeat("a", 3, time.Millisecond, 1), repeat("b", 9, 2*time.Millisecond, 11), Unknown, 0, 1.9, 2.2},
+		{"the very same", side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1)), Same, 1, 1, 1},
+	} {
+		cell := compared(t, c.a, c.b).cell(t, "e2e_latency p90", 1)
+		if cell.Verdict != c.want || cell.Ratio < c.atLeast || cell.Ratio > c.atMost {
+			t.Errorf("%s: %+v", c.name, cell)
+		}
+		if c.p != 0 && (cell.P < c.p-1e-9 || cell.P > c.p+1e-9) {
+			t.Errorf("%s: p = %v, want %v", c.name, cell.P, c.p)
+		}
+		if c.want == Noise && cell.P < level {
+			t.Errorf("%s: p = %v", c.name, cell.P)
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	lossy := func(r *load.Result) { r.Topics[0].Groups[0].Lost = 3 }
+	unread := func(r *load.Result) { r.Topics[0].Groups = nil }
+	single := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", 2*time.Millisecond, 2, lossy)))
+	same := compared(t, repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 1001*time.Microsecond, 30))
+	unseen := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2, unread)))
+	for _, c := range []struct {
+		comparison *Comparison
+		text       string
+		failed     bool
+		why        string
+	}{
+		{single, "e2e_latency p99 > 1.1x", true, "cannot be known"},
+		{single, "broker_e2e_latency p99 > 3x", false, "x ("},
+		{single, "e2e_latency p50 > 1ms", true, "ms"},
+		{single, "e2e_latency p50 > 1s", false, ""},
+		{single, "e2e_latency max >= 1h", false, ""},
+		{single, "e2e_latency mean < 1ms", false, ""},
+		{single, "e2e_latency p99.99 > 1s", true, "do not support p99.99"},
+		{single, "publish_latency p50 > 1s", true, "no publish_latency was measured"},
+		{single, "lost > 0", true, "3"},
+		{single, "lost > 1x", true, "cannot be decided"},
+		{single, "duplicated > 0", false, "0"},
+		{single, "confirmed rate < 0.9x", false, "1x"},
+		{single, "confirmed rate < 1999", false, "2000/s"},
+		{single, "confirmed rate <= 2000", true, "2000/s"},
+		{same, "e2e_latency p50 > 0.5x", false, "within noise"},
+		{unseen, "lost > 0", true, "nothing was received"},
+	} {
+		cond, err := ParseCondition(c.text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		findings := c.comparison.Decide(cond)
+		if len(findings) != 1 || findings[0].Failed != c.failed || !strings.Contains(findings[0].Text, c.why) {
+			t.Errorf("%s: %+v, want failed %v and %q", c.text, findings, c.failed, c.why)
+		}
+	}
+}
+
+func TestConditionsThatAreNotUnderstoodSayWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "not understood",
+		"e2e_latency p99":         "not understood",
+		"e2e_latency p99 > 1 x":   "not understood",
+		"e2e_latency p99 = 1x":    "not understood",
+		"latency p99 > 1x":        `no "latency"`,
+		"e2e_latency p0 > 1x":     "no percentile",
+		"e2e_latency p999 > 1x":   "no percentile",
+		"e2e_latency q99 > 1x":    `"q99" is not`,
+		"e2e_latency > 1x":        `"" is not`,
+		"e2e_latency p99 > 1.1":   "no duration",
+		"e2e_latency p99 > -1s":   "no duration",
+		"e2e_latency p99 > -1x":   "no multiple",
+		"e2e_latency p99 > NaNx":  "no multiple",
+		"lost p99 > 0":            `lost has no "p99"`,
+		"lost > 1s":               "no number",
+		"confirmed > 5":           "as its rate",
+		"confirmed rate > 5s":     "no number",
+		"lost > 0 and errors > 0": "not understood",
+		"confirmed rate < NaN":    "no number",
+	} {
+		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "fail-if") {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzCondition(f *testing.F) {
+	for _, text := range []string{"e2e_latency p99 > 1.1x", "lost > 0", "confirmed rate <= 2000", "e2e_latency p99.9 < 5ms"} {
+		f.Add(text)
+	}
+	c, err := Compare([]Side{side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2))})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if cond, err := ParseCondition(text); err == nil && len(c.Decide(cond)) != 1 {
+			t.Error("not decided")
+		}
+	})
+}
+
+func TestWhatElseDiffersIsSaid(t *testing.T) {
+	other := run("b", time.Millisecond, 2, func(r *load.Result) {
+		r.Environment["k6"] = "v2.3.0"
+		r.Topics[0].Options["producer"]["linger"] = "10ms"
+		r.Topics[0].Counts["bytes_sent"] = 20_000_000
+		r.Verdict = load.Verdict{Reasons: []string{"it was late"}}
+	})
+	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", other, run("b", time.Millisecond, 3)))
+	want := map[string][2]string{
+		"k6": {"v2.2.0", "v2.3.0 / v2.2.0"}, "producer linger": {"0s", "10ms / 0s"}, "bytes per message": {"100", "1000 / 100"},
+	}
+	for _, d := range c.Differences {
+		if got := [2]string(d.Values); got != want[d.Name] {
+			t.Errorf("%s: %v, want %v", d.Name, got, want[d.Name])
+		}
+		delete(want, d.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not noticed: %v", want)
+	}
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: it was late") || !strings.Contains(all, "what differs") {
+		t.Error(all)
+	}
+	if c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 3))); len(c.Differences)+len(c.Warnings) > 0 {
+		t.Errorf("%v, %v", c.Differences, c.Warnings)
+	}
+}
+
+func TestRepetitionsAreFoundByName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"old-1", "old-2", "new-20260301T120000Z", "new-20260301T120100Z-2", "x"} {
+		if err := (report.Folder{Dir: dir, Name: name}).Write(run(name, time.Millisecond, 1), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{at("old-1"), at("x"), at("old-2")}, "old:2 x:1"},
+		{[]string{at("old-1"), at("old-2") + "/"}, "old-1:1 old-2:1"},
+		{[]string{at("new-20260301T120000Z"), at("new-20260301T120100Z-2"), at("x")}, "new:2 x:1"},
+		{[]string{"a=" + at("old-1") + "," + at("x"), "b=" + at("old-2")}, "a:2 b:1"},
+	} {
+		reads := 0
+		sides, err := Load(c.args, func(done, of int, _ string) {
+			if done != reads || done >= of {
+				t.Errorf("progress %d of %d", done, of)
+			}
+			reads++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range sides {
+			got = append(got, fmt.Sprintf("%s:%d", s.Name, len(s.Runs)))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %v, want %s", c.args, got, c.want)
+		}
+	}
+	for _, args := range [][]string{{at("x")}, {"a=" + at("old-1") + "," + at("x")}, {at("x"), at("nothing")}, {"=", at("x")}} {
+		if _, err := Load(args, func(int, int, string) {}); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
+
+func TestTheTableAndThePageSayTheSame(t *testing.T) {
+	c := compared(t, repeat("old", 4, time.Millisecond, 1), repeat("new</h1>", 4, 2*time.Millisecond, 9))
+	cond, err := ParseCondition("e2e_latency p99 > 1.1x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := c.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.HTML(&page, c.Decide(cond)); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range c.Topics[0].Rows {
+		for i := range row.Cells {
+			if shown := row.Show(i); !strings.Contains(text.String(), shown) || !strings.Contains(page.String(), ">"+shown+"<") {
+				t.Errorf("%s: no %q", row.Label(), shown)
+			}
+		}
+	}
+	for _, want := range []string{"✗ Failed", "p=0.029", "new&lt;/h1&gt;", `"label":"old (4 runs)"`} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if strings.Contains(page.String(), "new</h1>") {
+		t.Error("a name became markup")
+	}
+}
