@@ -91,7 +91,9 @@ func BenchmarkConsume(b *testing.B) {
 		Config: driver.ConsumerConfig{Group: group("ours"), Prefetch: benchBatch, Start: driver.StartEarliest},
 	}
 	loops := []bench.Loop{
-		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(hosts, topic, group("raw"), benchMessages, benchBatch) }},
+		{Name: "raw", Run: func() (time.Duration, error) {
+			return raw.Consume(hosts, topic, group("raw"), benchMessages, benchBatch)
+		}},
 		s.Receive(receiving), s.Consume(receiving),
 	}
 	if java, ok := bench.Java(b, "BENCH_KAFKA_JARS"); ok {

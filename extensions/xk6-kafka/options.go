@@ -8,19 +8,7 @@ import (
 
 // commonOptions are those of both drivers: of connections, of producers and of topics.
 func commonOptions() []driver.Option {
-	return []driver.Option{
-		{Name: "tls", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
-			Doc: "Use TLS; the scheme with +tls does the same."},
-		{Name: "tlsCA", Scope: driver.OnConnect, Type: driver.String,
-			Doc: "PEM file with the authorities to trust, instead of the system's."},
-		{Name: "tlsCert", Scope: driver.OnConnect, Type: driver.String,
-			Doc: "PEM file with this client's certificate, for mutual TLS."},
-		{Name: "tlsKey", Scope: driver.OnConnect, Type: driver.String,
-			Doc: "PEM file with the key of tlsCert."},
-		{Name: "tlsServerName", Scope: driver.OnConnect, Type: driver.String,
-			Doc: "The name that the broker's certificate must have, instead of the host's."},
-		{Name: "tlsInsecure", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
-			Doc: "Trust any certificate."},
+	return append(driver.TLSOptions(), []driver.Option{
 		{Name: "sasl", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto",
 			Allowed: []string{"auto", "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer"},
 			Doc:     "How to authenticate; auto is oauthbearer where there is a token, plain where there is a user, else none."},
@@ -69,7 +57,7 @@ func commonOptions() []driver.Option {
 			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default."},
 		{Name: "configs", Scope: driver.OnTopic, Type: driver.List,
 			Doc: "Any other topic configs, as name=value."},
-	}
+	}...)
 }
 
 // fetchOptions are those of any consumer.

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -23,14 +22,12 @@ func dialer(t driver.Target) (func(ctx context.Context, network, address string)
 	v := t.Options
 	plain := net.Dialer{Timeout: v.Duration("connectTimeout")}
 	dial := plain.DialContext
-	if v.Bool("tls") || strings.HasSuffix(t.URL.Scheme, "+tls") {
-		config, err := tlsConfig(v)
-		if err != nil {
-			return nil, err
-		}
+	config, err := t.TLS()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the option
+	}
+	if config != nil {
 		dial = (&tls.Dialer{NetDialer: &plain, Config: config}).DialContext
-	} else if v.String("tlsCA") != "" || v.String("tlsCert") != "" || v.String("tlsKey") != "" {
-		return nil, errors.New("tlsCA, tlsCert and tlsKey need TLS: set tls=true or use the scheme with +tls")
 	}
 	if !v.Bool("ignoreAdvertised") {
 		return dial, nil
@@ -43,34 +40,6 @@ func dialer(t driver.Target) (func(ctx context.Context, network, address string)
 		only = net.JoinHostPort(strings.Trim(only, "[]"), "9092")
 	}
 	return func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, only) }, nil
-}
-
-func tlsConfig(v driver.Values) (*tls.Config, error) {
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         v.String("tlsServerName"),
-		InsecureSkipVerify: v.Bool("tlsInsecure"), //nolint:gosec // only where the user asks for it
-	}
-	if file := v.String("tlsCA"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("tlsCA: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tlsCA: %s holds no certificate in PEM form", file)
-		}
-	}
-	cert, key := v.String("tlsCert"), v.String("tlsKey")
-	if cert == "" && key == "" {
-		return config, nil
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("tlsCert and tlsKey: %w", err)
-	}
-	config.Certificates = []tls.Certificate{pair}
-	return config, nil
 }
 
 // saslMechanism is nil where there is nothing to authenticate with.

@@ -2,8 +2,6 @@ package nats
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -183,35 +181,9 @@ func credentials(t driver.Target) ([]nats.Option, error) {
 }
 
 func secure(t driver.Target) ([]nats.Option, error) {
-	o := t.Options
-	wanted := o.Bool("tls") || o.Bool("tlsInsecure") || strings.HasSuffix(t.URL.Scheme, "tls")
-	for _, name := range []string{"tlsCA", "tlsCert", "tlsKey", "tlsServerName"} {
-		wanted = wanted || o.String(name) != ""
-	}
-	if !wanted {
-		return nil, nil
-	}
-	config := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         o.String("tlsServerName"),
-		InsecureSkipVerify: o.Bool("tlsInsecure"), //nolint:gosec // the user asks for it by name
-	}
-	if file := o.String("tlsCA"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option \"tlsCA\": %s %w", file, errCertificate)
-		}
-	}
-	if cert, key := o.String("tlsCert"), o.String("tlsKey"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	config, err := t.TLS()
+	if err != nil || config == nil {
+		return nil, err //nolint:wrapcheck // it names the option
 	}
 	return []nats.Option{nats.Secure(config)}, nil
 }

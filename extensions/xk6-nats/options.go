@@ -19,25 +19,19 @@ func connectOptions() []driver.Option {
 		o.Min = int64(time.Millisecond)
 		return o
 	}
-	return []driver.Option{
+	return append(driver.TLSOptions(), []driver.Option{
 		option("name", driver.String, "", "Name of the connection in the server's monitoring, instead of the one that the tool gives."),
 		option("user", driver.String, "", "User, where the URL does not hold one."),
 		secret("password", "Password of the user."),
 		secret("token", "Token; a user without a password in the URL is a token, too."),
 		option("nkey", driver.String, "", "Path of a file that holds the seed of an nkey."),
 		option("creds", driver.String, "", "Path of a credentials file: a user's JWT and seed."),
-		option("tls", driver.Bool, "false", "Insist on TLS; implied by a scheme that ends in tls and by every other tls option."),
-		option("tlsCA", driver.String, "", "Path of a PEM file with the authorities to trust, instead of the system's."),
-		option("tlsCert", driver.String, "", "Path of a PEM file with the client's certificate."),
-		option("tlsKey", driver.String, "", "Path of a PEM file with the key of the client's certificate."),
-		option("tlsServerName", driver.String, "", "Name to verify in the server's certificate, instead of the URL's host."),
-		option("tlsInsecure", driver.Bool, "false", "Accept any certificate of the server."),
 		timeout("connectTimeout", "5s", "How long one attempt to connect to one server may take."),
 		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
 		timeout("pingInterval", "20s", "Pause between pings that find a dead connection; it counts as broken after two without an answer."),
 		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),
 		option("randomize", driver.Bool, "false", "Try the URL's servers in random order instead of the given one."),
-	}
+	}...)
 }
 
 // coreOptions are those that only the driver "nats" has.

@@ -33,7 +33,7 @@ func open(ctx context.Context, t driver.Target) (*conn, error) {
 	if err := c.identify(t); err != nil {
 		return nil, err
 	}
-	if err := c.build(t.Hosts); err != nil {
+	if err := c.build(t, t.Hosts); err != nil {
 		return nil, err
 	}
 	if err := c.client.Ping(ctx).Err(); err != nil {
@@ -75,8 +75,8 @@ func (c *conn) identify(t driver.Target) error {
 }
 
 // build makes the client. It retries nothing, keeps few connections, and announces nothing about itself.
-func (c *conn) build(hosts []string) error {
-	secure, err := tlsConfig(c.options)
+func (c *conn) build(t driver.Target, hosts []string) error {
+	secure, err := t.TLS()
 	if err != nil {
 		return err
 	}

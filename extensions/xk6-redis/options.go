@@ -4,7 +4,7 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
 // connectOptions are what every driver of this package takes where it connects.
 func connectOptions() []driver.Option {
-	return []driver.Option{
+	return append(driver.TLSOptions(), []driver.Option{
 		{
 			Name: "mode", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto", Allowed: []string{"auto", "single", "sentinel", "cluster"},
 			Doc: "What the URL's hosts are: one server, the sentinels that know the master, or nodes of a cluster; auto is sentinel where master is set, else cluster where there are several hosts.",
@@ -23,13 +23,7 @@ func connectOptions() []driver.Option {
 			Name: "timeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "5s", Min: 1,
 			Doc: "How long a server may be silent while an answer is due, before the connection is given up.",
 		},
-		{Name: "tls", Scope: driver.OnConnect, Type: driver.Bool, Doc: "Use TLS. Any other option of TLS implies it."},
-		{Name: "tlsCA", Scope: driver.OnConnect, Doc: "A PEM file with the certificates that sign the servers'; by default the system's."},
-		{Name: "tlsCert", Scope: driver.OnConnect, Doc: "A PEM file with this client's certificate."},
-		{Name: "tlsKey", Scope: driver.OnConnect, Doc: "A PEM file with this client's private key."},
-		{Name: "tlsServerName", Scope: driver.OnConnect, Doc: "The name that the servers' certificates must have; by default the host's."},
-		{Name: "tlsInsecure", Scope: driver.OnConnect, Type: driver.Bool, Doc: "Do not verify the servers' certificates."},
-	}
+	}...)
 }
 
 // confirmOptions are what the producers of drivers take that keep messages.

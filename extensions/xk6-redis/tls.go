@@ -3,47 +3,12 @@ package redis
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
-
-// tlsConfig is nil where TLS is not asked for.
-func tlsConfig(o driver.Values) (*tls.Config, error) {
-	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
-	insecure := o.Bool("tlsInsecure")
-	if !o.Bool("tls") && ca == "" && cert == "" && key == "" && name == "" && !insecure {
-		return nil, nil
-	}
-	c := &tls.Config{ServerName: name, InsecureSkipVerify: insecure, MinVersion: tls.VersionTLS12} //nolint:gosec // asked for
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("options \"tlsCert\" and \"tlsKey\" need each other")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
-}
 
 // dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.
 func dialer(secure *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -26,6 +26,17 @@ const (
 // ErrClosed is what a driver returns when something is used after Close.
 var ErrClosed = errors.New("closed")
 
+// OptionError is what a driver returns where the value of an option turns out to be of no use; its kind is [Rejected].
+type OptionError struct {
+	Name string
+	Err  error
+}
+
+func (e *OptionError) Error() string { return fmt.Sprintf("option %q: %v", e.Name, e.Err) }
+
+// Unwrap gives what is wrong.
+func (e *OptionError) Unwrap() error { return e.Err }
+
 // Error is an error with its kind. The engine makes it, once; Unwrap gives the client's own.
 type Error struct {
 	Kind   Kind
@@ -54,9 +65,12 @@ func (d *Driver) Wrap(op string, err error) error {
 // KindOf tells the kind of an error of this driver; "" for nil.
 func (d *Driver) KindOf(err error) Kind {
 	var e *Error
+	var option *OptionError
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &option):
+		return Rejected
 	case errors.As(err, &e):
 		return e.Kind
 	case errors.Is(err, context.Canceled):

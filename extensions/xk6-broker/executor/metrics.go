@@ -49,13 +49,14 @@ type flusher struct {
 	out   chan<- metrics.SampleContainer
 	trend thin.Trend
 	last  ScenarioTotals
+	at    time.Time // of the last flush
 	stop  chan struct{}
 	done  chan struct{}
 }
 
 func startFlusher(m *Metrics, t *tally, tags *metrics.TagSet, out chan<- metrics.SampleContainer) *flusher {
 	f := &flusher{
-		Metrics: m, tally: t, tags: tags, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}},
+		Metrics: m, tally: t, tags: tags, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	go f.loop()
@@ -101,10 +102,10 @@ func (f *flusher) flush(last bool) {
 		interval = nil
 	}
 	waits := f.trend.Take(interval, 0, last)
-	step := flushEvery / time.Duration(len(waits)+1) // each its own time: InfluxDB keeps one of those that are alike
+	step := now.Sub(f.at) / time.Duration(len(waits)+1) // each its own time: InfluxDB keeps one of those that are alike
 	for i, v := range waits {
-		add(f.wait, now.Add(-flushEvery+time.Duration(i+1)*step), float64(v)/float64(time.Millisecond))
+		add(f.wait, f.at.Add(time.Duration(i+1)*step), float64(v)/float64(time.Millisecond))
 	}
-	f.last = t
+	f.last, f.at = t, now
 	f.out <- samples
 }

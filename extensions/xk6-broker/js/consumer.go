@@ -120,6 +120,8 @@ func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any,
 		var value func() (any, error)
 		if err == nil {
 			value, err = work(ctx, consumer)
+		} else {
+			series.Fail("connect", k.conn.address.Driver.KindOf(err))
 		}
 		if err != nil {
 			value = func() (any, error) { return nil, err }

@@ -57,6 +57,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		for i := range all {
 			pub, err := p.open(ctx, vu+uint64(i))
 			if err != nil {
+				series.Fail("connect", p.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
 			all[i] = pub.NewSender(p.mode(true), series)
@@ -198,6 +199,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		all := make([]*load.Consumer, members)
 		for i := range all {
 			if all[i], err = k.open(ctx, vu, i, series); err != nil {
+				series.Fail("connect", k.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
@@ -158,6 +159,10 @@ func newRun(vu modules.VU) (*run, error) {
 		var err error
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
+		}
+		// k6 refuses thresholds on metrics that are not there when the script has been read, before there is an executor.
+		if _, err = open.RegisterMetrics(env.Registry); err != nil {
+			return nil, err //nolint:wrapcheck // it names the metric
 		}
 	}
 	r.Run = load.NewRun(name)

@@ -114,6 +114,7 @@ func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *
 	go func() {
 		pub, err := p.open(ctx, vu)
 		if err != nil {
+			series.Fail("connect", p.conn.address.Driver.KindOf(err))
 			settle(func() (any, error) { return nil, err })
 			return
 		}

@@ -82,6 +82,9 @@ func (s *Series) Errors() map[ErrorLabels]int64 {
 	return counts
 }
 
+// Fail counts an error of an operation that the engine does not run itself, such as "connect".
+func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
+
 func (s *Series) fail(op string, kind driver.Kind) {
 	labels := ErrorLabels{op, kind}
 	s.mu.Lock()
