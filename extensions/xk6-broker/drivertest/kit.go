@@ -122,16 +122,6 @@ func (k *kit) within(t testing.TB, what string, f func()) {
 	}
 }
 
-// await polls until the condition holds and fails the test where it never does.
-func (k *kit) await(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(k.Patience); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not so after %v: %s", k.Patience, what)
-		}
-	}
-}
-
 // open connects to the server.
 func (k *kit) open(t testing.TB) driver.Conn {
 	t.Helper()
