@@ -116,7 +116,7 @@ type Consumer interface {
 	// [errors.ErrUnsupported].
 	Settle(ctx context.Context, b Batch, o Outcome) error
 	// Close leaves; what is not settled goes back to the broker, where the broker knows of settling. A Receive that is
-	// waiting returns [ErrClosed].
+	// waiting returns [ErrClosed], and so does a Settle that comes later. Closing again does nothing.
 	Close(ctx context.Context) error
 }
 
@@ -144,7 +144,8 @@ type TopicSpec struct {
 	Options Values
 }
 
-// Admin is an optional interface of a [Conn] whose broker has topics to manage.
+// Admin is an optional interface of a [Conn] whose broker has topics to manage. A verb that the broker lacks gives
+// [errors.ErrUnsupported].
 type Admin interface {
 	// CreateTopic creates a topic; that it exists already is no error.
 	CreateTopic(ctx context.Context, s TopicSpec) error

@@ -1,0 +1,269 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sample is a driver with an option of every type.
+func sample() Driver {
+	return Driver{
+		Name: "sample", Schemes: []string{"sample", "sample+tls"}, Features: Features{Start: StartNew},
+		Open: func(context.Context, Target) (Conn, error) { return nil, errRefused },
+		Classify: func(err error) Kind {
+			if errors.Is(err, errRefused) {
+				return Disconnected
+			}
+			return Unknown
+		},
+		Options: append(TLSOptions(), []Option{
+			{Name: "user", Scope: OnConnect, Doc: "A string."},
+			{Name: "password", Scope: OnConnect, Secret: true, Doc: "A secret."},
+			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
+			{Name: "linger", Scope: OnProducer, Type: Duration, Profile: map[Profile]string{Throughput: "5ms"}, Doc: "A duration."},
+			{Name: "batch", Scope: OnProducer | OnConsumer, Type: Int, Default: "100", Min: 1, Max: 1000, Doc: "An integer."},
+			{Name: "fetch", Scope: OnConsumer, Type: Size, Default: "64KiB", Doc: "A size."},
+			{Name: "deliver", Scope: OnConsumer, Type: Bool, Default: "true", Doc: "A boolean."},
+			{Name: "configs", Scope: OnTopic, Type: List, Doc: "A list."},
+		}...),
+	}
+}
+
+var errRefused = errors.New("connection refused")
+
+func init() { Register(sample()) }
+
+func TestOptionsResolveFromScriptURLProfileAndDefault(t *testing.T) {
+	a, err := ParseURL("sample://host:1?acks=none&batch=7&fetch=1MB", map[string]any{"batch": int64(9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	producer, err := a.Resolve(OnProducer, map[string]any{"linger": 2.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if producer.String("acks") != "none" || producer.Int("batch") != 9 || producer.Duration("linger") != 2500*time.Microsecond {
+		t.Errorf("%v", producer)
+	}
+	consumer, err := a.Resolve(OnConsumer, map[string]any{"deliver": false})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if consumer.Int("fetch") != 1e6 || consumer.Bool("deliver") || consumer.Int("batch") != 9 {
+		t.Errorf("%v", consumer)
+	}
+	for profile, want := range map[string]string{"latency": "one 0s", "throughput": "one 5ms", "durable": "all 0s"} {
+		a, err := ParseURL("sample://host?profile="+profile, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := a.Resolve(OnProducer, nil)
+		if got := fmt.Sprintf("%s %v", v.String("acks"), v.Duration("linger")); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", profile, got, err, want)
+		}
+	}
+}
+
+func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
+	for url, want := range map[string]string{
+		"sample://h?colour=red":        `no option "colour": known are profile, acks, batch, configs`,
+		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
+		"sample://h?batch=0":           `option "batch": "0" is not an integer from 1 to 1000`,
+		"sample://h?batch=many":        `option "batch"`,
+		"sample://h?fetch=big":         `option "fetch": "big" is not a size`,
+		"sample://h?deliver=perhaps":   `option "deliver": "perhaps" is not true or false`,
+		"sample://h?linger=soon":       `option "linger": "soon" is not a duration`,
+		"sample://h?linger=-1ms":       `option "linger"`,
+		"sample://h?profile=fast":      "not one of latency, throughput, durable",
+		"sample:// h":                  "malformed",
+		"nothing://h":                  `no driver for scheme "nothing": this k6 knows `,
+		"localhost:1234":               "no driver for scheme",
+		"just-a-host":                  "has no scheme",
+		"sample://u:s3cret@h:port?x=y": "malformed",
+	} {
+		_, err := ParseURL(url, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", url, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the password is in the error: %v", url, err)
+		}
+	}
+	a, err := ParseURL("sample://h", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Resolve(OnProducer, map[string]any{"fetch": "1KiB"}); err == nil || !strings.Contains(err.Error(), "known are acks, batch, linger") {
+		t.Errorf("an option of a consumer passed for one of a producer: %v", err)
+	}
+	if _, err := ParseURL("sample://h", map[string]any{"password": []any{1}}); err == nil || strings.Contains(err.Error(), "1}") {
+		t.Errorf("a secret of the wrong type: %v", err)
+	}
+}
+
+func TestSecretsStayOut(t *testing.T) {
+	a, err := ParseURL("sample://user:s3cret@one:1,two:2/vhost?password=s3cret", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.String(); got != "sample://one:1,two:2/vhost" {
+		t.Errorf("shown as %s", got)
+	}
+	v, err := a.Resolve(OnConnect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := fmt.Sprint(a.Driver.Redact(v)); strings.Contains(shown, "s3cret") || !strings.Contains(shown, "password:(set)") {
+		t.Errorf("redacted: %s", shown)
+	}
+	_, err = a.Open(t.Context(), "test")
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != Disconnected || !errors.Is(err, errRefused) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("%v", err)
+	}
+	if again := a.Driver.Wrap("send", err); again != err { //nolint:errorlint // the very same
+		t.Errorf("wrapped twice: %v", again)
+	}
+}
+
+func TestKindsOfErrors(t *testing.T) {
+	d := sample()
+	for want, err := range map[Kind]error{
+		"": nil, Canceled: context.Canceled, Timeout: fmt.Errorf("wait: %w", context.DeadlineExceeded), Closed: ErrClosed,
+		Unsupported: fmt.Errorf("nack: %w", errors.ErrUnsupported), Rejected: &OptionError{"tlsCA", errRefused},
+		Disconnected: errRefused, Unknown: errors.New("odd"), Denied: &Error{Kind: Denied, Err: errRefused},
+	} {
+		if got := d.KindOf(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+func TestTLSIsAskedForInEveryWay(t *testing.T) {
+	for url, want := range map[string]bool{
+		"sample://h": false, "sample+tls://h": true, "sample://h?tls=true": true, "sample://h?tlsInsecure=true": true, "sample://h?tlsServerName=x": true,
+	} {
+		a, err := ParseURL(url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := a.Resolve(OnConnect, nil)
+		c, err := Target{URL: a.url, Options: v}.TLS()
+		if err != nil || (c != nil) != want {
+			t.Errorf("%s: %v, %v", url, c, err)
+		}
+	}
+	a, _ := ParseURL("sample://h?tlsCA=/nowhere/ca.pem", nil)
+	v, _ := a.Resolve(OnConnect, nil)
+	if _, err := (Target{URL: a.url, Options: v}).TLS(); err == nil || !strings.Contains(err.Error(), `option "tlsCA"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestADriverThatContradictsItselfIsNotRegistered(t *testing.T) {
+	for name, change := range map[string]func(*Driver){
+		"no name":      func(d *Driver) { d.Name = "" },
+		"taken scheme": func(d *Driver) { d.Name = "other" },
+		"no start":     func(d *Driver) { d.Schemes, d.Features.Start = []string{"x"}, 0 },
+		"bad default": func(d *Driver) {
+			d.Schemes, d.Options = []string{"x"}, []Option{{Name: "a", Scope: OnConnect, Type: Int, Default: "b", Doc: "c"}}
+		},
+		"undocumented": func(d *Driver) { d.Schemes, d.Options = []string{"x"}, []Option{{Name: "a", Scope: OnConnect}} },
+		"same name twice": func(d *Driver) {
+			d.Schemes, d.Options = []string{"x"}, []Option{{Name: "a", Scope: OnConnect, Doc: "c"}, {Name: "a", Scope: OnTopic, Doc: "c"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("registered")
+				}
+			}()
+			d := sample()
+			change(&d)
+			Register(d)
+		})
+	}
+}
+
+func TestWatchersHearOfAllDrivers(t *testing.T) {
+	if _, err := Lookup("late"); err == nil {
+		t.Skip("registered by an earlier run in this process")
+	}
+	var heard []string
+	Watch(func(d *Driver) { heard = append(heard, d.Name) })
+	late := sample()
+	late.Name, late.Schemes = "late", []string{"late"}
+	Register(late)
+	if got := strings.Join(heard, " "); got != "sample late" {
+		t.Errorf("heard of %s", got)
+	}
+	if len(Drivers()) != 2 {
+		t.Errorf("%d drivers", len(Drivers()))
+	}
+}
+
+func TestTheClockGoesForward(t *testing.T) {
+	a := Now()
+	if b := Now(); b < a || a < time.Now().Add(-time.Hour).UnixNano() || a > time.Now().Add(time.Hour).UnixNano() {
+		t.Errorf("%d then %d", a, b)
+	}
+}
+
+func FuzzParseURL(f *testing.F) {
+	for _, seed := range []string{
+		"sample://user:pw@a:1,b:2/x?acks=all&fetch=1KiB", "sample:", "sample:?batch=3", "://", "sample://[::1]:9,[::2]:9", "sample://h?%zz",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		a, err := ParseURL(raw, nil)
+		if err != nil {
+			return
+		}
+		for _, scope := range []Scope{OnConnect, OnProducer, OnConsumer, OnTopic} {
+			if _, err := a.Resolve(scope, nil); err != nil {
+				t.Errorf("%q was taken, and then not: %v", raw, err)
+			}
+		}
+		if password, ok := a.url.User.Password(); ok && len(password) > 8 && strings.Contains(a.String(), password) {
+			t.Errorf("%q shows its password: %s", raw, a)
+		}
+	})
+}
+
+func FuzzOption(f *testing.F) {
+	for kind := range uint8(7) {
+		f.Add(kind, "1h")
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, text string) {
+		o := Option{Name: "o", Type: Type(kind % 7), Allowed: []string{"a"}, Min: 1, Max: 1 << 40}
+		v, err := o.Parse(text)
+		if err != nil {
+			return
+		}
+		var n int64
+		switch v := v.(type) {
+		case int64:
+			n = v
+		case time.Duration:
+			n = int64(v)
+		default:
+			return
+		}
+		if n < o.Min || n > o.Max {
+			t.Errorf("%q gave %d", text, n)
+		}
+	})
+}
+
+func BenchmarkNow(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		Now()
+	}
+}
