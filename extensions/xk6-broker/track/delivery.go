@@ -13,6 +13,8 @@ type delivery struct {
 	from, until atomic.Uint64 // what the group expects: from <= seq < until
 	received    bitmap
 	settled     bitmap
+	again       bitmap // of a shared topic: first copies that the broker had delivered before
+	foreign     bool   // of another process's producer
 
 	// What count has found, page by page, so that it need not look again at a page that has not changed.
 	mu     sync.Mutex
@@ -106,6 +108,6 @@ func (d *delivery) missing(yield func(uint64) bool) {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() +
 		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

@@ -23,6 +23,7 @@ type Group struct {
 	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as are ready and closed
 	ready      bool
 	closed     bool
+	adopted    int // how many of the deliveries are of other processes' producers
 
 	duplicated, redelivered, reordered, foreign atomic.Uint64
 }
@@ -43,6 +44,32 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
+// What a group remembers of other processes is bounded, for nothing tells that a number was handed out there: so many producers, and
+// so many messages of each, which take 64 MiB of empty pages at worst.
+const (
+	maxForeignProducers = 1 << 16
+	maxForeignMessages  = 1 << 36
+)
+
+// adopt begins to account for the messages of another process's producer.
+func (g *Group) adopt(id uint64) (*delivery, bool) {
+	g.topic.mu.Lock()
+	defer g.topic.mu.Unlock()
+	if d, ok := g.deliveries[id]; ok {
+		return d, true
+	}
+	if g.adopted == maxForeignProducers {
+		return nil, false
+	}
+	g.adopted++
+	p := &Producer{id: id}
+	p.next.Store(maxForeignMessages)
+	d := &delivery{producer: p, foreign: true}
+	d.from.Store(math.MaxUint64)
+	g.deliveries[id] = d
+	return d, true
+}
+
 // Ready tells that the group is consuming: one that is since [New] expects, from now on, what is numbered from now on.
 // Only the first call counts, and where a group is since [Earliest] none is needed.
 func (g *Group) Ready() {
@@ -53,6 +80,9 @@ func (g *Group) Ready() {
 	}
 	g.ready = true
 	for _, d := range g.deliveries {
+		if d.foreign {
+			continue
+		}
 		d.from.Store(d.producer.next.Load())
 	}
 }
@@ -97,6 +127,9 @@ func (g *Group) Tally() Tally {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
 	for _, d := range g.deliveries {
+		if d.foreign {
+			continue
+		}
 		c := d.count()
 		t.Expected += c.expected
 		t.Received += c.received
@@ -114,6 +147,9 @@ func (g *Group) Outstanding() uint64 {
 	defer g.topic.mu.RUnlock()
 	var missing uint64
 	for _, d := range g.deliveries {
+		if d.foreign {
+			continue
+		}
 		missing += d.count().missing
 	}
 	return missing
@@ -134,6 +170,9 @@ func (g *Group) MissingRanges(limit int) []Range {
 	defer g.topic.mu.RUnlock()
 	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
 		d := g.deliveries[id]
+		if d.foreign {
+			continue
+		}
 		for seq := range d.missing {
 			last := len(ranges) - 1
 			if last >= 0 && ranges[last].ID == id && ranges[last].To+1 == seq {

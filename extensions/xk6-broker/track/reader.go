@@ -11,7 +11,7 @@ const (
 	Redelivered                     // delivered before, says the broker, or a further copy of a message not settled yet
 	Duplicated                      // a further copy of a message that was settled
 	Reordered                       // a first copy, not redelivered, that a later message has overtaken
-	Foreign                         // no producer of the topic has numbered it; nothing else is said of it
+	Foreign                         // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
 )
 
 // Has tells whether all of q are in the set v.
@@ -62,6 +62,9 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	}
 	if attempt > 1 {
 		v |= Redelivered
+		if v.Has(First) && r.group.topic.shared.Load() {
+			s.again.set(seq)
+		}
 	}
 	switch {
 	case v.Has(Redelivered):
@@ -69,6 +72,10 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	case v == First && s.overtaken(seq, partition):
 		v |= Reordered
 		r.group.reordered.Add(1)
+	}
+	if s.foreign {
+		v |= Foreign
+		r.group.foreign.Add(1)
 	}
 	return v
 }
@@ -100,7 +107,7 @@ func (r *Reader) SettledN(id, first uint64, n int) {
 	s.settled.setRange(first, uint64(n))
 }
 
-// source finds the source of a producer's messages, and is nil where the topic has no such producer.
+// source finds the source of a producer's messages, and is nil where the topic has no such producer and is not shared.
 func (r *Reader) source(id uint64) *source {
 	if r.last != nil && r.last.producer.id == id {
 		return r.last
@@ -110,6 +117,9 @@ func (r *Reader) source(id uint64) *source {
 		r.group.topic.mu.RLock()
 		d, known := r.group.deliveries[id]
 		r.group.topic.mu.RUnlock()
+		if !known && r.group.topic.shared.Load() {
+			d, known = r.group.adopt(id)
+		}
 		if !known {
 			return nil // and not remembered, for there may be any number of them
 		}

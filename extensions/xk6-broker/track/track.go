@@ -19,12 +19,17 @@ type Topic struct {
 	mu        sync.RWMutex
 	producers map[uint64]*Producer
 	groups    map[string]*Group
+	shared    atomic.Bool
 }
 
 // NewTopic begins the accounting of a topic.
 func NewTopic() *Topic {
 	return &Topic{producers: map[uint64]*Producer{}, groups: map[string]*Group{}}
 }
+
+// Share tells that producers of other processes take part, and that a [Ledger] will be asked for: what is received of them is
+// remembered too, message by message. It is called before any message is received.
+func (t *Topic) Share() { t.shared.Store(true) }
 
 // Producer is a source of numbered messages. It is safe for concurrent use.
 type Producer struct {
