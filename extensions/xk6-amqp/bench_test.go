@@ -101,7 +101,9 @@ func (r *rabbit) consume(b *testing.B) {
 		Count: benchMessages, Batch: benchBatch, Config: driver.ConsumerConfig{Prefetch: benchWindow, Start: driver.StartEarliest},
 	}
 	loops := []bench.Loop{
-		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(r.raw, r.queue, benchMessages, benchWindow, benchBatch) }},
+		{Name: "raw", Run: func() (time.Duration, error) {
+			return raw.Consume(r.raw, r.queue, benchMessages, benchWindow, benchBatch)
+		}},
 		r.Receive(receiving), r.Consume(receiving),
 	}
 	if r.perfTest != nil {

@@ -163,7 +163,11 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 		if server := (*amqp.Error)(nil); errors.As(err, &server) && server.Server {
 			return nil, nil, err
 		}
-		if cause := s.cause(); cause != nil {
+		cause := s.cause()
+		switch {
+		case cause == nil && d.tls != nil && d.tls.GetClientCertificate != nil && !s.heard.Load():
+			err = errCertificate // its alert can be lost when the connection is reset
+		case cause != nil:
 			err = cause // the library calls all that fails here a wrong password; RabbitMQ hangs up over one
 		}
 		return nil, nil, inContext(ctx, err)

@@ -19,6 +19,8 @@ var (
 	errSettled = errors.New("the delivery is settled already")
 	errLost    = errors.New("the delivery's channel is gone; the broker delivers the message again")
 	errNoReply = errors.New("the message asks for no reply")
+
+	errCertificate = errors.New("the server hung up as soon as it had the client's certificate")
 )
 
 // rejectedError is what the driver refuses because the broker would, and would close the channel over it.
@@ -50,7 +52,7 @@ func classify(err error) driver.Kind {
 		return driver.Throttled
 	case errors.Is(err, errLost):
 		return driver.Disconnected
-	case isTLS(err):
+	case isTLS(err), errors.Is(err, errCertificate):
 		return driver.Denied
 	case errors.As(err, &network), errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return driver.Disconnected

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -28,9 +29,10 @@ type socket struct {
 	wake    *sync.Cond    // there is something to pass on, or err is set
 	room    chan struct{} // closed when the buffer has been emptied; nil while nobody waits for that
 	buffer  []byte
-	spare   []byte // the other buffer, while the first is filled
-	err     error  // why nothing can be written any more
-	readErr error  // why reading ended
+	spare   []byte      // the other buffer, while the first is filled
+	err     error       // why nothing can be written any more
+	readErr error       // why reading ended
+	heard   atomic.Bool // the other side has said anything
 	stopped chan struct{}
 }
 
@@ -117,6 +119,9 @@ func (s *socket) ready(ctx context.Context) error {
 // Read closes the socket when reading fails, a missed heartbeat included, so that nobody waits for it to write either.
 func (s *socket) Read(p []byte) (int, error) {
 	n, err := s.reader.Read(p)
+	if n > 0 && !s.heard.Load() {
+		s.heard.Store(true)
+	}
 	if err != nil {
 		s.mu.Lock()
 		if s.readErr == nil {
