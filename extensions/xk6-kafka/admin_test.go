@@ -23,7 +23,7 @@ func TestTopicConfigs(t *testing.T) {
 		}
 	})
 	var admin *kadm.Client
-	f.conn.(driver.Unwrapper).As(&admin) //nolint:forcetypeassert // it is one
+	f.conn.(driver.Unwrapper).As(&admin)
 	described, err := admin.DescribeTopicConfigs(within(t), topic)
 	if err != nil {
 		t.Fatal(err)

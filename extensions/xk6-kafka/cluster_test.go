@@ -14,7 +14,7 @@ func TestClusterIsReadyWhenTheTopicIs(t *testing.T) {
 		t.Skip("no BROKER_URL_KAFKA_CLUSTER")
 	}
 	f := newFixture(t, url)
-	if info := f.conn.(driver.Informer).Info(); info.Nodes != 3 { //nolint:forcetypeassert // it is one
+	if info := f.conn.(driver.Informer).Info(); info.Nodes != 3 {
 		t.Fatalf("it has %d nodes, want 3", info.Nodes)
 	}
 	for range 5 {

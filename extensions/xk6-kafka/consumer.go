@@ -20,8 +20,8 @@ func fetchOptionsOf(v driver.Values) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.FetchMaxWait(v.Duration("fetchMaxWait")),
 		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //nolint:gosec // at most 1 GiB, as below
-		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //nolint:gosec
-		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //nolint:gosec
+		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //nolint:gosec // the option has limits
+		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //nolint:gosec // the option has limits
 		kgo.BrokerMaxReadBytes(1 << 30),
 	}
 }

@@ -61,7 +61,7 @@ func (f *fixture) values(t testing.TB, scope driver.Scope, given map[string]any)
 	return v
 }
 
-func (f *fixture) admin() driver.Admin { return f.conn.(driver.Admin) } //nolint:forcetypeassert // it has one
+func (f *fixture) admin() driver.Admin { return f.conn.(driver.Admin) }
 
 func newTopicName() string { return fmt.Sprintf("test-%012x", rand.Uint64()>>16) }
 

@@ -172,7 +172,7 @@ func TestGapIsNotCommitted(t *testing.T) {
 		if err := c.Settle(within(t), step.settle, driver.Ack); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.conn.(driver.Backlogger).Backlog(within(t), topic, topic) //nolint:forcetypeassert // it is one
+		got, err := f.conn.(driver.Backlogger).Backlog(within(t), topic, topic)
 		if err != nil || got != step.want {
 			t.Errorf("after settling %d messages the backlog is %d, %v; want %d", len(step.settle), got, err, step.want)
 		}

@@ -175,12 +175,12 @@ func TestDeliveryTimeout(t *testing.T) {
 
 func TestConnectionAnswersForItself(t *testing.T) {
 	f := single(t)
-	info := f.conn.(driver.Informer).Info() //nolint:forcetypeassert // it is one
+	info := f.conn.(driver.Informer).Info()
 	if !strings.HasPrefix(info.Server, "Apache Kafka 4") || info.Nodes != 1 || !strings.HasPrefix(info.Client, "franz-go") {
 		t.Errorf("%+v", info)
 	}
 	var client *kgo.Client
-	if !f.conn.(driver.Unwrapper).As(&client) || client == nil { //nolint:forcetypeassert // it is one
+	if !f.conn.(driver.Unwrapper).As(&client) || client == nil {
 		t.Error("it does not lend its *kgo.Client")
 	}
 }

@@ -88,15 +88,6 @@ func (l *link) dial(ctx context.Context) (*wire, error) {
 	return l.conn.dial(ctx, l.key, timeout, b)
 }
 
-// put hands commands to the wire, and dials where there is none.
-func (l *link) put(ctx context.Context, x exchange) error {
-	w, err := l.get(ctx)
-	if err != nil {
-		return err
-	}
-	return w.put(x)
-}
-
 // do is [wire.do] on the wire.
 func (l *link) do(ctx context.Context, commands []byte, replies int, parse func(r reader, i int) error) error {
 	w, err := l.get(ctx)

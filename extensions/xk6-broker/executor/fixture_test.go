@@ -67,7 +67,7 @@ func parse(t testing.TB, options string) *Config {
 	for _, err := range c.Validate() {
 		t.Errorf("%s: %v", options, err)
 	}
-	return c.(*Config) //nolint:forcetypeassert // what Register makes
+	return c.(*Config)
 }
 
 func tuple(t testing.TB, segment, sequence string) *lib.ExecutionTuple {
@@ -131,7 +131,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.(*openArrivalRate).sleep = wake.Timer //nolint:forcetypeassert // what NewExecutor makes
+	e.(*openArrivalRate).sleep = wake.Timer
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,9 @@ type group struct {
 	backlog  atomic.Uint64       // what the broker still had at the end
 	queued   atomic.Int64        // one more than what the broker said last; 0 where it has not said
 	requeued map[messageID]int64 // when the messages that were given back were given back
+
+	earliest      bool  // expects everything, whatever was sent before
+	ready, closed int64 // when the group became ready and when its last member here left, ns since the epoch; 0: not yet
 }
 
 type messageID struct{ producer, sequence uint64 }
@@ -101,6 +104,7 @@ func (t *Topic) join(name string, start driver.Start, subscriber bool) *group {
 		account = fmt.Sprintf("subscriber %d", len(t.order)+1)
 	}
 	g := &group{name: name, account: account, track: t.track.Group(account, since), members: 1, requeued: map[messageID]int64{}}
+	g.earliest, g.ready = since == track.Earliest, driver.Now()
 	g.track.Ready()
 	if !subscriber {
 		t.groups[name] = g
@@ -262,6 +266,7 @@ func (c *Consumer) Close(ctx context.Context) error {
 	c.group.members--
 	if c.group.members == 0 && c.driver.Features.Deliver == driver.AtMostOnce {
 		c.group.track.Close()
+		c.group.closed = driver.Now()
 		delete(c.topic.groups, c.group.name)
 	}
 	c.topic.mu.Unlock()

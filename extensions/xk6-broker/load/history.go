@@ -40,6 +40,7 @@ func summarise(h *hist.Histogram) Summary {
 func (t *Topic) queues(p *Point) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.mark(driver.Now())
 	for _, g := range t.order {
 		p.Outstanding += g.track.Outstanding()
 		if n := g.queued.Load(); n > 0 {

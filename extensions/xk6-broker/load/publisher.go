@@ -47,6 +47,7 @@ type Sender struct {
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 	id := p.run.producerID()
+	p.topic.born(id)
 	s := &Sender{pub: p, id: id, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp}
 	s.series.Store(series)
 	return s

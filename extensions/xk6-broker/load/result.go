@@ -81,10 +81,10 @@ func (c *Collector) Result() *Result {
 var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1} //nolint:gochecknoglobals // a table
 
 // Describe spells out the percentiles of the trends. It is called again where the trends have changed.
-func (r *TopicResult) Describe() {
-	r.Percentiles = make(map[string][]hist.Percentile, len(r.Trends))
-	for name, h := range r.Trends {
-		r.Percentiles[name] = h.Percentiles(shownQuantiles)
+func (t *TopicResult) Describe() {
+	t.Percentiles = make(map[string][]hist.Percentile, len(t.Trends))
+	for name, h := range t.Trends {
+		t.Percentiles[name] = h.Percentiles(shownQuantiles)
 	}
 }
 
@@ -106,28 +106,32 @@ func (t *Topic) result() TopicResult {
 	return result
 }
 
-func (r *TopicResult) add(s *Series) {
-	r.OpenLoop = r.OpenLoop || s.openLoop.Load()
+func (t *TopicResult) add(s *Series) {
+	t.OpenLoop = t.OpenLoop || s.openLoop.Load()
 	for i := range s.counters {
 		if n := s.counters[i].Load(); n != 0 {
-			r.Counts[Counter(i).String()] += n
+			t.Counts[Counter(i).String()] += n
 		}
 	}
 	for i := range s.trends {
 		if all := s.Trend(Trend(i)); all.Count() > 0 || all.Negative() > 0 {
 			name := Trend(i).String()
-			r.Trends[name] = merge(r.Trends[name], all)
+			t.Trends[name] = merge(t.Trends[name], all)
 		}
 	}
 	errors := s.Errors()
 	for _, labels := range slices.SortedFunc(maps.Keys(errors), compareErrors) {
-		i := slices.IndexFunc(r.Errors, func(e ErrorCount) bool { return e.Op == labels.Op && e.Kind == labels.Kind })
-		if i < 0 {
-			i = len(r.Errors)
-			r.Errors = append(r.Errors, ErrorCount{Op: labels.Op, Kind: labels.Kind})
-		}
-		r.Errors[i].Count += errors[labels]
+		t.addErrors(labels, errors[labels])
 	}
+}
+
+func (t *TopicResult) addErrors(labels ErrorLabels, n int64) {
+	i := slices.IndexFunc(t.Errors, func(e ErrorCount) bool { return e.Op == labels.Op && e.Kind == labels.Kind })
+	if i < 0 {
+		i = len(t.Errors)
+		t.Errors = append(t.Errors, ErrorCount{Op: labels.Op, Kind: labels.Kind})
+	}
+	t.Errors[i].Count += n
 }
 
 func compareErrors(a, b ErrorLabels) int {

@@ -22,6 +22,7 @@ type Run struct {
 	Started int64  // ns since the Unix epoch
 
 	instance  uint32
+	shared    bool // other processes take part
 	producers atomic.Uint32
 	consumers atomic.Uint32
 	sleep     func(ctx context.Context, until int64) error
@@ -50,6 +51,7 @@ func NewRun(name string) *Run {
 		ID:       id,
 		Started:  driver.Now(),
 		instance: rand.Uint32(),
+		shared:   name != "",
 		sleep:    wake.Until,
 		topics:   map[topicKey]*Topic{},
 	}
@@ -66,6 +68,7 @@ type Topic struct {
 	order    []*group
 	conn     driver.Conn // the one opened last, to ask for the backlog
 	info     driver.Info
+	index    map[uint64][]Mark // of a shared run, by producer: when which number was reached
 	resolved map[string]driver.Values
 }
 
@@ -79,6 +82,10 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
 			groups: map[string]*group{}, resolved: map[string]driver.Values{},
+		}
+		if r.shared {
+			t.track.Share()
+			t.index = map[uint64][]Mark{}
 		}
 		r.topics[key] = t
 		r.order = append(r.order, t)

@@ -137,7 +137,7 @@ func (r Rate) PerSecond() float64 {
 
 // check tells what is wrong with a rate that was not made by NewRate.
 func (r Rate) check() error {
-	why := ""
+	var why string
 	switch {
 	case r == Rate{}:
 		return nil

@@ -112,7 +112,7 @@ func latencyOf(trend, stat string) (Measure, error) {
 	case stat == "max":
 		of = func(h *hist.Histogram) (float64, error) { return float64(h.Max()), nil }
 	case stat == "mean":
-		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil }
+		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil } //nolint:unparam // the others can fail
 	case strings.HasPrefix(stat, "p"):
 		p, err := strconv.ParseFloat(stat[1:], 64)
 		if err != nil || !(p > 0 && p < 100) {
