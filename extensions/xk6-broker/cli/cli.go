@@ -24,7 +24,7 @@ func New(gs *state.GlobalState) *cobra.Command {
 		Use: "broker", Short: "Work on the results of broker tests",
 		Long: "Works on folders of results, as scenarios/lib/report.js writes them.",
 	}
-	root.AddCommand(newReport(gs), newCompare(gs))
+	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs))
 	return root
 }
 

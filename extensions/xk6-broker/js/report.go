@@ -1,6 +1,7 @@
 package js
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +71,13 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		f = unused(f, f.Name+"-"+time.Now().UTC().Format(nameTime))
 	}
 	result.Name = f.Name
-	if err := f.Write(result, r.collector.Logs(), nil); err != nil {
+	ledger := bytes.Buffer{}
+	if l := r.Ledger(); l != nil {
+		if err := l.Write(&ledger); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.Write(result, r.collector.Logs(), ledger.Bytes()); err != nil {
 		return nil, err
 	}
 	r.reportPath.Store(f.Path())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,24 @@ func Read(path string) (*load.Result, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return r, nil
+}
+
+// ReadLedger reads the ledger in a folder; it is nil where there is none.
+func ReadLedger(folder string) (*load.Ledger, error) {
+	path := filepath.Join(folder, LedgerFile)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // not every run has one
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no ledger: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	l, err := load.ReadLedger(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, nil
 }
 
 // ReadSummary reads a result that WriteSummary wrote. What it accepts can be reported, compared and merged.

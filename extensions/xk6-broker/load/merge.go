@@ -1,0 +1,270 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// Part is what one process of a test left behind.
+type Part struct {
+	Result *Result
+	Ledger *Ledger
+}
+
+// Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
+// Over time, the quantiles of a second are the worst that any process had.
+func Merge(parts []Part) (*Result, error) {
+	if err := mergeable(parts); err != nil {
+		return nil, err
+	}
+	parts = slices.Clone(parts)
+	slices.SortFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
+	m := &merger{parts: parts, result: &Result{
+		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Environment: map[string]string{}, Topics: []TopicResult{},
+	}}
+	m.several = m.ambiguous()
+	c := Circumstances{}
+	for _, p := range parts {
+		m.result.Seconds = max(m.result.Seconds, p.Result.Started.Sub(m.result.Started).Seconds()+p.Result.Seconds)
+		c.Dropped += p.Result.Dropped
+		c.Unserved += p.Result.Unserved
+		c.CPU = max(c.CPU, p.Result.CPU)
+		m.environment(p.Result.Environment)
+		for i := range p.Result.Topics {
+			m.topic(p.Result, &p.Result.Topics[i])
+		}
+	}
+	m.result.Environment["processes"] = fmt.Sprint(len(parts))
+	for i := range m.result.Topics {
+		m.account(i)
+		m.result.Topics[i].Describe()
+	}
+	m.result.Judge(c)
+	m.verdict()
+	return m.result, nil
+}
+
+func mergeable(parts []Part) error {
+	if len(parts) < 2 {
+		return errors.New("merge: there must be two results or more")
+	}
+	seen := map[uint32]bool{}
+	for _, p := range parts {
+		name := p.Result.Name
+		switch {
+		case p.Result.Run != parts[0].Result.Run:
+			return fmt.Errorf("merge: %s and %s are not of one test: give all its processes the same BROKER_RUN", parts[0].Result.Name, name)
+		case p.Ledger == nil:
+			return fmt.Errorf("merge: %s has no ledger: run its process with BROKER_RUN", name)
+		case p.Ledger.Run != p.Result.Run || p.Ledger.Instance != p.Result.Instance:
+			return fmt.Errorf("merge: the ledger of %s is of another run", name)
+		case seen[p.Result.Instance]:
+			return fmt.Errorf("merge: %s is there twice", name)
+		}
+		seen[p.Result.Instance] = true
+	}
+	return nil
+}
+
+type merger struct {
+	parts   []Part
+	result  *Result
+	several bool // a process has one topic on several brokers: then topics are told apart by address too
+}
+
+// key tells topics apart. Processes on different machines may know one broker by different addresses.
+func (m *merger) key(broker, driver, topic string) [3]string {
+	if !m.several {
+		broker = ""
+	}
+	return [3]string{broker, driver, topic}
+}
+
+func (m *merger) ambiguous() bool {
+	for _, p := range m.parts {
+		seen := map[[2]string]bool{}
+		for _, t := range p.Result.Topics {
+			key := [2]string{t.Driver, t.Topic}
+			if seen[key] {
+				return true
+			}
+			seen[key] = true
+		}
+	}
+	return false
+}
+
+func (m *merger) environment(env map[string]string) {
+	for name, value := range env {
+		if have, ok := m.result.Environment[name]; ok && have != value {
+			value = have + "; " + value
+		}
+		m.result.Environment[name] = value
+	}
+}
+
+// topic adds what one process measured on a topic.
+func (m *merger) topic(of *Result, t *TopicResult) {
+	key := m.key(t.Broker, t.Driver, t.Topic)
+	i := slices.IndexFunc(m.result.Topics, func(o TopicResult) bool { return m.key(o.Broker, o.Driver, o.Topic) == key })
+	if i < 0 {
+		i = len(m.result.Topics)
+		m.result.Topics = append(m.result.Topics, TopicResult{
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: map[string]map[string]any{},
+			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Accounting{}, History: []Point{},
+		})
+	}
+	to := &m.result.Topics[i]
+	to.OpenLoop = to.OpenLoop || t.OpenLoop
+	maps.Copy(to.Options, t.Options)
+	for name, n := range t.Counts {
+		to.Counts[name] += n
+	}
+	for name, h := range t.Trends {
+		to.Trends[name] = merge(to.Trends[name], h)
+	}
+	for _, e := range t.Errors {
+		to.addErrors(ErrorLabels{e.Op, e.Kind}, e.Count)
+	}
+	shift := of.Started.Sub(m.result.Started)
+	for _, p := range t.History {
+		to.History = addPoint(to.History, p, shift)
+	}
+}
+
+// addPoint adds a process's interval to the second that it ended in.
+func addPoint(history []Point, p Point, shift time.Duration) []Point {
+	at := math.Ceil(p.At + shift.Seconds())
+	i, found := slices.BinarySearchFunc(history, at, func(q Point, at float64) int {
+		switch {
+		case q.At < at:
+			return -1
+		case q.At > at:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		history = slices.Insert(history, i, Point{At: at, Seconds: 1, Counts: map[string]int64{}, Latencies: map[string]Summary{}})
+	}
+	q := &history[i]
+	for name, n := range p.Counts {
+		q.Counts[name] += n
+	}
+	q.Errors += p.Errors
+	for kind, n := range p.ErrorKinds {
+		if q.ErrorKinds == nil {
+			q.ErrorKinds = map[driver.Kind]int64{}
+		}
+		q.ErrorKinds[kind] += n
+	}
+	q.InFlight += p.InFlight
+	q.Outstanding += p.Outstanding
+	q.CPU = max(q.CPU, p.CPU)
+	for group, n := range p.Backlog {
+		if q.Backlog == nil {
+			q.Backlog = map[string]int64{}
+		}
+		q.Backlog[group] = max(q.Backlog[group], n)
+	}
+	for name, s := range p.Latencies {
+		w := q.Latencies[name]
+		q.Latencies[name] = Summary{
+			Count: w.Count + s.Count, P50: max(w.P50, s.P50), P90: max(w.P90, s.P90), P99: max(w.P99, s.P99),
+			P999: max(w.P999, s.P999), Max: max(w.Max, s.Max),
+		}
+	}
+	return history
+}
+
+// share is one process's part of a group.
+type share struct {
+	*GroupLedger
+	ended int64
+}
+
+// account puts the ledgers of one topic together.
+func (m *merger) account(i int) {
+	t := &m.result.Topics[i]
+	key := m.key(t.Broker, t.Driver, t.Topic)
+	var producers []track.ProducerLedger
+	index, next := map[uint64][]Mark{}, map[uint64]uint64{}
+	groups := map[string][]share{}
+	for n, p := range m.parts {
+		for k := range p.Ledger.Topics {
+			l := &p.Ledger.Topics[k]
+			if m.key(l.Broker, l.Driver, l.Topic) != key {
+				continue
+			}
+			producers = append(producers, l.Producers...)
+			maps.Copy(index, l.Index)
+			for _, producer := range l.Producers {
+				next[producer.ID] = producer.Next
+			}
+			for g := range l.Groups {
+				name := l.Groups[g].Name
+				if l.Groups[g].Subscriber {
+					name = fmt.Sprintf("process %d, %s", n+1, name)
+				}
+				groups[name] = append(groups[name], share{&l.Groups[g], p.Ledger.Ended})
+			}
+		}
+	}
+	var foreign uint64
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		a := mergeGroup(name, groups[name], producers, index, next)
+		foreign += a.Foreign
+		t.Groups = append(t.Groups, a)
+	}
+	if _, counted := t.Counts[Foreign.String()]; counted {
+		t.Counts[Foreign.String()] = int64(foreign)
+	}
+}
+
+func mergeGroup(name string, shares []share, producers []track.ProducerLedger, index map[uint64][]Mark, next map[uint64]uint64) Accounting {
+	bounds := func(id uint64) track.Bounds {
+		all := track.Bounds{From: math.MaxUint64}
+		for _, s := range shares { // the group is there from its first member on until its last has gone
+			b := s.bounds(id, next[id], index[id])
+			all.From, all.Until = min(all.From, b.From), max(all.Until, b.Until)
+		}
+		return all
+	}
+	ledgers := make([]track.GroupLedger, len(shares))
+	var last share // who asked the broker last knows what it still has
+	for i, s := range shares {
+		ledgers[i] = s.GroupLedger.GroupLedger
+		if last.GroupLedger == nil || s.ended > last.ended {
+			last = s
+		}
+	}
+	tally, ranges := track.Merge(producers, ledgers, bounds, shownRanges)
+	undelivered := min(tally.Missing, last.Backlog)
+	return Accounting{Group: name, Tally: tally, Undelivered: undelivered, Lost: tally.Missing - undelivered, Ranges: ranges}
+}
+
+// verdict adds what the processes had to say of themselves.
+func (m *merger) verdict() {
+	v := &m.result.Verdict
+	for i, p := range m.parts {
+		for _, reason := range p.Result.Verdict.Reasons {
+			v.because("process %d (%s): %s", i+1, p.Result.Name, reason)
+		}
+		for _, note := range p.Result.Verdict.Notes {
+			if !slices.Contains(v.Notes, note) {
+				v.Notes = append(v.Notes, note)
+			}
+		}
+	}
+	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of a second are those "+
+		"of the process that had the worst", len(m.parts))
+	v.Valid = len(v.Reasons) == 0
+}

@@ -1,0 +1,176 @@
+package load
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
+)
+
+// process makes the bench of one of several processes of a test on the broker of b.
+func (b *bench) process(name string) *bench {
+	p := *b
+	p.run = NewRun(name)
+	p.run.sleep = wake.Timer
+	p.topic = p.run.Topic(b.topic.Address, "orders")
+	p.series = p.run.Series(Labels{Broker: b.topic.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: "orders"})
+	return &p
+}
+
+// part is what a process leaves behind, its ledger read from what was written.
+func (b *bench) part(name string, c *Collector) Part {
+	b.t.Helper()
+	c.Collect()
+	r := c.Result()
+	r.Name = name
+	r.Judge(Circumstances{})
+	var text bytes.Buffer
+	if err := b.run.Ledger().Write(&text); err != nil {
+		b.t.Fatal(err)
+	}
+	whole := text.Bytes()
+	l, err := ReadLedger(bytes.NewReader(whole))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, damaged := range [][]byte{nil, whole[:len(whole)/2], whole[:len(whole)-1]} {
+		if _, err := ReadLedger(bytes.NewReader(damaged)); err == nil {
+			b.t.Errorf("%d of %d bytes of a ledger were accepted", len(damaged), len(whole))
+		}
+	}
+	return Part{r, l}
+}
+
+func (b *bench) end() {
+	b.t.Helper()
+	if err := b.run.Finish(b.t.Context(), time.Minute); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// Two processes send, a group has a member in each, and seven messages vanish: together the processes know exactly that.
+func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		one, two := b.process("test"), b.process("test")
+		collectors := []*Collector{one.run.NewCollector(), two.run.NewCollector()}
+		thief, err := b.conn.NewConsumer(t.Context(), driver.ConsumerConfig{Topic: "orders", Group: "workers", Prefetch: 7, Start: driver.StartNew})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reading := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 1000)
+		stolen := make(driver.Batch, 7)
+		for n := 0; n < len(stolen); {
+			got, err := thief.Receive(t.Context(), stolen[n:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += got
+		}
+		if err := thief.Settle(t.Context(), stolen, driver.Ack); err != nil {
+			t.Fatal(err)
+		}
+		if err := thief.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		in := two.receive(reading, 300)
+		if err := reading.Settle(t.Context(), in, 0, 300, driver.Ack); err != nil {
+			t.Fatal(err)
+		}
+		two.produce(two.sender(100), 500)
+		time.Sleep(time.Second)
+		one.end()
+		two.end()
+		parts := []Part{one.part("one", collectors[0]), two.part("two", collectors[1])}
+		if alone := parts[0].Result.Topics[0].Groups[0]; alone.Missing < 300 {
+			t.Errorf("one process alone misses %d: the test tests nothing", alone.Missing)
+		}
+		merged, err := Merge(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic := merged.Topics[0]
+		a := topic.Groups[0]
+		if len(topic.Groups) != 1 || a.Expected != 1500 || a.Received != 1493 || a.Lost != 7 || a.Undelivered != 0 || a.Duplicated != 0 || a.Foreign != 0 {
+			t.Errorf("%+v", topic.Groups)
+		}
+		if sent, foreign := topic.Counts["sent"], topic.Counts["foreign"]; sent != 1500 || foreign != 0 {
+			t.Errorf("sent %d, foreign %d", sent, foreign)
+		}
+		if n := topic.Trends["publish_latency"].Count(); n != 1500 {
+			t.Errorf("%d publish latencies", n)
+		}
+		if n := topic.Trends["e2e_latency"].Count(); n != 1493 {
+			t.Errorf("%d end-to-end latencies", n)
+		}
+		var sent int64
+		for _, p := range topic.History {
+			sent += p.Counts["sent"]
+		}
+		if sent != 1500 {
+			t.Errorf("the history has %d sent", sent)
+		}
+		refuse(t, parts)
+		if err := b.conn.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func refuse(t *testing.T, parts []Part) {
+	t.Helper()
+	other := *parts[1].Result
+	other.Run++
+	for want, wrong := range map[string][]Part{
+		"two results":       parts[:1],
+		"is there twice":    {parts[0], parts[0]},
+		"has no ledger":     {parts[0], {Result: parts[1].Result}},
+		"not of one test":   {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
+		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger}},
+	} {
+		if _, err := Merge(wrong); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// Of a group that was not there from the start, only what was numbered after it was ready is expected of other processes.
+func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{Features: faulty.Subject()})
+		one, two := b.process("test"), b.process("test")
+		collectors := []*Collector{one.run.NewCollector(), two.run.NewCollector()}
+		s := one.sender(100)
+		one.produce(s, 300)
+		time.Sleep(time.Second)
+		collectors[0].Collect()
+		time.Sleep(time.Millisecond)
+		c := two.consumer(driver.ConsumerConfig{})
+		time.Sleep(time.Second)
+		collectors[0].Collect() // nothing new: the index is as it was
+		one.produce(s, 200)
+		two.receive(c, 200)
+		time.Sleep(time.Second)
+		collectors[0].Collect()
+		one.end()
+		two.end()
+		merged, err := Merge([]Part{one.part("one", collectors[0]), two.part("two", collectors[1])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := merged.Topics[0].Groups[0]
+		if a.Group != "process 2, subscriber 1" || a.Expected != 200 || a.Received != 200 || a.Lost != 0 || a.Unexpected != 0 {
+			t.Errorf("%+v", a)
+		}
+		if err := b.conn.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
