@@ -94,6 +94,9 @@ func (t *TopicResult) judge(v *Verdict) {
 	if n := t.Counts[Due.String()] - t.Counts[Sent.String()]; n > 0 {
 		v.because("%s: %d messages were due and never sent, as the test ended first", t.Topic, n)
 	}
+	if len(t.Errors) > 0 && t.Counts[Sent.String()] == 0 && t.Counts[Received.String()] == 0 {
+		v.because("%s: nothing was sent and nothing received: see its errors", t.Topic)
+	}
 	if n := t.Counts[Negative.String()]; n > 0 {
 		v.because("%s: %d messages arrived before they were sent, by the clocks of two machines", t.Topic, n)
 	}
