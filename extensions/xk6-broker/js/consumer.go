@@ -89,12 +89,13 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Seri
 		if k.spread == 0 && len(k.opened) > 0 {
 			name = fmt.Sprintf("%s.%d", name, len(k.opened))
 		}
+		topic := run.Topic(k.conn.address, k.config.Topic) // also where it cannot be opened: its errors are part of the result
 		conn, err := run.links.conn(ctx, k.conn, name)
 		if err != nil {
 			return nil, err
 		}
 		openCtx, cancel := context.WithTimeout(ctx, openTimeout)
-		opened, err := run.NewConsumer(openCtx, conn, run.Topic(k.conn.address, k.config.Topic), k.config, series)
+		opened, err := run.NewConsumer(openCtx, conn, topic, k.config, series)
 		cancel()
 		if err != nil {
 			return nil, err

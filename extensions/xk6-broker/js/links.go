@@ -78,13 +78,14 @@ func (l *links) publisher(ctx context.Context, p *producer, name string) (*load.
 	if pub, ok := one.publishers[p.key]; ok {
 		return pub, nil
 	}
+	topic := l.run.Topic(p.conn.address, p.config.Topic) // also where it cannot be opened: its errors are part of the result
 	conn, err := one.connect(ctx, p.conn)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	pub, err := l.run.NewPublisher(ctx, conn, l.run.Topic(p.conn.address, p.config.Topic), p.config)
+	pub, err := l.run.NewPublisher(ctx, conn, topic, p.config)
 	if err != nil {
 		return nil, err
 	}
