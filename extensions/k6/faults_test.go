@@ -32,13 +32,14 @@ type outcome struct {
 	} `json:"metrics"`
 	Result struct {
 		Topics []struct {
+			Topic  string           `json:"topic"`
 			Counts map[string]int64 `json:"counts"`
 			Errors []struct {
 				Op, Kind string
 				Count    int64
 			} `json:"errors"`
 			Groups []struct {
-				Expected, Received, Lost, Undelivered, Duplicated, Redelivered, Reordered, Missing uint64
+				Expected, Received, Lost, Undelivered, Duplicated, Redelivered, Reordered, Missing, Unexpected uint64
 			} `json:"groups"`
 			Trends map[string]json.RawMessage `json:"trends"`
 		} `json:"topics"`

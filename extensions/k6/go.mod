@@ -3,6 +3,7 @@ module github.com/xk6-broker/xk6-broker/extensions/k6
 go 1.26.0
 
 require (
+	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-nats v0.0.0
 	go.k6.io/k6/v2 v2.2.0
@@ -14,7 +15,6 @@ require (
 	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/twmb/franz-go v1.22.2 // indirect
-	github.com/twmb/franz-go/pkg/kadm v1.19.0 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 )

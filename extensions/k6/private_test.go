@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Where the ports of brokers begin that are not shared, so that tests may run side by side.
+const (
+	restartPorts  = 21500
+	clusterPorts  = 3300
+	pausePorts    = 3900
+	securityPorts = 4500
+)
+
+// private are brokers of a test's own, for tests that break them.
+type private struct {
+	t   *testing.T
+	env []string
+}
+
+// start starts brokers apart from those that other tests use. It needs what scripts/test has prepared.
+func start(t *testing.T, offset int, names ...string) private {
+	t.Helper()
+	if os.Getenv("BROKER_REQUIRE") == "" && os.Getenv("BROKER_URL_NATS") == "" {
+		t.Skip("no real brokers asked for")
+	}
+	state, err := os.MkdirTemp("", "xk6-broker-state-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := private{t: t, env: append(os.Environ(), "BROKER_STATE="+filepath.Join(state, "run"), "BROKER_PORT_OFFSET="+strconv.Itoa(offset))}
+	t.Cleanup(func() { _ = os.RemoveAll(state) })
+	p.broker(append([]string{"up"}, names...)...)
+	t.Cleanup(func() { p.broker(append([]string{"down"}, names...)...) })
+	return p
+}
+
+// broker runs scripts/broker on the private ones.
+func (p private) broker(args ...string) string {
+	p.t.Helper()
+	out, err := p.run(args...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+// try is broker for any goroutine.
+func (p private) try(args ...string) error {
+	_, err := p.run(args...)
+	return err
+}
+
+func (p private) run(args ...string) (string, error) {
+	cmd := exec.Command("../../scripts/broker", args...)
+	cmd.Env = p.env
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("scripts/broker %v: %w\n%s%s", args, err, out, stderr.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// pull is what a script begins with that breaks things at moments of its own: pull('name') does what levers was given under
+// that name, and returns when it is done.
+const pull = `
+import http from 'k6/http';
+function pull(name) {
+  const r = http.post(__ENV.LEVERS + '/' + name, null, { timeout: '60s' });
+  if (r.status !== 200) throw new Error(name + ': ' + r.body);
+}
+`
+
+// levers serves functions to a script, and gives what its environment needs for that.
+func levers(t *testing.T, all map[string]func() error) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	for name, do := range all {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, _ *http.Request) {
+			if err := do(); err != nil {
+				t.Errorf("%s: %v", name, err)
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		})
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return "LEVERS=" + server.URL
+}
