@@ -76,10 +76,10 @@ func (p *producer) take(b *outbox) bool {
 		}
 		select {
 		case <-b.wake:
-		case <-b.gone:
+		case <-b.gone: //nolint:errcheck // that it is gone is all there is to know here
 		case <-p.life.Done():
 			if p.conn.life.Err() != nil {
-				<-b.gone // the connection is being closed, and this channel with it
+				<-b.gone //nolint:errcheck // the connection is being closed, and this channel with it
 			}
 		}
 	}

@@ -3,12 +3,10 @@ package amqp
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -26,16 +24,17 @@ type dialer struct {
 }
 
 func newDialer(t driver.Target) (*dialer, error) {
-	secure := t.Options.Bool("tls") || t.URL.Scheme == "amqps" || strings.HasSuffix(t.URL.Scheme, "+tls")
-	d := &dialer{name: t.ClientName}
-	for _, h := range t.Hosts {
-		d.hosts = append(d.hosts, withPort(h, secure))
+	if t.URL.Scheme == "amqps" { // the one scheme whose name says it otherwise than by ending in tls
+		t.Options = maps.Clone(t.Options)
+		t.Options["tls"] = true
 	}
-	if secure {
-		var err error
-		if d.tls, err = tlsConfig(t.Options); err != nil {
-			return nil, err
-		}
+	secure, err := t.TLS()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the option
+	}
+	d := &dialer{name: t.ClientName, tls: secure}
+	for _, h := range t.Hosts {
+		d.hosts = append(d.hosts, withPort(h, secure != nil))
 	}
 	d.config = amqp.Config{
 		SASL:      []amqp.Authentication{authentication(t.URL, t.Options.String("sasl"))},
@@ -80,37 +79,6 @@ func authentication(u *url.URL, mechanism string) amqp.Authentication {
 		password, _ = u.User.Password()
 	}
 	return &amqp.PlainAuth{Username: user, Password: password}
-}
-
-func tlsConfig(o driver.Values) (*tls.Config, error) {
-	c := &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		ServerName:         o.String("tlsServerName"),
-		InsecureSkipVerify: o.Bool("tlsInsecure"), //nolint:gosec // only where the user asks for it
-	}
-	if ca := o.String("tlsCA"); ca != "" {
-		pem, err := os.ReadFile(ca) //nolint:gosec // the path is the user's own
-		if err != nil {
-			return nil, fmt.Errorf("option \"tlsCA\": %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option \"tlsCA\": %s holds no certificate in PEM form", ca)
-		}
-	}
-	cert, key := o.String("tlsCert"), o.String("tlsKey")
-	if (cert == "") != (key == "") {
-		return nil, errors.New("options \"tlsCert\" and \"tlsKey\" go together")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("options \"tlsCert\" and \"tlsKey\": %w", err)
-		}
-		// Certificates would be left out, without a word, where the server does not name their authority.
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
-	}
-	return c, nil
 }
 
 // dial connects to the first server that answers; the error is the last one's.

@@ -13,17 +13,11 @@ const maxMessage = "16MiB"
 // connectOptions are common to all drivers of this package.
 func connectOptions() []driver.Option {
 	const on = driver.OnConnect
-	return []driver.Option{
-		{Name: "tls", Scope: on, Type: driver.Bool, Doc: "Encrypt the connection, as the schemes amqps and those that end in +tls do."},
-		{Name: "tlsCA", Scope: on, Type: driver.String, Doc: "File of the certificates, in PEM form, that the server's certificate is checked against; the system's where empty."},
-		{Name: "tlsCert", Scope: on, Type: driver.String, Doc: "File of the client's certificate in PEM form, for servers that ask for one."},
-		{Name: "tlsKey", Scope: on, Type: driver.String, Doc: "File of the client's private key in PEM form."},
-		{Name: "tlsServerName", Scope: on, Type: driver.String, Doc: "Name that the server's certificate must bear; the host of the URL where empty."},
-		{Name: "tlsInsecure", Scope: on, Type: driver.Bool, Doc: "Accept any certificate of the server."},
+	return append(driver.TLSOptions(), []driver.Option{
 		{Name: "sasl", Scope: on, Type: driver.Enum, Default: "plain", Allowed: []string{"plain", "external"}, Doc: "How to authenticate: user and password of the URL, or the client's certificate."},
 		{Name: "heartbeat", Scope: on, Type: driver.Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Doc: "Interval of heartbeats, whole seconds; a connection silent for one and a half of them is broken."},
 		{Name: "frameMax", Scope: on, Type: driver.Size, Default: "128KiB", Min: 4 << 10, Max: 16 << 20, Doc: "Largest frame in bytes; the server may ask for less."},
-	}
+	}...)
 }
 
 // produceOptions are common to all drivers of this package. What no queue takes is a mistake where a topic is a queue, and
