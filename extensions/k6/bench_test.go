@@ -47,7 +47,7 @@ func medianOf(all []float64) float64 {
 // BenchmarkJavaScriptSend compares the CPU of k6 per iteration of `await send()` in an arrival-rate scenario with that of an empty
 // async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on.
 func BenchmarkJavaScriptSend(b *testing.B) {
-	const rate, seconds, rounds = 2000, 6, 3
+	const rate, seconds, rounds = 2000, 5, 5
 	scenario := fmt.Sprintf(`
 export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: %d, duration: '%ds', preAllocatedVUs: 100 } } };
 `, rate, seconds)
@@ -61,25 +61,29 @@ export const options = { scenarios: { s: { executor: 'constant-arrival-rate', ra
 	if len(names) == 0 {
 		b.Skip("no BROKER_URL_NATS or another")
 	}
-	spent := map[string][]float64{}
-	for range rounds {
-		cpu, o := cost(b, scenario+"export default async function () {}")
-		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
-		spent[""] = append(spent[""], empty)
-		for _, name := range names {
-			cpu, o := cost(b, scenario+`
+	// Both scripts describe and create the same, so that only the iterations differ.
+	script := func(iteration string) string {
+		return scenario + `
 const conn = broker.connect(__ENV.URL);
 const p = conn.producer('bench-js');
 const body = 'x'.repeat(100);
 export async function setup() { await conn.createTopic('bench-js'); }
 export async function teardown() { try { await conn.deleteTopic('bench-js'); } catch (e) { /* not every broker has topics */ } }
-export default async function () { await p.send({ body }); }
-`, "URL="+urlOf(name))
-			if sent, confirmed := o.Metrics["broker_sent"].Values["count"], o.Metrics["broker_confirmed"].Values["count"]; sent == 0 || confirmed < sent {
+export default async function () {` + iteration + `}
+`
+	}
+	spent := map[string][]float64{}
+	for range rounds {
+		cpu, o := cost(b, script(""), "URL="+urlOf(names[0]))
+		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
+		spent[""] = append(spent[""], empty)
+		for _, name := range names {
+			cpu, o := cost(b, script("await p.send({ body });"), "URL="+urlOf(name))
+			sent, confirmed := o.Metrics["broker_sent"].Values["count"], o.Metrics["broker_confirmed"].Values["count"]
+			if sent == 0 || confirmed < sent {
 				b.Fatalf("%s: %.0f of %.0f messages were confirmed", name, confirmed, sent)
 			}
-			with := float64(cpu.Microseconds()) / o.Metrics["broker_sent"].Values["count"]
-			spent[name] = append(spent[name], with-empty)
+			spent[name] = append(spent[name], float64(cpu.Microseconds())/sent-empty)
 		}
 	}
 	b.ReportMetric(0, "ns/op")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
@@ -17,6 +18,12 @@ type connection struct {
 	in      *instance
 	address *driver.Address
 	key     string // of what all VUs that say the same share
+
+	last struct { // what series found, which mostly it finds again
+		tags   *metrics.TagSet
+		topic  string
+		series *load.Series
+	}
 }
 
 // connect understands the URL and the options.
@@ -193,13 +200,17 @@ func (c *connection) backlog(topic, group string) *sobek.Promise {
 	})
 }
 
-// series is where a VU's measurements on a topic go, by the tags that the VU has now.
+// series is where a VU's measurements on a topic go, by the tags that the VU has now. It is called on the event loop.
 func (c *connection) series(topic string) (*load.Series, error) {
 	state, err := c.in.use()
 	if err != nil {
 		return nil, err
 	}
-	return c.in.run.Series(load.Labels{
-		Broker: c.address.String(), Driver: c.address.Driver.Name, Topic: topic, Tags: state.Tags.GetCurrentValues().Tags,
-	}), nil
+	tags := state.Tags.GetCurrentValues().Tags
+	if last := &c.last; last.series != nil && last.tags == tags && last.topic == topic {
+		return last.series, nil
+	}
+	series := c.in.run.Series(load.Labels{Broker: c.address.String(), Driver: c.address.Driver.Name, Topic: topic, Tags: tags})
+	c.last.tags, c.last.topic, c.last.series = tags, topic, series
+	return series, nil
 }

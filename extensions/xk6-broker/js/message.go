@@ -3,6 +3,7 @@ package js
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
@@ -41,12 +42,16 @@ func isArray(v sobek.Value) bool {
 func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	rt := c.in.vu.Runtime()
 	o, ok := v.(*sobek.Object)
-	if !ok || isBytes(o) {
+	if !ok {
 		m.Body, err = bytesOf(v)
 		return m, err
 	}
 	body := o.Get("body")
 	if body == nil {
+		if b, ok := bytesIn(o); ok {
+			m.Body = append([]byte{}, b...)
+			return m, nil
+		}
 		return m, errors.New(`a message is an object with "body" and, where needed, "key" and "headers"`)
 	}
 	if m.Body, err = bytesOf(body); err != nil {
@@ -77,26 +82,28 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 
 func given(v sobek.Value) bool { return v != nil && !sobek.IsUndefined(v) && !sobek.IsNull(v) }
 
-func isBytes(o *sobek.Object) bool {
-	if _, ok := o.Export().(sobek.ArrayBuffer); ok {
-		return true
+// bytesIn gives the bytes of an ArrayBuffer or a typed array, which remain the script's.
+func bytesIn(o *sobek.Object) ([]byte, bool) {
+	if ab, ok := arrayBuffer(o); ok {
+		return ab.Bytes(), true
 	}
-	_, ok := view(o)
-	return ok
-}
-
-// view gives the bytes of a typed array.
-func view(o *sobek.Object) ([]byte, bool) {
-	buffer := o.Get("buffer")
-	if !given(buffer) {
-		return nil, false
-	}
-	ab, ok := buffer.Export().(sobek.ArrayBuffer)
+	ab, ok := arrayBuffer(o.Get("buffer"))
 	if !ok {
 		return nil, false
 	}
 	from := o.Get("byteOffset").ToInteger()
 	return ab.Bytes()[from : from+o.Get("byteLength").ToInteger()], true
+}
+
+var arrayBufferType = reflect.TypeFor[sobek.ArrayBuffer]() //nolint:gochecknoglobals // a constant
+
+// arrayBuffer asks for the type first: to export another object would copy all that it holds.
+func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
+	if v == nil || v.ExportType() != arrayBufferType {
+		return ab, false
+	}
+	ab, ok = v.Export().(sobek.ArrayBuffer)
+	return ab, ok
 }
 
 // bytesOf copies a string, an ArrayBuffer, a typed array or, as JSON, any other value. The copy is the message's: the script
@@ -109,10 +116,7 @@ func bytesOf(v sobek.Value) ([]byte, error) {
 	if !ok {
 		return []byte(v.String()), nil
 	}
-	if ab, ok := o.Export().(sobek.ArrayBuffer); ok {
-		return append([]byte{}, ab.Bytes()...), nil
-	}
-	if b, ok := view(o); ok {
+	if b, ok := bytesIn(o); ok {
 		return append([]byte{}, b...), nil
 	}
 	text, err := o.MarshalJSON()

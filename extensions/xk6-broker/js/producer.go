@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -130,26 +131,56 @@ func (p *producer) mode(generated bool) load.StampMode {
 	return mode
 }
 
-// receipt is what a script gets for a message that was confirmed.
+// receipt is what a script gets for a message that was confirmed. Nothing is made of it until it is asked for.
 type receipt struct {
-	Sequence uint64  `js:"sequence"`
-	Due      float64 `js:"due"` // ms since the Unix epoch
-	Sent     float64 `js:"sent"`
-	Latency  float64 `js:"latency"` // ms, due to confirmed
-	Time     float64 `js:"time"`    // ms, sent to confirmed
+	rt *sobek.Runtime
+	of load.Receipt
 }
 
-func newReceipt(r load.Receipt) *receipt {
-	return &receipt{
-		Sequence: r.Sequence, Due: ms(r.Due), Sent: ms(r.Sent),
-		Latency: ms(r.Confirmed - r.Due), Time: ms(r.Confirmed - r.Sent),
-	}
+var receiptKeys = []string{"sequence", "due", "sent", "latency", "time"} //nolint:gochecknoglobals // a table
+
+func newReceipt(rt *sobek.Runtime, of load.Receipt) *sobek.Object {
+	return rt.NewDynamicObject(&receipt{rt, of})
 }
+
+func (r *receipt) Get(name string) sobek.Value {
+	switch name {
+	case "sequence":
+		return r.rt.ToValue(r.of.Sequence)
+	case "due": // ms since the Unix epoch
+		return r.rt.ToValue(ms(r.of.Due))
+	case "sent":
+		return r.rt.ToValue(ms(r.of.Sent))
+	case "latency": // ms, due to confirmed
+		return r.rt.ToValue(ms(r.of.Confirmed - r.of.Due))
+	case "time": // ms, sent to confirmed
+		return r.rt.ToValue(ms(r.of.Confirmed - r.of.Sent))
+	}
+	return nil
+}
+
+func (r *receipt) Set(string, sobek.Value) bool { return false }
+
+func (r *receipt) Has(name string) bool { return slices.Contains(receiptKeys, name) }
+
+func (r *receipt) Delete(string) bool { return false }
+
+func (r *receipt) Keys() []string { return receiptKeys }
 
 func ms(ns int64) float64 { return float64(ns) / float64(time.Millisecond) }
 
-// send sends one message or an array of them and resolves to a receipt or an array of receipts.
-func (p *producer) send(v sobek.Value) (*sobek.Promise, error) {
+// send sends one message or an array of them and resolves to a receipt or an array of receipts. It has the form that the runtime
+// calls directly: any other is called by reflection, which would cost more than all the rest of it.
+func (p *producer) send(call sobek.FunctionCall) sobek.Value {
+	rt := p.conn.in.vu.Runtime()
+	promise, err := p.dispatch(call.Argument(0))
+	if err != nil {
+		panic(rt.NewGoError(err)) // which the runtime throws in the script
+	}
+	return rt.ToValue(promise)
+}
+
+func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	batch, single, err := p.conn.messages(v)
 	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
@@ -159,7 +190,7 @@ func (p *producer) send(v sobek.Value) (*sobek.Promise, error) {
 	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
 		send := func() {
 			s.Send(ctx, batch, due, func(receipts []load.Receipt) {
-				settle(func() (any, error) { return settled(receipts, single) })
+				settle(func() (any, error) { return p.settled(receipts, single) })
 			})
 		}
 		if async {
@@ -170,16 +201,19 @@ func (p *producer) send(v sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-func settled(receipts []load.Receipt, single bool) (any, error) {
-	list := make([]any, len(receipts))
-	for i, r := range receipts {
+func (p *producer) settled(receipts []load.Receipt, single bool) (any, error) {
+	rt := p.conn.in.vu.Runtime()
+	for _, r := range receipts {
 		if r.Err != nil {
 			return nil, r.Err
 		}
-		list[i] = newReceipt(r)
 	}
 	if single {
-		return list[0], nil
+		return newReceipt(rt, receipts[0]), nil
+	}
+	list := make([]any, len(receipts))
+	for i, r := range receipts {
+		list[i] = newReceipt(rt, r)
 	}
 	return list, nil
 }
