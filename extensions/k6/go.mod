@@ -3,6 +3,7 @@ module github.com/xk6-broker/xk6-broker/extensions/k6
 go 1.26.0
 
 require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/twmb/franz-go/pkg/kadm v1.19.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-nats v0.0.0

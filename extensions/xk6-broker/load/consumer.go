@@ -23,6 +23,7 @@ type group struct {
 	queued   atomic.Int64        // one more than what the broker said last; 0 where it has not said
 	requeued map[messageID]int64 // when the messages that were given back were given back
 
+	shared        bool  // it may have members in other processes
 	earliest      bool  // expects everything, whatever was sent before
 	ready, closed int64 // when the group became ready and when its last member here left, ns since the epoch; 0: not yet
 }
@@ -104,7 +105,7 @@ func (t *Topic) join(name string, start driver.Start, subscriber bool) *group {
 		account = fmt.Sprintf("subscriber %d", len(t.order)+1)
 	}
 	g := &group{name: name, account: account, track: t.track.Group(account, since), members: 1, requeued: map[messageID]int64{}}
-	g.earliest, g.ready = since == track.Earliest, driver.Now()
+	g.shared, g.earliest, g.ready = t.index != nil && !subscriber, since == track.Earliest, driver.Now()
 	g.track.Ready()
 	if !subscriber {
 		t.groups[name] = g

@@ -159,6 +159,7 @@ type Accounting struct {
 	track.Tally
 	Lost        uint64        `json:"lost"`        // missing, and the broker has them no more
 	Undelivered uint64        `json:"undelivered"` // missing, and the broker still has as many
+	Elsewhere   uint64        `json:"elsewhere,omitempty"` // of a test of several processes: missing here, and received by another process or lost
 	Ranges      []track.Range `json:"ranges,omitempty"`
 }
 
@@ -168,8 +169,12 @@ const shownRanges = 20
 func (g *group) accounting() Accounting {
 	tally := g.track.Tally()
 	undelivered := min(tally.Missing, g.backlog.Load())
-	return Accounting{
+	a := Accounting{
 		Group: g.account, Tally: tally, Undelivered: undelivered, Lost: tally.Missing - undelivered,
 		Ranges: g.track.MissingRanges(shownRanges),
 	}
+	if g.shared { // only all processes together know
+		a.Lost, a.Elsewhere = 0, a.Lost
+	}
+	return a
 }

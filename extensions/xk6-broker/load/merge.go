@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -259,7 +260,7 @@ func (m *merger) verdict() {
 			v.because("process %d (%s): %s", i+1, p.Result.Name, reason)
 		}
 		for _, note := range p.Result.Verdict.Notes {
-			if !slices.Contains(v.Notes, note) {
+			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {
 				v.Notes = append(v.Notes, note)
 			}
 		}

@@ -14,6 +14,9 @@ type Verdict struct {
 	Notes   []string `json:"notes"`   // what a reader must know all the same
 }
 
+// mergeTells ends a note that holds for one process only.
+const mergeTells = "k6 x broker merge tells"
+
 // Circumstances are what the engine cannot know of a run by itself.
 type Circumstances struct {
 	Dropped  uint64  // arrivals that k6 dropped because no VU was free
@@ -99,6 +102,11 @@ func (t *TopicResult) judge(v *Verdict) {
 	}
 	if n := t.Counts[Negative.String()]; n > 0 {
 		v.because("%s: %d messages arrived before they were sent, by the clocks of two machines", t.Topic, n)
+	}
+	for _, g := range t.Groups {
+		if g.Elsewhere > 0 {
+			v.note("%s: %d messages were received by another process of the test, or lost: %s", t.Topic, g.Elsewhere, mergeTells)
+		}
 	}
 	if t.Info.Embedded {
 		v.note("%s: embedded broker: it shares this process, so its latencies say nothing of a real one", t.Topic)

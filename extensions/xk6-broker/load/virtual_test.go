@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ var addresses atomic.Int64 //nolint:gochecknoglobals // counts over all tests
 
 func newBench(t *testing.T, c faulty.Config) *bench {
 	t.Helper()
-	c.Name = "memory" + string(rune('a'+addresses.Add(1)))
+	c.Name = fmt.Sprintf("memory%d", addresses.Add(1))
 	b := &bench{t: t, run: NewRun(""), broker: faulty.New(c)}
 	b.run.sleep = wake.Timer
 	driver.Register(b.broker.Driver())

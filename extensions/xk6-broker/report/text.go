@@ -175,6 +175,9 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 		if g.Undelivered > 0 {
 			fmt.Fprintf(b, ", undelivered %d (still at the broker)", g.Undelivered)
 		}
+		if g.Elsewhere > 0 {
+			fmt.Fprintf(b, ", elsewhere %d (another process of the test has them, or they are lost)", g.Elsewhere)
+		}
 		if g.Unexpected > 0 {
 			fmt.Fprintf(b, ", not expected %d (sent before the consumer was ready, or their send failed)", g.Unexpected)
 		}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+)
+
+const quick = "../../scenarios/producer-consumer.js"
+
+// in gives the settings of a short run whose results go to a folder.
+func in(dir, name string, more ...string) []string {
+	return append([]string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=" + name, "DURATION=2s", "RATE=500"}, more...)
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestHandleSummaryWritesTheResults(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	r := k6(t, in(dir, ""), "run", "--quiet", quick)
+	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || !strings.Contains(r.stdout, "checks_total") && !strings.Contains(r.stdout, "iterations") {
+		t.Fatal(r)
+	}
+	folders := names(t, dir)
+	if len(folders) != 1 || !strings.HasPrefix(folders[0], "producer-consumer-20") || !strings.Contains(r.stdout, folders[0]) {
+		t.Fatalf("folders %q\n%v", folders, r)
+	}
+	folder := filepath.Join(dir, folders[0])
+	written := names(t, folder)
+	for _, trend := range []string{"publish_latency", "publish_time", "e2e_latency", "e2e_time", "schedule_lag"} {
+		for _, ext := range []string{"hgrm", "hlog"} {
+			if name := "xk6-producer-consumer." + trend + "." + ext; !slices.Contains(written, name) {
+				t.Errorf("no %s in %q", name, written)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(folder, report.SummaryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := jsonschema.NewCompiler().Compile("../xk6-broker/report/summary.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(document); err != nil {
+		t.Error(err)
+	}
+	result, err := report.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := result.Topics[0].Counts["received"]; n != 1000 || result.Name != folders[0] || result.Environment["k6"] == "" {
+		t.Errorf("received %d, name %q, environment %v", n, result.Name, result.Environment)
+	}
+}
+
+// A folder that is taken is known before the test starts, not after it.
+func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
+	dir := t.TempDir()
+	if r := k6(t, in(dir, "mine"), "run", "--quiet", quick); r.code != 0 {
+		t.Fatal(r)
+	}
+	r := k6(t, in(dir, "mine"), "run", "--quiet", quick)
+	if r.code == 0 || !strings.Contains(r.stderr, "exists already") || !strings.Contains(r.stderr, "BROKER_REPORT_OVERWRITE") || strings.Contains(r.stdout, "verdict") {
+		t.Error(r)
+	}
+	if r := k6(t, in(dir, "mine", "BROKER_REPORT_OVERWRITE=true", "RATE=100"), "run", "--quiet", quick); r.code != 0 {
+		t.Error(r)
+	}
+	if result, err := report.Read(filepath.Join(dir, "mine")); err != nil || result.Topics[0].Counts["sent"] != 200 {
+		t.Errorf("%v, %v", result, err)
+	}
+	if r := k6(t, in(dir, "../escape"), "run", "--quiet", quick); r.code == 0 || !strings.Contains(r.stderr, "no name for a folder") {
+		t.Error(r)
+	}
+}
+
+func TestReportCanBeTurnedOff(t *testing.T) {
+	dir := t.TempDir()
+	r := k6(t, in(dir, "mine", "BROKER_REPORT=off"), "run", "--quiet", quick)
+	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || len(names(t, dir)) > 0 {
+		t.Errorf("%q\n%v", names(t, dir), r)
+	}
+	if r := k6(t, in(dir, "mine", "BROKER_REPORT=of"), "run", "--quiet", quick); r.code == 0 || !strings.Contains(r.stderr, `"of" is not one of on, off`) {
+		t.Error(r)
+	}
+}
+
+func TestReportBelongsIntoHandleSummary(t *testing.T) {
+	r := k6(t, nil, "run", "--quiet", script(t, `
+import broker from 'k6/x/broker';
+export default function () { broker.report({ name: 'x' }); }`))
+	if !strings.Contains(r.stderr, "call it in handleSummary") {
+		t.Error(r)
+	}
+	r = k6(t, nil, "run", "--quiet", script(t, `
+import broker from 'k6/x/broker';
+broker.checkReport({ nam: 'x' });
+export default function () {}`))
+	if r.code == 0 || !strings.Contains(r.stderr, `no option "nam"`) {
+		t.Error(r)
+	}
+}
+
+func TestCompareAndReportOnTheCommandLine(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"before", "after"} {
+		if r := k6(t, in(dir, name), "run", "--quiet", quick); r.code != 0 {
+			t.Fatal(r)
+		}
+	}
+	before, after, page := filepath.Join(dir, "before"), filepath.Join(dir, "after"), filepath.Join(dir, "c.html")
+	compare := func(args ...string) result { return k6(t, nil, append([]string{"x", "broker", "compare"}, args...)...) }
+	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
+		t.Error(r)
+	}
+	for want, args := range map[string][]string{
+		"exists already":       {before, after, "-o", page},
+		"FAILED":               {before, after, "-o", page, "--overwrite", "--fail-if", "e2e_latency p50 > 1ns"},
+		"it is not understood": {before, after, "-o", page, "--overwrite", "--fail-if", "e2e_latency"},
+		"no such file":         {before, filepath.Join(dir, "nothing"), "-o", page, "--overwrite"},
+	} {
+		if r := compare(args...); r.code == 0 || !strings.Contains(r.stdout+r.stderr, want) {
+			t.Errorf("want %q\n%v", want, r)
+		} else if want == "FAILED" && r.code != 99 {
+			t.Errorf("exit %d", r.code)
+		}
+	}
+	drawn := filepath.Join(before, report.PageFile)
+	want, err := os.ReadFile(drawn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(drawn); err != nil {
+		t.Fatal(err)
+	}
+	if r := k6(t, nil, "x", "broker", "report", before); r.code != 0 {
+		t.Error(r)
+	}
+	if got, err := os.ReadFile(drawn); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the page drawn anew is another one: %v", err)
+	}
+}
+
+// Two processes of one test, each with a producer and a member of the group: neither knows what the other received, together they do.
+func TestMergeOfTwoProcesses(t *testing.T) {
+	url := os.Getenv("BROKER_URL_NATS_JETSTREAM")
+	if url == "" {
+		t.Skip("BROKER_URL_NATS_JETSTREAM is not set")
+	}
+	dir := t.TempDir()
+	run := fmt.Sprintf("BROKER_RUN=merge-%d", os.Getpid())
+	topic := fmt.Sprintf("TOPIC=merge-%d", os.Getpid())
+	ends := make(chan result, 2)
+	for _, name := range []string{"one", "two"} {
+		go func() {
+			ends <- k6(t, in(dir, name, run, topic, "BROKER_URL="+url, "DURATION=4s"), "run", "--quiet", quick)
+		}()
+	}
+	for range 2 {
+		if r := <-ends; r.code != 0 {
+			t.Error(r)
+		}
+	}
+	out := filepath.Join(dir, "both")
+	if r := k6(t, nil, "x", "broker", "merge", filepath.Join(dir, "one"), filepath.Join(dir, "two"), "-o", out); r.code != 0 || !strings.Contains(r.stdout, "lost 0") {
+		t.Fatal(r)
+	}
+	merged, err := report.Read(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topicResult := merged.Topics[0]
+	g := topicResult.Groups[0]
+	// What is sent in the second in which the other process's member became ready is not expected of it.
+	if topicResult.Counts["sent"] != 4000 || g.Received != 4000 || g.Missing != 0 || g.Foreign != 0 || topicResult.Trends["e2e_latency"].Count() != 4000 {
+		t.Errorf("%v, %+v", topicResult.Counts, g)
+	}
+	alone, err := report.Read(filepath.Join(dir, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := alone.Topics[0].Groups[0]; g.Foreign == 0 || g.Lost != 0 {
+		t.Errorf("one alone: %+v", g)
+	}
+}
