@@ -10,6 +10,7 @@ import (
 
 	_ "github.com/xk6-broker/xk6-broker/extensions/k6/bundle"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 )
 
 func main() {
@@ -24,7 +25,14 @@ func main() {
 }
 
 func write(repository string) error {
-	for path, tables := range documents() {
+	if err := record(repository); err != nil {
+		return err
+	}
+	proven, err := outcomes(repository)
+	if err != nil {
+		return err
+	}
+	for path, tables := range documents(proven) {
 		path = filepath.Join(repository, path)
 		before, err := os.ReadFile(path) //nolint:gosec // the caller's own repository
 		if err != nil {
@@ -45,9 +53,9 @@ func write(repository string) error {
 }
 
 // documents are the files with tables, and the tables of each by the name in its markers.
-func documents() map[string]map[string]string {
+func documents(proven map[string]drivertest.Outcome) map[string]map[string]string {
 	return map[string]map[string]string{
-		"README.md":       {"drivers": features()},
+		"README.md":       {"drivers": features(proven)},
 		"docs/drivers.md": {"options": options()},
 	}
 }
@@ -73,16 +81,17 @@ func yes(b bool) string {
 }
 
 // features is a row for each driver.
-func features() string {
+func features(proven map[string]drivertest.Outcome) string {
 	var b strings.Builder
-	b.WriteString("| driver | URL | confirmed means | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply |\n")
-	b.WriteString("|" + strings.Repeat("---|", 14) + "\n")
+	b.WriteString("| driver | URL | confirmed means | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply | conformance |\n")
+	b.WriteString("|" + strings.Repeat("---|", 15) + "\n")
 	for _, d := range driver.Drivers() {
 		f := d.Features
-		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, f.Deliver, f.Order,
 			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
-			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Requests))
+			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Requests),
+			conformance(proven, d.Name))
 	}
 	return b.String()
 }

@@ -7,7 +7,11 @@ import (
 )
 
 func TestDocumentsAreAsTheCodeSays(t *testing.T) {
-	for path, tables := range documents() {
+	proven, err := outcomes("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, tables := range documents(proven) {
 		text, err := os.ReadFile(filepath.Join("../../..", path))
 		if err != nil {
 			t.Fatal(err)

@@ -72,6 +72,7 @@ func Run(t *testing.T, h Harness) {
 		h.Patience = 20 * time.Second
 	}
 	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
+	outcome := &Outcome{Driver: h.Driver, NotProven: []string{}}
 	for _, g := range []struct {
 		name  string
 		tests []test
@@ -88,10 +89,14 @@ func Run(t *testing.T, h Harness) {
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.tests {
-				t.Run(c.name, func(t *testing.T) { c.run(t, k) })
+				t.Run(c.name, func(t *testing.T) {
+					defer outcome.note(t, g.name+"/"+c.name)
+					c.run(t, k)
+				})
 			}
 		})
 	}
+	outcome.write(t)
 }
 
 // claimed skips the test where the driver does not claim what it proves.

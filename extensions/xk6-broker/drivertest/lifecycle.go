@@ -246,7 +246,7 @@ func reopen(t *testing.T, k *kit) {
 // unreachable has a grace of its own: a client that counts attempts and not time must still be back soon.
 func unreachable(t *testing.T, k *kit) {
 	if k.host() == "" {
-		t.Skip("not proven: the URL has no single host and port")
+		notProven(t, "the URL has no single host and port")
 	}
 	k.mustNotOpen(t, k.at(closedPort(t)))
 }
@@ -254,7 +254,7 @@ func unreachable(t *testing.T, k *kit) {
 // silent connects to a port whose connections are accepted, by the kernel, and never answered.
 func silent(t *testing.T, k *kit) {
 	if k.host() == "" {
-		t.Skip("not proven: the URL has no single host and port")
+		notProven(t, "the URL has no single host and port")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+)
+
+const (
+	recorded = ".cache/conformance.jsonl" // what the last `make test` found; a line for each driver and server
+	kept     = "docs/conformance.json"    // what the documents say
+)
+
+// record keeps what the last tests found, if there were any: of each driver the run that proved the most.
+func record(repository string) error {
+	text, err := os.ReadFile(filepath.Join(repository, recorded))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("conformance: %w", err)
+	}
+	best, err := outcomes(repository)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for line := range bytes.Lines(text) {
+		var o drivertest.Outcome
+		if err := json.Unmarshal(line, &o); err != nil {
+			return fmt.Errorf("conformance: %w", err)
+		}
+		if before, ok := best[o.Driver]; !ok || !seen[o.Driver] || o.Passed > before.Passed {
+			best[o.Driver] = o
+		}
+		seen[o.Driver] = true
+	}
+	all := slices.SortedFunc(maps.Values(best), func(a, b drivertest.Outcome) int { return cmp.Compare(a.Driver, b.Driver) })
+	text, err = json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("conformance: %w", err)
+	}
+	return os.WriteFile(filepath.Join(repository, kept), append(text, '\n'), 0o644) //nolint:gosec,wrapcheck // for all to read
+}
+
+// outcomes reads what is kept, by driver.
+func outcomes(repository string) (map[string]drivertest.Outcome, error) {
+	text, err := os.ReadFile(filepath.Join(repository, kept))
+	if errors.Is(err, os.ErrNotExist) {
+		return map[string]drivertest.Outcome{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("conformance: %w", err)
+	}
+	var all []drivertest.Outcome
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("conformance: %w", err)
+	}
+	byDriver := map[string]drivertest.Outcome{}
+	for _, o := range all {
+		byDriver[o.Driver] = o
+	}
+	return byDriver, nil
+}
+
+func conformance(proven map[string]drivertest.Outcome, name string) string {
+	o, ok := proven[name]
+	if !ok {
+		return "not run"
+	}
+	text := fmt.Sprintf("%d passed", o.Passed)
+	if o.Failed > 0 {
+		text += fmt.Sprintf(", **%d failed**", o.Failed)
+	}
+	if n := len(o.NotProven); n > 0 {
+		text += fmt.Sprintf(", %d not proven", n)
+	}
+	return text
+}
