@@ -253,12 +253,26 @@ declare module 'k6/x/broker' {
   /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
   export function result(): any;
 
+  /** Where the results of a run go: docs/results.md. */
+  export interface ReportOptions {
+    /** The folder's name: letters, digits, '.', '_' and '-'. The script's name and the time. */
+    name?: string;
+    /** Where the folder is made. `results`. */
+    dir?: string;
+    /** Results that are there already may be replaced. */
+    overwrite?: boolean;
+  }
+  /** Writes summary.json, report.html, .hgrm and .hlog, in handleSummary only. Returns the folder; undefined where nothing was measured. */
+  export function report(options?: ReportOptions): string | undefined;
+  /** In the init context: throws where report would, because the folder is taken or the options are wrong. */
+  export function checkReport(options?: ReportOptions): void;
+
   /**
    * Notes that something happened, such as a fault that the script caused: dashboards show it as an annotation, and the counter
    * `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result; mark: typeof mark };
+  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; mark: typeof mark };
   export default broker;
 }
