@@ -16,20 +16,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// steady is a load of 500/s on one topic with one group, which the script's constants make: conn, topic, p and c. It pulls
-// fault when a quarter of the time is over.
-const steady = `
-const duration = Number(__ENV.SECONDS);
-export const options = { scenarios: {
-  consume: { executor: 'per-vu-iterations', exec: 'consume' },
-  produce: { executor: 'per-vu-iterations', exec: 'produce', startTime: '1s' },
-  fault: { executor: 'per-vu-iterations', exec: 'fault', startTime: (1 + duration / 4) + 's' },
-} };
-export async function produce() { await p.produce({ rate: 500, duration: duration + 's' }); }
-export async function consume() { await c.consume({ duration: (duration + 2) + 's', work: __ENV.WORK || '0' }); }
-export function fault() { if (__ENV.LEVERS) pull('fault'); }
-`
-
 // Clusters carry a load, and nothing is lost.
 func TestClusters(t *testing.T) {
 	t.Parallel()
@@ -131,8 +117,8 @@ export async function setup() { await conn.createTopic(topic, { profile: 'durabl
 			pulls := levers(t, map[string]func() error{"fault": func() error { return die(topic, &died) }})
 			o, r := runToOutcome(t, script, "SECONDS=16", "TOPIC="+topic, "PRODUCER="+c.producer, "BROKER_URL="+brokerURL, pulls)
 			b := addsUp(t, o, r, 8000)
-			if b.failed == 0 || b.confirmed < 2000 {
-				t.Errorf("failed %d, confirmed %d: a leader died, and another took over\n%v", b.failed, b.confirmed, r)
+			if b.failed == 0 || b.confirmed < 1000 {
+				t.Errorf("failed %d, confirmed %d: a leader died when a quarter of the time was over\n%v", b.failed, b.confirmed, r)
 			}
 			if !c.loses {
 				b.nothingLost(t, r)
@@ -171,7 +157,7 @@ func quorumLeader(ctx context.Context, management, queue string) (string, error)
 }
 
 // The node that leads a quorum queue dies. To clients of another node that is a pause. Those of the node itself lose their
-// connection, and the cluster may refuse them until it has told the new leader from the old one.
+// connection; and what they send on a channel that is opened before there is a new leader, RabbitMQ 3.10 goes on refusing.
 func TestTheLeaderOfAQuorumQueueDies(t *testing.T) {
 	t.Parallel()
 	p := start(t, clusterPorts, "rabbitmq-cluster")

@@ -82,6 +82,21 @@ function pull(name) {
 }
 `
 
+// steady is a load on one topic with one group, which a script that begins with pull and makes p and c ends with. It pulls fault
+// when a quarter of the time is over.
+const steady = `
+const duration = Number(__ENV.SECONDS), rate = Number(__ENV.RATE || 500);
+export const options = { scenarios: { all: { executor: 'per-vu-iterations' } } };
+export default async function () {
+  await c.ready();
+  if (__ENV.LEVERS) setTimeout(() => pull('fault'), duration * 250);
+  await Promise.all([
+    p.produce({ rate, duration: duration + 's' }),
+    c.consume({ duration: (duration + 2) + 's', work: __ENV.WORK || '0' }),
+  ]);
+}
+`
+
 // levers serves functions to a script, and gives what its environment needs for that.
 func levers(t *testing.T, all map[string]func() error) string {
 	t.Helper()

@@ -11,22 +11,14 @@ func TestAServerThatIsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := start(t, restartPorts, "nats")
 	pulls := levers(t, map[string]func() error{
-		"break": func() error { return errors.Join(p.try("kill", "nats"), p.try("restart", "nats")) },
+		"fault": func() error { return errors.Join(p.try("kill", "nats"), p.try("restart", "nats")) },
 	})
 	o, r := runToOutcome(t, pull+`
 const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '30s' });
 const p = conn.producer('killed', { ackTimeout: '2s' });
 const c = conn.consumer('killed', { group: 'workers', ackWait: '3s' });
-export const options = { scenarios: {
-  consume: { executor: 'per-vu-iterations', exec: 'consume' },
-  produce: { executor: 'per-vu-iterations', exec: 'produce', startTime: '1s' },
-  fault: { executor: 'per-vu-iterations', exec: 'fault', startTime: '4s' },
-} };
-export function fault() { pull('break'); }
 export async function setup() { await conn.createTopic('killed', { storage: 'file' }); }
-export async function produce() { await p.produce({ rate: 1000, duration: '10s' }); }
-export async function consume() { await c.consume({ duration: '14s' }); }
-`, "BROKER_URL="+p.broker("url", "nats", "nats-jetstream"), pulls)
+`+steady, "SECONDS=10", "RATE=1000", "BROKER_URL="+p.broker("url", "nats", "nats-jetstream"), pulls)
 	b := addsUp(t, o, r, 10000)
 	if b.failed == 0 || b.confirmed < 5000 {
 		t.Errorf("failed %d, confirmed %d: the server was down for a moment of ten seconds\n%v", b.failed, b.confirmed, r)
