@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/bench"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // cost runs a script and gives the CPU time that k6 took for it, and its outcome.
@@ -45,9 +46,10 @@ func medianOf(all []float64) float64 {
 }
 
 // BenchmarkJavaScriptSend compares the CPU of k6 per iteration of `await send()` in an arrival-rate scenario with that of an empty
-// async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on.
+// async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on. Beside it is what the client library
+// takes for a message at the same pace, of which most is the network's.
 func BenchmarkJavaScriptSend(b *testing.B) {
-	const rate, seconds, rounds = 2000, 5, 5
+	const rate, seconds, rounds = 2000, 4, 5
 	scenario := fmt.Sprintf(`
 export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: %d, duration: '%ds', preAllocatedVUs: 100 } } };
 `, rate, seconds)
@@ -72,7 +74,11 @@ export async function teardown() { try { await conn.deleteTopic('bench-js'); } c
 export default async function () {` + iteration + `}
 `
 	}
-	spent := map[string][]float64{}
+	sessions := map[string]*bench.Session{}
+	for _, name := range names {
+		sessions[name] = bench.Open(b, urlOf(name), "bench-go", driver.TopicSpec{}, nil)
+	}
+	spent, bare := map[string][]float64{}, map[string][]float64{}
 	for range rounds {
 		cpu, o := cost(b, script(""), "URL="+urlOf(names[0]))
 		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
@@ -84,6 +90,11 @@ export default async function () {` + iteration + `}
 				b.Fatalf("%s: %.0f of %.0f messages were confirmed", name, confirmed, sent)
 			}
 			spent[name] = append(spent[name], float64(cpu.Microseconds())/sent-empty)
+			alone, err := sessions[name].PacedCost(rate, 2*time.Second, bench.Sending{Size: 100, Window: 4096})
+			if err != nil {
+				b.Fatalf("%s: %v", name, err)
+			}
+			bare[name] = append(bare[name], alone)
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -92,6 +103,8 @@ export default async function () {` + iteration + `}
 		b.ReportMetric(medianOf(spent[name]), name+"-µs-more")
 		figures = append(figures, bench.Figure{
 			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", more than empty", Value: medianOf(spent[name]), Unit: "µs", Load: load,
+		}, bench.Figure{
+			Case: "JavaScript, CPU of k6", Name: "the client library alone in Go, " + name, Value: medianOf(bare[name]), Unit: "µs", Load: load,
 		})
 	}
 	if err := bench.Write(figures...); err != nil {
