@@ -138,7 +138,7 @@ func rates(id, title string, counters []string, history []load.Point) Chart {
 			}
 			return float64(p.Counts[counter]) / p.Seconds
 		})
-		line.Width = 1.5 + 2*float64(len(counters)-1-i) // where all are equal, each still shows
+		line.Width = 1.5 + 2.5*float64(len(counters)-1-i) // where all are equal, each still shows
 	}
 	return chart
 }

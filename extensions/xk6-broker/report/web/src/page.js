@@ -53,7 +53,7 @@ function options(chart, log, width) {
     const stroke = colour(`c${line.colour}`);
     series.push({
       label: line.label, stroke, width: line.width ?? 2, dash: line.dashed ? [6, 5] : undefined, spanGaps: false,
-      points: { show: chart.x.length < 40, size: 5, fill: stroke },
+      points: { show: chart.x.length < 40 && !line.width, size: 5, fill: stroke },
       value: (_, v) => (v === null || v === undefined ? '–' : format(v, chart.unit)),
     });
     if (line.band) bands.push({ series: [i + 1, i], fill: faint(stroke) });
