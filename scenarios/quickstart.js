@@ -21,7 +21,7 @@ export const options = {
     },
   },
   thresholds: {
-    broker_e2e_latency: ['p(99)<1000'],
+    broker_e2e_latency: ['p(99)<5000'],
     broker_lost: ['count==0'],
     broker_duplicated: ['count==0'],
   },

@@ -78,6 +78,8 @@
 //     frame (frameMax). Prefetch is at most 65535.
 //   - Header values are sent as long strings of any bytes; of what comes, scalars are given as text, and tables and arrays
 //     are left out. The order of headers and all but the last of equal names are lost.
+//   - A channel that is opened on a quorum queue between the death of its leader and the election of the next may be answered with nacks for good
+//     (seen with 3.10.8, where a fresh channel works): sends then fail as rejected until the connection breaks again.
 //   - Keys are not kept. With an exchange, routeByKey makes a message's key its routing key, which consumers see as Key.
 //   - CreateTopic fails as rejected where the topic exists with other properties. DeleteTopic leaves dead letter queues and
 //     exchanges of the option exchange, which others may use; in pubsub it deletes the queues of those groups that the

@@ -61,7 +61,7 @@
 // someone waits in Receive and all of it may be kept. An acknowledgement cannot overtake a fetch, so it may wait for
 // fetchMaxWait while Receive waits. The broker lends nothing that is 2000 messages
 // (group.share.partition.max.record.locks) or more beyond the oldest unsettled one of a partition. A member of a share
-// group that is not its first may wait for its second heartbeat, 5 s, until it has partitions.
+// group that is not its first may wait for its second heartbeat, 5 s by the broker's default, until it has partitions.
 //
 // Partitions that are added to a topic are found by groups, from their beginning, and not by consumers without a group.
 // A member of a group with groupProtocol=consumer and an instanceId keeps its partitions until the broker's session
