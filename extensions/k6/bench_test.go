@@ -49,9 +49,9 @@ func medianOf(all []float64) float64 {
 // async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on. Beside it is what the client library
 // takes for a message at the same pace, of which most is the network's.
 func BenchmarkJavaScriptSend(b *testing.B) {
-	const rate, seconds, rounds = 2000, 4, 5
+	const rate, seconds, rounds = 5000, 4, 5
 	scenario := fmt.Sprintf(`
-export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: %d, duration: '%ds', preAllocatedVUs: 100 } } };
+export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: %d, duration: '%ds', preAllocatedVUs: 200 } } };
 `, rate, seconds)
 	load := bench.LoadAverage()
 	var names []string

@@ -57,9 +57,11 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	if m.Body, err = bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
-	if key := o.Get("key"); given(key) && c.address.Driver.Features.Key {
-		if m.Key, err = bytesOf(key); err != nil {
-			return m, fmt.Errorf("key: %w", err)
+	if c.address.Driver.Features.Key {
+		if key := o.Get("key"); given(key) {
+			if m.Key, err = bytesOf(key); err != nil {
+				return m, fmt.Errorf("key: %w", err)
+			}
 		}
 	}
 	headers := o.Get("headers")

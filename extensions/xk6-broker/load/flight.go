@@ -32,8 +32,35 @@ type flight struct {
 	finished func(*flight)
 }
 
+// single is a flight of one message, with all that it needs in one piece: what a script sends is mostly that.
+type single struct {
+	flight
+	dues     [1]int64
+	outcomes [1]Receipt
+}
+
+// newFlight makes a flight of up to capacity messages.
 func newFlight(s *Sender, capacity int) *flight {
-	f := &flight{sender: s, due: make([]int64, 0, capacity)}
+	f := &flight{due: make([]int64, 0, capacity)}
+	f.begin(s)
+	return f
+}
+
+// newReceipted makes a flight of n messages whose receipts somebody wants.
+func newReceipted(s *Sender, n int) *flight {
+	if n != 1 {
+		f := newFlight(s, n)
+		f.receipts = make([]Receipt, n)
+		return f
+	}
+	one := &single{}
+	one.due, one.receipts = one.dues[:0], one.outcomes[:]
+	one.begin(s)
+	return &one.flight
+}
+
+func (f *flight) begin(s *Sender) {
+	f.sender = s
 	// A driver without confirmation calls done as soon as it has the bytes, mostly within Send: one look at the clock
 	// serves the whole flight.
 	if s.pub.driver.Features.Confirm == driver.Unconfirmed {
@@ -41,7 +68,6 @@ func newFlight(s *Sender, capacity int) *flight {
 	} else {
 		f.done = f.confirmed
 	}
-	return f
 }
 
 // launch numbers, stamps and hands over the messages. Their places in the window are taken.

@@ -75,10 +75,9 @@ type Timing struct {
 // waits while the window is full.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
 	due := at.Due
-	f := newFlight(s, len(batch))
+	f := newReceipted(s, len(batch))
 	f.free = at.Free
 	f.batch = batch
-	f.receipts = make([]Receipt, len(batch))
 	f.closed = due == 0
 	for i := range batch {
 		f.due = append(f.due, due)
