@@ -248,6 +248,18 @@ declare module 'k6/x/broker' {
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
+  /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
+  export function arrival(): Arrival | undefined;
+
+  export interface Arrival {
+    /** When the iteration was due, in milliseconds since the Unix epoch. */
+    due: number;
+    /** How much later it began, in milliseconds. */
+    lag: number;
+    /** The arrival's number in the scenario, from 0, over all execution segments. */
+    index: number;
+  }
+
   /** What this k6 can connect to. */
   export function drivers(): DriverInfo[];
   /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
@@ -273,6 +285,6 @@ declare module 'k6/x/broker' {
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; mark: typeof mark };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; mark: typeof mark };
   export default broker;
 }
