@@ -182,7 +182,7 @@ func TestMutualTLS(t *testing.T) {
 func TestMistakesInTheURL(t *testing.T) {
 	for raw, want := range map[string]string{
 		"kafka://":                                "names no broker",
-		"kafka://h?tlsCA=/x":                      "need TLS",
+		"kafka://h?tlsCA=/x":                      "tlsCA",
 		"kafka+tls://h?tlsCA=/does/not/exist":     "tlsCA",
 		"kafka+tls://h?tlsCert=/does/not/exist":   "tlsCert",
 		"kafka://h?sasl=plain":                    "needs a user and a password",
