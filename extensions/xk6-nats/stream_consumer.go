@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -133,11 +134,43 @@ func (k *streamConsumer) join(ctx context.Context, confirm bool) (err error) {
 	if err = k.conn.subscribed(ctx, k.sub.Subject); err != nil {
 		return err
 	}
+	if err = k.reachable(ctx); err != nil {
+		return err
+	}
 	k.conn.watch(k)
 	life, stop := context.WithCancel(context.Background())
 	k.stop = stop
 	go k.attend(life)
 	return k.pull()
+}
+
+// reachable waits until requests find the consumer. In a cluster another server may lead it, and the one that this connection is with
+// has no responders until it has heard of that. The question asked is no request at all, which whoever leads answers with 400.
+func (k *streamConsumer) reachable(ctx context.Context) error {
+	for {
+		_, err := k.conn.nc.RequestWithContext(ctx, k.next, []byte("{"))
+		if !errors.Is(err, nats.ErrNoResponders) {
+			return err //nolint:wrapcheck // the engine wraps
+		}
+		if err := wake(ctx, reachableAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// reachableAgain is the pause before a server that has not heard of a consumer is asked again.
+const reachableAgain = 10 * time.Millisecond
+
+// wake returns after a pause, or with ctx's error.
+func wake(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // the engine wraps
+	}
 }
 
 // compact drops what is settled. The lock is held.
