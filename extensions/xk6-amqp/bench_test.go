@@ -21,7 +21,7 @@ import (
 // the same broker, queue, size of messages, window and prefetch. Run them with -benchtime=1x. BROKER_URL_RABBITMQ names the
 // broker, and BENCH_PERFTEST_JARS a folder with the jars of PerfTest.
 const (
-	benchMessages = 15_000
+	benchMessages = 30_000
 	benchSize     = 100
 	benchWindow   = 1000 // messages unconfirmed, or not settled
 	benchBatch    = 100  // acknowledged at once
