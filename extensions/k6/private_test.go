@@ -33,7 +33,7 @@ func start(t *testing.T, offset int, names ...string) private {
 	if os.Getenv("BROKER_REQUIRE") == "" && os.Getenv("BROKER_URL_NATS") == "" {
 		t.Skip("no real brokers asked for")
 	}
-	state, err := os.MkdirTemp("", "xk6-broker-state-")
+	state, err := os.MkdirTemp("", "xk6-broker-state-") //nolint:usetesting // sockets and logs want a short path
 	if err != nil {
 		t.Fatal(err)
 	}

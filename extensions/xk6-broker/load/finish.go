@@ -157,8 +157,8 @@ func (r *Run) Accounts() map[GroupKey]Accounting {
 type Accounting struct {
 	Group string `json:"group"` // "subscriber 1" and so on where each consumer gets every message
 	track.Tally
-	Lost        uint64        `json:"lost"`        // missing, and the broker has them no more
-	Undelivered uint64        `json:"undelivered"` // missing, and the broker still has as many
+	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more
+	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
 	Elsewhere   uint64        `json:"elsewhere,omitempty"` // of a test of several processes: missing here, and received by another process or lost
 	Ranges      []track.Range `json:"ranges,omitempty"`
 }
