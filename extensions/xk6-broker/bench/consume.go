@@ -93,7 +93,10 @@ func (s *Session) Consume(r Receiving) Loop {
 			return 0, fmt.Errorf("consume: %w", err)
 		}
 		had, failures := series.Count(load.Received), len(series.Errors())
-		fresh := series.Trend(load.E2ELatency).Count()
+		latencies := func() uint64 {
+			return series.Trend(load.Open, load.E2ELatency).Count() + series.Trend(load.Closed, load.E2ELatency).Count()
+		}
+		fresh := latencies()
 		start := time.Now()
 		fed := r.feed(func() int64 { return series.Count(load.Received) - had })
 		got, err := loop.Run(ctx, []*load.Consumer{consumer})
@@ -101,7 +104,7 @@ func (s *Session) Consume(r Receiving) Loop {
 		if err = errors.Join(err, fed(), consumer.Close(ctx)); err != nil {
 			return 0, err
 		}
-		measured := series.Trend(load.E2ELatency).Count() - fresh
+		measured := latencies() - fresh
 		if got.Received < uint64(r.Count) || measured < uint64(r.Count) || len(series.Errors()) > failures {
 			return 0, fmt.Errorf("received %d of %d, measured %d of them; errors: %v", got.Received, r.Count, measured, series.Errors())
 		}

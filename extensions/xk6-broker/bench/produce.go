@@ -84,7 +84,7 @@ func (s *Session) Filler(m Sending) func(count int) error {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), patience) })
+	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), load.Drain{Limit: patience}) })
 	sender := pub.NewSender(load.StampInBody, s.series())
 	return func(count int) error {
 		made, err := load.Produce{Count: uint64(count), Payload: load.Payload{Size: m.Size, Random: 1}}.

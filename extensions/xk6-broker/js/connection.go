@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/metrics"
@@ -20,9 +21,9 @@ type connection struct {
 	key     string // of what all VUs that say the same share
 
 	last struct { // what series found, which mostly it finds again
-		tags   *metrics.TagSet
-		topic  string
-		series *load.Series
+		tags         *metrics.TagSet
+		topic, group string
+		series       *load.Series
 	}
 }
 
@@ -174,14 +175,23 @@ func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
 	if err := checkTopic("deleteTopic", topic); err != nil {
 		return nil, err
 	}
-	return c.admin("delete topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.DeleteTopic(ctx, topic) }), nil
+	return c.remove("delete topic ", topic, driver.Admin.DeleteTopic), nil
 }
 
 func (c *connection) purge(topic string) (*sobek.Promise, error) {
 	if err := checkTopic("purge", topic); err != nil {
 		return nil, err
 	}
-	return c.admin("purge topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.PurgeTopic(ctx, topic) }), nil
+	return c.remove("purge topic ", topic, driver.Admin.PurgeTopic), nil
+}
+
+// remove takes messages away that consumers may be waiting for: their account is completed first.
+func (c *connection) remove(op, topic string, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
+	return c.admin(op+topic, func(ctx context.Context, a driver.Admin) error {
+		run := c.in.run
+		drain := load.Drain{Limit: time.Duration(run.drainTimeout.Load()), Stop: ctx.Done()}
+		return run.Settle(ctx, run.Topic(c.address, topic), drain, func() error { return do(a, ctx, topic) })
+	})
 }
 
 // backlog resolves to how many messages of the topic the group has not settled.
@@ -200,17 +210,20 @@ func (c *connection) backlog(topic, group string) *sobek.Promise {
 	})
 }
 
-// series is where a VU's measurements on a topic go, by the tags that the VU has now. It is called on the event loop.
-func (c *connection) series(topic string) (*load.Series, error) {
+// series is where a VU's measurements on a topic go, those of consumers by their group, by the tags that the VU has now. It is called on
+// the event loop.
+func (c *connection) series(topic, group string) (*load.Series, error) {
 	state, err := c.in.use()
 	if err != nil {
 		return nil, err
 	}
 	tags := state.Tags.GetCurrentValues().Tags
-	if last := &c.last; last.series != nil && last.tags == tags && last.topic == topic {
+	if last := &c.last; last.series != nil && last.tags == tags && last.topic == topic && last.group == group {
 		return last.series, nil
 	}
-	series := c.in.run.Series(load.Labels{Broker: c.address.String(), Driver: c.address.Driver.Name, Topic: topic, Tags: tags})
-	c.last.tags, c.last.topic, c.last.series = tags, topic, series
+	series := c.in.run.Series(load.Labels{
+		Broker: c.address.String(), Driver: c.address.Driver.Name, Topic: topic, Group: group, Tags: tags,
+	})
+	c.last.tags, c.last.topic, c.last.group, c.last.series = tags, topic, group, series
 	return series, nil
 }

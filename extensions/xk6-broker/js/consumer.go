@@ -13,10 +13,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
-// consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group.
+// consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group until it is
+// deactivated.
 type consumer struct {
 	conn   *connection
 	config driver.ConsumerConfig
+	group  string // by which its measurements go
 	spread int
 
 	mu     sync.Mutex       // held while opening
@@ -52,6 +54,8 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 	if k.config.Group != "" && !f.Groups {
 		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups", c.address.Driver.Name)
 	}
+	k.group = load.GroupOf(f, k.config.Group)
+	c.in.run.Topic(c.address, topic).Declare()
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
 		"ready": k.ready, "receive": k.receive, "ack": k.ack, "nack": k.nack, "reject": k.reject, "reply": k.reply,
@@ -79,7 +83,7 @@ func startOf(o *options, f driver.Features) driver.Start {
 	}
 }
 
-// open gives the VU's n-th consumer, ready.
+// open gives the VU's n-th consumer, ready. It leaves when the VU's activation is over.
 func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Series) (*load.Consumer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,16 +105,38 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Seri
 			return nil, err
 		}
 		k.opened = append(k.opened, opened)
+		if len(k.opened) == 1 {
+			run.leaving.Add(1)
+			context.AfterFunc(activation(ctx), func() {
+				defer run.leaving.Done()
+				k.leave()
+			})
+		}
 	}
 	k.opened[n].SetSeries(series)
 	return k.opened[n], nil
+}
+
+// leave leaves the group, as one whose time is over.
+func (k *consumer) leave() {
+	k.mu.Lock()
+	opened := k.opened
+	k.opened = nil
+	k.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	for _, c := range opened {
+		if err := c.Leave(ctx); err != nil {
+			k.conn.in.run.logger.WithError(err).Warn("a consumer did not leave well")
+		}
+	}
 }
 
 // with runs work with the VU's consumer, in a goroutine.
 func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any, error), error)) *sobek.Promise {
 	in := k.conn.in
 	promise, settle := in.promise()
-	series, err := k.conn.series(k.config.Topic)
+	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
 		settle(func() (any, error) { return nil, err })
 		return promise
@@ -157,7 +183,8 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		defer cancel()
 		in := load.NewInbox(most)
 		n, err := c.Receive(ctx, in)
-		return func() (any, error) {
+		return func() (any, error) { // the script goes on with what it gets
+			c.HandOver(in, n)
 			list := make([]any, n)
 			for i := range list {
 				list[i] = newMessage(rt, in, i)

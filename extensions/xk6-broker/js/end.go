@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
@@ -40,30 +43,63 @@ func (r *run) subscribe(vu modules.VU) {
 	}()
 }
 
-// interruptedDrain is how long a test that was interrupted still waits.
-const interruptedDrain = time.Second
+// interruptedDrain is how long a test that was interrupted still waits, and leaveTimeout how long consumers may take to leave.
+const (
+	interruptedDrain = time.Second
+	leaveTimeout     = 20 * time.Second
+)
 
-// end drains, accounts, passes on the last of the metrics and closes everything.
+// end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
 func (r *run) end() {
 	state := r.state.Load()
 	if state == nil { // nothing was ever used
 		return
 	}
+	r.awaitLeaving()
 	drain := time.Duration(r.drainTimeout.Load())
 	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
 		drain = min(drain, interruptedDrain)
 	}
 	ctx := context.Background()
-	if err := r.Finish(ctx, drain); err != nil {
+	// k6 hears signals too: the second one ends the process.
+	drainCtx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: drainCtx.Done(), Tell: func(w load.Waiting) {
+		r.logger.Infof("%s: %d messages that group %q should have received have not arrived: reading on for up to %v (Ctrl-C ends that)",
+			w.Topic, w.Messages, w.Group, drain)
+	}})
+	stop()
+	if err != nil {
 		r.logger.WithError(err).Warn("not everything ended well")
 	}
 	r.flusher.halt()
-	r.flusher.flush(true)
+	r.flusher.last()
 	ctx, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
 	if err := r.links.close(ctx); err != nil {
 		r.logger.WithError(err).Warn("not every connection closed well")
 	}
+}
+
+// awaitLeaving waits for the consumers of VUs that have just been deactivated.
+func (r *run) awaitLeaving() {
+	left := make(chan struct{})
+	go func() {
+		r.leaving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(leaveTimeout):
+		r.logger.Warnf("some consumers did not leave within %v", leaveTimeout)
+	}
+}
+
+// result is what is known of the run: once it has ended, always the same.
+func (r *run) result() *load.Result {
+	if final := r.final.Load(); final != nil {
+		return final
+	}
+	return r.buildResult()
 }
 
 // buildResult sums up the run, with what only k6 and the process know.
@@ -75,7 +111,7 @@ func (r *run) buildResult() *load.Result {
 }
 
 func (r *run) resultJSON() ([]byte, error) {
-	text, err := json.Marshal(r.buildResult())
+	text, err := json.Marshal(r.result())
 	if err != nil {
 		return nil, fmt.Errorf("result: %w", err)
 	}

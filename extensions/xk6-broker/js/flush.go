@@ -37,6 +37,7 @@ type flusher struct {
 
 type thinnerKey struct {
 	series *load.Series
+	loop   load.Loop
 	trend  load.Trend
 }
 
@@ -60,7 +61,7 @@ func (f *flusher) loop(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			f.flush(false)
+			f.flush()
 		case <-ctx.Done():
 			return
 		}
@@ -74,32 +75,44 @@ func (f *flusher) halt() {
 	<-f.watched
 }
 
-// flush pushes everything since the last flush; the last one of a run holds nothing back.
-func (f *flusher) flush(last bool) {
+// flush pushes everything since the last flush.
+func (f *flusher) flush() {
+	b := f.collect(false)
+	f.run.push(b.close())
+}
+
+// last pushes the rest, and what is known only now: it makes the result, once.
+func (f *flusher) last() {
+	b := f.collect(true)
+	result := f.run.buildResult()
+	f.run.final.Store(result)
+	valid := 0.0
+	if result.Verdict.Valid {
+		valid = 1
+	}
+	b.add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	f.curves(result, b)
+	f.run.push(b.close())
+	f.run.mark("end", b.now)
+}
+
+// collect gathers what was measured since the last time; the last time holds nothing back.
+func (f *flusher) collect(last bool) *bundle {
 	b := &bundle{from: f.flushed, now: time.Now(), sums: map[metrics.TimeSeries]float64{}}
 	f.flushed = b.now
 	for i, d := range f.run.collector.Collect() {
 		tags := f.tagsOf(d.Labels)
 		f.counters(&d, tags, b)
 		b.shift = time.Duration(i)
-		for t, interval := range d.Trends {
-			f.trend(thinnerKey{d.Series, load.Trend(t)}, interval, tags, last, b)
+		for l := range d.Trends {
+			for t, interval := range d.Trends[l] {
+				f.trend(thinnerKey{d.Series, load.Loop(l), load.Trend(t)}, interval, tags, last, b)
+			}
 		}
 	}
 	f.accounting(last, b)
 	b.add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
-	if last {
-		valid, result := 0.0, f.run.buildResult()
-		if result.Verdict.Valid {
-			valid = 1
-		}
-		b.add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
-		f.curves(result, b)
-	}
-	f.run.push(b.close())
-	if last {
-		f.run.mark("end", b.now)
-	}
+	return b
 }
 
 // bundle is what one flush gives to k6. InfluxDB knows a point by metric, tags and time, so no two samples are alike in all three.
@@ -138,8 +151,17 @@ func (b *bundle) close() metrics.Samples {
 func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
 	tags, ok := f.tags[l]
 	if !ok {
-		tags = l.Tags.(*metrics.TagSet).With("driver", l.Driver).With("topic", tagValue(l.Topic)) //nolint:forcetypeassert // this package puts it there
+		tags = named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
 		f.tags[l] = tags
+	}
+	return tags
+}
+
+// named adds to tags the names of what was measured.
+func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
+	tags = tags.With("driver", driver).With("topic", tagValue(topic))
+	if group != "" {
+		tags = tags.With("consumer_group", tagValue(group))
 	}
 	return tags
 }
@@ -187,6 +209,9 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		th = &thin.Trend{}
 		f.thinners[key] = th
 	}
+	if key.trend.Looped() {
+		tags = tags.With("loop", key.loop.String())
+	}
 	if interval != nil {
 		for _, q := range quantiles {
 			if q.q == 1 || interval.Supported(q.q) {
@@ -207,13 +232,15 @@ func (f *flusher) accounting(last bool, b *bundle) {
 	for key, a := range f.run.Accounts() {
 		before := f.accounts[key]
 		f.accounts[key] = a
-		tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", tagValue(key.Topic))
+		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
 		b.count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
 		b.count(m.reordered, tags, float64(a.Reordered-before.Reordered))
 		b.count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
 		if last {
 			b.count(m.lost, tags, float64(a.Lost))
 			b.count(m.undelivered, tags, float64(a.Undelivered))
+			b.count(m.uncertain, tags, float64(a.Uncertain))
+			b.count(m.drained, tags, float64(a.Drained))
 			b.count(m.counters[load.Corrupted], tags, 0) // that there was none is worth saying
 		}
 	}
@@ -233,8 +260,7 @@ func (f *flusher) watchBacklogs(ctx context.Context) {
 			b := &bundle{now: now}
 			for key, n := range f.run.Backlogs(ctx) {
 				b.shift++ // two brokers may have groups and topics of one name
-				tags := f.run.state.Load().runTags.With("driver", key.Driver).With("topic", tagValue(key.Topic)).
-					With("consumer_group", tagValue(key.Group))
+				tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
 				b.add(f.run.metrics.backlog, tags, float64(n))
 			}
 			f.run.push(b.samples)

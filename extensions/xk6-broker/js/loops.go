@@ -46,7 +46,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	loop.Schedule = schedule
-	series, err := p.conn.series(p.config.Topic)
+	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
 		return p.conn.in.rejected(err), nil
 	}
@@ -190,7 +190,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
 		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle"`)
 	}
-	series, err := k.conn.series(k.config.Topic)
+	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
 		return k.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
 	}

@@ -171,7 +171,7 @@ func (m *message) Get(name string) sobek.Value {
 		if !m.in.Stamped[m.i] {
 			return sobek.Null()
 		}
-		return m.rt.ToValue(ms(msg.Received - m.in.Stamps[m.i].Due))
+		return m.rt.ToValue(ms(m.in.HandedAt - m.in.Stamps[m.i].Due))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ type brokerMetrics struct {
 
 	settled, errors                    *metrics.Metric
 	lost, undelivered                  *metrics.Metric
+	uncertain, drained                 *metrics.Metric
 	duplicated, reordered, redelivered *metrics.Metric
 	backlog, inFlight, valid           *metrics.Metric
 	curve, marks                       *metrics.Metric
@@ -50,6 +51,8 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	m.errors = register("errors", metrics.Counter)
 	m.lost = register("lost", metrics.Counter)
 	m.undelivered = register("undelivered", metrics.Counter)
+	m.uncertain = register("uncertain", metrics.Counter)
+	m.drained = register("drained", metrics.Counter)
 	m.duplicated = register("duplicated", metrics.Counter)
 	m.reordered = register("reordered", metrics.Counter)
 	m.redelivered = register("redelivered", metrics.Counter)

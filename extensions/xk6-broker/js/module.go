@@ -107,9 +107,11 @@ type run struct {
 	used         sync.Once
 	state        atomic.Pointer[testState] // once a VU has run
 	flusher      *flusher
+	leaving      sync.WaitGroup // consumers whose VU is still active
 	ended        sync.Once
-	over         atomic.Bool  // everything is accounted for
-	reportPath   atomic.Value // string: the folder that the results were written to
+	final        atomic.Pointer[load.Result] // once the test has ended
+	over         atomic.Bool                 // everything is accounted for
+	reportPath   atomic.Value                // string: the folder that the results were written to
 
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario

@@ -97,7 +97,7 @@ func (p *producer) ready() *sobek.Promise {
 func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *sobek.Promise {
 	in := p.conn.in
 	promise, settle := in.promise()
-	series, err := p.conn.series(p.config.Topic)
+	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
 		settle(func() (any, error) { return nil, err })
 		return promise

@@ -62,7 +62,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	if r.state.Load() == nil {
 		return nil, nil //nolint:nilnil // undefined is what the script gets
 	}
-	result := r.buildResult()
+	result := *r.result()
 	if f.Name == "" {
 		f = unused(f, r.scriptName()+"-"+result.Started.UTC().Format(nameTime))
 	}
@@ -77,7 +77,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 			return nil, err
 		}
 	}
-	if err := f.Write(result, r.collector.Logs(), ledger.Bytes()); err != nil {
+	if err := f.Write(&result, r.collector.Logs(), ledger.Bytes()); err != nil {
 		return nil, err
 	}
 	r.reportPath.Store(f.Path())
@@ -109,7 +109,7 @@ func (r *run) scriptName() string {
 
 // printReport prints the table of the run, and where its results are.
 func (r *run) printReport() error {
-	if err := report.Text(os.Stdout, r.buildResult()); err != nil {
+	if err := report.Text(os.Stdout, r.result()); err != nil {
 		return err
 	}
 	if folder, ok := r.reportPath.Load().(string); ok {

@@ -1,15 +1,11 @@
 package js
 
 import (
-	"maps"
-	"regexp"
+	"fmt"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"go.k6.io/k6/v2/metrics"
+	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
@@ -25,39 +21,18 @@ func (r *run) circumstances() load.Circumstances {
 	if state := r.state.Load(); state != nil {
 		used, could := cpu.Time()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
 		c.CPU = min(1, float64(used)/float64(could))
-		c.Asked = asked(state.thresholds)
+		c.Ended = endedEarly(state.execution)
 	}
 	return c
 }
 
-var percentile = regexp.MustCompile(`p\((\d+(?:\.\d+)?)\)`)
-
-// asked finds the percentiles that thresholds decide on.
-func asked(thresholds map[string]metrics.Thresholds) []load.Asked {
-	var all []load.Asked
-	for _, name := range slices.Sorted(maps.Keys(thresholds)) {
-		on := thresholds[name]
-		name, _, _ = strings.Cut(name, "{")
-		trend, ok := trendOf(name)
-		if !ok {
-			continue
-		}
-		for _, threshold := range on.Thresholds {
-			for _, match := range percentile.FindAllStringSubmatch(threshold.Source, -1) {
-				if q, err := strconv.ParseFloat(match[1], 64); err == nil {
-					all = append(all, load.Asked{Trend: trend, Q: q / 100})
-				}
-			}
-		}
+// endedEarly says why a test ended before its time, where it did.
+func endedEarly(execution *lib.ExecutionState) string {
+	switch status := execution.GetCurrentExecutionStatus(); {
+	case status == lib.ExecutionStatusInterrupted:
+		return fmt.Sprintf("the test was interrupted or aborted, %v after its start", execution.GetCurrentTestRunDuration().Round(100*time.Millisecond))
+	case status == lib.ExecutionStatusEnded && execution.GetFullIterationCount()+execution.GetPartialIterationCount() == 0:
+		return "no iteration ever ran: setup() failed, or there was no time for one"
 	}
-	return all
-}
-
-func trendOf(name string) (load.Trend, bool) {
-	for t := range load.Trend(load.NumTrends) {
-		if prefix+t.String() == name {
-			return t, true
-		}
-	}
-	return 0, false
+	return ""
 }

@@ -15,7 +15,7 @@ import (
 type Delta struct {
 	*Series
 	Counters [NumCounters]int64
-	Trends   [NumTrends]*hist.Histogram // nil where nothing was measured
+	Trends   [NumLoops][NumTrends]*hist.Histogram // nil where nothing was measured
 	Errors   map[ErrorLabels]int64
 }
 
@@ -28,12 +28,12 @@ type Collector struct {
 	seen map[*Series]*seen
 
 	history map[topicKey][]Point
-	logs    map[topicKey]map[Trend]*intervalLog
+	logs    map[topicKey]map[Trend]*intervalLog // each with the intervals of both loops, told apart by the log's tag
 }
 
 type seen struct {
 	counters [NumCounters]int64
-	trends   [NumTrends]*hist.Histogram
+	trends   [NumLoops][NumTrends]*hist.Histogram
 	errors   map[ErrorLabels]int64
 }
 
@@ -87,14 +87,16 @@ func (c *Collector) delta(s *Series) Delta {
 		n := s.counters[i].Load()
 		d.Counters[i], before.counters[i] = n-before.counters[i], n
 	}
-	for i, r := range s.trends {
-		all := r.Snapshot()
-		if before.trends[i] == nil {
-			before.trends[i] = &hist.Histogram{}
-		}
-		if all.Count() > before.trends[i].Count() {
-			d.Trends[i] = all.Sub(before.trends[i])
-			before.trends[i] = all
+	for l := range s.trends {
+		for i, r := range s.trends[l] {
+			all := r.Snapshot()
+			if before.trends[l][i] == nil {
+				before.trends[l][i] = &hist.Histogram{}
+			}
+			if all.Count() > before.trends[l][i].Count() {
+				d.Trends[l][i] = all.Sub(before.trends[l][i])
+				before.trends[l][i] = all
+			}
 		}
 	}
 	for labels, n := range s.Errors() {
@@ -114,14 +116,16 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 	if t := c.run.known(key); t != nil {
 		t.queues(&p)
 	}
-	for t := range Trend(NumTrends) {
-		var sum *hist.Histogram
-		for _, d := range deltas {
-			sum = merge(sum, d.Trends[t])
-		}
-		if sum != nil {
-			p.Latencies[t.String()] = summarise(sum)
-			c.log(key, t, now, sum)
+	for l := range Loop(NumLoops) {
+		for t := range Trend(NumTrends) {
+			var sum *hist.Histogram
+			for _, d := range deltas {
+				sum = merge(sum, d.Trends[l][t])
+			}
+			if sum != nil {
+				p.Latencies[nameOf(l, t)] = summarise(sum)
+				c.log(key, l, t, now, sum)
+			}
 		}
 	}
 	for _, d := range deltas {
@@ -141,7 +145,7 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 	c.history[key] = append(c.history[key], p)
 }
 
-func (c *Collector) log(key topicKey, t Trend, now int64, interval *hist.Histogram) {
+func (c *Collector) log(key topicKey, loop Loop, t Trend, now int64, interval *hist.Histogram) {
 	logs := c.logs[key]
 	if logs == nil {
 		logs = map[Trend]*intervalLog{}
@@ -153,7 +157,11 @@ func (c *Collector) log(key topicKey, t Trend, now int64, interval *hist.Histogr
 		l.log, _ = hist.NewLog(&l.text, time.Unix(0, c.run.Started)) // a buffer takes all that is written
 		logs[t] = l
 	}
-	_ = l.log.Write("", time.Unix(0, c.last), time.Unix(0, now), interval)
+	tag := ""
+	if loop == Closed {
+		tag = Closed.String()
+	}
+	_ = l.log.Write(tag, time.Unix(0, c.last), time.Unix(0, now), interval)
 }
 
 // merge adds b to a, either of which may be nil. a is changed, b is not.

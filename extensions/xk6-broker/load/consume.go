@@ -145,7 +145,6 @@ func (c Consume) loop(ctx context.Context, consumer *Consumer, shared *consumeSt
 		case n == 0 && c.Idle > 0 && driver.Now()-shared.quietSince() >= int64(c.Idle):
 			return
 		case n > 0:
-			shared.received(n, in.Messages[n-1].Received)
 			c.handle(ctx, consumer, in, n, shared)
 		}
 	}
@@ -165,8 +164,18 @@ func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Inbox, sha
 // back, where the broker can take it: it would fill the prefetch otherwise, so that nobody could read on.
 func (c Consume) handle(ctx context.Context, consumer *Consumer, in *Inbox, n int, shared *consumeState) {
 	settle := context.WithoutCancel(ctx)
-	worked := 0
-	for worked < n && (c.Work == 0 || consumer.run.sleep(ctx, driver.Now()+int64(c.Work)) == nil) {
+	worked, handed := 0, n
+	if c.Work == 0 { // then it is the turn of all of them
+		consumer.HandOver(in, n)
+	}
+	for worked < n {
+		if c.Work > 0 {
+			handed = worked + 1
+			consumer.HandOver(in, handed)
+			if consumer.run.sleep(ctx, driver.Now()+int64(c.Work)) != nil {
+				break
+			}
+		}
 		worked++
 		if c.Ack == AckMessage {
 			c.settle(settle, consumer, in, worked-1, worked, driver.Ack, shared)
@@ -176,7 +185,21 @@ func (c Consume) handle(ctx context.Context, consumer *Consumer, in *Inbox, n in
 		c.settle(settle, consumer, in, 0, worked, driver.Ack, shared)
 	}
 	if c.Ack != AckNone && consumer.driver.Features.Settle.Has(driver.Requeue) {
-		c.settle(settle, consumer, in, worked, n, driver.Requeue, shared)
+		c.settle(settle, consumer, in, worked, handed, driver.Requeue, shared)
+		c.giveBack(settle, consumer, in, handed, n, shared)
+	}
+	shared.received(handed, in.HandedAt)
+}
+
+// giveBack returns to the broker what was never handed over: it is no requeue of the test's.
+func (c Consume) giveBack(ctx context.Context, consumer *Consumer, in *Inbox, from, to int, shared *consumeState) {
+	if from == to {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if err := consumer.consumer.Settle(ctx, in.Messages[from:to], driver.Requeue); err != nil {
+		shared.failed()
 	}
 }
 

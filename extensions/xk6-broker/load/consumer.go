@@ -3,35 +3,13 @@ package load
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
 )
-
-// group is the accounting of what one consumer group, or one subscriber of a fan-out, should receive.
-type group struct {
-	name    string // as the broker knows it; "" for a subscriber
-	account string // the name of its accounting, unique within the topic
-	track   *track.Group
-
-	mu       sync.Mutex
-	members  int
-	backlog  atomic.Uint64       // what the broker still had at the end
-	queued   atomic.Int64        // one more than what the broker said last; 0 where it has not said
-	requeued map[messageID]int64 // when the messages that were given back were given back
-
-	shared        bool  // it may have members in other processes
-	earliest      bool  // expects everything, whatever was sent before
-	ready, closed int64 // when the group became ready and when its last member here left, ns since the epoch; 0: not yet
-}
-
-type messageID struct{ producer, sequence uint64 }
-
-// maxRequeued bounds what is remembered of messages given back and not seen again.
-const maxRequeued = 1 << 20
 
 // Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time receives.
 type Consumer struct {
@@ -40,30 +18,19 @@ type Consumer struct {
 	topic    *Topic
 	consumer driver.Consumer
 	group    *group
-	reader   *track.Reader // of what is received
 	series   atomic.Pointer[Series]
 	shard    uint32
 	timed    bool // the broker answers settlements
 	settles  bool
-	received atomic.Bool // the test has received something
-	settled  atomic.Bool // the test has settled something
 	closed   atomic.Bool
-	receives sync.Mutex // a drain waits for the script's last receive
+	receives sync.Mutex // what is left is read after the script's last receive
+
+	handing sync.Mutex
+	reader  *track.Reader       // of what is handed over
+	waiting map[*Inbox]struct{} // received and not wholly handed over
 
 	settling sync.Mutex
 	settler  *track.Reader // of what is settled; a reader serves one goroutine at a time
-}
-
-// Inbox is what a consumer receives into: messages, and what their stamps say.
-type Inbox struct {
-	Messages driver.Batch
-	Stamps   []Stamp
-	Stamped  []bool
-}
-
-// NewInbox makes room for some messages.
-func NewInbox(size int) *Inbox {
-	return &Inbox{Messages: make(driver.Batch, size), Stamps: make([]Stamp, size), Stamped: make([]bool, size)}
 }
 
 // NewConsumer opens a consumer on conn; it is ready when NewConsumer returns.
@@ -73,52 +40,28 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	if err != nil {
 		return nil, d.Wrap("open consumer on "+t.Name, err)
 	}
-	subscriber := d.Features.Fanout && c.Group == "" // the broker keeps nothing for it, and so answers no settlement
-	g := t.join(c.Group, c.Start, subscriber)
+	g := t.group(c)
+	g.joined(ctx, conn, c)
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
-		settles: d.Features.Settle != 0,
-		timed:   (d.Features.SettleConfirmed == driver.Always && !subscriber) || c.ConfirmSettle,
+		settles: d.Features.Settle != 0, waiting: map[*Inbox]struct{}{},
+		// To a subscriber, for which the broker keeps nothing, it answers no settlement.
+		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
 	consumer.series.Store(series)
 	t.note(conn, "consumer", c.Options)
 	r.mu.Lock()
-	r.readers = append(r.readers, consumer)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	r.readers[consumer] = struct{}{}
 	return consumer, nil
-}
-
-// join adds a member to a group; a subscriber is a group of its own.
-func (t *Topic) join(name string, start driver.Start, subscriber bool) *group {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if g, ok := t.groups[name]; ok && !subscriber {
-		g.members++
-		return g
-	}
-	since := track.New
-	if start == driver.StartEarliest {
-		since = track.Earliest
-	}
-	account := name
-	if subscriber {
-		account = fmt.Sprintf("subscriber %d", len(t.order)+1)
-	}
-	g := &group{name: name, account: account, track: t.track.Group(account, since), members: 1, requeued: map[messageID]int64{}}
-	g.shared, g.earliest, g.ready = t.index != nil && !subscriber, since == track.Earliest, driver.Now()
-	g.track.Ready()
-	if !subscriber {
-		t.groups[name] = g
-	}
-	t.order = append(t.order, g)
-	return g
 }
 
 // SetSeries sends further measurements to another series.
 func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 
 // Receive fills the inbox from its start and returns how many messages came. It waits for the first; when ctx ends first it
-// returns 0 and no error. Errors of the broker are counted and returned.
+// returns 0 and no error. Errors of the broker are counted and returned. The messages are the application's, and count as received,
+// only when [Consumer.HandOver] says so.
 func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
@@ -130,57 +73,116 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 		c.series.Load().fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
 	}
-	c.received.Store(true)
+	in.read(n, c.run.ID)
+	c.handing.Lock()
+	defer c.handing.Unlock()
+	c.waiting[in] = struct{}{}
+	return n, nil
+}
+
+// HandOver says that the application has the messages of the inbox up to, and without, place to: here end-to-end latency ends. Those
+// before the place of the last call are handed over already. It is called for every inbox that Receive filled, or else the messages
+// are none of the application's.
+func (c *Consumer) HandOver(in *Inbox, to int) {
+	now := driver.Now()
+	c.handing.Lock()
+	defer c.handing.Unlock()
+	if _, ok := c.waiting[in]; !ok { // the consumer has left, and it was accounted for
+		return
+	}
+	in.HandedAt = now
 	series := c.series.Load()
-	latency, transfer := same{series: series, shard: c.shard, trend: E2ELatency}, same{series: series, shard: c.shard, trend: E2ETime}
+	latency, transfer, wait := c.same(series, E2ELatency), c.same(series, E2ETime), c.same(series, DeliveryWait)
 	var bytes int64
-	for i := range n {
+	from := in.next
+	for i := from; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
 		bytes += int64(len(m.Body))
-		verdict, stamped := c.account(series, m, stamp)
-		in.Stamped[i] = stamped
-		if verdict&(track.First|track.Foreign) != 0 {
-			latency.record(m.Received - stamp.Due)
-			transfer.record(m.Received - stamp.Sent)
+		if c.account(series, in, i) {
+			latency.record(stamp.loop(), now-stamp.Due)
+			transfer.record(stamp.loop(), m.Received-stamp.Sent)
+			wait.record(stamp.loop(), now-m.Received)
 		}
 	}
 	latency.flush()
 	transfer.flush()
-	series.add(Received, int64(n))
+	wait.flush()
+	series.add(Received, int64(to-from))
 	series.add(BytesReceived, bytes)
-	return n, nil
+	if to > from {
+		c.group.touch(&c.group.receives)
+	}
+	if in.next = to; to == in.n {
+		delete(c.waiting, in)
+	}
 }
 
-// account says what a message is to the group, and whether it carries a stamp of this run.
-func (c *Consumer) account(series *Series, m *driver.Message, stamp *Stamp) (track.Verdict, bool) {
-	if err := stamp.take(m, c.run.ID); err != nil {
-		if errors.Is(err, errCorrupt) {
-			series.add(Corrupted, 1)
-		} else {
-			series.add(Unstamped, 1)
-		}
-		return 0, false
-	}
-	if stamp.Run != c.run.ID { // left over from an earlier test: its age is no latency of this one
+func (c *Consumer) same(series *Series, t Trend) same {
+	return same{series: series, shard: c.shard, trend: t}
+}
+
+// touch notes once that the test has done something.
+func (g *group) touch(what *bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	*what = true
+}
+
+// account says what a message is to the group, and whether it has a latency: a first copy, of this test.
+func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
+	m, stamp := &in.Messages[i], &in.Stamps[i]
+	switch {
+	case in.marks[i] == corrupt:
+		series.add(Corrupted, 1)
+		return false
+	case in.marks[i] == unstamped:
+		series.add(Unstamped, 1)
+		c.group.others.Add(1)
+		return false
+	case stamp.Run != c.run.ID: // left over from another test: its age is no latency of this one
 		series.add(Foreign, 1)
-		return 0, false
+		c.group.others.Add(1)
+		return false
 	}
 	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
+	latency := verdict&(track.First|track.Foreign) != 0
 	if verdict&track.Foreign != 0 {
-		series.add(Foreign, 1) // another process of this test sent it: measured here, accounted for there
+		c.group.others.Add(1)
+		what := c.run.stranger(stamp, c.topic)
+		series.add(what, 1)
+		latency = what != Earlier
 	}
-	if verdict&(track.First|track.Foreign) != 0 && m.Received < stamp.Sent {
+	if latency && m.Received < stamp.Sent {
 		series.add(Negative, 1)
 	}
 	if verdict&track.Redelivered != 0 {
 		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
-			series.record(c.shard, RedeliveryTime, m.Received-at)
+			series.record(c.shard, Open, RedeliveryTime, m.Received-at)
 		}
 	}
 	if !c.settles {
 		c.reader.Settled(stamp.Producer, stamp.Sequence)
 	}
-	return verdict, true
+	return latency
+}
+
+// clockSkew is how far the clocks of a test's machines may be apart, and how much later than the first its processes may begin.
+const clockSkew = 5 * time.Second
+
+// stranger says what a message of this test is that no producer of its topic sent.
+func (r *Run) stranger(s *Stamp, at *Topic) Counter {
+	if uint32(s.Producer>>32) != r.instance {
+		if s.Sent < r.Started-int64(clockSkew) {
+			return Earlier
+		}
+		return Sibling
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if from := r.senders[s.Producer]; from != nil && from.Name == at.Name {
+		return Aliased
+	}
+	return Routed
 }
 
 // Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.
@@ -195,9 +197,9 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 		return c.driver.Wrap(o.String(), err)
 	}
 	if c.timed {
-		series.recordN(c.shard, SettleTime, driver.Now()-called, int64(to-from))
+		series.recordN(c.shard, Open, SettleTime, driver.Now()-called, int64(to-from))
 	}
-	c.settled.Store(true)
+	c.group.touch(&c.group.settles)
 	series.add(settled(o), int64(to-from))
 	if o == driver.Requeue {
 		for i := from; i < to; i++ {
@@ -211,23 +213,14 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	defer c.settling.Unlock()
 	for i := from; i < to; {
 		n := in.consecutive(i, to)
+		own := 0
 		if in.Stamped[i] {
-			c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
+			own = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
+		c.group.othersSettled.Add(int64(n - own))
 		i += n
 	}
 	return nil
-}
-
-// consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
-// and it is quicker to account for them together.
-func (in *Inbox) consecutive(i, to int) int {
-	n := 1
-	for in.Stamped[i] && i+n < to && in.Stamped[i+n] && in.Stamps[i+n].Producer == in.Stamps[i].Producer &&
-		in.Stamps[i+n].Sequence == in.Stamps[i].Sequence+uint64(n) {
-		n++
-	}
-	return n
 }
 
 func settled(o driver.Outcome) Counter {
@@ -257,35 +250,28 @@ func (c *Consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	return nil
 }
 
-// Close leaves the group. Where the broker keeps nothing for those who are not there, a group without members expects
-// nothing more.
+// Close leaves the group for good, as far as this consumer goes: what then is outstanding stays with the broker, unless others read it.
 func (c *Consumer) Close(ctx context.Context) error {
+	c.group.dismiss()
+	return c.Leave(ctx)
+}
+
+// Leave leaves the group, as one whose time is over. What was received and not settled goes back to the broker for others; what nobody
+// reads is read at the end of the run to complete the account. Where the broker keeps nothing for those who are not there, the last one
+// to leave expects nothing more, and what was on its way to it is drained at once.
+func (c *Consumer) Leave(ctx context.Context) error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	c.topic.mu.Lock()
-	c.group.members--
-	if c.group.members == 0 && c.driver.Features.Deliver == driver.AtMostOnce {
-		c.group.track.Close()
-		c.group.closed = driver.Now()
-		delete(c.topic.groups, c.group.name)
+	c.run.mu.Lock()
+	delete(c.run.readers, c)
+	c.run.mu.Unlock()
+	last := c.group.leave()
+	if !c.group.kept {
+		if last {
+			c.group.track.Close()
+		}
+		c.readRest(ctx, last)
 	}
-	c.topic.mu.Unlock()
 	return c.driver.Wrap("close consumer", c.consumer.Close(ctx))
-}
-
-func (g *group) noteRequeued(id messageID, at int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.requeued) < maxRequeued {
-		g.requeued[id] = at
-	}
-}
-
-func (g *group) takeRequeued(id messageID) (int64, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	at, ok := g.requeued[id]
-	delete(g.requeued, id)
-	return at, ok
 }

@@ -84,11 +84,11 @@ func (f *flight) launch(ctx context.Context) {
 	series.add(Due, int64(n))
 	series.add(Sent, int64(n))
 	series.add(BytesSent, bytes)
+	series.sent[f.loop()].Store(true)
 	if !f.closed {
-		series.openLoop.Store(true)
 		for _, due := range f.due {
-			series.record(s.shard, ScheduleLag, f.sent-due)
-			series.record(s.shard, GeneratorLag, f.sent-max(due, f.free))
+			series.record(s.shard, Open, ScheduleLag, f.sent-due)
+			series.record(s.shard, Open, GeneratorLag, f.sent-max(due, f.free))
 		}
 	}
 	if !async { // the driver waits for the broker: order is not to be had, and the next sender need not wait
@@ -103,7 +103,7 @@ func (f *flight) launch(ctx context.Context) {
 // prepare writes the stamps and returns how many bytes of body there are.
 func (f *flight) prepare() (bytes int64) {
 	s := f.sender
-	stamp := Stamp{Run: s.pub.run.ID, Producer: s.id, Due: f.sent, Sent: f.sent}
+	stamp := Stamp{Run: s.pub.run.ID, Producer: s.id, Closed: f.closed, Due: f.sent, Sent: f.sent}
 	for i := range f.batch {
 		m := &f.batch[i]
 		bytes += int64(len(m.Body))
@@ -117,6 +117,13 @@ func (f *flight) prepare() (bytes int64) {
 		writeStamp(&stamp, m, s.stamp)
 	}
 	return bytes
+}
+
+func (f *flight) loop() Loop {
+	if f.closed {
+		return Closed
+	}
+	return Open
 }
 
 func (f *flight) dueOf(i int) int64 {
@@ -134,10 +141,10 @@ func (f *flight) confirmed(i int, err error) {
 	if err != nil {
 		f.failed(series, i, now, err)
 	} else {
-		s.track.Expect(f.first + uint64(i))
+		s.expect(series, f.first+uint64(i), 1)
 		series.add(Confirmed, 1)
-		series.record(s.shard, PublishLatency, now-f.dueOf(i))
-		series.record(s.shard, PublishTime, now-f.sent)
+		series.record(s.shard, f.loop(), PublishLatency, now-f.dueOf(i))
+		series.record(s.shard, f.loop(), PublishTime, now-f.sent)
 	}
 	f.receipt(i, now, err)
 	f.land(1)
@@ -159,34 +166,34 @@ func (f *flight) handedOver(i int, err error) {
 	series := s.series.Load()
 	n := int64(len(f.batch))
 	if f.failures.Load() > 0 {
-		n = f.expectRest()
+		n = f.expectRest(series)
 	} else {
-		s.track.ExpectN(f.first, len(f.batch))
+		s.expect(series, f.first, len(f.batch))
 	}
 	for j := range f.batch {
 		if f.due[j] == failedDue {
 			continue
 		}
 		if !f.closed {
-			series.record(s.shard, PublishLatency, now-f.due[j])
+			series.record(s.shard, Open, PublishLatency, now-f.due[j])
 		}
 		f.receipt(j, now, nil)
 	}
 	series.add(Confirmed, n)
-	series.recordN(s.shard, PublishTime, now-f.sent, n)
+	series.recordN(s.shard, f.loop(), PublishTime, now-f.sent, n)
 	if f.closed {
-		series.recordN(s.shard, PublishLatency, now-f.sent, n)
+		series.recordN(s.shard, Closed, PublishLatency, now-f.sent, n)
 	}
 	s.pub.window.release(int64(len(f.batch)))
 	f.finished(f)
 }
 
 // expectRest expects those messages that did not fail, and counts them.
-func (f *flight) expectRest() (n int64) {
+func (f *flight) expectRest(series *Series) (n int64) {
 	for j := range f.batch {
 		if f.due[j] != failedDue {
 			n++
-			f.sender.track.Expect(f.first + uint64(j))
+			f.sender.expect(series, f.first+uint64(j), 1)
 		}
 	}
 	return n
@@ -197,8 +204,9 @@ const failedDue = -1 << 63
 
 func (f *flight) failed(series *Series, i int, now int64, err error) {
 	f.failures.Add(1)
+	f.sender.pub.topic.failed.Add(1)
 	series.fail("send", f.sender.pub.driver.KindOf(err))
-	series.record(f.sender.shard, FailedLatency, now-f.dueOf(i))
+	series.record(f.sender.shard, f.loop(), FailedLatency, now-f.dueOf(i))
 }
 
 func (f *flight) receipt(i int, now int64, err error) {

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"strings"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -74,4 +76,19 @@ func (c *Collector) Logs() []IntervalLog {
 		}
 	}
 	return logs
+}
+
+// named gives the points of a topic without open loop the plain names of its latencies.
+func named(history []Point, open bool) []Point {
+	points := append([]Point{}, history...)
+	if open {
+		return points
+	}
+	for i, p := range points {
+		points[i].Latencies = make(map[string]Summary, len(p.Latencies))
+		for name, s := range p.Latencies {
+			points[i].Latencies[strings.TrimSuffix(name, ClosedSuffix)] = s
+		}
+	}
+	return points
 }

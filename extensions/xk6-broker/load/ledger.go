@@ -39,9 +39,11 @@ type TopicLedger struct {
 type GroupLedger struct {
 	track.GroupLedger
 	Subscriber    bool  // it gets every message by itself, in no group
+	Kept          bool  // the broker keeps messages for it while nobody is there
 	Earliest      bool  // it expects everything, whatever was sent before
-	Ready, Closed int64 // ns since the Unix epoch; Closed is 0 where it stayed to the end
-	Backlog       uint64
+	Ready, Closed int64 // ns since the Unix epoch; Closed is 0 where somebody stayed to the end
+	Asked         int64 // when the broker said what it holds, ns since the Unix epoch; 0 where it did not
+	Backlog       int64 // what it said
 }
 
 // born notes that a producer begins.
@@ -87,15 +89,17 @@ func (t *Topic) ledger() TopicLedger {
 	t.mark(driver.Now())
 	l := TopicLedger{Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Index: t.index}
 	for _, g := range t.order {
-		if k := slices.IndexFunc(l.Groups, func(b GroupLedger) bool { return b.Name == g.account }); k >= 0 { // it came back after it had gone
-			l.Groups[k].Closed, l.Groups[k].Backlog = g.closed, g.backlog.Load()
-			continue
-		}
 		i := slices.IndexFunc(all.Groups, func(a track.GroupLedger) bool { return a.Name == g.account })
-		l.Groups = append(l.Groups, GroupLedger{
-			GroupLedger: all.Groups[i], Subscriber: g.name != g.account, Earliest: g.earliest,
-			Ready: g.ready, Closed: g.closed, Backlog: g.backlog.Load(),
-		})
+		g.mu.Lock()
+		closed := g.closed
+		g.mu.Unlock()
+		of := GroupLedger{
+			GroupLedger: all.Groups[i], Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Ready: g.ready.Load(), Closed: closed,
+		}
+		if g.backlog.known {
+			of.Asked, of.Backlog = g.backlog.at, g.backlog.n
+		}
+		l.Groups = append(l.Groups, of)
 	}
 	return l
 }
@@ -128,22 +132,22 @@ func ReadLedger(from io.Reader) (*Ledger, error) {
 	return &l, nil
 }
 
-// bounds is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
+// spans is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
 // producer's own process, which noted its numbers once a second: of the second in which the group became ready nothing is expected.
-func (g *GroupLedger) bounds(id uint64, next uint64, index []Mark) track.Bounds {
+func (g *GroupLedger) spans(id uint64, next uint64, index []Mark) []track.Bounds {
 	for _, s := range g.Sources {
 		if s.ID == id && !s.Foreign {
-			return track.Bounds{From: s.From, Until: s.Until}
+			return s.Spans
 		}
 	}
-	b := track.Everything
+	b := track.Everything()[0]
 	if !g.Earliest {
 		b.From = next
 		if i := slices.IndexFunc(index, func(m Mark) bool { return m.Seen >= g.Ready }); i >= 0 {
 			b.From = index[i].Next
 		}
 	}
-	if g.Closed != 0 {
+	if g.Closed != 0 && !g.Kept {
 		b.Until = 0
 		for _, m := range index {
 			if m.At <= g.Closed {
@@ -151,5 +155,5 @@ func (g *GroupLedger) bounds(id uint64, next uint64, index []Mark) track.Bounds 
 			}
 		}
 	}
-	return b
+	return []track.Bounds{b}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,14 @@ func Merge(parts []Part) (*Result, error) {
 		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Environment: map[string]string{}, Topics: []TopicResult{},
 	}}
 	m.several = m.ambiguous()
+	m.open = map[[3]string]bool{}
+	for _, p := range parts {
+		for _, t := range p.Result.Topics {
+			if t.OpenLoop {
+				m.open[m.key(t.Broker, t.Driver, t.Topic)] = true
+			}
+		}
+	}
 	c := Circumstances{}
 	for _, p := range parts {
 		m.result.Seconds = max(m.result.Seconds, p.Result.Started.Sub(m.result.Started).Seconds()+p.Result.Seconds)
@@ -78,7 +87,8 @@ func mergeable(parts []Part) error {
 type merger struct {
 	parts   []Part
 	result  *Result
-	several bool // a process has one topic on several brokers: then topics are told apart by address too
+	open    map[[3]string]bool // the topics that some process sent to by a schedule
+	several bool               // a process has one topic on several brokers: then topics are told apart by address too
 }
 
 // key tells topics apart. Processes on different machines may know one broker by different addresses.
@@ -120,29 +130,51 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, TopicResult{
 			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: map[string]map[string]any{},
-			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Accounting{}, History: []Point{},
+			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []GroupResult{}, History: []Point{},
 		})
 	}
 	to := &m.result.Topics[i]
-	to.OpenLoop = to.OpenLoop || t.OpenLoop
+	to.OpenLoop, to.ClosedLoop = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop
+	named := func(name string) string { return name }
+	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
+		named = closedName
+	}
 	maps.Copy(to.Options, t.Options)
 	for name, n := range t.Counts {
 		to.Counts[name] += n
 	}
 	for name, h := range t.Trends {
+		name = named(name)
 		to.Trends[name] = merge(to.Trends[name], h)
+	}
+	for i := range t.Groups {
+		g := to.group(t.Groups[i].Group)
+		for name, h := range t.Groups[i].Trends {
+			name = named(name)
+			g.Trends[name] = merge(g.Trends[name], h)
+		}
 	}
 	for _, e := range t.Errors {
 		to.addErrors(ErrorLabels{e.Op, e.Kind}, e.Count)
 	}
 	shift := of.Started.Sub(m.result.Started)
 	for _, p := range t.History {
-		to.History = addPoint(to.History, p, shift)
+		to.History = addPoint(to.History, p, shift, named)
 	}
 }
 
+// group finds or makes the result of a group.
+func (t *TopicResult) group(name string) *GroupResult {
+	i := slices.IndexFunc(t.Groups, func(g GroupResult) bool { return g.Group == name })
+	if i < 0 {
+		i = len(t.Groups)
+		t.Groups = append(t.Groups, GroupResult{Accounting: Accounting{Group: name}, Trends: map[string]*hist.Histogram{}})
+	}
+	return &t.Groups[i]
+}
+
 // addPoint adds a process's interval to the second that it ended in.
-func addPoint(history []Point, p Point, shift time.Duration) []Point {
+func addPoint(history []Point, p Point, shift time.Duration, named func(string) string) []Point {
 	at := math.Ceil(p.At + shift.Seconds())
 	i, found := slices.BinarySearchFunc(history, at, func(q Point, at float64) int {
 		switch {
@@ -177,6 +209,7 @@ func addPoint(history []Point, p Point, shift time.Duration) []Point {
 		q.Backlog[group] = max(q.Backlog[group], n)
 	}
 	for name, s := range p.Latencies {
+		name = named(name)
 		w := q.Latencies[name]
 		q.Latencies[name] = Summary{
 			Count: w.Count + s.Count, P50: max(w.P50, s.P50), P90: max(w.P90, s.P90), P99: max(w.P99, s.P99),
@@ -186,19 +219,14 @@ func addPoint(history []Point, p Point, shift time.Duration) []Point {
 	return history
 }
 
-// share is one process's part of a group.
-type share struct {
-	*GroupLedger
-	ended int64
-}
-
 // account puts the ledgers of one topic together.
 func (m *merger) account(i int) {
 	t := &m.result.Topics[i]
 	key := m.key(t.Broker, t.Driver, t.Topic)
 	var producers []track.ProducerLedger
 	index, next := map[uint64][]Mark{}, map[uint64]uint64{}
-	groups := map[string][]share{}
+	groups := map[string][]*GroupLedger{}
+	subscribers := map[string]bool{}
 	for n, p := range m.parts {
 		for k := range p.Ledger.Topics {
 			l := &p.Ledger.Topics[k]
@@ -214,8 +242,9 @@ func (m *merger) account(i int) {
 				name := l.Groups[g].Name
 				if l.Groups[g].Subscriber {
 					name = fmt.Sprintf("process %d, %s", n+1, name)
+					subscribers[name] = true
 				}
-				groups[name] = append(groups[name], share{&l.Groups[g], p.Ledger.Ended})
+				groups[name] = append(groups[name], &l.Groups[g])
 			}
 		}
 	}
@@ -223,41 +252,56 @@ func (m *merger) account(i int) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		a := mergeGroup(name, groups[name], producers, index, next)
 		foreign += a.Foreign
-		t.Groups = append(t.Groups, a)
+		if !subscribers[name] {
+			t.group(name).Accounting = a
+			continue
+		}
+		a.Group = Subscribers
+		if g := t.group(Subscribers); g.Subscribers == 0 {
+			a.Subscribers = 1
+			g.Accounting = a
+		} else {
+			g.join(a)
+		}
 	}
-	if _, counted := t.Counts[Foreign.String()]; counted {
-		t.Counts[Foreign.String()] = int64(foreign)
+	delete(t.Counts, Sibling.String()) // they are siblings no more
+	if foreign > 0 {
+		t.Counts[Sibling.String()] = int64(foreign)
 	}
 }
 
-func mergeGroup(name string, shares []share, producers []track.ProducerLedger, index map[uint64][]Mark, next map[uint64]uint64) Accounting {
-	bounds := func(id uint64) track.Bounds {
-		all := track.Bounds{From: math.MaxUint64}
-		for _, s := range shares { // the group is there from its first member on until its last has gone
-			b := s.bounds(id, next[id], index[id])
-			all.From, all.Until = min(all.From, b.From), max(all.Until, b.Until)
+func mergeGroup(name string, parts []*GroupLedger, producers []track.ProducerLedger, index map[uint64][]Mark, next map[uint64]uint64) Accounting {
+	spans := func(id uint64) []track.Bounds {
+		var all []track.Bounds
+		for _, p := range parts {
+			all = append(all, p.spans(id, next[id], index[id])...)
+		}
+		if len(parts) > 0 && parts[0].Kept { // it is there from its first member on
+			all = []track.Bounds{{From: slices.MinFunc(all, byFrom).From, Until: math.MaxUint64}}
 		}
 		return all
 	}
-	ledgers := make([]track.GroupLedger, len(shares))
-	var last share // who asked the broker last knows what it still has
-	for i, s := range shares {
-		ledgers[i] = s.GroupLedger.GroupLedger
-		if last.GroupLedger == nil || s.ended > last.ended {
-			last = s
+	ledgers := make([]track.GroupLedger, len(parts))
+	var last *GroupLedger // who asked the broker last knows what it still has
+	for i, p := range parts {
+		ledgers[i] = p.GroupLedger
+		if last == nil || p.Asked > last.Asked {
+			last = p
 		}
 	}
-	tally, ranges := track.Merge(producers, ledgers, bounds, shownRanges)
-	undelivered := min(tally.Missing, last.Backlog)
+	tally, ranges := track.Merge(producers, ledgers, spans, shownRanges)
+	undelivered := min(tally.Missing, uint64(last.Backlog))
 	return Accounting{Group: name, Tally: tally, Undelivered: undelivered, Lost: tally.Missing - undelivered, Ranges: ranges}
 }
+
+func byFrom(a, b track.Bounds) int { return cmp.Compare(a.From, b.From) }
 
 // verdict adds what the processes had to say of themselves.
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	for i, p := range m.parts {
 		for _, reason := range p.Result.Verdict.Reasons {
-			v.because("process %d (%s): %s", i+1, p.Result.Name, reason)
+			v.because(latencies|account, "process %d (%s): %s", i+1, p.Result.Name, reason)
 		}
 		for _, note := range p.Result.Verdict.Notes {
 			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {

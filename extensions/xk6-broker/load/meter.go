@@ -13,6 +13,7 @@ type Labels struct {
 	Broker string // the address, without credentials
 	Driver string
 	Topic  string
+	Group  string // of consumers; [Subscribers] for those that each get every message
 	// Tags is the caller's own label, such as k6's tag set; any comparable value.
 	Tags any
 }
@@ -21,9 +22,9 @@ type Labels struct {
 // but for the first error of a kind.
 type Series struct {
 	Labels
-	trends   [NumTrends]*hist.Recorder
+	trends   [NumLoops][NumTrends]*hist.Recorder
 	counters [NumCounters]atomic.Int64
-	openLoop atomic.Bool // something was sent by a schedule
+	sent     [NumLoops]atomic.Bool // something was sent so
 
 	mu     sync.Mutex
 	errors map[ErrorLabels]*int64
@@ -35,10 +36,10 @@ type ErrorLabels struct {
 	Kind driver.Kind
 }
 
-func (s *Series) record(shard uint32, t Trend, ns int64) { s.trends[t].Record(shard, ns) }
+func (s *Series) record(shard uint32, l Loop, t Trend, ns int64) { s.trends[l][t].Record(shard, ns) }
 
-func (s *Series) recordN(shard uint32, t Trend, ns, n int64) {
-	s.trends[t].RecordN(shard, ns, uint64(n))
+func (s *Series) recordN(shard uint32, l Loop, t Trend, ns, n int64) {
+	s.trends[l][t].RecordN(shard, ns, uint64(n))
 }
 
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
@@ -47,19 +48,20 @@ type same struct {
 	series *Series
 	shard  uint32
 	trend  Trend
+	loop   Loop
 	ns, n  int64
 }
 
-func (r *same) record(ns int64) {
-	if ns != r.ns {
+func (r *same) record(l Loop, ns int64) {
+	if ns != r.ns || l != r.loop {
 		r.flush()
-		r.ns = ns
+		r.ns, r.loop = ns, l
 	}
 	r.n++
 }
 
 func (r *same) flush() {
-	r.series.recordN(r.shard, r.trend, r.ns, r.n)
+	r.series.recordN(r.shard, r.loop, r.trend, r.ns, r.n)
 	r.n = 0
 }
 
@@ -69,7 +71,7 @@ func (s *Series) add(c Counter, n int64) { s.counters[c].Add(n) }
 func (s *Series) Count(c Counter) int64 { return s.counters[c].Load() }
 
 // Trend is a copy of the distribution of a trend so far.
-func (s *Series) Trend(t Trend) *hist.Histogram { return s.trends[t].Snapshot() }
+func (s *Series) Trend(l Loop, t Trend) *hist.Histogram { return s.trends[l][t].Snapshot() }
 
 // Errors is a copy of the error counts so far.
 func (s *Series) Errors() map[ErrorLabels]int64 {
@@ -121,8 +123,10 @@ func (m *Meter) Series(l Labels) *Series {
 		return s
 	}
 	s = &Series{Labels: l, errors: map[ErrorLabels]*int64{}}
-	for t := range s.trends {
-		s.trends[t] = hist.NewRecorder(m.shards)
+	for l := range s.trends {
+		for t := range s.trends[l] {
+			s.trends[l][t] = hist.NewRecorder(m.shards)
+		}
 	}
 	m.series[l] = s
 	m.order = append(m.order, s)

@@ -46,11 +46,20 @@ type Sender struct {
 
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
-	id := p.run.producerID()
+	id := p.run.producerID(p.topic)
 	p.topic.born(id)
 	s := &Sender{pub: p, id: id, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp}
 	s.series.Store(series)
 	return s
+}
+
+// expect lets the groups expect messages that are confirmed, which takes a stamp to know them by.
+func (s *Sender) expect(series *Series, first uint64, n int) {
+	if s.stamp == StampOff {
+		series.add(Unaccounted, int64(n))
+		return
+	}
+	s.track.ExpectN(first, n)
 }
 
 // SetSeries sends further measurements to another series.
@@ -126,7 +135,7 @@ func (s *Sender) refuse(f *flight, err error) {
 			due = now
 		}
 		series.fail("send", s.pub.driver.KindOf(err))
-		series.record(s.shard, FailedLatency, now-due)
+		series.record(s.shard, f.loop(), FailedLatency, now-due)
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}
 	f.finished(f)
@@ -146,28 +155,31 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driv
 	attachStamp(&m, s.stamp)
 	sequence := s.track.Next()
 	sent := driver.Now()
+	loop := Open
 	if due == 0 {
-		due = sent
+		due, loop = sent, Closed
 	} else {
-		series.openLoop.Store(true)
-		series.record(s.shard, ScheduleLag, sent-due)
-		series.record(s.shard, GeneratorLag, sent-max(due, at.Free))
+		series.record(s.shard, Open, ScheduleLag, sent-due)
+		series.record(s.shard, Open, GeneratorLag, sent-max(due, at.Free))
 	}
+	series.sent[loop].Store(true)
 	if s.stamp != StampOff {
-		writeStamp(&Stamp{Run: s.pub.run.ID, Producer: s.id, Sequence: sequence, Due: due, Sent: sent}, &m, s.stamp)
+		stamp := Stamp{Run: s.pub.run.ID, Producer: s.id, Sequence: sequence, Closed: loop == Closed, Due: due, Sent: sent}
+		writeStamp(&stamp, &m, s.stamp)
 	}
 	reply, err := requester.Request(ctx, m)
 	now := driver.Now()
 	if err != nil {
 		err = s.pub.driver.Wrap("request", err)
 		series.fail("request", s.pub.driver.KindOf(err))
-		series.record(s.shard, FailedLatency, now-due)
+		series.record(s.shard, loop, FailedLatency, now-due)
+		s.pub.topic.failed.Add(1)
 		return driver.Message{}, err
 	}
-	s.track.Expect(sequence)
+	s.expect(series, sequence, 1)
 	series.add(Confirmed, 1)
 	series.add(BytesReceived, int64(len(reply.Body)))
-	series.record(s.shard, RequestLatency, now-due)
-	series.record(s.shard, RequestTime, now-sent)
+	series.record(s.shard, loop, RequestLatency, now-due)
+	series.record(s.shard, loop, RequestTime, now-sent)
 	return reply, nil
 }

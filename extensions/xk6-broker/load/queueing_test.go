@@ -158,10 +158,10 @@ func (m model) respond(t *testing.T, rho float64, seed uint64) []*hist.Histogram
 	var parts []*hist.Histogram
 	wg.Go(func() {
 		time.Sleep(time.Duration(float64(warm) / rho * float64(service)))
-		before := b.series.Trend(PublishLatency)
+		before := b.series.Trend(Open, PublishLatency)
 		for range batches {
 			time.Sleep(time.Duration(float64(count) / rho * float64(service) / batches))
-			now := b.series.Trend(PublishLatency)
+			now := b.series.Trend(Open, PublishLatency)
 			parts = append(parts, now.Sub(before))
 			before = now
 		}

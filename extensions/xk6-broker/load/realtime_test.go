@@ -45,7 +45,7 @@ func TestResponseTimesInRealTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.finish()
-		latency, lag := b.series.Trend(PublishLatency), b.series.Trend(ScheduleLag)
+		latency, lag := b.series.Trend(Open, PublishLatency), b.series.Trend(Open, ScheduleLag)
 		off := latency.Mean()/theory - 1
 		t.Logf("mean %v, theory %v; the generator was up to %v late", time.Duration(latency.Mean()), time.Duration(theory), time.Duration(lag.Max()))
 		if float64(latency.Count()) != count {

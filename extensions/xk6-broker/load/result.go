@@ -3,6 +3,7 @@ package load
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -10,7 +11,7 @@ import (
 )
 
 // ResultVersion is the version of the schema of [Result].
-const ResultVersion = 1
+const ResultVersion = 2
 
 // Result is everything that a run found out.
 type Result struct {
@@ -30,19 +31,30 @@ type Result struct {
 
 // TopicResult is what was measured on one topic of one broker.
 type TopicResult struct {
-	Broker      string                       `json:"broker"` // address, without credentials
-	Driver      string                       `json:"driver"`
-	Topic       string                       `json:"topic"`
-	Info        driver.Info                  `json:"info"`
-	Confirm     string                       `json:"confirm"`  // what "confirmed" means here
-	OpenLoop    bool                         `json:"openLoop"` // sent by a schedule; in a closed loop due is sent
-	Options     map[string]map[string]any    `json:"options"`  // as resolved, by "producer" and "consumer"
-	Counts      map[string]int64             `json:"counts"`
-	Errors      []ErrorCount                 `json:"errors"`
-	Trends      map[string]*hist.Histogram   `json:"trends"`
-	Percentiles map[string][]hist.Percentile `json:"percentiles"` // of each trend, read from its histogram
-	Groups      []Accounting                 `json:"groups"`      // empty: nothing was received here, loss was not observed
-	History     []Point                      `json:"history"`
+	Broker      string                     `json:"broker"` // address, without credentials
+	Driver      string                     `json:"driver"`
+	Topic       string                     `json:"topic"`
+	Info        driver.Info                `json:"info"`
+	Confirm     string                     `json:"confirm"`    // what "confirmed" means here
+	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
+	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
+	Options     map[string]map[string]any  `json:"options"`    // as resolved, by "producer" and "consumer"
+	Counts      map[string]int64           `json:"counts"`
+	Errors      []ErrorCount               `json:"errors"`
+	Trends      map[string]*hist.Histogram `json:"trends"`      // of a topic with both loops, those of the closed one with the suffix "_closed"
+	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
+	Groups      []GroupResult              `json:"groups"`      // empty: nobody consumed here, loss was not observed
+	History     []Point                    `json:"history"`
+
+	declared bool            // the script has a consumer for it
+	hiccups  *hist.Histogram // of the platform, while the topic was in use
+}
+
+// GroupResult is what was measured of one group of consumers, and what became of its messages.
+type GroupResult struct {
+	Accounting
+	Trends      map[string]*hist.Histogram `json:"trends"` // of the consumers' side
+	Percentiles map[string][]Percentile    `json:"percentiles"`
 }
 
 // ErrorCount counts errors of one sort.
@@ -70,7 +82,11 @@ func (c *Collector) Result() *Result {
 				result.add(s)
 			}
 		}
-		result.History = append([]Point{}, c.history[key]...)
+		if !result.used() {
+			continue // a script may describe what it then does not use
+		}
+		result.plain()
+		result.History = named(c.history[key], result.OpenLoop)
 		result.Describe()
 		r.Topics = append(r.Topics, result)
 	}
@@ -80,49 +96,99 @@ func (c *Collector) Result() *Result {
 // shownQuantiles are those that a result spells out; any other can be read from its histograms.
 var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1} //nolint:gochecknoglobals // a table
 
+// Percentile is one point of a distribution, and how far it can be believed.
+type Percentile struct {
+	hist.Percentile
+	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
+	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+}
+
 // Describe spells out the percentiles of the trends. It is called again where the trends have changed.
 func (t *TopicResult) Describe() {
-	t.Percentiles = make(map[string][]hist.Percentile, len(t.Trends))
-	for name, h := range t.Trends {
-		t.Percentiles[name] = h.Percentiles(shownQuantiles)
+	t.Percentiles = t.spell(t.Trends, nil)
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		g.Percentiles = t.spell(g.Trends, g)
 	}
 }
 
 func (t *Topic) result() TopicResult {
+	accounts := t.accounts()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.Address.Driver
 	result := TopicResult{
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: map[string]map[string]any{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
-		Info: t.info, Errors: []ErrorCount{}, Groups: []Accounting{},
+		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
+		declared: t.declared.Load() && t.index == nil, // those of another process of the test may be the ones that receive
 	}
 	for of, values := range t.resolved {
 		result.Options[of] = d.Redact(values)
 	}
-	for _, g := range t.order {
-		result.Groups = append(result.Groups, g.accounting())
+	for _, a := range accounts {
+		result.Groups = append(result.Groups, GroupResult{Accounting: a, Trends: map[string]*hist.Histogram{}})
 	}
 	return result
 }
 
 func (t *TopicResult) add(s *Series) {
-	t.OpenLoop = t.OpenLoop || s.openLoop.Load()
+	t.OpenLoop = t.OpenLoop || s.sent[Open].Load()
+	t.ClosedLoop = t.ClosedLoop || s.sent[Closed].Load()
 	for i := range s.counters {
 		if n := s.counters[i].Load(); n != 0 {
 			t.Counts[Counter(i).String()] += n
 		}
 	}
-	for i := range s.trends {
-		if all := s.Trend(Trend(i)); all.Count() > 0 || all.Negative() > 0 {
-			name := Trend(i).String()
+	g := slices.IndexFunc(t.Groups, func(g GroupResult) bool { return g.Group == s.Group })
+	for l := range Loop(NumLoops) {
+		for i := range Trend(NumTrends) {
+			all := s.Trend(l, i)
+			if all.Count() == 0 && all.Negative() == 0 {
+				continue
+			}
+			name := nameOf(l, i)
 			t.Trends[name] = merge(t.Trends[name], all)
+			if g >= 0 && i.consumers() {
+				of := t.Groups[g].Trends
+				of[name] = merge(of[name], all)
+			}
 		}
 	}
 	errors := s.Errors()
 	for _, labels := range slices.SortedFunc(maps.Keys(errors), compareErrors) {
 		t.addErrors(labels, errors[labels])
 	}
+}
+
+// used tells whether anything was done with the topic.
+func (t *TopicResult) used() bool {
+	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options) > 0
+}
+
+// plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere decide where nothing was
+// sent here.
+func (t *TopicResult) plain() {
+	if !t.OpenLoop && !t.ClosedLoop {
+		t.OpenLoop = t.Trends[E2ELatency.String()] != nil
+	}
+	if t.OpenLoop {
+		return
+	}
+	t.Trends = plain(t.Trends)
+	for i := range t.Groups {
+		t.Groups[i].Trends = plain(t.Groups[i].Trends)
+	}
+}
+
+// plain takes the suffix off. The trends that no loop is known of, as settle time, keep what they have.
+func plain(trends map[string]*hist.Histogram) map[string]*hist.Histogram {
+	named := make(map[string]*hist.Histogram, len(trends))
+	for name, h := range trends {
+		name = strings.TrimSuffix(name, ClosedSuffix)
+		named[name] = merge(named[name], h)
+	}
+	return named
 }
 
 func (t *TopicResult) addErrors(labels ErrorLabels, n int64) {
@@ -156,15 +222,4 @@ func (t *Topic) note(conn driver.Conn, of string, options driver.Values) {
 	if informer, ok := conn.(driver.Informer); ok {
 		t.info = informer.Info()
 	}
-}
-
-// Lost sums what is lost over all groups. observed is false where nothing was received anywhere: then nothing is known.
-func (r *Result) Lost() (lost uint64, observed bool) {
-	for _, t := range r.Topics {
-		for _, g := range t.Groups {
-			observed = true
-			lost += g.Lost
-		}
-	}
-	return lost, observed
 }

@@ -31,7 +31,8 @@ type Run struct {
 	topics     map[topicKey]*Topic
 	order      []*Topic
 	publishers []*Publisher
-	readers    []*Consumer
+	senders    map[uint64]*Topic // where each producer sends to
+	readers    map[*Consumer]struct{}
 	finished   bool
 }
 
@@ -54,6 +55,8 @@ func NewRun(name string) *Run {
 		shared:   name != "",
 		sleep:    wake.Until,
 		topics:   map[topicKey]*Topic{},
+		senders:  map[uint64]*Topic{},
+		readers:  map[*Consumer]struct{}{},
 	}
 }
 
@@ -63,10 +66,12 @@ type Topic struct {
 	Name    string
 
 	track    *track.Topic
+	declared atomic.Bool  // there is a consumer for it, opened or not
+	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
 	mu       sync.Mutex
-	groups   map[string]*group
-	order    []*group
-	conn     driver.Conn // the one opened last, to ask for the backlog
+	groups   map[string]*group // those with a name that the broker knows
+	order    []*group          // all, subscribers too
+	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
 	index    map[uint64][]Mark // of a shared run, by producer: when which number was reached
 	resolved map[string]driver.Values
@@ -93,6 +98,9 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	return t
 }
 
+// Declare says that the test has a consumer for the topic: that nothing is received then speaks against the run.
+func (t *Topic) Declare() { t.declared.Store(true) }
+
 // known finds the accounting of a topic, nil where nothing has opened it.
 func (r *Run) known(key topicKey) *Topic {
 	r.mu.Lock()
@@ -108,7 +116,13 @@ func (r *Run) Topics() []*Topic {
 }
 
 // producerID gives every producer of every process its own number.
-func (r *Run) producerID() uint64 { return uint64(r.instance)<<32 | uint64(r.producers.Add(1)) }
+func (r *Run) producerID(t *Topic) uint64 {
+	id := uint64(r.instance)<<32 | uint64(r.producers.Add(1))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.senders[id] = t
+	return id
+}
 
 // InFlight is how many messages are handed over and not yet done.
 func (r *Run) InFlight() int64 {

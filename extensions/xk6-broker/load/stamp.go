@@ -22,6 +22,7 @@ const (
 	stampSumAt   = StampSize - 4
 	maxSequence  = 1<<48 - 1
 	stampTextLen = (StampSize*8 + 5) / 6
+	closedDue    = 0 // stands for the due time of a closed loop
 )
 
 // Stamp is what travels with a message so that its latency and its fate can be told at the other end.
@@ -29,8 +30,17 @@ type Stamp struct {
 	Run      uint32 // the test; processes of one test share it
 	Producer uint64
 	Sequence uint64 // 48 bits
+	Closed   bool   // sent in a closed loop, where due is sent
 	Due      int64  // ns since the Unix epoch, by the sender's clock
 	Sent     int64
+}
+
+// loop is which loop sent it.
+func (s *Stamp) loop() Loop {
+	if s.Closed {
+		return Closed
+	}
+	return Open
 }
 
 var (
@@ -49,7 +59,11 @@ func (s *Stamp) put(dst, payload []byte) {
 	binary.LittleEndian.PutUint64(dst[6:], s.Producer)
 	binary.LittleEndian.PutUint32(dst[14:], uint32(s.Sequence))
 	binary.LittleEndian.PutUint16(dst[18:], uint16(s.Sequence>>32))
-	binary.LittleEndian.PutUint64(dst[20:], uint64(s.Due))
+	due := uint64(s.Due)
+	if s.Closed {
+		due = closedDue
+	}
+	binary.LittleEndian.PutUint64(dst[20:], due)
 	binary.LittleEndian.PutUint64(dst[28:], uint64(s.Sent))
 	binary.LittleEndian.PutUint32(dst[stampSumAt:], checksum(dst[:stampSumAt], payload))
 }
@@ -62,8 +76,12 @@ func (s *Stamp) get(src, payload []byte) error {
 	s.Run = binary.LittleEndian.Uint32(src[2:])
 	s.Producer = binary.LittleEndian.Uint64(src[6:])
 	s.Sequence = uint64(binary.LittleEndian.Uint32(src[14:])) | uint64(binary.LittleEndian.Uint16(src[18:]))<<32
-	s.Due = int64(binary.LittleEndian.Uint64(src[20:]))
+	due := binary.LittleEndian.Uint64(src[20:])
 	s.Sent = int64(binary.LittleEndian.Uint64(src[28:]))
+	s.Closed, s.Due = due == closedDue, int64(due)
+	if s.Closed {
+		s.Due = s.Sent
+	}
 	if binary.LittleEndian.Uint32(src[stampSumAt:]) != checksum(src[:stampSumAt], payload) {
 		return errCorrupt
 	}

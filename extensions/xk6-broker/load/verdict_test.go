@@ -1,27 +1,208 @@
 package load
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
 
-func TestARunThatDidNothingButFailIsNotValid(t *testing.T) {
-	failed := TopicResult{
-		Topic: "orders", Counts: map[string]int64{},
-		Errors: []ErrorCount{{Op: "connect", Kind: driver.Denied, Count: 1}},
+// judgement is what a verdict must say of a topic.
+type judgement struct {
+	topic  TopicResult
+	c      Circumstances
+	reason string // "" for a valid run
+	note   string
+	stands about // what the reason does not speak against
+}
+
+func counted(counts map[Counter]int64) map[string]int64 {
+	named := map[string]int64{}
+	for c, n := range counts {
+		named[c.String()] = n
 	}
-	r := &Result{Topics: []TopicResult{failed}}
-	r.Judge(Circumstances{})
-	if r.Verdict.Valid || len(r.Verdict.Reasons) != 1 || !strings.Contains(r.Verdict.Reasons[0], "orders: nothing was sent") {
-		t.Errorf("%+v", r.Verdict)
-	}
-	for _, counter := range []Counter{Sent, Received} {
-		failed.Counts = map[string]int64{counter.String(): 1}
-		r.Topics = []TopicResult{failed}
-		if r.Judge(Circumstances{}); !r.Verdict.Valid {
-			t.Errorf("%v: %+v", counter, r.Verdict)
+	return named
+}
+
+func only(a Accounting) []GroupResult { return []GroupResult{{Accounting: a}} }
+
+func accounted(expected, received uint64) Accounting {
+	a := Accounting{}
+	a.Expected, a.Received = expected, received
+	a.Missing = expected - received
+	return a
+}
+
+func TestWhatSpeaksAgainstARun(t *testing.T) {
+	sound := counted(map[Counter]int64{Due: 1000, Sent: 1000, Confirmed: 1000, Received: 1000})
+	with := func(c Counter, n int64) map[string]int64 {
+		more := map[string]int64{c.String(): n}
+		for name, n := range sound {
+			if name != c.String() {
+				more[name] = n
+			}
 		}
+		return more
+	}
+	send := func(n int64) []ErrorCount { return []ErrorCount{{"send", driver.Timeout, n}} }
+	drained := accounted(1000, 990)
+	drained.Drained, drained.Missing = 10, 0
+	few := accounted(10_000, 9_999)
+	few.Drained, few.Missing = 1, 0
+	undelivered, uncertain, lost := accounted(1000, 900), accounted(1000, 900), accounted(1000, 900)
+	undelivered.Undelivered, uncertain.Uncertain, lost.Lost = 100, 100, 100
+	for name, j := range map[string]judgement{
+		"sound":             {topic: TopicResult{Counts: sound, Groups: only(accounted(1000, 1000))}, stands: latencies | account},
+		"nothing":           {topic: TopicResult{}, reason: "nothing was measured"},
+		"errors only":       {topic: TopicResult{Errors: []ErrorCount{{"connect", driver.Denied, 1}}}, reason: "nothing was sent and nothing received"},
+		"nothing confirmed": {topic: TopicResult{Counts: counted(map[Counter]int64{Sent: 9}), Errors: send(9)}, reason: "none of 9 messages was confirmed"},
+		"failing sends":     {topic: TopicResult{Counts: sound, Errors: send(2)}, reason: "2 of 1000 sends failed (0.20 %)", stands: account},
+		"a failing send":    {topic: TopicResult{Counts: sound, Errors: send(1)}, note: "1 of 1000 sends failed", stands: latencies | account},
+		"never sent":        {topic: TopicResult{Counts: with(Due, 1001)}, reason: "1 messages were due and never sent", stands: account},
+		"nobody received": {
+			topic: TopicResult{Counts: with(Received, 0), declared: true}, reason: "a consumer that received nothing", stands: latencies,
+		},
+		"drained":     {topic: TopicResult{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
+		"one drained": {topic: TopicResult{Counts: sound, Groups: only(few)}, note: "1 messages were read at the end", stands: latencies | account},
+		"undelivered": {topic: TopicResult{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
+		"uncertain":   {topic: TopicResult{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
+		"lost":        {topic: TopicResult{Counts: sound, Groups: only(lost)}, stands: latencies | account},
+		"aliased":     {topic: TopicResult{Counts: with(Aliased, 7)}, reason: "name it by one URL", stands: latencies},
+		"earlier":     {topic: TopicResult{Counts: with(Earlier, 7)}, reason: "an earlier test with the same BROKER_RUN"},
+		"negative":    {topic: TopicResult{Counts: with(Negative, 7)}, reason: "arrived before they were sent", stands: account},
+		"unstamped":   {topic: TopicResult{Counts: with(Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
+		"foreign":     {topic: TopicResult{Counts: with(Foreign, 7)}, note: "of other tests", stands: latencies | account},
+		"routed":      {topic: TopicResult{Counts: with(Routed, 7)}, note: "by way of another topic", stands: latencies | account},
+		"ended early": {topic: TopicResult{Counts: sound}, c: Circumstances{Ended: "it was interrupted"}, reason: "it was interrupted"},
+		"dropped":     {topic: TopicResult{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "k6 dropped 3 arrivals", stands: account},
+		"unserved":    {topic: TopicResult{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "3 arrivals were due", stands: account},
+		"both loops": {
+			topic: TopicResult{Counts: sound, OpenLoop: true, ClosedLoop: true}, note: "by the tag loop", stands: latencies | account,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j.topic.Topic = "orders"
+			j.topic.Trends = map[string]*hist.Histogram{}
+			r := &Result{Topics: []TopicResult{j.topic}}
+			r.Topics[0].Describe()
+			r.Judge(j.c)
+			v := r.Verdict
+			has := func(all []string, text string) bool {
+				return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, text) })
+			}
+			if v.Valid != (j.reason == "") || j.reason != "" && !has(v.Reasons, j.reason) || j.note != "" && !has(v.Notes, j.note) {
+				t.Errorf("%+v", v)
+			}
+			if v.Latencies != (j.stands&latencies != 0) || v.Account != (j.stands&account != 0) {
+				t.Errorf("latencies %v, account %v", v.Latencies, v.Account)
+			}
+		})
+	}
+}
+
+// A process that saturates its CPUs under load measures itself, however idle it is before and after.
+func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
+	history := func(loaded int, share float64) (points []Point) {
+		for s := range 60 {
+			p := Point{At: float64(s + 1), Seconds: 1, CPU: 0.02, Counts: map[string]int64{}}
+			if s >= 20 && s < 20+loaded {
+				p.CPU, p.Counts["due"] = share, 1000
+			}
+			points = append(points, p)
+		}
+		return points
+	}
+	for _, c := range []struct {
+		loaded int
+		share  float64
+		valid  bool
+	}{{10, 0.95, false}, {10, 0.85, true}, {2, 0.99, true}, {40, 0.91, false}} {
+		r := &Result{Topics: []TopicResult{{
+			Counts: counted(map[Counter]int64{Due: 1000, Sent: 1000, Confirmed: 1000}), History: history(c.loaded, c.share),
+		}}}
+		if r.Judge(Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
+			t.Errorf("%d seconds at %v: %+v", c.loaded, c.share, r.Verdict)
+		}
+	}
+}
+
+// spread makes a distribution of n equal values and some that are larger.
+func spread(n uint64, value int64, tail ...int64) *hist.Histogram {
+	h := &hist.Histogram{}
+	h.RecordN(value, n)
+	for _, v := range tail {
+		h.RecordN(v, 20)
+	}
+	return h
+}
+
+func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
+	const ms = 1_000_000
+	counts := counted(map[Counter]int64{Due: 12_000, Sent: 12_000, Confirmed: 12_000, Received: 12_000})
+	for name, c := range map[string]struct {
+		latency, lag, hiccups *hist.Histogram
+		failed                int64
+		upTo                  float64
+		says                  string
+	}{
+		"all of it": {latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), upTo: 0.999},
+		"a tail that is the generator's": {
+			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 30*ms, 30*ms, 30*ms, 30*ms, 30*ms), upTo: 0.99,
+			says: "can be believed up to p99: 75 % of its p99.9",
+		},
+		"a tail that is the machine's": {
+			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(12_000, ms/10),
+			hiccups: spread(11_900, 0, 20*ms, 20*ms, 20*ms, 20*ms, 20*ms), upTo: 0.99, says: "50 % of its p99.9",
+		},
+		"a tail that is the broker's": {
+			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms), upTo: 0.999,
+		},
+		"small, below what a system would notice": {
+			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "50 % of its p50, 50 % of its p90",
+		},
+		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "not even the median"},
+		"failed sends are absent": {
+			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "0.050 % of the messages, the slowest, are not in it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			topic := TopicResult{Topic: "orders", Counts: counts, OpenLoop: true, hiccups: c.hiccups, Trends: map[string]*hist.Histogram{
+				PublishLatency.String(): c.latency, GeneratorLag.String(): c.lag,
+			}}
+			if c.failed > 0 {
+				topic.Errors = []ErrorCount{{"send", driver.Timeout, c.failed}}
+			}
+			r := &Result{Topics: []TopicResult{topic}}
+			r.Topics[0].Describe()
+			r.Judge(Circumstances{})
+			upTo, ok := believedUpTo(r.Topics[0].Percentiles[PublishLatency.String()])
+			if ok != (c.upTo > 0) || upTo != c.upTo {
+				t.Errorf("believed up to %v, want %v", upTo, c.upTo)
+			}
+			all := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n")
+			if !strings.Contains(all, c.says) || r.Verdict.Valid != (c.upTo > 0) {
+				t.Errorf("%+v", r.Verdict)
+			}
+		})
+	}
+}
+
+// With too few messages for a p99 the verdict rests on none.
+func TestTheVerdictRestsOnWhatItsSamplesSupport(t *testing.T) {
+	const ms = 1_000_000
+	lag, latency := &hist.Histogram{}, &hist.Histogram{}
+	lag.RecordN(ms/10, 59)
+	lag.Record(15 * ms)
+	latency.RecordN(3*ms, 59)
+	latency.Record(18 * ms)
+	r := &Result{Topics: []TopicResult{{
+		Topic: "orders", OpenLoop: true, Counts: counted(map[Counter]int64{Due: 60, Sent: 60, Confirmed: 60, Received: 60}),
+		Trends: map[string]*hist.Histogram{PublishLatency.String(): latency, GeneratorLag.String(): lag},
+	}}}
+	r.Topics[0].Describe()
+	if r.Judge(Circumstances{}); !r.Verdict.Valid {
+		t.Errorf("%+v", r.Verdict)
 	}
 }

@@ -80,7 +80,7 @@ func (b *bench) consumer(c driver.ConsumerConfig) *Consumer {
 
 func (b *bench) finish() {
 	b.t.Helper()
-	if err := b.run.Finish(context.Background(), time.Minute); err != nil {
+	if err := b.run.Finish(context.Background(), Drain{Limit: time.Minute}); err != nil {
 		b.t.Error(err)
 	}
 	if err := b.conn.Close(context.Background()); err != nil {
@@ -166,8 +166,8 @@ func TestAStallShowsInEveryMessageThatWasDue(t *testing.T) {
 		if made.Confirmed != uint64(stallTotal) || made.Failed != 0 {
 			t.Fatalf("confirmed %d and failed %d, want %d and 0", made.Confirmed, made.Failed, stallTotal)
 		}
-		sameDistribution(t, "publish latency", b.series.Trend(PublishLatency), responses())
-		sameDistribution(t, "schedule lag", b.series.Trend(ScheduleLag), make([]time.Duration, stallTotal))
+		sameDistribution(t, "publish latency", b.series.Trend(Open, PublishLatency), responses())
+		sameDistribution(t, "schedule lag", b.series.Trend(Open, ScheduleLag), make([]time.Duration, stallTotal))
 	})
 }
 
@@ -181,8 +181,8 @@ func TestAFullWindowCannotHideAStall(t *testing.T) {
 			Run(t.Context(), []*Sender{b.sender(1)}); err != nil {
 			t.Fatal(err)
 		}
-		sameDistribution(t, "publish latency", b.series.Trend(PublishLatency), responses())
-		sameDistribution(t, "publish time", b.series.Trend(PublishTime), services(stallTotal))
+		sameDistribution(t, "publish latency", b.series.Trend(Open, PublishLatency), responses())
+		sameDistribution(t, "publish time", b.series.Trend(Open, PublishTime), services(stallTotal))
 		if b.series.Count(Blocked) == 0 {
 			t.Error("nothing says that sends waited for the window")
 		}
@@ -201,12 +201,12 @@ func TestAClosedLoopIsUncorrected(t *testing.T) {
 		for n := range want {
 			want[n] = tick(int64(n))
 		}
-		sameDistribution(t, "publish latency", b.series.Trend(PublishLatency), want)
-		sameDistribution(t, "publish time", b.series.Trend(PublishTime), want)
-		if n := b.series.Trend(ScheduleLag).Count(); n != 0 {
+		sameDistribution(t, "publish latency", b.series.Trend(Closed, PublishLatency), want)
+		sameDistribution(t, "publish time", b.series.Trend(Closed, PublishTime), want)
+		if n := b.series.Trend(Open, ScheduleLag).Count(); n != 0 {
 			t.Errorf("%d values of schedule lag without a schedule", n)
 		}
-		if b.series.openLoop.Load() {
+		if b.series.sent[Open].Load() {
 			t.Error("a closed loop is taken for an open one")
 		}
 	})
@@ -237,7 +237,7 @@ func TestEndToEndLatencyRunsFromTheDueTime(t *testing.T) {
 		for i := range want {
 			want[i] += transit
 		}
-		sameDistribution(t, "end-to-end latency", b.series.Trend(E2ELatency), want)
+		sameDistribution(t, "end-to-end latency", b.series.Trend(Open, E2ELatency), want)
 		tally := c.group.track.Tally()
 		if tally.Expected != uint64(stallTotal) || tally.Missing != 0 || tally.Duplicated != 0 || tally.Reordered != 0 {
 			t.Errorf("accounting: %+v", tally)

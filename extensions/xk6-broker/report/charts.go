@@ -18,8 +18,9 @@ var drawn = []struct { //nolint:gochecknoglobals // a table
 }{
 	{load.PublishLatency, "publish latency (due → confirmed)", 0, false},
 	{load.PublishTime, "publish time (sent → confirmed), uncorrected", 0, true},
-	{load.E2ELatency, "end-to-end latency (due → received)", 1, false},
+	{load.E2ELatency, "end-to-end latency (due → handed over)", 1, false},
 	{load.E2ETime, "end-to-end time (sent → received), uncorrected", 1, true},
+	{load.DeliveryWait, "delivery wait (received → handed over)", 4, true},
 	{load.RequestLatency, "request latency (due → reply)", 2, false},
 	{load.RequestTime, "request time (sent → reply), uncorrected", 2, true},
 	{load.FailedLatency, "failed sends (due → error)", 3, false},

@@ -29,10 +29,10 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 		Counts:  map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
 		Errors:  []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
 		Trends:  map[string]*hist.Histogram{},
-		Groups: []load.Accounting{{
+		Groups: []load.GroupResult{{Trends: map[string]*hist.Histogram{}, Accounting: load.Accounting{
 			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
 			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
-		}},
+		}}},
 		History: []load.Point{},
 	}
 	add := func(h map[string]*hist.Histogram, name string, ns int64) {
@@ -106,7 +106,7 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 func unread() load.TopicResult {
 	t := load.TopicResult{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed",
-		Options: map[string]map[string]any{}, Errors: []load.ErrorCount{}, Groups: []load.Accounting{}, History: []load.Point{},
+		Options: map[string]map[string]any{}, Errors: []load.ErrorCount{}, Groups: []load.GroupResult{}, History: []load.Point{},
 		Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
 	}
 	t.Trends["publish_latency"].RecordN(1500, 30)

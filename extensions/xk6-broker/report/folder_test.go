@@ -151,7 +151,7 @@ func TestTheSchemaDescribesWhatIsWritten(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wrong := range [][2]string{
-		{`"version": 1`, `"version": 2`}, {`"lost": 2`, `"lost": -2`}, {`"seconds": 20,`, ``}, {`"valid": false`, `"valid": "no"`},
+		{`"version": 2`, `"version": 3`}, {`"lost": 2`, `"lost": -2`}, {`"seconds": 20,`, ``}, {`"valid": false`, `"valid": "no"`},
 		{`"supported": true`, `"supported": 1`}, {`"p999"`, `"p998"`}, {`"trends"`, `"trendz"`},
 	} {
 		changed := strings.Replace(string(text), wrong[0], wrong[1], 1)

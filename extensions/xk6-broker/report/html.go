@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
@@ -71,22 +70,10 @@ type topicView struct {
 	*load.TopicResult
 	Charts   []string // their ids
 	Columns  []string
-	Rows     []trendRow
+	Rows     []row
 	Counts   []countRow
 	Observed bool // whether anybody received, so that loss is known
 }
-
-type trendRow struct {
-	Name, Label string
-	Count       uint64
-	Cells       []cell
-	Max         int64
-	Negative    uint64
-	Overflow    uint64
-}
-
-// cell is one percentile; nil Value means that its samples do not support it.
-type cell struct{ Value *int64 }
 
 type countRow struct {
 	Name, Doc string
@@ -107,7 +94,7 @@ func HTML(w io.Writer, r *load.Result) error {
 			page.Charts = append(page.Charts, c)
 			tv.Charts = append(tv.Charts, c.ID)
 		}
-		tv.Columns, tv.Rows = percentileTable(t)
+		tv.Columns, tv.Rows = tableOf(t)
 		for _, c := range documentedCounts {
 			if n, ok := t.Counts[c.Name]; ok || c.always {
 				tv.Counts = append(tv.Counts, countRow{c.Name, c.doc, n})
@@ -119,37 +106,6 @@ func HTML(w io.Writer, r *load.Result) error {
 	return page.Render(w, runPage)
 }
 
-// percentileTable is the table beside the curves: the same columns for all trends, empty where samples do not support them.
-func percentileTable(t *load.TopicResult) (names []string, rows []trendRow) {
-	most := supportedColumns(t)
-	for _, c := range columns[:most] {
-		names = append(names, c.name)
-	}
-	for _, s := range shown {
-		h := t.Trends[s.trend.String()]
-		if h == nil {
-			continue
-		}
-		row := trendRow{
-			Name: s.trend.String(), Label: label(s.trend, s.label, t.OpenLoop), Count: h.Count(), Max: h.Max(),
-			Negative: h.Negative(), Overflow: h.Overflow(),
-		}
-		for _, c := range columns[:most] {
-			row.Cells = append(row.Cells, quantileCell(h, c.q))
-		}
-		rows = append(rows, row)
-	}
-	return names, rows
-}
-
-func quantileCell(h *hist.Histogram, q float64) cell {
-	if !h.Supported(q) {
-		return cell{}
-	}
-	v := h.Quantile(q)
-	return cell{&v}
-}
-
 // documentedCounts are the counters in the page's order.
 var documentedCounts = []struct { //nolint:gochecknoglobals // a table
 	Name, doc string
@@ -158,7 +114,7 @@ var documentedCounts = []struct { //nolint:gochecknoglobals // a table
 	{"due", "arrivals whose time had come", true},
 	{"sent", "handed to the client library", true},
 	{"confirmed", "confirmed by the broker, in the driver's sense", true},
-	{"received", "received, copies included", true},
+	{"received", "handed over to the application, copies included", true},
 	{"acked", "acknowledged", false},
 	{"requeued", "given back, to be delivered again", false},
 	{"rejected", "refused for good", false},
@@ -166,7 +122,12 @@ var documentedCounts = []struct { //nolint:gochecknoglobals // a table
 	{"bytes_received", "bytes of bodies received", true},
 	{"corrupted", "damaged on the way", true},
 	{"unstamped", "received without a stamp: nothing is known of them", false},
-	{"foreign", "received from a producer that this process does not know", false},
+	{"unaccounted", "sent without a stamp: nothing is known of what becomes of them", false},
+	{"foreign", "received with the stamp of another test", false},
+	{"sibling", "received from another process of this test", false},
+	{"earlier", "received, and sent by this test's name before this process began: in no latency", false},
+	{"routed", "received by way of another topic of this test", false},
+	{"aliased", "received from this topic at another address of the broker: not accounted for", false},
 	{"negative", "received before they were sent, by the clocks of two machines", false},
 	{"blocked", "sends that waited because the window was full", false},
 }

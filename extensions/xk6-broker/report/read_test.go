@@ -17,7 +17,7 @@ func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
 		{text, "[]", "no result"},
 		{text, "{}", "no version"},
 		{text, text + "{}", "no result"},
-		{`"version": 1`, `"version": 2`, "version 2: this program reads version 1"},
+		{`"version": 2`, `"version": 3`, "version 3: this program reads version 2"},
 		{`"at": 9`, `"at": 0.5`, "the history goes back"},
 		{`"count": 20000`, `"count": 20001`, "20000 values"},
 		{`"jetstream://127.0.0.1:4222"`, `5`, "damaged"},

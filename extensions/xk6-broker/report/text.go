@@ -8,35 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
-
-// shown are the trends of the table, in its order, with what each measures.
-var shown = []struct { //nolint:gochecknoglobals // a table
-	trend load.Trend
-	label string
-}{
-	{load.ScheduleLag, "schedule lag (due → sent)"},
-	{load.GeneratorLag, "of it the generator's own"},
-	{load.PublishLatency, "publish latency (due → confirmed)"},
-	{load.PublishTime, "publish time (sent → confirmed)"},
-	{load.FailedLatency, "failed sends (due → error)"},
-	{load.RequestLatency, "request latency (due → reply)"},
-	{load.RequestTime, "request time (sent → reply)"},
-	{load.E2ELatency, "end-to-end latency (due → received)"},
-	{load.E2ETime, "end-to-end time (sent → received)"},
-	{load.SettleTime, "settle time (ack → confirmed)"},
-	{load.RedeliveryTime, "redelivery time (requeued → received)"},
-}
-
-// columns are the quantiles of the table. One is printed only where at least 10 samples lie beyond it.
-var columns = []struct { //nolint:gochecknoglobals // a table
-	q    float64
-	name string
-}{
-	{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}, {0.999999, "p99.9999"},
-}
 
 // Text writes the table that a terminal shows at the end of a run.
 func Text(w io.Writer, r *load.Result) error {
@@ -66,56 +39,39 @@ func topic(b *strings.Builder, t *load.TopicResult) {
 	groups(b, t)
 }
 
-// latencies writes a row for each trend that has samples.
+// latencies writes the table, and what its signs mean.
 func latencies(b *strings.Builder, t *load.TopicResult) {
-	most := supportedColumns(t)
+	names, rows := tableOf(t)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\t count\t")
-	for _, c := range columns[:most] {
-		fmt.Fprintf(table, "%s\t", c.name)
+	for _, name := range names {
+		fmt.Fprintf(table, "%s\t", name)
 	}
 	fmt.Fprintln(table, "max\t")
-	for _, s := range shown {
-		if h := t.Trends[s.trend.String()]; h != nil {
-			row(table, label(s.trend, s.label, t.OpenLoop), h, most)
+	var owed, doubted bool
+	for _, r := range rows {
+		fmt.Fprintf(table, "  %s\t%d\t", r.Label, r.Values.Count())
+		for _, c := range r.Cells {
+			text := "-"
+			switch {
+			case c.Known && c.Doubted:
+				text, doubted = Duration(c.Value)+"?", true
+			case c.Known && c.Owed:
+				text, owed = Duration(c.Value)+"*", true
+			case c.Known:
+				text = Duration(c.Value)
+			}
+			fmt.Fprintf(table, "%s\t", text)
 		}
+		fmt.Fprintf(table, "%s\t\n", Duration(r.Values.Max()))
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
-}
-
-// supportedColumns is how many columns any row supports.
-func supportedColumns(t *load.TopicResult) int {
-	most := 0
-	for _, s := range shown {
-		if h := t.Trends[s.trend.String()]; h != nil {
-			for i, c := range columns {
-				if h.Supported(c.q) {
-					most = max(most, i+1)
-				}
-			}
-		}
+	if owed {
+		b.WriteString("  * more than a tenth of it is lateness of the generator or of its machine\n")
 	}
-	return most
-}
-
-// label says of a closed loop that its latency is service time.
-func label(trend load.Trend, text string, open bool) string {
-	if trend == load.PublishLatency && !open {
-		return "publish latency (closed loop: sent → confirmed)"
+	if doubted {
+		b.WriteString("  ? not to be believed: see the verdict\n")
 	}
-	return text
-}
-
-func row(w io.Writer, name string, h *hist.Histogram, most int) {
-	fmt.Fprintf(w, "  %s\t%d\t", name, h.Count())
-	for _, c := range columns[:most] {
-		cell := "-"
-		if h.Supported(c.q) {
-			cell = Duration(h.Quantile(c.q))
-		}
-		fmt.Fprintf(w, "%s\t", cell)
-	}
-	fmt.Fprintf(w, "%s\t\n", Duration(h.Max()))
 }
 
 // Duration writes nanoseconds with three significant digits.
@@ -147,7 +103,7 @@ func significant(v float64) string {
 func counts(b *strings.Builder, t *load.TopicResult) {
 	fmt.Fprintf(b, "\n  due %d, sent %d, confirmed %d (%s), received %d", t.Counts["due"], t.Counts["sent"],
 		t.Counts["confirmed"], t.Confirm, t.Counts["received"])
-	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "blocked"} {
+	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "blocked"} {
 		if n := t.Counts[name]; n > 0 {
 			fmt.Fprintf(b, ", %s %d", name, n)
 		}
@@ -170,8 +126,20 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 		if len(t.Groups) > 1 || g.Group != "" {
 			name = g.Group + ": "
 		}
+		if g.Subscribers > 1 {
+			name = fmt.Sprintf("%d subscribers: ", g.Subscribers)
+		}
 		fmt.Fprintf(b, "  %slost %d, duplicated %d, reordered %d, corrupted %d, redelivered %d", name, g.Lost, g.Duplicated,
 			g.Reordered, t.Counts["corrupted"], g.Redelivered)
+		if g.Drained > 0 {
+			fmt.Fprintf(b, ", drained %d (read at the end of the test, by none of its consumers)", g.Drained)
+		}
+		if g.Removed > 0 {
+			fmt.Fprintf(b, ", removed %d (by the test, before they arrived)", g.Removed)
+		}
+		if g.Uncertain > 0 {
+			fmt.Fprintf(b, ", uncertain %d (lost, or still at the broker)", g.Uncertain)
+		}
 		if g.Undelivered > 0 {
 			fmt.Fprintf(b, ", undelivered %d (still at the broker)", g.Undelivered)
 		}

@@ -34,12 +34,12 @@ func sample() *load.Result {
 			Errors: []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
 			Trends: map[string]*hist.Histogram{
 				"schedule_lag": evenly(10000, 20), "generator_lag": evenly(10000, 10), "publish_latency": evenly(9990, 1000),
-				"publish_time": evenly(9990, 900), "e2e_latency": evenly(9988, 1100), "failed_latency": evenly(10, 3e9),
+				"publish_time": evenly(9990, 900), "e2e_latency": evenly(9988, 1100), "delivery_wait": evenly(9988, 100), "failed_latency": evenly(10, 3e9),
 			},
-			Groups: []load.Accounting{{
+			Groups: []load.GroupResult{{Accounting: load.Accounting{
 				Group: "workers", Lost: 1, Undelivered: 1,
 				Tally: track.Tally{Expected: 9990, Received: 9988, Missing: 2, Redelivered: 7, Reordered: 2, Unexpected: 3},
-			}},
+			}}},
 		},
 		{
 			Broker: "embedded:", Driver: "nats-jetstream", Topic: "events", Confirm: "replicated",
@@ -48,7 +48,10 @@ func sample() *load.Result {
 			Trends: map[string]*hist.Histogram{"publish_latency": evenly(50, 5000), "publish_time": evenly(50, 5000)},
 		},
 	}}
-	r.Judge(load.Circumstances{Dropped: 4, Asked: []load.Asked{{Trend: load.E2ELatency, Q: 0.9999}}})
+	for i := range r.Topics {
+		r.Topics[i].Describe()
+	}
+	r.Judge(load.Circumstances{Dropped: 4})
 	return r
 }
 

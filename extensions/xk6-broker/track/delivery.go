@@ -1,45 +1,69 @@
 package track
 
 import (
+	"math"
 	"math/bits"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 )
 
 // delivery is what has become of one producer's messages in one group.
 type delivery struct {
-	producer    *Producer
-	from, until atomic.Uint64 // what the group expects: from <= seq < until
-	received    bitmap
-	settled     bitmap
-	again       bitmap // of a shared topic: first copies that the broker had delivered before
-	foreign     bool   // of another process's producer
+	producer *Producer
+	received bitmap
+	settled  bitmap
+	again    bitmap // of a shared topic: first copies that the broker had delivered before
+	drained  bitmap // read to complete the account, by no consumer of the test
+	removed  bitmap // missing when somebody removed them from the broker
+	foreign  bool   // of another process's producer
 
+	mu    sync.Mutex
+	spans []Bounds // what the group expects, ascending
 	// What count has found, page by page, so that it need not look again at a page that has not changed.
-	mu     sync.Mutex
-	bounds [2]uint64
-	found  []found
+	found []found
 }
 
+// Bounds is what a group expects of a producer while it is there: From <= number < Until.
+type Bounds struct{ From, Until uint64 }
+
 // counts are numbers of messages.
-type counts struct{ expected, received, missing uint64 }
+type counts struct{ expected, received, drained, removed, missing uint64 }
 
 // found is what a page held when the counts of its bits were those of version.
 type found struct {
-	version                     [2]uint16
-	expected, received, missing uint16
+	version                                       [4]uint16
+	expected, received, drained, removed, missing uint16
+}
+
+// open lets the group expect what is numbered from from on.
+func (d *delivery) open(from uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans = append(d.spans, Bounds{from, math.MaxUint64})
+	clear(d.found) // pages were judged by the spans that there were
+}
+
+// close lets it expect nothing from until on.
+func (d *delivery) close(until uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans[len(d.spans)-1].Until = until
+	clear(d.found)
+}
+
+// expects tells whether a number is one that the group waits for.
+func (d *delivery) expects(seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return within(d.spans, seq)&1 != 0
 }
 
 // count counts a producer's messages in the group.
 func (d *delivery) count() counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if bounds := [2]uint64{d.from.Load(), d.until.Load()}; bounds != d.bounds {
-		d.bounds = bounds
-		clear(d.found) // what was looked at while the bounds changed may have been judged by the old ones
-	}
-	pages := max(d.producer.expected.len(), d.received.len())
+	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len())
 	if pages > len(d.found) {
 		d.found = append(d.found, make([]found, pages-len(d.found))...)
 	}
@@ -49,6 +73,8 @@ func (d *delivery) count() counts {
 		d.look(uint64(i), f)
 		sum.expected += uint64(f.expected)
 		sum.received += uint64(f.received)
+		sum.drained += uint64(f.drained)
+		sum.removed += uint64(f.removed)
 		sum.missing += uint64(f.missing)
 	}
 	return sum
@@ -56,19 +82,34 @@ func (d *delivery) count() counts {
 
 // look brings f up to date with page i.
 func (d *delivery) look(i uint64, f *found) {
-	expected, received := d.producer.expected.page(i), d.received.page(i)
-	version := [2]uint16{uint16(expected.count.Load()), uint16(received.count.Load())}
+	expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
+	version := [4]uint16{
+		uint16(expected.count.Load()), uint16(received.count.Load()), uint16(drained.count.Load()), uint16(removed.count.Load()),
+	}
 	if version == f.version {
 		return
 	}
 	*f = found{version: version}
 	for k := range pageWords {
-		e := expected.words[k].Load() & between(d.bounds[0], d.bounds[1], i*pageBits+uint64(k)*64)
+		e := expected.words[k].Load() & within(d.spans, i*pageBits+uint64(k)*64)
 		r := received.words[k].Load()
+		l := drained.words[k].Load() &^ r
+		gone := e & removed.words[k].Load() &^ (r | l)
 		f.expected += uint16(bits.OnesCount64(e))
 		f.received += uint16(bits.OnesCount64(r))
-		f.missing += uint16(bits.OnesCount64(e &^ r))
+		f.drained += uint16(bits.OnesCount64(l))
+		f.removed += uint16(bits.OnesCount64(gone))
+		f.missing += uint16(bits.OnesCount64(e &^ (r | l | gone)))
 	}
+}
+
+// within is a word with a bit for each number of the spans, the first bit being number first.
+func within(spans []Bounds, first uint64) uint64 {
+	var w uint64
+	for _, s := range spans {
+		w |= between(s.From, s.Until, first)
+	}
+	return w
 }
 
 // between is a word with a bit for each number of from <= n < until, the first bit being number first.
@@ -84,17 +125,20 @@ func distance(n, first uint64) uint64 {
 	return min(n-first, 64)
 }
 
-// missing yields the numbers of the messages that are expected and have not been received, ascending.
+// missing yields the numbers of the messages that are expected and have not arrived, ascending.
 func (d *delivery) missing(yield func(uint64) bool) {
-	from, until := d.from.Load(), d.until.Load()
+	d.mu.Lock()
+	spans := slices.Clone(d.spans)
+	d.mu.Unlock()
 	for i := range uint64(d.producer.expected.len()) {
-		expected, received := d.producer.expected.page(i), d.received.page(i)
+		expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
 		if expected == empty || received == full {
 			continue
 		}
 		for k := range pageWords {
 			first := i*pageBits + uint64(k)*64
-			m := expected.words[k].Load() &^ received.words[k].Load() & between(from, until, first)
+			m := expected.words[k].Load() & within(spans, first) &^
+				(received.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
 			for ; m != 0; m &= m - 1 {
 				if !yield(first + uint64(bits.TrailingZeros64(m))) {
 					return
@@ -104,10 +148,24 @@ func (d *delivery) missing(yield func(uint64) bool) {
 	}
 }
 
+// held is how many messages were received and not settled.
+func (d *delivery) held() (n uint64) {
+	for i := range uint64(d.received.len()) {
+		received, settled := d.received.page(i), d.settled.page(i)
+		if received == empty || settled == full {
+			continue
+		}
+		for k := range pageWords {
+			n += uint64(bits.OnesCount64(received.words[k].Load() &^ settled.words[k].Load()))
+		}
+	}
+	return n
+}
+
 // memory is about how many bytes the delivery uses.
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.drained.memory() + d.removed.memory() +
 		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

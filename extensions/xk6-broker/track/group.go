@@ -2,7 +2,6 @@ package track
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"sync/atomic"
 )
@@ -20,10 +19,9 @@ const (
 type Group struct {
 	topic      *Topic
 	name       string
-	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as are ready and closed
-	ready      bool
-	closed     bool
-	adopted    int // how many of the deliveries are of other processes' producers
+	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as is open
+	open       bool                 // it expects what is numbered now
+	adopted    int                  // how many of the deliveries are of other processes' producers
 
 	duplicated, redelivered, reordered, foreign atomic.Uint64
 }
@@ -34,12 +32,8 @@ func (g *Group) Name() string { return g.name }
 // watch begins to account for the messages of a producer. The topic's lock is held.
 func (g *Group) watch(p *Producer) {
 	d := &delivery{producer: p}
-	d.until.Store(math.MaxUint64)
-	if !g.ready {
-		d.from.Store(math.MaxUint64)
-	}
-	if g.closed {
-		d.until.Store(p.next.Load())
+	if g.open {
+		d.open(0)
 	}
 	g.deliveries[p.id] = d
 }
@@ -65,49 +59,66 @@ func (g *Group) adopt(id uint64) (*delivery, bool) {
 	p := &Producer{id: id}
 	p.next.Store(maxForeignMessages)
 	d := &delivery{producer: p, foreign: true}
-	d.from.Store(math.MaxUint64)
 	g.deliveries[id] = d
 	return d, true
 }
 
-// Ready tells that the group is consuming: one that is since [New] expects, from now on, what is numbered from now on.
-// Only the first call counts, and where a group is since [Earliest] none is needed.
+// Ready tells that the group is consuming: one that is since [New] expects, from now on, what is numbered from now on. It does nothing
+// to a group that is consuming already, as one since [Earliest] is from the start.
 func (g *Group) Ready() {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
-	if g.ready || g.closed {
+	if g.open {
 		return
 	}
-	g.ready = true
+	g.open = true
+	for _, d := range g.deliveries {
+		if !d.foreign {
+			d.open(d.producer.next.Load())
+		}
+	}
+}
+
+// Close tells that the group has stopped consuming, ahead of the producers: it expects what was numbered so far and nothing more, until
+// it is ready again. That is for a subscriber that leaves where messages are not kept for it. A group that consumes to the end, or
+// whose messages wait for it, needs no Close.
+func (g *Group) Close() {
+	g.topic.mu.Lock()
+	defer g.topic.mu.Unlock()
+	if !g.open {
+		return
+	}
+	g.open = false
+	for _, d := range g.deliveries {
+		if !d.foreign {
+			d.close(d.producer.next.Load())
+		}
+	}
+}
+
+// Remove tells that what is missing now was removed from the broker on purpose: it is counted as Removed, and is missing no more,
+// unless it arrives all the same.
+func (g *Group) Remove() {
+	g.topic.mu.RLock()
+	defer g.topic.mu.RUnlock()
 	for _, d := range g.deliveries {
 		if d.foreign {
 			continue
 		}
-		d.from.Store(d.producer.next.Load())
-	}
-}
-
-// Close tells that the group stops consuming for good, ahead of the producers: it expects what was numbered so far and
-// nothing more. That is for a subscriber that leaves where messages are not kept for it, and it should have read what
-// was on its way before. A group that consumes to the end needs no Close.
-func (g *Group) Close() {
-	g.topic.mu.Lock()
-	defer g.topic.mu.Unlock()
-	if g.closed {
-		return
-	}
-	g.closed = true
-	for _, d := range g.deliveries {
-		d.until.Store(d.producer.next.Load())
+		for seq := range d.missing {
+			d.removed.set(seq)
+		}
 	}
 }
 
 // Tally is what has become of a group's messages. Each is a number of messages.
 type Tally struct {
 	Expected    uint64 `json:"expected"`    // must arrive
-	Received    uint64 `json:"received"`    // arrived, whatever the number of copies
-	Missing     uint64 `json:"missing"`     // expected and not received
-	Unexpected  uint64 `json:"unexpected"`  // received and not, or not yet, expected
+	Received    uint64 `json:"received"`    // arrived at a consumer of the test, whatever the number of copies
+	Drained     uint64 `json:"drained"`     // arrived only when what was left was read to complete the account
+	Removed     uint64 `json:"removed"`     // expected, and removed from the broker on purpose before they arrived
+	Missing     uint64 `json:"missing"`     // expected, and none of these
+	Unexpected  uint64 `json:"unexpected"`  // arrived and not, or not yet, expected
 	Settled     uint64 `json:"settled"`     // settled, whatever the number of copies
 	Duplicated  uint64 `json:"duplicated"`  // copies of messages that were settled already
 	Redelivered uint64 `json:"redelivered"` // copies that were delivered again, see Verdict
@@ -116,7 +127,7 @@ type Tally struct {
 }
 
 // Tally counts. It is exact once nothing is going on, and takes a few nanoseconds for every 8192 messages numbered plus
-// what has changed since it was last called. At all times Expected - Missing + Unexpected = Received.
+// what has changed since it was last called. At all times Expected - Missing - Removed + Unexpected = Received + Drained.
 func (g *Group) Tally() Tally {
 	t := Tally{
 		Duplicated:  g.duplicated.Load(),
@@ -133,14 +144,47 @@ func (g *Group) Tally() Tally {
 		c := d.count()
 		t.Expected += c.expected
 		t.Received += c.received
+		t.Drained += c.drained
+		t.Removed += c.removed
 		t.Missing += c.missing
 		t.Settled += d.settled.count()
 	}
-	t.Unexpected = t.Received + t.Missing - t.Expected
+	t.Unexpected = t.unexpected()
 	return t
 }
 
-// Outstanding is how many messages are expected and have not been received. It is Tally's Missing, and cheap enough to
+// Add adds what became of another group's messages.
+func (t *Tally) Add(o Tally) {
+	t.Expected += o.Expected
+	t.Received += o.Received
+	t.Drained += o.Drained
+	t.Removed += o.Removed
+	t.Missing += o.Missing
+	t.Unexpected += o.Unexpected
+	t.Settled += o.Settled
+	t.Duplicated += o.Duplicated
+	t.Redelivered += o.Redelivered
+	t.Reordered += o.Reordered
+	t.Foreign += o.Foreign
+}
+
+func (t *Tally) unexpected() uint64 {
+	return t.Received + t.Drained + t.Removed + t.Missing - t.Expected
+}
+
+// Held is how many messages of the topic's own producers the group has received and not settled.
+func (g *Group) Held() (n uint64) {
+	g.topic.mu.RLock()
+	defer g.topic.mu.RUnlock()
+	for _, d := range g.deliveries {
+		if !d.foreign {
+			n += d.held()
+		}
+	}
+	return n
+}
+
+// Outstanding is how many messages are expected and have not arrived. It is Tally's Missing, and cheap enough to
 // ask for every few milliseconds.
 func (g *Group) Outstanding() uint64 {
 	g.topic.mu.RLock()
@@ -162,7 +206,7 @@ type Range struct {
 	To   uint64 `json:"to"`   // the last, which is in the range
 }
 
-// MissingRanges gives the first ranges of messages that are expected and have not been received, by producer and
+// MissingRanges gives the first ranges of messages that are expected and have not arrived, by producer and
 // number, limit of them at most.
 func (g *Group) MissingRanges(limit int) []Range {
 	var ranges []Range

@@ -29,12 +29,14 @@ type GroupLedger struct {
 
 // SourceLedger is what a group received of one producer, of this process or another.
 type SourceLedger struct {
-	ID          uint64
-	Foreign     bool   // of another process: From and Until say nothing
-	From, Until uint64 // what the group expects: From <= number < Until
-	Received    Set
-	Settled     Set
-	Again       Set // first copies that the broker had delivered before
+	ID       uint64
+	Foreign  bool     // of another process: there are no Spans
+	Spans    []Bounds // what the group expects
+	Received Set
+	Settled  Set
+	Again    Set // first copies that the broker had delivered before
+	Drained  Set // read to complete the account
+	Removed  Set // missing when they were removed from the broker
 }
 
 // Ledger copies what is known. It is consistent once nothing is going on.
@@ -58,9 +60,12 @@ func (g *Group) sources() []SourceLedger {
 	sources := make([]SourceLedger, 0, len(g.deliveries))
 	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
 		d := g.deliveries[id]
+		d.mu.Lock()
+		spans := slices.Clone(d.spans)
+		d.mu.Unlock()
 		sources = append(sources, SourceLedger{
-			ID: id, Foreign: d.foreign, From: d.from.Load(), Until: d.until.Load(),
-			Received: d.received.snapshot(), Settled: d.settled.snapshot(), Again: d.again.snapshot(),
+			ID: id, Foreign: d.foreign, Spans: spans, Received: d.received.snapshot(), Settled: d.settled.snapshot(),
+			Again: d.again.snapshot(), Drained: d.drained.snapshot(), Removed: d.removed.snapshot(),
 		})
 	}
 	return sources
@@ -77,14 +82,11 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 	return next
 }
 
-// Bounds is what a group expects of a producer: From <= number < Until.
-type Bounds struct{ From, Until uint64 }
-
-// Merge puts together what several processes know of one group. The producers are those of all processes, and bounds says what the
+// Merge puts together what several processes know of one group. The producers are those of all processes, and spans says what the
 // group expects of each. A copy of a message that another process of the group has received as well is Duplicated where both
 // settled it, and else Redelivered, unless the broker's own count of deliveries has made it that already. Foreign, in what comes out,
 // is a number of messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
-func Merge(producers []ProducerLedger, shares []GroupLedger, bounds func(id uint64) Bounds, limit int) (Tally, []Range) {
+func Merge(producers []ProducerLedger, shares []GroupLedger, spans func(id uint64) []Bounds, limit int) (Tally, []Range) {
 	var t Tally
 	for _, s := range shares {
 		t.Duplicated += s.Tally.Duplicated
@@ -96,11 +98,15 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, bounds func(id uint
 	for _, p := range slices.SortedFunc(slices.Values(producers), byID) {
 		known[p.ID] = true
 		all := gather(p.ID, shares, &t)
-		b := bounds(p.ID)
-		expected := p.Expected.within(b.From, b.Until)
-		missing := expected.andNot(all.Received)
+		expected := p.Expected.within(spans(p.ID))
+		drained := all.Drained.andNot(all.Received)
+		missing := expected.andNot(all.Received).andNot(drained)
+		removed := missing.and(all.Removed)
+		missing = missing.andNot(removed)
 		t.Expected += expected.Len()
 		t.Received += all.Received.Len()
+		t.Drained += drained.Len()
+		t.Removed += removed.Len()
 		t.Settled += all.Settled.Len()
 		t.Missing += missing.Len()
 		ranges = missing.ranges(p.ID, ranges, limit)
@@ -112,7 +118,7 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, bounds func(id uint
 			}
 		}
 	}
-	t.Unexpected = t.Received + t.Missing - t.Expected
+	t.Unexpected = t.unexpected()
 	return t, ranges
 }
 
@@ -139,6 +145,8 @@ func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
 		all.Received = all.Received.or(source.Received)
 		all.Settled = all.Settled.or(source.Settled)
 		all.Again = all.Again.or(source.Again)
+		all.Drained = all.Drained.or(source.Drained)
+		all.Removed = all.Removed.or(source.Removed)
 	}
 	return all
 }
@@ -168,4 +176,4 @@ func (s Set) ranges(id uint64, to []Range, limit int) []Range {
 }
 
 // Everything is what a group expects that was there before the producer.
-var Everything = Bounds{0, math.MaxUint64} //nolint:gochecknoglobals // a constant, but for the language
+func Everything() []Bounds { return []Bounds{{0, math.MaxUint64}} }

@@ -13,10 +13,11 @@ import (
 
 // model is the accounting of one group as one would write it down: in maps, with nothing left out.
 type model struct {
-	from, until       map[uint64]uint64 // by producer
+	spans             map[uint64][]track.Bounds // by producer
 	received, settled map[message]bool
+	drained, removed  map[message]bool
 	tally             track.Tally
-	ready, closed     bool
+	open              bool
 }
 
 type message struct{ id, seq uint64 }
@@ -59,22 +60,44 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 	return v
 }
 
+func (m *model) expects(msg message) bool {
+	return slices.ContainsFunc(m.spans[msg.id], func(b track.Bounds) bool { return b.From <= msg.seq && msg.seq < b.Until })
+}
+
+func (m *model) held() (n uint64) {
+	for msg := range m.received {
+		if !m.settled[msg] {
+			n++
+		}
+	}
+	return n
+}
+
 // count completes the tally and lists what is missing.
 func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
 	t := m.tally
 	var missing []message
 	for msg := range expected {
-		if msg.seq < m.from[msg.id] || msg.seq >= m.until[msg.id] {
+		if !m.expects(msg) {
 			continue
 		}
 		t.Expected++
-		if !m.received[msg] {
+		switch {
+		case m.received[msg] || m.drained[msg]:
+		case m.removed[msg]:
+			t.Removed++
+		default:
 			missing = append(missing, msg)
 		}
 	}
 	t.Missing = uint64(len(missing))
 	t.Received = uint64(len(m.received))
-	t.Unexpected = t.Received - (t.Expected - t.Missing)
+	for msg := range m.drained {
+		if !m.received[msg] {
+			t.Drained++
+		}
+	}
+	t.Unexpected = t.Received + t.Drained - (t.Expected - t.Missing - t.Removed)
 	t.Settled = uint64(len(m.settled))
 	slices.SortFunc(missing, func(a, b message) int {
 		if a.id != b.id {
@@ -128,7 +151,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 			}
 			partitions := []int32{0, 1, 2, 1023, 1024, -1, math.MaxInt32, math.MinInt32}
 			for range 3000 {
-				switch r.IntN(14) {
+				switch r.IntN(16) {
 				case 0: // a producer comes, or comes again
 					id := uint64(r.IntN(4))
 					p := topic.Producer(id)
@@ -137,12 +160,8 @@ func TestAgreesWithTheModel(t *testing.T) {
 					} else if !ok {
 						producers[id], numbered[id] = p, 0
 						for _, m := range models {
-							m.until[id] = math.MaxUint64
-							if m.closed {
-								m.until[id] = 0
-							}
-							if !m.ready {
-								m.from[id] = math.MaxUint64
+							if m.open {
+								m.spans[id] = []track.Bounds{{Until: math.MaxUint64}}
 							}
 						}
 					}
@@ -156,12 +175,13 @@ func TestAgreesWithTheModel(t *testing.T) {
 						}
 						continue
 					}
-					m := &model{from: map[uint64]uint64{}, until: map[uint64]uint64{}, received: map[message]bool{},
-						settled: map[message]bool{}, ready: since == track.Earliest}
+					m := &model{
+						spans: map[uint64][]track.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
+						drained: map[message]bool{}, removed: map[message]bool{}, open: since == track.Earliest,
+					}
 					for id := range producers {
-						m.until[id] = math.MaxUint64
-						if !m.ready {
-							m.from[id] = math.MaxUint64
+						if m.open {
+							m.spans[id] = []track.Bounds{{Until: math.MaxUint64}}
 						}
 					}
 					groups[name], models[name] = g, m
@@ -175,21 +195,21 @@ func TestAgreesWithTheModel(t *testing.T) {
 					name := fmt.Sprint(r.IntN(3))
 					if g := groups[name]; g != nil {
 						g.Ready()
-						if m := models[name]; !m.ready && !m.closed {
-							m.ready = true
+						if m := models[name]; !m.open {
+							m.open = true
 							for id, n := range numbered {
-								m.from[id] = n
+								m.spans[id] = append(m.spans[id], track.Bounds{From: n, Until: math.MaxUint64})
 							}
 						}
 					}
-				case 4: // a group leaves
+				case 4: // a group leaves, and may come back
 					name := fmt.Sprint(r.IntN(3))
-					if g := groups[name]; g != nil && r.IntN(20) == 0 {
+					if g := groups[name]; g != nil && r.IntN(5) == 0 {
 						g.Close()
-						if m := models[name]; !m.closed {
-							m.closed = true
+						if m := models[name]; m.open {
+							m.open = false
 							for id, n := range numbered {
-								m.until[id] = n
+								m.spans[id][len(m.spans[id])-1].Until = n
 							}
 						}
 					}
@@ -274,6 +294,33 @@ func TestAgreesWithTheModel(t *testing.T) {
 							}
 						}
 					}
+				case 13: // messages are read to complete the account
+					if len(readers) == 0 {
+						continue
+					}
+					reader := readers[r.IntN(len(readers))]
+					for range 20 {
+						id, seq := pick()
+						msg := message{id, seq}
+						want := seq < numbered[id] && reader.expects(msg) && !reader.received[msg] && !reader.drained[msg]
+						if got := reader.Drained(id, seq); got != want {
+							t.Fatalf("message %d of %d drained: %v, want %v", seq, id, got, want)
+						}
+						if want {
+							reader.drained[msg] = true
+						}
+					}
+				case 14: // what is missing is removed
+					name := fmt.Sprint(r.IntN(3))
+					if g := groups[name]; g != nil && r.IntN(10) == 0 {
+						g.Remove()
+						m := models[name]
+						for msg := range expected {
+							if m.expects(msg) && !m.received[msg] && !m.drained[msg] {
+								m.removed[msg] = true
+							}
+						}
+					}
 				default:
 					for _, g := range groups {
 						g.Outstanding()
@@ -298,6 +345,9 @@ func compare(t *testing.T, groups map[string]*track.Group, models map[string]*mo
 		}
 		if got := groups[name].Outstanding(); got != want.Missing {
 			t.Fatalf("group %s: %d outstanding, want %d", name, got, want.Missing)
+		}
+		if got, held := groups[name].Held(), models[name].held(); got != held {
+			t.Fatalf("group %s: %d held, want %d", name, got, held)
 		}
 		if got := groups[name].MissingRanges(limit); !slices.Equal(got, missing[:min(limit, len(missing))]) {
 			t.Fatalf("group %s: missing %v, want %v", name, got, missing)

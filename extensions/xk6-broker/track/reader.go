@@ -80,31 +80,43 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	return v
 }
 
-// Settled tells that the group is done with a message, by an ack or a rejection: further copies of it are duplicates.
-// Where a driver settles nothing, call it as soon as the message is received. Telling so twice changes nothing, and
-// messages that no producer of the topic has numbered are ignored.
-func (r *Reader) Settled(id, seq uint64) {
-	if s := r.source(id); s != nil && s.producer.numbered(seq) {
-		s.settled.set(seq)
-	}
+// Drained accounts for a copy of a message that was read only to complete the account. It is neither received, nor a copy of what was;
+// it is false, and nothing changes, where the message has arrived before or the group does not expect it.
+func (r *Reader) Drained(id, seq uint64) bool {
+	s := r.source(id)
+	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && (s.foreign || s.expects(seq)) && s.drained.set(seq)
 }
 
-// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one.
-func (r *Reader) SettledN(id, first uint64, n int) {
+// Settled tells that the group is done with a message, by an ack or a rejection: further copies of it are duplicates.
+// Where a driver settles nothing, call it as soon as the message is received. Telling so twice changes nothing, and
+// messages that no producer of the topic has numbered are ignored: of these it is false.
+func (r *Reader) Settled(id, seq uint64) bool { return r.SettledN(id, seq, 1) == 1 }
+
+// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one, and how many of them are of the
+// topic's own producers.
+func (r *Reader) SettledN(id, first uint64, n int) (own int) {
 	if n <= 0 {
-		return
+		return 0
 	}
 	s := r.source(id)
 	if s == nil {
-		return
+		return 0
 	}
 	if !s.producer.numbered(first + uint64(n) - 1) { // some of them, perhaps: the rare case takes the slow way
 		for i := range uint64(n) {
-			r.Settled(id, first+i)
+			if s.producer.numbered(first + i) {
+				s.settled.set(first + i)
+				own++
+			}
 		}
-		return
+	} else {
+		s.settled.setRange(first, uint64(n))
+		own = n
 	}
-	s.settled.setRange(first, uint64(n))
+	if s.foreign {
+		return 0
+	}
+	return own
 }
 
 // source finds the source of a producer's messages, and is nil where the topic has no such producer and is not shared.

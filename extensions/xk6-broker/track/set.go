@@ -84,8 +84,8 @@ func (s Set) and(o Set) Set    { return combine(s, o, func(a, b uint64) uint64 {
 func (s Set) or(o Set) Set     { return combine(s, o, func(a, b uint64) uint64 { return a | b }) }
 func (s Set) andNot(o Set) Set { return combine(s, o, func(a, b uint64) uint64 { return a &^ b }) }
 
-// within keeps the numbers of from <= n < until.
-func (s Set) within(from, until uint64) Set {
+// within keeps the numbers of the spans.
+func (s Set) within(spans []Bounds) Set {
 	kept := Set{make([]*words, len(s.pages))}
 	for i, p := range s.pages {
 		if p == nil {
@@ -93,7 +93,7 @@ func (s Set) within(from, until uint64) Set {
 		}
 		w := &words{}
 		for k := range w {
-			w[k] = p[k] & between(from, until, uint64(i)*pageBits+uint64(k)*64)
+			w[k] = p[k] & within(spans, uint64(i)*pageBits+uint64(k)*64)
 		}
 		kept.pages[i] = w
 	}

@@ -103,7 +103,7 @@ func (t *Topic) Group(name string, since Since) *Group {
 	defer t.mu.Unlock()
 	g, ok := t.groups[name]
 	if !ok {
-		g = &Group{topic: t, name: name, ready: since == Earliest, deliveries: map[uint64]*delivery{}}
+		g = &Group{topic: t, name: name, open: since == Earliest, deliveries: map[uint64]*delivery{}}
 		t.groups[name] = g
 		for _, p := range t.producers {
 			g.watch(p)

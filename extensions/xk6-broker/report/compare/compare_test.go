@@ -25,7 +25,7 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*load.Resu
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
 		Options: map[string]map[string]any{"producer": {"linger": "0s"}}, Errors: []load.ErrorCount{},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
-		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.Accounting{{Group: "workers"}},
+		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers"}}},
 	}
 	for i := range 10 {
 		n := int64(2000)

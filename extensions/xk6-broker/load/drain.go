@@ -1,0 +1,208 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// What a test expected and nobody received is read at its end, to tell what is late from what is lost. That is none of the
+// application's doing: it is in no latency and no count of received or settled, and is called drained.
+
+const (
+	drainPoll  = 5 * time.Millisecond
+	drainBatch = 256
+	// askEvery is how often a drain asks the broker whether there is anything left to read.
+	askEvery = 500 * time.Millisecond
+	// restQuiet is how long nothing must be outstanding, after a subscriber has left, until all that was sent before is known to have
+	// come; restTimeout bounds the wait where something is lost.
+	restQuiet   = 50 * time.Millisecond
+	restTimeout = time.Second
+)
+
+// Drain says how what is outstanding is waited for.
+type Drain struct {
+	Limit time.Duration   // the longest that any step of it takes
+	Stop  <-chan struct{} // ends the reading early; nil is never
+	Tell  func(Waiting)   // hears what is waited for; nil is nobody
+}
+
+// Waiting is what a drain waits for.
+type Waiting struct {
+	Topic, Group string
+	Messages     uint64
+}
+
+// drain reads on until nothing is outstanding in any of the topics' groups that the broker keeps messages for, or nothing more can come.
+func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
+	ctx, cancel := context.WithTimeout(ctx, d.Limit)
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-d.Stop:
+			cancel()
+		case <-over:
+		}
+	}()
+	var wg sync.WaitGroup
+	for _, t := range topics {
+		for _, g := range t.everyGroup() {
+			if n := g.track.Outstanding(); n > 0 && g.readable() {
+				if d.Tell != nil {
+					d.Tell(Waiting{t.Name, g.account, n})
+				}
+				wg.Go(func() { g.drain(ctx, r) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+func (t *Topic) everyGroup() []*group {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.order)
+}
+
+// readable tells whether what is outstanding can be read. Where the test received and settled nothing, what it holds would come first,
+// and there might be no room for more: then what the broker says of its backlog must do, if it can tell.
+func (g *group) readable() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.kept || g.left || g.shared { // a shared one may have members in other processes, which want to read it themselves
+		return false
+	}
+	_, tells := g.conn.(driver.Backlogger)
+	return g.settling() || !tells
+}
+
+// settling tells whether what is drained is settled. It is not where the test received and settled nothing: then the broker is left in
+// the state that the test would have left it in. The lock is held.
+func (g *group) settling() bool {
+	return g.topic.Address.Driver.Features.Settle.Has(driver.Ack) && (g.settles || !g.receives)
+}
+
+// drain reads what a group has left, with a consumer of its own.
+func (g *group) drain(ctx context.Context, r *Run) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g.mu.Lock()
+	conn, config, settles := g.conn, g.config, g.settling()
+	g.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		consumer, err := conn.NewConsumer(ctx, config)
+		if err != nil { // then what the broker says of its backlog must do
+			return
+		}
+		g.read(ctx, r, consumer, settles)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), backlogTimeout)
+		defer cancel()
+		_ = consumer.Close(closing)
+	})
+	for idle := 0; ctx.Err() == nil && idle < 2; {
+		before := g.track.Outstanding()
+		until := driver.Now() + int64(askEvery)
+		for g.track.Outstanding() > 0 && driver.Now() < until && r.sleep(ctx, driver.Now()+int64(drainPoll)) == nil {
+		}
+		after := g.track.Outstanding()
+		if after == 0 {
+			break
+		}
+		idle++
+		if after < before || !g.exhausted(ctx, conn) {
+			idle = 0
+		}
+	}
+	stop()
+	wg.Wait()
+}
+
+// exhausted tells whether the broker says that it has nothing for the group but what the group holds already.
+func (g *group) exhausted(ctx context.Context, conn driver.Conn) bool {
+	b, ok := conn.(driver.Backlogger)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	n, err := b.Backlog(ctx, g.topic.Name, g.name)
+	return err == nil && n == 0
+}
+
+// read receives until ctx ends.
+func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, settles bool) {
+	reader := g.track.Reader()
+	in := NewInbox(drainBatch)
+	for ctx.Err() == nil {
+		n, err := consumer.Receive(ctx, in.Messages)
+		if err != nil && n == 0 {
+			if errors.Is(err, driver.ErrClosed) || r.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
+				return
+			}
+			continue
+		}
+		in.read(n, r.ID)
+		strangers := g.drained(reader, in, 0)
+		if settles {
+			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil { // where it fails the messages stay where they are
+				g.othersSettled.Add(strangers)
+			}
+			cancel()
+		}
+	}
+}
+
+// drained accounts for the messages of an inbox from a place on, and tells how many of them have no stamp of this test.
+func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers int64) {
+	for i := from; i < in.n; i++ {
+		if in.Stamped[i] {
+			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
+		} else {
+			strangers++
+		}
+	}
+	g.others.Add(strangers)
+	return strangers
+}
+
+// readRest accounts for what lies with a consumer that leaves, where the broker keeps nothing for it: what its receives have brought and
+// nobody was given, and what waits in its client. The last one of its group also waits for what is on its way.
+func (c *Consumer) readRest(ctx context.Context, last bool) {
+	ctx, cancel := context.WithTimeout(ctx, restTimeout)
+	defer cancel()
+	c.receives.Lock() // a script's receive that still waits would take what is read here
+	defer c.receives.Unlock()
+	c.handing.Lock()
+	defer c.handing.Unlock()
+	for in := range c.waiting {
+		c.group.drained(c.reader, in, in.next)
+	}
+	clear(c.waiting)
+	in := NewInbox(drainBatch)
+	for quiet := driver.Now(); ctx.Err() == nil; {
+		reading, stop := context.WithTimeout(ctx, drainPoll)
+		n, err := c.consumer.Receive(reading, in.Messages)
+		stop()
+		if n == 0 && errors.Is(err, driver.ErrClosed) {
+			return
+		}
+		in.read(n, c.run.ID)
+		c.group.drained(c.reader, in, 0)
+		switch {
+		case last && c.group.track.Outstanding() > 0:
+			quiet = driver.Now()
+		case last && driver.Now()-quiet < int64(restQuiet):
+		case n == 0:
+			return
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
+)
+
+// Subscribers is what a result calls those consumers of a topic that are in no group and each get every message.
+const Subscribers = "subscribers"
+
+// GroupOf is the name by which the measurements of a consumer go: its group's or, for a subscriber, [Subscribers].
+func GroupOf(f driver.Features, group string) string {
+	if subscribes(f, group) {
+		return Subscribers
+	}
+	return group
+}
+
+// subscribes tells whether a consumer gets every message by itself: the broker keeps nothing for it when it is not there.
+func subscribes(f driver.Features, group string) bool { return f.Fanout && group == "" }
+
+// group is the accounting of what one consumer group, or one subscriber of a fan-out, should receive.
+type group struct {
+	topic      *Topic
+	name       string // as the broker knows it; "" for a subscriber
+	account    string // the name of its accounting, unique within the topic
+	subscriber bool
+	kept       bool // the broker keeps messages for it while nobody is there
+	shared     bool // it may have members in other processes
+	earliest   bool // expects everything, whatever was sent before
+	track      *track.Group
+
+	opening sync.Once
+	ready   atomic.Int64 // when it first was; ns since the Unix epoch
+
+	mu       sync.Mutex
+	members  int
+	conn     driver.Conn           // of the member that came last, with what it said of itself: to read on when all have gone
+	config   driver.ConsumerConfig //
+	settles  bool                  // the test has settled something
+	receives bool                  // the test has received something
+	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
+	closed   int64                 // when its last member here left, ns since the epoch; 0: somebody is there
+	requeued map[messageID]int64   // when the messages that were given back were given back
+
+	queued    atomic.Int64 // one more than what the broker said last that it holds; 0 where it has not said
+	backlog   backlog      // at the end
+	leftovers int64        // what the broker held for the group before anything of this test was in it
+	others    atomic.Int64 // messages received or drained that are none of the topic's own, copies included
+	// othersSettled is how many of these were settled.
+	othersSettled atomic.Int64
+}
+
+// backlog is what a broker said that it holds for a group.
+type backlog struct {
+	known bool
+	n     int64
+	at    int64 // ns since the Unix epoch
+}
+
+type messageID struct{ producer, sequence uint64 }
+
+// maxRequeued bounds what is remembered of messages given back and not seen again.
+const maxRequeued = 1 << 20
+
+// group finds or makes the group that a consumer joins. A subscriber takes the place of one that has left, so that there are as many
+// accounts as there were subscribers at a time, however often they come and go.
+func (t *Topic) group(c driver.ConsumerConfig) *group {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.Address.Driver.Features
+	subscriber := subscribes(f, c.Group)
+	if !subscriber {
+		if g, ok := t.groups[c.Group]; ok {
+			g.enter()
+			return g
+		}
+	}
+	places := 0
+	for _, g := range t.order {
+		if g.subscriber {
+			if subscriber && g.takeOver() {
+				return g
+			}
+			places++
+		}
+	}
+	since := track.New
+	if c.Start == driver.StartEarliest {
+		since = track.Earliest
+	}
+	g := &group{
+		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: f.Deliver == driver.AtLeastOnce && !subscriber,
+		shared: t.index != nil && !subscriber, earliest: since == track.Earliest, members: 1, requeued: map[messageID]int64{},
+	}
+	if subscriber {
+		g.account = fmt.Sprintf("subscriber %d", places+1)
+	} else {
+		t.groups[c.Group] = g
+	}
+	g.track = t.track.Group(g.account, since)
+	t.order = append(t.order, g)
+	return g
+}
+
+func (g *group) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members++
+}
+
+// takeOver makes a subscriber's place the caller's if nobody has it.
+func (g *group) takeOver() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members > 0 {
+		return false
+	}
+	g.members++
+	return true
+}
+
+// joined notes that a member would see the next message.
+func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerConfig) {
+	g.opening.Do(func() {
+		g.ready.Store(driver.Now())
+		if g.kept {
+			g.leftovers = g.foundThere(ctx, conn)
+		}
+	})
+	g.track.Ready()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.conn, g.config, g.closed, g.left = conn, c, 0, false
+}
+
+// foundThere asks what the broker holds for the group that is not of this test.
+func (g *group) foundThere(ctx context.Context, conn driver.Conn) int64 {
+	b, ok := conn.(driver.Backlogger)
+	if !ok {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	n, err := b.Backlog(ctx, g.topic.Name, g.name)
+	if err != nil {
+		return 0
+	}
+	return max(0, n-int64(g.track.Outstanding())-int64(g.track.Held()))
+}
+
+// dismiss notes that the test closes a consumer.
+func (g *group) dismiss() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left = g.members == 1
+}
+
+// leave takes a member off, and tells whether it was the last.
+func (g *group) leave() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members--
+	if g.members > 0 {
+		return false
+	}
+	g.closed = driver.Now()
+	return true
+}
+
+func (g *group) noteRequeued(id messageID, at int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.requeued) < maxRequeued {
+		g.requeued[id] = at
+	}
+}
+
+func (g *group) takeRequeued(id messageID) (int64, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	at, ok := g.requeued[id]
+	delete(g.requeued, id)
+	return at, ok
+}
+
+// Accounting is what became of the messages that one group should have received.
+type Accounting struct {
+	Group       string `json:"group"`       // [Subscribers] where each consumer gets every message
+	Subscribers int    `json:"subscribers"` // of these, how many at a time: each expects every message
+	track.Tally
+	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more
+	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
+	Uncertain   uint64        `json:"uncertain"`           // missing, and it cannot be known whether the broker still has them
+	Elsewhere   uint64        `json:"elsewhere,omitempty"` // of a test of several processes: missing here, and received by another process or lost
+	Ranges      []track.Range `json:"ranges,omitempty"`    // of what is missing, the first
+}
+
+// shownRanges is how many ranges of missing messages a result names.
+const shownRanges = 20
+
+func (g *group) accounting() Accounting {
+	a := Accounting{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(shownRanges)}
+	a.Undelivered, a.Uncertain = g.stillThere(a.Missing)
+	a.Lost = a.Missing - a.Undelivered - a.Uncertain
+	if g.shared { // only all processes together know
+		a.Lost, a.Elsewhere = 0, a.Lost
+	}
+	return a
+}
+
+// stillThere divides what is missing by what the broker said that it holds: so many it has for certain, and of so many it cannot be
+// told. What the group has received and not settled is in that number too, and is not missing; what was there before the test, and
+// what failed to be sent and may have arrived all the same, may be.
+func (g *group) stillThere(missing uint64) (undelivered, uncertain uint64) {
+	switch {
+	case missing == 0 || !g.kept:
+		return 0, 0
+	case !g.backlog.known:
+		return 0, missing
+	}
+	strange := max(0, g.leftovers-g.others.Load()) + g.topic.failed.Load()
+	held := int64(g.track.Held()) + max(0, g.others.Load()-g.othersSettled.Load())
+	waiting := max(0, g.backlog.n-held)
+	undelivered = min(missing, uint64(max(0, waiting-strange)))
+	return undelivered, min(missing-undelivered, uint64(min(waiting, strange)))
+}
+
+// accounts gives the accounting of every group of the topic; subscribers have one together.
+func (t *Topic) accounts() []Accounting {
+	t.mu.Lock()
+	groups := t.order[:len(t.order):len(t.order)]
+	t.mu.Unlock()
+	all := []Accounting{}
+	subscribers := -1
+	for _, g := range groups {
+		a := g.accounting()
+		switch {
+		case !g.subscriber:
+			all = append(all, a)
+		case subscribers < 0:
+			a.Group, a.Subscribers = Subscribers, 1
+			subscribers = len(all)
+			all = append(all, a)
+		default:
+			all[subscribers].join(a)
+		}
+	}
+	return all
+}
+
+// join adds the account of a further subscriber.
+func (a *Accounting) join(b Accounting) {
+	a.Subscribers++
+	a.Tally.Add(b.Tally)
+	a.Lost += b.Lost
+	a.Undelivered += b.Undelivered
+	a.Uncertain += b.Uncertain
+	a.Ranges = append(a.Ranges, b.Ranges[:min(len(b.Ranges), shownRanges-len(a.Ranges))]...)
+}

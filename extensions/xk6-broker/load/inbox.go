@@ -1,0 +1,58 @@
+package load
+
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+
+// Inbox is what a consumer receives into: messages, and what their stamps say.
+type Inbox struct {
+	Messages driver.Batch
+	Stamps   []Stamp
+	Stamped  []bool // the message carries a stamp of this test
+	HandedAt int64  // when the last of them was handed over, by [driver.Now]
+
+	marks []mark
+	next  int // the first that is not handed over
+	n     int // how many there are
+}
+
+// mark is what was found where a stamp should be.
+type mark uint8
+
+const (
+	unstamped mark = iota
+	corrupt
+	stamped
+)
+
+// NewInbox makes room for some messages.
+func NewInbox(size int) *Inbox {
+	return &Inbox{
+		Messages: make(driver.Batch, size), Stamps: make([]Stamp, size), Stamped: make([]bool, size), marks: make([]mark, size),
+	}
+}
+
+// read takes the stamps off n messages that came.
+func (in *Inbox) read(n int, run uint32) {
+	in.next, in.n = 0, n
+	for i := range n {
+		switch err := in.Stamps[i].take(&in.Messages[i], run); err {
+		case nil:
+			in.marks[i] = stamped
+		case errCorrupt:
+			in.marks[i] = corrupt
+		default:
+			in.marks[i] = unstamped
+		}
+		in.Stamped[i] = in.marks[i] == stamped && in.Stamps[i].Run == run
+	}
+}
+
+// consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
+// and it is quicker to account for them together.
+func (in *Inbox) consecutive(i, to int) int {
+	n := 1
+	for in.Stamped[i] && i+n < to && in.Stamped[i+n] && in.Stamps[i+n].Producer == in.Stamps[i].Producer &&
+		in.Stamps[i+n].Sequence == in.Stamps[i].Sequence+uint64(n) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// shown are the trends of the table, in its order, with what each measures.
+var shown = []struct { //nolint:gochecknoglobals // a table
+	trend load.Trend
+	label string
+}{
+	{load.ScheduleLag, "schedule lag (due → sent)"},
+	{load.GeneratorLag, "of it the generator's own"},
+	{load.PublishLatency, "publish latency (due → confirmed)"},
+	{load.PublishTime, "publish time (sent → confirmed)"},
+	{load.FailedLatency, "failed sends (due → error)"},
+	{load.RequestLatency, "request latency (due → reply)"},
+	{load.RequestTime, "request time (sent → reply)"},
+	{load.E2ELatency, "end-to-end latency (due → handed over)"},
+	{load.E2ETime, "end-to-end time (sent → received)"},
+	{load.DeliveryWait, "delivery wait (received → handed over)"},
+	{load.SettleTime, "settle time (ack → confirmed)"},
+	{load.RedeliveryTime, "redelivery time (requeued → received)"},
+}
+
+// columns are the quantiles of the table. One is printed only where at least 10 samples lie beyond it.
+var columns = []struct { //nolint:gochecknoglobals // a table
+	q    float64
+	name string
+}{
+	{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}, {0.999999, "p99.9999"},
+}
+
+// row is a distribution in the table of a topic, on a terminal and on the page.
+type row struct {
+	Name     string // of the trend; "" for the part of a group
+	Label    string
+	Values   *hist.Histogram
+	spelt    []load.Percentile
+	Cells    []cell
+	Negative uint64
+	Overflow uint64
+}
+
+// cell is one percentile.
+type cell struct {
+	Known   bool // its samples support it
+	Value   int64
+	Owed    bool // more than a tenth of it is lateness of the generator or of its machine
+	Doubted bool // not to be believed
+}
+
+// tableOf gives the columns that any row supports, and a row for each trend that has samples; what was sent in a closed loop beside an
+// open one has its own, and so has each group where there are several.
+func tableOf(t *load.TopicResult) (names []string, rows []row) {
+	add := func(name, label string, h *hist.Histogram, spelt []load.Percentile) {
+		if h != nil {
+			rows = append(rows, row{Name: name, Label: label, Values: h, spelt: spelt, Negative: h.Negative(), Overflow: h.Overflow()})
+		}
+	}
+	for _, s := range shown {
+		name := s.trend.String()
+		add(name, label(s.trend, s.label, t.OpenLoop), t.Trends[name], t.Percentiles[name])
+		if closed := name + load.ClosedSuffix; t.Trends[closed] != nil {
+			add(closed, "of a closed loop", t.Trends[closed], t.Percentiles[closed])
+		}
+		if s.trend == load.E2ELatency && len(t.Groups) > 1 {
+			for _, g := range t.Groups {
+				add("", "of "+g.Group, g.Trends[name], g.Percentiles[name])
+			}
+		}
+	}
+	most := 0
+	for _, r := range rows {
+		for i, c := range columns {
+			if r.Values.Supported(c.q) {
+				most = max(most, i+1)
+			}
+		}
+	}
+	for _, c := range columns[:most] {
+		names = append(names, c.name)
+		for i := range rows {
+			rows[i].Cells = append(rows[i].Cells, rows[i].cell(c.q))
+		}
+	}
+	return names, rows
+}
+
+func (r *row) cell(q float64) cell {
+	if !r.Values.Supported(q) {
+		return cell{}
+	}
+	c := cell{Known: true, Value: r.Values.Quantile(q)}
+	if i := slices.IndexFunc(r.spelt, func(p load.Percentile) bool { return p.Q == q }); i >= 0 {
+		c.Doubted = !r.spelt[i].Believed
+		c.Owed = r.spelt[i].Owed > load.OwedShare
+	}
+	return c
+}
+
+// label says of a closed loop that its latency is service time.
+func label(trend load.Trend, text string, open bool) string {
+	switch {
+	case open:
+		return text
+	case trend == load.PublishLatency:
+		return "publish latency (closed loop: sent → confirmed)"
+	case trend == load.E2ELatency:
+		return "end-to-end latency (closed loop: sent → handed over)"
+	case trend == load.RequestLatency:
+		return "request latency (closed loop: sent → reply)"
+	}
+	return text
+}
