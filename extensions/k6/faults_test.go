@@ -39,11 +39,21 @@ type outcome struct {
 				Count    int64
 			} `json:"errors"`
 			Groups []struct {
+				Group                                                                                          string
 				Expected, Received, Lost, Undelivered, Duplicated, Redelivered, Reordered, Missing, Unexpected uint64
+				Drained, Removed, Uncertain                                                                    uint64
+				Trends                                                                                         map[string]json.RawMessage
 			} `json:"groups"`
-			Trends map[string]json.RawMessage `json:"trends"`
+			Trends  map[string]json.RawMessage `json:"trends"`
+			History []struct {
+				Seconds     float64
+				Outstanding uint64
+			} `json:"history"`
 		} `json:"topics"`
-		Quantiles map[string]map[string]float64 `json:"-"`
+		Verdict struct {
+			Valid          bool
+			Reasons, Notes []string
+		} `json:"verdict"`
 	} `json:"result"`
 }
 

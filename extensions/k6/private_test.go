@@ -19,6 +19,7 @@ const (
 	clusterPorts  = 3300
 	pausePorts    = 3900
 	securityPorts = 4500
+	drainPorts    = 22500
 )
 
 // private are brokers of a test's own, for tests that break them.
