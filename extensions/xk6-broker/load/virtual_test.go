@@ -183,6 +183,7 @@ func TestAFullWindowCannotHideAStall(t *testing.T) {
 		}
 		sameDistribution(t, "publish latency", b.series.Trend(PublishLatency), responses())
 		sameDistribution(t, "publish time", b.series.Trend(PublishTime), services(stallTotal))
+		sameDistribution(t, "generator lag", b.series.Trend(GeneratorLag), make([]time.Duration, stallTotal))
 		if b.series.Count(Blocked) == 0 {
 			t.Error("nothing says that sends waited for the window")
 		}
