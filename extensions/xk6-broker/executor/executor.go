@@ -85,6 +85,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.grow(serving, most-planned) })
 	watchers.Go(func() { p.guard(serving, shares[2]) })
+	watchers.Go(func() { line.heartbeat(serving) })
 	watchers.Go(func() {
 		if wake.Timer(serving, end) == nil {
 			bar.stopping()

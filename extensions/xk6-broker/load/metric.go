@@ -13,7 +13,7 @@ const (
 	E2ETime                     // sent → received
 	DeliveryWait                // received → handed over
 	ScheduleLag                 // due → sent
-	GeneratorLag                // the part of it that is the generator's own: due, or when there was room, → sent
+	GeneratorLag                // the part of it that is the generator's own: when it would have been sent by a punctual generator → sent
 	SettleTime                  // settle called → confirmed by the broker
 	RedeliveryTime              // requeued → received again
 	FailedLatency               // due → the error of a send that failed
