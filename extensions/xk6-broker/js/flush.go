@@ -86,6 +86,7 @@ func (f *flusher) last() {
 	b := f.collect(true)
 	result := f.run.buildResult()
 	f.run.final.Store(result)
+	f.run.collector.Unwatch()
 	valid := 0.0
 	if result.Verdict.Valid {
 		valid = 1

@@ -187,6 +187,7 @@ func (in *instance) use() (*lib.State, error) {
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			thresholds: state.Options.Thresholds, cpu: cpu.Time(), began: time.Now(),
 		})
+		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)
 	})
 	return state, nil

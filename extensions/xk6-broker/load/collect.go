@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Collector struct {
 	last int64
 	cpu  time.Duration // of the process, at last
 	seen map[*Series]*seen
+
+	platform platform
 
 	history map[topicKey][]Point
 	logs    map[topicKey]map[Trend]*intervalLog // each with the intervals of both loops, told apart by the log's tag
@@ -64,6 +67,7 @@ func (c *Collector) Collect() []Delta {
 		key := topicKey{s.Broker, s.Topic}
 		topics[key] = append(topics[key], d)
 	}
+	c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[Due]+d.Counters[Received] > 0 }))
 	used := cpu.Time()
 	share := 0.0
 	if now > c.last {

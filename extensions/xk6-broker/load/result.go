@@ -26,6 +26,7 @@ type Result struct {
 	Dropped     uint64            `json:"dropped"`  // arrivals that k6 dropped because no VU was free
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
+	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 }
 
@@ -70,9 +71,10 @@ func (c *Collector) Result() *Result {
 	defer c.mu.Unlock()
 	r := &Result{
 		Version: ResultVersion, Run: c.run.ID, Instance: c.run.instance,
-		Started: time.Unix(0, c.run.Started).UTC(),
-		Seconds: seconds(driver.Now() - c.run.Started),
-		Topics:  []TopicResult{},
+		Started:  time.Unix(0, c.run.Started).UTC(),
+		Seconds:  seconds(driver.Now() - c.run.Started),
+		Topics:   []TopicResult{},
+		Platform: c.platform.result(),
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -86,6 +88,9 @@ func (c *Collector) Result() *Result {
 			continue // a script may describe what it then does not use
 		}
 		result.plain()
+		if r.Platform != nil {
+			result.hiccups = r.Platform.Hiccups
+		}
 		result.History = named(c.history[key], result.OpenLoop)
 		result.Describe()
 		r.Topics = append(r.Topics, result)

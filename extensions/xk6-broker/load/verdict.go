@@ -11,10 +11,13 @@ import (
 // Verdict says whether the numbers of a run can be believed, and why not.
 type Verdict struct {
 	Valid     bool     `json:"valid"`
+	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
 	Latencies bool     `json:"latencies"` // nothing speaks against its latencies, as far as each is believed
 	Account   bool     `json:"account"`   // nothing speaks against what it says of lost, duplicated and reordered messages
 	Reasons   []string `json:"reasons"`   // why not valid
 	Notes     []string `json:"notes"`     // what a reader must know all the same
+
+	advice string // what would make the generator less late
 }
 
 // mergeTells ends a note that holds for one process only.
@@ -46,7 +49,7 @@ const (
 
 // Judge sets the verdict of a result.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}}
+	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, advice: r.Platform.advice()}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	if c.Dropped > 0 {
 		v.because(latencies, "k6 dropped %d arrivals because no VU was free: the slowest moments are missing from the latencies; "+
@@ -212,12 +215,15 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		}
 		q, ok := believedUpTo(all)
 		if !ok {
-			v.because(latencies, "%s: not even the median of the %s can be believed: %s", t.Topic, j.label, t.doubt(j.trend, all[0]))
+			v.because(latencies, "%s: not even the median of the %s can be believed: %s", t.Topic, j.label, t.doubt(j.trend, all[0], v.advice))
 			continue
 		}
 		for _, p := range all {
 			if p.Supported && !p.Believed && p.Q > q && p.Q < 1 {
-				v.note("%s: %s can be believed up to %s: %s", t.Topic, j.label, quantileName(q), t.doubt(j.trend, p))
+				if v.UpTo == 0 || q < v.UpTo {
+					v.UpTo = q
+				}
+				v.note("%s: %s can be believed up to %s: %s", t.Topic, j.label, QuantileName(q), t.doubt(j.trend, p, v.advice))
 				break
 			}
 		}
@@ -230,11 +236,11 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 }
 
 // doubt says why a percentile is not believed.
-func (t *TopicResult) doubt(trend Trend, p Percentile) string {
+func (t *TopicResult) doubt(trend Trend, p Percentile, advice string) string {
 	late := t.late(trend.String(), p.Q)
 	if p.Owed > OwedShare && late > owedFloor {
-		return fmt.Sprintf("%s of its %s, %v, is lateness of the generator or of its machine, %v; lower the rate, or use a machine that is less busy",
-			percent(p.Owed), quantileName(p.Q), round(p.Value), round(int64(late)))
+		return fmt.Sprintf("%s of its %s, %v, is lateness of the generator or of its machine, %v; %s",
+			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
 	}
 	return fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
 }
@@ -244,7 +250,7 @@ func (t *TopicResult) noteOwed(v *Verdict, label string, all []Percentile) {
 	var parts []string
 	for _, p := range all {
 		if p.Believed && p.Owed > OwedShare && p.Q < 1 {
-			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), quantileName(p.Q)))
+			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), QuantileName(p.Q)))
 		}
 	}
 	if len(parts) > 0 {
@@ -269,8 +275,8 @@ func percent(share float64) string {
 	return strconv.FormatFloat(p, 'f', max(0, digits), 64) + " %"
 }
 
-// quantileName is how people write a quantile: p99.9.
-func quantileName(q float64) string {
+// QuantileName is how people write a quantile: p99.9.
+func QuantileName(q float64) string {
 	if q == 1 {
 		return "maximum"
 	}

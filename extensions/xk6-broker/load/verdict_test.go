@@ -181,6 +181,10 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			if ok != (c.upTo > 0) || upTo != c.upTo {
 				t.Errorf("believed up to %v, want %v", upTo, c.upTo)
 			}
+			doubted := c.upTo > 0 && c.upTo < 0.999
+			if (r.Verdict.UpTo == c.upTo) != doubted {
+				t.Errorf("valid up to %v", r.Verdict.UpTo)
+			}
 			all := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n")
 			if !strings.Contains(all, c.says) || r.Verdict.Valid != (c.upTo > 0) {
 				t.Errorf("%+v", r.Verdict)

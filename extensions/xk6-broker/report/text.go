@@ -17,6 +17,7 @@ func Text(w io.Writer, r *load.Result) error {
 	for i := range r.Topics {
 		topic(&b, &r.Topics[i])
 	}
+	platform(&b, r.Platform)
 	verdict(&b, r)
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
@@ -153,10 +154,36 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 	}
 }
 
+// platform writes what a witness saw of the machine.
+func platform(b *strings.Builder, p *load.Platform) {
+	if p == nil || p.Hiccups.Count() == 0 {
+		return
+	}
+	b.WriteString("\n  this machine: woke a thread late by")
+	for _, c := range columns[:4] {
+		if p.Hiccups.Supported(c.q) {
+			fmt.Fprintf(b, " %s %s,", c.name, Duration(p.Hiccups.Quantile(c.q)))
+		}
+	}
+	fmt.Fprintf(b, " max %s", Duration(p.Hiccups.Max()))
+	for _, s := range []struct {
+		of    string
+		value *float64
+	}{{"k6", p.Process}, {"all processes", p.Host}, {"other machines", p.Steal}} {
+		if s.value != nil {
+			fmt.Fprintf(b, "; %s used %.0f %% of its CPUs", s.of, 100**s.value)
+		}
+	}
+	b.WriteString(" (worst 5 s)\n")
+}
+
 func verdict(b *strings.Builder, r *load.Result) {
 	word := "valid"
-	if !r.Verdict.Valid {
+	switch {
+	case !r.Verdict.Valid:
 		word = "NOT VALID"
+	case r.Verdict.UpTo > 0:
+		word = "valid up to " + load.QuantileName(r.Verdict.UpTo)
 	}
 	fmt.Fprintf(b, "\n  verdict: %s\n", word)
 	for _, reason := range r.Verdict.Reasons {
