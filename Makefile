@@ -43,7 +43,7 @@ $(golangci):
 generate: ## the tables in the documents that come from the code
 	cd extensions/k6 && go run ./docgen ../..
 
-methodology: build ## the table of docs/methodology.md: what each way to drive load reports of a stall
+methodology: build ## the tables of docs/methodology.md, from real runs on a server of its own
 	scripts/methodology
 
 report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/report/web; needs node

@@ -12,10 +12,10 @@ import (
 type Verdict struct {
 	Valid     bool     `json:"valid"`
 	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
-	Latencies bool     `json:"latencies"` // nothing speaks against its latencies, as far as each is believed
-	Account   bool     `json:"account"`   // nothing speaks against what it says of lost, duplicated and reordered messages
-	Reasons   []string `json:"reasons"`   // why not valid
-	Notes     []string `json:"notes"`     // what a reader must know all the same
+	Latencies bool     `json:"latencies"`      // nothing speaks against its latencies, as far as each is believed
+	Account   bool     `json:"account"`        // nothing speaks against what it says of lost, duplicated and reordered messages
+	Reasons   []string `json:"reasons"`        // why not valid
+	Notes     []string `json:"notes"`          // what a reader must know all the same
 
 	advice string // what would make the generator less late
 }
@@ -35,6 +35,8 @@ const (
 	// saturated is the share of its CPUs beyond which a generator measures itself, in its worst window of so many seconds.
 	saturated       = 0.9
 	saturatedWindow = 5.0
+	// slowConsumer is how long the median message may wait in the client's buffer without a word.
+	slowConsumer = 10 * time.Millisecond
 	// trifle is the share of messages that may have failed, or been read by nobody, without a word against the run.
 	trifle = 0.001
 )
@@ -191,6 +193,11 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest, are not in the distribution",
 			name, g.Undelivered, percent(s))
+	}
+	if wait, all := g.Trends[DeliveryWait.String()], g.Trends[E2ELatency.String()]; wait != nil && all != nil {
+		if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
+			v.note("%s: half of the messages waited longer than %v in the client's buffer: the consumers were slower than what came in", name, round(p50))
+		}
 	}
 	if g.Uncertain > 0 {
 		v.because(account, "%s: %d messages did not arrive, and it cannot be told whether the broker still has them or they are lost", name, g.Uncertain)

@@ -182,7 +182,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 				t.Errorf("believed up to %v, want %v", upTo, c.upTo)
 			}
 			doubted := c.upTo > 0 && c.upTo < 0.999
-			if (r.Verdict.UpTo == c.upTo) != doubted {
+			if (r.Verdict.UpTo == c.upTo && doubted) != doubted || !doubted && r.Verdict.UpTo != 0 {
 				t.Errorf("valid up to %v", r.Verdict.UpTo)
 			}
 			all := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n")
