@@ -8,7 +8,10 @@ declare module 'k6/x/broker' {
   /** A Go duration such as "500ms", or a number of milliseconds. */
   export type Duration = string | number;
 
-  /** What a body, a key or a header may be. An object is sent as JSON. */
+  /**
+   * What a body, a key or a header may be. Bytes are sent as they are, any other object as JSON, and a number or a boolean as text.
+   * A function, a symbol and a promise are refused.
+   */
   export type Bytes = string | ArrayBuffer | ArrayBufferView | object;
 
   export interface ConnectOptions {
@@ -102,6 +105,7 @@ declare module 'k6/x/broker' {
     ready(): Promise<void>;
     /** Resolves when the broker has confirmed; rejects with a BrokerError. */
     send(message: OutgoingMessage | string | ArrayBuffer | ArrayBufferView): Promise<Receipt>;
+    /** At most maxInFlight messages at a time. */
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
     /** Sends and waits for one reply, where the driver has request and reply. 5s. */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;

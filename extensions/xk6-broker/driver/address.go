@@ -84,7 +84,7 @@ func (a *Address) Profile(given map[string]any) (Profile, error) {
 		if raw, ok := from["profile"]; ok {
 			s, isString := raw.(string)
 			if !isString {
-				return "", fmt.Errorf("option \"profile\": %#v is not one of latency, throughput, durable", raw)
+				return "", fmt.Errorf("option \"profile\": %s is not one of latency, throughput, durable", Show(raw))
 			}
 			return ParseProfile(s)
 		}

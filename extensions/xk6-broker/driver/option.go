@@ -152,7 +152,7 @@ func (o Option) defaultFor(p Profile) string {
 // Parse turns a value from a URL (a string) or from JavaScript (string, number, boolean, array) into the option's Go type.
 func (o Option) Parse(raw any) (any, error) {
 	fail := func(want string) (any, error) {
-		shown := fmt.Sprintf("%#v", raw)
+		shown := Show(raw)
 		if o.Secret {
 			shown = "the value given"
 		}
@@ -196,6 +196,24 @@ func (o Option) Parse(raw any) (any, error) {
 		return fail("a list of strings")
 	}
 	panic("driver: option " + o.Name + " has no known type")
+}
+
+// Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it says no more than that it is one: it
+// may hold anything, itself included.
+func Show(raw any) string {
+	switch v := raw.(type) {
+	case string:
+		return strconv.Quote(v)
+	case nil:
+		return "nothing"
+	case bool, int, int64, float64, time.Duration:
+		return fmt.Sprint(v)
+	case []any, []string:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "what was given"
 }
 
 func (o Option) within(n int64) bool { return n >= o.Min && (o.Max == 0 || n <= o.Max) }

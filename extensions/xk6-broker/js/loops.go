@@ -9,6 +9,7 @@ import (
 
 	"github.com/grafana/sobek"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
@@ -115,7 +116,7 @@ func scheduleOf(o *options, duration time.Duration) (func() pace.Schedule, float
 func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, error) {
 	n, ok := number(raw)
 	if !ok {
-		return pace.Rate{}, fmt.Errorf("%s: option %q: %v is not a number", o.of, name, show(raw))
+		return pace.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.of, name, driver.Show(raw))
 	}
 	r, err := pace.NewRate(n, unit)
 	if err != nil {
@@ -127,7 +128,7 @@ func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, er
 func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
 	list, ok := raw.([]any)
 	if !ok {
-		return nil, fmt.Errorf(`%s: option "stages": %v is not an array of {target, duration}`, o.of, show(raw))
+		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.of, driver.Show(raw))
 	}
 	stages := make([]pace.Stage, len(list))
 	for i, item := range list {
