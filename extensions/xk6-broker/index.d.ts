@@ -191,7 +191,7 @@ declare module 'k6/x/broker' {
     ready(): Promise<void>;
     /** Resolves to the messages that are there, after waiting for the first: at most max (1), at most for wait (1s). */
     receive(options?: { max?: number; wait?: Duration }): Promise<Message[]>;
-    /** Done with these messages. Does nothing where the broker knows no acks. */
+    /** Done with these messages, which this consumer received. Does nothing with them where the broker knows no acks. */
     ack(messages: Message | Message[]): Promise<void>;
     /** Gives messages back, to be delivered again; with { requeue: false } it is reject. */
     nack(messages: Message | Message[], options?: { requeue?: boolean }): Promise<void>;
@@ -201,7 +201,7 @@ declare module 'k6/x/broker' {
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
     /** The loop in Go: receive, work, ack, until one of duration, count and idle. */
     consume(options: ConsumeOptions): Promise<Consumed>;
-    /** Leaves the group; the next receive joins again. */
+    /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
     close(): Promise<void>;
   }
 

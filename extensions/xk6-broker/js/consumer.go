@@ -170,12 +170,15 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 }
 
 func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
-	if k.conn.address.Driver.Features.Settle == 0 { // delivered is done: there is nothing to say
-		p, settle := k.conn.in.promise()
-		settle(undefined)
-		return p, nil
+	if k.conn.address.Driver.Features.Settle != 0 {
+		return k.settle("ack", v, driver.Ack)
 	}
-	return k.settle("ack", v, driver.Ack)
+	if _, err := k.received(v); err != nil {
+		return nil, fmt.Errorf("ack: %w", err)
+	}
+	p, settle := k.conn.in.promise()
+	settle(undefined) // delivered is done: there is nothing to say
+	return p, nil
 }
 
 func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
@@ -213,7 +216,10 @@ func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*
 	}), nil
 }
 
-var errNotReceived = errors.New("a message or an array of messages from receive is needed")
+var (
+	errNotReceived = errors.New("a message or an array of messages from receive is needed")
+	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
+)
 
 // received collects what a script names, in one inbox.
 func (k *consumer) received(v sobek.Value) (*load.Inbox, error) {
@@ -256,6 +262,9 @@ func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	m, ok := o.Export().(*message)
 	if !ok {
 		return nil, errNotReceived
+	}
+	if m.of != k {
+		return nil, errElsewhere
 	}
 	return m, nil
 }
