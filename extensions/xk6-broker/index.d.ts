@@ -81,6 +81,7 @@ declare module 'k6/x/broker' {
     body: Bytes;
     /** Chooses the partition, where the broker has partitions. */
     key?: Bytes;
+    /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
     headers?: { [name: string]: string | ArrayBuffer | ArrayBufferView };
   }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/grafana/sobek"
 
@@ -85,6 +86,9 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 	names := o.Keys()
 	headers := make([]driver.Header, len(names))
 	for i, name := range names {
+		if strings.EqualFold(name, load.StampHeader) {
+			return nil, fmt.Errorf("header %q: the name is that of the trace stamp, which the producer adds: choose another", name)
+		}
 		value, err := c.in.bytesOf(o.Get(name))
 		if err != nil {
 			return nil, fmt.Errorf("header %q: %w", name, err)
@@ -123,7 +127,9 @@ func (m *message) Get(name string) sobek.Value {
 	case "headers":
 		headers := m.rt.NewObject()
 		for _, h := range msg.Headers {
-			_ = headers.Set(h.Name, string(h.Value)) // a fresh object takes any property
+			if h.Name != load.StampHeader { // a damaged one, which was left where it is
+				_ = headers.Set(h.Name, string(h.Value)) // a fresh object takes any property
+			}
 		}
 		return headers
 	case "body":
