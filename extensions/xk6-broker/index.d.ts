@@ -115,14 +115,17 @@ declare module 'k6/x/broker' {
   }
 
   export interface ProduceOptions {
-    /** Arrivals per timeUnit, over all producers. Without rate, stages or trace it is a closed loop: as fast as maxInFlight lets. */
+    /**
+     * Arrivals per timeUnit, over all producers, until duration or count. Without rate, stages or trace it is a closed loop: as fast
+     * as maxInFlight lets, until duration or count.
+     */
     rate?: number;
     /** 1s. */
     timeUnit?: Duration;
     /** Linear ramps, as in k6: from startRate to each target in turn. */
     stages?: Array<{ target: number; duration: Duration }>;
     startRate?: number;
-    /** The text of a trace: a due time on each line, in seconds or as a duration. */
+    /** The text of a trace: a due time on each line, in seconds or as a duration. It excludes the other options of arrivals. */
     trace?: string;
     /** How arrivals keep to the rate: evenly, or at random. */
     arrivals?: 'constant' | 'poisson';
