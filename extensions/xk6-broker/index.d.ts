@@ -254,6 +254,7 @@ declare module 'k6/x/broker' {
 
   /**
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
+   * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
