@@ -39,6 +39,9 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if cfg.Group == "" {
 		return c.newDirectConsumer(ctx, cfg)
 	}
+	if err := checkProtocol(cfg.Options); err != nil {
+		return nil, err
+	}
 	partitions, err := c.partitions(ctx, cfg.Topic)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ func sample() Driver {
 			{Name: "password", Scope: OnConnect, Secret: true, Doc: "A secret."},
 			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
 			{Name: "linger", Scope: OnProducer, Type: Duration, Profile: map[Profile]string{Throughput: "5ms"}, Doc: "A duration."},
+			{Name: "pulse", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Whole seconds."},
 			{Name: "batch", Scope: OnProducer | OnConsumer, Type: Int, Default: "100", Min: 1, Max: 1000, Doc: "An integer."},
 			{Name: "fetch", Scope: OnConsumer, Type: Size, Default: "64KiB", Doc: "A size."},
 			{Name: "deliver", Scope: OnConsumer, Type: Bool, Default: "true", Doc: "A boolean."},
@@ -77,7 +78,12 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 		"sample://h?fetch=big":         `option "fetch": "big" is not a size`,
 		"sample://h?deliver=perhaps":   `option "deliver": "perhaps" is not true or false`,
 		"sample://h?linger=soon":       `option "linger": "soon" is not a duration`,
-		"sample://h?linger=-1ms":       `option "linger"`,
+		"sample://h?linger=-1ms":       `option "linger": "-1ms" is not a duration of at least 0s`,
+		"sample://h?pulse=500ms":       `option "pulse": "500ms" is not a duration from 1s to 1h0m0s in steps of 1s`,
+		"sample://h?pulse=1500ms":      `option "pulse": "1500ms" is not a duration from 1s to 1h0m0s in steps of 1s`,
+		"sample://h?pulse=2000.5":      `option "pulse": "2000.5" is not a duration from 1s to 1h0m0s in steps of 1s`,
+		"sample://h?pulse=soon":        `option "pulse": "soon" is not a duration such as "500ms" or a number of milliseconds`,
+		"sample://h?fetch=-1KiB":       `option "fetch": "-1KiB" is not a size of at least 0`,
 		"sample://h?profile=fast":      "not one of latency, throughput, durable",
 		"sample:// h":                  "malformed",
 		"nothing://h":                  `no driver for scheme "nothing": this k6 knows `,
@@ -301,7 +307,7 @@ func FuzzPassword(f *testing.F) {
 			said = a.String() + fmt.Sprint(a.Driver.Redact(v))
 		}
 		// What is said of any URL is no secret.
-		known := fmt.Sprint(errMalformed, errBehindHost, errQuery) + "sample://host:1,other:2/path map[password: tls:false tlsCA: tlsCert: tlsInsecure:false tlsKey: tlsServerName: user:]"
+		known := fmt.Sprint(errMalformed, errBehindHost, errQuery) + "sample://host:1,other:2/path map[password: pulse:10s tls:false tlsCA: tlsCert: tlsInsecure:false tlsKey: tlsServerName: user:]"
 		for i := range len(password) - 2 {
 			if piece := password[i : i+3]; strings.Contains(said, piece) && !strings.Contains(known, piece) {
 				t.Errorf("%q shows %q: %s", user+password, piece, said)
