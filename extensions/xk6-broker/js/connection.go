@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +31,13 @@ type connection struct {
 
 // connect understands the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
-	raw := ""
+	var exported any
 	if given(url) {
-		raw, _ = url.Export().(string)
+		exported = url.Export()
 	}
+	raw, _ := exported.(string)
 	if raw == "" {
-		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %v`, url)
+		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`, driver.Show(exported))
 	}
 	o, err := readOptions("connect", opts)
 	if err != nil {
@@ -59,10 +62,11 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	}), nil
 }
 
+// object lends properties and functions to a script.
 func (in *instance) object(properties map[string]any) *sobek.Object {
 	o := in.vu.Runtime().NewObject()
 	for name, value := range properties {
-		_ = o.Set(name, value) // a fresh object takes any property
+		_ = o.Set(name, in.guarded(name, value)) // a fresh object takes any property
 	}
 	return o
 }
@@ -95,13 +99,19 @@ func names[T interface {
 func (c *connection) require(wanted map[string]any) error {
 	have := features(c.address.Driver.Features)
 	var missing []string
-	for name, want := range wanted {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
-		switch {
-		case !ok:
+		if !ok {
 			return fmt.Errorf("require: no feature %q: see conn.features", name)
-		case !satisfies(got, want):
-			missing = append(missing, fmt.Sprintf("%s: %v (has %v)", name, want, got))
+		}
+		wants, many := wanted[name].([]any)
+		if !many {
+			wants = []any{wanted[name]}
+		}
+		for _, want := range wants {
+			if !satisfies(got, want) {
+				missing = append(missing, fmt.Sprintf("%s: %s (has %v)", name, driver.Show(want), got))
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -110,25 +120,17 @@ func (c *connection) require(wanted map[string]any) error {
 	return nil
 }
 
+// satisfies tells whether a feature is what is wanted, or has it among others.
 func satisfies(got, want any) bool {
-	list, isList := got.([]string)
-	if !isList {
+	if list, ok := got.([]string); ok {
+		text, ok := want.(string)
+		return ok && slices.Contains(list, text)
+	}
+	switch want.(type) {
+	case string, bool, int64, float64:
 		return fmt.Sprint(got) == fmt.Sprint(want)
 	}
-	wants, many := want.([]any)
-	if !many {
-		wants = []any{want}
-	}
-	for _, w := range wants {
-		found := false
-		for _, g := range list {
-			found = found || g == fmt.Sprint(w)
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return false
 }
 
 func checkTopic(of, topic string) error {

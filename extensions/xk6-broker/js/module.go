@@ -41,9 +41,16 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 		}
 		m.run = run
 	})
-	in := &instance{vu: vu, run: m.run}
+	in := &instance{vu: vu, run: m.run, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
 	return in
+}
+
+// builtin is a function of the language, as it is before a script may have changed it.
+func builtin(vu modules.VU, object, name string) sobek.Callable {
+	rt := vu.Runtime()
+	f, _ := sobek.AssertFunction(rt.GlobalObject().Get(object).ToObject(rt).Get(name))
+	return f
 }
 
 // instance is the module in one VU.
@@ -51,6 +58,9 @@ type instance struct {
 	vu  modules.VU
 	run *run
 	due dueTimes
+
+	verb          string // of the module, which the script called last; for the event loop only
+	parse, isView sobek.Callable
 }
 
 // Exports is what a script imports.
@@ -66,7 +76,8 @@ func (in *instance) Exports() modules.Exports {
 	}
 	def := rt.NewObject()
 	for name, value := range exports {
-		if err := def.Set(name, value); err != nil {
+		exports[name] = in.guarded(name, value)
+		if err := def.Set(name, exports[name]); err != nil {
 			common.Throw(rt, err)
 		}
 	}
@@ -89,8 +100,7 @@ func (in *instance) result() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	parse, _ := sobek.AssertFunction(in.vu.Runtime().GlobalObject().Get("JSON").ToObject(in.vu.Runtime()).Get("parse"))
-	return parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
+	return in.parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
 }
 
 // run is what all VUs of the process share.
@@ -109,6 +119,7 @@ type run struct {
 	flusher      *flusher
 	leaving      sync.WaitGroup // consumers whose VU is still active
 	ended        sync.Once
+	internal     sync.Once                   // a mistake of ours is told with its stack once
 	final        atomic.Pointer[load.Result] // once the test has ended
 	over         atomic.Bool                 // everything is accounted for
 	reportPath   atomic.Value                // string: the folder that the results were written to
@@ -207,9 +218,10 @@ type settler func(value func() (any, error))
 func (in *instance) promise() (*sobek.Promise, settler) {
 	p, resolve, reject := in.vu.Runtime().NewPromise()
 	enqueue := in.vu.RegisterCallback()
+	verb := in.verb
 	return p, func(value func() (any, error)) {
 		enqueue(func() error {
-			v, err := value()
+			v, err := in.attempt(verb, value)
 			if err != nil {
 				return reject(in.jsError(err))
 			}
@@ -226,10 +238,10 @@ func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Pr
 		return p
 	}
 	ctx := in.vu.Context()
-	go func() {
+	in.spawn(in.verb, settle, func() {
 		v, err := work(ctx)
 		settle(func() (any, error) { return v, err })
-	}()
+	})
 	return p
 }
 
@@ -243,7 +255,11 @@ func (in *instance) rejected(err error) *sobek.Promise {
 // jsError is an Error with the properties kind, op and driver, where they are known.
 func (in *instance) jsError(err error) *sobek.Object {
 	rt := in.vu.Runtime()
-	object, newErr := rt.New(rt.Get("Error"), rt.ToValue(err.Error()))
+	class := rt.Get("Error")
+	if class == nil {
+		return rt.NewGoError(err)
+	}
+	object, newErr := rt.New(class, rt.ToValue(err.Error()))
 	if newErr != nil {
 		return rt.NewGoError(err)
 	}
