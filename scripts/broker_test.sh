@@ -186,6 +186,13 @@ keeps_the_data() {
   broker down influxdb
 }
 
+finds_programs() {
+  check "program: prints where it is" broker program redis redis-server
+  check "program: which runs" "$(<"$state/out")" --version
+  check "unknown program: fails" fails broker program redis nonsense
+  check "unknown program: says so" says "redis: has no program \"nonsense\""
+}
+
 says_what_is_wrong() {
   check "unknown name: fails" fails broker up nonsense
   check "unknown name: names the known" says "known are: .*nats"
@@ -225,6 +232,7 @@ main() {
     tidies_up_after_a_failure
     serves_several_callers
     keeps_the_data
+    finds_programs
     mapfile -t all < <(names)
     set -- "${all[@]}"
   fi
