@@ -176,13 +176,13 @@ keeps_the_data() {
   influx POST '/write?db=test' 'kept value=42' >"$state/out"
   broker kill influxdb
   broker restart influxdb
-  check "data: survives kill and restart" grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: survives kill and restart" grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down --keep influxdb
   broker up influxdb >"$state/out"
-  check "data: survives down --keep and up" grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: survives down --keep and up" grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down influxdb
   broker up influxdb >"$state/out"
-  check "data: does not survive down" fails grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: does not survive down" fails grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down influxdb
 }
 
