@@ -8,7 +8,7 @@ tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
 
-.PHONY: help build demo influx dashboards test test-quick bench lint generate methodology fuzz clean
+.PHONY: help build demo influx dashboards test test-quick bench fresh lint generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -33,6 +33,9 @@ test-quick: ## what needs no broker but the embedded one
 
 bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
 	scripts/bench
+
+fresh: ## demo and test on a bare Debian in a folder, as root
+	scripts/fresh
 
 lint: $(golangci) ## the linter, which also holds the packages to their walls
 	for m in $(modules); do (cd $$m && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
