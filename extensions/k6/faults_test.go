@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
 // external gives the URL of a real broker from the environment, or skips.
@@ -28,7 +29,10 @@ func external(t *testing.T, env string) string {
 // outcome is what the scripts of these tests leave behind in handleSummary.
 type outcome struct {
 	Metrics map[string]struct {
-		Values map[string]float64 `json:"values"`
+		Values     map[string]float64 `json:"values"`
+		Thresholds map[string]struct {
+			OK bool `json:"ok"`
+		} `json:"thresholds"`
 	} `json:"metrics"`
 	Result struct {
 		Topics []struct {
@@ -50,10 +54,8 @@ type outcome struct {
 				Outstanding uint64
 			} `json:"history"`
 		} `json:"topics"`
-		Verdict struct {
-			Valid          bool
-			Reasons, Notes []string
-		} `json:"verdict"`
+		Verdict    load.Verdict     `json:"verdict"`
+		Thresholds []load.Threshold `json:"thresholds"`
 	} `json:"result"`
 }
 

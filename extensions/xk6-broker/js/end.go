@@ -35,7 +35,9 @@ func (r *run) subscribe(vu modules.VU) {
 				r.ended.Do(r.end)
 				r.over.Store(true)
 			case eventExit:
-				r.ended.Do(r.end)
+				if r.state.Load() != nil {
+					r.ended.Do(r.end)
+				}
 				r.printTable()
 			}
 			e.Done()
@@ -52,7 +54,8 @@ const (
 // end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
 func (r *run) end() {
 	state := r.state.Load()
-	if state == nil { // nothing was ever used
+	if state == nil {
+		r.endUnused()
 		return
 	}
 	r.awaitLeaving()
@@ -77,6 +80,18 @@ func (r *run) end() {
 	defer cancel()
 	if err := r.links.close(ctx); err != nil {
 		r.logger.WithError(err).Warn("not every connection closed well")
+	}
+}
+
+// endUnused ends a test that never used a broker. Should it set thresholds on the module's metrics, there is nothing to judge them by.
+func (r *run) endUnused() {
+	result := r.buildResult()
+	r.decide(result)
+	r.final.Store(result)
+	for _, t := range result.Thresholds {
+		if !t.Judged {
+			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 		}
 		m.run = run
 	})
+	if err := m.run.refuse(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
 	in := &instance{vu: vu, run: m.run, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
 	return in
@@ -107,6 +110,9 @@ func (in *instance) result() (any, error) {
 type run struct {
 	*load.Run
 	metrics   *brokerMetrics
+	subjects  []subject
+	noTags    *metrics.TagSet
+	pushed    pushed
 	collector *load.Collector
 	links     *links
 	logger    logrus.FieldLogger
@@ -135,14 +141,14 @@ type testState struct {
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
 
-	thresholds map[string]metrics.Thresholds
-	cpu        time.Duration // of the process, when the test began
-	began      time.Time
+	cpu   time.Duration // of the process, when the test began
+	began time.Time
 }
 
 // push gives samples to k6.
 func (r *run) push(samples metrics.Samples) {
 	if len(samples) > 0 {
+		r.pushed.note(samples)
 		r.state.Load().samples <- samples
 	}
 }
@@ -164,7 +170,7 @@ const defaultDrain = 10 * time.Second
 
 func newRun(vu modules.VU) (*run, error) {
 	name := ""
-	r := &run{ramps: map[string]*rampSlots{}, logger: logrus.StandardLogger()}
+	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")
@@ -174,9 +180,11 @@ func newRun(vu modules.VU) (*run, error) {
 			return nil, err
 		}
 		// k6 refuses thresholds on metrics that are not there when the script has been read, before there is an executor.
-		if _, err = open.RegisterMetrics(env.Registry); err != nil {
+		queue, err := open.RegisterMetrics(env.Registry)
+		if err != nil {
 			return nil, err //nolint:wrapcheck // it names the metric
 		}
+		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
@@ -196,7 +204,7 @@ func (in *instance) use() (*lib.State, error) {
 		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-			thresholds: state.Options.Thresholds, cpu: cpu.Time(), began: time.Now(),
+			cpu: cpu.Time(), began: time.Now(),
 		})
 		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)

@@ -31,6 +31,7 @@ func Merge(parts []Part) (*Result, error) {
 	slices.SortFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
 	m := &merger{parts: parts, result: &Result{
 		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Environment: map[string]string{}, Topics: []TopicResult{},
+		Thresholds: []Threshold{},
 	}}
 	m.several = m.ambiguous()
 	m.open = map[[3]string]bool{}
@@ -296,11 +297,14 @@ func mergeGroup(name string, parts []*GroupLedger, producers []track.ProducerLed
 
 func byFrom(a, b track.Bounds) int { return cmp.Compare(a.From, b.From) }
 
-// verdict adds what the processes had to say of themselves.
+// verdict adds what the processes had to say of themselves. The thresholds of one are none of all together.
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	for i, p := range m.parts {
 		for _, reason := range p.Result.Verdict.Reasons {
+			if slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
+				continue
+			}
 			v.because(latencies|account, "process %d (%s): %s", i+1, p.Result.Name, reason)
 		}
 		for _, note := range p.Result.Verdict.Notes {

@@ -97,9 +97,13 @@ func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
 		if alone := parts[0].Result.Topics[0].Groups[0]; alone.Missing != 1000 || alone.Lost != 0 || alone.Elsewhere+alone.Undelivered != alone.Missing {
 			t.Errorf("one process alone: %+v", alone)
 		}
+		parts[0].Result.AddThreshold(Threshold{"broker_lost", "count==0", Undecided("only all processes together know")})
 		merged, err := Merge(parts)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if reasons := strings.Join(merged.Verdict.Reasons, "\n"); len(merged.Thresholds) != 0 || strings.Contains(reasons, "broker_lost") {
+			t.Errorf("a threshold of one process speaks against all together: %s", reasons)
 		}
 		topic := merged.Topics[0]
 		a := topic.Groups[0]

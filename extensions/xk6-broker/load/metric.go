@@ -31,8 +31,8 @@ var trendNames = [NumTrends]string{
 // String is the metric's name without the prefix "broker_".
 func (t Trend) String() string { return trendNames[t] }
 
-// consumers tells whether the trend is measured where messages are received.
-func (t Trend) consumers() bool {
+// Consumers tells whether the trend is measured where messages are received.
+func (t Trend) Consumers() bool {
 	switch t {
 	case E2ELatency, E2ETime, DeliveryWait, SettleTime, RedeliveryTime:
 		return true

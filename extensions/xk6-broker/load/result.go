@@ -28,6 +28,7 @@ type Result struct {
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
+	Thresholds  []Threshold       `json:"thresholds"` // those that the test sets on the metrics of the module, as this process decided them
 }
 
 // TopicResult is what was measured on one topic of one broker.
@@ -74,7 +75,7 @@ func (c *Collector) Result() *Result {
 		Started:  time.Unix(0, c.run.Started).UTC(),
 		Seconds:  seconds(driver.Now() - c.run.Started),
 		Topics:   []TopicResult{},
-		Platform: c.platform.result(),
+		Platform: c.platform.result(), Thresholds: []Threshold{},
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -154,7 +155,7 @@ func (t *TopicResult) add(s *Series) {
 			}
 			name := nameOf(l, i)
 			t.Trends[name] = merge(t.Trends[name], all)
-			if g >= 0 && i.consumers() {
+			if g >= 0 && i.Consumers() {
 				of := t.Groups[g].Trends
 				of[name] = merge(of[name], all)
 			}

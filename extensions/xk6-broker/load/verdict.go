@@ -180,10 +180,7 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 }
 
 func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
-	name := t.Topic
-	if g.Group != "" {
-		name += ", " + g.Group
-	}
+	name := t.nameOf(g)
 	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the account: their latencies, "+
 			"the longest, are not in the distribution; let the consumers go on for longer, or give them more capacity", name, g.Drained, percent(s))

@@ -93,6 +93,8 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 		Topics:      []load.TopicResult{t, unread()},
 	}
 	r.Judge(load.Circumstances{CPU: r.CPU, Dropped: 3})
+	value := 2.0
+	r.AddThreshold(load.Threshold{Metric: "broker_lost", Source: "count==0", Decision: load.Decision{Judged: true, Value: &value}})
 	var all []load.IntervalLog
 	for trend := range load.Trend(load.NumTrends) {
 		if text := texts[trend.String()]; text != nil {
