@@ -25,10 +25,10 @@ func (c *conn) anchor(ctx context.Context, group string, ends kadm.Offsets) erro
 		return err
 	}
 	err = c.patiently(ctx, func() error { return c.admin.CommitAllOffsets(ctx, group, missing) })
-	if errors.Is(err, kerr.UnknownMemberID) {
+	if err == nil || errors.Is(err, kerr.UnknownMemberID) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("offsets of group %s: %w", group, err)
 }
 
 // begin is the library's hook for where to begin in partitions that this member has got. While the group is not anchored in all of

@@ -47,8 +47,13 @@ func (c *conn) anchorShare(ctx context.Context, topic, group string, start drive
 		}
 		return err
 	})
-	if !errors.Is(err, kerr.NonEmptyGroup) {
-		return true, err
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, kerr.GroupIDNotFound): // one that is not there would have been made
+		return false, fmt.Errorf("group %s is there already, and is no share group: %w", group, err)
+	case !errors.Is(err, kerr.NonEmptyGroup):
+		return false, fmt.Errorf("offsets of share group %s for topic %s: %w", group, topic, err)
 	}
 	if at, err = missing(); err != nil || len(at) == 0 { // a member on this topic was there first
 		return true, err

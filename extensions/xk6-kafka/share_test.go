@@ -121,3 +121,15 @@ func TestShareGroupWithMembersBeginsWhereItsConfigSays(t *testing.T) {
 	defer func() { closed(t, second) }()
 	until(t, second, numbered("before", 10))
 }
+
+func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
+	f, other := shared(t), single(t)
+	topic := f.topic(t, 1)
+	closed(t, other.consumer(t, topic, topic))
+	_, err := f.conn.NewConsumer(within(t), driver.ConsumerConfig{
+		Topic: topic, Group: topic, Prefetch: 1, Start: driver.StartNew, Options: f.values(t, driver.OnConsumer, nil),
+	})
+	if want := "group " + topic + " is there already, and is no share group"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
+}

@@ -48,24 +48,25 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 // bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView; any other object is not ok. It asks for the class and not
 // for the properties, which any object may have.
 func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
-	ab, ok := arrayBuffer(o)
-	if !ok {
-		if o.Get("byteLength") == nil { // which spares most objects the next question
-			return nil, false, nil
+	if ab, ok := arrayBuffer(o); ok {
+		if ab.Detached() {
+			return nil, true, errDetached
 		}
-		view, err := in.isView(sobek.Undefined(), o)
-		if err != nil || !view.ToBoolean() {
-			return nil, false, err
-		}
-		ab, ok = arrayBuffer(o.Get("buffer"))
+		return append([]byte{}, ab.Bytes()...), true, nil
 	}
-	if ok && ab.Detached() {
+	if o.Get("byteLength") == nil { // which spares most objects the next question
+		return nil, false, nil
+	}
+	view, err := in.isView(sobek.Undefined(), o)
+	if err != nil || !view.ToBoolean() {
+		return nil, false, err
+	}
+	if ab, ok := arrayBuffer(o.Get("buffer")); ok && ab.Detached() {
 		return nil, true, errDetached
 	}
-	if err := in.vu.Runtime().ExportTo(o, &b); err != nil { // which lends the script's own bytes
-		return nil, true, err
-	}
-	return append([]byte{}, b...), true, nil
+	var lent []byte // the script's own
+	err = in.vu.Runtime().ExportTo(o, &lent)
+	return append([]byte{}, lent...), true, err
 }
 
 //nolint:gochecknoglobals // constants
