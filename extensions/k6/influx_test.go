@@ -179,7 +179,7 @@ export async function consume() {
 	}
 }
 
-// At 200,000 messages a second InfluxDB gets less than 2,000 points a second, and they add up.
+// At 200,000 messages a second InfluxDB gets less than 4,000 points a second, and they add up. Without catching up it is some 1,500.
 func TestInfluxDBAtHighRates(t *testing.T) {
 	d := newDatabase(t)
 	o, r := runToOutcome(t, `
@@ -211,7 +211,7 @@ export async function consume() { await c.consume({ duration: '23s', batch: 500 
 		most = max(most, n)
 	}
 	t.Logf("%.0f points in all, at most %.0f of a second", all, most)
-	if most == 0 || most >= 2000 {
+	if most == 0 || most >= 4000 {
 		t.Errorf("%.0f points of one second", most)
 	}
 }
