@@ -17,9 +17,9 @@ import (
 
 // dashboard is as much of a Grafana dashboard as its queries need.
 type dashboard struct {
-	Title string
-	Tags  []string
-	Links []link
+	Title       string
+	Tags        []string
+	Links       []link
 	Annotations struct {
 		List []struct {
 			Name       string
