@@ -1,11 +1,14 @@
 package js
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
@@ -42,38 +45,66 @@ func curveTagging() tagging {
 	var trends, quantiles, oneIn []string
 	for t := range load.Trend(load.NumTrends) {
 		trends = append(trends, t.String())
-		if t.Looped() {
-			trends = append(trends, t.String()+load.ClosedSuffix)
-		}
 	}
 	for _, p := range curvePoints {
 		quantiles, oneIn = append(quantiles, p.quantile), append(oneIn, p.oneIn)
 	}
-	return tagging{own: map[string][]string{"driver": nil, "topic": nil, "trend": trends, "quantile": quantiles, "one_in": oneIn}}
+	return tagging{own: map[string][]string{
+		"driver": nil, "topic": nil, "consumer_group": nil, "trend": trends, "loop": {load.Open.String(), load.Closed.String()},
+		"quantile": quantiles, "one_in": oneIn,
+	}}
 }
 
-// eachPoint gives the points of the percentile curves of a topic, as far as the samples of each trend support it, with their tags. The
-// tag one_in is the curve's axis: one value in so many is greater.
-func (r *run) eachPoint(topic *load.TopicResult, do func(trend string, p curvePoint, tags *metrics.TagSet)) {
-	tags := r.state.Load().runTags.With("driver", topic.Driver).With("topic", tagValue(topic.Topic))
-	for trend, h := range topic.Trends {
-		tags := tags.With("trend", trend)
-		for _, p := range curvePoints {
-			if !h.Supported(p.q) {
-				break
+// curve is the percentile curve of a trend of a topic, in one loop; of one group of its consumers or, where several have it, of all of
+// them together too.
+type curve struct {
+	trend, loop, group string // loop is "" for a trend that is of none
+	values             *hist.Histogram
+}
+
+// curvesOf lists the curves of a topic. Of those that a threshold may mean, the last is the one that it does: closed loops come before open
+// ones, and groups before all together.
+func curvesOf(topic *load.TopicResult) (all []curve) {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(topic.Trends))) { // a closed loop's name is the longer one
+		trend, loop := topic.Loop(name)
+		most := uint64(0)
+		for _, g := range topic.Groups {
+			if h := g.Trends[name]; h != nil {
+				all = append(all, curve{trend, loop, g.Group, h})
+				most = max(most, h.Count())
 			}
-			do(trend, p, tags.With("quantile", p.quantile).With("one_in", p.oneIn))
+		}
+		if h := topic.Trends[name]; h.Count() > most {
+			all = append(all, curve{trend, loop, "", h})
+		}
+	}
+	return all
+}
+
+// eachPoint gives the points of the percentile curves of a topic, as far as the samples of each support it, with their tags. The tag
+// one_in is the curve's axis: one value in so many is greater.
+func (r *run) eachPoint(topic *load.TopicResult, do func(c curve, p curvePoint, tags *metrics.TagSet)) {
+	for _, c := range curvesOf(topic) {
+		tags := named(r.state.Load().runTags.With("trend", c.trend), topic.Driver, topic.Topic, c.group)
+		if c.loop != "" {
+			tags = tags.With("loop", c.loop)
+		}
+		for _, p := range curvePoints {
+			if !c.values.Supported(p.q) {
+				break // nor is any that follows
+			}
+			do(c, p, tags.With("quantile", p.quantile).With("one_in", p.oneIn))
 		}
 	}
 }
 
-// curves passes on the percentile curve of the whole run of each trend of each topic.
+// curves passes on the percentile curves of the whole run.
 func (f *flusher) curves(result *load.Result, b *bundle) {
 	for i := range result.Topics {
 		topic := &result.Topics[i]
 		b.shift = time.Duration(i) // two brokers may have topics of one name
-		f.run.eachPoint(topic, func(trend string, p curvePoint, tags *metrics.TagSet) {
-			b.add(f.run.metrics.curve, tags, ms(topic.Trends[trend].Quantile(p.q)))
+		f.run.eachPoint(topic, func(c curve, p curvePoint, tags *metrics.TagSet) {
+			b.add(f.run.metrics.curve, tags, ms(c.values.Quantile(p.q)))
 		})
 	}
 }

@@ -116,6 +116,7 @@ func (f *flusher) collect(last bool) *bundle {
 	}
 	f.accounting(last, b)
 	b.add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
+	b.add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
 	return b
 }
 

@@ -2,7 +2,6 @@ package js
 
 import (
 	"math"
-	"strings"
 	"sync"
 
 	"go.k6.io/k6/v2/metrics"
@@ -204,30 +203,37 @@ func (j *judge) valid(_ *metrics.TagSet, c load.Condition) load.Decision {
 	return c.Decide(0)
 }
 
-// curve is for one point of a percentile curve of the whole run.
+// curve is for one point of a percentile curve of the whole run. Where a topic has it of both loops, or of several groups, it is that of the
+// open loop, and of all groups together.
 func (j *judge) curve(asked *metrics.TagSet, c load.Condition) load.Decision {
-	var found []load.Decision
+	type place struct {
+		topic int
+		trend string
+		q     float64
+	}
+	found := map[place]load.Decision{}
 	for i := range j.result.Topics {
 		topic := &j.result.Topics[i]
-		j.run.eachPoint(topic, func(trend string, p curvePoint, tags *metrics.TagSet) {
+		j.run.eachPoint(topic, func(of curve, p curvePoint, tags *metrics.TagSet) {
 			if !tags.Contains(asked) {
 				return
 			}
 			at := c
 			at.Method, at.Quantile = "p", p.q
-			portion := load.Portion{Broker: topic.Broker, Topic: topic.Topic, Histogram: topic.Trends[trend]}
-			plain := strings.TrimSuffix(trend, load.ClosedSuffix)
-			if plain != trend {
+			portion := load.Portion{Broker: topic.Broker, Topic: topic.Topic, Group: of.group, Histogram: of.values}
+			if of.loop == load.Closed.String() {
 				portion.Loop = load.Closed
 			}
-			found = append(found, j.result.Latency(at, plain, []load.Portion{portion}))
+			found[place{i, of.trend, p.q}] = j.result.Latency(at, of.trend, []load.Portion{portion})
 		})
 	}
 	switch len(found) {
 	case 0:
 		return load.Undecided("there is no such point: there are no samples, or too few")
 	case 1:
-		return found[0]
+		for _, d := range found {
+			return d
+		}
 	}
 	return load.Undecided("it has %d points: name the tags of one of them", len(found))
 }

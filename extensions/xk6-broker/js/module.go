@@ -4,6 +4,7 @@ package js
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,7 +117,8 @@ type run struct {
 	collector *load.Collector
 	links     *links
 	logger    logrus.FieldLogger
-	quiet     bool // k6 was asked for no summary
+	quiet     bool  // k6 was asked for no summary
+	usage     usage // nil where k6 notes none down
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -141,15 +143,18 @@ type testState struct {
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
 
-	cpu   time.Duration // of the process, when the test began
-	began time.Time
+	audience audience
+	cpu      time.Duration // of the process, when the test began
+	began    time.Time
 }
 
-// push gives samples to k6.
+// push gives samples to k6, as far as somebody wants them.
 func (r *run) push(samples metrics.Samples) {
+	state := r.state.Load()
+	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool { return !state.audience.wants(r.metrics, &s) })
 	if len(samples) > 0 {
 		r.pushed.note(samples)
-		r.state.Load().samples <- samples
+		state.samples <- samples
 	}
 }
 
@@ -175,6 +180,9 @@ func newRun(vu modules.VU) (*run, error) {
 		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+		if env.Usage != nil {
+			r.usage = env.Usage
+		}
 		var err error
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
@@ -204,7 +212,7 @@ func (in *instance) use() (*lib.State, error) {
 		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-			cpu: cpu.Time(), began: time.Now(),
+			audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
 		})
 		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)

@@ -39,6 +39,7 @@ func subjects(m *brokerMetrics, queue *open.Metrics) []subject {
 		{m.settled, consumer.with("outcome", "ack", "requeue", "reject"), counter(m.settled, "outcome"), byK6},
 		{m.errors, consumer.with("op").with("kind", kinds...), counter(m.errors, "op", "kind"), byK6},
 		{m.backlog, group, gauge(m.backlog), byK6}, {m.inFlight, whole, gauge(m.inFlight), byK6},
+		{m.cpu, whole, gauge(m.cpu), byK6},
 		{m.valid, whole, (*judge).valid, byModule},
 		{m.curve, curveTagging(), (*judge).curve, byModule},
 		{m.marks, whole.with("mark"), counter(m.marks, "mark"), byK6},

@@ -229,3 +229,17 @@ func (t *Topic) note(conn driver.Conn, of string, options driver.Values) {
 		t.info = informer.Info()
 	}
 }
+
+// Loop takes the name of one of the topic's trends apart: the name of its metric, and the loop that it is of, "open" or "closed"; "" where
+// loops are not told apart.
+func (t *TopicResult) Loop(name string) (trend, loop string) {
+	trend, closed := strings.CutSuffix(name, ClosedSuffix)
+	i := slices.Index(trendNames[:], trend)
+	switch {
+	case i < 0 || !Trend(i).Looped():
+		return trend, ""
+	case closed || !t.OpenLoop:
+		return trend, Closed.String()
+	}
+	return trend, Open.String()
+}
