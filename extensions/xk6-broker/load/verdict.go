@@ -219,7 +219,8 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		}
 		q, ok := believedUpTo(all)
 		if !ok {
-			v.because(latencies, "%s: not even the median of the %s can be believed: %s", t.Topic, j.label, t.doubt(j.trend, all[0], v.advice))
+			// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
+			v.because(0, "%s: not even the median of the %s can be believed: %s", t.Topic, j.label, t.doubt(j.trend, all[0], v.advice))
 			continue
 		}
 		for _, p := range all {
