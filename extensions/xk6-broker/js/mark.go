@@ -22,6 +22,8 @@ func (in *instance) mark(what string) error {
 	if _, err := in.use(); err != nil {
 		return err
 	}
-	in.run.mark(what, time.Now())
+	now := time.Now()
+	in.run.mark(what, now)
+	in.run.remember(what, now)
 	return nil
 }

@@ -23,7 +23,7 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*load.Resu
 	}
 	t := load.TopicResult{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
-		Options: map[string]map[string]any{"producer": {"linger": "0s"}}, Errors: []load.ErrorCount{},
+		Options: load.Uses{"producer": {{"linger": "0s"}}}, Errors: []load.ErrorCount{},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
 		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers"}}},
 	}
@@ -187,7 +187,7 @@ func FuzzCondition(f *testing.F) {
 func TestWhatElseDiffersIsSaid(t *testing.T) {
 	other := run("b", time.Millisecond, 2, func(r *load.Result) {
 		r.Environment["k6"] = "v2.3.0"
-		r.Topics[0].Options["producer"]["linger"] = "10ms"
+		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
 		r.Topics[0].Counts["bytes_sent"] = 20_000_000
 		r.Verdict = load.Verdict{Reasons: []string{"it was late"}}
 	})

@@ -102,9 +102,15 @@ func traits(t *load.TopicResult) map[string]string {
 	if sent := t.Counts["sent"]; sent > 0 {
 		all["bytes per message"] = rounded(float64(t.Counts["bytes_sent"]) / float64(sent))
 	}
-	for of, values := range t.Options {
-		for name, value := range values {
-			all[of+" "+name] = fmt.Sprint(value)
+	for of, users := range t.Options {
+		for i, options := range users {
+			for name, value := range options {
+				key := of + " " + name
+				if i > 0 {
+					key = fmt.Sprintf("%s %d %s", of, i+1, name)
+				}
+				all[key] = fmt.Sprint(value)
+			}
 		}
 	}
 	return all
