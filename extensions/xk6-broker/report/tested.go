@@ -33,15 +33,15 @@ func factsOf(options map[string]any) []fact {
 	names := slices.SortedFunc(maps.Keys(options), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
 	var all []fact
 	for _, name := range names {
-		if value := shownValue(options[name]); value != "" {
+		if value := Value(options[name]); value != "" {
 			all = append(all, fact{name, value})
 		}
 	}
 	return all
 }
 
-// shownValue writes an option's value, the same before and after it went through JSON.
-func shownValue(v any) string {
+// Value writes an option's value, the same before and after it went through JSON.
+func Value(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -54,7 +54,7 @@ func shownValue(v any) string {
 	case []any:
 		parts := make([]string, len(v))
 		for i, one := range v {
-			parts[i] = shownValue(one)
+			parts[i] = Value(one)
 		}
 		return strings.Join(parts, ", ")
 	case map[string]any:
@@ -62,11 +62,11 @@ func shownValue(v any) string {
 			return ""
 		}
 		if target, ok := v["target"]; ok && len(v) == 2 && v["duration"] != nil { // a stage
-			return fmt.Sprintf("to %s in %s", shownValue(target), shownValue(v["duration"]))
+			return fmt.Sprintf("to %s in %s", Value(target), Value(v["duration"]))
 		}
 		parts := make([]string, 0, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, name+"="+shownValue(v[name]))
+			parts = append(parts, name+"="+Value(v[name]))
 		}
 		return strings.Join(parts, ", ")
 	}
@@ -169,7 +169,7 @@ func inShort(t *load.TopicResult) string {
 	distinct := func(of, name string) string {
 		var values []string
 		for _, options := range t.Options[of] {
-			if v := shownValue(options[name]); v != "" && !slices.Contains(values, v) {
+			if v := Value(options[name]); v != "" && !slices.Contains(values, v) {
 				values = append(values, v)
 			}
 		}

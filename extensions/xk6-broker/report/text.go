@@ -49,7 +49,7 @@ func test(b *strings.Builder, r *load.Result) {
 		for _, f := range factsOf(s.Options) {
 			parts = append(parts, f.String())
 		}
-		wrap(b, "    ", s.Name+": "+strings.Join(parts, ", "))
+		Wrap(b, "    ", s.Name+": "+strings.Join(parts, ", "))
 	}
 }
 
@@ -63,7 +63,7 @@ func topic(b *strings.Builder, t *load.TopicResult) {
 	}
 	b.WriteString("\n")
 	if short := inShort(t); short != "" {
-		wrap(b, "  ", short)
+		Wrap(b, "  ", short)
 	}
 	b.WriteString("\n")
 	latencies(b, t)
@@ -154,7 +154,7 @@ func counts(b *strings.Builder, t *load.TopicResult) {
 			line += fmt.Sprintf(", %s %d", name, n)
 		}
 	}
-	wrap(b, "  ", line)
+	Wrap(b, "  ", line)
 	for _, e := range t.Errors {
 		fmt.Fprintf(b, "  errors: %s %s %d\n", e.Op, e.Kind, e.Count)
 	}
@@ -192,7 +192,7 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 				line += fmt.Sprintf(", %s %d (%s)", o.name, o.n, o.doc)
 			}
 		}
-		wrap(b, "  ", line)
+		Wrap(b, "  ", line)
 	}
 }
 
@@ -231,7 +231,7 @@ func sentences(b *strings.Builder, head string, all []string) {
 			fmt.Fprintf(b, "    ... and %d more in report.html\n", len(all)-i)
 			return
 		}
-		wrap(b, head, one)
+		Wrap(b, head, one)
 	}
 }
 
@@ -250,7 +250,7 @@ func thresholds(b *strings.Builder, all []load.Threshold) {
 		if t.Held && t.Judged {
 			continue
 		}
-		wrap(b, "    ", fmt.Sprintf("%s %s: %s", t.Metric, t.Source, outcome(t)))
+		Wrap(b, "    ", fmt.Sprintf("%s %s: %s", t.Metric, t.Source, outcome(t)))
 	}
 }
 
