@@ -317,8 +317,8 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Notes that something happened, such as a fault that the script caused: dashboards show it as an annotation, and the counter
-   * `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
+   * Notes that something happened, such as a fault that the script caused: the results page shows it as a vertical line, dashboards as an
+   * annotation, and the counter `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 

@@ -94,6 +94,18 @@ func unused(f report.Folder, name string) report.Folder {
 	return f
 }
 
+// scriptFile is the name of the script's file; "" where it came by standard input.
+func (r *run) scriptFile() string {
+	archive := r.state.Load().execution.Test.Runner.MakeArchive()
+	if archive == nil || archive.FilenameURL == nil {
+		return ""
+	}
+	if base := path.Base(archive.FilenameURL.Path); base != "-" && base != "/" && base != "." {
+		return base
+	}
+	return ""
+}
+
 // scriptName is the name of the script's file without its extension.
 func (r *run) scriptName() string {
 	base := r.scriptFile()
@@ -108,7 +120,7 @@ func (r *run) printReport() error {
 	if err := report.Text(os.Stdout, r.result()); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary shows a sample of these latencies, this table all of them)\n\n")
+	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary is made of some samples of these latencies, this table of all)\n\n")
 	if folder, ok := r.reportPath.Load().(string); ok {
 		_, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", path.Join(folder, report.PageFile))
 		return err

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"go.k6.io/k6/v2/lib"
 
@@ -17,12 +15,14 @@ import (
 
 // test is what k6 was asked for, as a whole: also where this process has a part of it only.
 func (r *run) test() load.Test {
-	test := load.Test{Script: r.scriptFile(), Scenarios: []load.Scenario{}}
+	test := load.Test{Scenarios: []load.Scenario{}}
+	state := r.state.Load()
 	whole, err := lib.NewExecutionTuple(nil, nil)
-	if err != nil { // never: there is no segment that could be wrong
+	if state == nil || err != nil { // no VU has used the module; no segment could be wrong, for there is none
 		return test
 	}
-	configs := slices.Collect(maps.Values(r.state.Load().execution.Test.Options.Scenarios))
+	test.Script = r.scriptFile()
+	configs := slices.Collect(maps.Values(state.execution.Test.Options.Scenarios))
 	slices.SortFunc(configs, func(a, b lib.ExecutorConfig) int {
 		return cmp.Or(cmp.Compare(a.GetStartTime(), b.GetStartTime()), cmp.Compare(a.GetName(), b.GetName()))
 	})
@@ -81,6 +81,10 @@ func withDefaults(given, defaults map[string]any) map[string]any {
 // checks are the script's checks so far. They are complete, and may be read, once k6's outputs have ended: in handleSummary and after.
 func (r *run) checks() []load.Check {
 	all := []load.Check{}
+	state := r.state.Load()
+	if state == nil {
+		return all
+	}
 	var walk func(g *lib.Group)
 	walk = func(g *lib.Group) {
 		for _, c := range g.OrderedChecks {
@@ -90,36 +94,6 @@ func (r *run) checks() []load.Check {
 			walk(sub)
 		}
 	}
-	walk(r.state.Load().execution.Test.GroupSummary.Group())
+	walk(state.execution.Test.GroupSummary.Group())
 	return all
-}
-
-// scriptFile is the name of the script's file; "" where it came by standard input.
-func (r *run) scriptFile() string {
-	archive := r.state.Load().execution.Test.Runner.MakeArchive()
-	if archive == nil || archive.FilenameURL == nil {
-		return ""
-	}
-	if base := path.Base(archive.FilenameURL.Path); base != "-" && base != "/" && base != "." {
-		return base
-	}
-	return ""
-}
-
-// marked are the texts that a script has given to mark, with their times.
-func (r *run) marked() []load.Annotation {
-	r.marksLock.Lock()
-	defer r.marksLock.Unlock()
-	return append([]load.Annotation{}, r.marks...)
-}
-
-// mostMarks bounds what is remembered of a script that marks each iteration.
-const mostMarks = 1000
-
-func (r *run) remember(what string, at time.Time) {
-	r.marksLock.Lock()
-	defer r.marksLock.Unlock()
-	if len(r.marks) < mostMarks {
-		r.marks = append(r.marks, load.Annotation{At: at.Sub(time.Unix(0, r.Started)).Seconds(), What: what})
-	}
 }

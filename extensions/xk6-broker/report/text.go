@@ -263,8 +263,22 @@ func outcome(t load.Threshold) string {
 	case t.Held:
 		text = "held"
 	}
+	if t.Value != nil && t.Judged {
+		text += fmt.Sprintf(": %.4g%s", *t.Value, unit(t.Metric))
+	}
 	if t.Why != "" {
 		text += ": " + t.Why
 	}
 	return text
+}
+
+// unit is that of a metric's values, as k6 has them.
+func unit(metric string) string {
+	name, _, _ := strings.Cut(metric, "{")
+	for _, suffix := range []string{"_latency", "_time", "_lag", "_wait"} {
+		if strings.HasSuffix(name, suffix) {
+			return " ms"
+		}
+	}
+	return ""
 }

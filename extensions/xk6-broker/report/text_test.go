@@ -70,8 +70,9 @@ func sample() *load.Result {
 	}
 	r.Judge(load.Circumstances{Dropped: 4})
 	r.Checks = []load.Check{{Name: "a", Passes: 7}, {Name: "b", Passes: 1, Fails: 2}}
+	one := 1.0
 	r.Thresholds = []load.Threshold{
-		{Metric: "broker_lost", Source: "count==0", Judged: true}, {Metric: "broker_e2e_latency", Source: "p(99)<5000", Held: true, Judged: true},
+		{Metric: "broker_lost", Source: "count==0", Judged: true, Value: &one}, {Metric: "broker_e2e_latency", Source: "p(99)<5000", Held: true, Judged: true},
 		{Metric: "broker_e2e_latency{consumer_group:audit}", Source: "p(99)<50", Why: "nothing was measured"},
 	}
 	return r

@@ -308,6 +308,12 @@ func TestTheOrderOfTheTable(t *testing.T) {
 
 // The rates of runs that began at other times, and after other pauses, lie over one another; of repetitions it is the mean.
 func TestThroughputIsAlignedToTheFirstMessage(t *testing.T) {
+	coarse := func(r *load.Result) { // intervals of two seconds
+		r.Topics[0].History = nil
+		for s := range 5 {
+			r.Topics[0].History = append(r.Topics[0].History, load.Point{At: float64(2*s + 2), Seconds: 2, Counts: map[string]int64{"due": 4000, "confirmed": 4000}})
+		}
+	}
 	late := func(n int64) func(*load.Result) {
 		return func(r *load.Result) {
 			var history []load.Point
@@ -320,12 +326,13 @@ func TestThroughputIsAlignedToTheFirstMessage(t *testing.T) {
 			r.Topics[0].History = append(history, load.Point{At: 9, Seconds: 1, Counts: map[string]int64{}})
 		}
 	}
-	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, late(1000)), run("b", time.Millisecond, 1, late(3000))))
+	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, late(1000)), run("b", time.Millisecond, 1, late(3000))),
+		side("c", run("c", time.Millisecond, 1, coarse)))
 	chart := c.throughput("x", c.Topics[0])
 	if len(chart.X) != 10 || chart.X[0] != 1 {
 		t.Errorf("%v", chart.X)
 	}
-	for i, want := range []int{10, 5} {
+	for i, want := range []int{10, 5, 10} {
 		for s, v := range chart.Lines[i].Values {
 			if (v != nil) != (s < want) || v != nil && *v != 2000 {
 				t.Errorf("line %d at %d s: %v", i, s+1, v)

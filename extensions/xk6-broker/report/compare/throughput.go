@@ -44,11 +44,11 @@ func meanRates(topics []*load.TopicResult) []*float64 {
 			last--
 		}
 		for _, p := range t.History[first : last+1] {
-			second := max(0, int(math.Round(p.At-start))-1)
-			for len(sums) <= second {
-				sums, runs = append(sums, 0), append(runs, 0)
-			}
-			if p.Seconds > 0 {
+			end := max(1, int(math.Round(p.At-start)))
+			for second := max(0, min(end-1, int(math.Round(p.At-p.Seconds-start)))); second < end && p.Seconds > 0; second++ {
+				for len(sums) <= second {
+					sums, runs = append(sums, 0), append(runs, 0)
+				}
 				sums[second] += float64(p.Counts["confirmed"]) / p.Seconds
 				runs[second]++
 			}
