@@ -271,8 +271,45 @@ declare module 'k6/x/broker' {
 
   /** What this k6 can connect to. */
   export function drivers(): DriverInfo[];
-  /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
-  export function result(): any;
+  /**
+   * What is known of the run so far; complete in handleSummary. It is what summary.json holds, without its name: docs/results.md and
+   * report/summary.schema.json describe every field.
+   */
+  export function result(): Result;
+
+  export interface Result {
+    /** 2; a later one may change what there is. */
+    version: number;
+    /** What was asked for. */
+    test: {
+      script: string;
+      /** VUs of the whole test; `options` are the others, by the names that the script gives them: rate, stages, duration, ... */
+      scenarios: Array<{ name: string; executor: string; exec: string; vus: number; maxVUs: number; options: { [name: string]: unknown } }>;
+    };
+    thresholds: Array<{ metric: string; source: string; held: boolean; judged: boolean; value: number | null; why: string }>;
+    /** Complete in handleSummary. */
+    checks: Array<{ name: string; passes: number; fails: number }>;
+    /** What mark was told, with the seconds from the start. */
+    marks: Array<{ at: number; what: string }>;
+    topics: Array<{
+      broker: string;
+      driver: string;
+      topic: string;
+      /** Of each connection, of the topic's creation, of each producer, consumer, produce and consume; secrets are masked. */
+      options: { [of in 'connect' | 'topic' | 'producer' | 'consumer' | 'produce' | 'consume']?: Array<{ [option: string]: unknown }> };
+      [more: string]: any;
+    }>;
+    verdict: {
+      valid: boolean;
+      latencies: boolean;
+      account: boolean;
+      reasons: string[];
+      notes: string[];
+      /** How far each latency can be believed: up to which quantile, 0 for not even the median, and what speaks against those beyond. */
+      beliefs: Array<{ topic: string; label: string; upTo: number; why: string }>;
+    };
+    [more: string]: any;
+  }
 
   /** Where the results of a run go: docs/results.md. */
   export interface ReportOptions {
@@ -289,8 +326,8 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Notes that something happened, such as a fault that the script caused: dashboards show it as an annotation, and the counter
-   * `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
+   * Notes that something happened, such as a fault that the script caused: the results page shows it as a vertical line, dashboards as an
+   * annotation, and the counter `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 

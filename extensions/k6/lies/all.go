@@ -29,7 +29,7 @@ export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 
 export default async function () { await p.send('x'); }`,
 			during: freezeProcess(5, 150*time.Millisecond),
 			Naive:  quantile("publish time p99", "publish_time", 0.99),
-			Says:   []string{"is lateness of the generator or of its machine"}, Valid: true,
+			Says:   []string{"is lateness of the load generator or its machine"}, Valid: true,
 		},
 		{
 			Name: "a broker that stands still, in a closed loop", How: "silent for 1 s of 8 s; each send waits for the answer to the one before",

@@ -54,6 +54,7 @@ type Outcome struct {
 			Valid          bool
 			UpTo           float64
 			Reasons, Notes []string
+			Beliefs        []struct{ Topic, Label, Why string }
 		}
 		Topics []struct {
 			Topic  string
@@ -110,6 +111,11 @@ func (o *Outcome) Find(text string) (string, bool) {
 	for _, s := range append(o.Result.Verdict.Reasons, o.Result.Verdict.Notes...) {
 		if strings.Contains(s, text) {
 			return s, true
+		}
+	}
+	for _, b := range o.Result.Verdict.Beliefs {
+		if strings.Contains(b.Why, text) {
+			return b.Label + ": " + b.Why, true
 		}
 	}
 	return "", false

@@ -20,7 +20,8 @@ import (
 type connection struct {
 	in      *instance
 	address *driver.Address
-	key     string // of what all VUs that say the same share
+	key     string         // of what all VUs that say the same share
+	uses    map[string]any // what a result says of its options
 
 	last struct { // what series found, which mostly it finds again
 		tags         *metrics.TagSet
@@ -55,11 +56,26 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
+	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
 	return in.object(map[string]any{
 		"driver": address.Driver.Name, "url": address.String(), "features": features(address.Driver.Features),
 		"producer": c.producer, "consumer": c.consumer, "require": c.require,
 		"createTopic": c.createTopic, "deleteTopic": c.deleteTopic, "purge": c.purge, "backlog": c.backlog,
 	}), nil
+}
+
+// resolve gives the driver's options of a scope their values, and what a result says of them: secrets masked, with the profile that
+// they come from.
+func (c *connection) resolve(scope driver.Scope, given map[string]any) (values driver.Values, shown map[string]any, err error) {
+	if values, err = c.address.Resolve(scope, given); err != nil {
+		return nil, nil, err
+	}
+	profile, err := c.address.Profile(given)
+	shown = c.address.Driver.Redact(values)
+	shown["profile"] = string(profile)
+	return values, shown, err
 }
 
 // object lends properties and functions to a script.
@@ -167,10 +183,18 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
 		return nil, err
 	}
-	if spec.Options, err = c.address.Resolve(driver.OnTopic, given); err != nil {
+	var shown map[string]any
+	if spec.Options, shown, err = c.resolve(driver.OnTopic, given); err != nil {
 		return nil, fmt.Errorf("createTopic: %w", err)
 	}
-	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.CreateTopic(ctx, spec) }), nil
+	shown["partitions"], shown["replicas"] = spec.Partitions, spec.Replicas
+	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
+		if err := a.CreateTopic(ctx, spec); err != nil {
+			return err //nolint:wrapcheck // its caller wraps it
+		}
+		c.in.run.Topic(c.address, topic).Use("topic", shown)
+		return nil
+	}), nil
 }
 
 func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"sync"
@@ -22,6 +23,7 @@ type consumer struct {
 	config driver.ConsumerConfig
 	group  string // by which its measurements go
 	spread int
+	uses   map[string]any // what a result says of its options
 
 	mu     sync.Mutex       // held while opening
 	opened []*load.Consumer // the VU's own first, then those of consume loops
@@ -47,8 +49,14 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err = errors.Join(err, checkTopic("consumer", topic)); err != nil {
 		return nil, err
 	}
-	if k.config.Options, err = c.address.Resolve(driver.OnConsumer, given); err != nil {
+	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
 		return nil, fmt.Errorf("consumer: %w", err)
+	}
+	maps.Copy(k.uses, map[string]any{
+		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
+	})
+	if k.config.Group != "" {
+		k.uses["group"] = k.config.Group
 	}
 	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
 		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
@@ -96,6 +104,8 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Seri
 			name = fmt.Sprintf("%s.%d", name, len(k.opened))
 		}
 		topic := run.Topic(k.conn.address, k.config.Topic) // also where it cannot be opened: its errors are part of the result
+		topic.Use("connect", k.conn.uses)
+		topic.Use("consumer", k.uses)
 		conn, err := run.links.conn(ctx, k.conn, name)
 		if err != nil {
 			return nil, err

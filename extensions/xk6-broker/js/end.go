@@ -111,16 +111,21 @@ func (r *run) awaitLeaving() {
 
 // result is what is known of the run: once it has ended, always the same.
 func (r *run) result() *load.Result {
-	if final := r.final.Load(); final != nil {
-		return final
+	final := r.final.Load()
+	if final == nil {
+		return r.buildResult()
 	}
-	return r.buildResult()
+	checked := *final // of its checks k6 has the last only after the end
+	checked.Checks = r.checks()
+	return &checked
 }
 
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *load.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
+	result.Test = r.test()
+	result.Marks = r.marked()
 	result.Judge(r.circumstances())
 	return result
 }

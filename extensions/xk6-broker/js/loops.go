@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
@@ -30,6 +32,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
+	given := maps.Clone(o.given)
 	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
 	payload, _ := o.object("payload")
 	loop.Payload = load.Payload{
@@ -52,6 +55,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return p.conn.in.rejected(err), nil
 	}
 	p.conn.in.run.expectRate(due.peak)
+	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", producing(given, loop, senders))
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Sender, senders)
@@ -69,6 +73,20 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
+}
+
+// producing is what a result says of a loop: what the script gives, and what is in force where it gives nothing. A trace is too long.
+func producing(given map[string]any, loop load.Produce, senders int) map[string]any {
+	if _, ok := given["trace"]; ok {
+		given["trace"] = "given"
+	} else if loop.Schedule != nil {
+		given = withDefaults(given, rateDefaults[open.Type])
+	}
+	delete(given, "payload")
+	maps.Copy(given, map[string]any{
+		"producers": senders, "payload.size": loop.Payload.Size, "payload.random": loop.Payload.Random, "payload.keys": loop.Payload.Keys,
+	})
+	return given
 }
 
 // arrivals is when messages are due.
@@ -175,6 +193,15 @@ func traceOf(o *options, raw any) (arrivals, error) {
 	return arrivals{schedule: func() pace.Schedule { return trace }, peak: pace.Peak(trace), end: true}, nil
 }
 
+// consuming is what a result says of a loop: what the script gives, and what is in force where it gives nothing.
+func consuming(given map[string]any, loop load.Consume, members int, group string) map[string]any {
+	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
+	if group != "" {
+		given["group"] = group
+	}
+	return given
+}
+
 // consumed is what consume resolves to.
 type consumed struct {
 	Received uint64  `js:"received"`
@@ -190,6 +217,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
+	given := maps.Clone(o.given)
 	loop, err := load.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
 		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
@@ -208,6 +236,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return k.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
 	}
+	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
 	vu := k.conn.in.vu.State().VUID
 	return k.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Consumer, members)

@@ -132,6 +132,9 @@ type run struct {
 	over         atomic.Bool                 // everything is accounted for
 	reportPath   atomic.Value                // string: the folder that the results were written to
 
+	marksLock sync.Mutex
+	marks     []load.Annotation // of the script, in order
+
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario
 }

@@ -20,6 +20,7 @@ type producer struct {
 	conn   *connection
 	config driver.ProducerConfig
 	key    string
+	uses   map[string]any // what a result says of its options
 	stamp  load.StampMode
 	spread int // how many connections the VUs share; 0 is one for each
 
@@ -44,9 +45,10 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
 		return nil, err
 	}
-	if p.config.Options, err = c.address.Resolve(driver.OnProducer, given); err != nil {
+	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
+	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shared(p.spread)
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
@@ -71,6 +73,14 @@ func connections(o *options, def int) int {
 		o.fail("connections", raw, `a number of at least 1, or "per-vu"`)
 	}
 	return int(n)
+}
+
+// shared writes how many connections there are as the option of that name does.
+func shared(spread int) any {
+	if spread == 0 {
+		return "per-vu"
+	}
+	return spread
 }
 
 // linkName is which of the shared connections a VU uses.

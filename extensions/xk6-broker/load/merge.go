@@ -31,7 +31,7 @@ func Merge(parts []Part) (*Result, error) {
 	slices.SortFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
 	m := &merger{parts: parts, result: &Result{
 		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Environment: map[string]string{}, Topics: []TopicResult{},
-		Thresholds: []Threshold{},
+		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several = m.ambiguous()
 	m.open = map[[3]string]bool{}
@@ -49,6 +49,9 @@ func Merge(parts []Part) (*Result, error) {
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
 		m.environment(p.Result.Environment)
+		m.result.Test.merge(p.Result.Test)
+		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
+		m.marks(p.Result)
 		for i := range p.Result.Topics {
 			m.topic(p.Result, &p.Result.Topics[i])
 		}
@@ -123,6 +126,15 @@ func (m *merger) environment(env map[string]string) {
 	}
 }
 
+// marks adds what the script of one process said had happened.
+func (m *merger) marks(of *Result) {
+	shift := of.Started.Sub(m.result.Started).Seconds()
+	for _, a := range of.Marks {
+		m.result.Marks = append(m.result.Marks, Annotation{At: a.At + shift, What: a.What})
+	}
+	slices.SortStableFunc(m.result.Marks, func(a, b Annotation) int { return cmp.Compare(a.At, b.At) })
+}
+
 // topic adds what one process measured on a topic.
 func (m *merger) topic(of *Result, t *TopicResult) {
 	key := m.key(t.Broker, t.Driver, t.Topic)
@@ -130,7 +142,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	if i < 0 {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, TopicResult{
-			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: map[string]map[string]any{},
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: Uses{},
 			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []GroupResult{}, History: []Point{},
 		})
 	}
@@ -140,7 +152,11 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
 		named = closedName
 	}
-	maps.Copy(to.Options, t.Options)
+	for of, all := range t.Options {
+		for _, options := range all {
+			to.Options.add(of, options)
+		}
+	}
 	for name, n := range t.Counts {
 		to.Counts[name] += n
 	}
@@ -150,6 +166,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	}
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
+		g.Members += t.Groups[i].Members
 		for name, h := range t.Groups[i].Trends {
 			name = named(name)
 			g.Trends[name] = merge(g.Trends[name], h)
@@ -306,6 +323,11 @@ func (m *merger) verdict() {
 				continue
 			}
 			v.because(latencies|account, "process %d (%s): %s", i+1, p.Result.Name, reason)
+		}
+		for _, b := range p.Result.Verdict.Beliefs {
+			if b.UpTo > 0 && b.Why != "" {
+				v.note("process %d (%s): %s", i+1, p.Result.Name, b)
+			}
 		}
 		for _, note := range p.Result.Verdict.Notes {
 			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {

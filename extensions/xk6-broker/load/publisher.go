@@ -26,7 +26,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, err)
 	}
 	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
-	t.note(conn, "producer", c.Options)
+	t.connected(conn)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)

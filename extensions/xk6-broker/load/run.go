@@ -74,7 +74,7 @@ type Topic struct {
 	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
 	index    map[uint64][]Mark // of a shared run, by producer: when which number was reached
-	resolved map[string]driver.Values
+	uses     Uses
 }
 
 // Topic finds or makes the accounting of a topic.
@@ -86,7 +86,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	if !ok {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
-			groups: map[string]*group{}, resolved: map[string]driver.Values{},
+			groups: map[string]*group{}, uses: Uses{},
 		}
 		if r.shared {
 			t.track.Share()

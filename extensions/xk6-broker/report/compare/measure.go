@@ -18,35 +18,50 @@ type Measure struct {
 	read       func(*load.TopicResult) (float64, error)
 }
 
-// trends are those that a comparison shows, in its order.
+// trends are those that a comparison shows, in its order: first those that a run is about, what went through and what was lost, then what
+// they are made of, and at the end what the load generator did.
 var trends = []load.Trend{ //nolint:gochecknoglobals // a table
-	load.PublishLatency, load.PublishTime, load.E2ELatency, load.E2ETime, load.RequestLatency, load.RequestTime, load.FailedLatency,
-	load.SettleTime, load.RedeliveryTime, load.ScheduleLag, load.GeneratorLag,
+	load.E2ELatency, load.PublishLatency, load.RequestLatency,
+	load.E2ETime, load.DeliveryWait, load.PublishTime, load.RequestTime, load.FailedLatency, load.SettleTime, load.RedeliveryTime,
+	load.ScheduleLag, load.GeneratorLag,
 }
+
+// foremost is how many of them stand before the rates.
+const foremost = 3
 
 // columns are those of each trend.
 var columns = []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"} //nolint:gochecknoglobals // a table
 
+// asked is how many of the rates are what the broker did; the others are what was asked of it.
+const asked = 2
+
 // rated are the counters that are compared by second; counted are those that should be 0.
 var (
-	rated   = []string{"due", "sent", "confirmed", "received"}                                                 //nolint:gochecknoglobals // a table
+	rated   = []string{"confirmed", "received", "sent", "due"}                                                 //nolint:gochecknoglobals // a table
 	counted = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"} //nolint:gochecknoglobals // a table
 )
 
 // measures are all that a comparison shows.
 func measures() []Measure {
 	var all []Measure
-	for _, name := range rated {
-		all = append(all, rateOf(name))
-	}
-	for _, t := range trends {
-		for _, stat := range columns {
-			m, _ := latencyOf(t.String(), stat) // the tables hold no mistake
-			all = append(all, m)
+	latencies := func(trends []load.Trend) {
+		for _, t := range trends {
+			for _, stat := range columns {
+				m, _ := latencyOf(t.String(), stat) // the tables hold no mistake
+				all = append(all, m)
+			}
 		}
+	}
+	latencies(trends[:foremost])
+	for _, name := range rated[:asked] {
+		all = append(all, rateOf(name))
 	}
 	for _, name := range counted {
 		all = append(all, countOf(name))
+	}
+	latencies(trends[foremost:])
+	for _, name := range rated[asked:] {
+		all = append(all, rateOf(name))
 	}
 	return all
 }
