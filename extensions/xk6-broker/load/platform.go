@@ -138,7 +138,7 @@ func (p *Platform) advice() string {
 	case has(p.Process, busy):
 		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process))
 	case has(p.GroupPressure, pressed):
-		return fmt.Sprintf("for %s of the time the container waited for a CPU: raise its limit", percent(*p.GroupPressure))
+		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure))
 	}
 	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving"
 }

@@ -65,7 +65,7 @@ func TestAdviceNamesTheCause(t *testing.T) {
 		{&Platform{Process: v(0.05), Host: v(0.9)}, "other processes used 85 %"},
 		{&Platform{Process: v(0.85), Host: v(0.9)}, "k6 used 85 %"},
 		{&Platform{Process: v(0.05), Host: v(0.2), Steal: v(0.3)}, "hypervisor gave 30 %"},
-		{&Platform{Process: v(0.3), Host: v(0.35), GroupPressure: v(0.5)}, "container waited"},
+		{&Platform{Process: v(0.3), Host: v(0.35), GroupPressure: v(0.5)}, "k6's cgroup waited"},
 		{&Platform{Process: v(0.07), Host: v(0.15)}, "neither k6 nor others"},
 	} {
 		if got := c.p.advice(); !strings.Contains(got, c.want) {

@@ -72,7 +72,7 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 			continue
 		}
 		if late, ok := of.topic.misled(of.trend, of.Histogram, q); ok {
-			return fmt.Sprintf("%s%s of its %s, %v, is lateness of the generator or of its machine", of.name, percent(late.Owed),
+			return fmt.Sprintf("%s%s of its %s, %v, is lateness of the load generator or its machine", of.name, percent(late.Owed),
 				QuantileName(late.Q), round(late.Value))
 		}
 	}
