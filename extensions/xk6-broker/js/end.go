@@ -37,6 +37,7 @@ func (r *run) subscribe(vu modules.VU) {
 			case eventExit:
 				r.ended.Do(r.end)
 				r.printTable()
+				r.collector.Close()
 			}
 			e.Done()
 		}
@@ -124,6 +125,6 @@ func (r *run) printTable() {
 		return
 	}
 	if err := r.printReport(); err != nil {
-		r.logger.WithError(err).Error("cannot print the report")
+		r.logger.Error(err)
 	}
 }

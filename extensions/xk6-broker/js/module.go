@@ -34,23 +34,25 @@ func New() *Module { return &Module{} }
 
 // NewModuleInstance makes the instance of one VU.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
+	first := false
 	m.begin.Do(func() {
 		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
 		}
-		m.run = run
+		m.run, first = run, true
 	})
-	in := &instance{vu: vu, run: m.run}
+	in := &instance{vu: vu, run: m.run, first: first}
 	in.due.in = in
 	return in
 }
 
 // instance is the module in one VU.
 type instance struct {
-	vu  modules.VU
-	run *run
-	due dueTimes
+	vu    modules.VU
+	run   *run
+	first bool // of the process: its init context is run before the test begins
+	due   dueTimes
 }
 
 // Exports is what a script imports.
@@ -111,7 +113,8 @@ type run struct {
 	ended        sync.Once
 	final        atomic.Pointer[load.Result] // once the test has ended
 	over         atomic.Bool                 // everything is accounted for
-	reportPath   atomic.Value                // string: the folder that the results were written to
+	wanted       atomic.Bool                 // the script asks for results
+	reported     atomic.Pointer[reported]    // once it has written them
 
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario
@@ -169,6 +172,9 @@ func newRun(vu modules.VU) (*run, error) {
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
+	r.collector.LogsCut = func(err error) {
+		r.logger.WithError(err).Warn("the disk for temporary files takes no more; the test goes on")
+	}
 	r.links = &links{run: r, open: map[string]*link{}}
 	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)
