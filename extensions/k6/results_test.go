@@ -159,7 +159,7 @@ func disk(t *testing.T, size int64) string {
 		t.Skipf("a small disk cannot be made here: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil { //nolint:usetesting // its context is done
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})

