@@ -32,6 +32,8 @@ type Result struct {
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
+
+	logsCut error // why the interval logs ended before the run did
 }
 
 // TopicResult is what was measured on one topic of one broker.
@@ -50,6 +52,7 @@ type TopicResult struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []GroupResult              `json:"groups"`      // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
+	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
 
 	declared bool            // the script has a consumer for it
 	hiccups  *hist.Histogram // of the platform, while the topic was in use
@@ -80,6 +83,7 @@ func (c *Collector) Result() *Result {
 		Seconds: seconds(driver.Now() - c.run.Started),
 		Test:    Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{}, Topics: []TopicResult{},
 		Platform: c.platform.result(),
+		logsCut:  c.logs.cut,
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -96,7 +100,11 @@ func (c *Collector) Result() *Result {
 		if r.Platform != nil {
 			result.hiccups = r.Platform.Hiccups
 		}
-		result.History = named(c.history[key], result.OpenLoop)
+		result.History, result.OverTime = []Point{}, map[string][]Summary{}
+		if t := c.timelines[key]; t != nil {
+			all := t.all()
+			result.History, result.OverTime = history(all, c.run.Started), overTime(all, c.run.Started, result.OpenLoop)
+		}
 		result.Describe()
 		r.Topics = append(r.Topics, result)
 	}
