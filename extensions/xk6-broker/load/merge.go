@@ -52,6 +52,7 @@ func Merge(parts []Part) (*Result, error) {
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
 		m.environment(p.Result.Environment)
+		m.result.Platform = m.result.Platform.join(p.Result.Platform)
 		m.result.Test.merge(p.Result.Test)
 		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
 		m.marks(p.Result)
@@ -62,8 +63,8 @@ func Merge(parts []Part) (*Result, error) {
 	m.result.Environment["processes"] = fmt.Sprint(len(parts))
 	for i := range m.result.Topics {
 		m.account(i)
-		m.result.Topics[i].Describe()
 	}
+	m.result.Describe()
 	m.result.Judge(c)
 	m.verdict()
 	return m.result, nil

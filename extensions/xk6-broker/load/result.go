@@ -97,9 +97,7 @@ func (c *Collector) Result() *Result {
 			continue // a script may describe what it then does not use
 		}
 		result.plain()
-		if r.Platform != nil {
-			result.hiccups = r.Platform.Hiccups
-		}
+		result.hiccups = r.Platform.seen()
 		result.History, result.OverTime = []Point{}, map[string][]Summary{}
 		if t := c.timelines[key]; t != nil {
 			all := t.all()
@@ -119,6 +117,14 @@ type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
 	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+}
+
+// Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
+func (r *Result) Describe() {
+	for i := range r.Topics {
+		r.Topics[i].hiccups = r.Platform.seen()
+		r.Topics[i].Describe()
+	}
 }
 
 // Describe spells out the percentiles of the trends. It is called again where the trends have changed.

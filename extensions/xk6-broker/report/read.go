@@ -115,7 +115,7 @@ func check(r *load.Result) error {
 				last = s.At
 			}
 		}
-		t.Describe()
 	}
+	r.Describe()
 	return nil
 }

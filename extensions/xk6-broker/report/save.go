@@ -19,9 +19,10 @@ func (f Folder) Save(r *load.Result, logs []load.IntervalLog, ledger []byte) (Fo
 		named.Name = f.Name
 		return f.Write(&named, logs, ledger)
 	}
+	asked := f
 	err := write(f)
-	for errors.Is(err, ErrExists) {
-		f = f.Free()
+	for errors.Is(err, ErrExists) { // another run may take a free name first
+		f = asked.Free()
 		err = write(f)
 	}
 	incomplete := (*IncompleteError)(nil)
