@@ -17,7 +17,7 @@ const straddling = 0.05
 func throughput(prefix string, t *load.TopicResult) []Chart {
 	messages := rates(prefix+"throughput", "Throughput", "/s", []load.Counter{load.Due, load.Sent, load.Confirmed, load.Received}, t.History)
 	bytes := rates(prefix+"bytes", "Throughput in bytes", "B/s", []load.Counter{load.BytesSent, load.BytesReceived}, t.History)
-	bytes.Note = "Of message bodies."
+	bytes.Note = "Of message bodies. A stamp in the body is counted where it is sent, and not where it is received."
 	return []Chart{messages, bytes}
 }
 
