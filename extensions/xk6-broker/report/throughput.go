@@ -16,7 +16,7 @@ const straddling = 0.05
 // another: those that are as good as equal are one line, which bears all their names.
 func throughput(prefix string, t *load.TopicResult) []Chart {
 	messages := rates(prefix+"throughput", "Throughput", "/s", "", []load.Counter{load.Due, load.Sent, load.Confirmed, load.Received}, t.History)
-	bytes := rates(prefix+"bytes", "Throughput in bytes", "B/s", "Of message bodies.", []load.Counter{load.BytesSent, load.BytesReceived}, t.History)
+	bytes := rates(prefix+"bytes", "Throughput in bytes", "B/s", "Of message bodies. A stamp in the body is counted where it is sent, and not where it is received.", []load.Counter{load.BytesSent, load.BytesReceived}, t.History)
 	return []Chart{messages, bytes}
 }
 
