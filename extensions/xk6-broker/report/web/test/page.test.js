@@ -172,7 +172,7 @@ describe('report.html', { skip: missing }, () => {
       for (const text of [s.executor, s.exec, ...Object.keys(s.options), ...Object.values(s.options).map(String)]) assert.ok(row.includes(text), `${s.name}: ${text}`);
     }
     for (const t of summary.thresholds) assert.ok(tested.includes(t.source) && tested.includes(t.metric), t.metric);
-    assert.deepEqual(await page.locator('table.thresholds tr td:last-child').evaluateAll((cells) => cells.map((c) => c.innerText[0])), ['✗', '✓', '?']);
+    assert.deepEqual(await page.locator('table.thresholds tr td:last-child').evaluateAll((cells) => cells.map((c) => c.innerText[0])), ['✗', '✓', '?', '✗']);
     assert.deepEqual(await page.locator('table.checks td').evaluateAll((cells) => cells.map((c) => c.dataset.value)), summary.checks.flatMap((c) => [String(c.passes), String(c.fails)]));
     const setup = await page.locator('#topic1 table.setup').innerText();
     for (const users of Object.values(topic.options)) for (const options of users) for (const name of Object.keys(options)) assert.ok(setup.includes(name), name);
