@@ -134,7 +134,7 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	}
 	before, after, page := filepath.Join(dir, "before"), filepath.Join(dir, "after"), filepath.Join(dir, "c.html")
 	compare := func(args ...string) result { return k6(t, nil, append([]string{"x", "broker", "compare"}, args...)...) }
-	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
+	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0", "--allow-invalid"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
 		t.Error(r)
 	}
 	for want, args := range map[string][]string{
@@ -148,6 +148,24 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 		} else if want == "FAILED" && r.code != 99 {
 			t.Errorf("exit %d", r.code)
 		}
+	}
+	bad, err := report.Read(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad.Name, bad.Verdict.Valid, bad.Verdict.Reasons = "bad", false, []string{"the moon was full"}
+	if err := (report.Folder{Dir: dir, Name: "bad"}).Write(bad, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	numbers := []string{before, filepath.Join(dir, "bad"), "-o", page, "--overwrite", "--fail-if", "lost > 0"}
+	if r := compare(numbers...); r.code != 99 || !strings.Contains(r.stdout, "FAILED  fail if a run is not valid: bad: the moon was full") {
+		t.Error(r)
+	}
+	if r := compare(numbers[:5]...); r.code != 0 { // no number decides anything
+		t.Error(r)
+	}
+	if r := compare(append(numbers, "--allow-invalid")...); r.code != 0 {
+		t.Error(r)
 	}
 	drawn := filepath.Join(before, report.PageFile)
 	want, err := os.ReadFile(drawn)

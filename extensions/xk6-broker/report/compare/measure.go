@@ -92,8 +92,8 @@ func countOf(name string) Measure {
 		case "corrupted":
 			return float64(t.Counts[name]), nil
 		}
-		if len(t.Groups) == 0 {
-			return 0, fmt.Errorf("nothing was received, so what was %s is not known", name)
+		if err := unobserved(t, name); err != nil {
+			return 0, err
 		}
 		var n uint64
 		for _, g := range t.Groups {
@@ -103,6 +103,33 @@ func countOf(name string) Measure {
 		}
 		return float64(n), nil
 	}}
+}
+
+// unobserved says why it is not known how many messages were lost, undelivered and so on, where it is not.
+func unobserved(t *load.TopicResult, name string) error {
+	if len(t.Groups) == 0 {
+		return fmt.Errorf("nothing was received, so what was %s is not known", name)
+	}
+	if name != "lost" && name != "undelivered" {
+		return nil
+	}
+	var expected, uncertain, elsewhere uint64
+	for _, g := range t.Groups {
+		expected, uncertain, elsewhere = expected+g.Expected, uncertain+g.Uncertain, elsewhere+g.Elsewhere
+	}
+	switch aliased, unaccounted := t.Counts[load.Aliased.String()], t.Counts[load.Unaccounted.String()]; {
+	case uncertain > 0:
+		return fmt.Errorf("of %d messages it cannot be told whether they are lost or still at the broker", uncertain)
+	case elsewhere > 0:
+		return fmt.Errorf("%d messages are lost, or a process of the test has them whose account is not here", elsewhere)
+	case aliased > 0:
+		return fmt.Errorf("%d messages came in that were sent to another address: of these it is not known what was %s", aliased, name)
+	case unaccounted > 0:
+		return fmt.Errorf("%d messages were sent without a stamp: of these it is not known what was %s", unaccounted, name)
+	case expected == 0:
+		return fmt.Errorf("its consumers had nothing to expect, so what was %s is not known", name)
+	}
+	return nil
 }
 
 // latencyOf is a percentile, the maximum or the mean of a trend, in ns.
