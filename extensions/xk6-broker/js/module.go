@@ -101,6 +101,7 @@ type run struct {
 	links     *links
 	logger    logrus.FieldLogger
 	quiet     bool // k6 was asked for no summary
+	processes int  // of the test, as the environment says; 0 where it does not
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -155,10 +156,12 @@ func newRun(vu modules.VU) (*run, error) {
 	name := ""
 	r := &run{ramps: map[string]*rampSlots{}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
-		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
 		var err error
+		if name, r.processes, err = processesOf(env.LookupEnv); err != nil {
+			return nil, err
+		}
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}

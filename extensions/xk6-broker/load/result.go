@@ -21,7 +21,8 @@ type Result struct {
 	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
-	Environment map[string]string `json:"environment"` // versions, machine
+	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
+	Environment map[string]string `json:"environment"`         // versions, machine
 	Topics      []TopicResult     `json:"topics"`
 	Dropped     uint64            `json:"dropped"`  // arrivals that k6 dropped because no VU was free
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
@@ -47,6 +48,8 @@ type TopicResult struct {
 	History     []Point                    `json:"history"`
 
 	declared bool            // the script has a consumer for it
+	shared   bool            // other processes of the test may use it, and what they know is not in here
+	before   int64           // messages that this test sent long before the process that received them began
 	hiccups  *hist.Histogram // of the platform, while the topic was in use
 }
 
@@ -121,7 +124,7 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: map[string]map[string]any{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		declared: t.declared.Load() && t.index == nil, // those of another process of the test may be the ones that receive
+		shared: t.shared(), declared: t.declared.Load() && !t.shared(), // those of another process of the test may be the ones that receive
 	}
 	for of, values := range t.resolved {
 		result.Options[of] = d.Redact(values)
@@ -166,13 +169,9 @@ func (t *TopicResult) used() bool {
 	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options) > 0
 }
 
-// plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere decide where nothing was
-// sent here.
+// plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere may be of one, too.
 func (t *TopicResult) plain() {
-	if !t.OpenLoop && !t.ClosedLoop {
-		t.OpenLoop = t.Trends[E2ELatency.String()] != nil
-	}
-	if t.OpenLoop {
+	if t.OpenLoop = t.OpenLoop || t.Trends[E2ELatency.String()] != nil; t.OpenLoop {
 		return
 	}
 	t.Trends = plain(t.Trends)

@@ -17,7 +17,7 @@ type Verdict struct {
 	Notes     []string `json:"notes"`     // what a reader must know all the same
 }
 
-// mergeTells ends a note that holds for one process only.
+// mergeTells ends what holds for one process only, and is for all of them together to say.
 const mergeTells = "k6 x broker merge tells"
 
 // Circumstances are what the engine cannot know of a run by itself.
@@ -156,8 +156,19 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 		v.because(latencies, "%s: %d messages arrived before they were sent, by the clocks of two machines", t.Topic, n)
 	}
 	if n := t.Counts[Earlier.String()]; n > 0 {
-		v.because(latencies|account, "%s: %d messages were sent more than %v before this process began, by an earlier test with the same BROKER_RUN or by a process "+
-			"that began long before: they are in no latency; give each test a BROKER_RUN of its own, and start its processes together", t.Topic, n, clockSkew)
+		which := ""
+		if t.shared {
+			which = "; which it was, " + mergeTells
+		}
+		v.because(latencies|account, "%s: %d messages were sent more than %v before the process that received them began, by an earlier test with the same "+
+			"BROKER_RUN or by a process that began long before: they are in no latency; give each test a BROKER_RUN of its own, and start its processes "+
+			"together%s", t.Topic, n, clockSkew, which)
+	}
+	if s := share(t.before, t.Counts[Received.String()]); s > trifle {
+		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest, "+
+			"are not in the distribution; start the processes of a test together", t.Topic, t.before, percent(s), clockSkew)
+	} else if t.before > 0 {
+		v.note("%s: %d messages were sent more than %v before the process that received them began: they are in no latency", t.Topic, t.before, clockSkew)
 	}
 	if n := t.Counts[Aliased.String()]; n > 0 {
 		v.because(account, "%s: %d messages of this topic came in at %s and were sent to another address: if it is one broker, name it by one URL, "+
@@ -186,15 +197,27 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 		v.note("%s: %d messages were read at the end of the test to complete the account, by none of its consumers", name, g.Drained)
 	}
 	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest, are not in the distribution",
-			name, g.Undelivered, percent(s))
+		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest, are not in the distribution%s",
+			name, g.Undelivered, percent(s), t.unless())
 	}
 	if g.Uncertain > 0 {
-		v.because(account, "%s: %d messages did not arrive, and it cannot be told whether the broker still has them or they are lost", name, g.Uncertain)
+		v.because(account, "%s: %d messages did not arrive, and it cannot be told whether the broker still has them or they are lost%s",
+			name, g.Uncertain, t.unless())
 	}
-	if g.Elsewhere > 0 {
+	switch {
+	case g.Elsewhere > 0 && t.shared:
 		v.note("%s: %d messages were received by another process of the test, or lost: %s", name, g.Elsewhere, mergeTells)
+	case g.Elsewhere > 0:
+		v.because(account, "%s: %d messages did not arrive here: they are lost, or somebody has them whose account is not here", name, g.Elsewhere)
 	}
+}
+
+// unless ends what may be otherwise where other processes of the test have a say.
+func (t *TopicResult) unless() string {
+	if !t.shared {
+		return ""
+	}
+	return ", unless another process received them: " + mergeTells
 }
 
 // judged are the latencies that a run is about, as a reader calls them.
@@ -236,7 +259,11 @@ func (t *TopicResult) doubt(trend Trend, p Percentile) string {
 		return fmt.Sprintf("%s of its %s, %v, is lateness of the generator or of its machine, %v; lower the rate, or use a machine that is less busy",
 			percent(p.Owed), quantileName(p.Q), round(p.Value), round(int64(late)))
 	}
-	return fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
+	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
+	if trend == E2ELatency {
+		text += t.unless()
+	}
+	return text
 }
 
 // noteOwed names the percentiles that can be believed and owe a good part to the generator all the same.
