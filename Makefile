@@ -8,7 +8,7 @@ tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
 
-.PHONY: help build demo influx dashboards test test-quick bench lint generate methodology fuzz clean
+.PHONY: help build demo influx dashboards test test-quick bench fresh lint generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -34,6 +34,9 @@ test-quick: ## what needs no broker but the embedded one
 bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
 	scripts/bench
 
+fresh: ## demo and test on a bare Debian in a folder, as root
+	scripts/fresh
+
 lint: $(golangci) ## the linter, which also holds the packages to their walls
 	for m in $(modules); do (cd $$m && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
 
@@ -43,7 +46,7 @@ $(golangci):
 generate: ## the tables in the documents that come from the code
 	cd extensions/k6 && go run ./docgen ../..
 
-methodology: build ## the table of docs/methodology.md: what each way to drive load reports of a stall
+methodology: build ## the tables of docs/methodology.md, from real runs on a server of its own
 	scripts/methodology
 
 report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/report/web; needs node

@@ -22,7 +22,7 @@ export const options = {
       preAllocatedVUs: 100, exec: 'request',
     },
   },
-  thresholds: { checks: ['rate==1'], broker_request_latency: ['p(99)<5000'] },
+  thresholds: { checks: ['rate==1'], broker_request_latency: ['p(95)<5000'] },
 };
 
 export async function setup() {

@@ -176,14 +176,21 @@ keeps_the_data() {
   influx POST '/write?db=test' 'kept value=42' >"$state/out"
   broker kill influxdb
   broker restart influxdb
-  check "data: survives kill and restart" grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: survives kill and restart" grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down --keep influxdb
   broker up influxdb >"$state/out"
-  check "data: survives down --keep and up" grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: survives down --keep and up" grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down influxdb
   broker up influxdb >"$state/out"
-  check "data: does not survive down" fails grep -q '42' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
+  check "data: does not survive down" fails grep -q ',42\]' <(influx POST '/query?db=test' 'q=SELECT value FROM kept')
   broker down influxdb
+}
+
+finds_programs() {
+  check "program: prints where it is" broker program redis redis-server
+  check "program: which runs" "$(<"$state/out")" --version
+  check "unknown program: fails" fails broker program redis nonsense
+  check "unknown program: says so" says "redis: has no program \"nonsense\""
 }
 
 says_what_is_wrong() {
@@ -225,6 +232,7 @@ main() {
     tidies_up_after_a_failure
     serves_several_callers
     keeps_the_data
+    finds_programs
     mapfile -t all < <(names)
     set -- "${all[@]}"
   fi

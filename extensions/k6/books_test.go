@@ -6,6 +6,7 @@ import "testing"
 type books struct {
 	confirmed, failed                      int64
 	expected, received, lost, undelivered  uint64
+	drained, uncertain                     uint64
 	unexpected, missing, duplicated, again uint64
 }
 
@@ -24,6 +25,7 @@ func addsUp(t *testing.T, o outcome, r result, sent int64) books {
 	b := books{
 		confirmed: topic.Counts["confirmed"],
 		expected:  g.Expected, received: g.Received, lost: g.Lost, undelivered: g.Undelivered,
+		drained: g.Drained, uncertain: g.Uncertain,
 		unexpected: g.Unexpected, missing: g.Missing, duplicated: g.Duplicated, again: g.Redelivered,
 	}
 	for _, e := range topic.Errors {
@@ -45,7 +47,7 @@ func addsUp(t *testing.T, o outcome, r result, sent int64) books {
 		t.Errorf("confirmed %d, expected to arrive %d\n%v", b.confirmed, b.expected, r)
 	}
 	// What failed may arrive all the same: the broker had it, and its answer was what got lost.
-	if b.unexpected > uint64(b.failed) || b.expected+b.unexpected != b.received+b.lost+b.undelivered {
+	if b.unexpected > uint64(b.failed) || b.expected+b.unexpected != b.received+b.drained+b.lost+b.undelivered+b.uncertain {
 		t.Errorf("the accounting does not add up: %+v\n%v", b, r)
 	}
 	if k6 := o.Metrics["broker_lost"].Values["count"]; k6 != float64(b.lost) {
@@ -56,7 +58,7 @@ func addsUp(t *testing.T, o outcome, r result, sent int64) books {
 
 func (b books) nothingLost(t *testing.T, r result) {
 	t.Helper()
-	if b.lost != 0 || b.undelivered != 0 {
+	if b.lost != 0 || b.undelivered != 0 || b.uncertain != 0 {
 		t.Errorf("confirmed and not received: %+v\n%v", b, r)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
 // external gives the URL of a real broker from the environment, or skips.
@@ -28,7 +29,10 @@ func external(t *testing.T, env string) string {
 // outcome is what the scripts of these tests leave behind in handleSummary.
 type outcome struct {
 	Metrics map[string]struct {
-		Values map[string]float64 `json:"values"`
+		Values     map[string]float64 `json:"values"`
+		Thresholds map[string]struct {
+			OK bool `json:"ok"`
+		} `json:"thresholds"`
 	} `json:"metrics"`
 	Result struct {
 		Topics []struct {
@@ -39,11 +43,19 @@ type outcome struct {
 				Count    int64
 			} `json:"errors"`
 			Groups []struct {
+				Group                                                                                          string
 				Expected, Received, Lost, Undelivered, Duplicated, Redelivered, Reordered, Missing, Unexpected uint64
+				Drained, Removed, Uncertain                                                                    uint64
+				Trends                                                                                         map[string]json.RawMessage
 			} `json:"groups"`
-			Trends map[string]json.RawMessage `json:"trends"`
+			Trends  map[string]json.RawMessage `json:"trends"`
+			History []struct {
+				Seconds     float64
+				Outstanding uint64
+			} `json:"history"`
 		} `json:"topics"`
-		Quantiles map[string]map[string]float64 `json:"-"`
+		Verdict    load.Verdict     `json:"verdict"`
+		Thresholds []load.Threshold `json:"thresholds"`
 	} `json:"result"`
 }
 

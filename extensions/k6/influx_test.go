@@ -68,12 +68,18 @@ func (d database) query(t *testing.T, q string) []series {
 	return answer.Results[0].Series
 }
 
-// sum adds up a metric; where is an InfluxQL condition or empty.
-func (d database) sum(t *testing.T, metric, where string) (total float64, stored bool) {
+// sum adds up a counter.
+func (d database) sum(t *testing.T, metric string) (total float64, stored bool) {
 	t.Helper()
-	q := fmt.Sprintf(`SELECT sum("value") FROM %q`, metric)
-	if where != "" {
-		q += " WHERE " + where
+	return d.total(t, "sum", metric, "")
+}
+
+// total applies a function of InfluxQL to a metric; tags are those of a submetric, or empty.
+func (d database) total(t *testing.T, function, metric, tags string) (total float64, stored bool) {
+	t.Helper()
+	q := fmt.Sprintf(`SELECT %s("value") FROM %q`, function, metric)
+	if tags != "" {
+		q += " WHERE " + conditions(tags)
 	}
 	for _, s := range d.query(t, q) {
 		total, stored = s.Values[0][1].(float64), true
@@ -102,20 +108,16 @@ func (d database) sameCounts(t *testing.T, o outcome) (checked int) {
 		if !isCount || !(strings.HasPrefix(metric, "broker_") || strings.HasPrefix(metric, "data_")) {
 			continue
 		}
-		if !isCounter { // a trend
-			if points := d.query(t, fmt.Sprintf(`SELECT count("value") FROM %q`, metric)); count > 0 && points[0].Values[0][1].(float64) != count {
-				t.Errorf("%s: k6 was given %.0f samples, InfluxDB holds %v", name, count, points[0].Values[0][1])
-			}
-			continue
+		function := "count" // of a trend
+		if isCounter {
+			function = "sum"
 		}
-		where := ""
-		if tags != "" {
-			where = conditions(tags)
-		}
-		if stored, _ := d.sum(t, metric, where); stored != count {
+		if stored, _ := d.total(t, function, metric, tags); stored != count {
 			t.Errorf("%s: k6 counted %.0f, InfluxDB holds %.0f", name, count, stored)
 		}
-		checked++
+		if isCounter {
+			checked++
+		}
 	}
 	return checked
 }
@@ -139,6 +141,9 @@ export const options = {
   },
   thresholds: {
     'broker_sent{topic:a}': [], 'broker_sent{scenario:send}': [], 'broker_received{topic:a}': [], 'broker_settled{outcome:ack}': [],
+    'broker_received{consumer_group:one}': ['count>0'], 'broker_settled{consumer_group:two,outcome:ack}': ['count>0'], 'broker_drained{consumer_group:two}': [],
+    'broker_e2e_latency{loop:open,consumer_group:one}': ['max>0'], 'broker_e2e_latency{loop:closed,consumer_group:one}': ['max>0'],
+    'broker_delivery_wait{loop:closed}': ['max>0'], 'broker_publish_latency{loop:closed}': ['max>0'],
     'broker_settled{outcome:requeue}': ['count>0'], 'broker_errors{op:send}': ['count>0'], 'broker_redelivered{topic:a}': [],
     'data_sent{scenario:produce}': [], 'data_received{scenario:consume}': [],
   },
@@ -149,7 +154,10 @@ export async function send() {
   for (const p of producers) await p.send({ body: 'x'.repeat(50 + __VU) });
   if (__ITER == 0) await producers[0].send({ body: 'x'.repeat(2 << 20) }).catch(() => {}); // more than the server takes
 }
-export async function produce() { await Promise.all(producers.map((p) => p.produce({ rate: 500, duration: '3s' }))); }
+export async function produce() {
+  await Promise.all(producers.map((p) => p.produce({ rate: 500, duration: '3s' })));
+  for (const p of producers) await p.send('by no schedule');
+}
 export async function consume() {
   const reader = readers[(__VU - 1) % readers.length], until = Date.now() + 7000;
   let first = true;
@@ -165,12 +173,12 @@ export async function consume() {
 		t.Errorf("%d counters: there should be more\n%v", n, r)
 	}
 	for _, name := range []string{"broker_sent", "broker_redelivered", "broker_errors", "broker_lost"} {
-		if _, stored := d.sum(t, name, ""); !stored {
+		if _, stored := d.sum(t, name); !stored {
 			t.Errorf("no %s was stored\n%v", name, r)
 		}
 	}
-	if strings.Contains(r.stderr, "Couldn't write") {
-		t.Error(r.stderr)
+	if r.code != 0 || strings.Contains(r.stderr, "Couldn't write") {
+		t.Error(r)
 	}
 	for _, topic := range o.Result.Topics {
 		if topic.Counts["sent"] == 0 {
@@ -179,7 +187,7 @@ export async function consume() {
 	}
 }
 
-// At 200,000 messages a second InfluxDB gets less than 2,000 points a second, and they add up.
+// At 200,000 messages a second InfluxDB gets less than 4,000 points a second, and they add up. Without catching up it is some 1,500.
 func TestInfluxDBAtHighRates(t *testing.T) {
 	d := newDatabase(t)
 	o, r := runToOutcome(t, `
@@ -196,7 +204,7 @@ export async function consume() { await c.consume({ duration: '23s', batch: 500 
 	if n := d.sameCounts(t, o); n < 10 {
 		t.Errorf("%d counters: there should be more\n%v", n, r)
 	}
-	if sent, _ := d.sum(t, "broker_sent", ""); sent != 4_000_000 {
+	if sent, _ := d.sum(t, "broker_sent"); sent != 4_000_000 {
 		t.Errorf("sent %.0f of 4000000\n%v", sent, r)
 	}
 	perSecond, all := map[float64]float64{}, 0.0
@@ -211,7 +219,7 @@ export async function consume() { await c.consume({ duration: '23s', batch: 500 
 		most = max(most, n)
 	}
 	t.Logf("%.0f points in all, at most %.0f of a second", all, most)
-	if most == 0 || most >= 2000 {
+	if most == 0 || most >= 4000 {
 		t.Errorf("%.0f points of one second", most)
 	}
 }
@@ -255,10 +263,10 @@ export async function produce() { await p.produce({ rate: 1000, duration: '6s' }
 export async function consume() { await c.consume({ duration: '8s' }); }
 `, strings.Replace(own.out(), d.server, "http://"+p.Addr(), 1))
 			count := o.Metrics["broker_received"].Values["count"]
-			if r.code != 0 || count != 6000 {
+			if !r.kept() || count != 6000 {
 				t.Errorf("received %.0f of 6000\n%v", count, r)
 			}
-			stored, _ := own.sum(t, "broker_received", "")
+			stored, _ := own.sum(t, "broker_received")
 			if !c.holds(stored, count) {
 				t.Errorf("InfluxDB holds %.0f of %.0f\n%v", stored, count, r)
 			}

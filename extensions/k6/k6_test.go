@@ -22,7 +22,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	k6Path = filepath.Join(dir, "k6")
-	build := exec.Command("go", "build", "-o", k6Path, ".")
+	args := []string{"build", "-o", k6Path}
+	if raced {
+		args = append(args, "-race")
+	}
+	build := exec.Command("go", append(args, ".")...)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		panic(err)
@@ -31,6 +35,11 @@ func TestMain(m *testing.M) {
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// raced tells whether the binary is built with the race detector. A race then ends it with raceCode.
+var raced = os.Getenv("BROKER_K6_RACE") != "" //nolint:gochecknoglobals // for all tests of the package
+
+const raceCode = 66
 
 // result is how a run of k6 ended.
 type result struct {
@@ -47,7 +56,7 @@ func k6(t *testing.T, env []string, args ...string) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6Path, args...)
-	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{"GORACE=halt_on_error=1", "K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -59,6 +68,9 @@ func k6(t *testing.T, env []string, args ...string) result {
 		r.code = exit.ExitCode()
 	} else if err != nil {
 		t.Fatal(err)
+	}
+	if r.code == raceCode && strings.Contains(r.stderr, "DATA RACE") {
+		t.Fatalf("k6 %v has a data race:\n%s", args, r.stderr)
 	}
 	return r
 }

@@ -23,6 +23,8 @@ const forms = [
   ['object with a typed array', { body: bytes }, 'hi'],
   ['object with JSON', { body: { a: [1, 'x'] } }, '{"a":[1,"x"]}'],
   ['object with an empty body', { body: '' }, ''],
+  ['object with a DataView', { body: new DataView(bytes.buffer, 1, 2) }, 'hi'],
+  ['object that looks like bytes', { body: { buffer: bytes.buffer, byteOffset: 100, byteLength: -4 } }, '{"buffer":{},"byteOffset":100,"byteLength":-4}'],
 ];
 export async function setup() { await conn.createTopic('forms'); }
 export default async function () {
@@ -40,7 +42,8 @@ export default async function () {
   }
   const receipts = await producer.send(['a', { body: 'b' }]);
   if (receipts.length !== 2 || receipts[1].sequence !== receipts[0].sequence + 1) fail('receipts: ' + JSON.stringify(receipts));
-  for (const [name, wrong] of [['no body', { text: 'hi' }], ['undefined', undefined], ['null', null], ['an empty array', []]]) {
+  for (const [name, wrong] of [['no body', { text: 'hi' }], ['undefined', undefined], ['null', null], ['an empty array', []],
+    ['only a buffer', { buffer: bytes.buffer }], ['an endless array', new Array(4294967295)]]) {
     let thrown;
     try { await producer.send(wrong); } catch (e) { thrown = e; }
     if (!thrown || !String(thrown).includes('send: ')) fail(name + ': ' + thrown);

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,12 +14,13 @@ import (
 	"testing"
 )
 
-// Where the ports of brokers begin that are not shared, so that tests may run side by side.
+// Where the ports of brokers begin that are not shared, so that tests may run side by side, counted from BROKER_PORT_OFFSET.
 const (
 	restartPorts  = 21500
 	clusterPorts  = 3300
 	pausePorts    = 3900
 	securityPorts = 4500
+	drainPorts    = 22500
 )
 
 // private are brokers of a test's own, for tests that break them.
@@ -37,7 +39,11 @@ func start(t *testing.T, offset int, names ...string) private {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := private{t: t, env: append(os.Environ(), "BROKER_STATE="+filepath.Join(state, "run"), "BROKER_PORT_OFFSET="+strconv.Itoa(offset))}
+	shared, err := strconv.Atoi(cmp.Or(os.Getenv("BROKER_PORT_OFFSET"), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := private{t: t, env: append(os.Environ(), "BROKER_STATE="+filepath.Join(state, "run"), "BROKER_PORT_OFFSET="+strconv.Itoa(shared+offset))}
 	t.Cleanup(func() { _ = os.RemoveAll(state) })
 	p.broker(append([]string{"up"}, names...)...)
 	t.Cleanup(func() { p.broker(append([]string{"down"}, names...)...) })

@@ -222,7 +222,7 @@ func TestMergeOfTwoProcesses(t *testing.T) {
 	ends := make(chan result, 2)
 	for _, name := range []string{"one", "two"} {
 		go func() {
-			ends <- k6(t, in(dir, name, run, topic, "BROKER_URL="+url, "DURATION=4s"), "run", "--quiet", quick)
+			ends <- k6(t, in(dir, name, run, topic, "BROKER_URL="+url, "DURATION=4s"), "run", "--quiet", "--no-thresholds", quick)
 		}()
 	}
 	for range 2 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,5 +180,110 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	}
 	if got, err := os.ReadFile(drawn); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the page drawn anew is another one: %v", err)
+	}
+}
+
+// What was asked for stands in the result: an hour later nobody knows it otherwise.
+func TestAResultSaysWhatWasTested(t *testing.T) {
+	dir := t.TempDir()
+	r := k6(t, nil, "run", "--quiet", script(t, fmt.Sprintf(`
+import broker from 'k6/x/broker';
+import { check, group } from 'k6';
+const conn = broker.connect('embedded:?password=5ecret-of-the-url', { profile: 'durable' });
+const orders = conn.producer('orders', { maxInFlight: 64 });
+const audit = conn.consumer('orders', { group: 'audit', prefetch: 10 });
+const unused = conn.producer('unused');
+export const options = { scenarios: {
+  produce: { executor: 'open-arrival-rate', rate: 50, duration: '1s', startTime: '1s', preAllocatedVUs: 2, maxVUs: 5, exec: 'produce', tags: { team: 'a' }, env: { TOKEN: '5ecret' } },
+  consume: { executor: 'per-vu-iterations', vus: 2, exec: 'consume', maxDuration: '20s' },
+  bulk: { executor: 'shared-iterations', exec: 'bulk', startTime: '1s' },
+} };
+export async function setup() {
+  await conn.createTopic('orders', { partitions: 1, replicas: 1 });
+  await conn.createTopic('never-used');
+}
+export async function produce() {
+  const receipt = await orders.send({ body: 'x'.repeat(50) });
+  group('answers', () => check(receipt, { 'confirmed': (r) => r.time >= 0, 'odd': () => __ITER %% 2 === 1 }));
+}
+export async function bulk() {
+  await orders.produce({ rate: 20, count: 10, payload: { size: 200 } });
+  broker.mark('bulk is over');
+}
+export async function consume() { await audit.consume({ duration: '4s', work: '1ms' }); }
+export function handleSummary() {
+  broker.report({ dir: %q, name: 'mine' });
+  const all = broker.result().checks;
+  return { stdout: 'checks in result(): ' + JSON.stringify(all) };
+}`, dir)))
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	result, err := report.Read(filepath.Join(dir, "mine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Test.Script != "script.js" {
+		t.Errorf("script %q", result.Test.Script)
+	}
+	var scenarios []string
+	for _, s := range result.Test.Scenarios {
+		scenarios = append(scenarios, fmt.Sprint(s))
+	}
+	want := []string{
+		"{consume per-vu-iterations consume 2 2 map[iterations:1 maxDuration:20s]}",
+		"{bulk shared-iterations bulk 1 1 map[iterations:1 startTime:1s]}",
+		"{produce open-arrival-rate produce 2 5 map[arrivals:constant duration:1s rate:50 startTime:1s tags:map[team:a] timeUnit:1s]}",
+	}
+	if !slices.Equal(scenarios, want) {
+		t.Errorf("scenarios\n%s", strings.Join(scenarios, "\n"))
+	}
+	if got := fmt.Sprint(result.Checks); len(result.Checks) != 2 || !strings.HasPrefix(got, "[{answers::confirmed 50 0} {answers::odd ") {
+		t.Error(got)
+	}
+	if !strings.Contains(r.stdout, `checks in result(): [{"name":"answers::confirmed","passes":50,"fails":0}`) {
+		t.Error(r)
+	}
+	if len(result.Marks) != 1 || result.Marks[0].What != "bulk is over" || result.Marks[0].At <= 1 || result.Marks[0].At > result.Seconds {
+		t.Errorf("marks %v in %v s", result.Marks, result.Seconds)
+	}
+	if len(result.Topics) != 1 { // neither what was only described, nor what was only created
+		t.Fatalf("%d topics", len(result.Topics))
+	}
+	topic := result.Topics[0]
+	for of, options := range map[string]map[string]any{
+		"connect": {"profile": "durable"}, "topic": {"partitions": 1.0, "replicas": 1.0, "storage": "file"}, "producer": {"maxInFlight": 64.0, "connections": 1.0},
+		"consumer": {"group": "audit", "prefetch": 10.0, "start": "new", "connections": "per-vu"},
+		"produce":  {"rate": 20.0, "timeUnit": "1s", "count": 10.0, "payload.size": 200.0}, "consume": {"duration": "4s", "work": "1ms", "consumers": 1.0, "ack": "batch"},
+	} {
+		if len(topic.Options[of]) != 1 {
+			t.Errorf("%s: %v", of, topic.Options[of])
+			continue
+		}
+		for name, value := range options {
+			if got := topic.Options[of][0][name]; got != value {
+				t.Errorf("%s %s: %v, want %v", of, name, got, value)
+			}
+		}
+	}
+	if n := topic.Groups[0].Members; n != 2 {
+		t.Errorf("%d members", n)
+	}
+	for _, line := range []string{
+		"produce: open-arrival-rate, 2 to 5 VUs, rate 50, timeUnit 1s, arrivals constant, duration 1s, startTime 1s", "group audit: 2 consumers", "messages of 75 bytes",
+		"k6's summary is made of some samples",
+	} {
+		if !strings.Contains(r.stdout, line) {
+			t.Errorf("the terminal does not say %q\n%v", line, r)
+		}
+	}
+	for _, name := range names(t, filepath.Join(dir, "mine")) {
+		text, err := os.ReadFile(filepath.Join(dir, "mine", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "5ecret") {
+			t.Errorf("a secret is in %s", name)
+		}
 	}
 }

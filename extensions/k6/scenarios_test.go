@@ -45,7 +45,7 @@ func TestScenarios(t *testing.T) {
 					}
 					return
 				}
-				if r.code != 0 {
+				if !r.kept() {
 					t.Fatal(r)
 				}
 				for _, want := range []string{"verdict:", "lost 0", "duplicated 0", "reordered 0"} {

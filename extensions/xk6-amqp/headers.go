@@ -29,7 +29,7 @@ func fill(table amqp.Table, headers []driver.Header, frame int) (amqp.Table, err
 	size := 0
 	for _, h := range headers {
 		if len(h.Name) > maxShort {
-			return nil, rejectedError(fmt.Sprintf("the name of a header has at most %d bytes", maxShort))
+			return nil, rejectedError(fmt.Sprintf("header \"%.40s...\": its name has %d bytes, and at most %d are allowed", h.Name, len(h.Name), maxShort))
 		}
 		size += len(h.Name) + len(h.Value) + 6
 		table[h.Name] = string(h.Value)

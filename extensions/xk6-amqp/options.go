@@ -15,7 +15,7 @@ func connectOptions() []driver.Option {
 	const on = driver.OnConnect
 	return append(driver.TLSOptions(), []driver.Option{
 		{Name: "sasl", Scope: on, Type: driver.Enum, Default: "plain", Allowed: []string{"plain", "external"}, Doc: "How to authenticate: user and password of the URL, or the client's certificate."},
-		{Name: "heartbeat", Scope: on, Type: driver.Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Doc: "Interval of heartbeats, whole seconds; a connection silent for one and a half of them is broken."},
+		{Name: "heartbeat", Scope: on, Type: driver.Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Interval of heartbeats, whole seconds; a connection silent for one and a half of them is broken."},
 		{Name: "frameMax", Scope: on, Type: driver.Size, Default: "128KiB", Min: 4 << 10, Max: 16 << 20, Doc: "Largest frame in bytes; the server may ask for less."},
 	}...)
 }
@@ -78,7 +78,7 @@ func streamOptions() []driver.Option {
 	const on = driver.OnTopic
 	return []driver.Option{
 		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
-		{Name: "maxAge", Scope: on, Type: driver.Duration, Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
+		{Name: "maxAge", Scope: on, Type: driver.Duration, Step: int64(time.Second), Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
 		{Name: "segmentBytes", Scope: on, Type: driver.Size, Doc: "Size of a segment file; the broker's default where 0."},
 		leaderOption(on),
 	}

@@ -8,7 +8,10 @@ declare module 'k6/x/broker' {
   /** A Go duration such as "500ms", or a number of milliseconds. */
   export type Duration = string | number;
 
-  /** What a body, a key or a header may be. An object is sent as JSON. */
+  /**
+   * What a body, a key or a header may be. Bytes are sent as they are, any other object as JSON, and a number or a boolean as text.
+   * A function, a symbol and a promise are refused.
+   */
   export type Bytes = string | ArrayBuffer | ArrayBufferView | object;
 
   export interface ConnectOptions {
@@ -78,6 +81,7 @@ declare module 'k6/x/broker' {
     body: Bytes;
     /** Chooses the partition, where the broker has partitions. */
     key?: Bytes;
+    /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
     headers?: { [name: string]: string | ArrayBuffer | ArrayBufferView };
   }
 
@@ -102,6 +106,7 @@ declare module 'k6/x/broker' {
     ready(): Promise<void>;
     /** Resolves when the broker has confirmed; rejects with a BrokerError. */
     send(message: OutgoingMessage | string | ArrayBuffer | ArrayBufferView): Promise<Receipt>;
+    /** At most maxInFlight messages at a time. */
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
     /** Sends and waits for one reply, where the driver has request and reply. 5s. */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
@@ -110,14 +115,17 @@ declare module 'k6/x/broker' {
   }
 
   export interface ProduceOptions {
-    /** Arrivals per timeUnit, over all producers. Without rate, stages or trace it is a closed loop: as fast as maxInFlight lets. */
+    /**
+     * Arrivals per timeUnit, over all producers, until duration or count. Without rate, stages or trace it is a closed loop: as fast
+     * as maxInFlight lets, until duration or count.
+     */
     rate?: number;
     /** 1s. */
     timeUnit?: Duration;
     /** Linear ramps, as in k6: from startRate to each target in turn. */
     stages?: Array<{ target: number; duration: Duration }>;
     startRate?: number;
-    /** The text of a trace: a due time on each line, in seconds or as a duration. */
+    /** The text of a trace: a due time on each line, in seconds or as a duration. It excludes the other options of arrivals. */
     trace?: string;
     /** How arrivals keep to the rate: evenly, or at random. */
     arrivals?: 'constant' | 'poisson';
@@ -187,7 +195,7 @@ declare module 'k6/x/broker' {
     ready(): Promise<void>;
     /** Resolves to the messages that are there, after waiting for the first: at most max (1), at most for wait (1s). */
     receive(options?: { max?: number; wait?: Duration }): Promise<Message[]>;
-    /** Done with these messages. Does nothing where the broker knows no acks. */
+    /** Done with these messages, which this consumer received. Does nothing with them where the broker knows no acks. */
     ack(messages: Message | Message[]): Promise<void>;
     /** Gives messages back, to be delivered again; with { requeue: false } it is reject. */
     nack(messages: Message | Message[], options?: { requeue?: boolean }): Promise<void>;
@@ -197,7 +205,7 @@ declare module 'k6/x/broker' {
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
     /** The loop in Go: receive, work, ack, until one of duration, count and idle. */
     consume(options: ConsumeOptions): Promise<Consumed>;
-    /** Leaves the group; the next receive joins again. */
+    /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
     close(): Promise<void>;
   }
 
@@ -246,6 +254,7 @@ declare module 'k6/x/broker' {
 
   /**
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
+   * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
@@ -262,8 +271,45 @@ declare module 'k6/x/broker' {
 
   /** What this k6 can connect to. */
   export function drivers(): DriverInfo[];
-  /** What is known of the run so far; complete in handleSummary. Its form is documented with the reports. */
-  export function result(): any;
+  /**
+   * What is known of the run so far; complete in handleSummary. It is what summary.json holds, without its name: docs/results.md and
+   * report/summary.schema.json describe every field.
+   */
+  export function result(): Result;
+
+  export interface Result {
+    /** 2; a later one may change what there is. */
+    version: number;
+    /** What was asked for. */
+    test: {
+      script: string;
+      /** VUs of the whole test; `options` are the others, by the names that the script gives them: rate, stages, duration, ... */
+      scenarios: Array<{ name: string; executor: string; exec: string; vus: number; maxVUs: number; options: { [name: string]: unknown } }>;
+    };
+    thresholds: Array<{ metric: string; source: string; held: boolean; judged: boolean; value: number | null; why: string }>;
+    /** Complete in handleSummary. */
+    checks: Array<{ name: string; passes: number; fails: number }>;
+    /** What mark was told, with the seconds from the start. */
+    marks: Array<{ at: number; what: string }>;
+    topics: Array<{
+      broker: string;
+      driver: string;
+      topic: string;
+      /** Of each connection, of the topic's creation, of each producer, consumer, produce and consume; secrets are masked. */
+      options: { [of in 'connect' | 'topic' | 'producer' | 'consumer' | 'produce' | 'consume']?: Array<{ [option: string]: unknown }> };
+      [more: string]: any;
+    }>;
+    verdict: {
+      valid: boolean;
+      latencies: boolean;
+      account: boolean;
+      reasons: string[];
+      notes: string[];
+      /** How far each latency can be believed: up to which quantile, 0 for not even the median, and what speaks against those beyond. */
+      beliefs: Array<{ topic: string; label: string; upTo: number; why: string }>;
+    };
+    [more: string]: any;
+  }
 
   /** Where the results of a run go: docs/results.md. */
   export interface ReportOptions {
@@ -280,8 +326,8 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Notes that something happened, such as a fault that the script caused: dashboards show it as an annotation, and the counter
-   * `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
+   * Notes that something happened, such as a fault that the script caused: the results page shows it as a vertical line, dashboards as an
+   * annotation, and the counter `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 

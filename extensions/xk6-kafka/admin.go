@@ -14,8 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// CreateTopic returns when every broker knows the topic and every partition has a leader, so that a message sent at
-// once after it does not fail.
+// CreateTopic returns when every broker knows the topic and every partition has a leader that answers as such, so that a
+// message sent at once after it does not fail.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	configs, err := topicConfigs(s)
 	if err != nil {
@@ -31,17 +31,27 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 		}
 		return fmt.Errorf("topic %s: %w", s.Name, err)
 	}
-	return c.everywhere(ctx, s.Name, func(t kmsg.MetadataResponseTopic) bool {
-		if t.ErrorCode != 0 || len(t.Partitions) == 0 {
+	if err := c.everywhere(ctx, s.Name, led); err != nil {
+		return err
+	}
+	// A broker says that it leads a partition a moment before it does.
+	return c.patiently(ctx, func() error {
+		_, err := c.offsets(ctx, s.Name, driver.StartNew)
+		return err
+	})
+}
+
+// led is whether every partition of a topic has a leader.
+func led(t kmsg.MetadataResponseTopic) bool {
+	if t.ErrorCode != 0 || len(t.Partitions) == 0 {
+		return false
+	}
+	for _, p := range t.Partitions {
+		if p.ErrorCode != 0 || p.Leader < 0 {
 			return false
 		}
-		for _, p := range t.Partitions {
-			if p.ErrorCode != 0 || p.Leader < 0 {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return true
 }
 
 func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {

@@ -134,7 +134,7 @@ func BenchmarkShare(b *testing.B) {
 			if !ok {
 				return 0, fmt.Errorf("%T has no share groups", s.Conn())
 			}
-			if err := c.anchorShare(context.Background(), topic, name, driver.StartEarliest); err != nil {
+			if _, err := c.anchorShare(context.Background(), topic, name, driver.StartEarliest); err != nil {
 				return 0, err
 			}
 			return raw.Share(hosts, topic, name, count, fetch)

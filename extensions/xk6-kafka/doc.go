@@ -9,13 +9,15 @@
 // client does. A consumer without a group reads all partitions by itself, from explicit offsets, and settles nothing. A
 // group's commits are cumulative, and never pass a message that is not settled; an ack out of order is committed with
 // the one that closes the gap. What a closed member has not settled, and what it has settled behind a gap, is delivered
-// again. There is no requeue and no reject. A group that starts with new messages is anchored at the ends of the
-// partitions before its first member joins, so that nothing sent from then on is skipped.
+// again. There is no requeue and no reject. A group that starts with new messages is anchored: before it reads it commits
+// the ends of the partitions, so that nothing sent from then on is skipped. A group that has members already, as on other
+// topics, lets only them commit; then a consumer is ready when each partition of its topic is anchored by who owns it.
 //
 // With kafka-share a message is acked, given back (Requeue) or refused (Reject) by itself, in no order; the broker
 // counts deliveries, and gives a message up after five of them. What is not settled within the broker's lock (30 s) is
-// delivered again. The group's beginning is set in its offsets, so that share.auto.offset.reset is not needed. Without
-// a group all consumers of a topic share the group "xk6-broker-" and the topic's name.
+// delivered again. The group's beginning is set in its offsets, so that share.auto.offset.reset is not needed, unless the
+// group has members on other topics already; then that config must be what the option start says: latest, as it is by
+// default, for new. Without a group all consumers of a topic share the group "xk6-broker-" and the topic's name.
 //
 // # Connection string
 //
@@ -62,6 +64,9 @@
 // fetchMaxWait while Receive waits. The broker lends nothing that is 2000 messages
 // (group.share.partition.max.record.locks) or more beyond the oldest unsettled one of a partition. A member of a share
 // group that is not its first may wait for its second heartbeat, 5 s by the broker's default, until it has partitions.
+// Where a share group has members on other topics already, the broker begins with a partition of a further topic when it
+// is first fetched, and tells nobody. A consumer is ready then when its fetches have been answered twice; but partitions
+// that the broker has given to a consumer of another process, which opens at the same time, may begin later than that.
 //
 // Partitions that are added to a topic are found by groups, from their beginning, and not by consumers without a group.
 // A member of a group with groupProtocol=consumer and an instanceId keeps its partitions until the broker's session

@@ -210,16 +210,31 @@ func (c *conn) patiently(ctx context.Context, do func() error) error {
 
 // partitions tells how many partitions a topic has.
 func (c *conn) partitions(ctx context.Context, topic string) (int, error) {
+	detail, err := c.detail(ctx, topic)
+	return len(detail.Partitions), err
+}
+
+// leaders tells how many brokers lead partitions of a topic.
+func (c *conn) leaders(ctx context.Context, topic string) (int, error) {
+	detail, err := c.detail(ctx, topic)
+	leaders := map[int32]bool{}
+	for _, p := range detail.Partitions {
+		leaders[p.Leader] = true
+	}
+	return len(leaders), err
+}
+
+func (c *conn) detail(ctx context.Context, topic string) (detail kadm.TopicDetail, err error) {
 	details, err := c.admin.ListTopicsWithInternal(ctx, topic)
 	if err != nil {
-		return 0, err
+		return detail, err
 	}
 	detail, ok := details[topic]
 	switch {
 	case !ok:
-		return 0, errors.New("the broker's answer lacks the topic " + topic)
+		return detail, errors.New("the broker's answer lacks the topic " + topic)
 	case detail.Err != nil:
-		return 0, fmt.Errorf("topic %s: %w", topic, detail.Err)
+		return detail, fmt.Errorf("topic %s: %w", topic, detail.Err)
 	}
-	return len(detail.Partitions), nil
+	return detail, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -18,6 +19,18 @@ import (
 // errRevoked is a settlement that came too late: the group has given the message's partition to another member, which
 // receives the message again.
 var errRevoked = errors.New("the partition has been given to another member of the group: the message will be delivered again")
+
+// tooLargeError is a message that does not fit into a batch and was not sent.
+type tooLargeError struct {
+	batch int64 // the largest, in bytes
+	err   error
+}
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("the message, with its key and headers, is larger than a batch of the producer may be: option \"batchMaxBytes\" is %d", e.batch)
+}
+
+func (e *tooLargeError) Unwrap() error { return e.err }
 
 // kinds of the broker's own errors; what is missing here is Rejected where the client cannot change it by trying again,
 // and Disconnected where it can.

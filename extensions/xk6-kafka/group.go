@@ -25,10 +25,11 @@ type groupConsumer struct {
 	prefetch int
 	joined   chan error // has room for the first news of the group
 
-	mu     sync.Mutex
-	ledger *ledger
-	failed error // of a commit that nobody waited for
-	closed bool
+	mu      sync.Mutex
+	anchors map[int32]int64 // where this member has begun in partitions without a commit; nil where the group need not be anchored
+	ledger  *ledger
+	failed  error // of a commit that nobody waited for
+	closed  bool
 
 	settled chan struct{} // has room for one: there is less unsettled than there was
 	records []*kgo.Record
@@ -38,12 +39,19 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if cfg.Group == "" {
 		return c.newDirectConsumer(ctx, cfg)
 	}
+	if err := checkProtocol(cfg.Options); err != nil {
+		return nil, err
+	}
 	partitions, err := c.partitions(ctx, cfg.Topic)
 	if err != nil {
 		return nil, err
 	}
+	var ends kadm.Offsets
 	if cfg.Start == driver.StartNew {
-		if err := c.anchor(ctx, cfg.Topic, cfg.Group); err != nil {
+		if ends, err = c.offsets(ctx, cfg.Topic, driver.StartNew); err == nil {
+			err = c.anchor(ctx, cfg.Group, ends)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -52,12 +60,16 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		conn: c, group: cfg.Group, topic: cfg.Topic, leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
 		prefetch: cfg.Prefetch, joined: make(chan error, 1), ledger: newLedger(cfg.Topic), settled: make(chan struct{}, 1),
 	}
+	if ends != nil {
+		g.anchors = map[int32]int64{}
+	}
 	options := append(fetchOptionsOf(v),
 		kgo.WithHooks(newStamp(partitions), g),
 		kgo.ConsumeTopics(cfg.Topic),
 		// Where nothing is committed: either the user wants the beginning, or the partition is younger than the anchors.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumerGroup(cfg.Group),
+		kgo.AdjustFetchOffsetsFn(g.begin),
 		kgo.AutoCommitMarks(),
 		kgo.AutoCommitInterval(v.Duration("commitInterval")),
 		kgo.AutoCommitCallback(g.committed),
@@ -82,6 +94,9 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	case err = <-g.joined:
 	case <-ctx.Done():
 		err = fmt.Errorf("joining group %s: %w", cfg.Group, ctx.Err())
+	}
+	if err == nil && ends != nil {
+		err = g.anchored(ctx, ends)
 	}
 	if err != nil {
 		g.drop()
@@ -130,25 +145,35 @@ func (g *groupConsumer) revoked(ctx context.Context, client *kgo.Client, gone ma
 func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	g.mu.Lock()
 	g.ledger.disown(gone[g.topic])
+	for _, partition := range gone[g.topic] {
+		delete(g.anchors, partition)
+	}
 	g.mu.Unlock()
 	g.wake()
 }
 
 // committed hears how a commit fared that was made because its time had come.
 func (g *groupConsumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
-	if err == nil && answer != nil {
-		for _, t := range answer.Topics {
-			for _, p := range t.Partitions {
-				err = errors.Join(err, kerr.ErrorForCode(p.ErrorCode))
-			}
-		}
-	}
+	err = errors.Join(err, commitError(answer))
 	if err == nil || errors.Is(err, context.Canceled) { // the group's own end; revoked commits once more
 		return
 	}
 	g.mu.Lock()
 	g.failed = err
 	g.mu.Unlock()
+}
+
+// commitError is what the broker had against the parts of a commit.
+func commitError(answer *kmsg.OffsetCommitResponse) (err error) {
+	if answer == nil {
+		return nil
+	}
+	for _, t := range answer.Topics {
+		for _, p := range t.Partitions {
+			err = errors.Join(err, kerr.ErrorForCode(p.ErrorCode))
+		}
+	}
+	return err
 }
 
 func (g *groupConsumer) wake() {

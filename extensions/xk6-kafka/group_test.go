@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,6 +193,33 @@ func TestNothingIsSkippedBeforeTheFirstCommit(t *testing.T) {
 	defer func() { closed(t, c) }()
 	if got := take(t, c, 5); string(got[0].Body) != "between-000" {
 		t.Errorf("the first message is %s", got[0].Body)
+	}
+}
+
+// What the broker decides with one protocol of groups, an option decides with the other only.
+func TestOptionsOfTheOtherProtocolAreRefused(t *testing.T) {
+	f := single(t)
+	topic := f.topic(t, 1)
+	for name, want := range map[string]string{"sessionTimeout": "group.consumer.session.timeout.ms", "heartbeatInterval": "group.consumer.heartbeat.interval.ms"} {
+		config := driver.ConsumerConfig{
+			Topic: topic, Group: topic, Prefetch: 1, Start: driver.StartNew,
+			Options: f.values(t, driver.OnConsumer, map[string]any{"groupProtocol": "consumer", name: "7s"}),
+		}
+		_, err := f.conn.NewConsumer(within(t), config)
+		if err == nil || f.address.Driver.KindOf(err) != driver.Rejected || !strings.Contains(err.Error(), `option "`+name+`": 7s is for groupProtocol=classic`) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want it rejected by name of the option and of %s", err, want)
+		}
+		config.Options = f.values(t, driver.OnConsumer, map[string]any{name: "7s"})
+		if name == "heartbeatInterval" {
+			config.Options["sessionTimeout"] = 30 * time.Second
+		}
+		c, err := f.conn.NewConsumer(within(t), config)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		closed(t, c)
 	}
 }
 

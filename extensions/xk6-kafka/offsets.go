@@ -25,29 +25,6 @@ func (c *conn) offsets(ctx context.Context, topic string, start driver.Start) (k
 	return listed.Offsets(), nil
 }
 
-// anchor commits the ends of the partitions where the group has committed nothing. Left to itself, a group that begins
-// at the end looks for that end when it first fetches, and again whenever a partition changes hands before its first
-// commit: what is sent in between would never be delivered.
-func (c *conn) anchor(ctx context.Context, topic, group string) error {
-	ends, err := c.offsets(ctx, topic, driver.StartNew)
-	if err != nil {
-		return err
-	}
-	missing, err := c.uncommitted(ctx, group, ends)
-	if err != nil || len(missing) == 0 {
-		return err
-	}
-	failed := c.patiently(ctx, func() error { return c.admin.CommitAllOffsets(ctx, group, missing) })
-	if failed == nil {
-		return nil
-	}
-	// Only the members of a group that has some may commit. If one of them got there first, all is well.
-	if missing, err = c.uncommitted(ctx, group, ends); err == nil && len(missing) > 0 {
-		err = fmt.Errorf("group %s has members but no committed offsets for topic %s: %w", group, topic, failed)
-	}
-	return err
-}
-
 // uncommitted are those of the offsets in whose partitions the group has committed nothing.
 func (c *conn) uncommitted(ctx context.Context, group string, all kadm.Offsets) (kadm.Offsets, error) {
 	committed, err := c.committed(ctx, group, all.TopicsSet().Topics()...)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -74,6 +75,31 @@ func fetchOptions(maxWait string) []driver.Option {
 	}
 }
 
+// Defaults of what only the classic protocol of groups leaves to the client.
+const (
+	sessionTimeout    = 45 * time.Second
+	heartbeatInterval = 500 * time.Millisecond
+)
+
+// checkProtocol finds options that the group's protocol would pass over.
+func checkProtocol(v driver.Values) error {
+	if v.String("groupProtocol") != "consumer" {
+		return nil
+	}
+	for _, o := range []struct {
+		name, broker string
+		def          time.Duration
+	}{
+		{"sessionTimeout", "group.consumer.session.timeout.ms", sessionTimeout},
+		{"heartbeatInterval", "group.consumer.heartbeat.interval.ms", heartbeatInterval},
+	} {
+		if given := v.Duration(o.name); given != o.def {
+			return &driver.OptionError{Name: o.name, Err: fmt.Errorf("%v is for groupProtocol=classic: with consumer the broker decides (%s)", given, o.broker)}
+		}
+	}
+	return nil
+}
+
 func groupOptions() []driver.Option {
 	return append(fetchOptions("500ms"),
 		driver.Option{Name: "commitInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms",
@@ -82,9 +108,9 @@ func groupOptions() []driver.Option {
 		driver.Option{Name: "groupProtocol", Scope: driver.OnConsumer, Type: driver.Enum, Default: "classic",
 			Allowed: []string{"classic", "consumer"},
 			Doc:     "Who assigns partitions: a member (classic, cooperative-sticky) or the broker (consumer, KIP-848, Kafka 4)."},
-		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: "45s", Min: int64(time.Second), Max: int64(time.Hour),
+		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: sessionTimeout.String(), Min: int64(time.Second), Max: int64(time.Hour),
 			Doc: "How long a silent member keeps its partitions; classic only."},
-		driver.Option{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "500ms", Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
+		driver.Option{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: heartbeatInterval.String(), Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
 			Doc: "How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only."},
 		driver.Option{Name: "instanceId", Scope: driver.OnConsumer, Type: driver.String,
 			Doc: "Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance."},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ type producer struct {
 	topic     string
 	partition int32
 	failure   lastFailure
+	largest   int64 // batch, in bytes
 
 	mu          sync.RWMutex // closed is set under it, so that nothing is added to outstanding afterwards
 	closed      bool
@@ -40,7 +42,10 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{topic: cfg.Topic, partition: int32(cfg.Options.Int("partition"))} //nolint:gosec // checked below
+	p := &producer{
+		topic: cfg.Topic, partition: int32(cfg.Options.Int("partition")), //nolint:gosec // checked below
+		largest: cfg.Options.Int("batchMaxBytes"),
+	}
 	if want := cfg.Options.Int("partition"); want >= int64(n) {
 		return nil, fmt.Errorf("option \"partition\": %d: topic %s has partitions 0 to %d: %w", want, cfg.Topic, n-1, kerr.InvalidPartitions)
 	}
@@ -53,7 +58,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	if err != nil {
 		return nil, err
 	}
-	if err := p.warm(ctx, cfg.Options.Int("batchMaxBytes")); err != nil {
+	if err := p.warm(ctx); err != nil {
 		p.drop()
 		return nil, err
 	}
@@ -121,8 +126,8 @@ func (p *producer) partitioner(name string) kgo.Partitioner {
 // warm makes the client do before the first message what it would do because of it: learn where the partitions are,
 // connect to their leaders and, with idempotence, become a numbered producer. The library has no call for the first of
 // these, but a message that is too large to be sent makes it look, and fails without being sent.
-func (p *producer) warm(ctx context.Context, batchMaxBytes int64) error {
-	tooLarge := kgo.Record{Topic: p.topic, Partition: max(p.partition, 0), Value: make([]byte, batchMaxBytes+1)}
+func (p *producer) warm(ctx context.Context) error {
+	tooLarge := kgo.Record{Topic: p.topic, Partition: max(p.partition, 0), Value: make([]byte, p.largest+1)}
 	if err := p.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
 		return p.failure.explain(err)
 	}
@@ -167,10 +172,18 @@ func (r *record) finished(_ *kgo.Record, err error) {
 	r.Record, r.done = kgo.Record{Headers: r.Headers[:0]}, nil
 	p.records.Put(r)
 	if err != nil {
-		err = p.failure.explain(err)
+		err = p.explain(err)
 	}
 	done(i, err)
 	p.outstanding.Done()
+}
+
+func (p *producer) explain(err error) error {
+	// The library gives what it did not send the error of a broker that refused it; only of that does it know the size on the wire.
+	if errors.Is(err, kerr.MessageTooLarge) && !strings.Contains(err.Error(), ", compressed_bytes=") {
+		return &tooLargeError{p.largest, err}
+	}
+	return p.failure.explain(err)
 }
 
 func (p *producer) Close(ctx context.Context) error {

@@ -52,6 +52,33 @@ func TestProducerOptions(t *testing.T) {
 	}
 }
 
+// A message that is too large for a batch is no matter of the broker's, and the other way round.
+func TestWhoFindsAMessageTooLarge(t *testing.T) {
+	f := single(t)
+	topic := f.topic(t, 1)
+	for _, c := range []struct {
+		batch string
+		size  int
+		want  string
+	}{
+		{"4KiB", 4096, `option "batchMaxBytes" is 4096`},
+		{"4KiB", 3800, ""},
+		{"1048588", 1 << 20, `option "batchMaxBytes" is 1048588`},
+		{"4MiB", 2 << 20, "larger than the max message size the server will accept"},
+	} {
+		p := f.producer(t, topic, map[string]any{"batchMaxBytes": c.batch})
+		err := sendAll(within(t), p, driver.Batch{{Body: make([]byte, c.size)}})[0]
+		switch kind := f.address.Driver.KindOf(err); {
+		case c.want == "":
+			if err != nil {
+				t.Errorf("%d bytes, batches of %s: %v", c.size, c.batch, err)
+			}
+		case err == nil || kind != driver.Rejected || strings.Contains(err.Error(), "server") != strings.Contains(c.want, "server") || !strings.Contains(err.Error(), c.want):
+			t.Errorf("%d bytes, batches of %s: %v, kind %s; want %q, rejected", c.size, c.batch, err, kind, c.want)
+		}
+	}
+}
+
 func TestPartitionThatDoesNotExist(t *testing.T) {
 	f := single(t)
 	topic := f.topic(t, 3)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,7 +17,8 @@ type shareConsumer struct {
 	confirm  bool
 	prefetch int
 	batch    int                // how many records a fetch may bring
-	joined   context.CancelFunc // called when this member has sent its first fetch, and so has partitions
+	joined   context.CancelFunc // called when this member has partitions, and the group has begun with them
+	answers  atomic.Int32       // how many fetches must be answered until then; 0: it is enough that one is sent
 
 	mu        sync.Mutex
 	unsettled int
@@ -29,30 +31,58 @@ type shareConsumer struct {
 }
 
 func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driver.Consumer, error) {
-	group := cfg.Group
-	if group == "" {
-		group = defaultGroup(cfg.Topic)
+	if cfg.Group == "" {
+		cfg.Group = defaultGroup(cfg.Topic)
 	}
-	if err := c.anchorShare(ctx, cfg.Topic, group, cfg.Start); err != nil {
+	anchored, err := c.anchorShare(ctx, cfg.Topic, cfg.Group, cfg.Start)
+	if err != nil {
 		return nil, err
 	}
+	s := &shareConsumer{
+		confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), settled: make(chan struct{}, 1),
+	}
+	if anchored {
+		err = s.join(ctx, c, cfg)
+	} else {
+		err = s.begin(ctx, c, cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin joins a group that begins with the topic when its members first fetch.
+func (s *shareConsumer) begin(ctx context.Context, c *conn, cfg driver.ConsumerConfig) error {
+	end, err := beginnings.wait(ctx, cfg.Group, cfg.Topic)
+	if err != nil {
+		return err
+	}
+	leaders, err := c.leaders(ctx, cfg.Topic)
+	if err == nil {
+		// The library asks one broker after the other, and a first answer may come before the broker has begun.
+		s.answers.Store(int32(2 * leaders)) //nolint:gosec // brokers are few
+		err = s.join(ctx, c, cfg)
+	}
+	end(err == nil)
+	return err
+}
+
+// join returns when this member is one, and has partitions.
+func (s *shareConsumer) join(ctx context.Context, c *conn, cfg driver.ConsumerConfig) (err error) {
 	joining, joined := context.WithCancel(ctx)
 	defer joined()
-	s := &shareConsumer{
-		confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), joined: joined,
-		settled: make(chan struct{}, 1),
-	}
-	var err error
+	s.joined = joined
 	s.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
 		kgo.WithHooks(&lender{}, s),
 		kgo.ConsumeTopics(cfg.Topic),
-		kgo.ShareGroup(group),
+		kgo.ShareGroup(cfg.Group),
 		kgo.ShareMaxRecords(int32(s.batch)), //nolint:gosec // as many as fit into memory
 		kgo.ShareMaxRecordsStrict(),         // nor is anything fetched that nobody waits for: its lock would already run
 		kgo.ShareAckCallback(s.acknowledged),
 	)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// The library fetches when it is polled, and can do so when the group has assigned partitions.
 	s.records, err = s.poll(joining, s.batch, nil)
@@ -64,16 +94,22 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	}
 	if err != nil {
 		s.drop()
-		return nil, err
 	}
-	return s, nil
+	return err
 }
 
 const shareFetchKey = 78 // of the protocol's requests
 
 // OnBrokerWrite is the library's hook for a request that has been sent.
 func (s *shareConsumer) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
-	if key == shareFetchKey && err == nil {
+	if key == shareFetchKey && err == nil && s.answers.Load() == 0 {
+		s.joined()
+	}
+}
+
+// OnBrokerRead is the library's hook for a request that has been answered.
+func (s *shareConsumer) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if key == shareFetchKey && err == nil && s.answers.Load() > 0 && s.answers.Add(-1) == 0 {
 		s.joined()
 	}
 }

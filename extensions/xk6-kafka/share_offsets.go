@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -15,11 +16,12 @@ import (
 func defaultGroup(topic string) string { return "xk6-broker-" + topic }
 
 // anchorShare sets where a share group begins, in the partitions where it has not begun. Left to itself it would begin
-// where its group config says, at the moment of its first fetch, and lose what was sent until then.
-func (c *conn) anchorShare(ctx context.Context, topic, group string, start driver.Start) error {
+// where its group config says, at the moment of its first fetch, and lose what was sent until then. That is what it does
+// all the same, and anchored is false, where the group has members already, as on another topic.
+func (c *conn) anchorShare(ctx context.Context, topic, group string, start driver.Start) (anchored bool, err error) {
 	begin, err := c.offsets(ctx, topic, start)
 	if err != nil {
-		return err
+		return false, err
 	}
 	missing := func() (kadm.Offsets, error) {
 		begun, err := c.shareOffsets(ctx, topic, group)
@@ -36,23 +38,55 @@ func (c *conn) anchorShare(ctx context.Context, topic, group string, start drive
 	}
 	at, err := missing()
 	if err != nil || len(at) == 0 {
-		return err
+		return true, err
 	}
-	failed := c.patiently(ctx, func() error {
+	err = c.patiently(ctx, func() error {
 		altered, err := c.admin.AlterShareGroupOffsets(ctx, group, at)
 		for _, partition := range altered[topic] {
 			err = cmp.Or(err, partition)
 		}
 		return err
 	})
-	if failed == nil {
-		return nil
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, kerr.GroupIDNotFound): // one that is not there would have been made
+		return false, fmt.Errorf("group %s is there already, and is no share group: %w", group, err)
+	case !errors.Is(err, kerr.NonEmptyGroup):
+		return false, fmt.Errorf("offsets of share group %s for topic %s: %w", group, topic, err)
 	}
-	// Only while a group has no members can it be set. If one of them got there first, all is well.
-	if at, err = missing(); err == nil && len(at) > 0 {
-		err = fmt.Errorf("share group %s has members that have not begun with topic %s: %w", group, topic, failed)
+	if at, err = missing(); err != nil || len(at) == 0 { // a member on this topic was there first
+		return true, err
 	}
-	return err
+	return false, c.beginsAt(ctx, topic, group, start)
+}
+
+// shareReset is the config of a share group that says where it begins with a topic.
+const shareReset = "share.auto.offset.reset"
+
+// beginsAt checks that a share group begins with further topics where it shall.
+func (c *conn) beginsAt(ctx context.Context, topic, group string, start driver.Start) error {
+	request := kmsg.NewPtrDescribeConfigsRequest()
+	resource := kmsg.NewDescribeConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName, resource.ConfigNames = kmsg.ConfigResourceTypeGroupConfig, group, []string{shareReset}
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(ctx, c.client)
+	if err != nil {
+		return err
+	}
+	want := map[driver.Start]string{driver.StartNew: "latest", driver.StartEarliest: "earliest"}[start]
+	for _, r := range answer.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			return fmt.Errorf("config of share group %s: %w", group, err)
+		}
+		for _, config := range r.Configs {
+			if config.Value != nil && *config.Value != want {
+				return fmt.Errorf("share group %s has members on other topics, and so begins with topic %s where its config %s says, at %s: "+
+					"set that to %s, or open this topic's consumer before the others: %w", group, topic, shareReset, *config.Value, want, kerr.NonEmptyGroup)
+			}
+		}
+	}
+	return nil
 }
 
 // shareBacklog is the broker's own count, where it keeps one, else how far the group's start is behind the end.

@@ -1,8 +1,12 @@
 package kafka
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -75,4 +79,57 @@ func TestShareGroupMissesNothing(t *testing.T) {
 	defer func() { closed(t, c) }()
 	f.send(t, p, numbered("after", 30))
 	until(t, c, numbered("after", 30))
+}
+
+// A share group that has members cannot be told where to begin with a further topic: its config says so, and must say the same.
+func TestShareGroupWithMembersBeginsWhereItsConfigSays(t *testing.T) {
+	f := shared(t)
+	one, another := f.topic(t, 1), f.topic(t, 2)
+	group := newTopicName()
+	f.send(t, f.producer(t, another, map[string]any{"partitioner": "roundrobin"}), numbered("before", 10))
+	first := f.consumer(t, one, group)
+	defer func() { closed(t, first) }()
+	fromStart := driver.ConsumerConfig{
+		Topic: another, Group: group, Prefetch: 100, Start: driver.StartEarliest, Options: f.values(t, driver.OnConsumer, nil),
+	}
+	_, err := f.conn.NewConsumer(within(t), fromStart)
+	if err == nil || !strings.Contains(err.Error(), "its config share.auto.offset.reset says, at latest: set that to earliest") ||
+		f.address.Driver.KindOf(err) != driver.Rejected {
+		t.Fatalf("%v; want it rejected by the name of the config", err)
+	}
+
+	request := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	resource := kmsg.NewIncrementalAlterConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeGroupConfig, group
+	config := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+	config.Name, config.Value = shareReset, kmsg.StringPtr("earliest")
+	resource.Configs = append(resource.Configs, config)
+	request.Resources = append(request.Resources, resource)
+	answer, err := request.RequestWith(within(t), f.conn.(*conn).client)
+	if err == nil {
+		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var second driver.Consumer
+	for ctx := within(t); second == nil; time.Sleep(10 * time.Millisecond) { // until the config has come to the broker
+		if second, err = f.conn.NewConsumer(ctx, fromStart); err != nil && ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func() { closed(t, second) }()
+	until(t, second, numbered("before", 10))
+}
+
+func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
+	f, other := shared(t), single(t)
+	topic := f.topic(t, 1)
+	closed(t, other.consumer(t, topic, topic))
+	_, err := f.conn.NewConsumer(within(t), driver.ConsumerConfig{
+		Topic: topic, Group: topic, Prefetch: 1, Start: driver.StartNew, Options: f.values(t, driver.OnConsumer, nil),
+	})
+	if want := "group " + topic + " is there already, and is no share group"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %s", err, want)
+	}
 }

@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,6 +98,83 @@ func TestHeaderValuesThatWouldChange(t *testing.T) {
 		err := send(t, p, driver.Batch{{Headers: []driver.Header{{Name: "x", Value: []byte(value)}}}})[0]
 		if kind := a.Driver.KindOf(err); kind != driver.Rejected {
 			t.Errorf("%q: kind %s, want rejected: %v", value, kind, err)
+		}
+	}
+}
+
+// A message with a header that NATS cannot carry is rejected, by the header's name, and leaves no trace in those that come after it:
+// on other topics and connections, and of other senders.
+func TestARefusedHeaderDoesNotSpoilTheNext(t *testing.T) {
+	header := func(name, value string) driver.Header { return driver.Header{Name: name, Value: []byte(value)} }
+	refused := map[string][]driver.Header{
+		`header "bad name": the name of a NATS header is`:        {header("good", "1"), header("bad name", "1")},
+		`header "bad:name": the name of a NATS header is`:        {header("bad:name", "1")},
+		`header "bad(name)": the name of a NATS header is`:       {header("bad(name)", "1")},
+		`header "": the name of a NATS header is`:                {header("", "1")},
+		`header "nüme": the name of a NATS header is`:            {header("nüme", "1")},
+		`header "a\r\nb": the name of a NATS header is`:          {header("a\r\nb", "1")},
+		`header "value": a NATS header value cannot hold a line`: {header("stale", "1"), header("value", "a\nb")},
+	}
+	for _, url := range []string{"embedded-nats:", "embedded:"} {
+		t.Run(url, func(t *testing.T) {
+			c, a := open(t, url)
+			other, _ := open(t, url)
+			bad, good := unique("bad"), unique("good")
+			if url == "embedded:" {
+				create(t, c, a, bad, nil)
+				create(t, c, a, good, nil)
+			}
+			k := consumer(t, other, a, driver.ConsumerConfig{Topic: good, Prefetch: 1000}, nil)
+			spoiler, p := producer(t, c, a, bad, nil), producer(t, other, a, good, nil)
+			const rounds, each = 20, 100
+			for range rounds {
+				for want, headers := range refused {
+					err := send(t, spoiler, driver.Batch{{Headers: headers}})[0]
+					if a.Driver.KindOf(err) != driver.Rejected || !strings.Contains(err.Error(), want) {
+						t.Fatalf("%v; want it rejected: %s", err, want)
+					}
+				}
+				b := bodies(each)
+				for i := range b {
+					b[i].Headers = []driver.Header{header("a", "1"), header("b", "2")}
+				}
+				for _, err := range send(t, p, b) {
+					if err != nil {
+						t.Fatalf("a good message was refused: %v", err)
+					}
+				}
+			}
+			for n := 0; n < rounds*each; {
+				b := make(driver.Batch, each)
+				got := must[int](t)(k.Receive(within(t), b))
+				for _, m := range b[:got] {
+					if len(m.Headers) != 2 || m.Headers[0].Name != "a" || m.Headers[1].Name != "b" {
+						t.Fatalf("received %q", m.Headers)
+					}
+				}
+				if a.Driver.Features.Settle != 0 {
+					if err := k.Settle(within(t), b[:got], driver.Ack); err != nil {
+						t.Fatal(err)
+					}
+				}
+				n += got
+			}
+		})
+	}
+}
+
+// What is legal is what nats.go takes.
+func TestLegalHeaderNames(t *testing.T) {
+	c, a := open(t, "embedded-nats:")
+	nc, topic := client(t, c), unique("names")
+	p := producer(t, c, a, topic, nil)
+	for b := range 256 {
+		for _, name := range []string{string([]byte{byte(b)}), string([]byte{'a', byte(b), 'c'})} {
+			theirs := nc.PublishMsg(&nats.Msg{Subject: topic, Header: nats.Header{name: {"v"}}})
+			ours := send(t, p, driver.Batch{{Headers: []driver.Header{{Name: name, Value: []byte("v")}}}})[0]
+			if (theirs == nil) != (ours == nil) || ours != nil && !strings.Contains(ours.Error(), fmt.Sprintf("header %q: the name", name)) {
+				t.Errorf("%q: nats.go says %v, we %v", name, theirs, ours)
+			}
 		}
 	}
 }

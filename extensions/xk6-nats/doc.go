@@ -26,8 +26,8 @@
 // settles everything delivered before it, to whichever member, so it is for groups of one.
 //
 // The headers of a message come sorted by name: nats.go does not keep the order of the wire. A value may hold any bytes but
-// line breaks, and no blanks at its ends; others are rejected, because nats.go would change them without a word. Keys of
-// messages are not sent.
+// line breaks, and no blanks at its ends; others are rejected, because nats.go would change them without a word. A name is
+// printable ASCII without spaces and without "()/,:;<=>?@[\]{}. Keys of messages are not sent.
 //
 // # Connection string
 //

@@ -15,6 +15,7 @@ import (
 )
 
 var (
+	errHeaderName  = errors.New("the name of a NATS header is printable ASCII, without spaces and without " + separators)
 	errHeaderValue = errors.New("a NATS header value cannot hold a line break, nor space at its ends")
 	errCertificate = errors.New("holds no certificate in PEM form")
 	errForeign     = errors.New("the message was not received by this consumer")
@@ -36,7 +37,7 @@ var kinds = []struct {
 	{driver.Rejected, []error{
 		nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadQueueName, nats.ErrBadHeaderMsg, nats.ErrHeadersNotSupported,
 		nats.ErrInvalidMsg, nats.ErrMsgNoReply, jetstream.ErrInvalidStreamName, jetstream.ErrInvalidConsumerName,
-		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderValue, errForeign, errCertificate,
+		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderName, errHeaderValue, errForeign, errCertificate,
 	}},
 	{driver.Throttled, []error{
 		nats.ErrSlowConsumer, nats.ErrMaxConnectionsExceeded, nats.ErrMaxAccountConnectionsExceeded,

@@ -3,7 +3,9 @@ package nats
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -25,17 +27,20 @@ func publish(nc *nats.Conn, subject, reply string, m *driver.Message) error {
 	}
 	out, _ := outgoing.Get().(*nats.Msg)
 	defer outgoing.Put(out)
-	if err := setHeaders(out.Header, m.Headers); err != nil {
-		return err
+	err := setHeaders(out.Header, m.Headers)
+	if err == nil {
+		out.Subject, out.Reply, out.Data = subject, reply, m.Body
+		err = nc.PublishMsg(out)
+		out.Data = nil
 	}
-	out.Subject, out.Reply, out.Data = subject, reply, m.Body
-	err := nc.PublishMsg(out)
-	out.Data = nil
+	if err != nil {
+		clear(out.Header) // nothing of what was refused may come near the next message
+	}
 	return err
 }
 
 // setHeaders fills h, which held the headers of another message: names that stay are not allocated anew, and one without
-// values leaves no trace on the wire.
+// values leaves no trace on the wire. nats.go looks at all names, and so one that it refuses must not get in.
 func setHeaders(h nats.Header, headers []driver.Header) error {
 	const many = 64
 	if len(h) > many {
@@ -45,12 +50,29 @@ func setHeaders(h nats.Header, headers []driver.Header) error {
 		h[name] = values[:0]
 	}
 	for _, header := range headers {
-		if !intact(header.Value) {
-			return errHeaderValue
+		values, known := h[header.Name]
+		if !known && !legal(header.Name) {
+			return fmt.Errorf("header %q: %w", header.Name, errHeaderName)
 		}
-		h[header.Name] = append(h[header.Name], string(header.Value))
+		if !intact(header.Value) {
+			return fmt.Errorf("header %q: %w", header.Name, errHeaderValue)
+		}
+		h[header.Name] = append(values, string(header.Value))
 	}
 	return nil
+}
+
+// separators are what nats.go refuses in a name besides what is not printable.
+const separators = `"()/,:;<=>?@[\]{}`
+
+// legal tells whether nats.go takes a name.
+func legal(name string) bool {
+	for _, c := range []byte(name) {
+		if c <= ' ' || c > '~' || strings.IndexByte(separators, c) >= 0 {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // intact tells whether a value survives: nats.go trims its ends and turns line breaks into spaces without a word.

@@ -38,6 +38,9 @@ func open(ctx context.Context, t driver.Target) (*conn, error) {
 	}
 	if err := c.client.Ping(ctx).Err(); err != nil {
 		_ = c.client.Close()
+		if text := discreet(err.Error()); text != err.Error() {
+			err = replyError(text)
+		}
 		return nil, err
 	}
 	c.inquire(ctx)

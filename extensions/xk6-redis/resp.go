@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // appendArray begins a command of n arguments, in the protocol that servers call RESP2.
@@ -41,6 +42,12 @@ func (e replyError) Error() string { return string(e) }
 // RedisError marks the error as the client library marks its own.
 func (replyError) RedisError() {}
 
+// discreet leaves out what a server repeats of a command that it does not know: those of AUTH are credentials.
+func discreet(answer string) string {
+	answer, _, _ = strings.Cut(answer, ", with args beginning with")
+	return answer
+}
+
 // answered tells whether err is an answer of the server, so that what follows in the stream can be read.
 func answered(err error) bool { return errors.As(err, new(replyError)) }
 
@@ -61,7 +68,7 @@ func (r reader) header() (kind byte, n int64, err error) {
 	kind, line = line[0], line[1:len(line)-2]
 	switch kind {
 	case '-':
-		return kind, 0, replyError(line)
+		return kind, 0, replyError(discreet(string(line)))
 	case '+':
 		return kind, 0, nil
 	case ':', '$', '*':

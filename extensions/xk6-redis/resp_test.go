@@ -142,6 +142,14 @@ func FuzzXadd(f *testing.F) {
 	})
 }
 
+// A server repeats the arguments of a command that it does not know, which AUTH can be made to be.
+func TestCredentialsAreNotRepeated(t *testing.T) {
+	r := reader{bufio.NewReader(strings.NewReader("-ERR unknown command 'AUTH', with args beginning with: 'user' 's3cret' \r\n"))}
+	if _, err := r.skip(); err == nil || err.Error() != "ERR unknown command 'AUTH'" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestClassify(t *testing.T) {
 	for answer, want := range map[string]driver.Kind{
 		"NOAUTH Authentication required.": driver.Denied, "WRONGPASS invalid": driver.Denied, "NOPERM no": driver.Denied,

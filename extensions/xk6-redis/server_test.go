@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -18,10 +19,11 @@ import (
 
 // server is a redis-server of a test's own, on loopback, which the test may stop, kill and start again.
 type server struct {
-	port int
-	dir  string
-	args []string
-	cmd  *exec.Cmd
+	program string
+	port    int
+	dir     string
+	args    []string
+	cmd     *exec.Cmd
 	// client is for the test's own questions.
 	client *redis.Client
 }
@@ -35,19 +37,27 @@ func start(t testing.TB, args ...string) *server {
 // startWith starts redis-server with arguments before those that keep it in its place.
 func startWith(t testing.TB, args ...string) *server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
-		if slices.ContainsFunc(required, func(s string) bool { return s == "all" || strings.HasPrefix(s, "redis") }) {
-			t.Fatal("no redis-server on PATH, and BROKER_REQUIRE asks for redis")
-		}
-		t.Skip("no redis-server on PATH")
-	}
-	s := &server{port: freePort(t), dir: t.TempDir(), args: args}
+	s := &server{program: program(t), port: freePort(t), dir: t.TempDir(), args: args}
 	s.client = redis.NewClient(&redis.Options{Addr: s.addr(), MaxRetries: -1})
 	t.Cleanup(func() { _ = s.client.Close() })
 	s.run(t)
 	t.Cleanup(func() { s.kill(t) })
 	return s
+}
+
+// program is the redis-server that BROKER_REDIS_SERVER names, else the one on PATH. Where there is none the test is skipped, or fails if
+// BROKER_REQUIRE asks for redis.
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := exec.LookPath(cmp.Or(os.Getenv("BROKER_REDIS_SERVER"), "redis-server"))
+	if err != nil {
+		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
+		if slices.ContainsFunc(required, func(s string) bool { return s == "all" || strings.HasPrefix(s, "redis") }) {
+			t.Fatalf("BROKER_REQUIRE asks for redis, and BROKER_REDIS_SERVER names no redis-server: %v", err)
+		}
+		t.Skipf("BROKER_REDIS_SERVER names no redis-server: %v", err)
+	}
+	return path
 }
 
 // freePort is one below 50000, because a cluster's nodes also use the one 10000 above.
@@ -78,7 +88,7 @@ func (s *server) url(scheme string) string { return scheme + "://" + s.addr() }
 func (s *server) run(t testing.TB) {
 	t.Helper()
 	port := strconv.Itoa(s.port)
-	s.cmd = exec.Command("redis-server", append(slices.Clone(s.args),
+	s.cmd = exec.Command(s.program, append(slices.Clone(s.args),
 		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--daemonize", "no")...)
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -9,13 +9,7 @@ missing() { influx_server >/dev/null || has_debian || echo "influxd is not insta
 
 install() { influx_server >/dev/null || unpack_debian "$cache/influxdb" influxdb; }
 
-influx_server() {
-  if [[ -x $cache/influxdb/usr/bin/influxd ]]; then
-    printf '%s' "$cache/influxdb/usr/bin/influxd"
-  else
-    type -P influxd
-  fi
-}
+influx_server() { locate "$cache/influxdb" influxd; }
 
 configure() {
   cat >"$dir/influxdb.conf" <<CONF

@@ -30,13 +30,7 @@ missing() { redis_tool redis-server >/dev/null || has_debian || echo "redis-serv
 install() { redis_tool redis-server >/dev/null || unpack_debian "$cache/redis" redis-server; }
 
 # redis_tool prints where a command of Redis is.
-redis_tool() {
-  if [[ -x $cache/redis/usr/bin/$1 ]]; then
-    printf '%s' "$cache/redis/usr/bin/$1"
-  else
-    type -P "$1"
-  fi
-}
+redis_tool() { locate "$cache/redis" "$1"; }
 
 configure() {
   [[ $name != *-secure ]] || make_certs

@@ -1,4 +1,5 @@
-// Command methodology writes the table of docs/methodology.md that shows what each way to drive load reports of a stall:
+// Command methodology writes the tables of docs/methodology.md, from real runs: what each way to drive load reports of a stall, and what is
+// said of the falsehoods that a load test can state.
 //
 //	methodology K6 JETSTREAM-URL DOCUMENT
 package main
@@ -9,13 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/k6/lies"
 	"github.com/xk6-broker/xk6-broker/extensions/k6/stall"
 	_ "github.com/xk6-broker/xk6-broker/extensions/xk6-nats"
 )
 
 const (
-	begin = "<!-- generated: stall -->\n"
-	end   = "<!-- end -->"
+	stalls    = "<!-- generated: stall -->\n"
+	falsehood = "<!-- generated: lies -->\n"
+	end       = "<!-- end -->"
 )
 
 func main() {
@@ -30,15 +33,6 @@ func main() {
 }
 
 func run(k6, url, document string) error {
-	text, err := os.ReadFile(document) //nolint:gosec // the caller's own
-	if err != nil {
-		return err //nolint:wrapcheck // it names the file
-	}
-	head, rest, ok := strings.Cut(string(text), begin)
-	_, tail, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		return fmt.Errorf("%s has no place for the table", document)
-	}
 	rows := []stall.Row{stall.Theory()}
 	for _, way := range stall.Ways() {
 		fmt.Fprintf(os.Stderr, "running %s\n", way.Name)
@@ -48,7 +42,45 @@ func run(k6, url, document string) error {
 		}
 		rows = append(rows, row)
 	}
-	return os.WriteFile(document, []byte(head+begin+table(rows)+end+tail), 0o644) //nolint:gosec,wrapcheck // a document for all to read
+	var told strings.Builder
+	told.WriteString("| what misleads | provoked by | what would be believed | verdict | what is said |\n|---|---|---|---|---|\n")
+	for _, lie := range lies.All() {
+		fmt.Fprintf(os.Stderr, "running %s\n", lie.Name)
+		o, err := lies.Run(k6, url, lie)
+		if err != nil {
+			return err //nolint:wrapcheck // it says what it is of
+		}
+		said, ok := o.Find(lie.Says[0])
+		if !ok {
+			return fmt.Errorf("%s: nothing is said of it: %+v", lie.Name, o.Result.Verdict)
+		}
+		if topic, rest, ok := strings.Cut(said, ": "); ok && strings.HasPrefix(topic, lies.Topic) {
+			said = rest
+		}
+		fmt.Fprintf(&told, "| %s | %s | %s: %s | %s | %s |\n", lie.Name, lie.How, lie.Naive.Label, lie.Naive.Of(o), o.Verdict(), said)
+	}
+	text, err := os.ReadFile(document) //nolint:gosec // the caller's own
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	written, err := replace(string(text), stalls, table(rows))
+	if err == nil {
+		written, err = replace(written, falsehood, told.String())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", document, err)
+	}
+	return os.WriteFile(document, []byte(written), 0o644) //nolint:gosec,wrapcheck // a document for all to read
+}
+
+// replace puts a table in the place of the one that was generated before.
+func replace(text, begin, table string) (string, error) {
+	head, rest, ok := strings.Cut(text, begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		return "", fmt.Errorf("there is no place for the table %s", strings.TrimSpace(begin))
+	}
+	return head + begin + table + end + tail, nil
 }
 
 func table(rows []stall.Row) string {

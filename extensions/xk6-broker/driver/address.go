@@ -19,6 +19,17 @@ type Address struct {
 	given  map[string]any
 }
 
+// Errors about a URL quote nothing of it. Its parts are in doubt: an unescaped character in a password makes a port, a path, a query or
+// an option of what follows it.
+var (
+	errMalformed = errors.New(`the broker's URL is malformed: it should look like "nats://user:password@host1:4222,host2:4222?option=value", ` +
+		"and in the user and the password what is neither letter nor digit as %2F for /, %23 for #, %3F for ?, %40 for @, %25 for %")
+	errBehindHost = errors.New("the broker's URL is malformed: behind the host there is a # or an @. Where they are part of the path or " +
+		"of a value, write %23 and %40; where the password has come to stand there, write %2F for / and %3F for ? in it, too")
+	errQuery = errors.New("the query of the broker's URL is malformed: it should look like ?option=value&option=value, " +
+		"and in a value %26 stands for &, %3B for ;, %2B for +, %25 for %")
+)
+
 // ParseURL understands a URL such as
 //
 //	nats://user:password@host1:4222,host2:4222?tlsCA=ca.pem
@@ -26,13 +37,13 @@ type Address struct {
 // together with the options given beside it, which win over those in the query. It does no I/O, and its errors hold no
 // credentials.
 func ParseURL(raw string, given map[string]any) (*Address, error) {
-	single, hosts := splitHosts(raw)
+	single, hosts, behind := splitHosts(raw)
+	if strings.ContainsAny(behind, "@#") {
+		return nil, errBehindHost
+	}
 	u, err := url.Parse(single)
 	if err != nil {
-		if parse := (*url.Error)(nil); errors.As(err, &parse) {
-			err = parse.Err // the url.Error itself repeats the URL with its password
-		}
-		return nil, fmt.Errorf("the broker's URL is malformed: %w", err)
+		return nil, errMalformed
 	}
 	if u.Scheme == "" {
 		return nil, errors.New(`the broker's URL has no scheme: it should look like "nats://127.0.0.1:4222" or "embedded:"`)
@@ -41,21 +52,49 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 	if err != nil {
 		return nil, err
 	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, errors.New("the query of the broker's URL is malformed")
+	if u.Opaque != "" { // the slashes are missing
+		return nil, errMalformed
 	}
-	a := &Address{Driver: d, url: u, hosts: hosts, given: map[string]any{}}
+	a := &Address{Driver: d, url: u, hosts: hosts}
+	if a.given, err = a.query(); err != nil {
+		return nil, err
+	}
 	u.RawQuery = ""
-	for name, values := range query {
-		a.given[name] = strings.Join(values, ",")
-	}
 	maps.Copy(a.given, given)
 	if err := a.check(); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
+
+// query reads the options in the URL. Its errors hold no secret, nor what may be the rest of one.
+func (a *Address) query() (map[string]any, error) {
+	query, err := url.ParseQuery(a.url.RawQuery)
+	if err != nil {
+		return nil, errQuery
+	}
+	secret := func(name string) bool {
+		o, _ := a.Driver.Option(name)
+		return o.Secret || slices.Contains(secretNames, strings.ToLower(name))
+	}
+	holdsSecret := slices.ContainsFunc(slices.Collect(maps.Keys(query)), secret)
+	given := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		o, known := a.Driver.Option(name)
+		switch {
+		case !known && name != "profile" && holdsSecret && !secret(name):
+			return nil, fmt.Errorf("%s does not know an option in the URL's query, which is not quoted because of the secret beside it: %w; known are profile, %s",
+				a.Driver.Name, errQuery, a.Driver.names(^Scope(0)))
+		case len(query[name]) > 1 && o.Type != List:
+			return nil, fmt.Errorf("option %q: it is given %d times in the URL", name, len(query[name]))
+		}
+		given[name] = strings.Join(query[name], ",")
+	}
+	return given, nil
+}
+
+// secretNames are options whose values are secret, also where a driver has none of that name.
+var secretNames = []string{"pass", "passphrase", "passwd", "password", "pwd", "secret", "token"} //nolint:gochecknoglobals // a table
 
 // check finds every mistake that can be known before anything is opened.
 func (a *Address) check() error {
@@ -84,7 +123,7 @@ func (a *Address) Profile(given map[string]any) (Profile, error) {
 		if raw, ok := from["profile"]; ok {
 			s, isString := raw.(string)
 			if !isString {
-				return "", fmt.Errorf("option \"profile\": %#v is not one of latency, throughput, durable", raw)
+				return "", fmt.Errorf("option \"profile\": %s is not one of latency, throughput, durable", Show(raw))
 			}
 			return ParseProfile(s)
 		}
@@ -124,17 +163,18 @@ func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
 
 // String is the URL without credentials and without its query.
 func (a *Address) String() string {
-	if a.url.Opaque != "" || a.url.Host == "" {
-		return a.url.Scheme + ":" + a.url.Opaque + a.url.Path
+	if a.url.Host == "" {
+		return a.url.Scheme + ":" + a.url.Path
 	}
 	return a.url.Scheme + "://" + strings.Join(a.hosts, ",") + a.url.Path
 }
 
-// splitHosts takes the list of hosts out of a URL, which net/url does not know of, and leaves the first.
-func splitHosts(raw string) (single string, hosts []string) {
+// splitHosts takes the list of hosts out of a URL, which net/url does not know of, and leaves the first. It gives besides what is
+// behind the hosts: everything where it finds none.
+func splitHosts(raw string) (single string, hosts []string, behind string) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {
-		return raw, nil
+		return raw, nil, raw
 	}
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
@@ -146,5 +186,5 @@ func splitHosts(raw string) (single string, hosts []string) {
 		user, authority = authority[:at+1], authority[at+1:]
 	}
 	hosts = strings.Split(authority, ",")
-	return scheme + "://" + user + hosts[0] + tail, hosts
+	return scheme + "://" + user + hosts[0] + tail, hosts, tail
 }

@@ -21,6 +21,7 @@ type Option struct {
 	Allowed []string           // the values of an Enum
 	Min     int64              // the least Int, Size or Duration (in ns) allowed
 	Max     int64              // the greatest; 0 is no limit
+	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
 	Doc     string             // one sentence, with units
 }
@@ -152,7 +153,7 @@ func (o Option) defaultFor(p Profile) string {
 // Parse turns a value from a URL (a string) or from JavaScript (string, number, boolean, array) into the option's Go type.
 func (o Option) Parse(raw any) (any, error) {
 	fail := func(want string) (any, error) {
-		shown := fmt.Sprintf("%#v", raw)
+		shown := Show(raw)
 		if o.Secret {
 			shown = "the value given"
 		}
@@ -178,17 +179,25 @@ func (o Option) Parse(raw any) (any, error) {
 		if n, ok := parseInt(raw); ok && o.within(n) {
 			return n, nil
 		}
-		return fail("an integer" + o.limits(func(n int64) string { return strconv.FormatInt(n, 10) }))
+		return fail("an integer " + o.limits())
 	case Size:
-		if n, ok := parseSize(raw); ok && o.within(n) {
+		n, ok := parseSize(raw)
+		if ok && o.within(n) {
 			return n, nil
 		}
-		return fail(`a size such as 65536 or "64KiB"` + o.limits(func(n int64) string { return strconv.FormatInt(n, 10) }))
+		if ok {
+			return fail("a size " + o.limits())
+		}
+		return fail(`a size such as 65536 or "64KiB"`)
 	case Duration:
-		if t, ok := ParseDuration(raw); ok && o.within(int64(t)) {
+		t, ok := ParseDuration(raw)
+		if ok && o.within(int64(t)) {
 			return t, nil
 		}
-		return fail(`a duration such as "500ms" or a number of milliseconds` + o.limits(func(n int64) string { return time.Duration(n).String() }))
+		if ok {
+			return fail("a duration " + o.limits())
+		}
+		return fail(`a duration such as "500ms" or a number of milliseconds`)
 	case List:
 		if l, ok := parseList(raw); ok {
 			return l, nil
@@ -198,13 +207,42 @@ func (o Option) Parse(raw any) (any, error) {
 	panic("driver: option " + o.Name + " has no known type")
 }
 
-func (o Option) within(n int64) bool { return n >= o.Min && (o.Max == 0 || n <= o.Max) }
-
-func (o Option) limits(show func(int64) string) string {
-	if o.Max == 0 {
-		return " of at least " + show(o.Min)
+// Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it says no more than that it is one: it
+// may hold anything, itself included.
+func Show(raw any) string {
+	switch v := raw.(type) {
+	case string:
+		return strconv.Quote(v)
+	case nil:
+		return "nothing"
+	case bool, int, int64, float64, time.Duration:
+		return fmt.Sprint(v)
+	case []any, []string:
+		return "a list"
+	case map[string]any:
+		return "an object"
 	}
-	return " from " + show(o.Min) + " to " + show(o.Max)
+	return "what was given"
+}
+
+func (o Option) within(n int64) bool {
+	return n >= o.Min && (o.Max == 0 || n <= o.Max) && (o.Step == 0 || n%o.Step == 0)
+}
+
+// limits says what a number must be.
+func (o Option) limits() string {
+	show := func(n int64) string { return strconv.FormatInt(n, 10) }
+	if o.Type == Duration {
+		show = func(n int64) string { return time.Duration(n).String() }
+	}
+	text := "of at least " + show(o.Min)
+	if o.Max != 0 {
+		text = "from " + show(o.Min) + " to " + show(o.Max)
+	}
+	if o.Step != 0 {
+		text += " in steps of " + show(o.Step)
+	}
+	return text
 }
 
 func parseBool(raw any) (bool, bool) {

@@ -8,7 +8,8 @@ type Arrival struct {
 	Index uint64
 	// Due is when the iteration was due and Started when it began, both in ns since the Unix epoch, by Now of package driver.
 	Due, Started int64
-	// Free is when the VU was ready for it, on the same clock: an arrival that was due before waited for a VU.
+	// Free is when it would have begun had this process never been late itself, on the same clock: from Due to Free it waited for a
+	// VU that the system kept busy, from Free to Started for the generator.
 	Free int64
 	// Scenario is the name of the scenario.
 	Scenario string
@@ -21,6 +22,9 @@ type seat struct {
 
 	local   uint64 // the arrival's number within this process's share
 	running bool
+	ended   int64 // when the VU's last iteration did, or else when the VU was made; as Due
+	own     int64 // how late that iteration began by the generator's own fault, in ns
+	rested  bool  // it waits for an arrival
 
 	call chan struct{} // wakes the VU; holds one
 	next *seat         // of those idle

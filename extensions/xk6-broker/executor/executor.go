@@ -45,7 +45,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		}
 	}
 	line := newLine(shares[0], shares[1], e.sleep)
-	tally := newTally(e.config.Name, line)
+	tally := newTally(e.config.Name, line, e.tags())
 	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: Type}
 	var failure error
 	var failed sync.Once
@@ -76,7 +76,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	bar.begin(start)
 	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
 	defer over.Stop()
-	flusher := startFlusher(e.metrics, tally, e.tags(), out)
+	flusher := startFlusher(e.metrics, tally, out)
 	p.start = start
 	line.begin(start)
 
@@ -85,6 +85,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.grow(serving, most-planned) })
 	watchers.Go(func() { p.guard(serving, shares[2]) })
+	watchers.Go(func() { line.heartbeat(serving) })
 	watchers.Go(func() {
 		if wake.Timer(serving, end) == nil {
 			bar.stopping()

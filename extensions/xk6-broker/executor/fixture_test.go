@@ -41,6 +41,7 @@ type scenario struct {
 	initTime time.Duration                              // of a VU that was not planned
 	during   func(e lib.Executor)                       // runs beside it
 	cancelAt time.Duration                              // when the test is interrupted; 0 is never
+	frozen   *freeze                                    // when the process stands still; nil is never
 }
 
 // outcome is what became of it.
@@ -132,6 +133,10 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 		t.Fatal(err)
 	}
 	e.(*openArrivalRate).sleep = wake.Timer
+	if s.frozen != nil {
+		s.frozen.start = driver.Now()
+		e.(*openArrivalRate).sleep = s.frozen.sleep
+	}
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {
 		t.Fatal(err)
@@ -163,6 +168,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	for i := range o.arrivals {
 		o.arrivals[i].Due -= begin
 		o.arrivals[i].Started -= begin
+		o.arrivals[i].Free -= begin
 	}
 	for _, totals := range Totals() {
 		if totals.Scenario == config.Name {

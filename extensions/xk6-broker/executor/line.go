@@ -36,6 +36,7 @@ type line struct {
 	woke     int64 // when the last sentinel woke
 	first    *seat // of the idle VUs, in the order they became so
 	last     *seat
+	blame    blame
 }
 
 // Waking precisely costs some 20 µs of CPU. A schedule of up to preciseRate arrivals a second is woken for each of them; one that may
@@ -73,6 +74,13 @@ func (l *line) peek() int64 {
 	return due
 }
 
+// join adds a VU.
+func (l *line) join(s *seat) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blame.join(s, driver.Now())
+}
+
 // take waits for an arrival and sets s to it. It is false when there are no more, or ctx has ended.
 func (l *line) take(ctx context.Context, s *seat) bool {
 	l.mu.Lock()
@@ -91,7 +99,7 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 		case l.sentinel || l.called:
 			l.idle(s)
 		default:
-			l.watch(ctx, due)
+			l.watch(ctx, s, due)
 		}
 	}
 	return false
@@ -100,7 +108,8 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 // serve gives the next arrival to s, and sees to it that another VU looks after the one that follows.
 func (l *line) serve(s *seat, due, now int64) {
 	n := l.taken.Load()
-	s.Index, s.Due, s.local = l.share.index(n), due, n
+	s.own = l.blame.of(s, due, now)
+	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, now-s.own, n
 	l.taken.Store(n + 1)
 	if l.peek() <= now {
 		l.deepen(l.clock.due(now) - n - 1)
@@ -111,7 +120,8 @@ func (l *line) serve(s *seat, due, now int64) {
 }
 
 // watch sleeps until the next arrival is due.
-func (l *line) watch(ctx context.Context, due int64) {
+func (l *line) watch(ctx context.Context, s *seat, due int64) {
+	l.blame.rest(s)
 	l.sentinel = true
 	until := max(due, l.woke+l.rest)
 	l.mu.Unlock()
@@ -122,6 +132,7 @@ func (l *line) watch(ctx context.Context, due int64) {
 
 // idle waits until s is called.
 func (l *line) idle(s *seat) {
+	l.blame.rest(s)
 	s.next = nil
 	if l.first == nil {
 		l.first = s
@@ -149,6 +160,15 @@ func (l *line) end() {
 	close(l.finished)
 	for ; l.first != nil; l.first = l.first.next {
 		l.first.call <- struct{}{}
+	}
+}
+
+// heartbeat shows to blame that the process runs, until ctx ends.
+func (l *line) heartbeat(ctx context.Context) {
+	for l.sleep(ctx, driver.Now()+int64(beatEvery)) == nil {
+		l.mu.Lock()
+		l.blame.beat(driver.Now())
+		l.mu.Unlock()
 	}
 }
 

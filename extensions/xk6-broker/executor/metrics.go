@@ -12,7 +12,10 @@ import (
 
 // Metrics are the executor's metrics.
 type Metrics struct {
-	wait, length, arrivals, unserved *metrics.Metric
+	Wait     *metrics.Metric // from due to the start of the iteration
+	Length   *metrics.Metric // arrivals that are due and not started
+	Arrivals *metrics.Metric // that were due
+	Unserved *metrics.Metric // that never started
 }
 
 // RegisterMetrics makes the metrics, or finds them where they have been made. k6 knows thresholds only on metrics that are there when
@@ -25,10 +28,10 @@ func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
 		kind   metrics.MetricType
 		values metrics.ValueType
 	}{
-		{&m.wait, "broker_queue_wait", metrics.Trend, metrics.Time},                 // from due to the start of the iteration
-		{&m.length, "broker_queue_length", metrics.Gauge, metrics.Default},          // arrivals that are due and not started
-		{&m.arrivals, "broker_arrivals", metrics.Counter, metrics.Default},          // arrivals that were due
-		{&m.unserved, "broker_arrivals_unserved", metrics.Counter, metrics.Default}, // those that never started
+		{&m.Wait, "broker_queue_wait", metrics.Trend, metrics.Time},
+		{&m.Length, "broker_queue_length", metrics.Gauge, metrics.Default},
+		{&m.Arrivals, "broker_arrivals", metrics.Counter, metrics.Default},
+		{&m.Unserved, "broker_arrivals_unserved", metrics.Counter, metrics.Default},
 	} {
 		var err error
 		if *d.metric, err = r.NewMetric(d.name, d.kind, d.values); err != nil {
@@ -45,7 +48,6 @@ const flushEvery = time.Second
 type flusher struct {
 	*Metrics
 	tally *tally
-	tags  *metrics.TagSet
 	out   chan<- metrics.SampleContainer
 	trend thin.Trend
 	last  ScenarioTotals
@@ -54,9 +56,9 @@ type flusher struct {
 	done  chan struct{}
 }
 
-func startFlusher(m *Metrics, t *tally, tags *metrics.TagSet, out chan<- metrics.SampleContainer) *flusher {
+func startFlusher(m *Metrics, t *tally, out chan<- metrics.SampleContainer) *flusher {
 	f := &flusher{
-		Metrics: m, tally: t, tags: tags, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
+		Metrics: m, tally: t, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	go f.loop()
@@ -89,13 +91,13 @@ func (f *flusher) flush(last bool) {
 	now := time.Now()
 	var samples metrics.Samples
 	add := func(m *metrics.Metric, at time.Time, v float64) {
-		samples = append(samples, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: f.tags}, Time: at, Value: v})
+		samples = append(samples, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: f.tally.tags}, Time: at, Value: v})
 	}
 	t := f.tally.totals()
-	add(f.arrivals, now, float64(t.Due-f.last.Due))
-	add(f.length, now, float64(t.Due-t.Started))
+	add(f.Arrivals, now, float64(t.Due-f.last.Due))
+	add(f.Length, now, float64(t.Due-t.Started))
 	if last {
-		add(f.unserved, now, float64(t.Unserved))
+		add(f.Unserved, now, float64(t.Unserved))
 	}
 	interval := t.Lag.Sub(f.last.Lag)
 	if interval.Count() == 0 {
@@ -104,7 +106,10 @@ func (f *flusher) flush(last bool) {
 	waits := f.trend.Take(interval, 0, last)
 	step := now.Sub(f.at) / time.Duration(len(waits)+1) // each its own time: InfluxDB keeps one of those that are alike
 	for i, v := range waits {
-		add(f.wait, f.at.Add(time.Duration(i+1)*step), float64(v)/float64(time.Millisecond))
+		add(f.Wait, f.at.Add(time.Duration(i+1)*step), float64(v)/float64(time.Millisecond))
+	}
+	if last {
+		f.tally.passed.Store(f.trend.Passed())
 	}
 	f.last, f.at = t, now
 	f.out <- samples

@@ -68,6 +68,14 @@ func TestWaitsAreThinnedHonestly(t *testing.T) {
 		t.Errorf("%d samples at %d moments: InfluxDB would lose some", len(samples), len(moments))
 	}
 	slices.Sort(values)
+	if all, sampled := o.totals.Lag, o.totals.Sampled; sampled.Count() != uint64(len(samples)) || sampled.Max() != all.Max() || sampled.Min() != all.Min() ||
+		values[0] != float64(all.Min())/float64(ms) || values[len(values)-1] != float64(all.Max())/float64(ms) {
+		t.Errorf("of waits from %d to %d, k6 got %d from %v to %v, and %d are said", all.Min(), all.Max(), len(samples), values[0], values[len(values)-1],
+			sampled.Count())
+	}
+	if team, _ := o.totals.Tags.Get("team"); team != "a" {
+		t.Errorf("the scenario's tags are %v", o.totals.Tags.Map())
+	}
 	for _, q := range []float64{.01, .5, .9, .99} { // the wait of arrival n is n ms
 		if got, want := values[int(q*float64(len(values)))], q*10_000; got < want-200 || got > want+200 {
 			t.Errorf("quantile %v of the samples is %v ms, want %v", q, got, want)

@@ -51,7 +51,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 	})
 	shard := uint32(p.allocated.Add(1))
 	p.loops.Go(func() {
-		s.Free = driver.Now()
+		p.line.join(s)
 		for p.line.take(p.ctx, s) {
 			if p.busy.Add(1) == p.allocated.Load() {
 				select {
@@ -62,7 +62,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 			s.Started = driver.Now()
 			p.tally.lag.Record(shard, s.Started-s.Due)
 			p.run(active, s)
-			s.Free = driver.Now()
+			s.ended = driver.Now()
 			p.busy.Add(-1)
 		}
 	})

@@ -141,10 +141,11 @@ func TestExecTestAbort(t *testing.T) {
 func TestASignalEndsTheTest(t *testing.T) {
 	t.Parallel()
 	k := arrivals(`{"a":{"executor":"open-arrival-rate","rate":100,"duration":"1m","preAllocatedVUs":2,"maxVUs":5}}`).with("WORK", "5")
+	var start time.Time // of k6, which may have to be built first
 	k.begun = func(p *os.Process) {
+		start = time.Now()
 		time.AfterFunc(2*time.Second, func() { _ = p.Signal(syscall.SIGINT) })
 	}
-	start := time.Now()
 	r := k.run(t)
 	if r.exit != 105 || time.Since(start) > 30*time.Second {
 		t.Errorf("exit code %d after %v\n%s", r.exit, time.Since(start), r.output)

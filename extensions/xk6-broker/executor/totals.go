@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.k6.io/k6/v2/metrics"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -20,6 +22,10 @@ type ScenarioTotals struct {
 	MaxQueue uint64 // the most that ever waited at once
 	// Lag is how much later than due iterations began, in ns.
 	Lag *hist.Histogram
+	// Sampled is what k6 was given of it; nil until the scenario is over.
+	Sampled *hist.Histogram
+	// Tags are those of the scenario's samples.
+	Tags *metrics.TagSet `json:"-"`
 }
 
 //nolint:gochecknoglobals // a process runs one test
@@ -43,12 +49,14 @@ func Totals() []ScenarioTotals {
 type tally struct {
 	scenario string
 	line     *line
+	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
-	final    atomic.Pointer[uint64] // arrivals that were due in the end
+	passed   atomic.Pointer[hist.Histogram] // of lag, to k6
+	final    atomic.Pointer[uint64]         // arrivals that were due in the end
 }
 
-func newTally(scenario string, l *line) *tally {
-	t := &tally{scenario: scenario, line: l, lag: hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))}
+func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
+	t := &tally{scenario: scenario, line: l, tags: tags, lag: hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))}
 	tallies.Lock()
 	defer tallies.Unlock()
 	if tallies.byScenario == nil {
@@ -66,7 +74,10 @@ func (t *tally) finish() {
 }
 
 func (t *tally) totals() ScenarioTotals {
-	s := ScenarioTotals{Scenario: t.scenario, Started: t.line.taken.Load(), MaxQueue: t.line.deepest.Load(), Lag: t.lag.Snapshot()}
+	s := ScenarioTotals{
+		Scenario: t.scenario, Started: t.line.taken.Load(), MaxQueue: t.line.deepest.Load(),
+		Lag: t.lag.Snapshot(), Sampled: t.passed.Load(), Tags: t.tags,
+	}
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
 	} else {

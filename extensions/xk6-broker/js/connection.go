@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,8 @@ import (
 type connection struct {
 	in      *instance
 	address *driver.Address
-	key     string // of what all VUs that say the same share
+	key     string         // of what all VUs that say the same share
+	uses    map[string]any // what a result says of its options
 
 	last struct { // what series found, which mostly it finds again
 		tags         *metrics.TagSet
@@ -29,12 +32,13 @@ type connection struct {
 
 // connect understands the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
-	raw := ""
+	var exported any
 	if given(url) {
-		raw, _ = url.Export().(string)
+		exported = url.Export()
 	}
+	raw, _ := exported.(string)
 	if raw == "" {
-		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %v`, url)
+		return nil, fmt.Errorf(`connect: the URL must be a string such as "nats://127.0.0.1:4222" or "embedded:", not %s`, driver.Show(exported))
 	}
 	o, err := readOptions("connect", opts)
 	if err != nil {
@@ -52,6 +56,9 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
+	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
 	return in.object(map[string]any{
 		"driver": address.Driver.Name, "url": address.String(), "features": features(address.Driver.Features),
 		"producer": c.producer, "consumer": c.consumer, "require": c.require,
@@ -59,10 +66,23 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	}), nil
 }
 
+// resolve gives the driver's options of a scope their values, and what a result says of them: secrets masked, with the profile that
+// they come from.
+func (c *connection) resolve(scope driver.Scope, given map[string]any) (values driver.Values, shown map[string]any, err error) {
+	if values, err = c.address.Resolve(scope, given); err != nil {
+		return nil, nil, err
+	}
+	profile, err := c.address.Profile(given)
+	shown = c.address.Driver.Redact(values)
+	shown["profile"] = string(profile)
+	return values, shown, err
+}
+
+// object lends properties and functions to a script.
 func (in *instance) object(properties map[string]any) *sobek.Object {
 	o := in.vu.Runtime().NewObject()
 	for name, value := range properties {
-		_ = o.Set(name, value) // a fresh object takes any property
+		_ = o.Set(name, in.guarded(name, value)) // a fresh object takes any property
 	}
 	return o
 }
@@ -95,13 +115,19 @@ func names[T interface {
 func (c *connection) require(wanted map[string]any) error {
 	have := features(c.address.Driver.Features)
 	var missing []string
-	for name, want := range wanted {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
-		switch {
-		case !ok:
+		if !ok {
 			return fmt.Errorf("require: no feature %q: see conn.features", name)
-		case !satisfies(got, want):
-			missing = append(missing, fmt.Sprintf("%s: %v (has %v)", name, want, got))
+		}
+		wants, many := wanted[name].([]any)
+		if !many {
+			wants = []any{wanted[name]}
+		}
+		for _, want := range wants {
+			if !satisfies(got, want) {
+				missing = append(missing, fmt.Sprintf("%s: %s (has %v)", name, driver.Show(want), got))
+			}
 		}
 	}
 	if len(missing) > 0 {
@@ -110,25 +136,17 @@ func (c *connection) require(wanted map[string]any) error {
 	return nil
 }
 
+// satisfies tells whether a feature is what is wanted, or has it among others.
 func satisfies(got, want any) bool {
-	list, isList := got.([]string)
-	if !isList {
+	if list, ok := got.([]string); ok {
+		text, ok := want.(string)
+		return ok && slices.Contains(list, text)
+	}
+	switch want.(type) {
+	case string, bool, int64, float64:
 		return fmt.Sprint(got) == fmt.Sprint(want)
 	}
-	wants, many := want.([]any)
-	if !many {
-		wants = []any{want}
-	}
-	for _, w := range wants {
-		found := false
-		for _, g := range list {
-			found = found || g == fmt.Sprint(w)
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return false
 }
 
 func checkTopic(of, topic string) error {
@@ -165,10 +183,18 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
 		return nil, err
 	}
-	if spec.Options, err = c.address.Resolve(driver.OnTopic, given); err != nil {
+	var shown map[string]any
+	if spec.Options, shown, err = c.resolve(driver.OnTopic, given); err != nil {
 		return nil, fmt.Errorf("createTopic: %w", err)
 	}
-	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error { return a.CreateTopic(ctx, spec) }), nil
+	shown["partitions"], shown["replicas"] = spec.Partitions, spec.Replicas
+	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
+		if err := a.CreateTopic(ctx, spec); err != nil {
+			return err //nolint:wrapcheck // its caller wraps it
+		}
+		c.in.run.Topic(c.address, topic).Use("topic", shown)
+		return nil
+	}), nil
 }
 
 func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,6 +23,7 @@ type consumer struct {
 	config driver.ConsumerConfig
 	group  string // by which its measurements go
 	spread int
+	uses   map[string]any // what a result says of its options
 
 	mu     sync.Mutex       // held while opening
 	opened []*load.Consumer // the VU's own first, then those of consume loops
@@ -45,8 +49,14 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err = errors.Join(err, checkTopic("consumer", topic)); err != nil {
 		return nil, err
 	}
-	if k.config.Options, err = c.address.Resolve(driver.OnConsumer, given); err != nil {
+	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
 		return nil, fmt.Errorf("consumer: %w", err)
+	}
+	maps.Copy(k.uses, map[string]any{
+		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
+	})
+	if k.config.Group != "" {
+		k.uses["group"] = k.config.Group
 	}
 	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
 		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
@@ -94,6 +104,8 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *load.Seri
 			name = fmt.Sprintf("%s.%d", name, len(k.opened))
 		}
 		topic := run.Topic(k.conn.address, k.config.Topic) // also where it cannot be opened: its errors are part of the result
+		topic.Use("connect", k.conn.uses)
+		topic.Use("consumer", k.uses)
 		conn, err := run.links.conn(ctx, k.conn, name)
 		if err != nil {
 			return nil, err
@@ -142,7 +154,7 @@ func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any,
 		return promise
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
-	go func() {
+	in.spawn(in.verb, settle, func() {
 		consumer, err := k.open(ctx, vu, 0, series)
 		var value func() (any, error)
 		if err == nil {
@@ -154,7 +166,7 @@ func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any,
 			value = func() (any, error) { return nil, err }
 		}
 		settle(value)
-	}()
+	})
 	return promise
 }
 
@@ -187,7 +199,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 			c.HandOver(in, n)
 			list := make([]any, n)
 			for i := range list {
-				list[i] = newMessage(rt, in, i)
+				list[i] = k.conn.in.newMessage(k, in, i)
 			}
 			return rt.NewArray(list...), nil
 		}, err
@@ -195,12 +207,15 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 }
 
 func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
-	if k.conn.address.Driver.Features.Settle == 0 { // delivered is done: there is nothing to say
-		p, settle := k.conn.in.promise()
-		settle(undefined)
-		return p, nil
+	if k.conn.address.Driver.Features.Settle != 0 {
+		return k.settle("ack", v, driver.Ack)
 	}
-	return k.settle("ack", v, driver.Ack)
+	if _, err := k.received(v); err != nil {
+		return nil, fmt.Errorf("ack: %w", err)
+	}
+	p, settle := k.conn.in.promise()
+	settle(undefined) // delivered is done: there is nothing to say
+	return p, nil
 }
 
 func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
@@ -238,39 +253,57 @@ func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*
 	}), nil
 }
 
-var errNotReceived = errors.New("a message or an array of messages from receive is needed")
+var (
+	errNotReceived = errors.New("a message or an array of messages from receive is needed")
+	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
+)
 
 // received collects what a script names, in one inbox.
 func (k *consumer) received(v sobek.Value) (*load.Inbox, error) {
+	in := &load.Inbox{}
 	if !isArray(v) {
-		m, ok := asMessage(v)
-		if !ok {
-			return nil, errNotReceived
-		}
-		in := load.NewInbox(1)
-		in.Messages[0], in.Stamps[0], in.Stamped[0] = m.in.Messages[m.i], m.in.Stamps[m.i], m.in.Stamped[m.i]
-		return in, nil
+		return in, k.collect(in, v)
 	}
 	array := v.ToObject(k.conn.in.vu.Runtime())
-	n := int(array.Get("length").ToInteger())
-	in := load.NewInbox(n)
-	for i := range n {
-		m, ok := asMessage(array.Get(fmt.Sprint(i)))
-		if !ok {
-			return nil, errNotReceived
+	n := array.Get("length").ToInteger()
+	room := int(min(n, int64(k.config.Prefetch))) // a script may have made the array as long as it likes
+	in.Messages, in.Stamps, in.Stamped = make(driver.Batch, 0, room), make([]load.Stamp, 0, room), make([]bool, 0, room)
+	for i := range int(n) {
+		if err := k.collect(in, array.Get(strconv.Itoa(i))); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
-		in.Messages[i], in.Stamps[i], in.Stamped[i] = m.in.Messages[m.i], m.in.Stamps[m.i], m.in.Stamped[m.i]
 	}
 	return in, nil
 }
 
-func asMessage(v sobek.Value) (*message, bool) {
+// collect adds a message to an inbox.
+func (k *consumer) collect(in *load.Inbox, v sobek.Value) error {
+	m, err := k.asMessage(v)
+	if err != nil {
+		return err
+	}
+	in.Messages = append(in.Messages, m.in.Messages[m.i])
+	in.Stamps = append(in.Stamps, m.in.Stamps[m.i])
+	in.Stamped = append(in.Stamped, m.in.Stamped[m.i])
+	return nil
+}
+
+var messageType = reflect.TypeFor[*message]() //nolint:gochecknoglobals // a constant
+
+// asMessage gives the message that this consumer received and handed to the script, also before it was closed and opened again.
+func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	o, ok := v.(*sobek.Object)
-	if !ok {
-		return nil, false
+	if !ok || o.ExportType() != messageType {
+		return nil, errNotReceived
 	}
 	m, ok := o.Export().(*message)
-	return m, ok
+	if !ok {
+		return nil, errNotReceived
+	}
+	if m.of != k {
+		return nil, errElsewhere
+	}
+	return m, nil
 }
 
 // reply answers a message that asked for a reply.
@@ -278,9 +311,9 @@ func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
 	if !k.conn.address.Driver.Features.Requests {
 		return nil, fmt.Errorf("reply: %s has no request and reply", k.conn.address.Driver.Name)
 	}
-	m, ok := asMessage(to)
-	if !ok {
-		return nil, fmt.Errorf("reply: %w", errNotReceived)
+	m, err := k.asMessage(to)
+	if err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
 	}
 	reply, err := k.conn.message(v)
 	if err != nil {

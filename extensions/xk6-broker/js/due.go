@@ -45,7 +45,7 @@ func (d *dueTimes) of(arrival open.Arrival) load.Timing {
 		return load.Timing{Due: arrival.Due, Free: arrival.Free}
 	}
 	now := driver.Now()
-	return load.Timing{Due: now - (arrival.Started - arrival.Due), Free: now}
+	return load.Timing{Due: now - (arrival.Started - arrival.Due), Free: now - (arrival.Started - arrival.Free)}
 }
 
 // derived is for one of k6's own arrival-rate scenarios; 0 in any other.

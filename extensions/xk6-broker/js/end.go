@@ -35,7 +35,9 @@ func (r *run) subscribe(vu modules.VU) {
 				r.ended.Do(r.end)
 				r.over.Store(true)
 			case eventExit:
-				r.ended.Do(r.end)
+				if r.state.Load() != nil {
+					r.ended.Do(r.end)
+				}
 				r.printTable()
 			}
 			e.Done()
@@ -52,7 +54,8 @@ const (
 // end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
 func (r *run) end() {
 	state := r.state.Load()
-	if state == nil { // nothing was ever used
+	if state == nil {
+		r.endUnused()
 		return
 	}
 	r.awaitLeaving()
@@ -80,6 +83,18 @@ func (r *run) end() {
 	}
 }
 
+// endUnused ends a test that never used a broker. Should it set thresholds on the module's metrics, there is nothing to judge them by.
+func (r *run) endUnused() {
+	result := r.buildResult()
+	r.decide(result)
+	r.final.Store(result)
+	for _, t := range result.Thresholds {
+		if !t.Judged {
+			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+		}
+	}
+}
+
 // awaitLeaving waits for the consumers of VUs that have just been deactivated.
 func (r *run) awaitLeaving() {
 	left := make(chan struct{})
@@ -96,16 +111,21 @@ func (r *run) awaitLeaving() {
 
 // result is what is known of the run: once it has ended, always the same.
 func (r *run) result() *load.Result {
-	if final := r.final.Load(); final != nil {
-		return final
+	final := r.final.Load()
+	if final == nil {
+		return r.buildResult()
 	}
-	return r.buildResult()
+	checked := *final // of its checks k6 has the last only after the end
+	checked.Checks = r.checks()
+	return &checked
 }
 
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *load.Result {
 	result := r.collector.Result()
 	result.Environment, result.Processes = environment(), r.processes
+	result.Test = r.test()
+	result.Marks = r.marked()
 	result.Judge(r.circumstances())
 	return result
 }

@@ -81,11 +81,15 @@ func (f *flusher) flush() {
 	f.run.push(b.close())
 }
 
-// last pushes the rest, and what is known only now: it makes the result, once.
+// last pushes the rest, and what is known only now: it makes the result, once, and decides the thresholds by it.
 func (f *flusher) last() {
-	b := f.collect(true)
+	rest := f.collect(true)
+	f.run.push(rest.close())
 	result := f.run.buildResult()
+	f.run.decide(result)
 	f.run.final.Store(result)
+	f.run.collector.Unwatch()
+	b := &bundle{now: rest.now}
 	valid := 0.0
 	if result.Verdict.Valid {
 		valid = 1
@@ -112,6 +116,7 @@ func (f *flusher) collect(last bool) *bundle {
 	}
 	f.accounting(last, b)
 	b.add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
+	b.add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
 	return b
 }
 
@@ -151,8 +156,21 @@ func (b *bundle) close() metrics.Samples {
 func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
 	tags, ok := f.tags[l]
 	if !ok {
-		tags = named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
+		tags = tagsOf(l)
 		f.tags[l] = tags
+	}
+	return tags
+}
+
+// tagsOf are the tags of what a series measures.
+func tagsOf(l load.Labels) *metrics.TagSet {
+	return named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
+}
+
+// trendTags are those of a trend of a series, made of the series' own.
+func trendTags(tags *metrics.TagSet, t load.Trend, l load.Loop) *metrics.TagSet {
+	if t.Looped() {
+		return tags.With("loop", l.String())
 	}
 	return tags
 }
@@ -209,9 +227,7 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		th = &thin.Trend{}
 		f.thinners[key] = th
 	}
-	if key.trend.Looped() {
-		tags = tags.With("loop", key.loop.String())
-	}
+	tags = trendTags(tags, key.trend, key.loop)
 	if interval != nil {
 		for _, q := range quantiles {
 			if q.q == 1 || interval.Supported(q.q) {

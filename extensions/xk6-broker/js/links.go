@@ -79,6 +79,8 @@ func (l *links) publisher(ctx context.Context, p *producer, name string) (*load.
 		return pub, nil
 	}
 	topic := l.run.Topic(p.conn.address, p.config.Topic) // also where it cannot be opened: its errors are part of the result
+	topic.Use("connect", p.conn.uses)
+	topic.Use("producer", p.uses)
 	conn, err := one.connect(ctx, p.conn)
 	if err != nil {
 		return nil, err

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
@@ -29,28 +32,30 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
+	given := maps.Clone(o.given)
 	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
 	payload, _ := o.object("payload")
 	loop.Payload = load.Payload{
 		Size: payload.integer("size", 100, 0, 1<<30), Random: payload.number("random", 1), Keys: payload.integer("keys", 0, 0, 1<<24),
 	}
 	senders := o.integer("producers", 1, 1, 1<<16)
-	schedule, peak, err := scheduleOf(o, loop.Duration)
+	due, err := arrivalsOf(o, loop.Duration)
 	if err = errors.Join(err, payload.done(), o.done()); err != nil {
 		return nil, err
 	}
-	if loop.Duration == 0 && loop.Count == 0 && schedule == nil {
+	if loop.Duration == 0 && loop.Count == 0 && !due.end {
 		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
 	}
 	if err := loop.Payload.Check(p.mode(true)); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
-	loop.Schedule = schedule
+	loop.Schedule = due.schedule
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
 		return p.conn.in.rejected(err), nil
 	}
-	p.conn.in.run.expectRate(peak)
+	p.conn.in.run.expectRate(due.peak)
+	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", producing(given, loop, senders))
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Sender, senders)
@@ -70,52 +75,74 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-// scheduleOf reads rate, timeUnit, stages, startRate, arrivals, seed and trace. Without any there is no schedule: a closed
+// producing is what a result says of a loop: what the script gives, and what is in force where it gives nothing. A trace is too long.
+func producing(given map[string]any, loop load.Produce, senders int) map[string]any {
+	if _, ok := given["trace"]; ok {
+		given["trace"] = "given"
+	} else if loop.Schedule != nil {
+		given = withDefaults(given, rateDefaults[open.Type])
+	}
+	delete(given, "payload")
+	maps.Copy(given, map[string]any{
+		"producers": senders, "payload.size": loop.Payload.Size, "payload.random": loop.Payload.Random, "payload.keys": loop.Payload.Keys,
+	})
+	return given
+}
+
+// arrivals is when messages are due.
+type arrivals struct {
+	schedule func() pace.Schedule // nil in a closed loop
+	peak     float64              // messages per second
+	end      bool                 // the schedule has one of its own
+}
+
+// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals, seed and trace. Without any there is no schedule: a closed
 // loop.
-func scheduleOf(o *options, duration time.Duration) (func() pace.Schedule, float64, error) {
+func arrivalsOf(o *options, duration time.Duration) (arrivals, error) {
+	if text, ok := o.take("trace"); ok {
+		return traceOf(o, text)
+	}
 	unit := o.duration("timeUnit", time.Second)
 	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))}
 	rate, hasRate := o.take("rate")
 	stages, hasStages := o.take("stages")
 	start, hasStart := o.take("startRate")
-	text, hasTrace := o.take("trace")
-	if hasTrace {
-		return traceOf(o, text)
-	}
 	if !hasRate && !hasStages {
 		if plan.Arrivals != "" || hasStart {
-			return nil, 0, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.of)
+			return arrivals{}, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.of)
 		}
-		return nil, 0, nil
+		return arrivals{}, nil
 	}
 	var err error
 	if hasRate {
 		plan.Duration = duration
 		if plan.Rate, err = rateOf(o, "rate", rate, unit); err != nil {
-			return nil, 0, err
+			return arrivals{}, err
 		}
 	}
 	if hasStart {
 		if plan.StartRate, err = rateOf(o, "startRate", start, unit); err != nil {
-			return nil, 0, err
+			return arrivals{}, err
 		}
 	}
 	if hasStages {
 		if plan.Stages, err = stagesOf(o, stages, unit); err != nil {
-			return nil, 0, err
+			return arrivals{}, err
 		}
 	}
 	first, err := plan.Schedule()
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", o.of, err)
+		return arrivals{}, fmt.Errorf("%s: %w", o.of, err)
 	}
-	return func() pace.Schedule { s, _ := plan.Schedule(); return s }, pace.Peak(first), nil
+	return arrivals{
+		schedule: func() pace.Schedule { s, _ := plan.Schedule(); return s }, peak: pace.Peak(first), end: len(plan.Stages) > 0,
+	}, nil
 }
 
 func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, error) {
 	n, ok := number(raw)
 	if !ok {
-		return pace.Rate{}, fmt.Errorf("%s: option %q: %v is not a number", o.of, name, show(raw))
+		return pace.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.of, name, driver.Show(raw))
 	}
 	r, err := pace.NewRate(n, unit)
 	if err != nil {
@@ -127,7 +154,7 @@ func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, er
 func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
 	list, ok := raw.([]any)
 	if !ok {
-		return nil, fmt.Errorf(`%s: option "stages": %v is not an array of {target, duration}`, o.of, show(raw))
+		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.of, driver.Show(raw))
 	}
 	stages := make([]pace.Stage, len(list))
 	for i, item := range list {
@@ -149,16 +176,30 @@ func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
 	return stages, nil
 }
 
-func traceOf(o *options, raw any) (func() pace.Schedule, float64, error) {
+func traceOf(o *options, raw any) (arrivals, error) {
+	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals", "seed"} {
+		if _, ok := o.take(other); ok {
+			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.of, other)
+		}
+	}
 	text, ok := raw.(string)
 	if !ok {
-		return nil, 0, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
+		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
 	}
 	trace, err := pace.Trace(strings.NewReader(text))
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
+		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
 	}
-	return func() pace.Schedule { return trace }, pace.Peak(trace), nil
+	return arrivals{schedule: func() pace.Schedule { return trace }, peak: pace.Peak(trace), end: true}, nil
+}
+
+// consuming is what a result says of a loop: what the script gives, and what is in force where it gives nothing.
+func consuming(given map[string]any, loop load.Consume, members int, group string) map[string]any {
+	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
+	if group != "" {
+		given["group"] = group
+	}
+	return given
 }
 
 // consumed is what consume resolves to.
@@ -176,6 +217,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
+	given := maps.Clone(o.given)
 	loop, err := load.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
 		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
@@ -194,6 +236,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return k.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
 	}
+	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
 	vu := k.conn.in.vu.State().VUID
 	return k.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Consumer, members)

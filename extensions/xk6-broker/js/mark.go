@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
 // mark gives k6 a sample that stands for something that happened, which dashboards show as an annotation.
@@ -22,6 +24,26 @@ func (in *instance) mark(what string) error {
 	if _, err := in.use(); err != nil {
 		return err
 	}
-	in.run.mark(what, time.Now())
+	now := time.Now()
+	in.run.mark(what, now)
+	in.run.remember(what, now)
 	return nil
+}
+
+// marked are the texts that a script has given to mark, with their times.
+func (r *run) marked() []load.Annotation {
+	r.marksLock.Lock()
+	defer r.marksLock.Unlock()
+	return append([]load.Annotation{}, r.marks...)
+}
+
+// mostMarks bounds what is remembered of a script that marks each iteration.
+const mostMarks = 1000
+
+func (r *run) remember(what string, at time.Time) {
+	r.marksLock.Lock()
+	defer r.marksLock.Unlock()
+	if len(r.marks) < mostMarks {
+		r.marks = append(r.marks, load.Annotation{At: at.Sub(time.Unix(0, r.Started)).Seconds(), What: what})
+	}
 }

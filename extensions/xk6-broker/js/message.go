@@ -3,31 +3,34 @@ package js
 import (
 	"errors"
 	"fmt"
-	"reflect"
+	"strconv"
+	"strings"
 
 	"github.com/grafana/sobek"
-	"go.k6.io/k6/v2/js/common"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
-// messages turns what a script sends into a batch: one message or an array of them, each an object with body, key and
-// headers, or only a body.
-func (c *connection) messages(v sobek.Value) (batch driver.Batch, single bool, err error) {
-	rt := c.in.vu.Runtime()
+// messages turns what a script sends into a batch of at most so many: one message or an array of them, each an object with body, key
+// and headers, or only a body.
+func (c *connection) messages(v sobek.Value, most int) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
 		m, err := c.message(v)
 		return driver.Batch{m}, true, err
 	}
-	array := v.ToObject(rt)
-	n := int(array.Get("length").ToInteger())
+	array := v.ToObject(c.in.vu.Runtime())
+	n := array.Get("length").ToInteger()
 	if n == 0 {
 		return nil, false, errors.New("the array of messages is empty")
 	}
+	if n > int64(most) {
+		return nil, false, fmt.Errorf("an array of %d messages is more than may be on their way at a time: "+
+			"send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most)
+	}
 	batch = make(driver.Batch, n)
 	for i := range batch {
-		if batch[i], err = c.message(array.Get(fmt.Sprint(i))); err != nil {
+		if batch[i], err = c.message(array.Get(strconv.Itoa(i))); err != nil {
 			return nil, false, fmt.Errorf("message %d: %w", i, err)
 		}
 	}
@@ -40,103 +43,73 @@ func isArray(v sobek.Value) bool {
 }
 
 func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
-	rt := c.in.vu.Runtime()
 	o, ok := v.(*sobek.Object)
 	if !ok {
-		m.Body, err = bytesOf(v)
+		m.Body, err = c.in.bytesOf(v)
 		return m, err
 	}
 	body := o.Get("body")
 	if body == nil {
-		if b, ok := bytesIn(o); ok {
-			m.Body = append([]byte{}, b...)
-			return m, nil
+		b, ok, err := c.in.bytesIn(o)
+		if err == nil && !ok {
+			err = errors.New(`a message is an object with "body" and, where needed, "key" and "headers", or only its body: ` +
+				"a string, an ArrayBuffer, a typed array or a DataView")
 		}
-		return m, errors.New(`a message is an object with "body" and, where needed, "key" and "headers"`)
+		m.Body = b
+		return m, err
 	}
-	if m.Body, err = bytesOf(body); err != nil {
+	if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
 	if c.address.Driver.Features.Key {
 		if key := o.Get("key"); given(key) {
-			if m.Key, err = bytesOf(key); err != nil {
+			if m.Key, err = c.in.bytesOf(key); err != nil {
 				return m, fmt.Errorf("key: %w", err)
 			}
 		}
 	}
-	headers := o.Get("headers")
-	if !given(headers) {
-		return m, nil
+	if headers := o.Get("headers"); given(headers) {
+		m.Headers, err = c.headers(headers)
 	}
+	return m, err
+}
+
+// headers reads an object of names and values.
+func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 	if !c.address.Driver.Features.Headers {
-		return m, fmt.Errorf("headers: %s keeps none", c.address.Driver.Name)
-	}
-	ho := headers.ToObject(rt)
-	for _, name := range ho.Keys() {
-		value, err := bytesOf(ho.Get(name))
-		if err != nil {
-			return m, fmt.Errorf("header %q: %w", name, err)
-		}
-		m.Headers = append(m.Headers, driver.Header{Name: name, Value: value})
-	}
-	return m, nil
-}
-
-func given(v sobek.Value) bool { return v != nil && !sobek.IsUndefined(v) && !sobek.IsNull(v) }
-
-// bytesIn gives the bytes of an ArrayBuffer or a typed array, which remain the script's.
-func bytesIn(o *sobek.Object) ([]byte, bool) {
-	if ab, ok := arrayBuffer(o); ok {
-		return ab.Bytes(), true
-	}
-	ab, ok := arrayBuffer(o.Get("buffer"))
-	if !ok {
-		return nil, false
-	}
-	from := o.Get("byteOffset").ToInteger()
-	return ab.Bytes()[from : from+o.Get("byteLength").ToInteger()], true
-}
-
-var arrayBufferType = reflect.TypeFor[sobek.ArrayBuffer]() //nolint:gochecknoglobals // a constant
-
-// arrayBuffer asks for the type first: to export another object would copy all that it holds.
-func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
-	if v == nil || v.ExportType() != arrayBufferType {
-		return ab, false
-	}
-	ab, ok = v.Export().(sobek.ArrayBuffer)
-	return ab, ok
-}
-
-// bytesOf copies a string, an ArrayBuffer, a typed array or, as JSON, any other value. The copy is the message's: the script
-// may change its own at once.
-func bytesOf(v sobek.Value) ([]byte, error) {
-	if !given(v) {
-		return nil, errors.New("it is missing: a string, an object, an ArrayBuffer or a typed array is needed")
+		return nil, fmt.Errorf("headers: %s keeps none", c.address.Driver.Name)
 	}
 	o, ok := v.(*sobek.Object)
-	if !ok {
-		return []byte(v.String()), nil
+	if !ok || !c.in.hasNames(o) {
+		return nil, errors.New("headers: an object of names and values is needed")
 	}
-	if b, ok := bytesIn(o); ok {
-		return append([]byte{}, b...), nil
+	names := o.Keys()
+	headers := make([]driver.Header, len(names))
+	for i, name := range names {
+		if strings.EqualFold(name, load.StampHeader) {
+			return nil, fmt.Errorf("header %q: the name is that of the trace stamp, which the producer adds: choose another", name)
+		}
+		value, err := c.in.bytesOf(o.Get(name))
+		if err != nil {
+			return nil, fmt.Errorf("header %q: %w", name, err)
+		}
+		headers[i] = driver.Header{Name: name, Value: value}
 	}
-	text, err := o.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
-	}
-	return text, nil
+	return headers, nil
 }
 
 // message is a received message in a script: nothing is decoded until it is asked for.
 type message struct {
-	rt *sobek.Runtime
-	in *load.Inbox
-	i  int
+	rt    *sobek.Runtime
+	parse sobek.Callable
+	of    *consumer // that received it; nil for the reply to a request
+	in    *load.Inbox
+	i     int
 }
 
-func newMessage(rt *sobek.Runtime, in *load.Inbox, i int) *sobek.Object {
-	return rt.NewDynamicObject(&message{rt: rt, in: in, i: i})
+func (in *instance) newMessage(of *consumer, inbox *load.Inbox, i int) *sobek.Object {
+	rt := in.vu.Runtime()
+	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: inbox, i: i})
 }
 
 var messageKeys = []string{"topic", "key", "headers", "body", "attempt", "partition", "text", "json", "latency"} //nolint:gochecknoglobals // a table
@@ -154,7 +127,9 @@ func (m *message) Get(name string) sobek.Value {
 	case "headers":
 		headers := m.rt.NewObject()
 		for _, h := range msg.Headers {
-			_ = headers.Set(h.Name, string(h.Value)) // a fresh object takes any property
+			if h.Name != load.StampHeader { // a damaged one, which was left where it is
+				_ = headers.Set(h.Name, string(h.Value)) // a fresh object takes any property
+			}
 		}
 		return headers
 	case "body":
@@ -176,14 +151,8 @@ func (m *message) Get(name string) sobek.Value {
 	return nil
 }
 
-func (m *message) json() sobek.Value {
-	json := m.rt.GlobalObject().Get("JSON").ToObject(m.rt)
-	parse, _ := sobek.AssertFunction(json.Get("parse"))
-	v, err := parse(json, m.rt.ToValue(string(m.in.Messages[m.i].Body)))
-	if err != nil {
-		common.Throw(m.rt, err)
-	}
-	return v
+func (m *message) json() (sobek.Value, error) {
+	return m.parse(sobek.Undefined(), m.rt.ToValue(string(m.in.Messages[m.i].Body)))
 }
 
 func (m *message) Set(string, sobek.Value) bool { return false }

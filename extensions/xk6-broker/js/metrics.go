@@ -18,8 +18,11 @@ type brokerMetrics struct {
 	lost, undelivered                  *metrics.Metric
 	uncertain, drained                 *metrics.Metric
 	duplicated, reordered, redelivered *metrics.Metric
-	backlog, inFlight, valid           *metrics.Metric
+	backlog, inFlight, valid, cpu      *metrics.Metric
 	curve, marks                       *metrics.Metric
+
+	tagged map[*metrics.Metric]bool // those whose values mean something only tag by tag, or beside one another over time
+	atZero map[*metrics.Metric]bool // counters whose zero is worth saying
 }
 
 const prefix = "broker_"
@@ -59,7 +62,13 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	m.backlog = register("backlog", metrics.Gauge)
 	m.inFlight = register("in_flight", metrics.Gauge)
 	m.valid = register("valid", metrics.Gauge)
+	m.cpu = register("cpu", metrics.Gauge)
 	m.curve = register("curve", metrics.Gauge, metrics.Time)
 	m.marks = register("marks", metrics.Counter)
+	m.tagged = map[*metrics.Metric]bool{m.cpu: true, m.curve: true, m.marks: true}
+	for _, q := range m.quantiles {
+		m.tagged[q] = true
+	}
+	m.atZero = map[*metrics.Metric]bool{m.lost: true, m.duplicated: true, m.reordered: true}
 	return m, firstErr
 }

@@ -4,6 +4,7 @@ package js
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +42,19 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 		}
 		m.run = run
 	})
-	in := &instance{vu: vu, run: m.run}
+	if err := m.run.refuse(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
+	in := &instance{vu: vu, run: m.run, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
 	return in
+}
+
+// builtin is a function of the language, as it is before a script may have changed it.
+func builtin(vu modules.VU, object, name string) sobek.Callable {
+	rt := vu.Runtime()
+	f, _ := sobek.AssertFunction(rt.GlobalObject().Get(object).ToObject(rt).Get(name))
+	return f
 }
 
 // instance is the module in one VU.
@@ -51,6 +62,9 @@ type instance struct {
 	vu  modules.VU
 	run *run
 	due dueTimes
+
+	verb          string // of the module, which the script called last; for the event loop only
+	parse, isView sobek.Callable
 }
 
 // Exports is what a script imports.
@@ -66,7 +80,8 @@ func (in *instance) Exports() modules.Exports {
 	}
 	def := rt.NewObject()
 	for name, value := range exports {
-		if err := def.Set(name, value); err != nil {
+		exports[name] = in.guarded(name, value)
+		if err := def.Set(name, exports[name]); err != nil {
 			common.Throw(rt, err)
 		}
 	}
@@ -89,19 +104,22 @@ func (in *instance) result() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	parse, _ := sobek.AssertFunction(in.vu.Runtime().GlobalObject().Get("JSON").ToObject(in.vu.Runtime()).Get("parse"))
-	return parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
+	return in.parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
 }
 
 // run is what all VUs of the process share.
 type run struct {
 	*load.Run
 	metrics   *brokerMetrics
+	subjects  []subject
+	noTags    *metrics.TagSet
+	pushed    pushed
 	collector *load.Collector
 	links     *links
 	logger    logrus.FieldLogger
-	quiet     bool // k6 was asked for no summary
-	processes int  // of the test, as the environment says; 0 where it does not
+	quiet     bool  // k6 was asked for no summary
+	usage     usage // nil where k6 notes none down
+	processes int   // of the test, as the environment says; 0 where it does not
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -110,9 +128,13 @@ type run struct {
 	flusher      *flusher
 	leaving      sync.WaitGroup // consumers whose VU is still active
 	ended        sync.Once
+	internal     sync.Once                   // a mistake of ours is told with its stack once
 	final        atomic.Pointer[load.Result] // once the test has ended
 	over         atomic.Bool                 // everything is accounted for
 	reportPath   atomic.Value                // string: the folder that the results were written to
+
+	marksLock sync.Mutex
+	marks     []load.Annotation // of the script, in order
 
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario
@@ -125,15 +147,18 @@ type testState struct {
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
 
-	thresholds map[string]metrics.Thresholds
-	cpu        time.Duration // of the process, when the test began
-	began      time.Time
+	audience audience
+	cpu      time.Duration // of the process, when the test began
+	began    time.Time
 }
 
-// push gives samples to k6.
+// push gives samples to k6, as far as somebody wants them.
 func (r *run) push(samples metrics.Samples) {
+	state := r.state.Load()
+	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool { return !state.audience.wants(r.metrics, &s) })
 	if len(samples) > 0 {
-		r.state.Load().samples <- samples
+		r.pushed.note(samples)
+		state.samples <- samples
 	}
 }
 
@@ -154,10 +179,13 @@ const defaultDrain = 10 * time.Second
 
 func newRun(vu modules.VU) (*run, error) {
 	name := ""
-	r := &run{ramps: map[string]*rampSlots{}, logger: logrus.StandardLogger()}
+	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+		if env.Usage != nil {
+			r.usage = env.Usage
+		}
 		var err error
 		if name, r.processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
@@ -166,9 +194,11 @@ func newRun(vu modules.VU) (*run, error) {
 			return nil, err
 		}
 		// k6 refuses thresholds on metrics that are not there when the script has been read, before there is an executor.
-		if _, err = open.RegisterMetrics(env.Registry); err != nil {
+		queue, err := open.RegisterMetrics(env.Registry)
+		if err != nil {
 			return nil, err //nolint:wrapcheck // it names the metric
 		}
+		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
@@ -188,8 +218,9 @@ func (in *instance) use() (*lib.State, error) {
 		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-			thresholds: state.Options.Thresholds, cpu: cpu.Time(), began: time.Now(),
+			audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
 		})
+		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)
 	})
 	return state, nil
@@ -209,9 +240,10 @@ type settler func(value func() (any, error))
 func (in *instance) promise() (*sobek.Promise, settler) {
 	p, resolve, reject := in.vu.Runtime().NewPromise()
 	enqueue := in.vu.RegisterCallback()
+	verb := in.verb
 	return p, func(value func() (any, error)) {
 		enqueue(func() error {
-			v, err := value()
+			v, err := in.attempt(verb, value)
 			if err != nil {
 				return reject(in.jsError(err))
 			}
@@ -228,10 +260,10 @@ func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Pr
 		return p
 	}
 	ctx := in.vu.Context()
-	go func() {
+	in.spawn(in.verb, settle, func() {
 		v, err := work(ctx)
 		settle(func() (any, error) { return v, err })
-	}()
+	})
 	return p
 }
 
@@ -245,7 +277,11 @@ func (in *instance) rejected(err error) *sobek.Promise {
 // jsError is an Error with the properties kind, op and driver, where they are known.
 func (in *instance) jsError(err error) *sobek.Object {
 	rt := in.vu.Runtime()
-	object, newErr := rt.New(rt.Get("Error"), rt.ToValue(err.Error()))
+	class := rt.Get("Error")
+	if class == nil {
+		return rt.NewGoError(err)
+	}
+	object, newErr := rt.New(class, rt.ToValue(err.Error()))
 	if newErr != nil {
 		return rt.NewGoError(err)
 	}

@@ -49,15 +49,8 @@ func (o *options) take(name string) (any, bool) {
 
 func (o *options) fail(name string, raw any, want string) {
 	if o.err == nil {
-		o.err = fmt.Errorf("%s: option %q: %v is not %s", o.of, name, show(raw), want)
+		o.err = fmt.Errorf("%s: option %q: %s is not %s", o.of, name, driver.Show(raw), want)
 	}
-}
-
-func show(raw any) any {
-	if s, ok := raw.(string); ok {
-		return fmt.Sprintf("%q", s)
-	}
-	return raw
 }
 
 func (o *options) duration(name string, def time.Duration) time.Duration {

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type producer struct {
 	conn   *connection
 	config driver.ProducerConfig
 	key    string
+	uses   map[string]any // what a result says of its options
 	stamp  load.StampMode
 	spread int // how many connections the VUs share; 0 is one for each
 
@@ -43,9 +45,10 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
 		return nil, err
 	}
-	if p.config.Options, err = c.address.Resolve(driver.OnProducer, given); err != nil {
+	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
+	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shared(p.spread)
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
@@ -70,6 +73,14 @@ func connections(o *options, def int) int {
 		o.fail("connections", raw, `a number of at least 1, or "per-vu"`)
 	}
 	return int(n)
+}
+
+// shared writes how many connections there are as the option of that name does.
+func shared(spread int) any {
+	if spread == 0 {
+		return "per-vu"
+	}
+	return spread
 }
 
 // linkName is which of the shared connections a VU uses.
@@ -108,21 +119,35 @@ func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *
 			p.series = series
 			s.SetSeries(series)
 		}
-		do(ctx, s, settle)
+		p.use(s, in.verb, settle, func() { do(ctx, s, settle) })
 		return promise
 	}
-	vu := in.vu.State().VUID
-	go func() {
+	vu, verb := in.vu.State().VUID, in.verb
+	in.spawn(verb, settle, func() {
 		pub, err := p.open(ctx, vu)
 		if err != nil {
 			series.Fail("connect", p.conn.address.Driver.KindOf(err))
 			settle(func() (any, error) { return nil, err })
 			return
 		}
-		p.sender.CompareAndSwap(nil, pub.NewSender(p.mode(false), series))
-		do(ctx, p.sender.Load(), settle)
-	}()
+		s := pub.NewSender(p.mode(false), series)
+		if !p.sender.CompareAndSwap(nil, s) {
+			s = cmp.Or(p.sender.Load(), s)
+		}
+		p.use(s, verb, settle, func() { do(ctx, s, settle) })
+	})
 	return promise
+}
+
+// use does something with the sender, which is not used again where that panics: it may hold its lock for ever.
+func (p *producer) use(s *load.Sender, verb string, settle settler, do func()) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.sender.CompareAndSwap(s, nil)
+			p.conn.in.reject(verb, settle, cause)
+		}
+	}()
+	do()
 }
 
 // mode is where stamps go; that it can be had was checked in init.
@@ -181,7 +206,7 @@ func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 }
 
 func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
-	batch, single, err := p.conn.messages(v)
+	batch, single, err := p.conn.messages(v, p.config.Window)
 	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
 	}
@@ -196,7 +221,7 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 		if async {
 			send()
 		} else { // the client waits for the broker, the event loop must not
-			go send()
+			p.conn.in.spawn("send", settle, send)
 		}
 	}), nil
 }
@@ -231,7 +256,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	batch, single, err := p.conn.messages(v)
+	batch, single, err := p.conn.messages(v, p.config.Window)
 	if err == nil && !single {
 		err = errors.New("one message at a time")
 	}
@@ -240,7 +265,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	}
 	due := p.conn.in.due.next()
 	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
-		go func() {
+		p.conn.in.spawn("request", settle, func() {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			reply, err := s.Request(ctx, batch[0], due)
@@ -249,8 +274,8 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 					return nil, err
 				}
 				in := &load.Inbox{Messages: driver.Batch{reply}, Stamps: make([]load.Stamp, 1), Stamped: make([]bool, 1)}
-				return newMessage(p.conn.in.vu.Runtime(), in, 0), nil
+				return p.conn.in.newMessage(nil, in, 0), nil
 			})
-		}()
+		})
 	}), nil
 }

@@ -94,17 +94,29 @@ func unused(f report.Folder, name string) report.Folder {
 	return f
 }
 
+// scriptFile is the name of the script's file; "" where it came by standard input.
+func (r *run) scriptFile() string {
+	runner := r.state.Load().execution.Test.Runner
+	if runner == nil { // k6 always has one
+		return ""
+	}
+	archive := runner.MakeArchive()
+	if archive == nil || archive.FilenameURL == nil {
+		return ""
+	}
+	if base := path.Base(archive.FilenameURL.Path); base != "-" && base != "/" && base != "." {
+		return base
+	}
+	return ""
+}
+
 // scriptName is the name of the script's file without its extension.
 func (r *run) scriptName() string {
-	archive := r.state.Load().execution.Test.Runner.MakeArchive()
-	if archive == nil || archive.FilenameURL == nil {
-		return "run"
-	}
-	base := path.Base(archive.FilenameURL.Path)
+	base := r.scriptFile()
 	if name := report.Sanitise(strings.TrimSuffix(base, path.Ext(base))); name != "" && name != "_" {
 		return name
 	}
-	return "run" // it came by standard input
+	return "run"
 }
 
 // printReport prints the table of the run, and where its results are.
@@ -112,6 +124,7 @@ func (r *run) printReport() error {
 	if err := report.Text(os.Stdout, r.result()); err != nil {
 		return err
 	}
+	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary is made of some samples of these latencies, this table of all)\n\n")
 	if folder, ok := r.reportPath.Load().(string); ok {
 		_, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", path.Join(folder, report.PageFile))
 		return err

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
@@ -23,12 +25,8 @@ func (t *TopicResult) spell(trends map[string]*hist.Histogram, g *GroupResult) m
 		absent := t.absent(name, g)
 		believed := true
 		for _, p := range h.Percentiles(shownQuantiles) {
-			own := t.late(name, p.Q)
-			point := Percentile{Percentile: p}
-			if p.Value > 0 {
-				point.Owed = min(1, float64(own)/float64(p.Value))
-			}
-			if point.Owed > OwedShare && own > owedFloor || absent > absentShare*(1-p.Q) && p.Q < 1 {
+			point, misled := t.owed(name, p)
+			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
 			point.Believed = believed && p.Supported
@@ -36,6 +34,28 @@ func (t *TopicResult) spell(trends map[string]*hist.Histogram, g *GroupResult) m
 		}
 	}
 	return spelt
+}
+
+// owed gives a percentile the share of it that is lateness, and tells whether that is enough to mislead.
+func (t *TopicResult) owed(trend string, p hist.Percentile) (point Percentile, misled bool) {
+	own := t.late(trend, p.Q)
+	point.Percentile = p
+	if p.Value > 0 {
+		point.Owed = min(1, float64(own)/float64(p.Value))
+	}
+	return point, point.Owed > OwedShare && own > owedFloor
+}
+
+// misled is the least percentile of those shown up to the quantile q, itself included, that lateness makes another one; false where
+// there is none.
+func (t *TopicResult) misled(trend string, h *hist.Histogram, q float64) (Percentile, bool) {
+	upTo := slices.DeleteFunc(slices.Clone(shownQuantiles), func(shown float64) bool { return shown >= q })
+	for _, p := range h.Percentiles(append(upTo, q)) {
+		if point, misled := t.owed(trend, p); misled {
+			return point, true
+		}
+	}
+	return Percentile{}, false
 }
 
 // late is how late the generator itself was, or the platform, at a quantile of a latency. Of other trends it says nothing.
@@ -58,7 +78,7 @@ func (t *TopicResult) late(trend string, q float64) time.Duration {
 
 // absent is the share of the messages whose latency is not in a distribution.
 func (t *TopicResult) absent(trend string, g *GroupResult) float64 {
-	switch trend {
+	switch strings.TrimSuffix(trend, ClosedSuffix) {
 	case PublishLatency.String():
 		return t.failedShare()
 	case RequestLatency.String():

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,10 @@ type Collector struct {
 	mu   sync.Mutex
 	last int64
 	cpu  time.Duration // of the process, at last
+	busy float64       // the share of its CPUs that the process used in the last interval
 	seen map[*Series]*seen
+
+	platform platform
 
 	history map[topicKey][]Point
 	logs    map[topicKey]map[Trend]*intervalLog // each with the intervals of both loops, told apart by the log's tag
@@ -64,16 +68,24 @@ func (c *Collector) Collect() []Delta {
 		key := topicKey{s.Broker, s.Topic}
 		topics[key] = append(topics[key], d)
 	}
+	c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[Due]+d.Counters[Received] > 0 }))
 	used := cpu.Time()
-	share := 0.0
+	c.busy = 0
 	if now > c.last {
-		share = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
+		c.busy = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
 	}
 	for key, ds := range topics {
-		c.note(key, now, share, ds)
+		c.note(key, now, c.busy, ds)
 	}
 	c.last, c.cpu = now, used
 	return deltas
+}
+
+// CPU is the share of its CPUs, 0 to 1, that the process used in the interval that was collected last.
+func (c *Collector) CPU() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
 }
 
 func (c *Collector) delta(s *Series) Delta {

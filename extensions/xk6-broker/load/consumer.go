@@ -49,7 +49,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
 	consumer.series.Store(series)
-	t.note(conn, "consumer", c.Options)
+	t.connected(conn)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.readers[consumer] = struct{}{}

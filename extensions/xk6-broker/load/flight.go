@@ -20,7 +20,8 @@ type flight struct {
 	batch  driver.Batch
 	due    []int64 // of each message; not used where closed
 	closed bool    // a closed loop: due is when they are sent
-	free   int64   // since when there is room for them; 0 where there always was
+	free   int64   // before which the system kept them waiting: see [Timing]
+	behind int64   // how late, by the generator's own fault, the message before them was, if they waited for room behind it, in ns
 	sent   int64
 	first  uint64 // sequence number of batch[0]
 	left   atomic.Int32
@@ -86,10 +87,13 @@ func (f *flight) launch(ctx context.Context) {
 	series.add(BytesSent, bytes)
 	series.sent[f.loop()].Store(true)
 	if !f.closed {
+		var own int64
 		for _, due := range f.due {
+			own = f.own(due)
 			series.record(s.shard, Open, ScheduleLag, f.sent-due)
-			series.record(s.shard, Open, GeneratorLag, f.sent-max(due, f.free))
+			series.record(s.shard, Open, GeneratorLag, own)
 		}
+		s.pub.own.Store(own)
 	}
 	if !async { // the driver waits for the broker: order is not to be had, and the next sender need not wait
 		s.mu.Unlock()
@@ -98,6 +102,17 @@ func (f *flight) launch(ctx context.Context) {
 	}
 	s.pub.producer.Send(ctx, f.batch, f.done)
 	s.mu.Unlock()
+}
+
+// roomAt tells that the flight had to wait for room in the window, until now. A window that is full of messages that were late
+// themselves would have had room earlier: until the generator has caught up, it is as late as it was with the message before.
+func (f *flight) roomAt(now int64) {
+	f.free, f.behind = now, f.sender.pub.own.Load()
+}
+
+// own is how late a message of the flight is by the generator's own fault.
+func (f *flight) own(due int64) int64 {
+	return max(f.sent-max(due, f.free), min(f.sent-due, f.behind))
 }
 
 // prepare writes the stamps and returns how many bytes of body there are.

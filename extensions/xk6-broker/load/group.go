@@ -45,6 +45,7 @@ type group struct {
 
 	mu       sync.Mutex
 	members  int
+	most     int                   // members at a time
 	conn     driver.Conn           // of the member that came last, with what it said of itself: to read on when all have gone
 	config   driver.ConsumerConfig //
 	settles  bool                  // the test has settled something
@@ -102,7 +103,7 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 	}
 	g := &group{
 		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(f, c.Group),
-		shared: t.shared() && !subscriber, earliest: since == track.Earliest, members: 1, requeued: map[messageID]int64{},
+		shared: t.shared() && !subscriber, earliest: since == track.Earliest, members: 1, most: 1, requeued: map[messageID]int64{},
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
@@ -118,6 +119,7 @@ func (g *group) enter() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members++
+	g.most = max(g.most, g.members)
 }
 
 // takeOver makes a subscriber's place the caller's if nobody has it.
@@ -266,6 +268,24 @@ func (t *Topic) accounts() []Accounting {
 		default:
 			all[subscribers].join(a)
 		}
+	}
+	return all
+}
+
+// members is how many consumers each account had at most at a time.
+func (t *Topic) members() map[string]int {
+	t.mu.Lock()
+	groups := t.order[:len(t.order):len(t.order)]
+	t.mu.Unlock()
+	all := map[string]int{}
+	for _, g := range groups {
+		g.mu.Lock()
+		if g.subscriber {
+			all[Subscribers] += g.most
+		} else {
+			all[g.account] = g.most
+		}
+		g.mu.Unlock()
 	}
 	return all
 }

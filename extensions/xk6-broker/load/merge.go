@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -40,6 +39,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	m := &merger{parts: parts, processes: processes, known: known, result: &Result{
 		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Processes: processes,
 		Environment: map[string]string{}, Topics: []TopicResult{},
+		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several = m.ambiguous()
 	m.open = map[topicID]bool{}
@@ -57,6 +57,9 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
 		m.environment(p.Result.Environment)
+		m.result.Test.merge(p.Result.Test)
+		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
+		m.marks(p.Result)
 		for i := range p.Result.Topics {
 			m.topic(p.Result, &p.Result.Topics[i])
 		}
@@ -169,6 +172,15 @@ func (m *merger) environment(env map[string]string) {
 	}
 }
 
+// marks adds what the script of one process said had happened.
+func (m *merger) marks(of *Result) {
+	shift := of.Started.Sub(m.result.Started).Seconds()
+	for _, a := range of.Marks {
+		m.result.Marks = append(m.result.Marks, Annotation{At: a.At + shift, What: a.What})
+	}
+	slices.SortStableFunc(m.result.Marks, func(a, b Annotation) int { return cmp.Compare(a.At, b.At) })
+}
+
 // topic adds what one process measured on a topic.
 func (m *merger) topic(of *Result, t *TopicResult) {
 	key := m.key(t.Broker, t.Driver, t.Topic)
@@ -176,7 +188,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	if i < 0 {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, TopicResult{
-			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: map[string]map[string]any{},
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: Uses{},
 			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []GroupResult{}, History: []Point{},
 		})
 	}
@@ -186,7 +198,11 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
 		named = closedName
 	}
-	maps.Copy(to.Options, t.Options)
+	for of, all := range t.Options {
+		for _, options := range all {
+			to.Options.add(of, options)
+		}
+	}
 	for name, n := range t.Counts {
 		to.Counts[name] += n
 	}
@@ -196,6 +212,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	}
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
+		g.Members += t.Groups[i].Members
 		for name, h := range t.Groups[i].Trends {
 			name = named(name)
 			g.Trends[name] = merge(g.Trends[name], h)

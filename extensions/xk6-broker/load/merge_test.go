@@ -98,9 +98,13 @@ func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
 		if alone := parts[0].Result.Topics[0].Groups[0]; alone.Missing != 1000 || alone.Lost != 0 || alone.Elsewhere+alone.Undelivered != alone.Missing {
 			t.Errorf("one process alone: %+v", alone)
 		}
+		parts[0].Result.AddThreshold(Threshold{"broker_lost", "count==0", Undecided("only all processes together know")})
 		merged, err := Merge(parts, Siblings{Processes: 2})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if reasons := strings.Join(merged.Verdict.Reasons, "\n"); len(merged.Thresholds) != 0 || strings.Contains(reasons, "broker_lost") {
+			t.Errorf("a threshold of one process speaks against all together: %s", reasons)
 		}
 		topic := merged.Topics[0]
 		a := topic.Groups[0]
@@ -238,7 +242,7 @@ func TestLoopsStayApartInTheWhole(t *testing.T) {
 		if r := parts[3].Result.Topics[0]; r.OpenLoop || count(r.Trends["publish_latency"]) != 10 {
 			t.Errorf("alone: %v", r.Trends)
 		}
-		r := whole(t, Siblings{Processes: 4}, parts...)
+		r := together(t, Siblings{Processes: 4}, parts...)
 		topic := r.Topics[0]
 		for name, want := range map[string]uint64{
 			"publish_latency": 50, "publish_latency_closed": 30, "e2e_latency": 150, "e2e_latency_closed": 90, "delivery_wait": 150, "delivery_wait_closed": 90,
@@ -272,7 +276,7 @@ func TestClosedLoopsAloneKeepTheirNames(t *testing.T) {
 		one.produce(one.sender(100), 30)
 		two.produce(two.sender(100), 20)
 		two.work(c, 50)
-		topic := whole(t, Siblings{Processes: 2}, one.end(), two.end()).Topics[0]
+		topic := together(t, Siblings{Processes: 2}, one.end(), two.end()).Topics[0]
 		if topic.OpenLoop || !topic.ClosedLoop || count(topic.Trends["publish_latency"]) != 50 || count(topic.Trends["e2e_latency"]) != 50 {
 			t.Errorf("%+v", topic.Trends)
 		}
@@ -304,7 +308,7 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		two.receive(all[2], 93)
 		parts := []Part{one.end(), two.end()}
 		for _, known := range []Siblings{{Processes: 2}, {}} {
-			topic := whole(t, known, parts...).Topics[0]
+			topic := together(t, known, parts...).Topics[0]
 			a := topic.Groups[0]
 			if len(topic.Groups) != 1 || a.Group != Subscribers || a.Subscribers != 3 || a.Expected != 300 || a.Received != 293 || a.Lost != 7 || a.Elsewhere != 0 {
 				t.Errorf("%+v", topic.Groups)

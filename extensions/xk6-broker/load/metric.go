@@ -13,7 +13,7 @@ const (
 	E2ETime                     // sent → received
 	DeliveryWait                // received → handed over
 	ScheduleLag                 // due → sent
-	GeneratorLag                // the part of it that is the generator's own: due, or when there was room, → sent
+	GeneratorLag                // the part of it that is the generator's own: when it would have been sent by a punctual generator → sent
 	SettleTime                  // settle called → confirmed by the broker
 	RedeliveryTime              // requeued → received again
 	FailedLatency               // due → the error of a send that failed
@@ -31,8 +31,8 @@ var trendNames = [NumTrends]string{
 // String is the metric's name without the prefix "broker_".
 func (t Trend) String() string { return trendNames[t] }
 
-// consumers tells whether the trend is measured where messages are received.
-func (t Trend) consumers() bool {
+// Consumers tells whether the trend is measured where messages are received.
+func (t Trend) Consumers() bool {
 	switch t {
 	case E2ELatency, E2ETime, DeliveryWait, SettleTime, RedeliveryTime:
 		return true

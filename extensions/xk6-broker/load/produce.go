@@ -82,7 +82,7 @@ type produceLoop struct {
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
 	ahead    arrival
-	free     int64 // when the window last had room again
+	room     int64 // when the window last had room again; 0 where it always had
 	err      error
 
 	mu                      sync.Mutex
@@ -191,10 +191,10 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 			return false
 		}
 		n = int(got)
-		l.free = driver.Now()
+		l.room = driver.Now()
 	}
 	f := l.flight()
-	f.free = l.free
+	f.roomAt(l.room)
 	f.batch, f.due = f.batch[:0], f.due[:0]
 	now := driver.Now()
 	for len(f.batch) < n {

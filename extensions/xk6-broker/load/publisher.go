@@ -16,6 +16,7 @@ type Publisher struct {
 	topic    *Topic
 	producer driver.Producer
 	window   *window
+	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
 }
 
 // NewPublisher opens a producer on conn.
@@ -25,7 +26,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, err)
 	}
 	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
-	t.note(conn, "producer", c.Options)
+	t.connected(conn)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -76,8 +77,10 @@ type Receipt struct {
 
 // Timing is when a send was due and since when it could be made; both in ns since the Unix epoch.
 type Timing struct {
-	Due  int64 // 0 is now: a closed loop
-	Free int64 // since when whoever sends was free to; 0 is always
+	Due int64 // 0 is now: a closed loop
+	// Free is when whoever sends would have been free to, had the generator never been late itself. From Due to Free the system under
+	// test kept it waiting, which excuses the generator; what comes after Free is the generator's own lag. 0 excuses nothing.
+	Free int64
 }
 
 // Send sends some messages that were due at one time and calls finished once, from any goroutine, when the fate of all is known. It
@@ -96,7 +99,7 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finish
 	for taken := 0; taken < len(batch); {
 		n, waited, err := s.admit(ctx, len(batch)-taken)
 		if waited {
-			f.free = driver.Now()
+			f.roomAt(driver.Now())
 		}
 		if err != nil {
 			s.pub.window.release(int64(taken))

@@ -22,11 +22,16 @@ type Result struct {
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
-	Environment map[string]string `json:"environment"`         // versions, machine
+	Test        Test              `json:"test"`
+	Thresholds  []Threshold       `json:"thresholds"`
+	Checks      []Check           `json:"checks"`
+	Marks       []Annotation      `json:"marks"`
+	Environment map[string]string `json:"environment"` // versions, machine
 	Topics      []TopicResult     `json:"topics"`
 	Dropped     uint64            `json:"dropped"`  // arrivals that k6 dropped because no VU was free
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
+	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 }
 
@@ -39,7 +44,7 @@ type TopicResult struct {
 	Confirm     string                     `json:"confirm"`    // what "confirmed" means here
 	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
 	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
-	Options     map[string]map[string]any  `json:"options"`    // as resolved, by "producer" and "consumer"
+	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
 	Trends      map[string]*hist.Histogram `json:"trends"`      // of a topic with both loops, those of the closed one with the suffix "_closed"
@@ -56,7 +61,8 @@ type TopicResult struct {
 // GroupResult is what was measured of one group of consumers, and what became of its messages.
 type GroupResult struct {
 	Accounting
-	Trends      map[string]*hist.Histogram `json:"trends"` // of the consumers' side
+	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
+	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 }
 
@@ -75,7 +81,8 @@ func (c *Collector) Result() *Result {
 		Version: ResultVersion, Run: c.run.ID, Instance: c.run.instance,
 		Started: time.Unix(0, c.run.Started).UTC(),
 		Seconds: seconds(driver.Now() - c.run.Started),
-		Topics:  []TopicResult{},
+		Test:    Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{}, Topics: []TopicResult{},
+		Platform: c.platform.result(),
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -89,6 +96,9 @@ func (c *Collector) Result() *Result {
 			continue // a script may describe what it then does not use
 		}
 		result.plain()
+		if r.Platform != nil {
+			result.hiccups = r.Platform.Hiccups
+		}
 		result.History = named(c.history[key], result.OpenLoop)
 		result.Describe()
 		r.Topics = append(r.Topics, result)
@@ -116,21 +126,18 @@ func (t *TopicResult) Describe() {
 }
 
 func (t *Topic) result() TopicResult {
-	accounts := t.accounts()
+	accounts, members := t.accounts(), t.members()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.Address.Driver
 	result := TopicResult{
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
-		Options: map[string]map[string]any{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
+		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
 		shared: t.shared(), declared: t.declared.Load() && !t.shared(), // those of another process of the test may be the ones that receive
 	}
-	for of, values := range t.resolved {
-		result.Options[of] = d.Redact(values)
-	}
 	for _, a := range accounts {
-		result.Groups = append(result.Groups, GroupResult{Accounting: a, Trends: map[string]*hist.Histogram{}})
+		result.Groups = append(result.Groups, GroupResult{Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{}})
 	}
 	return result
 }
@@ -152,7 +159,7 @@ func (t *TopicResult) add(s *Series) {
 			}
 			name := nameOf(l, i)
 			t.Trends[name] = merge(t.Trends[name], all)
-			if g >= 0 && i.consumers() {
+			if g >= 0 && i.Consumers() {
 				of := t.Groups[g].Trends
 				of[name] = merge(of[name], all)
 			}
@@ -164,9 +171,9 @@ func (t *TopicResult) add(s *Series) {
 	}
 }
 
-// used tells whether anything was done with the topic.
+// used tells whether anything was done with the topic, beyond its creation.
 func (t *TopicResult) used() bool {
-	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options) > 0
+	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
 }
 
 // plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere may be of one, too.
@@ -212,13 +219,26 @@ func compareErrors(a, b ErrorLabels) int {
 	return 1
 }
 
-// note keeps what a result says about how a topic was used.
-func (t *Topic) note(conn driver.Conn, of string, options driver.Values) {
+// connected keeps a connection that the topic is used by, and what that says of the broker.
+func (t *Topic) connected(conn driver.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conn = conn
-	t.resolved[of] = options
 	if informer, ok := conn.(driver.Informer); ok {
 		t.info = informer.Info()
 	}
+}
+
+// Loop takes the name of one of the topic's trends apart: the name of its metric, and the loop that it is of, "open" or "closed"; "" where
+// loops are not told apart.
+func (t *TopicResult) Loop(name string) (trend, loop string) {
+	trend, closed := strings.CutSuffix(name, ClosedSuffix)
+	i := slices.Index(trendNames[:], trend)
+	switch {
+	case i < 0 || !Trend(i).Looped():
+		return trend, ""
+	case closed || !t.OpenLoop:
+		return trend, Closed.String()
+	}
+	return trend, Open.String()
 }

@@ -77,7 +77,7 @@ type Topic struct {
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog
-	resolved  map[string]driver.Values
+	uses      Uses
 }
 
 // Topic finds or makes the accounting of a topic.
@@ -89,7 +89,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	if !ok {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
-			groups: map[string]*group{}, resolved: map[string]driver.Values{},
+			groups: map[string]*group{}, uses: Uses{},
 		}
 		if r.shared {
 			t.track.Share()

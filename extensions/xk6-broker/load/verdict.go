@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,10 +12,14 @@ import (
 // Verdict says whether the numbers of a run can be believed, and why not.
 type Verdict struct {
 	Valid     bool     `json:"valid"`
-	Latencies bool     `json:"latencies"` // nothing speaks against its latencies, as far as each is believed
-	Account   bool     `json:"account"`   // nothing speaks against what it says of lost, duplicated and reordered messages
-	Reasons   []string `json:"reasons"`   // why not valid
-	Notes     []string `json:"notes"`     // what a reader must know all the same
+	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
+	Latencies bool     `json:"latencies"`      // nothing speaks against its latencies, as far as each is believed
+	Account   bool     `json:"account"`        // nothing speaks against what it says of lost, duplicated and reordered messages
+	Reasons   []string `json:"reasons"`        // why not valid
+	Notes     []string `json:"notes"`          // what a reader must know all the same
+	Beliefs   []Belief `json:"beliefs"`        // how far each latency can be believed
+
+	advice string // what would make the generator less late
 }
 
 // mergeTells ends what holds for one process only, and is for all of them together to say.
@@ -32,6 +37,8 @@ const (
 	// saturated is the share of its CPUs beyond which a generator measures itself, in its worst window of so many seconds.
 	saturated       = 0.9
 	saturatedWindow = 5.0
+	// slowConsumer is how long the median message may wait in the client's buffer without a word.
+	slowConsumer = 10 * time.Millisecond
 	// trifle is the share of messages that may have failed, or been read by nobody, without a word against the run.
 	trifle = 0.001
 )
@@ -46,20 +53,20 @@ const (
 
 // Judge sets the verdict of a result.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}}
+	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, advice: r.Platform.advice()}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	if c.Dropped > 0 {
 		v.because(latencies, "k6 dropped %d arrivals because no VU was free: the slowest moments are missing from the latencies; "+
 			"raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate", c.Dropped)
 	}
 	if c.Unserved > 0 {
-		v.because(latencies, "%d arrivals were due and never had an iteration: raise maxVUs or gracefulStop, or lower the rate", c.Unserved)
+		v.because(latencies, "%d arrivals were due but never got an iteration: raise maxVUs or gracefulStop, or lower the rate", c.Unserved)
 	}
 	if c.Ended != "" {
 		v.because(latencies|account, "%s", c.Ended)
 	}
 	if busiest := r.busiest(); busiest > saturated {
-		v.because(latencies, "the generator used %.0f %% of its CPUs in its busiest %.0f seconds: it measured itself; lower the rate or give it more",
+		v.because(latencies, "the load generator used %.0f %% of its CPUs in its busiest %.0f seconds, so it measured itself: lower the rate or give it more CPUs",
 			100*busiest, saturatedWindow)
 	}
 	if !r.measured() {
@@ -119,7 +126,7 @@ func (r *Result) busiest() (most float64) {
 func (t *TopicResult) judge(v *Verdict) {
 	sent, confirmed, received := t.Counts[Sent.String()], t.Counts[Confirmed.String()], t.Counts[Received.String()]
 	if n := t.Counts[Due.String()] - sent; n > 0 {
-		v.because(latencies, "%s: %d messages were due and never sent, as the test ended first", t.Topic, n)
+		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.Topic, messages(n))
 	}
 	switch failed := t.errors("send") + t.errors("request"); {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
@@ -127,12 +134,12 @@ func (t *TopicResult) judge(v *Verdict) {
 	case sent > 0 && confirmed == 0:
 		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.Topic, sent)
 	case share(failed, sent) > trifle:
-		v.because(latencies, "%s: %d of %d sends failed (%s): the latencies are those of the rest", t.Topic, failed, sent, percent(share(failed, sent)))
+		v.because(latencies, "%s: %d of %d sends failed (%s): the latencies are those of the others only", t.Topic, failed, sent, percent(share(failed, sent)))
 	case failed > 0:
 		v.note("%s: %d of %d sends failed", t.Topic, failed, sent)
 	}
 	if t.declared && received == 0 && (sent > 0 || len(t.Groups) > 0) {
-		v.because(account, "%s: it has a consumer that received nothing: neither end-to-end latency nor loss was measured", t.Topic)
+		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
 	}
 	t.judgeStrangers(v)
 	for i := range t.Groups {
@@ -140,75 +147,77 @@ func (t *TopicResult) judge(v *Verdict) {
 	}
 	t.judgeLateness(v)
 	if t.Info.Embedded {
-		v.note("%s: embedded broker: it shares this process, so its latencies say nothing of a real one", t.Topic)
+		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.Topic)
 	}
 	switch {
 	case t.ClosedLoop && t.OpenLoop:
-		v.note("%s: part of it was sent in a closed loop, which has rows of its own; the metrics of k6 tell them apart by the tag loop", t.Topic)
+		v.note("%s: part of it was sent in a closed loop, which has its own rows; in k6's metrics, tell the two apart by the tag loop", t.Topic)
 	case t.ClosedLoop:
-		v.note("%s: closed loop: each send waited for room, so publish latency is service time and hides waiting", t.Topic)
+		v.note("%s: closed loop: messages were sent when there was room for them, so publish latency is service time and hides waiting", t.Topic)
 	}
 }
 
 // judgeStrangers looks at messages that came in and are not accounted for here.
 func (t *TopicResult) judgeStrangers(v *Verdict) {
 	if n := t.Counts[Negative.String()]; n > 0 {
-		v.because(latencies, "%s: %d messages arrived before they were sent, by the clocks of two machines", t.Topic, n)
+		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines", t.Topic, n)
 	}
 	if n := t.Counts[Earlier.String()]; n > 0 {
 		which := ""
 		if t.shared {
 			which = "; which it was, " + mergeTells
 		}
-		v.because(latencies|account, "%s: %d messages were sent more than %v before the process that received them began, by an earlier test with the same "+
-			"BROKER_RUN or by a process that began long before: they are in no latency; give each test a BROKER_RUN of its own, and start its processes "+
-			"together%s", t.Topic, n, clockSkew, which)
+		v.because(latencies|account, "%s: %s sent more than %v before the process that received them began, by an earlier test with the same BROKER_RUN or by a "+
+			"process that began long before, and are in no latency: give each test its own BROKER_RUN, and start its processes together%s",
+			t.Topic, messages(n), clockSkew, which)
 	}
 	if s := share(t.before, t.Counts[Received.String()]); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest, "+
-			"are not in the distribution; start the processes of a test together", t.Topic, t.before, percent(s), clockSkew)
+		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest ones, "+
+			"are missing from the distribution; start the processes of a test together", t.Topic, t.before, percent(s), clockSkew)
 	} else if t.before > 0 {
-		v.note("%s: %d messages were sent more than %v before the process that received them began: they are in no latency", t.Topic, t.before, clockSkew)
+		v.note("%s: %s sent more than %v before the process that received them began, and are in no latency", t.Topic, messages(t.before), clockSkew)
 	}
 	if n := t.Counts[Aliased.String()]; n > 0 {
-		v.because(account, "%s: %d messages of this topic came in at %s and were sent to another address: if it is one broker, name it by one URL, "+
-			"for what was lost of them is not known", t.Topic, n, t.Broker)
+		v.because(account, "%s: %s received at %s but sent to another address: if that is the same broker, name it by one URL, "+
+			"because what was lost of them is not known", t.Topic, messages(n), t.Broker)
 	}
 	if n := t.Counts[Unaccounted.String()]; n > 0 {
-		v.note("%s: %d messages were sent without a stamp: they are in no end-to-end latency and no account", t.Topic, n)
+		v.note("%s: %s sent without a stamp, and are in neither end-to-end latency nor the accounting", t.Topic, messages(n))
 	}
 	if n := t.Counts[Foreign.String()]; n > 0 {
-		v.note("%s: %d messages of other tests were received: they are in no latency, but took the consumers' time", t.Topic, n)
+		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.Topic, messages(n))
 	}
 	if n := t.Counts[Routed.String()]; n > 0 {
-		v.note("%s: %d messages came by way of another topic of this test: dead letters, wildcards or what was forwarded", t.Topic, n)
+		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages", t.Topic, messages(n))
 	}
 }
 
 func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
-	name := t.Topic
-	if g.Group != "" {
-		name += ", " + g.Group
-	}
+	name := t.nameOf(g)
 	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the account: their latencies, "+
-			"the longest, are not in the distribution; let the consumers go on for longer, or give them more capacity", name, g.Drained, percent(s))
+		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the accounting: their latencies, "+
+			"the longest ones, are missing from the distribution; let the consumers run for longer, or give them more capacity", name, g.Drained, percent(s))
 	} else if g.Drained > 0 {
-		v.note("%s: %d messages were read at the end of the test to complete the account, by none of its consumers", name, g.Drained)
+		v.note("%s: %s read at the end of the test, by none of its consumers, to complete the accounting", name, messages(int64(g.Drained)))
 	}
 	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest, are not in the distribution%s",
+		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
 			name, g.Undelivered, percent(s), t.unless())
 	}
+	if wait, all := g.Trends[DeliveryWait.String()], g.Trends[E2ELatency.String()]; wait != nil && all != nil {
+		if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
+			v.note("%s: half of the messages waited longer than %v in the client's buffer: the consumers were slower than what came in", name, round(p50))
+		}
+	}
 	if g.Uncertain > 0 {
-		v.because(account, "%s: %d messages did not arrive, and it cannot be told whether the broker still has them or they are lost%s",
-			name, g.Uncertain, t.unless())
+		v.because(account, "%s: %s never received, and it cannot be told whether the broker still has them or they are lost%s",
+			name, messages(int64(g.Uncertain)), t.unless())
 	}
 	switch {
 	case g.Elsewhere > 0 && t.shared:
-		v.note("%s: %d messages were received by another process of the test, or lost: %s", name, g.Elsewhere, mergeTells)
+		v.note("%s: %s received by another process of the test, or lost: %s", name, messages(int64(g.Elsewhere)), mergeTells)
 	case g.Elsewhere > 0:
-		v.because(account, "%s: %d messages did not arrive here: they are lost, or somebody has them whose account is not here", name, g.Elsewhere)
+		v.because(account, "%s: %s not received here: they are lost, or somebody has them whose account is not here", name, messages(int64(g.Elsewhere)))
 	}
 }
 
@@ -226,6 +235,25 @@ var judged = []struct { //nolint:gochecknoglobals // a table
 	label string
 }{{PublishLatency, "publish latency"}, {RequestLatency, "request latency"}, {E2ELatency, "end-to-end latency"}}
 
+// Belief is how far a latency can be believed.
+type Belief struct {
+	Topic string  `json:"topic"`
+	Label string  `json:"label"` // the latency, as a reader calls it
+	UpTo  float64 `json:"upTo"`  // the greatest quantile that can be believed, of those that a result spells out; 0: not even the median
+	Why   string  `json:"why"`   // what speaks against those beyond; "" where only samples are lacking
+}
+
+// String is the belief as a sentence.
+func (b Belief) String() string {
+	switch {
+	case b.UpTo == 0:
+		return fmt.Sprintf("%s: not even the median of the %s can be believed: %s", b.Topic, b.Label, b.Why)
+	case b.Why == "":
+		return fmt.Sprintf("%s: %s can be believed as far as its samples reach, up to %s", b.Topic, b.Label, QuantileName(b.UpTo))
+	}
+	return fmt.Sprintf("%s: %s can be believed up to %s: %s", b.Topic, b.Label, QuantileName(b.UpTo), b.Why)
+}
+
 // judgeLateness says how far each latency can be believed.
 func (t *TopicResult) judgeLateness(v *Verdict) {
 	for _, j := range judged {
@@ -233,31 +261,35 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		if len(all) == 0 || !all[0].Supported {
 			continue
 		}
-		q, ok := believedUpTo(all)
-		if !ok {
-			v.because(latencies, "%s: not even the median of the %s can be believed: %s", t.Topic, j.label, t.doubt(j.trend, all[0]))
-			continue
-		}
-		for _, p := range all {
-			if p.Supported && !p.Believed && p.Q > q && p.Q < 1 {
-				v.note("%s: %s can be believed up to %s: %s", t.Topic, j.label, quantileName(q), t.doubt(j.trend, p))
-				break
+		b := Belief{Topic: t.Topic, Label: j.label}
+		var ok bool
+		if b.UpTo, ok = believedUpTo(all); !ok {
+			b.Why = t.doubt(j.trend, all[0], v.advice)
+			// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
+			v.because(0, "%s", b)
+		} else {
+			if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
+				b.Why = t.doubt(j.trend, all[i], v.advice)
+				if v.UpTo == 0 || b.UpTo < v.UpTo {
+					v.UpTo = b.UpTo
+				}
 			}
+			t.noteOwed(v, j.label, all)
 		}
-		t.noteOwed(v, j.label, all)
+		v.Beliefs = append(v.Beliefs, b)
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
-		v.note("%s: sends waited for a free VU or for room in the window; their latency counts from when they were due", t.Topic)
+		v.note("%s: some sends waited for a free VU or for room in the window; their latency counts from when they were due", t.Topic)
 	}
 }
 
 // doubt says why a percentile is not believed.
-func (t *TopicResult) doubt(trend Trend, p Percentile) string {
+func (t *TopicResult) doubt(trend Trend, p Percentile, advice string) string {
 	late := t.late(trend.String(), p.Q)
 	if p.Owed > OwedShare && late > owedFloor {
-		return fmt.Sprintf("%s of its %s, %v, is lateness of the generator or of its machine, %v; lower the rate, or use a machine that is less busy",
-			percent(p.Owed), quantileName(p.Q), round(p.Value), round(int64(late)))
+		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
+			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
 	}
 	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
 	if trend == E2ELatency {
@@ -271,11 +303,11 @@ func (t *TopicResult) noteOwed(v *Verdict, label string, all []Percentile) {
 	var parts []string
 	for _, p := range all {
 		if p.Believed && p.Owed > OwedShare && p.Q < 1 {
-			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), quantileName(p.Q)))
+			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), QuantileName(p.Q)))
 		}
 	}
 	if len(parts) > 0 {
-		v.note("%s: of the %s, %s is lateness of the generator or of its machine, less than %v", t.Topic, label, strings.Join(parts, ", "), owedFloor)
+		v.note("%s: %s includes lateness of the load generator or its machine, less than %v: %s", t.Topic, label, owedFloor, strings.Join(parts, ", "))
 	}
 }
 
@@ -296,8 +328,16 @@ func percent(share float64) string {
 	return strconv.FormatFloat(p, 'f', max(0, digits), 64) + " %"
 }
 
-// quantileName is how people write a quantile: p99.9.
-func quantileName(q float64) string {
+// messages counts messages in a sentence about what became of them.
+func messages(n int64) string {
+	if n == 1 {
+		return "1 message was"
+	}
+	return fmt.Sprintf("%d messages were", n)
+}
+
+// QuantileName is how people write a quantile: p99.9.
+func QuantileName(q float64) string {
 	if q == 1 {
 		return "maximum"
 	}

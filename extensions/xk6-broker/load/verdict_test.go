@@ -60,12 +60,12 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"nothing confirmed": {topic: TopicResult{Counts: counted(map[Counter]int64{Sent: 9}), Errors: send(9)}, reason: "none of 9 messages was confirmed"},
 		"failing sends":     {topic: TopicResult{Counts: sound, Errors: send(2)}, reason: "2 of 1000 sends failed (0.20 %)", stands: account},
 		"a failing send":    {topic: TopicResult{Counts: sound, Errors: send(1)}, note: "1 of 1000 sends failed", stands: latencies | account},
-		"never sent":        {topic: TopicResult{Counts: with(Due, 1001)}, reason: "1 messages were due and never sent", stands: account},
+		"never sent":        {topic: TopicResult{Counts: with(Due, 1001)}, reason: "1 message was due but never sent", stands: account},
 		"nobody received": {
 			topic: TopicResult{Counts: with(Received, 0), declared: true}, reason: "a consumer that received nothing", stands: latencies,
 		},
 		"drained":     {topic: TopicResult{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
-		"one drained": {topic: TopicResult{Counts: sound, Groups: only(few)}, note: "1 messages were read at the end", stands: latencies | account},
+		"one drained": {topic: TopicResult{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
 		"undelivered": {topic: TopicResult{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
 		"uncertain":   {topic: TopicResult{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
 		"lost":        {topic: TopicResult{Counts: sound, Groups: only(lost)}, stands: latencies | account},
@@ -73,7 +73,7 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"earlier":     {topic: TopicResult{Counts: with(Earlier, 7)}, reason: "an earlier test with the same BROKER_RUN"},
 		"negative":    {topic: TopicResult{Counts: with(Negative, 7)}, reason: "arrived before they were sent", stands: account},
 		"unstamped":   {topic: TopicResult{Counts: with(Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
-		"foreign":     {topic: TopicResult{Counts: with(Foreign, 7)}, note: "of other tests", stands: latencies | account},
+		"foreign":     {topic: TopicResult{Counts: with(Foreign, 7)}, note: "belong to other tests", stands: latencies | account},
 		"routed":      {topic: TopicResult{Counts: with(Routed, 7)}, note: "by way of another topic", stands: latencies | account},
 		"ended early": {topic: TopicResult{Counts: sound}, c: Circumstances{Ended: "it was interrupted"}, reason: "it was interrupted"},
 		"dropped":     {topic: TopicResult{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "k6 dropped 3 arrivals", stands: account},
@@ -147,7 +147,9 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		upTo                  float64
 		says                  string
 	}{
-		"all of it": {latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), upTo: 0.999},
+		"all of it": {
+			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), upTo: 0.999, says: "as far as its samples reach, up to p99.9",
+		},
 		"a tail that is the generator's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 30*ms, 30*ms, 30*ms, 30*ms, 30*ms), upTo: 0.99,
 			says: "can be believed up to p99: 75 % of its p99.9",
@@ -181,7 +183,15 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			if ok != (c.upTo > 0) || upTo != c.upTo {
 				t.Errorf("believed up to %v, want %v", upTo, c.upTo)
 			}
-			all := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n")
+			doubted := c.upTo > 0 && c.upTo < 0.999
+			if (r.Verdict.UpTo == c.upTo && doubted) != doubted || !doubted && r.Verdict.UpTo != 0 {
+				t.Errorf("valid up to %v", r.Verdict.UpTo)
+			}
+			beliefs := r.Verdict.Beliefs
+			if len(beliefs) != 1 || beliefs[0].UpTo != c.upTo || beliefs[0].Topic != "orders" {
+				t.Errorf("%+v", beliefs)
+			}
+			all := strings.Join(append(append(r.Verdict.Reasons, r.Verdict.Notes...), beliefs[0].String()), "\n")
 			if !strings.Contains(all, c.says) || r.Verdict.Valid != (c.upTo > 0) {
 				t.Errorf("%+v", r.Verdict)
 			}

@@ -183,6 +183,7 @@ func TestAFullWindowCannotHideAStall(t *testing.T) {
 		}
 		sameDistribution(t, "publish latency", b.series.Trend(Open, PublishLatency), responses())
 		sameDistribution(t, "publish time", b.series.Trend(Open, PublishTime), services(stallTotal))
+		sameDistribution(t, "generator lag", b.series.Trend(Open, GeneratorLag), make([]time.Duration, stallTotal))
 		if b.series.Count(Blocked) == 0 {
 			t.Error("nothing says that sends waited for the window")
 		}

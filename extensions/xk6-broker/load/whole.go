@@ -314,7 +314,8 @@ func (w *wholeTopic) leftovers(shares []groupShare) int64 {
 	return max(0, left)
 }
 
-// verdict adds what only the whole can tell, and what the processes had to say of themselves.
+// verdict adds what only the whole can tell, and what the processes had to say of themselves. The thresholds of one are none of all
+// together.
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
@@ -328,8 +329,13 @@ func (m *merger) verdict() {
 			what |= account
 		}
 		for _, reason := range own.Reasons {
-			if !strings.HasSuffix(reason, mergeTells) {
+			if !strings.HasSuffix(reason, mergeTells) && !slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
 				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
+			}
+		}
+		for _, b := range own.Beliefs {
+			if b.UpTo > 0 && b.Why != "" && !strings.HasSuffix(b.Why, mergeTells) {
+				v.note("process %d (%s): %s", i+1, p.Result.Name, b)
 			}
 		}
 		for _, note := range own.Notes {

@@ -99,7 +99,7 @@ func (b *bench) backlogNow(_, _, topic, group string) (int64, bool, error) {
 	return n, true, err
 }
 
-func whole(t *testing.T, known Siblings, parts ...Part) *Result {
+func together(t *testing.T, known Siblings, parts ...Part) *Result {
 	t.Helper()
 	r, err := Merge(parts, known)
 	if err != nil {
@@ -158,21 +158,21 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 		a, c := first.end(), second.end()
 		here := []Part{a, p}
 
-		r := whole(t, Siblings{}, here...) // a consumer that is missing leaves no trace
+		r := together(t, Siblings{}, here...) // a consumer that is missing leaves no trace
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
 			t.Errorf("of an unknown number: %+v, want %+v", got, want)
 		}
-		if r.Verdict.Account || !r.says("say so with --processes 2", "45 messages did not arrive here: they are lost, or somebody has them") {
+		if r.Verdict.Account || !r.says("say so with --processes 2", "45 messages were not received here: they are lost, or somebody has them") {
 			t.Errorf("of an unknown number: %+v", r.Verdict)
 		}
-		r = whole(t, Siblings{Processes: 3}, here...)
+		r = together(t, Siblings{Processes: 3}, here...)
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
 			t.Errorf("two of three: %+v, want %+v", got, want)
 		}
 		if r.Verdict.Account || r.Verdict.Latencies || !r.says("1 of the 3 processes of the test are missing") {
 			t.Errorf("two of three: %+v", r.Verdict)
 		}
-		r = whole(t, Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
+		r = together(t, Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
 		if got := r.fates(t); got != (fates{}) {
 			t.Errorf("without the producer: %+v", got)
 		}
@@ -180,17 +180,17 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 			!r.says(fmt.Sprintf("100 messages came from instance %d", p.Result.Instance)) {
 			t.Errorf("without the producer: %d of a sibling, %+v", n, r.Verdict)
 		}
-		r = whole(t, Siblings{Processes: 3}, a, p, c)
+		r = together(t, Siblings{Processes: 3}, a, p, c)
 		if got, want := r.fates(t), (fates{expected: 105, received: 100, lost: 5}); got != want || !r.Verdict.Valid || r.Processes != 3 {
 			t.Errorf("all: %+v, want %+v; %+v", got, want, r.Verdict)
 		}
 		for i := range here { // as BROKER_PROCESSES has it
 			here[i].Result.Processes = 3
 		}
-		if r = whole(t, Siblings{}, here...); !r.says("1 of the 3 processes of the test are missing") {
+		if r = together(t, Siblings{}, here...); !r.says("1 of the 3 processes of the test are missing") {
 			t.Errorf("two of three, as they say: %+v", r.Verdict)
 		}
-		if r = whole(t, Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
+		if r = together(t, Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
 			t.Errorf("all, as they say: %+v", r.Verdict)
 		}
 		fails := func(known Siblings, want string) {
@@ -229,7 +229,7 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 				producer.topic.Declare("workers")
 			}
 			late := producer.end()
-			r := whole(t, Siblings{Processes: 2}, early, late)
+			r := together(t, Siblings{Processes: 2}, early, late)
 			want := fates{expected: 8000, received: 3800, undelivered: 1690, uncertain: 2510}
 			if announced {
 				want.undelivered, want.lost, want.uncertain = 4190, 10, 0
@@ -237,7 +237,7 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 			if got := r.fates(t); got != want || r.says("cannot be told") == announced || r.notes("with --broker URL") == announced {
 				t.Errorf("announced %v: %+v, want %+v; %v", announced, got, want, r.Verdict.Reasons)
 			}
-			r = whole(t, Siblings{Processes: 2, Backlog: b.backlogNow}, early, late)
+			r = together(t, Siblings{Processes: 2, Backlog: b.backlogNow}, early, late)
 			want.undelivered, want.lost, want.uncertain = 4190, 10, 0
 			if got := r.fates(t); got != want || !r.Verdict.Account || !r.notes("what the brokers had was asked at") {
 				t.Errorf("asked afterwards: %+v, want %+v; %+v", got, want, r.Verdict)
@@ -261,15 +261,15 @@ func TestWhatABacklogLacksIsLost(t *testing.T) {
 		early := consumer.end()
 		producer.send(sender, 100, 3*time.Second)
 		late := producer.end()
-		if got, want := whole(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, lost: 30, uncertain: 300}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, lost: 30, uncertain: 300}); got != want {
 			t.Errorf("by one clock: %+v, want %+v", got, want)
 		}
 		late.Ledger.Clock = "another"
-		if got, want := whole(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
 			t.Errorf("by two clocks: %+v, want %+v", got, want)
 		}
 		early.Ledger.Topics[0].Groups[0].Asked = 0 // it did not answer
-		if got, want := whole(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
 			t.Errorf("without an answer: %+v, want %+v", got, want)
 		}
 	})
@@ -289,7 +289,7 @@ func TestABacklogThatOthersReceivedFromSaysNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		late := two.end()
 		late.Ledger.Topics[0].Groups[0].Asked = 0
-		if got, want := whole(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 100, received: 50, uncertain: 50}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 100, received: 50, uncertain: 50}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
@@ -307,7 +307,7 @@ func TestAGroupExpectsWhatIsKeptForIt(t *testing.T) {
 		producer.send(sender, 100, 3*time.Second)
 		late := producer.end()
 		known := Siblings{Processes: 2, Backlog: b.backlogNow}
-		r := whole(t, known, early, late) // of what is sent until the third second is over it is not certain that it came after the visit
+		r := together(t, known, early, late) // of what is sent until the third second is over it is not certain that it came after the visit
 		if got := r.fates(t); got.expected < 200 || got.expected > 300 || got.undelivered != got.expected || got.lost != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -333,7 +333,7 @@ func TestWhatIsHeldHidesNoLossFromTheWhole(t *testing.T) {
 		two.receive(second, 200)
 		time.Sleep(time.Second)
 		parts := []Part{one.end(), two.end()}
-		r := whole(t, Siblings{Processes: 2}, parts...)
+		r := together(t, Siblings{Processes: 2}, parts...)
 		if got, want := r.fates(t), (fates{expected: 1000, received: 500, lost: 100, undelivered: 400}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -356,11 +356,11 @@ func TestWhatWasThereBeforeTheTestLeavesDoubt(t *testing.T) {
 		two.produce(sender, 100)
 		time.Sleep(time.Second)
 		parts := []Part{two.end(), one.end()}
-		if got, want := whole(t, Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, undelivered: 150}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, undelivered: 150}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		b.steal(20) // yesterday's, but who knows?
-		now := whole(t, Siblings{Processes: 2, Backlog: b.backlogNow}, parts...)
+		now := together(t, Siblings{Processes: 2, Backlog: b.backlogNow}, parts...)
 		if got, want := now.fates(t), (fates{expected: 150, undelivered: 130, uncertain: 20}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -384,7 +384,7 @@ func TestWhatSiblingsSentBeforeTheGroupIsNoLeftover(t *testing.T) {
 		if n := parts[1].Ledger.Topics[0].Groups[0].Leftovers; n != 50 {
 			t.Errorf("%d were there before the group", n)
 		}
-		if got, want := whole(t, Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, received: 60, undelivered: 90}); got != want {
+		if got, want := together(t, Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, received: 60, undelivered: 90}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
@@ -415,7 +415,7 @@ func TestABrokerOfTwoNames(t *testing.T) {
 		two.work(c, 97)
 		time.Sleep(time.Second)
 		parts := []Part{one.end(), two.end()}
-		r := whole(t, Siblings{Processes: 2}, parts...)
+		r := together(t, Siblings{Processes: 2}, parts...)
 		if got, want := r.fates(t), (fates{expected: 100, received: 97, lost: 3}); got != want || len(r.Topics) != 1 || !r.Verdict.Valid {
 			t.Errorf("one topic: %+v, want %+v; %+v", got, want, r.Verdict)
 		}
@@ -441,7 +441,7 @@ func TestABrokerOfTwoNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			r = whole(t, Siblings{Processes: 2}, one.end(), two.end())
+			r = together(t, Siblings{Processes: 2}, one.end(), two.end())
 			var lost, elsewhere uint64
 			var aliased, siblings int64
 			for _, topic := range r.Topics {
@@ -479,7 +479,7 @@ func TestMessagesFromLongBeforeAreKnownToTheWhole(t *testing.T) {
 		if r := a.Result; r.Topics[0].Counts[Earlier.String()] != 10 || r.Verdict.Valid || !r.says("10 messages were sent more than 5s before") {
 			t.Errorf("alone: %+v, %v", r.Topics[0].Counts, r.Verdict.Reasons)
 		}
-		r := whole(t, Siblings{Processes: 3}, late, a, z)
+		r := together(t, Siblings{Processes: 3}, late, a, z)
 		if got, want := r.fates(t), (fates{expected: 2010, received: 2010}); got != want || r.Topics[0].Counts[Earlier.String()] != 0 {
 			t.Errorf("%+v, want %+v; %v", got, want, r.Topics[0].Counts)
 		}
@@ -487,7 +487,7 @@ func TestMessagesFromLongBeforeAreKnownToTheWhole(t *testing.T) {
 		if !r.Verdict.Account || r.Verdict.Latencies || len(r.Verdict.Reasons) != 1 || !r.says("10 messages (0.50 %) were sent more than 5s before") {
 			t.Errorf("%+v", r.Verdict)
 		}
-		r = whole(t, Siblings{Processes: 2}, a, z)
+		r = together(t, Siblings{Processes: 2}, a, z)
 		if r.Topics[0].Counts[Earlier.String()] != 10 || r.Verdict.Account || !r.says("an earlier test with the same BROKER_RUN") {
 			t.Errorf("without the producer: %v, %+v", r.Topics[0].Counts, r.Verdict)
 		}
@@ -508,7 +508,7 @@ func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
 			t.Errorf("alone: %+v", early.Result.Verdict)
 		}
 		two.work(c, 100)
-		if r := whole(t, Siblings{Processes: 2}, early, two.end()); !r.Verdict.Valid || r.fates(t) != (fates{expected: 100, received: 100}) {
+		if r := together(t, Siblings{Processes: 2}, early, two.end()); !r.Verdict.Valid || r.fates(t) != (fates{expected: 100, received: 100}) {
 			t.Errorf("%+v, %+v", r.fates(t), r.Verdict)
 		}
 	})
@@ -562,7 +562,7 @@ func TestAProcessDoesNotWaitForWhatOthersReceive(t *testing.T) {
 		rest := 5000 - int(drained)
 		two.receive(c, rest)
 		time.Sleep(time.Second)
-		r := whole(t, Siblings{Processes: 3}, early, two.end(), three.end())
+		r := together(t, Siblings{Processes: 3}, early, two.end(), three.end())
 		if a := r.Topics[0].Groups[0]; a.Lost+a.Missing+a.Unexpected != 0 || a.Received != uint64(100+rest) {
 			t.Errorf("%+v", a)
 		}
@@ -612,7 +612,7 @@ func TestASubscriberIsSentNothingWhileItIsAway(t *testing.T) {
 			sender.produce(s, 1000)
 			time.Sleep(2 * time.Second)
 		}
-		r := whole(t, Siblings{Processes: 2}, sender.end(), listener.end())
+		r := together(t, Siblings{Processes: 2}, sender.end(), listener.end())
 		if a := r.Topics[0].Groups[0]; a.Expected != 300 || a.Received != 270 || a.Drained != 30 || a.Lost != 0 {
 			t.Errorf("%+v", a)
 		}

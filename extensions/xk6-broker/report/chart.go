@@ -14,10 +14,17 @@ type Chart struct {
 	Title string    `json:"title"`
 	Note  string    `json:"note,omitempty"`
 	Axis  string    `json:"axis"` // "percentile": x is 1/(1-p), logarithmic; "seconds": x is time from the start
-	Unit  string    `json:"unit"` // "ms", "/s", "%" or "" for plain numbers
+	Unit  string    `json:"unit"` // "ms", "/s", "B/s", "%" or "" for plain numbers
 	Log   bool      `json:"log"`  // whether the values are drawn on a logarithmic axis at first
 	X     []float64 `json:"x"`
 	Lines []Line    `json:"lines"`
+	Marks []Mark    `json:"marks,omitempty"` // of a chart over seconds
+}
+
+// Mark is something that happened, which the page draws as a vertical line.
+type Mark struct {
+	At   float64 `json:"at"` // the same as x
+	What string  `json:"what"`
 }
 
 // Line is one line of a chart, with a value for each x, nil where nothing can be said.
@@ -128,17 +135,12 @@ func (l Line) empty() bool {
 	return !slices.ContainsFunc(l.Values, func(v *float64) bool { return v != nil })
 }
 
-// rates draws counters per second.
-func rates(id, title string, counters []string, history []load.Point) Chart {
-	chart := overTime(id, title, "/s", history)
-	for i, counter := range counters {
-		line := chart.line(counter, i, history, func(p load.Point) float64 {
-			if p.Seconds == 0 {
-				return math.NaN()
-			}
-			return float64(p.Counts[counter]) / p.Seconds
-		})
-		line.Width = 1.5 + 2.5*float64(len(counters)-1-i) // where all are equal, each still shows
+// mark draws what the script said had happened into a chart over time.
+func (c *Chart) mark(all []load.Annotation) {
+	if c.Axis != "seconds" {
+		return
 	}
-	return chart
+	for _, a := range all {
+		c.Marks = append(c.Marks, Mark(a))
+	}
 }

@@ -33,6 +33,7 @@ var overTimeTrends = []struct { //nolint:gochecknoglobals // a table
 }{
 	{load.PublishLatency, "Publish latency over time"},
 	{load.E2ELatency, "End-to-end latency over time"},
+	{load.DeliveryWait, "Delivery wait over time"},
 	{load.RequestLatency, "Request latency over time"},
 }
 
@@ -41,30 +42,25 @@ var lags = []struct { //nolint:gochecknoglobals // a table
 	trend       load.Trend
 	title, note string
 }{
-	{load.ScheduleLag, "Schedule lag", "Due → sent: waiting for a VU or for room in the window, and the generator's own lateness."},
-	{load.GeneratorLag, "The generator's own lag", "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
+	{load.ScheduleLag, "Schedule lag", "Due → sent: waiting for a VU or for room in the window, and the load generator's own lateness."},
+	{load.GeneratorLag, "Generator lag", "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
 }
 
 // charts draws one topic. The prefix keeps the ids of several topics apart.
 func charts(prefix string, t *load.TopicResult) []Chart {
 	var all []Chart
-	var distributions []Distribution
-	for _, d := range drawn {
-		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
-			distributions = append(distributions, Distribution{label(d.trend, d.label, t.OpenLoop), h, d.colour, d.dashed})
-		}
+	if c, ok := curves(prefix, t); ok {
+		all = append(all, c)
 	}
-	if len(distributions) > 0 {
-		all = append(all, Curves(prefix+"curves", "Latency by percentile",
-			"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before. "+
-				"Each line ends where fewer than 10 samples lie beyond it.", distributions))
+	if c, ok := byGroup(prefix, t); ok {
+		all = append(all, c)
 	}
 	for _, o := range overTimeTrends {
 		if h := t.Trends[o.trend.String()]; h != nil && h.Count() > 0 {
 			all = append(all, quantilesOverTime(prefix+o.trend.String(), o.title, o.trend.String(), t.History))
 		}
 	}
-	all = append(all, rates(prefix+"throughput", "Throughput", []string{"due", "sent", "confirmed", "received"}, t.History))
+	all = append(all, throughput(prefix, t)...)
 	all = append(all, queues(prefix, t))
 	for _, l := range lags {
 		if h := t.Trends[l.trend.String()]; h != nil && h.Count() > 0 {
@@ -76,9 +72,43 @@ func charts(prefix string, t *load.TopicResult) []Chart {
 	if c, ok := errorsOverTime(prefix, t); ok {
 		all = append(all, c)
 	}
-	cpu := overTime(prefix+"cpu", "CPU of the generator's process", "%", t.History)
+	cpu := overTime(prefix+"cpu", "CPU of the load generator's process", "%", t.History)
 	cpu.line("share of its CPUs", 0, t.History, func(p load.Point) float64 { return 100 * p.CPU })
 	return append(all, cpu)
+}
+
+// curves draws the latencies by percentile.
+func curves(prefix string, t *load.TopicResult) (Chart, bool) {
+	var distributions []Distribution
+	for _, d := range drawn {
+		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
+			distributions = append(distributions, Distribution{label(d.trend, d.label, t.OpenLoop), h, d.colour, d.dashed})
+		}
+		if h := t.Trends[d.trend.String()+load.ClosedSuffix]; h != nil && h.Count() > 0 {
+			distributions = append(distributions, Distribution{label(d.trend, d.label+", closed loop", false), h, (d.colour + 5) % Palette, d.dashed})
+		}
+	}
+	return Curves(prefix+"curves", "Latency by percentile",
+		"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before. "+
+			"Each line ends where fewer than 10 samples lie beyond it.", distributions), len(distributions) > 0
+}
+
+// byGroup draws the latencies of each group, where there are several.
+func byGroup(prefix string, t *load.TopicResult) (Chart, bool) {
+	var all []Distribution
+	for i, g := range t.Groups {
+		for _, d := range []struct {
+			trend  load.Trend
+			text   string
+			dashed bool
+		}{{load.E2ELatency, "end-to-end latency", false}, {load.DeliveryWait, "delivery wait", true}} {
+			if h := g.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
+				all = append(all, Distribution{groupName(g) + ", " + d.text, h, i % Palette, d.dashed})
+			}
+		}
+	}
+	return Curves(prefix+"groups", "Latency by consumer group",
+		"Solid: end-to-end latency, due → handed over. Dashed: the part of it that the consumers caused, received → handed over.", all), len(t.Groups) > 1 && len(all) > 0
 }
 
 // queues draws what waits: in flight, confirmed but not received, and what the broker says that it holds.

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -24,12 +25,15 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time is what it is for
 	t := load.TopicResult{
 		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", OpenLoop: true,
-		Info:    driver.Info{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
-		Options: map[string]map[string]any{"producer": {"ackTimeout": "30s", "password": "***"}, "consumer": {"maxAckPending": 1000.0}},
-		Counts:  map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
-		Errors:  []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
-		Trends:  map[string]*hist.Histogram{},
-		Groups: []load.GroupResult{{Trends: map[string]*hist.Histogram{}, Accounting: load.Accounting{
+		Info: driver.Info{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
+		Options: load.Uses{
+			"producer": {{"ackTimeout": "30s", "password": "***"}}, "consumer": {{"maxAckPending": 1e6, "group": "workers", "tags": []any{"a", "b"}}},
+			"produce": {{"stages": []any{map[string]any{"target": 1000.0, "duration": "20s"}}}}, "topic": {{"partitions": 6.0, "replicas": 3.0}},
+		},
+		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
+		Errors: []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
+		Trends: map[string]*hist.Histogram{},
+		Groups: []load.GroupResult{{Members: 2, Trends: map[string]*hist.Histogram{}, Accounting: load.Accounting{
 			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
 			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
 		}}},
@@ -86,13 +90,29 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 		t.History = append(t.History, p)
 	}
 	t.Describe()
+	slow := 1990.0
 	r := &load.Result{
 		Version: load.ResultVersion, Name: "stalled", Run: 7, Instance: 9, Seconds: 20, CPU: 0.21,
+		Test: load.Test{Script: "orders.js", Scenarios: []load.Scenario{
+			{Name: "consume", Executor: "constant-vus", Exec: "consume", VUs: 2, MaxVUs: 2, Options: map[string]any{"duration": "22s"}},
+			{
+				Name: "produce", Executor: "open-arrival-rate", Exec: "produce", VUs: 50, MaxVUs: 200,
+				Options: map[string]any{"rate": 1000.0, "timeUnit": "1s", "arrivals": "poisson", "seed": 7.0, "duration": "20s", "startTime": "1s"},
+			},
+		}},
+		Thresholds: []load.Threshold{
+			{Metric: "broker_lost", Source: "count==0", Decision: load.Decision{Judged: true}}, {Metric: "broker_e2e_latency", Source: "p(99)<5000", Decision: load.Decision{Held: true, Judged: true, Value: &slow}},
+			{Metric: "broker_e2e_latency{consumer_group:audit}", Source: "p(99)<50", Decision: load.Decision{Why: "nothing was measured"}},
+		},
+		Checks:      []load.Check{{Name: "answers::the answer is right", Passes: 19_000, Fails: 7}},
+		Marks:       []load.Annotation{{At: 8, What: "pause"}, {At: 10, What: "go on </script>"}},
 		Started:     started,
 		Environment: map[string]string{"k6": "v2.2.0", "cpu": "a <b>processor</b>"},
 		Topics:      []load.TopicResult{t, unread()},
 	}
 	r.Judge(load.Circumstances{CPU: r.CPU, Dropped: 3})
+	value := 2.0
+	r.AddThreshold(load.Threshold{Metric: "broker_lost", Source: "count==0", Decision: load.Decision{Judged: true, Value: &value}})
 	var all []load.IntervalLog
 	for trend := range load.Trend(load.NumTrends) {
 		if text := texts[trend.String()]; text != nil {
@@ -102,11 +122,24 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	return r, all
 }
 
+// crowded is a run of more topics than a page shows at once.
+func crowded() *load.Result {
+	r := stalled()
+	for i := range 4 {
+		t := r.Topics[0]
+		t.Topic = fmt.Sprintf("orders-%d", i)
+		r.Topics = append(r.Topics, t)
+	}
+	r.Name = "crowded"
+	r.Judge(load.Circumstances{})
+	return r
+}
+
 // unread is a topic of a closed loop that nobody read, with the same name for its files but for the case.
 func unread() load.TopicResult {
 	t := load.TopicResult{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed",
-		Options: map[string]map[string]any{}, Errors: []load.ErrorCount{}, Groups: []load.GroupResult{}, History: []load.Point{},
+		Options: load.Uses{}, Errors: []load.ErrorCount{}, Groups: []load.GroupResult{}, History: []load.Point{},
 		Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
 	}
 	t.Trends["publish_latency"].RecordN(1500, 30)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +27,11 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{ //no
 	"count":    count,
 	"percent":  func(share float64) float64 { return 100 * share },
 	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"keys":     func(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) },
+	"quantile": load.QuantileName,
+	"options":  factsOf,
+	"vus":      vus,
+	"outcome":  outcome,
+	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 
 var runPage = template.Must(template.Must(pages.Clone()).ParseFS(assets, "run.html")) //nolint:gochecknoglobals // parsed once
@@ -62,17 +64,48 @@ func Template(text string) *template.Template {
 // runView is what run.html shows.
 type runView struct {
 	*load.Result
-	Name   string
-	Topics []topicView
+	Name    string
+	Topics  []topicView
+	Total   *topicView // where there are many topics
+	Columns []string   // of the latencies in Lines
+	Lines   []line
 }
 
 type topicView struct {
 	*load.TopicResult
+	ID       string
+	Table    tableView
+	Account  accountView
 	Charts   []string // their ids
-	Columns  []string
-	Rows     []row
+	Users    []user
 	Counts   []countRow
 	Observed bool // whether anybody received, so that loss is known
+}
+
+// labelled is a cell with the name of its column, which a narrow screen shows beside it.
+type labelled struct {
+	Cell  cell
+	Label string
+}
+
+// tableView is a table of latencies.
+type tableView struct {
+	Columns       []string
+	Rows          []row
+	Owed, Doubted bool // some cell is
+	OpenLoop      bool
+}
+
+func newTableView(t *load.TopicResult) tableView {
+	v := tableView{OpenLoop: t.OpenLoop}
+	v.Columns, v.Rows = tableOf(t)
+	for _, r := range v.Rows {
+		for _, c := range r.Cells {
+			v.Doubted = v.Doubted || c.Known && c.Doubted
+			v.Owed = v.Owed || c.Known && c.Owed && !c.Doubted
+		}
+	}
+	return v
 }
 
 type countRow struct {
@@ -87,14 +120,25 @@ func HTML(w io.Writer, r *load.Result) error {
 		view.Name = "run of " + r.Started.UTC().Format("2006-01-02 15:04:05")
 	}
 	page := Page{Title: view.Name}
+	if len(r.Topics) > few {
+		all := r.Total()
+		view.Total = &topicView{TopicResult: &all, ID: "total", Table: newTableView(&all), Account: newAccountView(all.Groups)}
+		view.Columns, view.Lines = linesOf(r)
+		if c, ok := curves("total-", &all); ok {
+			page.Charts = append(page.Charts, c)
+			view.Total.Charts = append(view.Total.Charts, c.ID)
+		}
+	}
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		tv := topicView{TopicResult: t, Observed: len(t.Groups) > 0 || t.Counts["sent"] == 0}
-		for _, c := range charts(fmt.Sprintf("topic%d-", i+1), t) {
+		tv := topicView{
+			TopicResult: t, ID: fmt.Sprintf("topic%d", i+1), Table: newTableView(t), Account: newAccountView(t.Groups), Users: usersOf(t), Observed: len(t.Groups) > 0 || t.Counts["sent"] == 0,
+		}
+		for _, c := range charts(tv.ID+"-", t) {
+			c.mark(r.Marks)
 			page.Charts = append(page.Charts, c)
 			tv.Charts = append(tv.Charts, c.ID)
 		}
-		tv.Columns, tv.Rows = tableOf(t)
 		for _, c := range documentedCounts {
 			if n, ok := t.Counts[c.Name]; ok || c.always {
 				tv.Counts = append(tv.Counts, countRow{c.Name, c.doc, n})

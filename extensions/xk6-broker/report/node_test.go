@@ -30,6 +30,9 @@ func TestInNode(t *testing.T) {
 	if err := folder.Write(r, logs, nil); err != nil {
 		t.Fatal(err)
 	}
+	if err := (report.Folder{Dir: folder.Dir, Name: "crowded"}).Write(crowded(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	path, err := filepath.Abs(folder.Path())
 	if err != nil {
 		t.Fatal(err)

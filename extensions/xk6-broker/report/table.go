@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
@@ -13,7 +14,7 @@ var shown = []struct { //nolint:gochecknoglobals // a table
 	label string
 }{
 	{load.ScheduleLag, "schedule lag (due → sent)"},
-	{load.GeneratorLag, "of it the generator's own"},
+	{load.GeneratorLag, "of which generator lag"},
 	{load.PublishLatency, "publish latency (due → confirmed)"},
 	{load.PublishTime, "publish time (sent → confirmed)"},
 	{load.FailedLatency, "failed sends (due → error)"},
@@ -38,6 +39,7 @@ var columns = []struct { //nolint:gochecknoglobals // a table
 type row struct {
 	Name     string // of the trend; "" for the part of a group
 	Label    string
+	Part     bool // of the row above
 	Values   *hist.Histogram
 	spelt    []load.Percentile
 	Cells    []cell
@@ -49,8 +51,8 @@ type row struct {
 type cell struct {
 	Known   bool // its samples support it
 	Value   int64
-	Owed    bool // more than a tenth of it is lateness of the generator or of its machine
-	Doubted bool // not to be believed
+	Owed    bool // more than a tenth of it is lateness of the load generator or its machine
+	Doubted bool // not to be relied on
 }
 
 // tableOf gives the columns that any row supports, and a row for each trend that has samples; what was sent in a closed loop beside an
@@ -58,19 +60,19 @@ type cell struct {
 func tableOf(t *load.TopicResult) (names []string, rows []row) {
 	add := func(name, label string, h *hist.Histogram, spelt []load.Percentile) {
 		if h != nil {
-			rows = append(rows, row{Name: name, Label: label, Values: h, spelt: spelt, Negative: h.Negative(), Overflow: h.Overflow()})
+			rows = append(rows, row{Name: name, Label: label, Part: strings.HasPrefix(label, "of which"), Values: h, spelt: spelt, Negative: h.Negative(), Overflow: h.Overflow()})
 		}
 	}
 	for _, s := range shown {
 		name := s.trend.String()
 		add(name, label(s.trend, s.label, t.OpenLoop), t.Trends[name], t.Percentiles[name])
-		if closed := name + load.ClosedSuffix; t.Trends[closed] != nil {
-			add(closed, "of a closed loop", t.Trends[closed], t.Percentiles[closed])
-		}
-		if s.trend == load.E2ELatency && len(t.Groups) > 1 {
+		if (s.trend == load.E2ELatency || s.trend == load.DeliveryWait) && len(t.Groups) > 1 {
 			for _, g := range t.Groups {
-				add("", "of "+g.Group, g.Trends[name], g.Percentiles[name])
+				add("", "of which "+groupName(g), g.Trends[name], g.Percentiles[name])
 			}
+		}
+		if closed := name + load.ClosedSuffix; t.Trends[closed] != nil {
+			add(closed, label(s.trend, s.label+", closed loop", false), t.Trends[closed], t.Percentiles[closed])
 		}
 	}
 	most := 0
@@ -101,6 +103,12 @@ func (r *row) cell(q float64) cell {
 	}
 	return c
 }
+
+// What the signs at a value of the table mean.
+const (
+	owedSign    = "more than 10 % of this value is lateness of the load generator or its machine"
+	doubtedSign = "do not rely on this value: see the verdict"
+)
 
 // label says of a closed loop that its latency is service time.
 func label(trend load.Trend, text string, open bool) string {

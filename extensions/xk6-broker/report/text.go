@@ -4,6 +4,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -11,18 +12,46 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
-// Text writes the table that a terminal shows at the end of a run.
+// few topics are shown one by one; of more there is the total, and a line for each.
+const few = 3
+
+// Text writes what a terminal shows at the end of a run.
 func Text(w io.Writer, r *load.Result) error {
 	var b strings.Builder
-	for i := range r.Topics {
-		topic(&b, &r.Topics[i])
+	test(&b, r)
+	if len(r.Topics) > few {
+		total(&b, r)
+	} else {
+		for i := range r.Topics {
+			topic(&b, &r.Topics[i])
+		}
 	}
+	platform(&b, r.Platform)
 	verdict(&b, r)
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
 		return fmt.Errorf("text report: %w", err)
 	}
 	return nil
+}
+
+// test writes what was tested.
+func test(b *strings.Builder, r *load.Result) {
+	if len(r.Test.Scenarios) == 0 {
+		return
+	}
+	script := r.Test.Script
+	if script == "" {
+		script = "a script from standard input"
+	}
+	fmt.Fprintf(b, "\n  %s\n", script)
+	for _, s := range r.Test.Scenarios {
+		parts := []string{s.Executor, vus(s)}
+		for _, f := range factsOf(s.Options) {
+			parts = append(parts, f.String())
+		}
+		Wrap(b, "    ", s.Name+": "+strings.Join(parts, ", "))
+	}
 }
 
 func topic(b *strings.Builder, t *load.TopicResult) {
@@ -33,8 +62,13 @@ func topic(b *strings.Builder, t *load.TopicResult) {
 	if t.Info.Embedded {
 		b.WriteString(" (embedded broker)")
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n")
+	if short := inShort(t); short != "" {
+		Wrap(b, "  ", short)
+	}
+	b.WriteString("\n")
 	latencies(b, t)
+	b.WriteString("\n")
 	counts(b, t)
 	groups(b, t)
 }
@@ -48,30 +82,40 @@ func latencies(b *strings.Builder, t *load.TopicResult) {
 		fmt.Fprintf(table, "%s\t", name)
 	}
 	fmt.Fprintln(table, "max\t")
-	var owed, doubted bool
+	var all []cell
 	for _, r := range rows {
 		fmt.Fprintf(table, "  %s\t%d\t", r.Label, r.Values.Count())
 		for _, c := range r.Cells {
-			text := "-"
-			switch {
-			case c.Known && c.Doubted:
-				text, doubted = Duration(c.Value)+"?", true
-			case c.Known && c.Owed:
-				text, owed = Duration(c.Value)+"*", true
-			case c.Known:
-				text = Duration(c.Value)
-			}
-			fmt.Fprintf(table, "%s\t", text)
+			fmt.Fprintf(table, "%s\t", c)
 		}
 		fmt.Fprintf(table, "%s\t\n", Duration(r.Values.Max()))
+		all = append(all, r.Cells...)
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
-	if owed {
-		b.WriteString("  * more than a tenth of it is lateness of the generator or of its machine\n")
+	signs(b, all)
+}
+
+// signs explains those that some cell has.
+func signs(b *strings.Builder, all []cell) {
+	if slices.ContainsFunc(all, func(c cell) bool { return c.Known && c.Owed && !c.Doubted }) {
+		b.WriteString("  * " + owedSign + "\n")
 	}
-	if doubted {
-		b.WriteString("  ? not to be believed: see the verdict\n")
+	if slices.ContainsFunc(all, func(c cell) bool { return c.Known && c.Doubted }) {
+		b.WriteString("  ? " + doubtedSign + "\n")
 	}
+}
+
+// String is the cell on a terminal.
+func (c cell) String() string {
+	switch {
+	case !c.Known:
+		return "-"
+	case c.Doubted:
+		return Duration(c.Value) + "?"
+	case c.Owed:
+		return Duration(c.Value) + "*"
+	}
+	return Duration(c.Value)
 }
 
 // Duration writes nanoseconds with three significant digits.
@@ -101,14 +145,17 @@ func significant(v float64) string {
 }
 
 func counts(b *strings.Builder, t *load.TopicResult) {
-	fmt.Fprintf(b, "\n  due %d, sent %d, confirmed %d (%s), received %d", t.Counts["due"], t.Counts["sent"],
-		t.Counts["confirmed"], t.Confirm, t.Counts["received"])
+	confirm := ""
+	if t.Confirm != "" {
+		confirm = " (" + t.Confirm + ")"
+	}
+	line := fmt.Sprintf("due %d, sent %d, confirmed %d%s, received %d", t.Counts["due"], t.Counts["sent"], t.Counts["confirmed"], confirm, t.Counts["received"])
 	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "blocked"} {
 		if n := t.Counts[name]; n > 0 {
-			fmt.Fprintf(b, ", %s %d", name, n)
+			line += fmt.Sprintf(", %s %d", name, n)
 		}
 	}
-	b.WriteString("\n")
+	Wrap(b, "  ", line)
 	for _, e := range t.Errors {
 		fmt.Fprintf(b, "  errors: %s %s %d\n", e.Op, e.Kind, e.Count)
 	}
@@ -117,7 +164,7 @@ func counts(b *strings.Builder, t *load.TopicResult) {
 func groups(b *strings.Builder, t *load.TopicResult) {
 	if len(t.Groups) == 0 {
 		if t.Counts["sent"] > 0 && t.Trends[load.RequestLatency.String()] == nil {
-			b.WriteString("  nothing was received in this run: loss was not observed\n")
+			b.WriteString("  nothing was received in this run, so loss could not be observed\n")
 		}
 		return
 	}
@@ -129,41 +176,136 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 		if g.Subscribers > 1 {
 			name = fmt.Sprintf("%d subscribers: ", g.Subscribers)
 		}
-		fmt.Fprintf(b, "  %slost %d, duplicated %d, reordered %d, corrupted %d, redelivered %d", name, g.Lost, g.Duplicated,
+		line := fmt.Sprintf("%slost %d, duplicated %d, reordered %d, corrupted %d, redelivered %d", name, g.Lost, g.Duplicated,
 			g.Reordered, t.Counts["corrupted"], g.Redelivered)
-		if g.Drained > 0 {
-			fmt.Fprintf(b, ", drained %d (read at the end of the test, by none of its consumers)", g.Drained)
+		for _, o := range []struct {
+			n         uint64
+			name, doc string
+		}{
+			{g.Drained, "drained", "read at the end of the test, not by its consumers"},
+			{g.Removed, "removed", "deleted by the test before they arrived"},
+			{g.Uncertain, "uncertain", "lost, or still at the broker"},
+			{g.Undelivered, "undelivered", "still at the broker"},
+			{g.Elsewhere, "elsewhere", "received by another process of the test, or lost"},
+			{g.Unexpected, "unexpected", "sent before the consumer was ready, or their send was reported as failed"},
+		} {
+			if o.n > 0 {
+				line += fmt.Sprintf(", %s %d (%s)", o.name, o.n, o.doc)
+			}
 		}
-		if g.Removed > 0 {
-			fmt.Fprintf(b, ", removed %d (by the test, before they arrived)", g.Removed)
-		}
-		if g.Uncertain > 0 {
-			fmt.Fprintf(b, ", uncertain %d (lost, or still at the broker)", g.Uncertain)
-		}
-		if g.Undelivered > 0 {
-			fmt.Fprintf(b, ", undelivered %d (still at the broker)", g.Undelivered)
-		}
-		if g.Elsewhere > 0 {
-			fmt.Fprintf(b, ", elsewhere %d (another process of the test has them, or they are lost)", g.Elsewhere)
-		}
-		if g.Unexpected > 0 {
-			fmt.Fprintf(b, ", not expected %d (sent before the consumer was ready, or their send failed)", g.Unexpected)
-		}
-		b.WriteString("\n")
+		Wrap(b, "  ", line)
 	}
 }
 
+// platform writes what a witness saw of the machine.
+func platform(b *strings.Builder, p *load.Platform) {
+	if p == nil || p.Hiccups.Count() == 0 {
+		return
+	}
+	b.WriteString("\n  this machine: woke a thread late by")
+	for _, c := range columns[:4] {
+		if p.Hiccups.Supported(c.q) {
+			fmt.Fprintf(b, " %s %s,", c.name, Duration(p.Hiccups.Quantile(c.q)))
+		}
+	}
+	fmt.Fprintf(b, " max %s", Duration(p.Hiccups.Max()))
+	for _, s := range []struct {
+		of    string
+		value *float64
+	}{{"k6", p.Process}, {"all processes", p.Host}, {"other machines", p.Steal}} {
+		if s.value != nil {
+			fmt.Fprintf(b, "; %s used %.0f %% of its CPUs", s.of, 100**s.value)
+		}
+	}
+	b.WriteString(" (worst 5 s)\n")
+}
+
 func verdict(b *strings.Builder, r *load.Result) {
-	word := "valid"
-	if !r.Verdict.Valid {
-		word = "NOT VALID"
-	}
-	fmt.Fprintf(b, "\n  verdict: %s\n", word)
-	for _, reason := range r.Verdict.Reasons {
-		fmt.Fprintf(b, "    because %s\n", reason)
-	}
-	for _, note := range r.Verdict.Notes {
-		fmt.Fprintf(b, "    note: %s\n", note)
-	}
 	b.WriteString("\n")
+	if n := len(r.Checks); n > 0 {
+		var passes, fails int64
+		for _, c := range r.Checks {
+			passes, fails = passes+c.Passes, fails+c.Fails
+		}
+		fmt.Fprintf(b, "  checks: %d passed, %d failed\n", passes, fails)
+	}
+	thresholds(b, r.Thresholds)
+	word := "valid"
+	switch {
+	case !r.Verdict.Valid:
+		word = "NOT VALID"
+	case r.Verdict.UpTo > 0:
+		word = "valid up to " + load.QuantileName(r.Verdict.UpTo)
+	}
+	fmt.Fprintf(b, "  verdict: %s\n", word)
+	sentences(b, "    because ", r.Verdict.Reasons)
+	var notes []string
+	for _, belief := range r.Verdict.Beliefs {
+		if belief.UpTo > 0 && belief.Why != "" { // the others are reasons, or believed
+			notes = append(notes, belief.String())
+		}
+	}
+	sentences(b, "    note: ", append(notes, r.Verdict.Notes...))
+	b.WriteString("\n")
+}
+
+// mostSentences bounds what is said of a run with many topics.
+const mostSentences = 12
+
+func sentences(b *strings.Builder, head string, all []string) {
+	for i, one := range all {
+		if i == mostSentences {
+			fmt.Fprintf(b, "    ... and %d more in report.html\n", len(all)-i)
+			return
+		}
+		Wrap(b, head, one)
+	}
+}
+
+// thresholds writes those that need to be looked at, and how many do not.
+func thresholds(b *strings.Builder, all []load.Threshold) {
+	held := 0
+	for _, t := range all {
+		if t.Held && t.Judged {
+			held++
+		}
+	}
+	if len(all) > 0 {
+		fmt.Fprintf(b, "  thresholds: %d of %d held\n", held, len(all))
+	}
+	for _, t := range all {
+		if t.Held && t.Judged {
+			continue
+		}
+		Wrap(b, "    ", fmt.Sprintf("%s %s: %s", t.Metric, t.Source, outcome(t)))
+	}
+}
+
+// outcome says what came of a threshold.
+func outcome(t load.Threshold) string {
+	text := "did not hold"
+	switch {
+	case !t.Judged:
+		text = "could not be judged"
+	case t.Held:
+		text = "held"
+	}
+	if t.Value != nil && t.Judged {
+		text += fmt.Sprintf(": %.4g%s", *t.Value, unit(t.Metric))
+	}
+	if t.Why != "" {
+		text += ": " + t.Why
+	}
+	return text
+}
+
+// unit is that of a metric's values, as k6 has them.
+func unit(metric string) string {
+	name, _, _ := strings.Cut(metric, "{")
+	for _, suffix := range []string{"_latency", "_time", "_lag", "_wait"} {
+		if strings.HasSuffix(name, suffix) {
+			return " ms"
+		}
+	}
+	return ""
 }

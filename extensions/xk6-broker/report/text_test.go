@@ -3,8 +3,12 @@ package report
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
@@ -24,19 +28,32 @@ func evenly(n, step int64) *hist.Histogram {
 }
 
 func sample() *load.Result {
-	r := &load.Result{Version: load.ResultVersion, Name: "sample", Topics: []load.TopicResult{
+	r := &load.Result{Version: load.ResultVersion, Name: "sample", Test: load.Test{Script: "orders.js", Scenarios: []load.Scenario{
+		{Name: "consume", Executor: "constant-vus", Exec: "consume", VUs: 2, MaxVUs: 2, Options: map[string]any{"duration": "22s"}},
+		{
+			Name: "produce", Executor: "open-arrival-rate", Exec: "produce", VUs: 50, MaxVUs: 200,
+			Options: map[string]any{
+				"startRate": 0.0, "timeUnit": "1s", "arrivals": "poisson", "seed": 7.0, "startTime": "1s",
+				"stages": []any{map[string]any{"target": 1000.0, "duration": "5s"}, map[string]any{"target": 1000.0, "duration": "1m"}},
+			},
+		},
+	}}, Topics: []load.TopicResult{
 		{
 			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: "orders", Confirm: "replicated", OpenLoop: true,
 			Info: driver.Info{Server: "kafka 4.3", Client: "franz-go v1.22.2", Nodes: 3},
+			Options: load.Uses{
+				"topic": {{"partitions": 6, "replicas": 3}}, "producer": {{"profile": "durable", "maxInFlight": 4096, "linger": "0s"}},
+				"consumer": {{"group": "workers", "prefetch": 1000}},
+			},
 			Counts: map[string]int64{
-				"due": 10000, "sent": 10000, "confirmed": 9990, "received": 9995, "acked": 9995, "blocked": 3, "corrupted": 1,
+				"due": 10000, "sent": 10000, "confirmed": 9990, "received": 9995, "acked": 9995, "blocked": 3, "corrupted": 1, "bytes_sent": 1_234_000,
 			},
 			Errors: []load.ErrorCount{{Op: "send", Kind: driver.Timeout, Count: 10}},
 			Trends: map[string]*hist.Histogram{
 				"schedule_lag": evenly(10000, 20), "generator_lag": evenly(10000, 10), "publish_latency": evenly(9990, 1000),
 				"publish_time": evenly(9990, 900), "e2e_latency": evenly(9988, 1100), "delivery_wait": evenly(9988, 100), "failed_latency": evenly(10, 3e9),
 			},
-			Groups: []load.GroupResult{{Accounting: load.Accounting{
+			Groups: []load.GroupResult{{Members: 2, Accounting: load.Accounting{
 				Group: "workers", Lost: 1, Undelivered: 1,
 				Tally: track.Tally{Expected: 9990, Received: 9988, Missing: 2, Redelivered: 7, Reordered: 2, Unexpected: 3},
 			}}},
@@ -52,15 +69,77 @@ func sample() *load.Result {
 		r.Topics[i].Describe()
 	}
 	r.Judge(load.Circumstances{Dropped: 4})
+	r.Checks = []load.Check{{Name: "a", Passes: 7}, {Name: "b", Passes: 1, Fails: 2}}
+	one := 1.0
+	r.Thresholds = []load.Threshold{
+		{Metric: "broker_lost", Source: "count==0", Decision: load.Decision{Judged: true, Value: &one}},
+		{Metric: "broker_e2e_latency", Source: "p(99)<5000", Decision: load.Decision{Held: true, Judged: true}},
+		{Metric: "broker_e2e_latency{consumer_group:audit}", Source: "p(99)<50", Decision: load.Undecided("nothing was measured")},
+	}
+	return r
+}
+
+// many is a run of ten topics, of which one is late and one lost something.
+func many() *load.Result {
+	r := &load.Result{Version: load.ResultVersion, Name: "many"}
+	for i := range int64(10) {
+		t := load.TopicResult{
+			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: fmt.Sprintf("orders-%d", i+1), Confirm: "replicated", OpenLoop: true,
+			Counts: map[string]int64{"due": 2000, "sent": 2000, "confirmed": 2000, "received": 2000},
+			Trends: map[string]*hist.Histogram{
+				"generator_lag": evenly(2000, 1000), "publish_latency": evenly(2000, 9000*(i+1)), "e2e_latency": evenly(2000, 10_000*(i+1)),
+			},
+			Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers", Tally: track.Tally{Expected: 2000, Received: 2000}}}},
+		}
+		switch i {
+		case 3:
+			t.Trends["generator_lag"] = evenly(2000, 20_000)
+		case 7:
+			t.Groups[0].Lost, t.Groups[0].Missing, t.Groups[0].Received = 5, 5, 1995
+		case 9:
+			t.Groups, t.Counts["received"] = nil, 0
+			delete(t.Trends, "e2e_latency")
+		}
+		t.Describe()
+		r.Topics = append(r.Topics, t)
+	}
+	r.Judge(load.Circumstances{})
 	return r
 }
 
 func TestTextIsAsTheGoldenFile(t *testing.T) {
+	asGolden(t, "text.golden", sample())
+}
+
+// Of many topics there is one table and a line for each.
+func TestTextOfManyTopics(t *testing.T) {
+	text := asGolden(t, "text-many.golden", many())
+	if n := strings.Count(text, "\n"); n > 50 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestTextFitsATerminal(t *testing.T) {
+	for _, r := range []*load.Result{sample(), many()} {
+		var text bytes.Buffer
+		if err := Text(&text, r); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(text.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("%d characters: %s", n, line)
+			}
+		}
+	}
+}
+
+func asGolden(t *testing.T, name string, r *load.Result) string {
+	t.Helper()
 	var got bytes.Buffer
-	if err := Text(&got, sample()); err != nil {
+	if err := Text(&got, r); err != nil {
 		t.Fatal(err)
 	}
-	const path = "testdata/text.golden"
+	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
@@ -73,6 +152,7 @@ func TestTextIsAsTheGoldenFile(t *testing.T) {
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("run the test with -update if this is as it should be:\n%s", got.Bytes())
 	}
+	return got.String()
 }
 
 func TestDurationsHaveThreeDigits(t *testing.T) {

@@ -16,10 +16,15 @@ const Budget = 200
 type Trend struct {
 	held    *hist.Histogram
 	sampler *hist.Sampler
+	passed  hist.Histogram
 }
 
+// Passed is the distribution of what was passed on so far. The caller does not change it.
+func (t *Trend) Passed() *hist.Histogram { return &t.passed }
+
 // Take gives the samples of an interval, in ns and in no order. Interval is nil where nothing was measured; expected is the greatest
-// number of values that an interval may have, 0 where that is not known; the last interval of a run holds nothing back.
+// number of values that an interval may have, 0 where that is not known; the last interval of a run holds nothing back. The greatest
+// and the least value of the run so far are always among what was passed on.
 func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int64 {
 	if t.sampler == nil {
 		count := expected
@@ -34,11 +39,34 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 	}
 	var values []int64
 	for _, h := range []*hist.Histogram{t.held, interval} {
-		if h != nil {
-			t.sampler.Take(h, func(v int64) { values = append(values, v) })
+		if h != nil && h.Count() > 0 {
+			values = append(values, t.take(h)...)
 		}
 	}
 	t.held = nil
 	rand.Shuffle(len(values), func(i, j int) { values[i], values[j] = values[j], values[i] })
+	return values
+}
+
+// take chooses from an interval that has values. Its extremes take the place of the outermost values chosen, but only where they are
+// those of the run so far: were each interval's greatest value a sample, every 200th would be one, and the high percentiles of the
+// samples would be those of the greatest values.
+func (t *Trend) take(h *hist.Histogram) []int64 {
+	var values []int64
+	t.sampler.Take(h, func(v int64) { values = append(values, v) })
+	none := t.passed.Count() == 0
+	if none || h.Max() > t.passed.Max() {
+		values = append(values[:max(0, len(values)-1)], h.Max())
+	}
+	if none || h.Min() < t.passed.Min() {
+		if len(values) > 1 {
+			values[0] = h.Min()
+		} else if len(values) == 0 || values[0] != h.Min() {
+			values = append(values, h.Min())
+		}
+	}
+	for _, v := range values {
+		t.passed.Record(v)
+	}
 	return values
 }

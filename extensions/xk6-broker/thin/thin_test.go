@@ -57,3 +57,71 @@ func TestManyValuesKeepTheirQuantilesWithinTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// rare is a second of a busy trend, with some values that are far from the others.
+func rare(far ...int64) *hist.Histogram {
+	h := &hist.Histogram{}
+	h.RecordN(1e6, 20000)
+	for _, v := range far {
+		h.Record(v)
+	}
+	return h
+}
+
+// A stall that only 45 of 300,000 messages met is in no systematic choice of 3,000, and is what a threshold on the maximum asks for.
+func TestTheExtremesOfTheRunPass(t *testing.T) {
+	var trend thin.Trend
+	var got []int64
+	stalls := make([]int64, 45)
+	for i := range stalls {
+		stalls[i] = 900e6 + int64(i)
+	}
+	for second := range 15 {
+		h := rare()
+		if second == 7 {
+			h = rare(append(stalls, 123)...)
+		}
+		got = append(got, trend.Take(h, 20000, false)...)
+	}
+	if len(got) > 15*thin.Budget+2 {
+		t.Errorf("%d samples are more than the budget", len(got))
+	}
+	if least, most := slices.Min(got), slices.Max(got); least != 123 || most != 900e6+44 {
+		t.Errorf("from %d to %d, want 123 to %d", least, most, int64(900e6)+44)
+	}
+	passed := trend.Passed()
+	if passed.Count() != uint64(len(got)) || passed.Max() != slices.Max(got) || passed.Min() != slices.Min(got) {
+		t.Errorf("%d passed, from %d to %d", passed.Count(), passed.Min(), passed.Max())
+	}
+}
+
+// Each second has a greatest value, but one in 20,000 must not become one in 200: the high percentiles of the samples would be those of
+// the greatest values.
+func TestTheExtremesOfEachIntervalDoNotMoveThePercentiles(t *testing.T) {
+	var trend thin.Trend
+	all := &hist.Histogram{}
+	for second := range 60 {
+		h := rare(int64(500e6) - int64(second)*1e6) // never one more of the run's
+		all.Merge(h)
+		trend.Take(h, 20000, false)
+	}
+	if got, want := trend.Passed().Quantile(0.999), all.Quantile(0.999); float64(got) > 1.01*float64(want) {
+		t.Errorf("p99.9 is %d by the samples and %d by all values", got, want)
+	}
+}
+
+// Where nothing is thinned the samples are the values themselves: none twice, none that is not there.
+func TestTheExtremesAddNothing(t *testing.T) {
+	for _, values := range [][]int64{{5_000_000}, {7, 7}, {3, 9}, {1_000_001, 2_000_001, 3_000_001}} {
+		var trend thin.Trend
+		h := &hist.Histogram{}
+		for _, v := range values {
+			h.Record(v)
+		}
+		got := trend.Take(h, 0, true)
+		slices.Sort(got)
+		if len(got) != len(values) || got[0] != values[0] || got[len(got)-1] != values[len(values)-1] {
+			t.Errorf("%v of %v", got, values)
+		}
+	}
+}

@@ -6,16 +6,21 @@ docker_answers() { type -P docker >/dev/null && bounded 20 docker info >/dev/nul
 # composed succeeds if docker-compose.yml has $name. What wants certificates is native everywhere.
 composed() { grep -qE "^  $name(-[a-z0-9-]+)?:" "$repo/docker-compose.yml" && [[ $name != *-secure ]]; }
 
-# compose runs docker compose with our ports, for the services of $name. Each state folder is a project of its own.
+# project prints what docker compose calls all that belongs together. Each state folder is a project of its own.
+project() {
+  printf xk6-broker
+  [[ $state == "$repo/.cache/brokers/run" ]] || printf -- '-%s' "$(printf '%s' "$state" | cksum | cut -d ' ' -f 1)"
+}
+
+# compose runs docker compose with our ports, for the services of $name.
 compose() {
-  local line node role project=xk6-broker
-  [[ $state == "$repo/.cache/brokers/run" ]] || project+=-$(printf '%s' "$state" | cksum | cut -d ' ' -f 1)
+  local line node role
   (
     for line in "${ports[@]}"; do
       read -r node role line <<<"$line"
       export "$(port_variable "$node" "$role")=$line"
     done
-    exec docker compose --project-name "$project" --file "$repo/docker-compose.yml" --profile "$name" "$@" {lock}>&-
+    exec docker compose --project-name "$(project)" --file "$repo/docker-compose.yml" --profile "$name" "$@" {lock}>&-
   )
 }
 
@@ -70,6 +75,7 @@ docker_down() {
 docker_remove() {
   compose kill "$@" >/dev/null 2>&1 || true # the data goes too, so there is nothing to put in order
   compose rm --stop --force --volumes "$@" >&2
+  docker volume rm --force "$(project)_$name" >/dev/null # that of its name, where it has one: Compose leaves those
   rm -rf -- "$home"
   # The network goes with the last of the brokers.
   (lock "$state/docker.lock" && { [[ -n $(started) ]] || compose down >&2; })

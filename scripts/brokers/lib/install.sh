@@ -1,6 +1,9 @@
 # Installing into the cache. Each is made beside its place and moved there when it is complete, so that an interrupted
 # one is not taken for done.
 
+# install_alone installs what $name needs, which its variants share, while nobody else does.
+install_alone() { (lock "$cache/${name%%-*}.lock" && install); }
+
 # go_install MODULE@VERSION FOLDER builds a command with the Go toolchain.
 go_install() {
   local made=$2.part
@@ -64,6 +67,33 @@ libraries() {
     [[ ! -d $folder ]] || path+=${path:+:}$folder
   done
   printf '%s' "$path"
+}
+
+# locate FOLDER PROGRAM prints where a program is: what unpack_debian left in FOLDER goes before what is on PATH.
+locate() {
+  if [[ -x $1/usr/bin/$2 ]]; then
+    printf '%s' "$1/usr/bin/$2"
+  else
+    type -P "$2"
+  fi
+}
+
+# show_program prints where PROGRAM of $name is, on any backend, for those who run one of their own. What was unpacked is run by a
+# script beside it, because it needs its libraries.
+show_program() {
+  local folder=$cache/${name%%-*} lacking path script
+  lacking=$(missing)
+  [[ -z $lacking ]] || fail "$lacking"
+  install_alone
+  path=$(locate "$folder" "$2") || fail "has no program \"$2\""
+  if [[ $path == "$folder"/* ]]; then
+    script=$folder/$2
+    printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$(libraries "$folder")" "$path" >"$script.part"
+    chmod +x "$script.part"
+    mv -- "$script.part" "$script"
+    path=$script
+  fi
+  printf '%s\n' "$path"
 }
 
 # copy_maven FOLDER POM copies what a pom depends on, and what that depends on, into FOLDER.

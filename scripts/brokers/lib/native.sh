@@ -4,7 +4,7 @@ native_up() {
   local node dir lacking
   lacking=$(missing)
   [[ -z $lacking ]] || fail "cannot be started here: $lacking (and no Docker engine answers)"
-  (lock "$cache/${name%%-*}.lock" && install)
+  install_alone
 
   begun=() # the nodes that this call started
   fresh=   # set if this call made the state of the broker

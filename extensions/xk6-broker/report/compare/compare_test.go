@@ -3,6 +3,7 @@ package compare
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*load.Resu
 	}
 	t := load.TopicResult{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
-		Options: map[string]map[string]any{"producer": {"linger": "0s"}}, Errors: []load.ErrorCount{},
+		Options: load.Uses{"producer": {{"linger": "0s"}}}, Errors: []load.ErrorCount{},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
 		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers", Tally: track.Tally{Expected: 20000, Received: 20000}}}},
 	}
@@ -160,13 +161,13 @@ func TestLossThatWasNotObservedDecidesNothing(t *testing.T) {
 		return func(r *load.Result) { r.Topics[0].Counts[c.String()] = 5 }
 	}
 	for want, change := range map[string]func(*load.Result){
-		"nothing was received":                 func(r *load.Result) { r.Topics[0].Groups = nil },
-		"of 5 messages it cannot be told":      group(func(g *load.GroupResult) { g.Uncertain = 5 }),
-		"5 messages are lost, or a process":    group(func(g *load.GroupResult) { g.Elsewhere = 5 }),
-		"had nothing to expect":                group(func(g *load.GroupResult) { g.Expected = 0 }),
-		"5 messages came in that were sent to": counts(load.Aliased),
-		"5 messages were sent without a stamp": counts(load.Unaccounted),
-		": 3":                                  group(func(g *load.GroupResult) { g.Lost = 3 }),
+		"nothing was received":                                             func(r *load.Result) { r.Topics[0].Groups = nil },
+		"of 5 messages it cannot be told":                                  group(func(g *load.GroupResult) { g.Uncertain = 5 }),
+		"5 messages were received by another process of the test, or lost": group(func(g *load.GroupResult) { g.Elsewhere = 5 }),
+		"no message was expected":                                          group(func(g *load.GroupResult) { g.Expected = 0 }),
+		"5 messages came in that were sent to":                             counts(load.Aliased),
+		"5 messages were sent without a stamp":                             counts(load.Unaccounted),
+		": 3":                                                              group(func(g *load.GroupResult) { g.Lost = 3 }),
 	} {
 		unlike := run("b", time.Millisecond, 3, change)
 		for _, b := range []Side{side("b", unlike), side("b", run("b", time.Millisecond, 2), unlike, run("b", time.Millisecond, 4))} {
@@ -252,31 +253,159 @@ func FuzzCondition(f *testing.F) {
 	})
 }
 
-func TestWhatElseDiffersIsSaid(t *testing.T) {
+func TestWhatDiffersBesidesTheResultsIsSaid(t *testing.T) {
+	scenario := func(r *load.Result, s ...load.Scenario) { r.Test = load.Test{Script: "orders.js", Scenarios: s} }
+	produce := load.Scenario{Name: "produce", Executor: "open-arrival-rate", VUs: 50, MaxVUs: 50, Options: map[string]any{"rate": 500.0, "duration": "10s"}}
+	first := run("a", time.Millisecond, 1, func(r *load.Result) { scenario(r, produce) })
 	other := run("b", time.Millisecond, 2, func(r *load.Result) {
 		r.Environment["k6"] = "v2.3.0"
-		r.Topics[0].Options["producer"]["linger"] = "10ms"
+		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
 		r.Topics[0].Counts["bytes_sent"] = 20_000_000
 		r.Verdict = load.Verdict{Reasons: []string{"it was late"}}
+		faster := produce
+		faster.MaxVUs, faster.Options = 200, map[string]any{"rate": 1000.0, "duration": "10s"}
+		scenario(r, faster, load.Scenario{Name: "probe", Executor: "constant-vus", Exec: "ask", VUs: 1, MaxVUs: 1, Options: map[string]any{"duration": "5s"}})
 	})
-	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", other, run("b", time.Millisecond, 3)))
+	c := compared(t, side("a", first), side("b", other, run("b", time.Millisecond, 3, func(r *load.Result) { scenario(r, produce) })))
 	want := map[string][2]string{
 		"k6": {"v2.2.0", "v2.3.0 / v2.2.0"}, "producer linger": {"0s", "10ms / 0s"}, "bytes per message": {"100", "1000 / 100"},
+		"scenario produce rate": {"500", "1000 / 500"}, "scenario produce VUs": {"50", "50 to 200 / 50"},
+		"scenario probe": {"–", "VUs 1, duration 5s, executor constant-vus, function ask / –"},
 	}
 	for _, d := range c.Differences {
 		if got := [2]string(d.Values); got != want[d.Name] {
-			t.Errorf("%s: %v, want %v", d.Name, got, want[d.Name])
+			t.Errorf("%s: %q, want %q", d.Name, got, want[d.Name])
+		}
+		if (d.Sort == Circumstance) != (d.Name == "k6") {
+			t.Errorf("%s is of the sort %v", d.Name, d.Sort)
 		}
 		delete(want, d.Name)
 	}
 	if len(want) > 0 {
 		t.Errorf("not noticed: %v", want)
 	}
-	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: it was late") || !strings.Contains(all, "what differs") {
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: it was late") ||
+		!strings.Contains(all, "not the same tests") || !strings.Contains(all, "different circumstances") {
 		t.Error(all)
 	}
-	if c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 3))); len(c.Differences)+len(c.Warnings) > 0 {
+	// A few messages more or less are no other test.
+	almost := run("b", time.Millisecond, 3, func(r *load.Result) {
+		r.Topics[0].Counts["bytes_sent"] = 2_080_000
+		r.Topics[0].History[5].Counts["due"] = 1800
+	})
+	if c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", almost)); len(c.Differences)+len(c.Warnings) > 0 {
 		t.Errorf("%v, %v", c.Differences, c.Warnings)
+	}
+}
+
+// The headline stands first, on the terminal and on the page, and takes the latency that matters: of the end, if that was measured.
+func TestTheHeadline(t *testing.T) {
+	publish := func(r *load.Result) {
+		r.Topics[0].Trends = map[string]*hist.Histogram{"publish_latency": r.Topics[0].Trends["e2e_latency"]}
+	}
+	lossy := func(r *load.Result) { r.Topics[0].Groups[0].Lost = 3 }
+	faster := func(r *load.Result) {
+		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
+		for _, p := range r.Topics[0].History {
+			p.Counts["confirmed"] = 3000
+		}
+	}
+	for name, c := range map[string]struct {
+		a, b    Side
+		text    []string
+		classes []string
+	}{
+		"more than noise": {
+			repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 2*time.Millisecond, 9), []string{"e2e latency p99 ", " → ", " %, significant (p=0.029)", "confirmed 2000/s → 2000/s; lost 0 → 0"},
+			[]string{"worse", "", ""},
+		},
+		"noise":           {repeat("a", 5, time.Millisecond, 1), repeat("b", 5, time.Millisecond, 21), []string{"within noise (p="}, []string{"", "", ""}},
+		"too few to tell": {side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2, lossy)), []string{"too few runs", "lost 0 → 3, from 0"}, []string{"", "", ""}},
+		"publish latency alone": {
+			side("a", run("a", time.Millisecond, 1, publish)), side("b", run("b", time.Millisecond, 2, publish)), []string{"publish latency p99"}, []string{"", "", ""},
+		},
+		"another test": {
+			side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, faster)), []string{"confirmed 2000/s → 3000/s, +50 %"}, []string{"", "", ""},
+		},
+	} {
+		c2 := compared(t, c.a, c.b)
+		all := c2.Headlines()
+		var classes []string
+		for _, p := range all[0].Parts {
+			classes = append(classes, p.Class)
+		}
+		for _, want := range c.text {
+			if !strings.Contains(all[0].String(), want) {
+				t.Errorf("%s: %q lacks %q", name, all[0], want)
+			}
+		}
+		if len(all) != 1 || strings.Join(classes, ",") != strings.Join(c.classes, ",") {
+			t.Errorf("%s: %+v", name, all)
+		}
+		var text, page bytes.Buffer
+		if err := c2.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := c2.HTML(&page, nil); err != nil {
+			t.Fatal(err)
+		}
+		if head := strings.TrimSpace(text.String()); !strings.HasPrefix(head, "b against a: ") {
+			t.Errorf("%s: %.80s", name, head)
+		}
+		for _, p := range all[0].Parts {
+			if at := strings.Index(html.UnescapeString(page.String()), p.Text); at < 0 || at > strings.Index(page.String(), "<main>") {
+				t.Errorf("%s: %q is not at the top of the page", name, p.Text)
+			}
+		}
+	}
+}
+
+// First what a run is about, last what was asked for.
+func TestTheOrderOfTheTable(t *testing.T) {
+	var names []string
+	for _, m := range measures() {
+		if len(names) == 0 || names[len(names)-1] != m.Name {
+			names = append(names, m.Name)
+		}
+	}
+	first, last := names[:5], names[len(names)-2:]
+	if strings.Join(first, " ") != "e2e_latency publish_latency request_latency confirmed received" || strings.Join(last, " ") != "sent due" {
+		t.Error(names)
+	}
+}
+
+// The rates of runs that began at other times, and after other pauses, lie over one another; of repetitions it is the mean.
+func TestThroughputIsAlignedToTheFirstMessage(t *testing.T) {
+	coarse := func(r *load.Result) { // intervals of two seconds
+		r.Topics[0].History = nil
+		for s := range 5 {
+			r.Topics[0].History = append(r.Topics[0].History, load.Point{At: float64(2*s + 2), Seconds: 2, Counts: map[string]int64{"due": 4000, "confirmed": 4000}})
+		}
+	}
+	late := func(n int64) func(*load.Result) {
+		return func(r *load.Result) {
+			var history []load.Point
+			for s := range 3 {
+				history = append(history, load.Point{At: float64(s + 1), Seconds: 1, Counts: map[string]int64{}})
+			}
+			for s := range 5 {
+				history = append(history, load.Point{At: float64(s + 4), Seconds: 1, Counts: map[string]int64{"due": n, "confirmed": n}})
+			}
+			r.Topics[0].History = append(history, load.Point{At: 9, Seconds: 1, Counts: map[string]int64{}})
+		}
+	}
+	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, late(1000)), run("b", time.Millisecond, 1, late(3000))),
+		side("c", run("c", time.Millisecond, 1, coarse)))
+	chart := c.throughput("x", c.Topics[0])
+	if len(chart.X) != 10 || chart.X[0] != 1 {
+		t.Errorf("%v", chart.X)
+	}
+	for i, want := range []int{10, 5, 10} {
+		for s, v := range chart.Lines[i].Values {
+			if (v != nil) != (s < want) || v != nil && *v != 2000 {
+				t.Errorf("line %d at %d s: %v", i, s+1, v)
+			}
+		}
 	}
 }
 

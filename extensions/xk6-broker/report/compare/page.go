@@ -21,18 +21,27 @@ var drawn = []struct { //nolint:gochecknoglobals // a table
 	trend load.Trend
 	title string
 }{
-	{load.PublishLatency, "Publish latency by percentile"},
 	{load.E2ELatency, "End-to-end latency by percentile"},
+	{load.PublishLatency, "Publish latency by percentile"},
 	{load.RequestLatency, "Request latency by percentile"},
-	{load.GeneratorLag, "The generator's own lag by percentile"},
+	{load.GeneratorLag, "Generator lag by percentile"},
 }
 
 // view is what compare.html shows.
 type view struct {
 	*Comparison
-	Topics   []topicView
-	Findings []Finding
-	Failed   bool
+	Topics        []topicView
+	Findings      []Finding
+	Failed        bool
+	Tested        differences
+	Circumstances differences
+}
+
+// differences are those of a sort.
+type differences struct {
+	Sides       []Side
+	Several     bool // there are several topics
+	Differences []Difference
 }
 
 type topicView struct {
@@ -42,7 +51,7 @@ type topicView struct {
 
 // HTML writes the comparison as one page. What the conditions found stands at its top.
 func (c *Comparison) HTML(w io.Writer, findings []Finding) error {
-	v := view{Comparison: c, Findings: findings}
+	v := view{Comparison: c, Findings: findings, Tested: c.differences(Tested), Circumstances: c.differences(Circumstance)}
 	for _, f := range findings {
 		v.Failed = v.Failed || f.Failed
 	}
@@ -60,10 +69,17 @@ func (c *Comparison) HTML(w io.Writer, findings []Finding) error {
 				tv.Charts = append(tv.Charts, chart.ID)
 			}
 		}
+		chart := c.throughput(fmt.Sprintf("topic%d-throughput", i+1), t)
+		p.Charts = append(p.Charts, chart)
+		tv.Charts = append(tv.Charts, chart.ID)
 		v.Topics = append(v.Topics, tv)
 	}
 	p.Body = v
 	return p.Render(w, page)
+}
+
+func (c *Comparison) differences(sort Sort) differences {
+	return differences{c.Sides, len(c.Topics) > 1, c.DifferencesOf(sort)}
 }
 
 // curves lays the sides over one another: all repetitions of a side together, and dashed each by itself where they are few.

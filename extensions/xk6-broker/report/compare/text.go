@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -39,17 +38,13 @@ func (r Row) Show(i int) string {
 // Change writes how a side differs from the first.
 func (r Row) Change(i int) string {
 	c := r.Cells[i]
-	ratio := fmt.Sprintf("%.3gx", c.Ratio)
-	if math.IsNaN(c.Ratio) {
-		ratio = "was 0"
-	}
 	switch c.Verdict {
 	case Unknown:
-		return ratio + " ?"
+		return c.change() + " ?"
 	case Noise:
-		return fmt.Sprintf("%s ~ p=%.3f", ratio, c.P)
+		return fmt.Sprintf("%s ~ p=%.3f", c.change(), c.P)
 	case Differs:
-		return fmt.Sprintf("%s p=%.3f", ratio, c.P)
+		return fmt.Sprintf("%s p=%.3f", c.change(), c.P)
 	case Same:
 		return "="
 	}
@@ -60,15 +55,24 @@ func (r Row) Change(i int) string {
 func (c *Comparison) Legend() string {
 	for _, s := range c.Sides {
 		if len(s.Runs) < enough {
-			return fmt.Sprintf("? : whether it is more than noise cannot be known; that takes %d repetitions of each side", enough)
+			return fmt.Sprintf("? : it takes %d repetitions of each side to tell a difference from noise", enough)
 		}
 	}
-	return fmt.Sprintf("~ : no more than noise; else beyond it, by the Mann-Whitney U test at p < %g", level)
+	return fmt.Sprintf("~ : within noise; the other differences are significant (Mann-Whitney U test, p < %g)", level)
 }
 
 // Text writes the comparison as tables.
 func (c *Comparison) Text(w io.Writer) error {
 	var b strings.Builder
+	b.WriteString("\n")
+	for _, h := range c.Headlines() {
+		name := ""
+		if len(c.Topics) > 1 {
+			name = h.Topic + ", "
+		}
+		report.Wrap(&b, "  ", fmt.Sprintf("%s%s against %s: %s", name, h.Side, c.Sides[0].Name, h))
+	}
+	c.writeDifferences(&b, Tested, "the tests differ")
 	for _, t := range c.Topics {
 		fmt.Fprintf(&b, "\n  topic %s\n\n", t.Name)
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -93,14 +97,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		_ = table.Flush() // a strings.Builder takes all that is written
 	}
 	fmt.Fprintf(&b, "\n  %s\n", c.Legend())
-	if len(c.Differences) > 0 {
-		b.WriteString("\n  what else differs\n\n")
-		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, d := range c.Differences {
-			fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(d.Topic+" "+d.Name), strings.Join(d.Values, "\t"))
-		}
-		_ = table.Flush()
-	}
+	c.writeDifferences(&b, Circumstance, "the circumstances differ")
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(&b, "\n  warning: %s", warning)
 	}
@@ -109,6 +106,38 @@ func (c *Comparison) Text(w io.Writer) error {
 		return fmt.Errorf("comparison: %w", err)
 	}
 	return nil
+}
+
+// writeDifferences writes those of a sort, by side.
+func (c *Comparison) writeDifferences(b *strings.Builder, sort Sort, title string) {
+	all := c.DifferencesOf(sort)
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n  %s\n\n", title)
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, d := range all {
+		name := d.Name
+		if len(c.Topics) > 1 {
+			name = strings.TrimSpace(d.Topic + " " + name)
+		}
+		fmt.Fprintf(table, "    %s", name)
+		for _, value := range d.Values {
+			fmt.Fprintf(table, "\t%s", clip(value))
+		}
+		fmt.Fprintln(table)
+	}
+	_ = table.Flush() // a strings.Builder takes all that is written
+}
+
+// mostValue is how much of a value a terminal shows; the page shows all.
+const mostValue = 40
+
+func clip(value string) string {
+	if runes := []rune(value); len(runes) > mostValue {
+		return string(runes[:mostValue-1]) + "…"
+	}
+	return value
 }
 
 func repetitions(s Side) string {

@@ -1,11 +1,6 @@
 // How numbers are written, in charts as in the tables.
 
-const significant = (v) => {
-  const abs = Math.abs(v);
-  if (abs >= 99.95) return v.toFixed(0);
-  if (abs >= 9.995) return v.toFixed(1);
-  return String(Number(v.toPrecision(3)));
-};
+const significant = (v) => (Math.abs(v) >= 999.5 ? v.toFixed(0) : String(Number(v.toPrecision(3))));
 
 // format writes a value of a chart with its unit.
 export function format(v, unit) {
@@ -17,9 +12,15 @@ export function format(v, unit) {
     return `${significant(v * 1e6)} ns`;
   }
   if (unit === '%') return `${significant(v)} %`;
+  if (unit === 'B/s') return bytes(v);
   const text = Math.abs(v) >= 10000 ? `${significant(v / 1000)}k` : significant(v);
   return unit ? `${text}${unit}` : text;
 }
+
+const bytes = (v) => {
+  const [scale, prefix] = [[1e9, 'G'], [1e6, 'M'], [1e3, 'k'], [1, '']].find(([s]) => v >= s) ?? [1, ''];
+  return `${significant(v / scale)} ${prefix}B/s`;
+};
 
 // percentile writes x = 1/(1-p) as p.
 export function percentile(x) {

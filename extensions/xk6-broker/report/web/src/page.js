@@ -5,19 +5,20 @@ import { axisLabel, format, percentile } from './format.js';
 const charts = JSON.parse(document.getElementById('charts').textContent);
 const printing = matchMedia('print');
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const printWidth = 660; // of a page of A4 or letter, in CSS pixels
+const printWidth = { whole: 660, half: 320 }; // of a page of A4 or letter, in CSS pixels; two charts are side by side, but for the first
 const drawn = new Map(); // figure -> { plot, frame, log }
 window.drawn = []; // for tests: what is drawn now
 
+const fontSize = () => (printing.matches ? 10 : 12); // of a chart, in CSS pixels
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const faint = (hex) => `${hex}2e`;
 
-function axes(chart) {
-  const common = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line') }, font: '12px system-ui, sans-serif' };
+function axes(chart, log) {
+  const common = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line') }, font: `${fontSize()}px system-ui, sans-serif` };
   const x = { ...common };
   if (chart.axis === 'percentile') {
     x.splits = (_, __, min, max) => decades(min, max);
-    x.values = (_, splits) => splits.map(percentile);
+    x.values = (_, splits) => splits.map((v) => (v === null ? '' : percentile(v))); // null: there is no room for it
     x.label = 'percentile';
   } else {
     x.values = (_, splits) => splits.map((s) => `${s}`);
@@ -27,7 +28,7 @@ function axes(chart) {
   x.labelSize = 18;
   x.labelGap = -2;
   x.labelFont = common.font;
-  const y = { ...common, size: 68, values: (_, splits) => splits.map((v) => (v === null ? '' : format(v, chart.unit))) };
+  const y = { ...common, size: 72, splits: log ? (_, __, min, max) => logarithmic(min, max) : undefined, filter: (_, splits) => splits, values: (_, splits) => splits.map((v) => (v === null ? '' : format(v, chart.unit))) };
   return [x, y];
 }
 
@@ -35,6 +36,13 @@ function decades(min, max) {
   const all = [];
   for (let k = Math.round(Math.log10(min)); 10 ** k <= max * 1.0001; k++) all.push(10 ** k);
   return all;
+}
+
+// logarithmic gives the ticks of an axis of values: the decades and, where they are few, what is between.
+function logarithmic(min, max) {
+  const all = decades(min, max);
+  if (all.length > 3) return all;
+  return all.flatMap((v) => [v, 2 * v, 5 * v]).filter((v) => v <= max * 1.0001);
 }
 
 // positive keeps what a logarithmic axis can show.
@@ -48,25 +56,53 @@ function decadesAround(_, min, max) {
 
 function options(chart, log, width) {
   const bands = [];
-  const series = [{ label: chart.axis === 'percentile' ? 'percentile' : 'time', value: (_, v) => (v === null ? '–' : axisLabel(v, chart.axis)) }];
+  const series = [{ label: chart.axis === 'percentile' ? 'percentile' : 'time', value: (_, v) => (v === null ? '' : axisLabel(v, chart.axis)) }];
   chart.lines.forEach((line, i) => {
     const stroke = colour(`c${line.colour}`);
     series.push({
       label: line.label, stroke, width: line.width ?? 2, dash: line.dashed ? [6, 5] : undefined, spanGaps: false,
       points: { show: chart.x.length < 40 && !line.width, size: 5, fill: stroke },
-      value: (_, v) => (v === null || v === undefined ? '–' : format(v, chart.unit)),
+      value: (_, v, __, at) => (at === null ? '' : v === null || v === undefined ? '–' : format(v, chart.unit)), // at: under the cursor
     });
     if (line.band) bands.push({ series: [i + 1, i], fill: faint(stroke) });
   });
   return {
-    width, height: Math.round(Math.min(420, Math.max(240, width * 0.4))), series, bands, axes: axes(chart),
+    width, height: Math.round(Math.min(420, Math.max(printing.matches ? 180 : 240, width * 0.4))), series, bands, axes: axes(chart, log),
     scales: {
       x: chart.axis === 'percentile' ? { time: false, distr: 3, range: (_, min, max) => [1, Math.max(10, max)] } : { time: false },
       y: log ? { distr: 3, range: decadesAround } : { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
     },
     legend: { live: true, markers: { width: 0, fill: (u, i) => (i === 0 ? 'transparent' : series[i].stroke), dash: () => 'solid' } },
+    hooks: { draw: [(plot) => drawMarks(plot, chart)] },
     cursor: { focus: { prox: 24 }, drag: { setScale: chart.axis === 'seconds', x: true, y: false } },
   };
+}
+
+// drawMarks draws what happened as vertical lines, with its name beside each.
+function drawMarks(plot, chart) {
+  const { ctx, bbox } = plot;
+  const scale = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour('fore');
+  ctx.lineWidth = scale;
+  ctx.setLineDash([3 * scale, 3 * scale]);
+  ctx.font = `${fontSize() * scale}px system-ui, sans-serif`;
+  ctx.textBaseline = 'top';
+  ctx.textAlign = 'left';
+  for (const { at, what } of chart.marks ?? []) {
+    const x = Math.round(plot.valToPos(at, 'x', true)) + 0.5; // in the middle of a pixel, so that it is sharp
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.save();
+    ctx.translate(x + 3 * scale, bbox.top + 3 * scale);
+    ctx.rotate(Math.PI / 2);
+    ctx.fillText(what, 0, -fontSize() * scale, bbox.height - 6 * scale);
+    ctx.restore();
+  }
+  ctx.restore();
 }
 
 // mark makes the legend show a line as the chart does: solid or dashed.
@@ -84,7 +120,7 @@ function draw(figure, chart) {
   const state = drawn.get(figure) ?? { log: chart.log };
   state.plot?.destroy();
   if (!state.frame) build(figure, chart, state);
-  const width = printing.matches ? printWidth : Math.max(200, state.frame.clientWidth);
+  const width = printing.matches ? printWidth[figure.matches(':first-child') ? 'whole' : 'half'] : Math.max(200, state.frame.clientWidth);
   const lines = chart.lines.map((l) => (state.log ? positive(l.values) : l.values));
   state.width = width;
   state.plot = new uPlot(options(chart, state.log, width), [chart.x, ...lines], state.frame);
@@ -119,12 +155,23 @@ function build(figure, chart, state) {
   }).observe(state.frame);
 }
 
+// drawAll draws what can be seen: of a topic that is folded up nothing.
 function drawAll() {
   for (const chart of charts) {
     const figure = document.getElementById(chart.id);
-    if (figure) draw(figure, chart);
+    if (figure && !figure.closest('details.topic:not([open])')) draw(figure, chart);
   }
 }
+
+// unfold opens the topic that the address names.
+function unfold() {
+  const topic = document.getElementById(location.hash.slice(1));
+  if (topic?.tagName === 'DETAILS') topic.open = true;
+}
+
+for (const topic of document.querySelectorAll('details.topic')) topic.addEventListener('toggle', () => { if (topic.open) drawAll(); });
+window.addEventListener('hashchange', unfold);
+unfold();
 
 for (const media of [printing, dark]) media.addEventListener('change', drawAll);
 drawAll();

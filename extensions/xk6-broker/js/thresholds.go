@@ -1,0 +1,112 @@
+package js
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+)
+
+// threshold is one that the test sets on a metric of the module.
+type threshold struct {
+	on    *subject
+	name  string               // of the metric, with its tags
+	tags  *metrics.TagSet      // those tags; the empty set where it names none
+	among []*metrics.Threshold // where k6 finds it each time it evaluates
+	place int
+}
+
+// thresholds lists those of the test, by name, once k6 has read its options; none before, and none where k6 is not to evaluate any.
+func (r *run) thresholds() (all []threshold) {
+	for i := range r.subjects {
+		s := &r.subjects[i]
+		all = s.thresholds(all, s.metric, r.noTags)
+		for _, sub := range s.metric.Submetrics {
+			all = s.thresholds(all, sub.Metric, sub.Tags)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b threshold) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+func (s *subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.TagSet) []threshold {
+	for i := range m.Thresholds.Thresholds {
+		all = append(all, threshold{on: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i})
+	}
+	return all
+}
+
+// refuse says which of the test's thresholds could never be judged, as no sample of the metric can have the tags. k6 has set up all
+// thresholds before it makes the VUs, whose instances of the module ask.
+func (r *run) refuse() error {
+	for _, t := range r.thresholds() {
+		if err := t.on.tags.check(t.tags); err != nil {
+			return fmt.Errorf("threshold on %s: %s has %w", t.name, t.on.metric.Name, err)
+		}
+	}
+	return nil
+}
+
+// decide judges the thresholds of the test by its result, and sees that k6 comes to the same. That the run is valid is decided last.
+func (r *run) decide(result *load.Result) {
+	j := judge{run: r, result: result}
+	all := r.thresholds()
+	last := slices.DeleteFunc(slices.Clone(all), func(t threshold) bool { return t.on.metric != r.metrics.valid })
+	for _, t := range append(slices.DeleteFunc(all, func(t threshold) bool { return t.on.metric == r.metrics.valid }), last...) {
+		t.enforce(t.decide(&j))
+	}
+}
+
+func (t threshold) decide(j *judge) load.Decision {
+	source := t.among[t.place].Source
+	decided := load.Undecided("%q is not understood", source)
+	if c, err := load.ParseCondition(source); err == nil {
+		decided = t.on.decide(j, t.tags, c)
+	}
+	j.result.AddThreshold(load.Threshold{Metric: t.name, Source: source, Decision: decided})
+	return decided
+}
+
+// enforce makes k6 come to a decision, unless k6 comes to it by itself.
+func (t threshold) enforce(d load.Decision) {
+	if d.Judged && t.on.by == byK6 {
+		return
+	}
+	decided, err := settled(t.among[t.place], t.on.metric.Type, d.Held)
+	if err != nil { // a condition of ours that k6 refuses: its tests do not let that happen
+		panic(err)
+	}
+	publish(t.among, t.place, decided)
+}
+
+// settled is a threshold that k6 shows as it shows the given one, and that always holds, or never does: nothing equals NaN.
+func settled(t *metrics.Threshold, on metrics.MetricType, held bool) (*metrics.Threshold, error) {
+	condition := map[metrics.MetricType]string{metrics.Trend: "max", metrics.Counter: "count", metrics.Gauge: "value"}[on]
+	if held {
+		condition += "!=NaN"
+	} else {
+		condition += "==NaN"
+	}
+	made := metrics.NewThresholds([]string{condition})
+	if err := made.Parse(); err != nil {
+		return nil, fmt.Errorf("threshold %q: %w", condition, err)
+	}
+	decided := made.Thresholds[0]
+	decided.Source, decided.AbortOnFail, decided.AbortGracePeriod = t.Source, t.AbortOnFail, t.AbortGracePeriod
+	return decided, nil
+}
+
+// publish puts a threshold where k6 evaluates it. k6 reads the place every two seconds under a lock that it does not lend, and the last
+// time after the end of the test is through. The place is one word, which is read and written whole; what it points to is written before
+// it, and not any more after.
+//
+//go:norace
+func publish(among []*metrics.Threshold, place int, t *metrics.Threshold) {
+	var order atomic.Uint32
+	order.Add(1) // no write is moved over it, on any processor
+	among[place] = t
+}

@@ -1,0 +1,75 @@
+package load
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/witness"
+)
+
+func TestTheWorstFiveSecondsOfAShare(t *testing.T) {
+	known := func(v float64) witness.Share { return witness.Share{Value: v, Known: true} }
+	var w worst
+	if w.value() != nil {
+		t.Error("a share of nothing")
+	}
+	w.add(witness.Share{}, 1)
+	w.add(known(0.5), 1)
+	if v := w.value(); v == nil || *v != 0.5 {
+		t.Errorf("of a short run: %v", v)
+	}
+	for i := range 60 {
+		share := 0.1
+		if i >= 20 && i < 25 {
+			share = 0.9
+		}
+		w.add(known(share), 1)
+	}
+	if v := w.value(); v == nil || math.Abs(*v-0.9) > 1e-9 {
+		t.Errorf("%v", *v)
+	}
+}
+
+// A process that is frozen hears of it from its witness.
+func TestAPlatformThatStoodStill(t *testing.T) {
+	run := NewRun("")
+	c := run.NewCollector()
+	c.Watch()
+	defer c.Unwatch()
+	c.platform.note(true)
+	before := c.Result().Platform.Hiccups.Count()
+	time.Sleep(50 * time.Millisecond)
+	c.platform.note(true)
+	if after := c.Result().Platform.Hiccups.Count(); after <= before {
+		t.Errorf("%d, then %d", before, after)
+	}
+	c.platform.note(false)
+	idle := c.Result().Platform.Hiccups.Count()
+	time.Sleep(50 * time.Millisecond)
+	c.platform.note(false)
+	if again := c.Result().Platform.Hiccups.Count(); again != idle {
+		t.Errorf("what happened while nothing was sent counts: %d, then %d", idle, again)
+	}
+}
+
+func TestAdviceNamesTheCause(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	for _, c := range []struct {
+		p    *Platform
+		want string
+	}{
+		{nil, "less busy"},
+		{&Platform{}, "debugger"},
+		{&Platform{Process: v(0.05), Host: v(0.9)}, "other processes used 85 %"},
+		{&Platform{Process: v(0.85), Host: v(0.9)}, "k6 used 85 %"},
+		{&Platform{Process: v(0.05), Host: v(0.2), Steal: v(0.3)}, "hypervisor gave 30 %"},
+		{&Platform{Process: v(0.3), Host: v(0.35), GroupPressure: v(0.5)}, "k6's cgroup waited"},
+		{&Platform{Process: v(0.07), Host: v(0.15)}, "neither k6 nor others"},
+	} {
+		if got := c.p.advice(); !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s, want %q", c.p, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package load
+
+import "fmt"
+
+// Account decides a condition on a count of the account, over the groups that are asked for: lost, undelivered, uncertain, drained,
+// duplicated, reordered or redelivered. It cannot be judged where one of them could not have had such messages, or cannot tell.
+// Seconds is how long the test took.
+func (r *Result) Account(c Condition, count string, asked func(*TopicResult, *GroupResult) bool, seconds float64) Decision {
+	of, ok := accountCounts[count]
+	if !ok {
+		return Undecided("the account has no count %q", count)
+	}
+	var sum uint64
+	found, why := false, ""
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		for k := range t.Groups {
+			g := &t.Groups[k]
+			if !asked(t, g) {
+				continue
+			}
+			found = true
+			sum += of.count(&g.Accounting)
+			if doubt := of.doubt(&g.Accounting); doubt != "" && why == "" {
+				why = t.nameOf(g) + ": " + doubt
+			}
+		}
+	}
+	if !found {
+		return Undecided("there is no such group: nothing of the kind was observed")
+	}
+	if why == "" && !r.Verdict.Account {
+		why = "the account of this run cannot be believed"
+	}
+	return c.DecideCount(float64(sum), seconds).unless(why)
+}
+
+// Doubt says why a count of the account is not known, such as that of the lost; "" where it is.
+func (a *Accounting) Doubt(count string) string { return accountCounts[count].doubt(a) }
+
+// nameOf is what a reason calls a group.
+func (t *TopicResult) nameOf(g *GroupResult) string {
+	if g.Group == "" {
+		return t.Topic
+	}
+	return t.Topic + ", " + g.Group
+}
+
+// accountCount is a count of the account, and what keeps it from being known.
+type accountCount struct {
+	count func(*Accounting) uint64
+	doubt func(*Accounting) string
+}
+
+//nolint:gochecknoglobals // a table
+var accountCounts = map[string]accountCount{
+	"lost":        {func(a *Accounting) uint64 { return a.Lost }, certain},
+	"undelivered": {func(a *Accounting) uint64 { return a.Undelivered }, certain},
+	"uncertain":   {func(a *Accounting) uint64 { return a.Uncertain }, expecting},
+	"drained":     {func(a *Accounting) uint64 { return a.Drained }, expecting},
+	"duplicated":  {func(a *Accounting) uint64 { return a.Duplicated }, receiving},
+	"reordered":   {func(a *Accounting) uint64 { return a.Reordered }, receiving},
+	"redelivered": {func(a *Accounting) uint64 { return a.Redelivered }, receiving},
+}
+
+// certain: what is missing must be known to be lost, or to be at the broker.
+func certain(a *Accounting) string {
+	switch {
+	case a.Uncertain > 0:
+		return fmt.Sprintf("of %d messages it cannot be told whether the broker still has them or they are lost", a.Uncertain)
+	case a.Elsewhere > 0:
+		return fmt.Sprintf("%d messages were received by another process of the test, or lost: %s, of all of them", a.Elsewhere, mergeTells)
+	}
+	return expecting(a)
+}
+
+// expecting: what is to be missed must have been expected.
+func expecting(a *Accounting) string {
+	if a.Expected == 0 {
+		return "no message was expected, so that none could be missed"
+	}
+	return ""
+}
+
+// receiving: what is wrong with messages shows only where some arrive.
+func receiving(a *Accounting) string {
+	if a.Received+a.Drained == 0 {
+		return "nothing was received"
+	}
+	return ""
+}

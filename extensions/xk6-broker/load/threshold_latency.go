@@ -1,0 +1,129 @@
+package load
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+)
+
+// Portion is what one series measured of a trend in one loop.
+type Portion struct {
+	Broker, Topic, Group string // all "" where it is of no topic, as the wait of arrivals for a VU
+	Loop                 Loop
+	*hist.Histogram
+	Missing uint64 // of no topic: how many values are not in it, the greatest
+}
+
+// Latency decides a condition on the exact distribution of several portions of a trend. It cannot be judged where the run's latencies
+// cannot be believed, where the samples do not support it, or where what is known to be wrong with the distribution could make a
+// difference: lateness of the generator, which only makes a latency greater, and messages that are not in it, which were the slowest.
+func (r *Result) Latency(c Condition, trend string, portions []Portion) Decision {
+	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 })
+	if len(portions) == 0 {
+		return Undecided("there are no samples")
+	}
+	all := &hist.Histogram{}
+	for _, p := range portions {
+		if p.Loop != portions[0].Loop {
+			return Undecided("it puts latencies of an open and of a closed loop together: name one by the tag loop")
+		}
+		all.Merge(p.Histogram)
+	}
+	return c.Decide(c.Of(all)).unless(r.doubt(c, trend, portions, all))
+}
+
+// Of is what the condition compares of a distribution, in ms.
+func (c Condition) Of(h *hist.Histogram) float64 {
+	var ns float64
+	switch c.Method {
+	case "min":
+		ns = float64(h.Min())
+	case "max":
+		ns = float64(h.Max())
+	case "avg":
+		ns = h.Mean()
+	default:
+		ns = float64(h.Quantile(c.Quantile))
+	}
+	return ns / float64(time.Millisecond)
+}
+
+// doubt says why the condition cannot be judged; "" where it can.
+func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.Histogram) string {
+	if !r.Verdict.Latencies && slices.ContainsFunc(portions, func(p Portion) bool { return p.Topic != "" }) {
+		return "the latencies of this run cannot be believed"
+	}
+	if (c.Method == "p" || c.Method == "med") && !all.Supported(c.Quantile) {
+		return fmt.Sprintf("of %d samples %d lie beyond %s: there must be 10", all.Count(), all.Beyond(c.Quantile), QuantileName(c.Quantile))
+	}
+	if c.Method == "min" { // neither what is late nor what is missing is the least
+		return ""
+	}
+	v := c.Of(all)
+	for _, p := range portions {
+		of := r.whole(p, trend)
+		q, complete := c.reach(of.Histogram)
+		if !c.sameAbove(v) && (of.absent > absentShare*(1-q) || complete && of.absent > 0) {
+			return fmt.Sprintf("%s%s of the values, the greatest, are not in it", of.name, percent(of.absent))
+		}
+		if of.topic == nil || c.sameBelow(v) {
+			continue
+		}
+		if late, ok := of.topic.misled(of.trend, of.Histogram, q); ok {
+			return fmt.Sprintf("%s%s of its %s, %v, is lateness of the load generator or its machine", of.name, percent(late.Owed),
+				QuantileName(late.Q), round(late.Value))
+		}
+	}
+	return ""
+}
+
+// whole is the distribution that a portion is a part of: a trend of a topic, or of one of its groups.
+type whole struct {
+	*hist.Histogram
+	name   string // to begin a reason with
+	topic  *TopicResult
+	trend  string  // as the topic calls it
+	absent float64 // the share of the values that are not in it
+}
+
+func (r *Result) whole(p Portion, trend string) whole {
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		if t.Broker != p.Broker || t.Topic != p.Topic {
+			continue
+		}
+		if p.Loop == Closed && t.OpenLoop {
+			trend = closedName(trend)
+		}
+		for k := range t.Groups {
+			if g := &t.Groups[k]; g.Group == p.Group && g.Trends[trend] != nil {
+				return whole{g.Trends[trend], t.nameOf(g) + ": ", t, trend, t.absent(trend, g)}
+			}
+		}
+		if t.Trends[trend] != nil {
+			return whole{t.Trends[trend], t.Topic + ": ", t, trend, t.absent(trend, nil)}
+		}
+	}
+	return whole{Histogram: p.Histogram, absent: share(int64(p.Missing), int64(p.Missing+p.Count()))}
+}
+
+// reach is the quantile that a condition must be able to rely on, and whether it must have every message. A mean relies on the median.
+// The maximum relies on the greatest quantile that is shown and supported, for it is one sample itself, and on that nothing is
+// missing: what never came took longer than it.
+func (c Condition) reach(h *hist.Histogram) (q float64, complete bool) {
+	switch c.Method {
+	case "avg":
+		return 0.5, false
+	case "max":
+		q = shownQuantiles[0]
+		for _, shown := range shownQuantiles {
+			if h.Supported(shown) {
+				q = shown
+			}
+		}
+		return q, true
+	}
+	return c.Quantile, false
+}

@@ -1,0 +1,101 @@
+package witness
+
+import (
+	"encoding/json"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A minute and a bit of waiting for a value is no assertion about time.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never %s", what)
+		}
+	}
+}
+
+func TestIntervalsFollowOneAnother(t *testing.T) {
+	w := Start()
+	var first, second Interval
+	var n uint64
+	eventually(t, "20 hiccups", func() bool {
+		first = w.Interval()
+		n += first.Hiccups.Count()
+		return n >= 20
+	})
+	eventually(t, "a hiccup", func() bool { second = w.Interval(); return second.Hiccups.Count() > 0 })
+	if second.From < first.To || second.To <= second.From || second.Hiccups.Min() < 0 || second.Hiccups.Negative() != 0 {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	w.Stop() // goleak sees that nothing runs on
+	rest := w.Interval()
+	if again := w.Interval(); again.Hiccups.Count() != 0 || again.From != rest.To {
+		t.Errorf("it goes on: %+v", again)
+	}
+}
+
+// What this process burns is seen as its own, and as the machine's where that is known.
+func TestABusyProcess(t *testing.T) {
+	w := Start()
+	defer w.Stop()
+	var i Interval
+	eventually(t, "any CPU used", func() bool {
+		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+		}
+		i = w.Interval()
+		return i.Process.Value > 0 && (runtime.GOOS != "linux" || i.Host.Value > 0)
+	})
+	for name, s := range map[string]Share{
+		"process": i.Process, "host": i.Host, "steal": i.Steal, "pressure": i.Pressure, "group pressure": i.GroupPressure,
+	} {
+		t.Logf("%s: %+v", name, s)
+		if s.Value < 0 || s.Value > 1 || !s.Known && s.Value != 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+func TestIntervalsSurviveJSON(t *testing.T) {
+	w := Start()
+	defer w.Stop()
+	var i, again Interval
+	eventually(t, "a hiccup", func() bool { i = w.Interval(); return i.Hiccups.Count() > 0 })
+	text, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.Hiccups.Count() != i.Hiccups.Count() || again.Hiccups.Max() != i.Hiccups.Max() {
+		t.Errorf("%s", text)
+	}
+	again.Hiccups = i.Hiccups
+	if !reflect.DeepEqual(i, again) {
+		t.Errorf("%+v became %+v", i, again)
+	}
+}
+
+// BenchmarkWitness tells how much of a CPU a witness takes that is asked once a second.
+func BenchmarkWitness(b *testing.B) {
+	w := Start()
+	defer w.Stop()
+	w.Interval()
+	b.ResetTimer()
+	var used, wall float64
+	for range b.N {
+		time.Sleep(time.Second)
+		i := w.Interval()
+		used += i.Process.Value * float64(runtime.GOMAXPROCS(0)) * float64(i.To-i.From)
+		wall += float64(i.To - i.From)
+	}
+	b.ReportMetric(100*used/wall, "%CPU")
+}
