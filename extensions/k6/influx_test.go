@@ -142,8 +142,8 @@ export const options = {
   thresholds: {
     'broker_sent{topic:a}': [], 'broker_sent{scenario:send}': [], 'broker_received{topic:a}': [], 'broker_settled{outcome:ack}': [],
     'broker_received{consumer_group:one}': ['count>0'], 'broker_settled{consumer_group:two,outcome:ack}': ['count>0'], 'broker_drained{consumer_group:two}': [],
-    'broker_e2e_latency{loop:open,consumer_group:one}': ['max>0'], 'broker_e2e_latency{loop:closed,consumer_group:one}': ['max>0'],
-    'broker_delivery_wait{loop:closed}': ['max>0'], 'broker_publish_latency{loop:closed}': ['max>0'],
+    'broker_e2e_latency{loop:open,consumer_group:one}': [], 'broker_e2e_latency{loop:closed,consumer_group:one}': [],
+    'broker_delivery_wait{loop:closed}': [], 'broker_publish_latency{loop:closed}': [],
     'broker_settled{outcome:requeue}': ['count>0'], 'broker_errors{op:send}': ['count>0'], 'broker_redelivered{topic:a}': [],
     'data_sent{scenario:produce}': [], 'data_received{scenario:consume}': [],
   },

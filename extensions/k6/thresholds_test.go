@@ -23,7 +23,7 @@ type verdictOn struct {
 }
 
 // busyMachine is why a threshold on a latency cannot be judged where the machine is too busy for the test.
-var busyMachine = regexp.MustCompile("the latencies of this run cannot be believed|is lateness of the generator")
+var busyMachine = regexp.MustCompile("the latencies of this run cannot be believed|is lateness of the load generator")
 
 // kept tells whether a run kept its thresholds, as far as a busy machine lets them be judged.
 func (r result) kept() bool {

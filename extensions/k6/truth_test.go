@@ -26,7 +26,7 @@ import { sleep } from 'k6';
 import { Trend, Counter } from 'k6/metrics';
 const conn = broker.connect(__ENV.BROKER_URL);
 const p = conn.producer(__ENV.TOPIC);
-const c = conn.consumer(__ENV.TOPIC, conn.features.groups ? { group: 'g' } : {});
+const c = conn.consumer(__ENV.TOPIC, conn.features.groups ? { group: __ENV.TOPIC } : {}); // two drivers of one broker share its groups
 const truth = new Trend('truth', true), said = new Trend('said', true), ages = new Counter('ages');
 export const options = { summaryTrendStats: ['med', 'p(90)', 'max'], scenarios: {
   consume: { executor: 'constant-vus', vus: 1, duration: '30s', exec: 'consume' },
@@ -92,7 +92,7 @@ func TestConsumersLeaveWithTheirScenario(t *testing.T) {
 import { Counter } from 'k6/metrics';
 const conn = broker.connect(__ENV.BROKER_URL);
 const p = conn.producer(__ENV.TOPIC);
-const c = conn.consumer(__ENV.TOPIC, conn.features.groups ? { group: 'g' } : {});
+const c = conn.consumer(__ENV.TOPIC, conn.features.groups ? { group: __ENV.TOPIC } : {}); // two drivers of one broker share its groups
 const got = new Counter('got');
 export const options = { scenarios: {
   early: { executor: 'constant-vus', vus: 3, duration: '8s', exec: 'consume', gracefulStop: '2s' },
@@ -107,6 +107,9 @@ export async function consume() {
   got.add(batch.length);
 }
 `, "BROKER_URL="+url, "TOPIC="+topic)
+			if len(o.Result.Topics) != 1 || len(o.Result.Topics[0].Groups) != 1 {
+				t.Fatal(r)
+			}
 			g := o.Result.Topics[0].Groups[0]
 			if script := o.Metrics["got"].Values["count"]; float64(g.Received) != script || o.Metrics["broker_received"].Values["count"] < script {
 				t.Errorf("the script got %v, the result says %+v", script, g)

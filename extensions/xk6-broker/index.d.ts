@@ -320,9 +320,16 @@ declare module 'k6/x/broker' {
     /** Results that are there already may be replaced. */
     overwrite?: boolean;
   }
-  /** Writes summary.json, report.html, .hgrm and .hlog, in handleSummary only. Returns the folder; undefined where nothing was measured. */
+  /**
+   * Writes summary.json, report.html, .hgrm and .hlog, in handleSummary only. Returns the folder, which has another name than asked for if that
+   * is taken; undefined where nothing was measured, or nothing could be written anywhere. What cannot be written is told at the end, and makes k6
+   * exit with 74 instead of 0: see docs/results.md.
+   */
   export function report(options?: ReportOptions): string | undefined;
-  /** In the init context: throws where report would, because the folder is taken or the options are wrong. */
+  /**
+   * In the init context: throws where the folder is taken before the test begins, or the options are wrong. It says that results are wanted: where
+   * none are written, k6 exits with 74 instead of 0.
+   */
   export function checkReport(options?: ReportOptions): void;
 
   /**

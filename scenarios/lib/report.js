@@ -4,6 +4,8 @@
 //   BROKER_REPORT_DIR        where the folder is made  results
 //   BROKER_REPORT_OVERWRITE  true: results that are there already may be replaced
 //   BROKER_REPORT            off: no folder, only the table on the terminal
+//
+// k6 exits with 74 instead of 0 where the results could not be written as a whole: docs/results.md.
 import broker from 'k6/x/broker';
 import { choice } from './settings.js';
 

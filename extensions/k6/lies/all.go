@@ -61,7 +61,7 @@ export async function setup() { await conn.createTopic(topic); }
 export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 1000, duration: '4s', preAllocatedVUs: 1, gracefulStop: '0s' } } };
 export default async function () { await p.send('x'); sleep(0.005); }` + imports,
 			Naive: quantile("publish time p50", "publish_time", 0.5),
-			Says:  []string{"never had an iteration"},
+			Says:  []string{"never got an iteration"},
 		},
 		{
 			Name: "sends that fail", How: "every third message is larger than the broker takes",

@@ -39,6 +39,7 @@ func (r *run) subscribe(vu modules.VU) {
 					r.ended.Do(r.end)
 				}
 				r.printTable()
+				r.collector.Close()
 			}
 			e.Done()
 		}
@@ -144,6 +145,6 @@ func (r *run) printTable() {
 		return
 	}
 	if err := r.printReport(); err != nil {
-		r.logger.WithError(err).Error("cannot print the report")
+		r.logger.Error(err)
 	}
 }

@@ -35,17 +35,18 @@ func New() *Module { return &Module{} }
 
 // NewModuleInstance makes the instance of one VU.
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
+	first := false
 	m.begin.Do(func() {
 		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
 		}
-		m.run = run
+		m.run, first = run, true
 	})
 	if err := m.run.refuse(); err != nil {
 		common.Throw(vu.Runtime(), err)
 	}
-	in := &instance{vu: vu, run: m.run, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
+	in := &instance{vu: vu, run: m.run, first: first, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
 	return in
 }
@@ -59,9 +60,10 @@ func builtin(vu modules.VU, object, name string) sobek.Callable {
 
 // instance is the module in one VU.
 type instance struct {
-	vu  modules.VU
-	run *run
-	due dueTimes
+	vu    modules.VU
+	run   *run
+	first bool // of the process: its init context is run before the test begins
+	due   dueTimes
 
 	verb          string // of the module, which the script called last; for the event loop only
 	parse, isView sobek.Callable
@@ -131,7 +133,8 @@ type run struct {
 	internal     sync.Once                   // a mistake of ours is told with its stack once
 	final        atomic.Pointer[load.Result] // once the test has ended
 	over         atomic.Bool                 // everything is accounted for
-	reportPath   atomic.Value                // string: the folder that the results were written to
+	wanted       atomic.Bool                 // the script asks for results
+	reported     atomic.Pointer[reported]    // once it has written them
 
 	marksLock sync.Mutex
 	marks     []load.Annotation // of the script, in order
@@ -202,6 +205,9 @@ func newRun(vu modules.VU) (*run, error) {
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
+	r.collector.LogsCut = func(err error) {
+		r.logger.WithError(err).Warn("the disk for temporary files takes no more; the test goes on")
+	}
 	r.links = &links{run: r, open: map[string]*link{}}
 	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)

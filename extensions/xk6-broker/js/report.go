@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
 
@@ -40,58 +39,88 @@ func reportOptions(of string, v sobek.Value) (report.Folder, error) {
 	return f, nil
 }
 
-// checkReport fails in init where report would fail in handleSummary: an hour of test later is late to learn that a folder is taken.
+// checkReport fails in init where report would fail in handleSummary: an hour of test later is late to learn that a folder is taken. It
+// looks only in the first init context of the process, for later ones are of VUs, and of handleSummary itself: what is taken by then is
+// taken too late to stop the test.
 func (in *instance) checkReport(v sobek.Value) error {
 	f, err := reportOptions("checkReport", v)
-	if err != nil || f.Name == "" || in.vu.State() != nil {
+	if err != nil || !in.first || in.vu.State() != nil {
 		return err
+	}
+	in.run.wanted.Store(true)
+	if f.Name == "" {
+		return nil
 	}
 	return f.Check()
 }
 
-// report writes the folder of results and returns its path; nothing is written where the test used no broker.
+// report writes the folder of results and returns its path; nothing is written where the test used no broker. It throws where its options
+// are wrong. What the disk does not take is told at the end, with the table, and by the exit code: handleSummary has other things to do.
 func (in *instance) report(v sobek.Value) (any, error) {
-	f, err := reportOptions("report", v)
-	if err != nil {
-		return nil, err
-	}
 	r := in.run
 	if in.vu.State() == nil || !r.over.Load() {
 		return nil, errTooEarly
 	}
+	f, err := reportOptions("report", v)
+	if err != nil {
+		r.reported.Store(&reported{err: err})
+		return nil, err
+	}
 	if r.state.Load() == nil {
 		return nil, nil //nolint:nilnil // undefined is what the script gets
 	}
-	result := *r.result()
+	result := r.result()
 	if f.Name == "" {
-		f = unused(f, r.scriptName()+"-"+result.Started.UTC().Format(nameTime))
+		f.Name = report.Sanitise(r.scriptName() + "-" + result.Started.UTC().Format(nameTime))
+		f = f.Free()
 	}
-	if err := f.Check(); errors.Is(err, report.ErrExists) { // it appeared while the test ran: the results are not lost for that
-		r.logger.WithError(err).Warn("the results go to another folder")
-		f = unused(f, f.Name+"-"+time.Now().UTC().Format(nameTime))
-	}
-	result.Name = f.Name
 	ledger := bytes.Buffer{}
 	if l := r.Ledger(); l != nil {
 		if err := l.Write(&ledger); err != nil {
 			return nil, err
 		}
 	}
-	if err := f.Write(&result, r.collector.Logs(), ledger.Bytes()); err != nil {
-		return nil, err
+	saved, err := f.Save(result, r.collector.Logs(), ledger.Bytes())
+	if err == nil && saved != f {
+		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
-	r.reportPath.Store(f.Path())
-	return f.Path(), nil
+	if saved.Name == "" {
+		r.reported.Store(&reported{err: err})
+		return nil, nil //nolint:nilnil // there is none
+	}
+	r.reported.Store(&reported{folder: saved.Path(), err: err})
+	return saved.Path(), nil
 }
 
-// unused gives the folder a name that is not taken.
-func unused(f report.Folder, name string) report.Folder {
-	f.Overwrite = false
-	f.Name = report.Sanitise(name)
-	for i := 2; errors.Is(f.Check(), report.ErrExists); i++ {
-		f.Name = report.Sanitise(fmt.Sprintf("%s-%d", name, i))
+// reported is what became of the results.
+type reported struct {
+	folder string // "" where they are nowhere
+	err    error  // why not all of them are where they should be
+}
+
+var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
+
+// unwritten says why results that were asked for are not there as a whole, if so.
+func (r *run) unwritten() error {
+	if done := r.reported.Load(); done != nil {
+		return done.err
 	}
-	return f
+	if r.wanted.Load() && r.state.Load() != nil && !r.quiet {
+		return errNotReported
+	}
+	return nil
+}
+
+// ExitUnwritten is the exit code of a run that would have ended well, but for results that were asked for and could not be written as a
+// whole: EX_IOERR of sysexits.h, which is no code of k6.
+const ExitUnwritten = 74
+
+// ExitCode gives the code that the process is to exit with, where k6 would exit with the one given.
+func (m *Module) ExitCode(code int) int {
+	if code == 0 && m.run != nil && m.run.unwritten() != nil {
+		return ExitUnwritten
+	}
+	return code
 }
 
 // scriptFile is the name of the script's file; "" where it came by standard input.
@@ -125,9 +154,14 @@ func (r *run) printReport() error {
 		return err
 	}
 	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary is made of some samples of these latencies, this table of all)\n\n")
-	if folder, ok := r.reportPath.Load().(string); ok {
-		_, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", path.Join(folder, report.PageFile))
-		return err
+	if done := r.reported.Load(); done != nil && done.folder != "" {
+		shown := path.Join(done.folder, report.PageFile)
+		if _, err := os.Stat(shown); err != nil {
+			shown = path.Join(done.folder, report.SummaryFile)
+		}
+		if _, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", shown); err != nil {
+			return err
+		}
 	}
-	return nil
+	return r.unwritten()
 }

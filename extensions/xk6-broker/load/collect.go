@@ -1,7 +1,7 @@
 package load
 
 import (
-	"bytes"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,6 +22,10 @@ type Delta struct {
 
 // Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
 type Collector struct {
+	// LogsCut, if it is set, is called once if the interval logs have to end before the run does, with the reason. It must not call the
+	// collector.
+	LogsCut func(error)
+
 	run  *Run
 	mu   sync.Mutex
 	last int64
@@ -31,8 +35,8 @@ type Collector struct {
 
 	platform platform
 
-	history map[topicKey][]Point
-	logs    map[topicKey]map[Trend]*intervalLog // each with the intervals of both loops, told apart by the log's tag
+	timelines map[topicKey]*timeline
+	logs      logs
 }
 
 type seen struct {
@@ -41,18 +45,19 @@ type seen struct {
 	errors   map[ErrorLabels]int64
 }
 
-// intervalLog is a histogram log in the making: each interval is encoded at once, as a few KiB of text.
-type intervalLog struct {
-	text bytes.Buffer
-	log  *hist.Log
-}
-
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
 	return &Collector{
-		run: r, last: r.Started, cpu: cpu.Time(), seen: map[*Series]*seen{},
-		history: map[topicKey][]Point{}, logs: map[topicKey]map[Trend]*intervalLog{},
+		run: r, last: r.Started, cpu: cpu.Time(), seen: map[*Series]*seen{}, timelines: map[topicKey]*timeline{},
+		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[Trend]*intervalLog{}},
 	}
+}
+
+// Close lets go of what the logs have on disk; they cannot be written after it.
+func (c *Collector) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logs.spool.close()
 }
 
 // Collect gives what every series measured since the last call.
@@ -76,6 +81,11 @@ func (c *Collector) Collect() []Delta {
 	}
 	for key, ds := range topics {
 		c.note(key, now, c.busy, ds)
+	}
+	if before := c.logs.cut; before == nil {
+		if c.logs.settle(now); c.logs.cut != nil && c.LogsCut != nil {
+			c.LogsCut(c.logs.cut)
+		}
 	}
 	c.last, c.cpu = now, used
 	return deltas
@@ -119,15 +129,13 @@ func (c *Collector) delta(s *Series) Delta {
 	return d
 }
 
-// note adds a point to a topic's history and a line to its logs.
+// note adds an interval to a topic's timeline and to its logs.
 func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
-	p := Point{
-		At: seconds(now - c.run.Started), Seconds: seconds(now - c.last),
-		Counts: map[string]int64{}, InFlight: c.run.InFlight(), CPU: share, Latencies: map[string]Summary{},
-	}
+	i := &interval{from: c.last, to: now, inFlight: c.run.InFlight(), cpu: share}
 	if t := c.run.known(key); t != nil {
-		t.queues(&p)
+		t.queues(i)
 	}
+	trends := map[measured]*hist.Histogram{}
 	for l := range Loop(NumLoops) {
 		for t := range Trend(NumTrends) {
 			var sum *hist.Histogram
@@ -135,45 +143,57 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 				sum = merge(sum, d.Trends[l][t])
 			}
 			if sum != nil {
-				p.Latencies[nameOf(l, t)] = summarise(sum)
-				c.log(key, l, t, now, sum)
+				trends[measured{l, t}] = sum
+				c.log(key, measured{l, t}, now, sum, deltas)
 			}
 		}
 	}
 	for _, d := range deltas {
 		for counter, n := range d.Counters {
-			if n != 0 {
-				p.Counts[Counter(counter).String()] += n
-			}
+			i.counts[counter] += n
 		}
 		for labels, n := range d.Errors {
-			if p.ErrorKinds == nil {
-				p.ErrorKinds = map[driver.Kind]int64{}
+			if i.errors == nil {
+				i.errors = map[driver.Kind]int64{}
 			}
-			p.Errors += n
-			p.ErrorKinds[labels.Kind] += n
+			i.errors[labels.Kind] += n
 		}
 	}
-	c.history[key] = append(c.history[key], p)
+	t := c.timelines[key]
+	if t == nil {
+		t = newTimeline(len(c.timelines) + 1)
+		c.timelines[key] = t
+	}
+	t.add(i, trends)
 }
 
-func (c *Collector) log(key topicKey, loop Loop, t Trend, now int64, interval *hist.Histogram) {
-	logs := c.logs[key]
-	if logs == nil {
-		logs = map[Trend]*intervalLog{}
-		c.logs[key] = logs
+// log adds an interval to a log: where the topic has several groups, what each measured by itself.
+func (c *Collector) log(key topicKey, m measured, now int64, sum *hist.Histogram, deltas []Delta) {
+	groups := map[string]*hist.Histogram{}
+	for _, d := range deltas {
+		if h := d.Trends[m.loop][m.trend]; h != nil || d.Group != "" {
+			groups[d.Group] = merge(groups[d.Group], h)
+		}
 	}
-	l := logs[t]
-	if l == nil {
-		l = &intervalLog{}
-		l.log, _ = hist.NewLog(&l.text, time.Unix(0, c.run.Started)) // a buffer takes all that is written
-		logs[t] = l
+	if len(groups) < 2 || !m.trend.Consumers() {
+		groups = map[string]*hist.Histogram{"": sum}
 	}
-	tag := ""
-	if loop == Closed {
-		tag = Closed.String()
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if h := groups[group]; h != nil {
+			c.logs.write(key, m.trend, tagOf(m.loop, group), c.last, now, h)
+		}
 	}
-	_ = l.log.Write(tag, time.Unix(0, c.last), time.Unix(0, now), interval)
+}
+
+// Logs gives what the interval logs hold so far, in the order of the topics and trends.
+func (c *Collector) Logs() []IntervalLog {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []IntervalLog
+	for _, t := range c.run.Topics() {
+		all = append(all, c.logs.list(topicKey{t.Address.String(), t.Name})...)
+	}
+	return all
 }
 
 // merge adds b to a, either of which may be nil. a is changed, b is not.

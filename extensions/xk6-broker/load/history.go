@@ -1,94 +1,180 @@
 package load
 
 import (
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
 
-// Point is one interval of a topic's history.
+// Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
 type Point struct {
 	At          float64               `json:"at"`      // seconds from the start to the end of the interval
 	Seconds     float64               `json:"seconds"` // its length
 	Counts      map[string]int64      `json:"counts"`
 	Errors      int64                 `json:"errors"`
 	ErrorKinds  map[driver.Kind]int64 `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64                 `json:"inFlight"`             // of the whole process: handed over and not yet done, at the end of the interval
-	Outstanding uint64                `json:"outstanding"`          // expected by the groups and not yet received, as this process knows
-	Backlog     map[string]int64      `json:"backlog,omitempty"`    // what the broker last said that it holds for each group
-	CPU         float64               `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1
-	Latencies   map[string]Summary    `json:"latencies"`            // by trend, in ns
+	InFlight    int64                 `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64                `json:"outstanding"`          // expected by the groups and not yet received, as this process knows; likewise
+	Backlog     map[string]int64      `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64               `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64               `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
 
-// Summary is a distribution in five numbers; ns.
+// Summary is the distribution of an interval in five numbers; ns.
 type Summary struct {
-	Count uint64 `json:"count"`
-	P50   int64  `json:"p50"`
-	P90   int64  `json:"p90"`
-	P99   int64  `json:"p99"`
-	P999  int64  `json:"p999"`
-	Max   int64  `json:"max"`
+	At      float64 `json:"at"`      // seconds from the start to the end of the interval
+	Seconds float64 `json:"seconds"` // its length
+	Count   uint64  `json:"count"`   // 0: nothing was measured, and the other numbers are 0
+	P50     int64   `json:"p50"`
+	P90     int64   `json:"p90"`
+	P99     int64   `json:"p99"`
+	P999    int64   `json:"p999"`
+	Max     int64   `json:"max"`
 }
 
-func summarise(h *hist.Histogram) Summary {
-	return Summary{
-		Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99),
-		P999: h.Quantile(0.999), Max: h.Max(),
+// timed is something that is known of an interval.
+type timed interface {
+	end() float64
+	length() float64
+}
+
+func (p Point) end() float64      { return p.At }
+func (p Point) length() float64   { return p.Seconds }
+func (s Summary) end() float64    { return s.At }
+func (s Summary) length() float64 { return s.Seconds }
+
+// Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
+// last ends with the run.
+func Length[T timed](all []T) float64 {
+	lengths := make([]float64, len(all))
+	for i, one := range all {
+		lengths[i] = one.length()
 	}
+	slices.Sort(lengths)
+	if len(lengths) == 0 {
+		return 1
+	}
+	return max(1, math.Round(lengths[len(lengths)/2]))
 }
 
-// queues adds to a point what waits for the groups of its topic.
-func (t *Topic) queues(p *Point) {
+// queues adds to an interval what waits for the groups of its topic.
+func (t *Topic) queues(i *interval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.mark(driver.Now())
 	for _, g := range t.order {
-		p.Outstanding += g.track.Outstanding()
+		i.outstanding += g.track.Outstanding()
 		if n := g.queued.Load(); n > 0 {
-			if p.Backlog == nil {
-				p.Backlog = map[string]int64{}
+			if i.backlog == nil {
+				i.backlog = map[string]int64{}
 			}
-			p.Backlog[g.account] = n - 1
+			i.backlog[g.account] = n - 1
 		}
 	}
 }
 
-// IntervalLog is the log of one trend of one topic in the format .hlog.
-type IntervalLog struct {
-	Broker, Topic string
-	Trend         Trend
-	Text          []byte
-}
-
-// Logs gives what the interval logs hold so far, in the order of the topics and trends.
-func (c *Collector) Logs() []IntervalLog {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var logs []IntervalLog
-	for _, t := range c.run.Topics() {
-		key := topicKey{t.Address.String(), t.Name}
-		for trend := range Trend(NumTrends) {
-			if l := c.logs[key][trend]; l != nil {
-				text := append([]byte(nil), l.text.Bytes()...)
-				logs = append(logs, IntervalLog{key.address, key.name, trend, text})
+// history gives the points of a topic's history.
+func history(all []*interval, started int64) []Point {
+	points := make([]Point, len(all))
+	for n, i := range all {
+		p := Point{
+			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, ErrorKinds: i.errors,
+			InFlight: i.inFlight, Outstanding: i.outstanding, Backlog: i.backlog, CPU: i.cpu, Busiest: i.busiest,
+		}
+		for c, n := range i.counts {
+			if n != 0 {
+				p.Counts[Counter(c).String()] = n
 			}
 		}
-	}
-	return logs
-}
-
-// named gives the points of a topic without open loop the plain names of its latencies.
-func named(history []Point, open bool) []Point {
-	points := append([]Point{}, history...)
-	if open {
-		return points
-	}
-	for i, p := range points {
-		points[i].Latencies = make(map[string]Summary, len(p.Latencies))
-		for name, s := range p.Latencies {
-			points[i].Latencies[strings.TrimSuffix(name, ClosedSuffix)] = s
+		for _, n := range i.errors {
+			p.Errors += n
 		}
+		points[n] = p
 	}
 	return points
+}
+
+// enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
+var enoughFor = []uint64{1000, 100, 20} //nolint:gochecknoglobals // a table
+
+// overTime gives each trend's distribution over time, in intervals that are long enough to say something, see lengthFor. Trends of a topic
+// without open loop have their plain names.
+func overTime(all []*interval, started int64, open bool) map[string][]Summary {
+	names := map[string][]measured{}
+	for _, i := range all {
+		for key := range i.trends {
+			name := nameOf(key.loop, key.trend)
+			if !open {
+				name = strings.TrimSuffix(name, ClosedSuffix)
+			}
+			if !slices.Contains(names[name], key) {
+				names[name] = append(names[name], key)
+			}
+		}
+	}
+	summaries := make(map[string][]Summary, len(names))
+	for name, keys := range names {
+		counts := make([]uint64, len(all))
+		for n, i := range all {
+			for _, key := range keys {
+				counts[n] += i.trends[key].Count()
+			}
+		}
+		for together := range slices.Chunk(all, lengthFor(counts)) {
+			h := &hist.Histogram{}
+			for _, i := range together {
+				for _, key := range keys {
+					i.trends[key].AddTo(h)
+				}
+			}
+			from, to := together[0].from, together[len(together)-1].to
+			summaries[name] = append(summaries[name], Summary{
+				At: seconds(to - started), Seconds: seconds(to - from), Count: h.Count(),
+				P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+			})
+		}
+	}
+	return summaries
+}
+
+// lengthFor says how many of the intervals with so many messages are to be taken together, so that nearly all that have any have a p99
+// with 10 messages beyond it: the least power of two, though no more than a tenth of the run. Where that is too few for a p99, it is
+// what a p90 needs, or a median.
+func lengthFor(counts []uint64) int {
+	for _, enough := range enoughFor {
+		for length := 1; length == 1 || length <= len(counts)/10; length *= 2 {
+			if nearlyAll(counts, length, enough) {
+				return length
+			}
+		}
+	}
+	return 1
+}
+
+// nearlyAll tells whether nine tenths of the intervals that have messages have enough. The first and the last that have any do not count:
+// the load went on in part of them only.
+func nearlyAll(counts []uint64, length int, enough uint64) bool {
+	var sums []uint64
+	for together := range slices.Chunk(counts, length) {
+		var sum uint64
+		for _, n := range together {
+			sum += n
+		}
+		if sum > 0 {
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) > 2 {
+		sums = sums[1 : len(sums)-1]
+	}
+	have := 0
+	for _, n := range sums {
+		if n >= enough {
+			have++
+		}
+	}
+	return 10*have >= 9*len(sums)
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,13 +36,15 @@ func TestTheHistoryAddsUpToTheTotals(t *testing.T) {
 		var latencies uint64
 		for i, p := range topic.History {
 			sent += p.Counts["sent"]
-			latencies += p.Latencies["publish_latency"].Count
 			if want := []uint64{100, 300, 600, 1000, 0}[i]; p.Outstanding != want {
 				t.Errorf("point %d: outstanding %d, want %d", i, p.Outstanding, want)
 			}
 			if want := []int64{100, 300, 600, 1000, 0}[i]; p.Backlog["workers"] != want {
 				t.Errorf("point %d: backlog %v, want %d", i, p.Backlog, want)
 			}
+		}
+		for _, s := range topic.OverTime["publish_latency"] {
+			latencies += s.Count
 		}
 		if sent != 1000 || latencies != 1000 {
 			t.Errorf("sent %d, latencies %d, want 1000 of each", sent, latencies)
@@ -53,7 +56,7 @@ func TestTheHistoryAddsUpToTheTotals(t *testing.T) {
 		}
 		for _, log := range collector.Logs() {
 			if log.Trend == PublishLatency {
-				latencies -= inLog(t, log.Text)
+				latencies -= inLog(t, log)["closed"]
 			}
 		}
 		if latencies != 0 {
@@ -62,9 +65,15 @@ func TestTheHistoryAddsUpToTheTotals(t *testing.T) {
 	})
 }
 
-func inLog(t *testing.T, text []byte) (values uint64) {
+// inLog gives how many values a log holds under each tag.
+func inLog(t *testing.T, log IntervalLog) map[string]uint64 {
 	t.Helper()
-	reader := hdrhistogram.NewHistogramLogReader(bytes.NewReader(text))
+	var text bytes.Buffer
+	if err := log.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]uint64{}
+	reader := hdrhistogram.NewHistogramLogReader(&text)
 	for {
 		h, err := reader.NextIntervalHistogram()
 		if err != nil {
@@ -73,6 +82,55 @@ func inLog(t *testing.T, text []byte) (values uint64) {
 		if h == nil {
 			return values
 		}
-		values += uint64(h.TotalCount())
+		values[h.Tag()] += uint64(h.TotalCount())
 	}
+}
+
+// Where a topic has several groups, a log tells them apart, whatever their names are, and the loops too.
+func TestLogsTellGroupsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		collector := b.run.NewCollector()
+		consumers := map[string]*Consumer{}
+		s := b.sender(100)
+		open := func(group string) {
+			labels := b.series.Labels
+			labels.Group = group
+			c, err := b.run.NewConsumer(t.Context(), b.conn, b.topic,
+				driver.ConsumerConfig{Topic: "orders", Group: group, Prefetch: 100, Start: driver.StartNew}, b.run.Series(labels))
+			if err != nil {
+				t.Fatal(err)
+			}
+			consumers[group] = c
+		}
+		open("audit")
+		b.produce(s, 5)
+		b.receive(consumers["audit"], 5)
+		time.Sleep(time.Second)
+		collector.Collect()
+		open("or, ders")
+		b.produce(s, 50)
+		if _, err := (Produce{Schedule: constant(10, time.Second), Payload: Payload{Size: 64}}).Run(t.Context(), []*Sender{s}); err != nil {
+			t.Fatal(err)
+		}
+		b.receive(consumers["audit"], 60)
+		b.receive(consumers["or, ders"], 40)
+		time.Sleep(time.Second)
+		collector.Collect()
+		b.finish()
+		for _, log := range collector.Logs() {
+			var want map[string]uint64
+			switch log.Trend {
+			case PublishLatency:
+				want = map[string]uint64{"": 10, "closed": 55}
+			case E2ELatency:
+				want = map[string]uint64{"closed": 5, "audit": 10, "closed:audit": 50, "closed:or__ders": 40}
+			default:
+				continue
+			}
+			if got := inLog(t, log); !maps.Equal(got, want) {
+				t.Errorf("%v: %v, want %v", log.Trend, got, want)
+			}
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
 
@@ -27,7 +26,7 @@ type Siblings struct {
 }
 
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
-// Over time, the quantiles of a second are the worst that any process had. Parts that are not of one test, or not of one time, are an
+// Over time, the quantiles of an interval are the worst that any process had. Parts that are not of one test, or not of one time, are an
 // error, and so is what Siblings.Backlog gives.
 func Merge(parts []Part, known Siblings) (*Result, error) {
 	parts = slices.Clone(parts)
@@ -42,12 +41,17 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several = m.ambiguous()
-	m.open = map[topicID]bool{}
+	m.open, m.lengths = map[topicID]bool{}, map[topicID]map[string]float64{}
 	for _, p := range parts {
 		for _, t := range p.Result.Topics {
 			if t.OpenLoop {
 				m.open[m.key(t.Broker, t.Driver, t.Topic)] = true
 			}
+		}
+	}
+	for _, p := range parts {
+		for i := range p.Result.Topics {
+			m.measure(&p.Result.Topics[i])
 		}
 	}
 	c := Circumstances{}
@@ -57,6 +61,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
 		m.environment(p.Result.Environment)
+		m.result.Platform = m.result.Platform.join(p.Result.Platform)
 		m.result.Test.merge(p.Result.Test)
 		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
 		m.marks(p.Result)
@@ -68,9 +73,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	if err := m.account(); err != nil {
 		return nil, err
 	}
-	for i := range m.result.Topics {
-		m.result.Topics[i].Describe()
-	}
+	m.result.Describe()
 	m.result.Judge(c)
 	m.verdict()
 	return m.result, nil
@@ -131,8 +134,9 @@ type merger struct {
 	processes int // of the test, as is known; 0 where it is not
 	known     Siblings
 	result    *Result
-	open      map[topicID]bool // the topics that some process sent to by a schedule
-	several   bool             // a process has one topic on several brokers: then topics are told apart by address too
+	open      map[topicID]bool               // the topics that some process sent to by a schedule
+	lengths   map[topicID]map[string]float64 // of the intervals over time, in seconds: of each trend, and "" of the history
+	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
 	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
 	askedLate bool              // a broker was asked after the test
@@ -190,14 +194,12 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 		m.result.Topics = append(m.result.Topics, TopicResult{
 			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: Uses{},
 			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []GroupResult{}, History: []Point{},
+			OverTime: map[string][]Summary{},
 		})
 	}
 	to := &m.result.Topics[i]
 	to.OpenLoop, to.ClosedLoop = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop
-	named := func(name string) string { return name }
-	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
-		named = closedName
-	}
+	named := m.named(key, t)
 	for of, all := range t.Options {
 		for _, options := range all {
 			to.Options.add(of, options)
@@ -221,9 +223,43 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	for _, e := range t.Errors {
 		to.addErrors(ErrorLabels{e.Op, e.Kind}, e.Count)
 	}
-	shift := of.Started.Sub(m.result.Started)
+	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
+	var points []Point
 	for _, p := range t.History {
-		to.History = addPoint(to.History, p, shift, named)
+		p.At += shift
+		points = addPoint(points, p, lengths[""], laterPoint)
+	}
+	for _, p := range points {
+		to.History = addPoint(to.History, p, lengths[""], otherPoint)
+	}
+	for name, summaries := range t.OverTime {
+		name = named(name)
+		for _, s := range summaries {
+			s.At += shift
+			to.OverTime[name] = addSummary(to.OverTime[name], s, lengths[name])
+		}
+	}
+}
+
+// named gives the names that the trends of a process's topic have in the whole.
+func (m *merger) named(key topicID, t *TopicResult) func(string) string {
+	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
+		return closedName
+	}
+	return func(name string) string { return name }
+}
+
+// measure makes the intervals over time as long as the longest that a process has.
+func (m *merger) measure(t *TopicResult) {
+	key := m.key(t.Broker, t.Driver, t.Topic)
+	if m.lengths[key] == nil {
+		m.lengths[key] = map[string]float64{}
+	}
+	lengths, named := m.lengths[key], m.named(key, t)
+	lengths[""] = max(lengths[""], Length(t.History))
+	for name, summaries := range t.OverTime {
+		name = named(name)
+		lengths[name] = max(lengths[name], Length(summaries))
 	}
 }
 
@@ -237,48 +273,45 @@ func (t *TopicResult) group(name string) *GroupResult {
 	return &t.Groups[i]
 }
 
-// addPoint adds a process's interval to the second that it ended in.
-func addPoint(history []Point, p Point, shift time.Duration, named func(string) string) []Point {
-	at := math.Ceil(p.At + shift.Seconds())
-	i, found := slices.BinarySearchFunc(history, at, func(q Point, at float64) int {
-		switch {
-		case q.At < at:
-			return -1
-		case q.At > at:
-			return 1
-		}
-		return 0
-	})
+// at is the end of the interval, of those of a length, that a process's interval ended in.
+func at(end, length float64) float64 { return math.Ceil(end/length) * length }
+
+// find gives the place of the interval that ends at a time, which it adds where there is none.
+func find[T timed](all []T, at float64, fresh T) ([]T, *T) {
+	i, found := slices.BinarySearchFunc(all, at, func(one T, at float64) int { return cmp.Compare(one.end(), at) })
 	if !found {
-		history = slices.Insert(history, i, Point{At: at, Seconds: 1, Counts: map[string]int64{}, Latencies: map[string]Summary{}})
+		all = slices.Insert(all, i, fresh)
 	}
-	q := &history[i]
-	for name, n := range p.Counts {
-		q.Counts[name] += n
-	}
+	return all, &all[i]
+}
+
+// addPoint adds an interval to those of a length, with what puts the queues of two together.
+func addPoint(history []Point, p Point, length float64, queues func(q *Point, p Point)) []Point {
+	end := at(p.At, length)
+	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
+	q.Counts = combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
 	q.Errors += p.Errors
-	for kind, n := range p.ErrorKinds {
-		if q.ErrorKinds == nil {
-			q.ErrorKinds = map[driver.Kind]int64{}
-		}
-		q.ErrorKinds[kind] += n
-	}
-	q.InFlight += p.InFlight
-	q.Outstanding += p.Outstanding
-	q.CPU = max(q.CPU, p.CPU)
-	for group, n := range p.Backlog {
-		if q.Backlog == nil {
-			q.Backlog = map[string]int64{}
-		}
-		q.Backlog[group] = max(q.Backlog[group], n)
-	}
-	for name, s := range p.Latencies {
-		name = named(name)
-		w := q.Latencies[name]
-		q.Latencies[name] = Summary{
-			Count: w.Count + s.Count, P50: max(w.P50, s.P50), P90: max(w.P90, s.P90), P99: max(w.P99, s.P99),
-			P999: max(w.P999, s.P999), Max: max(w.Max, s.Max),
-		}
-	}
+	q.ErrorKinds = combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
+	queues(q, p)
+	q.CPU, q.Busiest = max(q.CPU, p.CPU), max(q.Busiest, p.Busiest)
+	q.Backlog = combined(q.Backlog, p.Backlog, func(x, y int64) int64 { return max(x, y) })
 	return history
+}
+
+// laterPoint is for an interval of the same process, otherPoint for one of another.
+func laterPoint(q *Point, p Point) {
+	q.InFlight, q.Outstanding = max(q.InFlight, p.InFlight), max(q.Outstanding, p.Outstanding)
+}
+
+func otherPoint(q *Point, p Point) {
+	q.InFlight, q.Outstanding = q.InFlight+p.InFlight, q.Outstanding+p.Outstanding
+}
+
+// addSummary adds the distribution of an interval to those of a length: the worst of each quantile.
+func addSummary(all []Summary, s Summary, length float64) []Summary {
+	end := at(s.At, length)
+	all, w := find(all, end, Summary{At: end, Seconds: length})
+	w.Count += s.Count
+	w.P50, w.P90, w.P99, w.P999, w.Max = max(w.P50, s.P50), max(w.P90, s.P90), max(w.P99, s.P99), max(w.P999, s.P999), max(w.Max, s.Max)
+	return all
 }

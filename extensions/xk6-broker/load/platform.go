@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -96,6 +97,33 @@ func (p *platform) result() *Platform {
 		Hiccups: hiccups, Process: p.shares[0].value(), Host: p.shares[1].value(), Steal: p.shares[2].value(),
 		Pressure: p.shares[3].value(), GroupPressure: p.shares[4].value(),
 	}
+}
+
+// seen are the hiccups; nil where nobody watched.
+func (p *Platform) seen() *hist.Histogram {
+	if p == nil {
+		return nil
+	}
+	return p.Hiccups
+}
+
+// join adds what was seen of another machine: its hiccups, and what is worse there.
+func (p *Platform) join(o *Platform) *Platform {
+	if p == nil || o == nil {
+		return cmp.Or(p, o)
+	}
+	hiccups := merge(merge(nil, p.Hiccups), o.Hiccups)
+	return &Platform{
+		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Steal: worse(p.Steal, o.Steal),
+		Pressure: worse(p.Pressure, o.Pressure), GroupPressure: worse(p.GroupPressure, o.GroupPressure),
+	}
+}
+
+func worse(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // Watch lets a witness watch the platform until [Collector.Unwatch].

@@ -33,6 +33,8 @@ type Result struct {
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
+
+	logsCut error // why the interval logs ended before the run did
 }
 
 // TopicResult is what was measured on one topic of one broker.
@@ -51,6 +53,7 @@ type TopicResult struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []GroupResult              `json:"groups"`      // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
+	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
 
 	declared bool            // the script has a consumer for it
 	shared   bool            // other processes of the test may use it, and what they know is not in here
@@ -83,6 +86,7 @@ func (c *Collector) Result() *Result {
 		Seconds: seconds(driver.Now() - c.run.Started),
 		Test:    Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{}, Topics: []TopicResult{},
 		Platform: c.platform.result(),
+		logsCut:  c.logs.cut,
 	}
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
@@ -96,10 +100,12 @@ func (c *Collector) Result() *Result {
 			continue // a script may describe what it then does not use
 		}
 		result.plain()
-		if r.Platform != nil {
-			result.hiccups = r.Platform.Hiccups
+		result.hiccups = r.Platform.seen()
+		result.History, result.OverTime = []Point{}, map[string][]Summary{}
+		if t := c.timelines[key]; t != nil {
+			all := t.all()
+			result.History, result.OverTime = history(all, c.run.Started), overTime(all, c.run.Started, result.OpenLoop)
 		}
-		result.History = named(c.history[key], result.OpenLoop)
 		result.Describe()
 		r.Topics = append(r.Topics, result)
 	}
@@ -114,6 +120,14 @@ type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
 	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+}
+
+// Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
+func (r *Result) Describe() {
+	for i := range r.Topics {
+		r.Topics[i].hiccups = r.Platform.seen()
+		r.Topics[i].Describe()
+	}
 }
 
 // Describe spells out the percentiles of the trends. It is called again where the trends have changed.

@@ -38,6 +38,7 @@ func (r *Result) Total() TopicResult {
 			total.Trends[name] = merge(total.Trends[name], h)
 		}
 	}
+	total.hiccups = r.Platform.seen()
 	total.Describe()
 	for name, of := range total.Percentiles {
 		for k := range of {

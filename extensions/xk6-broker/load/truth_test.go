@@ -384,7 +384,7 @@ func TestTheTwoLoopsAreNotPutTogether(t *testing.T) {
 				t.Errorf("%s: %v", name, h)
 			}
 		}
-		if p := topic.History[0].Latencies; p["publish_latency"].Count != 10 || p["publish_latency_closed"].Count != 1000 {
+		if p := topic.OverTime; p["publish_latency"][0].Count != 10 || p["publish_latency_closed"][0].Count != 1000 {
 			t.Errorf("%v", p)
 		}
 		if !topic.OpenLoop || !topic.ClosedLoop {

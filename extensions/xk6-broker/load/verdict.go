@@ -75,6 +75,9 @@ func (r *Result) Judge(c Circumstances) {
 	for i := range r.Topics {
 		r.Topics[i].judge(&v)
 	}
+	if r.logsCut != nil {
+		v.note("%v", r.logsCut)
+	}
 	v.Valid = len(v.Reasons) == 0
 	r.Verdict = v
 }
@@ -103,21 +106,8 @@ func (r *Result) measured() bool {
 // busiest is the greatest share of its CPUs that the process used over a window in which something was due.
 func (r *Result) busiest() (most float64) {
 	for _, t := range r.Topics {
-		var used, length float64
-		var window []Point
 		for _, p := range t.History {
-			if p.Counts[Due.String()]+p.Counts[Received.String()] == 0 {
-				continue
-			}
-			window = append(window, p)
-			used, length = used+p.CPU*p.Seconds, length+p.Seconds
-			for length-window[0].Seconds >= saturatedWindow-0.5 {
-				used, length = used-window[0].CPU*window[0].Seconds, length-window[0].Seconds
-				window = window[1:]
-			}
-			if length >= saturatedWindow-0.5 {
-				most = max(most, used/length)
-			}
+			most = max(most, p.Busiest)
 		}
 	}
 	return most

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
@@ -104,26 +105,30 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 
 // A process that saturates its CPUs under load measures itself, however idle it is before and after.
 func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
-	history := func(loaded int, share float64) (points []Point) {
-		for s := range 60 {
-			p := Point{At: float64(s + 1), Seconds: 1, CPU: 0.02, Counts: map[string]int64{}}
-			if s >= 20 && s < 20+loaded {
-				p.CPU, p.Counts["due"] = share, 1000
+	history := func(loaded int, share float64, width int) []Point {
+		line := newTimeline(1)
+		line.width = width
+		for s := range int64(60) {
+			i := &interval{from: s * int64(time.Second), to: (s + 1) * int64(time.Second), cpu: 0.02}
+			if s >= 20 && s < 20+int64(loaded) {
+				i.cpu, i.counts[Due] = share, 1000
 			}
-			points = append(points, p)
+			line.add(i, nil)
 		}
-		return points
+		return history(line.all(), 0)
 	}
 	for _, c := range []struct {
 		loaded int
 		share  float64
 		valid  bool
 	}{{10, 0.95, false}, {10, 0.85, true}, {2, 0.99, true}, {40, 0.91, false}} {
-		r := &Result{Topics: []TopicResult{{
-			Counts: counted(map[Counter]int64{Due: 1000, Sent: 1000, Confirmed: 1000}), History: history(c.loaded, c.share),
-		}}}
-		if r.Judge(Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
-			t.Errorf("%d seconds at %v: %+v", c.loaded, c.share, r.Verdict)
+		for _, width := range []int{1, 16} { // also where the history has lost its seconds
+			r := &Result{Topics: []TopicResult{{
+				Counts: counted(map[Counter]int64{Due: 1000, Sent: 1000, Confirmed: 1000}), History: history(c.loaded, c.share, width),
+			}}}
+			if r.Judge(Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
+				t.Errorf("%d seconds at %v: %+v", c.loaded, c.share, r.Verdict)
+			}
 		}
 	}
 }

@@ -351,7 +351,7 @@ func (m *merger) verdict() {
 		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
 			instant(time.Unix(0, driver.Now())), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
 	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of a second are those "+
+	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
 		"of the process that had the worst", len(m.parts))
 }
 

@@ -1,8 +1,11 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
@@ -80,12 +83,28 @@ func milliseconds(ns int64) *float64 {
 }
 
 // overTime draws lines of a topic's history.
-func overTime(id, title, unit string, history []load.Point) Chart {
-	chart := Chart{ID: id, Title: title, Axis: "seconds", Unit: unit, X: make([]float64, len(history)), Lines: []Line{}}
+func overTime(id, title, unit, note string, history []load.Point) Chart {
+	chart := Chart{ID: id, Title: title, Note: note, Axis: "seconds", Unit: unit, X: make([]float64, len(history)), Lines: []Line{}}
 	for i, p := range history {
 		chart.X[i] = p.At
 	}
+	if length := load.Length(history); length > 1 {
+		chart.say("Each point is of %s.", duration(length))
+	}
 	return chart
+}
+
+// say adds a sentence to the note.
+func (c *Chart) say(format string, args ...any) {
+	c.Note = strings.TrimSpace(c.Note + " " + fmt.Sprintf(format, args...))
+}
+
+// duration writes a length of whole seconds.
+func duration(seconds float64) string {
+	if seconds < 60 {
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+	return (time.Duration(seconds) * time.Second).String()
 }
 
 // line adds a line whose values are read from each point; NaN is no value.
@@ -114,20 +133,25 @@ var bands = []struct { //nolint:gochecknoglobals // a table
 }
 
 // quantilesOverTime draws the quantiles of a trend, with the space between them filled.
-func quantilesOverTime(id, title string, trend string, history []load.Point) Chart {
-	chart := overTime(id, title, "ms", history)
-	chart.Log = true
-	for i, b := range bands {
-		line := chart.line(b.label, i, history, func(p load.Point) float64 {
-			s, ok := p.Latencies[trend]
-			if !ok || s.Count < b.enough {
-				return math.NaN()
-			}
-			return float64(b.read(s)) / 1e6
-		})
-		line.Band = i > 0
+func quantilesOverTime(id, title, note string, summaries []load.Summary) Chart {
+	chart := Chart{ID: id, Title: title, Note: note, Axis: "seconds", Unit: "ms", Log: true, X: make([]float64, len(summaries)), Lines: []Line{}}
+	for i, s := range summaries {
+		chart.X[i] = s.At
 	}
-	chart.Lines = slices.DeleteFunc(chart.Lines, Line.empty)
+	for i, b := range bands {
+		line := Line{Label: b.label, Colour: i, Band: i > 0, Values: make([]*float64, len(summaries))}
+		for n, s := range summaries {
+			if s.Count >= b.enough {
+				line.Values[n] = milliseconds(b.read(s))
+			}
+		}
+		if !line.empty() {
+			chart.Lines = append(chart.Lines, line)
+		}
+	}
+	if len(summaries) > 0 {
+		chart.say("Percentiles are over %s each.", duration(load.Length(summaries)))
+	}
 	return chart
 }
 

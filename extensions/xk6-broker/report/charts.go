@@ -57,22 +57,20 @@ func charts(prefix string, t *load.TopicResult) []Chart {
 	}
 	for _, o := range overTimeTrends {
 		if h := t.Trends[o.trend.String()]; h != nil && h.Count() > 0 {
-			all = append(all, quantilesOverTime(prefix+o.trend.String(), o.title, o.trend.String(), t.History))
+			all = append(all, quantilesOverTime(prefix+o.trend.String(), o.title, "", t.OverTime[o.trend.String()]))
 		}
 	}
 	all = append(all, throughput(prefix, t)...)
 	all = append(all, queues(prefix, t))
 	for _, l := range lags {
 		if h := t.Trends[l.trend.String()]; h != nil && h.Count() > 0 {
-			lag := quantilesOverTime(prefix+l.trend.String(), l.title, l.trend.String(), t.History)
-			lag.Note = l.note
-			all = append(all, lag)
+			all = append(all, quantilesOverTime(prefix+l.trend.String(), l.title, l.note, t.OverTime[l.trend.String()]))
 		}
 	}
 	if c, ok := errorsOverTime(prefix, t); ok {
 		all = append(all, c)
 	}
-	cpu := overTime(prefix+"cpu", "CPU of the load generator's process", "%", t.History)
+	cpu := overTime(prefix+"cpu", "CPU of the load generator's process", "%", "", t.History)
 	cpu.line("share of its CPUs", 0, t.History, func(p load.Point) float64 { return 100 * p.CPU })
 	return append(all, cpu)
 }
@@ -113,9 +111,9 @@ func byGroup(prefix string, t *load.TopicResult) (Chart, bool) {
 
 // queues draws what waits: in flight, confirmed but not received, and what the broker says that it holds.
 func queues(prefix string, t *load.TopicResult) Chart {
-	c := overTime(prefix+"queues", "Backlog and in flight", "", t.History)
-	c.Note = "In flight: handed to the client and not yet confirmed, of the whole process. Outstanding: confirmed and not yet received. " +
-		"Backlog: what the broker says it holds."
+	c := overTime(prefix+"queues", "Backlog and in flight", "",
+		"In flight: handed to the client and not yet confirmed, of the whole process. Outstanding: confirmed and not yet received. "+
+			"Backlog: what the broker says it holds. Each is the most that was seen.", t.History)
 	c.line("in flight", 0, t.History, func(p load.Point) float64 { return float64(p.InFlight) })
 	if len(t.Groups) > 0 {
 		c.line("outstanding", 1, t.History, func(p load.Point) float64 { return float64(p.Outstanding) })
@@ -146,7 +144,7 @@ func queues(prefix string, t *load.TopicResult) Chart {
 const Palette = 8
 
 func errorsOverTime(prefix string, t *load.TopicResult) (Chart, bool) {
-	c := overTime(prefix+"errors", "Errors by kind", "/s", t.History)
+	c := overTime(prefix+"errors", "Errors by kind", "/s", "", t.History)
 	kinds := map[string]bool{}
 	for _, p := range t.History {
 		for kind := range p.ErrorKinds {

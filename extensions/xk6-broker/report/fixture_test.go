@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
 			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
 		}}},
-		History: []load.Point{},
+		History: []load.Point{}, OverTime: map[string][]load.Summary{},
 	}
 	add := func(h map[string]*hist.Histogram, name string, ns int64) {
 		if h[name] == nil {
@@ -48,7 +49,7 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	waiting := int64(0)
 	for second := range int64(20) {
 		interval := map[string]*hist.Histogram{}
-		p := load.Point{At: float64(second + 1), Seconds: 1, CPU: 0.2, Counts: map[string]int64{"due": 1000, "sent": 1000}, Latencies: map[string]load.Summary{}}
+		p := load.Point{At: float64(second + 1), Seconds: 1, CPU: 0.2, Busiest: 0.2, Counts: map[string]int64{"due": 1000, "sent": 1000}}
 		frozen := second == 8 || second == 9
 		if second == 9 {
 			p.Errors, p.ErrorKinds = 10, map[driver.Kind]int64{driver.Timeout: 10}
@@ -73,9 +74,13 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 		}
 		p.InFlight, p.Outstanding, p.Backlog = waiting, uint64(waiting/10), map[string]int64{"workers": waiting / 20}
 		for name, h := range interval {
-			p.Latencies[name] = load.Summary{
-				Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+			for int64(len(t.OverTime[name])) < second { // nothing was measured then
+				t.OverTime[name] = append(t.OverTime[name], load.Summary{At: float64(len(t.OverTime[name]) + 1), Seconds: 1})
 			}
+			t.OverTime[name] = append(t.OverTime[name], load.Summary{
+				At: p.At, Seconds: 1,
+				Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+			})
 			if t.Trends[name] == nil {
 				t.Trends[name] = &hist.Histogram{}
 			}
@@ -116,7 +121,10 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	var all []load.IntervalLog
 	for trend := range load.Trend(load.NumTrends) {
 		if text := texts[trend.String()]; text != nil {
-			all = append(all, load.IntervalLog{Broker: t.Broker, Topic: t.Topic, Trend: trend, Text: text.Bytes()})
+			all = append(all, load.IntervalLog{Broker: t.Broker, Topic: t.Topic, Trend: trend, Write: func(w io.Writer) error {
+				_, err := w.Write(text.Bytes())
+				return err
+			}})
 		}
 	}
 	return r, all
@@ -140,7 +148,7 @@ func unread() load.TopicResult {
 	t := load.TopicResult{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed",
 		Options: load.Uses{}, Errors: []load.ErrorCount{}, Groups: []load.GroupResult{}, History: []load.Point{},
-		Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
+		OverTime: map[string][]load.Summary{}, Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
 	}
 	t.Trends["publish_latency"].RecordN(1500, 30)
 	t.Describe()

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
@@ -20,6 +19,8 @@ const (
 	SummaryFile = "summary.json"
 	PageFile    = "report.html"
 	LedgerFile  = "ledger.bin" // which messages were confirmed and which received, for merging
+
+	hgrm, hlog = ".hgrm", ".hlog"
 )
 
 // ErrExists is the error of a folder that has results in it already.
@@ -40,27 +41,55 @@ func (f Folder) Check() error {
 	if f.Name == "" || f.Name != Sanitise(f.Name) {
 		return fmt.Errorf("report: %q is no name for a folder: use letters, digits, '.', '_' and '-'", f.Name)
 	}
-	entries, err := os.ReadDir(f.Path())
+	info, err := os.Stat(f.Path())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("report: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("report: the file %s %w: choose another name", f.Path(), ErrExists)
 	case !f.Overwrite:
 		return fmt.Errorf("report: the folder %s %w: choose another name, or overwrite it (overwrite: true, BROKER_REPORT_OVERWRITE=true)",
 			f.Path(), ErrExists)
 	}
-	if _, err := os.Stat(filepath.Join(f.Path(), SummaryFile)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("report: the folder %s %w and holds no results that could be overwritten: choose another name", f.Path(), ErrExists)
+	for range 3 { // another run may replace it while this one looks
+		if replaceable(f.Path()) {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("report: the folder %s %w and holds no results that could be overwritten: choose another name", f.Path(), ErrExists)
 }
 
-// Write writes a result and its logs: all files of the folder appear at once. Results that are replaced go file by file, each
-// whole at all times, and other files in the folder stay. A ledger is written where there is one.
+// replaceable tells whether a folder holds results, or nothing.
+func replaceable(folder string) bool {
+	if _, err := os.Stat(filepath.Join(folder, SummaryFile)); err == nil {
+		return true
+	}
+	entries, err := os.ReadDir(folder)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
+}
+
+// Free is the folder, or the first that is free of those whose names have a number at the end.
+func (f Folder) Free() Folder {
+	name := f.Name
+	for n := 2; errors.Is(f.Check(), ErrExists); n++ {
+		number := fmt.Sprintf("-%d", n)
+		f.Name = name[:min(len(name), longestName-len(number))] + number
+		f.Overwrite = false
+	}
+	return f
+}
+
+// Write writes a result and its logs: all files of the folder appear at once, and so do those that replace results, so that no two runs'
+// are ever mixed. Other files that are in the folder stay. A ledger is written where there is one. What the disk does not take is left
+// out, the summary never, and the error is an [*IncompleteError] then; after any other error the folder is as it was.
 func (f Folder) Write(r *load.Result, logs []load.IntervalLog, ledger []byte) error {
 	if err := f.Check(); err != nil {
 		return err
+	}
+	if target, err := filepath.EvalSymlinks(f.Path()); err == nil { // what a link leads to is replaced, and not the link
+		f.Dir, f.Name = filepath.Dir(target), filepath.Base(target)
 	}
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -69,53 +98,70 @@ func (f Folder) Write(r *load.Result, logs []load.IntervalLog, ledger []byte) er
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(draft) }() // gone where all went well
-	if err := f.write(draft, r, logs, ledger); err != nil {
+	stays := false
+	defer func() {
+		if !stays {
+			_ = os.RemoveAll(draft)
+		}
+	}()
+	if err := os.Chmod(draft, 0o755); err != nil { //nolint:gosec // results are there to be read
 		return fmt.Errorf("report: %w", err)
+	}
+	incomplete := &IncompleteError{Folder: f.Path()}
+	for _, file := range filesOf(r, logs, ledger) {
+		path := filepath.Join(draft, file.name)
+		err := writeFile(path, file.write)
+		switch {
+		case err == nil:
+		case file.name == SummaryFile:
+			return fmt.Errorf("report: %w", err)
+		default:
+			_ = os.Remove(path)
+			incomplete.Missing = append(incomplete.Missing, Missing{file.name, err})
+		}
+	}
+	if stays, err = f.publish(draft); err != nil && stays {
+		return fmt.Errorf("report: %w; what was to be there is in %s", err, draft)
+	} else if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if len(incomplete.Missing) > 0 {
+		return incomplete
 	}
 	return nil
 }
 
-func (f Folder) write(draft string, r *load.Result, logs []load.IntervalLog, ledger []byte) error {
-	if err := os.Chmod(draft, 0o755); err != nil { //nolint:gosec // results are there to be read
-		return err
-	}
-	if err := writeFile(filepath.Join(draft, SummaryFile), func(w io.Writer) error { return WriteSummary(w, r) }); err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(draft, PageFile), func(w io.Writer) error { return HTML(w, r) }); err != nil {
-		return err
+// file is one of the files of a folder.
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// filesOf lists the files of a folder. What matters most comes first: there may not be room for all.
+func filesOf(r *load.Result, logs []load.IntervalLog, ledger []byte) []file {
+	all := []file{
+		{SummaryFile, func(w io.Writer) error { return WriteSummary(w, r) }},
+		{PageFile, func(w io.Writer) error { return HTML(w, r) }},
 	}
 	if len(ledger) > 0 {
-		if err := writeFile(filepath.Join(draft, LedgerFile), text(ledger)); err != nil {
+		all = append(all, file{LedgerFile, func(w io.Writer) error {
+			_, err := w.Write(ledger)
 			return err
-		}
+		}})
 	}
 	names := newNames(r)
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		for _, trend := range trendNames(t) {
-			path := filepath.Join(draft, names.of(t.Broker, t.Topic)+"."+trend+".hgrm")
-			err := writeFile(path, func(w io.Writer) error { return t.Trends[trend].WriteHGRM(w, time.Millisecond) })
-			if err != nil {
-				return err
-			}
+			all = append(all, file{names.of(t.Broker, t.Topic) + "." + trend + hgrm, func(w io.Writer) error {
+				return t.Trends[trend].WriteHGRM(w, time.Millisecond)
+			}})
 		}
 	}
 	for _, log := range logs {
-		path := filepath.Join(draft, names.of(log.Broker, log.Topic)+"."+log.Trend.String()+".hlog")
-		if err := writeFile(path, text(log.Text)); err != nil {
-			return err
-		}
+		all = append(all, file{names.of(log.Broker, log.Topic) + "." + log.Trend.String() + hlog, log.Write})
 	}
-	return f.publish(draft)
-}
-
-func text(b []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	}
+	return all
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
@@ -124,40 +170,6 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(file), file.Sync(), file.Close())
-}
-
-// publish gives a draft its name.
-func (f Folder) publish(draft string) error {
-	err := os.Rename(draft, f.Path()) // fails where there is a folder with anything in it
-	if err == nil || !f.Overwrite {
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("the folder %s %w", f.Path(), ErrExists)
-		}
-		return err
-	}
-	drafts, err := os.ReadDir(draft)
-	if err != nil {
-		return err
-	}
-	fresh := map[string]bool{}
-	for _, d := range drafts {
-		fresh[d.Name()] = true
-		if err := os.Rename(filepath.Join(draft, d.Name()), filepath.Join(f.Path(), d.Name())); err != nil {
-			return err
-		}
-	}
-	old, err := os.ReadDir(f.Path())
-	if err != nil {
-		return err
-	}
-	for _, o := range old { // distributions of topics that this run did not have
-		if name := o.Name(); !fresh[name] && (name == LedgerFile || strings.HasSuffix(name, ".hgrm") || strings.HasSuffix(name, ".hlog")) {
-			if err := os.Remove(filepath.Join(f.Path(), name)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // WriteAtomic writes one file so that it is whole at all times: a temporary file beside it is given its name.
@@ -182,7 +194,7 @@ func WriteSummary(w io.Writer, r *load.Result) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
+	encoder.SetIndent("", " ") // more would be half of the file
 	if err := encoder.Encode(r); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}

@@ -42,7 +42,10 @@ func TestAFolderHoldsEverything(t *testing.T) {
 	r := stalled()
 	dir := filepath.Join(t.TempDir(), "made", "on demand")
 	folder := report.Folder{Dir: dir, Name: "a"}
-	logs := []load.IntervalLog{{Broker: r.Topics[0].Broker, Topic: r.Topics[0].Topic, Trend: load.E2ELatency, Text: []byte("log\n")}}
+	logs := []load.IntervalLog{{Broker: r.Topics[0].Broker, Topic: r.Topics[0].Topic, Trend: load.E2ELatency, Write: func(w io.Writer) error {
+		_, err := io.WriteString(w, "log\n")
+		return err
+	}}}
 	if err := folder.Write(r, logs, []byte("ledger")); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +98,16 @@ func TestResultsAreNotOverwrittenUnasked(t *testing.T) {
 	if read, err := report.Read(filepath.Join(dir, "a")); err != nil || read.Name != "second" {
 		t.Errorf("read %v, %v", read, err)
 	}
-	if got := files(t, dir); !slices.Equal(got, []string{"a"}) {
+	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	if err := (report.Folder{Dir: dir, Name: "latest", Overwrite: true}).Write(first, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := report.Read(filepath.Join(dir, "a")); err != nil || read.Name != first.Name {
+		t.Errorf("what a link leads to was not overwritten: %v, %v", read, err)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"a", "latest"}) {
 		t.Errorf("drafts are left: %q", got)
 	}
 }

@@ -106,7 +106,16 @@ func check(r *load.Result) error {
 			}
 			last = p.At
 		}
-		t.Describe()
+		for name, summaries := range t.OverTime {
+			last := 0.0
+			for _, s := range summaries {
+				if s.At < last || s.Seconds < 0 {
+					return fmt.Errorf("topic %q: %s goes back at %v s", t.Topic, name, s.At)
+				}
+				last = s.At
+			}
+		}
 	}
+	r.Describe()
 	return nil
 }

@@ -169,7 +169,7 @@ func inShort(t *load.TopicResult) string {
 	distinct := func(of, name string) string {
 		var values []string
 		for _, options := range t.Options[of] {
-			if v := Value(options[name]); v != "" && !slices.Contains(values, v) {
+			if v := Value(options[name]); v != "" && strings.Trim(v, "0ms") != "" && !slices.Contains(values, v) { // no work is not worth a word
 				values = append(values, v)
 			}
 		}

@@ -15,16 +15,15 @@ const straddling = 0.05
 // throughput draws what was due, sent, confirmed and received, and the bytes of it. Drawn one over the other, equal rates would hide one
 // another: those that are as good as equal are one line, which bears all their names.
 func throughput(prefix string, t *load.TopicResult) []Chart {
-	messages := rates(prefix+"throughput", "Throughput", "/s", []load.Counter{load.Due, load.Sent, load.Confirmed, load.Received}, t.History)
-	bytes := rates(prefix+"bytes", "Throughput in bytes", "B/s", []load.Counter{load.BytesSent, load.BytesReceived}, t.History)
-	bytes.Note = "Of message bodies."
+	messages := rates(prefix+"throughput", "Throughput", "/s", "", []load.Counter{load.Due, load.Sent, load.Confirmed, load.Received}, t.History)
+	bytes := rates(prefix+"bytes", "Throughput in bytes", "B/s", "Of message bodies. A stamp in the body is counted where it is sent, and not where it is received.", []load.Counter{load.BytesSent, load.BytesReceived}, t.History)
 	return []Chart{messages, bytes}
 }
 
 // rates draws counters per second.
-func rates(id, title, unit string, counters []load.Counter, history []load.Point) Chart {
-	chart := overTime(id, title, unit, history)
-	chart.Note = "What is as good as equal, all the time, is one line."
+func rates(id, title, unit, note string, counters []load.Counter, history []load.Point) Chart {
+	chart := overTime(id, title, unit, note, history)
+	chart.say("What is as good as equal, all the time, is one line.")
 	var drawn []load.Counter
 	for i, counter := range counters {
 		name := strings.TrimPrefix(counter.String(), "bytes_")
