@@ -134,7 +134,7 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	}
 	before, after, page := filepath.Join(dir, "before"), filepath.Join(dir, "after"), filepath.Join(dir, "c.html")
 	compare := func(args ...string) result { return k6(t, nil, append([]string{"x", "broker", "compare"}, args...)...) }
-	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
+	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0", "--allow-invalid"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
 		t.Error(r)
 	}
 	for want, args := range map[string][]string{
@@ -149,6 +149,24 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 			t.Errorf("exit %d", r.code)
 		}
 	}
+	bad, err := report.Read(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad.Name, bad.Verdict.Valid, bad.Verdict.Reasons = "bad", false, []string{"the moon was full"}
+	if err := (report.Folder{Dir: dir, Name: "bad"}).Write(bad, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	numbers := []string{before, filepath.Join(dir, "bad"), "-o", page, "--overwrite", "--fail-if", "lost > 0"}
+	if r := compare(numbers...); r.code != 99 || !strings.Contains(r.stdout, "FAILED  fail if a run is not valid: bad: the moon was full") {
+		t.Error(r)
+	}
+	if r := compare(numbers[:5]...); r.code != 0 { // no number decides anything
+		t.Error(r)
+	}
+	if r := compare(append(numbers, "--allow-invalid")...); r.code != 0 {
+		t.Error(r)
+	}
 	drawn := filepath.Join(before, report.PageFile)
 	want, err := os.ReadFile(drawn)
 	if err != nil {
@@ -162,49 +180,6 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	}
 	if got, err := os.ReadFile(drawn); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the page drawn anew is another one: %v", err)
-	}
-}
-
-// Two processes of one test, each with a producer and a member of the group: neither knows what the other received, together they do.
-func TestMergeOfTwoProcesses(t *testing.T) {
-	url := os.Getenv("BROKER_URL_NATS_JETSTREAM")
-	if url == "" {
-		t.Skip("BROKER_URL_NATS_JETSTREAM is not set")
-	}
-	dir := t.TempDir()
-	run := fmt.Sprintf("BROKER_RUN=merge-%d", os.Getpid())
-	topic := fmt.Sprintf("TOPIC=merge-%d", os.Getpid())
-	ends := make(chan result, 2)
-	for _, name := range []string{"one", "two"} {
-		go func() {
-			ends <- k6(t, in(dir, name, run, topic, "BROKER_URL="+url, "DURATION=4s"), "run", "--quiet", "--no-thresholds", quick)
-		}()
-	}
-	for range 2 {
-		if r := <-ends; r.code != 0 {
-			t.Error(r)
-		}
-	}
-	out := filepath.Join(dir, "both")
-	if r := k6(t, nil, "x", "broker", "merge", filepath.Join(dir, "one"), filepath.Join(dir, "two"), "-o", out); r.code != 0 || !strings.Contains(r.stdout, "lost 0") {
-		t.Fatal(r)
-	}
-	merged, err := report.Read(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	topicResult := merged.Topics[0]
-	g := topicResult.Groups[0]
-	// What is sent in the second in which the other process's member became ready is not expected of it.
-	if topicResult.Counts["sent"] != 4000 || g.Received != 4000 || g.Missing != 0 || g.Foreign != 0 || topicResult.Trends["e2e_latency"].Count() != 4000 {
-		t.Errorf("%v, %+v", topicResult.Counts, g)
-	}
-	alone, err := report.Read(filepath.Join(dir, "one"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g := alone.Topics[0].Groups[0]; g.Foreign == 0 || g.Lost != 0 {
-		t.Errorf("one alone: %+v", g)
 	}
 }
 

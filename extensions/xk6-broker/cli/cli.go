@@ -53,13 +53,14 @@ func newReport(gs *state.GlobalState) *cobra.Command {
 	}
 }
 
-var errFailed = errors.New("the comparison failed")
+var errCondition = errors.New("a --fail-if holds, or cannot be decided")
 
 func newCompare(gs *state.GlobalState) *cobra.Command {
 	var (
-		failIf    []string
-		out       string
-		overwrite bool
+		failIf       []string
+		out          string
+		overwrite    bool
+		allowInvalid bool
 	)
 	c := &cobra.Command{
 		Use:   "compare DIR DIR... | NAME=DIR,DIR NAME=DIR,DIR",
@@ -70,12 +71,9 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 			"  k6 x broker compare old=results/a,results/b new=results/c,results/d --fail-if 'e2e_latency p99 > 1.1x' --fail-if 'lost > 0'",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			conditions := make([]compare.Condition, len(failIf))
-			for i, text := range failIf {
-				var err error
-				if conditions[i], err = compare.ParseCondition(text); err != nil {
-					return err
-				}
+			conditions, err := parseConditions(failIf)
+			if err != nil {
+				return err
 			}
 			if out == "" {
 				out = filepath.Join("results", "compare-"+time.Now().UTC().Format("20060102T150405Z")+".html")
@@ -91,33 +89,44 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(gs, comparison, conditions, out)
+			return show(gs, comparison, findings(comparison, conditions, allowInvalid), out)
 		},
 	}
 	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "fail where this holds, such as 'e2e_latency p99 > 1.1x' or 'lost > 0'; may be given several times")
 	c.Flags().StringVarP(&out, "out", "o", "", "the page (default results/compare-<time>.html)")
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the page if it exists")
+	c.Flags().BoolVar(&allowInvalid, "allow-invalid", false, "let --fail-if pass also where a run is not valid")
 	return c
 }
 
-// show prints and writes a comparison, and is an error where a condition holds.
-func show(gs *state.GlobalState, c *compare.Comparison, conditions []compare.Condition, out string) error {
+func parseConditions(texts []string) ([]compare.Condition, error) {
+	conditions := make([]compare.Condition, len(texts))
+	for i, text := range texts {
+		var err error
+		if conditions[i], err = compare.ParseCondition(text); err != nil {
+			return nil, err
+		}
+	}
+	return conditions, nil
+}
+
+// findings tries the conditions. Numbers that cannot be believed decide nothing.
+func findings(c *compare.Comparison, conditions []compare.Condition, allowInvalid bool) (all []compare.Finding) {
+	if len(conditions) > 0 && !allowInvalid {
+		all = c.Invalid()
+	}
+	for _, condition := range conditions {
+		all = append(all, c.Decide(condition)...)
+	}
+	return all
+}
+
+// show prints and writes a comparison, and is an error where it failed.
+func show(gs *state.GlobalState, c *compare.Comparison, findings []compare.Finding, out string) error {
 	if err := c.Text(gs.Stdout); err != nil {
 		return err
 	}
-	var findings []compare.Finding
-	failed := false
-	for _, condition := range conditions {
-		for _, f := range c.Decide(condition) {
-			findings = append(findings, f)
-			failed = failed || f.Failed
-			word := "passed"
-			if f.Failed {
-				word = "FAILED"
-			}
-			_, _ = fmt.Fprintf(gs.Stdout, "\n  %s  fail if %s: %s\n", word, condition.Text, f.Text)
-		}
-	}
+	failed := tell(gs, findings)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //nolint:gosec // results are there to be read
 		return err
 	}
@@ -126,9 +135,22 @@ func show(gs *state.GlobalState, c *compare.Comparison, conditions []compare.Con
 	}
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  page: %s\n", out)
 	if failed {
-		return errext.WithExitCodeIfNone(errFailed, exitcodes.ThresholdsHaveFailed)
+		return errext.WithExitCodeIfNone(errCondition, exitcodes.ThresholdsHaveFailed)
 	}
 	return nil
+}
+
+// tell prints what conditions found, and whether any failed.
+func tell(gs *state.GlobalState, findings []compare.Finding) (failed bool) {
+	for _, f := range findings {
+		failed = failed || f.Failed
+		word := "passed"
+		if f.Failed {
+			word = "FAILED"
+		}
+		_, _ = fmt.Fprintf(gs.Stdout, "\n  %s  fail if %s: %s\n", word, f.Condition.Text, f.Text)
+	}
+	return failed
 }
 
 // progress tells what is being read, where there is more than a few to read.

@@ -121,6 +121,7 @@ type run struct {
 	logger    logrus.FieldLogger
 	quiet     bool  // k6 was asked for no summary
 	usage     usage // nil where k6 notes none down
+	processes int   // of the test, as the environment says; 0 where it does not
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -183,13 +184,15 @@ func newRun(vu modules.VU) (*run, error) {
 	name := ""
 	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
-		name, _ = env.LookupEnv("BROKER_RUN")
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
 		if env.Usage != nil {
 			r.usage = env.Usage
 		}
 		var err error
+		if name, r.processes, err = processesOf(env.LookupEnv); err != nil {
+			return nil, err
+		}
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}

@@ -175,8 +175,10 @@ func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers in
 }
 
 // readRest accounts for what lies with a consumer that leaves, where the broker keeps nothing for it: what its receives have brought and
-// nobody was given, and what waits in its client. The last one of its group also waits for what is on its way.
+// nobody was given, and what waits in its client. The last one of its group also waits for what is on its way; of that, what other
+// processes sent or may have received is known by nothing but that it comes. What was sent after it has left is others'.
 func (c *Consumer) readRest(ctx context.Context, last bool) {
+	left := driver.Now()
 	ctx, cancel := context.WithTimeout(ctx, restTimeout)
 	defer cancel()
 	c.receives.Lock() // a script's receive that still waits would take what is read here
@@ -188,7 +190,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	}
 	clear(c.waiting)
 	in := NewInbox(drainBatch)
-	for quiet := driver.Now(); ctx.Err() == nil; {
+	for quiet := left; ctx.Err() == nil; {
 		reading, stop := context.WithTimeout(ctx, drainPoll)
 		n, err := c.consumer.Receive(reading, in.Messages)
 		stop()
@@ -197,11 +199,12 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 		}
 		in.read(n, c.run.ID)
 		c.group.drained(c.reader, in, 0)
-		switch {
-		case last && c.group.track.Outstanding() > 0:
-			quiet = driver.Now()
-		case last && driver.Now()-quiet < int64(restQuiet):
-		case n == 0:
+		before, after := in.sent(left)
+		switch now := driver.Now(); {
+		case last && (before > 0 || !c.group.shared && c.group.track.Outstanding() > 0):
+			quiet = now
+		case last && now-quiet < int64(restQuiet):
+		case last || n == 0 || before == 0 && after > 0:
 			return
 		}
 	}

@@ -95,18 +95,26 @@ func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
 
 // ask asks the broker what it has for the group. It keeps nothing for a subscriber.
 func (g *group) ask(ctx context.Context) backlog {
-	g.topic.mu.Lock()
-	conn, ok := g.topic.conn.(driver.Backlogger)
-	g.topic.mu.Unlock()
-	if !ok || g.subscriber {
+	if g.subscriber {
+		return backlog{}
+	}
+	return g.topic.ask(ctx, g.name)
+}
+
+func (t *Topic) ask(ctx context.Context, group string) backlog {
+	t.mu.Lock()
+	conn, ok := t.conn.(driver.Backlogger)
+	t.mu.Unlock()
+	if !ok {
 		return backlog{}
 	}
 	at := driver.Now()
-	n, err := conn.Backlog(ctx, g.topic.Name, g.name)
+	n, err := conn.Backlog(ctx, t.Name, group)
 	return backlog{known: err == nil, n: max(0, n), at: at}
 }
 
-// noteBacklogs keeps what the brokers still have at the end, to tell what is lost from what is late.
+// noteBacklogs keeps what the brokers still have at the end, to tell what is lost from what is late. Of a group that only other processes
+// have members of, they may have asked too early: the last process to end may have none.
 func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
@@ -118,7 +126,25 @@ func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
 				g.queued.Store(g.backlog.n + 1)
 			}
 		}
+		for _, name := range t.absent() {
+			b := t.ask(ctx, name)
+			t.mu.Lock()
+			t.announced[name] = b
+			t.mu.Unlock()
+		}
 	}
+}
+
+// absent lists the groups of the test that this process had no member of.
+func (t *Topic) absent() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name := range t.announced {
+		if t.groups[name] == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Accounts gives the present accounting of every group.

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,11 @@ func GroupOf(f driver.Features, group string) string {
 // subscribes tells whether a consumer gets every message by itself: the broker keeps nothing for it when it is not there.
 func subscribes(f driver.Features, group string) bool { return f.Fanout && group == "" }
 
+// keeps tells whether the broker keeps a group's messages while nobody of it is there.
+func keeps(f driver.Features, group string) bool {
+	return f.Deliver == driver.AtLeastOnce && !subscribes(f, group)
+}
+
 // group is the accounting of what one consumer group, or one subscriber of a fan-out, should receive.
 type group struct {
 	topic      *Topic
@@ -36,7 +42,6 @@ type group struct {
 	track      *track.Group
 
 	opening sync.Once
-	ready   atomic.Int64 // when it first was; ns since the Unix epoch
 
 	mu       sync.Mutex
 	members  int
@@ -46,12 +51,13 @@ type group struct {
 	settles  bool                  // the test has settled something
 	receives bool                  // the test has received something
 	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
-	closed   int64                 // when its last member here left, ns since the epoch; 0: somebody is there
+	there    []Presence            // of a shared run: when it had members
 	requeued map[messageID]int64   // when the messages that were given back were given back
 
 	queued    atomic.Int64 // one more than what the broker said last that it holds; 0 where it has not said
 	backlog   backlog      // at the end
 	leftovers int64        // what the broker held for the group before anything of this test was in it
+	looked    int64        // when it had said so, ns since the Unix epoch
 	others    atomic.Int64 // messages received or drained that are none of the topic's own, copies included
 	// othersSettled is how many of these were settled.
 	othersSettled atomic.Int64
@@ -96,8 +102,8 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 		since = track.Earliest
 	}
 	g := &group{
-		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: f.Deliver == driver.AtLeastOnce && !subscriber,
-		shared: t.index != nil && !subscriber, earliest: since == track.Earliest, members: 1, most: 1, requeued: map[messageID]int64{},
+		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(f, c.Group),
+		shared: t.shared() && !subscriber, earliest: since == track.Earliest, members: 1, most: 1, requeued: map[messageID]int64{},
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
@@ -129,16 +135,19 @@ func (g *group) takeOver() bool {
 
 // joined notes that a member would see the next message.
 func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerConfig) {
+	now := driver.Now()
 	g.opening.Do(func() {
-		g.ready.Store(driver.Now())
 		if g.kept {
-			g.leftovers = g.foundThere(ctx, conn)
+			g.leftovers, g.looked = g.foundThere(ctx, conn), driver.Now()
 		}
 	})
 	g.track.Ready()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.conn, g.config, g.closed, g.left = conn, c, 0, false
+	g.conn, g.config, g.left = conn, c, false
+	if last := len(g.there) - 1; g.topic.shared() && (last < 0 || g.there[last].Until != math.MaxInt64) {
+		g.there = append(g.there, Presence{now, math.MaxInt64})
+	}
 }
 
 // foundThere asks what the broker holds for the group that is not of this test.
@@ -171,7 +180,9 @@ func (g *group) leave() bool {
 	if g.members > 0 {
 		return false
 	}
-	g.closed = driver.Now()
+	if last := len(g.there) - 1; last >= 0 {
+		g.there[last].Until = driver.Now()
+	}
 	return true
 }
 
@@ -199,7 +210,7 @@ type Accounting struct {
 	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more
 	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
 	Uncertain   uint64        `json:"uncertain"`           // missing, and it cannot be known whether the broker still has them
-	Elsewhere   uint64        `json:"elsewhere,omitempty"` // of a test of several processes: missing here, and received by another process or lost
+	Elsewhere   uint64        `json:"elsewhere,omitempty"` // missing here, and received by a process of the test that is not here, or lost
 	Ranges      []track.Range `json:"ranges,omitempty"`    // of what is missing, the first
 }
 
@@ -208,29 +219,34 @@ const shownRanges = 20
 
 func (g *group) accounting() Accounting {
 	a := Accounting{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(shownRanges)}
-	a.Undelivered, a.Uncertain = g.stillThere(a.Missing)
-	a.Lost = a.Missing - a.Undelivered - a.Uncertain
+	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
 	if g.shared { // only all processes together know
 		a.Lost, a.Elsewhere = 0, a.Lost
 	}
 	return a
 }
 
-// stillThere divides what is missing by what the broker said that it holds: so many it has for certain, and of so many it cannot be
-// told. What the group has received and not settled is in that number too, and is not missing; what was there before the test, and
-// what failed to be sent and may have arrived all the same, may be.
-func (g *group) stillThere(missing uint64) (undelivered, uncertain uint64) {
+// divide divides what is missing by what the broker said that it holds. What the group has received and not settled is in that number
+// too, and is not missing; what was there before the test, and what failed to be sent and may have arrived all the same, may be.
+func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	switch {
-	case missing == 0 || !g.kept:
-		return 0, 0
+	case !g.kept:
+		return missing, 0, 0
 	case !g.backlog.known:
-		return 0, missing
+		return 0, 0, missing
 	}
-	strange := max(0, g.leftovers-g.others.Load()) + g.topic.failed.Load()
 	held := int64(g.track.Held()) + max(0, g.others.Load()-g.othersSettled.Load())
-	waiting := max(0, g.backlog.n-held)
-	undelivered = min(missing, uint64(max(0, waiting-strange)))
-	return undelivered, min(missing-undelivered, uint64(min(waiting, strange)))
+	strange := max(0, g.leftovers-g.others.Load()) + g.topic.failed.Load()
+	return divide(missing, missing, missing, g.backlog.n-held, strange)
+}
+
+// divide says what became of missing messages by what the broker said that waits for the group: sure of them were there to be counted,
+// and possible at most, beside as many as strange that are none of them. Of so many it cannot be told.
+func divide(missing, sure, possible uint64, waiting, strange int64) (lost, undelivered, uncertain uint64) {
+	waiting = max(0, waiting)
+	undelivered = min(possible, uint64(max(0, waiting-strange)))
+	lost = sure - min(sure, uint64(waiting))
+	return lost, undelivered, missing - lost - undelivered
 }
 
 // accounts gives the accounting of every group of the topic; subscribers have one together.

@@ -56,3 +56,17 @@ func (in *Inbox) consecutive(i, to int) int {
 	}
 	return n
 }
+
+// sent counts the messages of this test that were sent before a time, and those that were not.
+func (in *Inbox) sent(at int64) (before, after int) {
+	for i := range in.n {
+		switch {
+		case !in.Stamped[i]:
+		case in.Stamps[i].Sent < at:
+			before++
+		default:
+			after++
+		}
+	}
+	return before, after
+}

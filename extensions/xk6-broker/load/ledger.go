@@ -6,7 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"os"
 	"slices"
+	"sort"
+	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
@@ -18,12 +23,16 @@ type Mark struct {
 	Next     uint64
 }
 
+// ledgerVersion is the version of what [Ledger.Write] writes.
+const ledgerVersion = 3
+
 // Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account.
 type Ledger struct {
 	Version  int
 	Run      uint32
 	Instance uint32
-	Ended    int64 // when the account was closed, ns since the Unix epoch
+	Clock    string // names the clock that the process read, see machineClock
+	Ended    int64  // when the account was closed, ns since the Unix epoch
 	Topics   []TopicLedger
 }
 
@@ -33,17 +42,27 @@ type TopicLedger struct {
 	Producers             []track.ProducerLedger
 	Index                 map[uint64][]Mark // by producer, ascending
 	Groups                []GroupLedger
+	Failed                int64 // sends that failed, whose messages the broker may have all the same
 }
 
 // GroupLedger is what a group received in this process.
 type GroupLedger struct {
 	track.GroupLedger
-	Subscriber    bool  // it gets every message by itself, in no group
-	Kept          bool  // the broker keeps messages for it while nobody is there
-	Earliest      bool  // it expects everything, whatever was sent before
-	Ready, Closed int64 // ns since the Unix epoch; Closed is 0 where somebody stayed to the end
-	Asked         int64 // when the broker said what it holds, ns since the Unix epoch; 0 where it did not
-	Backlog       int64 // what it said
+	Subscriber bool // it gets every message by itself, in no group
+	Kept       bool // the broker keeps messages for it while nobody is there
+	Earliest   bool // it expects everything, whatever was sent before
+	There      []Presence
+	Asked      int64 // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
+	Backlog    int64 // what it said
+	Leftovers  int64 // what it had before anybody was there in this process, this process's own messages not counted
+	Looked     int64 // when it had said so, ns since the Unix epoch
+	Strangers  int64 // received, and not of this test
+	Held       int64 // of these, not settled
+}
+
+// Presence is a time during which a group had members in a process; ns since the Unix epoch.
+type Presence struct {
+	From, Until int64 // Until is math.MaxInt64 where they are there still
 }
 
 // born notes that a producer begins.
@@ -75,7 +94,7 @@ func (r *Run) Ledger() *Ledger {
 	if !r.shared {
 		return nil
 	}
-	l := &Ledger{Version: ResultVersion, Run: r.ID, Instance: r.instance, Ended: driver.Now()}
+	l := &Ledger{Version: ledgerVersion, Run: r.ID, Instance: r.instance, Clock: machineClock(), Ended: driver.Now()}
 	for _, t := range r.Topics() {
 		l.Topics = append(l.Topics, t.ledger())
 	}
@@ -87,21 +106,50 @@ func (t *Topic) ledger() TopicLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.mark(driver.Now())
-	l := TopicLedger{Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Index: t.index}
+	l := TopicLedger{
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Index: t.index, Failed: t.failed.Load(),
+	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a track.GroupLedger) bool { return a.Name == g.account })
-		g.mu.Lock()
-		closed := g.closed
-		g.mu.Unlock()
-		of := GroupLedger{
-			GroupLedger: all.Groups[i], Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Ready: g.ready.Load(), Closed: closed,
+		l.Groups = append(l.Groups, g.ledger(all.Groups[i]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.announced)) {
+		if b := t.announced[name]; b.known {
+			l.Groups = append(l.Groups, GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: b.n})
 		}
-		if g.backlog.known {
-			of.Asked, of.Backlog = g.backlog.at, g.backlog.n
-		}
-		l.Groups = append(l.Groups, of)
 	}
 	return l
+}
+
+func (g *group) ledger(known track.GroupLedger) GroupLedger {
+	l := GroupLedger{
+		GroupLedger: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
+		Strangers: max(0, g.others.Load()-int64(known.Tally.Foreign)), // the others are of this test's other processes
+	}
+	settled := g.othersSettled.Load()
+	for _, s := range known.Sources {
+		if s.Foreign {
+			settled -= int64(s.Settled.Len())
+		}
+	}
+	l.Held = max(0, l.Strangers-max(0, settled))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.There = slices.Clone(g.there)
+	if g.backlog.known {
+		l.Asked, l.Backlog = g.backlog.at, g.backlog.n
+	}
+	return l
+}
+
+// machineClock names the clock that this process reads: processes that name one clock have one time, those on different machines need
+// not. It is "" where the system has no name for it.
+func machineClock() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id") // of Linux, containers included
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(boot))
 }
 
 // Write encodes the ledger; a message takes a fraction of a bit where nearly all went well, and up to three bits otherwise.
@@ -126,34 +174,42 @@ func ReadLedger(from io.Reader) (*Ledger, error) {
 	if _, err := io.Copy(io.Discard, z); err != nil { // the checksum is at the end
 		return nil, fmt.Errorf("a damaged ledger: %w", err)
 	}
-	if l.Version != ResultVersion {
-		return nil, fmt.Errorf("a ledger of version %d: this program reads version %d", l.Version, ResultVersion)
+	if l.Version != ledgerVersion {
+		return nil, fmt.Errorf("a ledger of version %d: this program reads version %d", l.Version, ledgerVersion)
 	}
 	return &l, nil
 }
 
+// handedOut is how many numbers a producer had handed out at a time, as its index knows: so many at least, and at most. next is how many
+// there were in the end.
+func handedOut(index []Mark, at int64, next uint64) (least, most uint64) {
+	if i := sort.Search(len(index), func(i int) bool { return index[i].At > at }); i > 0 {
+		least = index[i-1].Next
+	}
+	if i := sort.Search(len(index), func(i int) bool { return index[i].Seen >= at }); i < len(index) {
+		return least, index[i].Next
+	}
+	return least, next
+}
+
 // spans is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
 // producer's own process, which noted its numbers once a second: of the second in which the group became ready nothing is expected.
-func (g *GroupLedger) spans(id uint64, next uint64, index []Mark) []track.Bounds {
-	for _, s := range g.Sources {
-		if s.ID == id && !s.Foreign {
-			return s.Spans
+func (g *GroupLedger) spans(id, next uint64, index []Mark) []track.Bounds {
+	if s := g.Source(id); s != nil && !s.Foreign {
+		return s.Spans
+	}
+	var spans []track.Bounds
+	for i, p := range g.There {
+		b := track.Everything()[0]
+		if i > 0 || !g.Earliest {
+			_, b.From = handedOut(index, p.From, next)
+		}
+		if p.Until != math.MaxInt64 && !g.Kept {
+			b.Until, _ = handedOut(index, p.Until, next)
+		}
+		if b.From < b.Until {
+			spans = append(spans, b)
 		}
 	}
-	b := track.Everything()[0]
-	if !g.Earliest {
-		b.From = next
-		if i := slices.IndexFunc(index, func(m Mark) bool { return m.Seen >= g.Ready }); i >= 0 {
-			b.From = index[i].Next
-		}
-	}
-	if g.Closed != 0 && !g.Kept {
-		b.Until = 0
-		for _, m := range index {
-			if m.At <= g.Closed {
-				b.Until = m.Next
-			}
-		}
-	}
-	return []track.Bounds{b}
+	return spans
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
 )
 
 // Part is what one process of a test left behind.
@@ -19,20 +17,31 @@ type Part struct {
 	Ledger *Ledger
 }
 
+// Siblings says what is to be known of the processes of a test besides what they left behind.
+type Siblings struct {
+	Processes int // how many there were; 0 where only the results can tell
+	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
+	// topic. Nil asks nobody: then what a broker said while the test ran must do.
+	Backlog func(broker, driver, topic, group string) (n int64, known bool, err error)
+}
+
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
-// Over time, the quantiles of an interval are the worst that any process had.
-func Merge(parts []Part) (*Result, error) {
-	if err := mergeable(parts); err != nil {
+// Over time, the quantiles of an interval are the worst that any process had. Parts that are not of one test, or not of one time, are an
+// error, and so is what Siblings.Backlog gives.
+func Merge(parts []Part, known Siblings) (*Result, error) {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
+	processes, err := mergeable(parts, known.Processes)
+	if err != nil {
 		return nil, err
 	}
-	parts = slices.Clone(parts)
-	slices.SortFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
-	m := &merger{parts: parts, result: &Result{
-		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Environment: map[string]string{}, Topics: []TopicResult{},
+	m := &merger{parts: parts, processes: processes, known: known, result: &Result{
+		Version: ResultVersion, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Processes: processes,
+		Environment: map[string]string{}, Topics: []TopicResult{},
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several = m.ambiguous()
-	m.open, m.lengths = map[[3]string]bool{}, map[[3]string]map[string]float64{}
+	m.open, m.lengths = map[topicID]bool{}, map[topicID]map[string]float64{}
 	for _, p := range parts {
 		for _, t := range p.Result.Topics {
 			if t.OpenLoop {
@@ -47,7 +56,7 @@ func Merge(parts []Part) (*Result, error) {
 	}
 	c := Circumstances{}
 	for _, p := range parts {
-		m.result.Seconds = max(m.result.Seconds, p.Result.Started.Sub(m.result.Started).Seconds()+p.Result.Seconds)
+		m.result.Seconds = max(m.result.Seconds, p.ended().Sub(m.result.Started).Seconds())
 		c.Dropped += p.Result.Dropped
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
@@ -61,8 +70,8 @@ func Merge(parts []Part) (*Result, error) {
 		}
 	}
 	m.result.Environment["processes"] = fmt.Sprint(len(parts))
-	for i := range m.result.Topics {
-		m.account(i)
+	if err := m.account(); err != nil {
+		return nil, err
 	}
 	m.result.Describe()
 	m.result.Judge(c)
@@ -70,42 +79,78 @@ func Merge(parts []Part) (*Result, error) {
 	return m.result, nil
 }
 
-func mergeable(parts []Part) error {
+// mergeable checks that the parts, in the order of their start, can be of one test, and gives how many processes it had; 0 where that is
+// not known.
+func mergeable(parts []Part, processes int) (int, error) {
 	if len(parts) < 2 {
-		return errors.New("merge: there must be two results or more")
+		return 0, errors.New("merge: there must be two results or more")
 	}
 	seen := map[uint32]bool{}
+	said, by := 0, ""
+	last := parts[0] // the one that ended last, of those so far
 	for _, p := range parts {
 		name := p.Result.Name
 		switch {
 		case p.Result.Run != parts[0].Result.Run:
-			return fmt.Errorf("merge: %s and %s are not of one test: give all its processes the same BROKER_RUN", parts[0].Result.Name, name)
+			return 0, fmt.Errorf("merge: %s and %s are not of one test: give all its processes the same BROKER_RUN", parts[0].Result.Name, name)
 		case p.Ledger == nil:
-			return fmt.Errorf("merge: %s has no ledger: run its process with BROKER_RUN", name)
+			return 0, fmt.Errorf("merge: %s has no ledger: run its process with BROKER_RUN", name)
 		case p.Ledger.Run != p.Result.Run || p.Ledger.Instance != p.Result.Instance:
-			return fmt.Errorf("merge: the ledger of %s is of another run", name)
+			return 0, fmt.Errorf("merge: the ledger of %s is of another run", name)
 		case seen[p.Result.Instance]:
-			return fmt.Errorf("merge: %s is there twice", name)
+			return 0, fmt.Errorf("merge: %s is there twice", name)
+		case p.Result.Started.After(last.ended().Add(clockSkew)):
+			return 0, fmt.Errorf("merge: %s and %s are not of one time: %s ended at %s, and %s began at %s; give each test a BROKER_RUN of its own",
+				last.Result.Name, name, last.Result.Name, instant(last.ended()), name, instant(p.Result.Started))
+		case said != 0 && p.Result.Processes != 0 && p.Result.Processes != said:
+			return 0, fmt.Errorf("merge: the test has %d processes by what %s says and %d by what %s says: give them the same BROKER_PROCESSES",
+				said, by, p.Result.Processes, name)
 		}
 		seen[p.Result.Instance] = true
+		if p.ended().After(last.ended()) {
+			last = p
+		}
+		if p.Result.Processes != 0 {
+			said, by = p.Result.Processes, name
+		}
 	}
-	return nil
+	processes = cmp.Or(processes, said)
+	if processes != 0 && len(parts) > processes {
+		return 0, fmt.Errorf("merge: there are %d results of a test that has %d processes: give --processes or BROKER_PROCESSES as many as there were",
+			len(parts), processes)
+	}
+	return processes, nil
 }
+
+// ended is when the process's result was made.
+func (p Part) ended() time.Time {
+	return p.Result.Started.Add(time.Duration(p.Result.Seconds * float64(time.Second)))
+}
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 type merger struct {
-	parts   []Part
-	result  *Result
-	open    map[[3]string]bool               // the topics that some process sent to by a schedule
-	lengths map[[3]string]map[string]float64 // of the intervals over time, in seconds: of each trend, and "" of the history
-	several bool                             // a process has one topic on several brokers: then topics are told apart by address too
+	parts     []Part
+	processes int // of the test, as is known; 0 where it is not
+	known     Siblings
+	result    *Result
+	open      map[topicID]bool               // the topics that some process sent to by a schedule
+	lengths   map[topicID]map[string]float64 // of the intervals over time, in seconds: of each trend, and "" of the history
+	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
+
+	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
+	askedLate bool              // a broker was asked after the test
 }
 
-// key tells topics apart. Processes on different machines may know one broker by different addresses.
-func (m *merger) key(broker, driver, topic string) [3]string {
+// topicID tells topics apart.
+type topicID struct{ broker, driver, name string }
+
+// key is what a topic goes by. Processes on different machines may know one broker by different addresses.
+func (m *merger) key(broker, driver, topic string) topicID {
 	if !m.several {
 		broker = ""
 	}
-	return [3]string{broker, driver, topic}
+	return topicID{broker, driver, topic}
 }
 
 func (m *merger) ambiguous() bool {
@@ -197,7 +242,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 }
 
 // named gives the names that the trends of a process's topic have in the whole.
-func (m *merger) named(key [3]string, t *TopicResult) func(string) string {
+func (m *merger) named(key topicID, t *TopicResult) func(string) string {
 	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
 		return closedName
 	}
@@ -269,107 +314,4 @@ func addSummary(all []Summary, s Summary, length float64) []Summary {
 	w.Count += s.Count
 	w.P50, w.P90, w.P99, w.P999, w.Max = max(w.P50, s.P50), max(w.P90, s.P90), max(w.P99, s.P99), max(w.P999, s.P999), max(w.Max, s.Max)
 	return all
-}
-
-// account puts the ledgers of one topic together.
-func (m *merger) account(i int) {
-	t := &m.result.Topics[i]
-	key := m.key(t.Broker, t.Driver, t.Topic)
-	var producers []track.ProducerLedger
-	index, next := map[uint64][]Mark{}, map[uint64]uint64{}
-	groups := map[string][]*GroupLedger{}
-	subscribers := map[string]bool{}
-	for n, p := range m.parts {
-		for k := range p.Ledger.Topics {
-			l := &p.Ledger.Topics[k]
-			if m.key(l.Broker, l.Driver, l.Topic) != key {
-				continue
-			}
-			producers = append(producers, l.Producers...)
-			maps.Copy(index, l.Index)
-			for _, producer := range l.Producers {
-				next[producer.ID] = producer.Next
-			}
-			for g := range l.Groups {
-				name := l.Groups[g].Name
-				if l.Groups[g].Subscriber {
-					name = fmt.Sprintf("process %d, %s", n+1, name)
-					subscribers[name] = true
-				}
-				groups[name] = append(groups[name], &l.Groups[g])
-			}
-		}
-	}
-	var foreign uint64
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		a := mergeGroup(name, groups[name], producers, index, next)
-		foreign += a.Foreign
-		if !subscribers[name] {
-			t.group(name).Accounting = a
-			continue
-		}
-		a.Group = Subscribers
-		if g := t.group(Subscribers); g.Subscribers == 0 {
-			a.Subscribers = 1
-			g.Accounting = a
-		} else {
-			g.join(a)
-		}
-	}
-	delete(t.Counts, Sibling.String()) // they are siblings no more
-	if foreign > 0 {
-		t.Counts[Sibling.String()] = int64(foreign)
-	}
-}
-
-func mergeGroup(name string, parts []*GroupLedger, producers []track.ProducerLedger, index map[uint64][]Mark, next map[uint64]uint64) Accounting {
-	spans := func(id uint64) []track.Bounds {
-		var all []track.Bounds
-		for _, p := range parts {
-			all = append(all, p.spans(id, next[id], index[id])...)
-		}
-		if len(parts) > 0 && parts[0].Kept { // it is there from its first member on
-			all = []track.Bounds{{From: slices.MinFunc(all, byFrom).From, Until: math.MaxUint64}}
-		}
-		return all
-	}
-	ledgers := make([]track.GroupLedger, len(parts))
-	var last *GroupLedger // who asked the broker last knows what it still has
-	for i, p := range parts {
-		ledgers[i] = p.GroupLedger
-		if last == nil || p.Asked > last.Asked {
-			last = p
-		}
-	}
-	tally, ranges := track.Merge(producers, ledgers, spans, shownRanges)
-	undelivered := min(tally.Missing, uint64(last.Backlog))
-	return Accounting{Group: name, Tally: tally, Undelivered: undelivered, Lost: tally.Missing - undelivered, Ranges: ranges}
-}
-
-func byFrom(a, b track.Bounds) int { return cmp.Compare(a.From, b.From) }
-
-// verdict adds what the processes had to say of themselves. The thresholds of one are none of all together.
-func (m *merger) verdict() {
-	v := &m.result.Verdict
-	for i, p := range m.parts {
-		for _, reason := range p.Result.Verdict.Reasons {
-			if slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
-				continue
-			}
-			v.because(latencies|account, "process %d (%s): %s", i+1, p.Result.Name, reason)
-		}
-		for _, b := range p.Result.Verdict.Beliefs {
-			if b.UpTo > 0 && b.Why != "" {
-				v.note("process %d (%s): %s", i+1, p.Result.Name, b)
-			}
-		}
-		for _, note := range p.Result.Verdict.Notes {
-			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {
-				v.Notes = append(v.Notes, note)
-			}
-		}
-	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
-		"of the process that had the worst", len(m.parts))
-	v.Valid = len(v.Reasons) == 0
 }

@@ -100,7 +100,7 @@ func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
 			t.Errorf("one process alone: %+v", alone)
 		}
 		parts[0].Result.AddThreshold(Threshold{"broker_lost", "count==0", Undecided("only all processes together know")})
-		merged, err := Merge(parts)
+		merged, err := Merge(parts, Siblings{Processes: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,14 +139,26 @@ func refuse(t *testing.T, parts []Part) {
 	t.Helper()
 	other := *parts[1].Result
 	other.Run++
+	later := func(by time.Duration) Part {
+		r := *parts[1].Result
+		r.Started = r.Started.Add(by)
+		return Part{&r, parts[1].Ledger}
+	}
+	gap := parts[0].ended().Sub(parts[1].Result.Started) + clockSkew
+	tomorrow, justTooLate := later(24*time.Hour), later(gap+time.Second)
+	if _, err := Merge([]Part{parts[0], later(gap - time.Second)}, Siblings{}); err != nil {
+		t.Errorf("within what the clocks may be apart: %v", err)
+	}
 	for want, wrong := range map[string][]Part{
 		"two results":       parts[:1],
 		"is there twice":    {parts[0], parts[0]},
 		"has no ledger":     {parts[0], {Result: parts[1].Result}},
 		"not of one test":   {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
 		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger}},
+		"one ended at " + instant(parts[0].ended()) + ", and two began at " + instant(parts[1].Result.Started.Add(24*time.Hour)): {tomorrow, parts[0]},
+		"are not of one time": {parts[0], justTooLate},
 	} {
-		if _, err := Merge(wrong); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Merge(wrong, Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -172,7 +184,7 @@ func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
 		collectors[0].Collect()
 		one.end()
 		two.end()
-		merged, err := Merge([]Part{one.part("one", collectors[0]), two.part("two", collectors[1])})
+		merged, err := Merge([]Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, Siblings{Processes: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,6 +194,132 @@ func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
 		}
 		if err := b.conn.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// member is a consumer whose measurements go by its group, as those of scripts do.
+func (s *sibling) member(c driver.ConsumerConfig) *Consumer {
+	s.t.Helper()
+	consumer := s.consumer(c)
+	labels := s.series.Labels
+	labels.Group = GroupOf(s.topic.Address.Driver.Features, c.Group)
+	consumer.SetSeries(s.run.Series(labels))
+	return consumer
+}
+
+func count(h *hist.Histogram) uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.Count()
+}
+
+// One process sends by a schedule, two do not, and one does not send; all but one of them receive. The latencies of messages without a schedule are
+// never put together with the others, whoever sent and whoever received them.
+func TestLoopsStayApartInTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		features := faulty.Full()
+		const transit, stay = time.Millisecond, 2 * time.Second
+		b := newBench(t, faulty.Config{Features: features, Transit: func(int64) time.Duration { return transit }})
+		open, closed, neither, sender := b.sibling("open"), b.sibling("closed"), b.sibling("neither"), b.sibling("sender")
+		consumers := map[*sibling]*Consumer{}
+		for _, s := range []*sibling{open, closed, neither} {
+			consumers[s] = s.member(driver.ConsumerConfig{Group: s.name})
+		}
+		time.Sleep(2 * time.Second)
+		open.send(open.sender(100), 50, time.Second)
+		closed.produce(closed.sender(100), 20)
+		sender.produce(sender.sender(100), 10)
+		time.Sleep(stay)
+		for s, c := range consumers {
+			s.work(c, 80)
+		}
+		parts := []Part{closed.end(), neither.end(), open.end(), sender.end()}
+		if r := parts[0].Result.Topics[0]; !r.OpenLoop || !r.ClosedLoop || count(r.Trends["e2e_latency"]) != 50 || count(r.Trends["e2e_latency_closed"]) != 30 ||
+			count(r.Trends["publish_latency_closed"]) != 20 || r.Trends["publish_latency"] != nil {
+			t.Errorf("alone: %v", r.Trends)
+		}
+		if r := parts[3].Result.Topics[0]; r.OpenLoop || count(r.Trends["publish_latency"]) != 10 {
+			t.Errorf("alone: %v", r.Trends)
+		}
+		r := together(t, Siblings{Processes: 4}, parts...)
+		topic := r.Topics[0]
+		for name, want := range map[string]uint64{
+			"publish_latency": 50, "publish_latency_closed": 30, "e2e_latency": 150, "e2e_latency_closed": 90, "delivery_wait": 150, "delivery_wait_closed": 90,
+			"schedule_lag": 50, "settle_time": 0, "settle_time_closed": 0, "schedule_lag_closed": 0,
+		} {
+			got, shown := count(topic.Trends[name]), uint64(0)
+			for _, s := range topic.OverTime[name] {
+				shown += s.Count
+			}
+			if got != want || shown != want {
+				t.Errorf("%s: %d values, and %d over time; want %d", name, got, shown, want)
+			}
+		}
+		if !topic.OpenLoop || !topic.ClosedLoop || len(topic.Groups) != 3 {
+			t.Errorf("open %v, closed %v, %d groups", topic.OpenLoop, topic.ClosedLoop, len(topic.Groups))
+		}
+		for _, g := range topic.Groups {
+			if g.Expected != 80 || g.Received != 80 || count(g.Trends["e2e_latency"]) != 50 || count(g.Trends["e2e_latency_closed"]) != 30 {
+				t.Errorf("%s: %+v", g.Group, g)
+			}
+		}
+	})
+}
+
+// A topic that all processes send to without a schedule has no suffix anywhere.
+func TestClosedLoopsAloneKeepTheirNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		one, two := b.sibling("one"), b.sibling("two")
+		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 30)
+		two.produce(two.sender(100), 20)
+		two.work(c, 50)
+		topic := together(t, Siblings{Processes: 2}, one.end(), two.end()).Topics[0]
+		if topic.OpenLoop || !topic.ClosedLoop || count(topic.Trends["publish_latency"]) != 50 || count(topic.Trends["e2e_latency"]) != 50 {
+			t.Errorf("%+v", topic.Trends)
+		}
+		for name := range topic.Trends {
+			if strings.HasSuffix(name, ClosedSuffix) {
+				t.Errorf("there is a %s", name)
+			}
+		}
+	})
+}
+
+// Three subscribers in two processes, each expecting every message, have one account; what one of them misses is lost whatever others
+// received, whether or not all processes are here.
+func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{Features: faulty.Subject()})
+		one, two := b.sibling("one"), b.sibling("two")
+		all := []*Consumer{one.member(driver.ConsumerConfig{}), one.member(driver.ConsumerConfig{}), two.member(driver.ConsumerConfig{})}
+		time.Sleep(2 * time.Second)
+		one.produce(one.sender(100), 60)
+		two.produce(two.sender(100), 40)
+		time.Sleep(2 * time.Second)
+		in := NewInbox(7)
+		if n, err := all[2].consumer.Receive(t.Context(), in.Messages); n != 7 || err != nil { // the client has them, and nobody hears of it
+			t.Fatal(n, err)
+		}
+		one.receive(all[0], 100)
+		one.receive(all[1], 100)
+		two.receive(all[2], 93)
+		parts := []Part{one.end(), two.end()}
+		for _, known := range []Siblings{{Processes: 2}, {}} {
+			topic := together(t, known, parts...).Topics[0]
+			a := topic.Groups[0]
+			if len(topic.Groups) != 1 || a.Group != Subscribers || a.Subscribers != 3 || a.Expected != 300 || a.Received != 293 || a.Lost != 7 || a.Elsewhere != 0 {
+				t.Errorf("%+v", topic.Groups)
+			}
+			if len(a.Ranges) != 1 || a.Ranges[0].From != 0 || a.Ranges[0].To != 6 {
+				t.Errorf("ranges %v", a.Ranges)
+			}
+			if n := count(a.Trends["e2e_latency"]); n != 293 || count(topic.Trends["e2e_latency"]) != 293 {
+				t.Errorf("%d latencies of the group", n)
+			}
 		}
 	})
 }
@@ -207,7 +345,7 @@ func TestTheHistoriesOfProcessesAddUp(t *testing.T) {
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started.Add(begins), Seconds: float64(length * points), Topics: []TopicResult{topic}}
 		return Part{r, &Ledger{Run: 1, Instance: instance}}
 	}
-	merged, err := Merge([]Part{part(1, 0, 1, 12), part(2, 2*time.Second, 4, 3)})
+	merged, err := Merge([]Part{part(1, 0, 1, 12), part(2, 2*time.Second, 4, 3)}, Siblings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type Result struct {
 	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
+	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
@@ -55,6 +56,8 @@ type TopicResult struct {
 	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
 
 	declared bool            // the script has a consumer for it
+	shared   bool            // other processes of the test may use it, and what they know is not in here
+	before   int64           // messages that this test sent long before the process that received them began
 	hiccups  *hist.Histogram // of the platform, while the topic was in use
 }
 
@@ -145,7 +148,7 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		declared: t.declared.Load() && t.index == nil, // those of another process of the test may be the ones that receive
+		shared: t.shared(), declared: t.declared.Load() && !t.shared(), // those of another process of the test may be the ones that receive
 	}
 	for _, a := range accounts {
 		result.Groups = append(result.Groups, GroupResult{Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{}})
@@ -187,13 +190,9 @@ func (t *TopicResult) used() bool {
 	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
 }
 
-// plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere decide where nothing was
-// sent here.
+// plain gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere may be of one, too.
 func (t *TopicResult) plain() {
-	if !t.OpenLoop && !t.ClosedLoop {
-		t.OpenLoop = t.Trends[E2ELatency.String()] != nil
-	}
-	if t.OpenLoop {
+	if t.OpenLoop = t.OpenLoop || t.Trends[E2ELatency.String()] != nil; t.OpenLoop {
 		return
 	}
 	t.Trends = plain(t.Trends)

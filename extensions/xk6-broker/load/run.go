@@ -74,7 +74,10 @@ type Topic struct {
 	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
 	index    map[uint64][]Mark // of a shared run, by producer: when which number was reached
-	uses     Uses
+	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
+	// none in this process.
+	announced map[string]backlog
+	uses      Uses
 }
 
 // Topic finds or makes the accounting of a topic.
@@ -91,6 +94,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 		if r.shared {
 			t.track.Share()
 			t.index = map[uint64][]Mark{}
+			t.announced = map[string]backlog{}
 		}
 		r.topics[key] = t
 		r.order = append(r.order, t)
@@ -98,8 +102,21 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	return t
 }
 
-// Declare says that the test has a consumer for the topic: that nothing is received then speaks against the run.
-func (t *Topic) Declare() { t.declared.Store(true) }
+// shared tells whether other processes of the test may use the topic.
+func (t *Topic) shared() bool { return t.index != nil }
+
+// Declare says that the test has a consumer for the topic, in that group or none: that nothing is received then speaks against the run.
+// In a test of several processes the consumer may be another one's.
+func (t *Topic) Declare(group string) {
+	t.declared.Store(true)
+	if f := t.Address.Driver.Features; t.shared() && keeps(f, group) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if _, ok := t.announced[group]; !ok { // the script is read once more when the test is over
+			t.announced[group] = backlog{}
+		}
+	}
+}
 
 // known finds the accounting of a topic, nil where nothing has opened it.
 func (r *Run) known(key topicKey) *Topic {

@@ -35,6 +35,9 @@ func (r *Result) Account(c Condition, count string, asked func(*TopicResult, *Gr
 	return c.DecideCount(float64(sum), seconds).unless(why)
 }
 
+// Doubt says why a count of the account is not known, such as that of the lost; "" where it is.
+func (a *Accounting) Doubt(count string) string { return accountCounts[count].doubt(a) }
+
 // nameOf is what a reason calls a group.
 func (t *TopicResult) nameOf(g *GroupResult) string {
 	if g.Group == "" {
@@ -66,7 +69,7 @@ func certain(a *Accounting) string {
 	case a.Uncertain > 0:
 		return fmt.Sprintf("of %d messages it cannot be told whether the broker still has them or they are lost", a.Uncertain)
 	case a.Elsewhere > 0:
-		return fmt.Sprintf("%d messages were received by another process of the test, or lost: %s", a.Elsewhere, mergeTells)
+		return fmt.Sprintf("%d messages were received by another process of the test, or lost: %s, of all of them", a.Elsewhere, mergeTells)
 	}
 	return expecting(a)
 }

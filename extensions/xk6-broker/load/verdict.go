@@ -22,7 +22,7 @@ type Verdict struct {
 	advice string // what would make the generator less late
 }
 
-// mergeTells ends a note that holds for one process only.
+// mergeTells ends what holds for one process only, and is for all of them together to say.
 const mergeTells = "k6 x broker merge tells"
 
 // Circumstances are what the engine cannot know of a run by itself.
@@ -153,8 +153,19 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines", t.Topic, n)
 	}
 	if n := t.Counts[Earlier.String()]; n > 0 {
-		v.because(latencies|account, "%s: %s sent more than %v before this process began, by an earlier test with the same BROKER_RUN or by a process "+
-			"that began long before, and are in no latency: give each test its own BROKER_RUN, and start its processes together", t.Topic, messages(n), clockSkew)
+		which := ""
+		if t.shared {
+			which = "; which it was, " + mergeTells
+		}
+		v.because(latencies|account, "%s: %s sent more than %v before the process that received them began, by an earlier test with the same BROKER_RUN or by a "+
+			"process that began long before, and are in no latency: give each test its own BROKER_RUN, and start its processes together%s",
+			t.Topic, messages(n), clockSkew, which)
+	}
+	if s := share(t.before, t.Counts[Received.String()]); s > trifle {
+		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest ones, "+
+			"are missing from the distribution; start the processes of a test together", t.Topic, t.before, percent(s), clockSkew)
+	} else if t.before > 0 {
+		v.note("%s: %s sent more than %v before the process that received them began, and are in no latency", t.Topic, messages(t.before), clockSkew)
 	}
 	if n := t.Counts[Aliased.String()]; n > 0 {
 		v.because(account, "%s: %s received at %s but sent to another address: if that is the same broker, name it by one URL, "+
@@ -180,8 +191,8 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 		v.note("%s: %s read at the end of the test, by none of its consumers, to complete the accounting", name, messages(int64(g.Drained)))
 	}
 	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution",
-			name, g.Undelivered, percent(s))
+		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
+			name, g.Undelivered, percent(s), t.unless())
 	}
 	if wait, all := g.Trends[DeliveryWait.String()], g.Trends[E2ELatency.String()]; wait != nil && all != nil {
 		if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
@@ -189,11 +200,23 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 		}
 	}
 	if g.Uncertain > 0 {
-		v.because(account, "%s: %s never received, and it cannot be told whether the broker still has them or they are lost", name, messages(int64(g.Uncertain)))
+		v.because(account, "%s: %s never received, and it cannot be told whether the broker still has them or they are lost%s",
+			name, messages(int64(g.Uncertain)), t.unless())
 	}
-	if g.Elsewhere > 0 {
+	switch {
+	case g.Elsewhere > 0 && t.shared:
 		v.note("%s: %s received by another process of the test, or lost: %s", name, messages(int64(g.Elsewhere)), mergeTells)
+	case g.Elsewhere > 0:
+		v.because(account, "%s: %s not received here: they are lost, or somebody has them whose account is not here", name, messages(int64(g.Elsewhere)))
 	}
+}
+
+// unless ends what may be otherwise where other processes of the test have a say.
+func (t *TopicResult) unless() string {
+	if !t.shared {
+		return ""
+	}
+	return ", unless another process received them: " + mergeTells
 }
 
 // judged are the latencies that a run is about, as a reader calls them.
@@ -258,7 +281,11 @@ func (t *TopicResult) doubt(trend Trend, p Percentile, advice string) string {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
 	}
-	return fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
+	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
+	if trend == E2ELatency {
+		text += t.unless()
+	}
+	return text
 }
 
 // noteOwed names the percentiles that can be believed and owe a good part to the generator all the same.

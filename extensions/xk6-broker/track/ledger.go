@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"math/bits"
@@ -24,7 +25,7 @@ type ProducerLedger struct {
 type GroupLedger struct {
 	Name    string
 	Tally   Tally
-	Sources []SourceLedger
+	Sources []SourceLedger // ascending
 }
 
 // SourceLedger is what a group received of one producer, of this process or another.
@@ -82,71 +83,109 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 	return next
 }
 
-// Merge puts together what several processes know of one group. The producers are those of all processes, and spans says what the
-// group expects of each. A copy of a message that another process of the group has received as well is Duplicated where both
-// settled it, and else Redelivered, unless the broker's own count of deliveries has made it that already. Foreign, in what comes out,
-// is a number of messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
-func Merge(producers []ProducerLedger, shares []GroupLedger, spans func(id uint64) []Bounds, limit int) (Tally, []Range) {
-	var t Tally
+// Terms are what is to be known of a producer, besides its ledger, to account for its messages in a group.
+type Terms struct {
+	Spans []Bounds // what the group expects of it
+	// Sure and Possible are about the broker's last word on what it has for the group: it counted every message numbered below Sure
+	// that it had been given and that nobody had settled, and none numbered from Possible on.
+	Sure, Possible uint64
+}
+
+// Whole is what several processes know of one group together.
+type Whole struct {
+	Tally
+	Ranges   []Range // of what is missing, the first
+	Sure     uint64  // of what is missing, numbered below the producer's Terms.Sure
+	Possible uint64  // of what is missing, numbered below the producer's Terms.Possible
+	Held     uint64  // received and not settled, of whatever producer
+}
+
+// Merge puts together what several processes know of one group. The producers are those of all processes, and terms says what else is
+// known of each. A copy of a message that another process of the group has received as well is Duplicated where both settled it, and
+// else Redelivered, unless the broker's own count of deliveries has made it that already. Foreign, in what comes out, is a number of
+// messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
+func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) Whole {
+	var w Whole
 	for _, s := range shares {
-		t.Duplicated += s.Tally.Duplicated
-		t.Redelivered += s.Tally.Redelivered
-		t.Reordered += s.Tally.Reordered
+		w.Duplicated += s.Tally.Duplicated
+		w.Redelivered += s.Tally.Redelivered
+		w.Reordered += s.Tally.Reordered
 	}
-	var ranges []Range
 	known := map[uint64]bool{}
 	for _, p := range slices.SortedFunc(slices.Values(producers), byID) {
 		known[p.ID] = true
-		all := gather(p.ID, shares, &t)
-		expected := p.Expected.within(spans(p.ID))
-		drained := all.Drained.andNot(all.Received)
-		missing := expected.andNot(all.Received).andNot(drained)
-		removed := missing.and(all.Removed)
-		missing = missing.andNot(removed)
-		t.Expected += expected.Len()
-		t.Received += all.Received.Len()
-		t.Drained += drained.Len()
-		t.Removed += removed.Len()
-		t.Settled += all.Settled.Len()
-		t.Missing += missing.Len()
-		ranges = missing.ranges(p.ID, ranges, limit)
+		w.add(p, gather(p.ID, shares, &w.Tally), terms(p.ID), limit)
 	}
-	for _, s := range shares {
-		for _, source := range s.Sources {
-			if !known[source.ID] {
-				t.Foreign += source.Received.Len()
-			}
+	for _, id := range sources(shares) {
+		if !known[id] {
+			all := gather(id, shares, &w.Tally)
+			w.Foreign += all.Received.Len()
+			w.Held += all.Received.andNot(all.Settled).Len()
 		}
 	}
-	t.Unexpected = t.unexpected()
-	return t, ranges
+	w.Unexpected = w.unexpected()
+	return w
 }
 
-func byID(a, b ProducerLedger) int {
-	if a.ID < b.ID {
-		return -1
+// add accounts for the messages of one producer.
+func (w *Whole) add(p ProducerLedger, all SourceLedger, terms Terms, limit int) {
+	expected := p.Expected.Within(terms.Spans)
+	drained := all.Drained.Within(terms.Spans).andNot(all.Received)
+	missing := expected.andNot(all.Received).andNot(drained)
+	removed := missing.and(all.Removed)
+	missing = missing.andNot(removed)
+	w.Expected += expected.Len()
+	w.Received += all.Received.Len()
+	w.Drained += drained.Len()
+	w.Removed += removed.Len()
+	w.Settled += all.Settled.Len()
+	w.Missing += missing.Len()
+	w.Sure += missing.Within([]Bounds{{0, terms.Sure}}).Len()
+	w.Possible += missing.Within([]Bounds{{0, terms.Possible}}).Len()
+	w.Held += all.Received.andNot(all.Settled).Len()
+	w.Ranges = missing.ranges(p.ID, w.Ranges, limit)
+}
+
+// sources lists the producers of which somebody received something, ascending.
+func sources(shares []GroupLedger) []uint64 {
+	var ids []uint64
+	for _, s := range shares {
+		for i := range s.Sources {
+			ids = append(ids, s.Sources[i].ID)
+		}
 	}
-	return 1
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func byID(a, b ProducerLedger) int { return cmp.Compare(a.ID, b.ID) }
+
+// Source finds what the group received of a producer; nil where it received nothing and expects nothing.
+func (g *GroupLedger) Source(id uint64) *SourceLedger {
+	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceLedger, id uint64) int { return cmp.Compare(s.ID, id) })
+	if !ok {
+		return nil
+	}
+	return &g.Sources[i]
 }
 
 // gather joins what the processes received of one producer, and counts the copies that crossed.
 func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
 	var all SourceLedger
-	for _, s := range shares {
-		i := slices.IndexFunc(s.Sources, func(source SourceLedger) bool { return source.ID == id })
-		if i < 0 {
+	for i := range shares {
+		source := shares[i].Source(id)
+		if source == nil {
 			continue
 		}
-		source := s.Sources[i]
 		copies := all.Received.and(source.Received)
 		twice := copies.and(all.Settled).and(source.Settled)
 		t.Duplicated += twice.Len()
-		t.Redelivered += copies.andNot(twice).andNot(all.Again.or(source.Again)).Len()
-		all.Received = all.Received.or(source.Received)
-		all.Settled = all.Settled.or(source.Settled)
-		all.Again = all.Again.or(source.Again)
-		all.Drained = all.Drained.or(source.Drained)
-		all.Removed = all.Removed.or(source.Removed)
+		t.Redelivered += copies.andNot(twice).andNot(all.Again.Or(source.Again)).Len()
+		all.Received = all.Received.Or(source.Received)
+		all.Settled = all.Settled.Or(source.Settled)
+		all.Again = all.Again.Or(source.Again)
+		all.Drained = all.Drained.Or(source.Drained)
+		all.Removed = all.Removed.Or(source.Removed)
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // words are the bits of a page.
@@ -81,19 +82,24 @@ func combine(a, b Set, do func(a, b uint64) uint64) Set {
 }
 
 func (s Set) and(o Set) Set    { return combine(s, o, func(a, b uint64) uint64 { return a & b }) }
-func (s Set) or(o Set) Set     { return combine(s, o, func(a, b uint64) uint64 { return a | b }) }
 func (s Set) andNot(o Set) Set { return combine(s, o, func(a, b uint64) uint64 { return a &^ b }) }
 
-// within keeps the numbers of the spans.
-func (s Set) within(spans []Bounds) Set {
+// Or is what is in one of the sets, or in both.
+func (s Set) Or(o Set) Set { return combine(s, o, func(a, b uint64) uint64 { return a | b }) }
+
+// Within keeps the numbers of the spans.
+func (s Set) Within(spans []Bounds) Set {
 	kept := Set{make([]*words, len(s.pages))}
 	for i, p := range s.pages {
-		if p == nil {
+		first := uint64(i) * pageBits
+		whole := slices.ContainsFunc(spans, func(b Bounds) bool { return b.From <= first && first+pageBits <= b.Until })
+		if p == nil || whole {
+			kept.pages[i] = p
 			continue
 		}
 		w := &words{}
 		for k := range w {
-			w[k] = p[k] & within(spans, uint64(i)*pageBits+uint64(k)*64)
+			w[k] = p[k] & within(spans, first+uint64(k)*64)
 		}
 		kept.pages[i] = w
 	}

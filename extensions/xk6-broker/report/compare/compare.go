@@ -43,7 +43,7 @@ type Cell struct {
 	Median  float64
 	Low     float64 // the least of the repetitions
 	High    float64
-	Reason  error // why no value is known; nil where one is
+	Reason  error // why no value is known or, of a count, why one of the repetitions does not know it
 	Ratio   float64
 	P       float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
 	Verdict Verdict
@@ -91,7 +91,9 @@ func (m Measure) row(p pairing) Row {
 		cell := Cell{Ratio: math.NaN(), P: math.NaN()}
 		cell.Values, cell.Reason = m.values(topics)
 		if len(cell.Values) > 0 {
-			cell.Reason = nil
+			if m.Unit != "" {
+				cell.Reason = nil
+			}
 			cell.Median, cell.Low, cell.High = median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
 		}
 		if i > 0 {

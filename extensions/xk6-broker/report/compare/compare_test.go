@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
 )
 
 // run is a run of 20000 messages whose e2e latency is exponential around the mean.
@@ -26,7 +27,7 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*load.Resu
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
 		Options: load.Uses{"producer": {{"linger": "0s"}}}, Errors: []load.ErrorCount{},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
-		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers"}}},
+		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers", Tally: track.Tally{Expected: 20000, Received: 20000}}}},
 	}
 	for i := range 10 {
 		n := int64(2000)
@@ -139,6 +140,73 @@ func TestConditions(t *testing.T) {
 		if len(findings) != 1 || findings[0].Failed != c.failed || !strings.Contains(findings[0].Text, c.why) {
 			t.Errorf("%s: %+v, want failed %v and %q", c.text, findings, c.failed, c.why)
 		}
+	}
+}
+
+func parsed(t *testing.T, text string) Condition {
+	t.Helper()
+	c, err := ParseCondition(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A 0 that nobody saw passes no condition, be it in one repetition of many.
+func TestLossThatWasNotObservedDecidesNothing(t *testing.T) {
+	group := func(change func(*load.GroupResult)) func(*load.Result) {
+		return func(r *load.Result) { change(&r.Topics[0].Groups[0]) }
+	}
+	counts := func(c load.Counter) func(*load.Result) {
+		return func(r *load.Result) { r.Topics[0].Counts[c.String()] = 5 }
+	}
+	for want, change := range map[string]func(*load.Result){
+		"nothing was received":                                             func(r *load.Result) { r.Topics[0].Groups = nil },
+		"of 5 messages it cannot be told":                                  group(func(g *load.GroupResult) { g.Uncertain = 5 }),
+		"5 messages were received by another process of the test, or lost": group(func(g *load.GroupResult) { g.Elsewhere = 5 }),
+		"no message was expected":                                          group(func(g *load.GroupResult) { g.Expected = 0 }),
+		"5 messages came in that were sent to":                             counts(load.Aliased),
+		"5 messages were sent without a stamp":                             counts(load.Unaccounted),
+		": 3":                                                              group(func(g *load.GroupResult) { g.Lost = 3 }),
+	} {
+		unlike := run("b", time.Millisecond, 3, change)
+		for _, b := range []Side{side("b", unlike), side("b", run("b", time.Millisecond, 2), unlike, run("b", time.Millisecond, 4))} {
+			found := compared(t, side("a", run("a", time.Millisecond, 1)), b).Decide(parsed(t, "lost > 0"))
+			if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, want) {
+				t.Errorf("%d runs: %+v, want %q", len(b.Runs), found, want)
+			}
+		}
+	}
+}
+
+func TestConditionsOnOneResult(t *testing.T) {
+	lossy := run("a", time.Millisecond, 1, func(r *load.Result) { r.Topics[0].Groups[0].Lost = 3 })
+	for text, want := range map[string]Finding{
+		"lost > 0":               {Failed: true, Text: "orders: 3"},
+		"lost > 3":               {Text: "orders: 3"},
+		"duplicated > 0":         {Text: "orders: 0"},
+		"e2e_latency p50 > 50ms": {Text: "µs"},
+		"e2e_latency p50 > 1us":  {Failed: true, Text: "orders: "},
+		"settle_time p50 > 50ms": {Failed: true, Text: "cannot be decided: no settle_time was measured"},
+	} {
+		found := parsed(t, text).Judge(lossy)
+		if len(found) != 1 || found[0].Failed != want.Failed || !strings.Contains(found[0].Text, want.Text) {
+			t.Errorf("%s: %+v, want %+v", text, found, want)
+		}
+	}
+	if found := parsed(t, "lost > 0").Judge(&load.Result{}); len(found) != 1 || !found[0].Failed {
+		t.Errorf("of nothing: %+v", found)
+	}
+	if parsed(t, "lost > 3").Relative() || !parsed(t, "lost > 3x").Relative() {
+		t.Error("only a multiple is relative")
+	}
+}
+
+func TestRunsThatAreNotValidAreNamed(t *testing.T) {
+	bad := run("b-2", time.Millisecond, 2, func(r *load.Result) { r.Verdict = load.Verdict{Reasons: []string{"it was late", "it slept"}} })
+	found := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b-1", time.Millisecond, 3), bad)).Invalid()
+	if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, "b, run 2 (b-2): it was late; it slept") {
+		t.Errorf("%+v", found)
 	}
 }
 

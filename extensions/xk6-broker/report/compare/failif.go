@@ -92,6 +92,23 @@ func (c *Condition) parseLimit(text string) error {
 	return nil
 }
 
+// Relative tells whether the condition needs another side to compare with.
+func (c Condition) Relative() bool { return c.ratio }
+
+// Judge tries a condition that is not relative on every topic of one result. What cannot be decided fails.
+func (c Condition) Judge(r *load.Result) []Finding {
+	if len(r.Topics) == 0 {
+		return []Finding{{c, true, "cannot be decided: nothing was measured"}}
+	}
+	var all []Finding
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		failed, why := c.decide(c.measure.row(pairing{t.Topic, [][]*load.TopicResult{{t}}}), 0)
+		all = append(all, Finding{c, failed, t.Topic + ": " + why})
+	}
+	return all
+}
+
 // Finding is what a condition found on one side.
 type Finding struct {
 	Condition Condition
@@ -112,12 +129,34 @@ func (c *Comparison) Decide(cond Condition) []Finding {
 	return all
 }
 
+// Invalid finds the runs that are not valid, and why: conditions on their numbers decide nothing.
+func (c *Comparison) Invalid() []Finding {
+	var all []Finding
+	for _, s := range c.Sides {
+		for i, r := range s.Runs {
+			if !r.Verdict.Valid {
+				all = append(all, Finding{
+					Condition{Text: "a run is not valid"}, true,
+					fmt.Sprintf("%s: %s (--allow-invalid lets it pass)", runName(s, i), strings.Join(r.Verdict.Reasons, "; ")),
+				})
+			}
+		}
+	}
+	return all
+}
+
 func (c Condition) decide(row Row, i int) (failed bool, why string) {
 	first, cell := row.Cells[0], row.Cells[i]
 	if cell.Reason != nil {
 		return true, "cannot be decided: " + cell.Reason.Error()
 	}
 	value := cell.Median
+	if c.measure.Unit == "" && !c.ratio { // of what should not happen at all, no repetition makes up for another
+		value = cell.Low
+		if strings.HasPrefix(c.op, ">") {
+			value = cell.High
+		}
+	}
 	shown := c.measure.show(value)
 	if c.ratio {
 		if first.Reason != nil {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -107,8 +108,8 @@ func countOf(name string) Measure {
 		case "corrupted":
 			return float64(t.Counts[name]), nil
 		}
-		if len(t.Groups) == 0 {
-			return 0, fmt.Errorf("nothing was received, so what was %s is not known", name)
+		if err := unobserved(t, name); err != nil {
+			return 0, err
 		}
 		var n uint64
 		for _, g := range t.Groups {
@@ -118,6 +119,25 @@ func countOf(name string) Measure {
 		}
 		return float64(n), nil
 	}}
+}
+
+// unobserved says why it is not known how many messages were lost, undelivered and so on, where it is not.
+func unobserved(t *load.TopicResult, name string) error {
+	if len(t.Groups) == 0 {
+		return fmt.Errorf("nothing was received, so what was %s is not known", name)
+	}
+	for i := range t.Groups {
+		if doubt := t.Groups[i].Doubt(name); doubt != "" {
+			return errors.New(doubt)
+		}
+	}
+	switch aliased, unaccounted := t.Counts[load.Aliased.String()], t.Counts[load.Unaccounted.String()]; {
+	case aliased > 0:
+		return fmt.Errorf("%d messages came in that were sent to another address: of these it is not known what was %s", aliased, name)
+	case unaccounted > 0:
+		return fmt.Errorf("%d messages were sent without a stamp: of these it is not known what was %s", unaccounted, name)
+	}
+	return nil
 }
 
 // latencyOf is a percentile, the maximum or the mean of a trend, in ns.
