@@ -108,7 +108,13 @@ func undisturbed() []string {
 
 // BenchmarkStartLag compares how much later than due an iteration reaches the script's first line.
 func BenchmarkStartLag(b *testing.B) {
-	const rate, length = 1000, 4 * time.Second
+	for _, rate := range []int{1000, 12_000} {
+		b.Run(fmt.Sprintf("%d per second", rate), func(b *testing.B) { startLag(b, rate) })
+	}
+}
+
+func startLag(b *testing.B, rate int) {
+	const length = 4 * time.Second
 	load := bench.LoadAverage()
 	of, under := fmt.Sprintf("start lag at %d/s", rate), undisturbed()
 	if under == nil {

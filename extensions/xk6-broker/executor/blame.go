@@ -19,8 +19,8 @@ type blame struct {
 	vus, lot     int
 	most, before int64
 
-	// The latest standstill of the process, and when it was last seen to run.
-	from, to, seen int64
+	// The latest standstill of the process, when it was last seen to run, and when it is to show that it does.
+	from, to, seen, next int64
 }
 
 // join says that there is another VU, from now on.
@@ -56,17 +56,32 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	return own
 }
 
-// beatEvery is how often the process is seen to run, at least. Where it is not seen for twice that, it stood still.
-const beatEvery = 5 * time.Millisecond
+// How often the process shows that it runs: while all VUs have iterations, and while it hardly matters. Where it is overdue by
+// beatEvery, it stood still.
+const (
+	beatEvery  = 5 * time.Millisecond
+	beatSeldom = 50 * time.Millisecond
+)
 
-// beat says that the process runs.
+// pulse says that the process runs, and gives when that is to be said next.
+func (b *blame) pulse(now int64) int64 {
+	b.beat(now)
+	b.next = now + int64(beatEvery)
+	if b.resting > 0 {
+		b.next = now + int64(beatSeldom)
+	}
+	return b.next
+}
+
+// beat notes a standstill that has just been over, if there was one: at most since the process was last seen to run.
 func (b *blame) beat(now int64) {
-	if b.seen > 0 && now-b.seen > 2*int64(beatEvery) {
+	if b.next > 0 && now-b.next > int64(beatEvery) {
 		if b.weighs(b.seen) {
 			b.to = now // it has not recovered since the last
 		} else {
 			b.from, b.to = b.seen, now
 		}
+		b.next = now
 	}
 	b.seen = now
 }

@@ -251,6 +251,7 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 		return nil, err
 	}
 	return &openArrivalRate{
-		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m, sleep: wake.Until,
+		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
+		sleep: wake.Until, doze: wake.Timer,
 	}, nil
 }

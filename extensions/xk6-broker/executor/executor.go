@@ -29,6 +29,7 @@ type openArrivalRate struct {
 	logger  *logrus.Entry
 	metrics *Metrics
 	sleep   func(ctx context.Context, until int64) error // [wake.Until], but under virtual time
+	doze    func(ctx context.Context, until int64) error // [wake.Timer]
 }
 
 var _ lib.Executor = &openArrivalRate{}
@@ -85,7 +86,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.grow(serving, most-planned) })
 	watchers.Go(func() { p.guard(serving, shares[2]) })
-	watchers.Go(func() { line.heartbeat(serving) })
+	watchers.Go(func() { line.heartbeat(serving, e.doze) })
 	watchers.Go(func() {
 		if wake.Timer(serving, end) == nil {
 			bar.stopping()

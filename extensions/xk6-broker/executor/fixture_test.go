@@ -135,7 +135,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	e.(*openArrivalRate).sleep = wake.Timer
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
-		e.(*openArrivalRate).sleep = s.frozen.sleep
+		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep
 	}
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {

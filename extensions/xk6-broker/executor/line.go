@@ -5,10 +5,8 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 )
 
 // line is where idle VUs wait for arrivals, and arrivals for idle VUs.
@@ -21,7 +19,6 @@ type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends
 	clock    clock
-	rest     int64         // between two wakes, at least, in ns
 	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] where there is none
 	taken    atomic.Uint64 // arrivals
 	deepest  atomic.Uint64 // the most arrivals that were ever left waiting
@@ -33,25 +30,13 @@ type line struct {
 	over     bool
 	sentinel bool  // a VU sleeps until the next arrival
 	called   bool  // a VU was woken and has not come yet
-	woke     int64 // when the last sentinel woke
 	first    *seat // of the idle VUs, in the order they became so
 	last     *seat
 	blame    blame
 }
 
-// Waking precisely costs some 20 µs of CPU. A schedule of up to preciseRate arrivals a second is woken for each of them; one that may
-// have more is served in small bursts, at most burstTime late.
-const (
-	preciseRate = 4000
-	burstTime   = time.Millisecond
-)
-
 func newLine(mine, clocks *share, sleep func(ctx context.Context, until int64) error) *line {
-	l := &line{sleep: sleep, finished: make(chan struct{}), share: mine, clock: clock{share: clocks}}
-	if pace.Peak(mine.schedule) > preciseRate {
-		l.rest = int64(burstTime)
-	}
-	return l
+	return &line{sleep: sleep, finished: make(chan struct{}), share: mine, clock: clock{share: clocks}}
 }
 
 // begin starts the schedule.
@@ -123,11 +108,10 @@ func (l *line) serve(s *seat, due, now int64) {
 func (l *line) watch(ctx context.Context, s *seat, due int64) {
 	l.blame.rest(s)
 	l.sentinel = true
-	until := max(due, l.woke+l.rest)
 	l.mu.Unlock()
-	_ = l.sleep(ctx, until) // take looks at ctx again
+	_ = l.sleep(ctx, due) // take looks at ctx again
 	l.mu.Lock()
-	l.sentinel, l.woke = false, driver.Now()
+	l.sentinel = false
 }
 
 // idle waits until s is called.
@@ -163,11 +147,11 @@ func (l *line) end() {
 	}
 }
 
-// heartbeat shows to blame that the process runs, until ctx ends.
-func (l *line) heartbeat(ctx context.Context) {
-	for l.sleep(ctx, driver.Now()+int64(beatEvery)) == nil {
+// heartbeat shows to blame that the process runs, until ctx ends. It need not be precise.
+func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, until int64) error) {
+	for next := driver.Now(); sleep(ctx, next) == nil; {
 		l.mu.Lock()
-		l.blame.beat(driver.Now())
+		next = l.blame.pulse(driver.Now())
 		l.mu.Unlock()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Produce is a loop that sends generated messages.
@@ -82,6 +83,7 @@ type produceLoop struct {
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
 	ahead    arrival
+	sleep    wake.Sleeper
 	room     int64 // when the window last had room again; 0 where it always had
 	err      error
 
@@ -101,7 +103,7 @@ type arrival struct {
 
 func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1),
+		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1), sleep: wake.Sleeper{Sleep: s.pub.run.sleep},
 		rng: rand.New(rand.NewPCG(s.id, share)), //nolint:gosec // filler bytes, not secrets
 	}
 	if p.Schedule != nil {
@@ -125,7 +127,7 @@ func (l *produceLoop) run(ctx context.Context) {
 			if until == never {
 				return
 			}
-			if l.sender.pub.run.sleep(ctx, until) != nil {
+			if l.sleep.Until(ctx, until) != nil {
 				return
 			}
 			continue

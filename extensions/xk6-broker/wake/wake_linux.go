@@ -10,11 +10,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Go's timers wake about a millisecond late on short sleeps, the system call about a fiftieth of that: the last stretch before
-// the moment is slept in the kernel. Longer waits use a timer, so that no thread is held and ctx is heard.
 const (
+	// Go's timers wake up to a millisecond late where the process is idle, the system call about a fiftieth of that: the last stretch
+	// before the moment is slept in the kernel. Longer waits use a timer, so that no thread is held and ctx is heard.
 	kernelStretch = 2 * time.Millisecond
 	timerSlack    = time.Millisecond
+	// What is nearer than the kernel can wake for, at about the CPU that it takes to sleep and to wake, is awaited awake.
+	awakeStretch = 8 * time.Microsecond
 )
 
 // Until returns at the given time, or earlier with ctx's error, which it may notice up to 2 ms late.
@@ -24,6 +26,7 @@ func Until(ctx context.Context, until int64) error {
 		switch {
 		case left <= 0:
 			return ctx.Err() //nolint:wrapcheck // it is the caller's own
+		case left <= awakeStretch:
 		case left > kernelStretch:
 			if err := Timer(ctx, until-int64(timerSlack)); err != nil {
 				return err

@@ -1,7 +1,7 @@
 // Package witness watches, independently of what a load generator measures, whether the platform let it run: the machine, its
 // hypervisor, the container, the operating system, Go's scheduler and its collector.
 //
-// A [Witness] has a thread that does nothing but sleep a millisecond, over and over, and note how much longer that took. Nothing it
+// A [Witness] has a goroutine that does nothing but sleep a millisecond, over and over, and note how much longer that took. Nothing it
 // notes has to do with a broker: each of its hiccups also befell whatever else the process had to do at that moment, such as to send in
 // time or to look at the clock when an answer came. The method is that of Gil Tene's jHiccup. Beside that it tells how busy the CPUs were,
 // where the platform says so.
@@ -15,12 +15,15 @@
 package witness
 
 import (
+	"context"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Interval is what a witness saw between two moments.
@@ -79,13 +82,16 @@ type moment struct {
 }
 
 // Start starts a witness, which takes a millisecond. It then costs about a hundredth of a CPU: what the system takes to wake a thread a
-// thousand times a second, and little more.
+// thousand times a second, and little more. Where the system has no sleep that is as precise, its hiccups are rough.
 func Start() *Witness {
 	w := &Witness{host: thisHost(), stop: make(chan struct{}), done: make(chan struct{})}
+	sleeper := wake.Sleeper{Sleep: wake.Until}
 	ready := make(chan struct{})
 	go func() {
 		defer close(w.done)
-		w.meter = newMeter(driver.Now, newSleep())
+		w.meter = newMeter(driver.Now, func(d time.Duration) {
+			_ = sleeper.Until(context.Background(), driver.Now()+int64(d)) // there is no error
+		})
 		w.last = w.now()
 		close(ready)
 		w.meter.run(w.stop)
@@ -114,7 +120,7 @@ func (w *Witness) Interval() Interval {
 	return i
 }
 
-// Stop ends the witness and returns when its thread is through. [Witness.Interval] may still be called for what was seen until then.
+// Stop ends the witness and returns when its goroutine is through. [Witness.Interval] may still be called for what was seen until then.
 func (w *Witness) Stop() {
 	close(w.stop)
 	<-w.done
