@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 // Ctrl-C ends a run within seconds, with its accounts in order and nothing left behind.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	temp := t.TempDir()
 	path := script(t, `
 import broker from 'k6/x/broker';
@@ -30,38 +30,26 @@ export async function consume() { await c.consume({ duration: '1h' }); }
 `)
 	cmd := exec.Command(k6Path, "run", "--quiet", path)
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp, "K6_NO_USAGE_REPORT=true")
-	var stdout bytes.Buffer
-	cmd.Stdout = &stdout
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdout, stderr := &watched{}, &watched{want: "UNDER WAY", seen: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := make([]byte, 1<<16)
-	for text := ""; !strings.Contains(text, "UNDER WAY"); {
-		n, err := stderr.Read(said)
-		if err != nil {
-			t.Fatalf("it never began: %v\n%s", err, text)
-		}
-		text += string(said[:n])
-	}
-	go func() { // keep reading, or it would block
-		for {
-			if _, err := stderr.Read(said); err != nil {
-				return
-			}
-		}
-	}()
-	time.Sleep(3 * time.Second) // some load is under way by then; how much does not matter
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
+	case <-stderr.seen:
 	case err := <-ended:
+		noRace(t, err, stderr.String())
+		t.Fatalf("it never began: %v\n%s", err, stderr)
+	}
+	time.Sleep(3 * time.Second) // some load is under way by then; how much does not matter
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		noRace(t, err, stderr.String())
 		if err == nil {
 			t.Error("an interrupted run must not look like one that went well")
 		}
