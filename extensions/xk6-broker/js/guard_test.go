@@ -10,6 +10,7 @@ import (
 
 // A panic in what a script called, or in what goes on for its promise, is an error of the script: its test goes on.
 func TestAPanicIsAnErrorOfTheScript(t *testing.T) {
+	alreadyBroken.Clear()
 	for _, c := range []struct{ name, call string }{
 		{"broken-open", "broker.connect('broken-open://h').producer('t').send('x')"},
 		{"producer", "broker.connect('broken://h').producer('producer').send('x')"},
@@ -44,6 +45,7 @@ func TestAPanicIsAnErrorOfTheScript(t *testing.T) {
 
 // What is settled stays so when its sender panics afterwards.
 func TestAPanicAfterTheFactChangesNothing(t *testing.T) {
+	alreadyBroken.Clear()
 	s := newScript(t).begin()
 	s.mustRun(`
 		const p = broker.connect('broken://h').producer('sent');
