@@ -21,14 +21,10 @@ const unwritten = 74
 // over and nothing has been sent, and "ended" when all has. Its VUs are not planned but for one.
 func reporting(t *testing.T) string {
 	t.Helper()
-	lib, err := filepath.Abs("../../scenarios/lib/report.js")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return script(t, `import broker from 'k6/x/broker';
 `+pull+`
 import { sleep } from 'k6';
-export { handleSummary } from '`+lib+`';
+export { handleSummary } from 'k6/x/broker';
 const topic = __ENV.TOPIC || 'reporting';
 const conn = broker.connect('embedded:');
 const p = conn.producer(topic);

@@ -29,8 +29,8 @@ const p = conn.producer(__ENV.TOPIC);
 const c = conn.consumer(__ENV.TOPIC, conn.features.groups ? { group: __ENV.TOPIC } : {}); // two drivers of one broker share its groups
 const truth = new Trend('truth', true), said = new Trend('said', true), ages = new Counter('ages');
 export const options = { summaryTrendStats: ['med', 'p(90)', 'max'], scenarios: {
-  consume: { executor: 'constant-vus', vus: 1, duration: '30s', exec: 'consume' },
-  produce: { executor: 'open-arrival-rate', rate: 300, duration: '5s', startTime: '6s', preAllocatedVUs: 20, exec: 'produce' },
+  consume: { executor: 'consumers', exec: 'consume' },
+  produce: { executor: 'open-arrival-rate', rate: 300, duration: '5s', preAllocatedVUs: 20, exec: 'produce' },
 } };
 export async function setup() { await conn.createTopic(__ENV.TOPIC); }
 export async function produce() { await p.send({ body: String(broker.arrival().due) }); }

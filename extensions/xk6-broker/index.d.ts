@@ -333,11 +333,17 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
+   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE: see
+   * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
+   */
+  export function handleSummary(): void;
+
+  /**
    * Notes that something happened, such as a fault that the script caused: the results page shows it as a vertical line, dashboards as an
    * annotation, and the counter `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; mark: typeof mark };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark };
   export default broker;
 }

@@ -1,9 +1,14 @@
-// Package executor is k6's executor open-arrival-rate: iterations start when a schedule says, and an arrival that finds no VU free
-// waits for one, with its due time kept, instead of being dropped.
+// Package executor is two executors of k6's.
+//
+// In open-arrival-rate iterations start when a schedule says, and an arrival that finds no VU free waits for one, with its due time kept,
+// instead of being dropped.
 //
 // A due arrival that waits is late, and is meant to be seen late: whatever measures from [Arrival].Due has the wait in it. When the
 // scenario's duration ends, the arrivals that still wait are served within gracefulStop; those that cannot be are counted and
 // reported.
+//
+// In consumers VUs loop until all else is over and everything that was sent has arrived. The schedules of open-arrival-rate begin when they
+// are ready.
 package executor
 
 import (
@@ -38,6 +43,7 @@ var _ lib.Executor = &openArrivalRate{}
 func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleContainer) error {
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
+	defer barrierOf(e.state).finish(e.config.Name)
 	shares := make([]*share, 3)
 	for i := range shares {
 		var err error
@@ -71,6 +77,8 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		}
 		p.add(vu)
 	}
+	bar.waiting()
+	_ = awaitConsumers(ctx, e.state, e.config.GetStartTime(), e.logger) // a test that is interrupted ends below
 	start := driver.Now()
 	scenario.StartTime = time.Now()
 	end := start + int64(e.config.length())

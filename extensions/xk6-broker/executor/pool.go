@@ -68,27 +68,13 @@ func (p *pool) add(vu lib.InitializedVU) {
 	})
 }
 
-// run runs an iteration and does the bookkeeping that k6 leaves to executors.
+// run runs an iteration.
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
 	s.running = true
-	err := vu.RunOnce()
+	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)
-	if p.ctx.Err() != nil {
-		p.state.AddInterruptedIterations(1)
-		return
-	}
-	if err != nil {
-		if errext.IsInterruptError(err) { // the script's own exec.test.abort
-			p.abort(err)
-			p.state.AddInterruptedIterations(1)
-			return
-		}
-		text, fields := errext.Format(err)
-		p.logger.WithFields(logrus.Fields(fields)).Error(text)
-	}
-	p.state.AddFullIterations(1)
 }
 
 // grow initialises further VUs, one at a time, while arrivals wait and there may be more.

@@ -154,8 +154,10 @@ func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any,
 		return promise
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
+	opened := in.opening(ctx)
 	in.spawn(in.verb, settle, func() {
 		consumer, err := k.open(ctx, vu, 0, series)
+		opened()
 		var value func() (any, error)
 		if err == nil {
 			value, err = work(ctx, consumer)
@@ -191,6 +193,8 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	rt := k.conn.in.vu.Runtime()
 	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
+		ctx, stop := untilOver(ctx)
+		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		in := load.NewInbox(most)

@@ -48,6 +48,9 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	}
 	in := &instance{vu: vu, run: m.run, first: first, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
+	if err := in.checkSettings(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
 	return in
 }
 
@@ -77,7 +80,7 @@ func (in *instance) Exports() modules.Exports {
 		"drivers":     in.drivers,
 		"arrival":     in.arrival,
 		"mark":        in.mark,
-		"checkReport": in.checkReport, "report": in.report,
+		"checkReport": in.checkReport, "report": in.report, "handleSummary": in.handleSummary,
 		"result": in.result,
 	}
 	def := rt.NewObject()

@@ -27,16 +27,7 @@ func reportOptions(of string, v sobek.Value) (report.Folder, error) {
 	if err != nil {
 		return report.Folder{}, err
 	}
-	f := report.Folder{
-		Dir: o.text("dir", reportDir), Name: o.text("name", ""), Overwrite: o.boolean("overwrite"),
-	}
-	if err := o.done(); err != nil {
-		return report.Folder{}, err
-	}
-	if f.Name != report.Sanitise(f.Name) {
-		return report.Folder{}, fmt.Errorf(`%s: option "name": %q is no name for a folder: use letters, digits, '.', '_' and '-'`, of, f.Name)
-	}
-	return f, nil
+	return folderOf(of, o.given)
 }
 
 // checkReport fails in init where report would fail in handleSummary: an hour of test later is late to learn that a folder is taken. It
