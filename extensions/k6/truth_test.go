@@ -226,7 +226,8 @@ export default async function () {
 		t.Fatal(err)
 	}
 	select {
-	case <-ended:
+	case err := <-ended:
+		t.Logf("it ended: %v", err)
 	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
 		t.Fatalf("it drained on\n%s\n%s", stdout, stderr)

@@ -13,7 +13,7 @@ func All() []Lie {
 		{
 			Name: "a consumer that is too slow",
 			How:  "300 messages/s for 5 s to a consumer of 5 ms a message",
-			script: pipeline(5, 300, 0, "12s") + `
+			script: pipeline(5, 300, "12s") + `
 export async function consume() {
   for (const m of await c.receive({ max: 1, wait: '500ms' })) { sleep(0.005); await c.ack(m); }
 }`,
@@ -75,21 +75,21 @@ export default async function () { try { await p.send(__ITER % 3 ? 'x' : 'x'.rep
 		},
 		{
 			Name: "nobody receives", How: "the script has a consumer and never calls receive",
-			script: pipeline(4, 300, 0, "5s") + `
+			script: pipeline(4, 300, "5s") + `
 export async function consume() { sleep(1); }`,
 			Naive: Naive{"lost", func(*Outcome) string { return "0" }},
 			Says:  []string{"a consumer that received nothing"},
 		},
 		{
 			Name: "consumers that end first", How: "300 messages/s for 5 s, the consumers' scenario is over after 3 s",
-			script: pipeline(5, 300, 0, "3s") + `
+			script: pipeline(5, 300, "3s") + `
 export async function consume() { await c.ack(await c.receive({ max: 10, wait: '200ms' })); }`,
 			Naive: quantile("end-to-end latency p50", "e2e_latency", 0.5),
 			Says:  []string{"reached no consumer of the test"},
 		},
 		{
 			Name: "a test that is cut short", How: "Ctrl-C after 4 s of 30 s",
-			script: pipeline(30, 300, 0, "30s") + `
+			script: pipeline(30, 300, "30s") + `
 export async function consume() { await c.ack(await c.receive({ max: 10, wait: '200ms' })); }`,
 			during: func(ctx context.Context, s *Scene) error {
 				if err := pause(ctx, 4*time.Second); err != nil {
@@ -142,7 +142,7 @@ const imports = `
 import { sleep } from 'k6';`
 
 // pipeline is producers at a rate for so many seconds, and one consumer for as long as its scenario takes.
-func pipeline(seconds, rate, start int, consumer string) string {
+func pipeline(seconds, rate int, consumer string) string {
 	return fmt.Sprintf(`%s
 const conn = broker.connect(url), p = conn.producer(topic), c = conn.consumer(topic, { group: 'g' });
 export async function setup() { await conn.createTopic(topic); }

@@ -100,15 +100,20 @@ func (p *pool) grow(ctx context.Context, more int64) {
 // lack returns when an arrival is due that no VU is free for.
 func (p *pool) lack(ctx context.Context) error {
 	for {
+		// Read in this order, they need no lock: the next arrival is only ever a later one, so one that is due by a time before all VUs
+		// were seen busy, and is not taken after that, was due and waited while they were. In any other order the last idle VU may take
+		// an arrival between two readings, which then seems to have waited for it.
+		now := driver.Now()
+		busy := p.busy.Load() == p.allocated.Load()
 		due := p.line.nextDue.Load()
 		switch {
-		case p.busy.Load() < p.allocated.Load():
+		case !busy:
 			select {
 			case <-p.short:
 			case <-ctx.Done():
 				return ctx.Err() //nolint:wrapcheck // it only says to stop
 			}
-		case due <= driver.Now():
+		case due <= now:
 			return nil
 		default:
 			if err := wake.Timer(ctx, due); err != nil {

@@ -85,6 +85,7 @@ func (f *flusher) flush() {
 func (f *flusher) last() {
 	rest := f.collect(true)
 	f.run.push(rest.close())
+	f.run.mark("end", rest.now) // thresholds may be on it
 	result := f.run.buildResult()
 	f.run.decide(result)
 	f.run.final.Store(result)
@@ -97,7 +98,6 @@ func (f *flusher) last() {
 	b.add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
 	f.curves(result, b)
 	f.run.push(b.close())
-	f.run.mark("end", b.now)
 }
 
 // collect gathers what was measured since the last time; the last time holds nothing back.

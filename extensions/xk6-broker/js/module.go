@@ -117,6 +117,7 @@ type run struct {
 	*load.Run
 	metrics   *brokerMetrics
 	subjects  []subject
+	limits    thresholds
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector

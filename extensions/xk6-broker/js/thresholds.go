@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"go.k6.io/k6/v2/metrics"
 
@@ -18,10 +18,28 @@ type threshold struct {
 	tags  *metrics.TagSet      // those tags; the empty set where it names none
 	among []*metrics.Threshold // where k6 finds it each time it evaluates
 	place int
+
+	source        string             // the condition, as the test has it
+	held, notHeld *metrics.Threshold // one of them k6 is to find there once it is decided
+}
+
+// thresholds are those of the test, once they are known.
+type thresholds struct {
+	mu    sync.Mutex
+	known []threshold
 }
 
 // thresholds lists those of the test, by name, once k6 has read its options; none before, and none where k6 is not to evaluate any.
-func (r *run) thresholds() (all []threshold) {
+func (r *run) thresholds() []threshold {
+	r.limits.mu.Lock()
+	defer r.limits.mu.Unlock()
+	if len(r.limits.known) == 0 {
+		r.limits.known = r.findThresholds()
+	}
+	return slices.Clone(r.limits.known)
+}
+
+func (r *run) findThresholds() (all []threshold) {
 	for i := range r.subjects {
 		s := &r.subjects[i]
 		all = s.thresholds(all, s.metric, r.noTags)
@@ -34,8 +52,11 @@ func (r *run) thresholds() (all []threshold) {
 }
 
 func (s *subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.TagSet) []threshold {
-	for i := range m.Thresholds.Thresholds {
-		all = append(all, threshold{on: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i})
+	for i, t := range m.Thresholds.Thresholds {
+		all = append(all, threshold{
+			on: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i,
+			source: t.Source, held: settled(t, s.metric.Type, true), notHeld: settled(t, s.metric.Type, false),
+		})
 	}
 	return all
 }
@@ -61,30 +82,34 @@ func (r *run) decide(result *load.Result) {
 	}
 }
 
-func (t threshold) decide(j *judge) load.Decision {
-	source := t.among[t.place].Source
-	decided := load.Undecided("%q is not understood", source)
-	if c, err := load.ParseCondition(source); err == nil {
+func (t *threshold) decide(j *judge) load.Decision {
+	decided := load.Undecided("%q is not understood", t.source)
+	if c, err := load.ParseCondition(t.source); err == nil {
 		decided = t.on.decide(j, t.tags, c)
 	}
-	j.result.AddThreshold(load.Threshold{Metric: t.name, Source: source, Decision: decided})
+	j.result.AddThreshold(load.Threshold{Metric: t.name, Source: t.source, Decision: decided})
 	return decided
 }
 
 // enforce makes k6 come to a decision, unless k6 comes to it by itself.
-func (t threshold) enforce(d load.Decision) {
-	if d.Judged && t.on.by == byK6 {
-		return
+//
+// k6 reads the place every two seconds, under a lock that it does not lend, and the last time after the end of the test is through. So no
+// more is written here than that one word, of which k6 reads the old value or the new. What the new one points to is older than each VU, and
+// so than each sample of a metric of ours: k6 does not evaluate a metric during the test before it has taken in a sample of it.
+//
+//go:norace
+func (t *threshold) enforce(d load.Decision) {
+	switch {
+	case d.Judged && t.on.by == byK6:
+	case d.Held:
+		t.among[t.place] = t.held
+	default:
+		t.among[t.place] = t.notHeld
 	}
-	decided, err := settled(t.among[t.place], t.on.metric.Type, d.Held)
-	if err != nil { // a condition of ours that k6 refuses: its tests do not let that happen
-		panic(err)
-	}
-	publish(t.among, t.place, decided)
 }
 
 // settled is a threshold that k6 shows as it shows the given one, and that always holds, or never does: nothing equals NaN.
-func settled(t *metrics.Threshold, on metrics.MetricType, held bool) (*metrics.Threshold, error) {
+func settled(t *metrics.Threshold, on metrics.MetricType, held bool) *metrics.Threshold {
 	condition := map[metrics.MetricType]string{metrics.Trend: "max", metrics.Counter: "count", metrics.Gauge: "value"}[on]
 	if held {
 		condition += "!=NaN"
@@ -92,21 +117,10 @@ func settled(t *metrics.Threshold, on metrics.MetricType, held bool) (*metrics.T
 		condition += "==NaN"
 	}
 	made := metrics.NewThresholds([]string{condition})
-	if err := made.Parse(); err != nil {
-		return nil, fmt.Errorf("threshold %q: %w", condition, err)
+	if err := made.Parse(); err != nil { // a condition of ours that k6 refuses: its tests do not let that happen
+		panic(fmt.Errorf("threshold %q: %w", condition, err))
 	}
 	decided := made.Thresholds[0]
 	decided.Source, decided.AbortOnFail, decided.AbortGracePeriod = t.Source, t.AbortOnFail, t.AbortGracePeriod
-	return decided, nil
-}
-
-// publish puts a threshold where k6 evaluates it. k6 reads the place every two seconds under a lock that it does not lend, and the last
-// time after the end of the test is through. The place is one word, which is read and written whole; what it points to is written before
-// it, and not any more after.
-//
-//go:norace
-func publish(among []*metrics.Threshold, place int, t *metrics.Threshold) {
-	var order atomic.Uint32
-	order.Add(1) // no write is moved over it, on any processor
-	among[place] = t
+	return decided
 }

@@ -2,6 +2,7 @@ package js
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,10 +50,7 @@ func TestADecidedThresholdComesToTheDecision(t *testing.T) {
 	given.AbortOnFail, given.AbortGracePeriod = true, types.NullDurationFrom(7*time.Second)
 	for _, on := range []metrics.MetricType{metrics.Trend, metrics.Counter, metrics.Gauge} {
 		for _, held := range []bool{true, false} {
-			decided, err := settled(given, on, held)
-			if err != nil {
-				t.Fatal(err)
-			}
+			decided := settled(given, on, held)
 			if decided.Source != given.Source || !decided.AbortOnFail || decided.AbortGracePeriod != given.AbortGracePeriod {
 				t.Errorf("%+v", decided)
 			}
@@ -85,12 +83,29 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 		all[0].tags != registry.RootTagSet().With("topic", "a").With("loop", "open") {
 		t.Fatalf("%+v", all)
 	}
-	if _, err := sub.Metric.Thresholds.Run(sub.Metric.Sink, time.Second); err != nil { // as k6 does while the test runs
-		t.Fatal(err)
-	}
+	evaluated, stop := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // as k6 does while the test runs, and while it ends
+		for n := 0; ; n++ {
+			if _, err := sub.Metric.Thresholds.Run(sub.Metric.Sink, time.Second); err != nil {
+				t.Error(err)
+			}
+			if n == 0 {
+				close(evaluated)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	<-evaluated
 	result := r.NewCollector().Result()
 	result.Judge(load.Circumstances{})
 	r.decide(result)
+	close(stop)
+	wg.Wait()
 	if ok, err := sub.Metric.Thresholds.Run(sub.Metric.Sink, time.Second); ok || err != nil {
 		t.Errorf("two thresholds on nothing: %v, %v", ok, err)
 	}

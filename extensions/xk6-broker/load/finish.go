@@ -120,10 +120,11 @@ func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
 	defer cancel()
 	for _, t := range topics {
 		for _, g := range t.everyGroup() {
-			g.backlog = g.ask(ctx)
+			b := g.ask(ctx)
+			g.backlog.Store(&b)
 			g.queued.Store(0)
-			if g.backlog.known {
-				g.queued.Store(g.backlog.n + 1)
+			if b.known {
+				g.queued.Store(b.n + 1)
 			}
 		}
 		for _, name := range t.absent() {

@@ -54,11 +54,11 @@ type group struct {
 	there    []Presence            // of a shared run: when it had members
 	requeued map[messageID]int64   // when the messages that were given back were given back
 
-	queued    atomic.Int64 // one more than what the broker said last that it holds; 0 where it has not said
-	backlog   backlog      // at the end
-	leftovers int64        // what the broker held for the group before anything of this test was in it
-	looked    int64        // when it had said so, ns since the Unix epoch
-	others    atomic.Int64 // messages received or drained that are none of the topic's own, copies included
+	queued    atomic.Int64            // one more than what the broker said last that it holds; 0 where it has not said
+	backlog   atomic.Pointer[backlog] // at the end, once it was asked for
+	leftovers int64                   // what the broker held for the group before anything of this test was in it
+	looked    int64                   // when it had said so, ns since the Unix epoch
+	others    atomic.Int64            // messages received or drained that are none of the topic's own, copies included
 	// othersSettled is how many of these were settled.
 	othersSettled atomic.Int64
 }
@@ -229,15 +229,16 @@ func (g *group) accounting() Accounting {
 // divide divides what is missing by what the broker said that it holds. What the group has received and not settled is in that number
 // too, and is not missing; what was there before the test, and what failed to be sent and may have arrived all the same, may be.
 func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
+	last := g.backlog.Load()
 	switch {
 	case !g.kept:
 		return missing, 0, 0
-	case !g.backlog.known:
+	case last == nil || !last.known:
 		return 0, 0, missing
 	}
 	held := int64(g.track.Held()) + max(0, g.others.Load()-g.othersSettled.Load())
 	strange := max(0, g.leftovers-g.others.Load()) + g.topic.failed.Load()
-	return divide(missing, missing, missing, g.backlog.n-held, strange)
+	return divide(missing, missing, missing, last.n-held, strange)
 }
 
 // divide says what became of missing messages by what the broker said that waits for the group: sure of them were there to be counted,

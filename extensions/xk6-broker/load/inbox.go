@@ -1,6 +1,10 @@
 package load
 
-import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+import (
+	"errors"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
 
 // Inbox is what a consumer receives into: messages, and what their stamps say.
 type Inbox struct {
@@ -34,10 +38,10 @@ func NewInbox(size int) *Inbox {
 func (in *Inbox) read(n int, run uint32) {
 	in.next, in.n = 0, n
 	for i := range n {
-		switch err := in.Stamps[i].take(&in.Messages[i], run); err {
-		case nil:
+		switch err := in.Stamps[i].take(&in.Messages[i], run); {
+		case err == nil:
 			in.marks[i] = stamped
-		case errCorrupt:
+		case errors.Is(err, errCorrupt):
 			in.marks[i] = corrupt
 		default:
 			in.marks[i] = unstamped

@@ -136,8 +136,8 @@ func (g *group) ledger(known track.GroupLedger) GroupLedger {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.There = slices.Clone(g.there)
-	if g.backlog.known {
-		l.Asked, l.Backlog = g.backlog.at, g.backlog.n
+	if last := g.backlog.Load(); last != nil && last.known {
+		l.Asked, l.Backlog = last.at, last.n
 	}
 	return l
 }

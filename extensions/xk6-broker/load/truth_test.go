@@ -120,6 +120,36 @@ func TestTheDrainIsNotTheApplication(t *testing.T) {
 	})
 }
 
+// Whoever shows the account once a second goes on while the run ends, and the brokers say what they still have.
+func TestTheAccountIsThereWhileTheRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(b.sender(100), 10)
+		in := b.receive(c, 10)
+		if err := c.Settle(t.Context(), in, 0, 10, driver.Ack); err != nil {
+			t.Fatal(err)
+		}
+		shown := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for n := range 2000 {
+				for _, a := range b.run.Accounts() {
+					if a.Received != 10 || a.Lost != 0 {
+						t.Errorf("%+v", a)
+					}
+				}
+				if n == 0 {
+					close(shown)
+				}
+			}
+		})
+		<-shown
+		b.finish()
+		wg.Wait()
+	})
+}
+
 // The members that stay get what the one that leaves has not settled.
 func TestWhoLeavesHoldsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

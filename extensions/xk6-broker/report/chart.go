@@ -108,7 +108,7 @@ func duration(seconds float64) string {
 }
 
 // line adds a line whose values are read from each point; NaN is no value.
-func (c *Chart) line(label string, colour int, history []load.Point, read func(load.Point) float64) *Line {
+func (c *Chart) line(label string, colour int, history []load.Point, read func(load.Point) float64) {
 	line := Line{Label: label, Colour: colour, Values: make([]*float64, len(history))}
 	for i, p := range history {
 		if v := read(p); !math.IsNaN(v) {
@@ -116,7 +116,6 @@ func (c *Chart) line(label string, colour int, history []load.Point, read func(l
 		}
 	}
 	c.Lines = append(c.Lines, line)
-	return &c.Lines[len(c.Lines)-1]
 }
 
 // bands are the quantiles over time, each with how many samples an interval needs for it.
