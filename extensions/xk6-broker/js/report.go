@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/grafana/sobek"
 
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 )
 
 // reportDir is where results go, in the folder that k6 was started in.
@@ -139,12 +142,24 @@ func (r *run) scriptName() string {
 	return "run"
 }
 
+// thinned tells whether k6 has fewer samples of a latency than there were. The last must have been passed on.
+func (r *run) thinned() bool {
+	for _, trend := range r.flusher.thinners {
+		if trend.Thinned() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(open.Totals(), func(t open.ScenarioTotals) bool { return t.Sampled != nil && t.Sampled.Count() < t.Lag.Count() })
+}
+
 // printReport prints the table of the run, and where its results are.
 func (r *run) printReport() error {
 	if err := report.Text(os.Stdout, r.result()); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary is made of some samples of these latencies, this table of all)\n\n")
+	if r.thinned() {
+		_, _ = fmt.Fprintf(os.Stdout, "  (k6's summary is made of up to %d samples a second of each latency; this table, and the thresholds, of all)\n\n", thin.Budget)
+	}
 	if done := r.reported.Load(); done != nil && done.folder != "" {
 		shown := path.Join(done.folder, report.PageFile)
 		if _, err := os.Stat(shown); err != nil {

@@ -244,8 +244,47 @@ func (b Belief) String() string {
 	return fmt.Sprintf("%s: %s can be believed up to %s: %s", b.Topic, b.Label, QuantileName(b.UpTo), b.Why)
 }
 
+// In a doubt, they divide what owes too much to lateness from what there is to say of the lateness.
+const isLateness, areLateness = " is lateness of ", " are lateness of "
+
+// Doubts are the sentences on those beliefs that end before the samples do. Latencies of one topic are in one where the same speaks against
+// them from the same point on.
+func Doubts(beliefs []Belief) (sentences []string) {
+	for i := 0; i < len(beliefs); i++ {
+		b := beliefs[i]
+		if b.Why == "" {
+			continue
+		}
+		for i+1 < len(beliefs) && b.join(beliefs[i+1]) {
+			i++
+		}
+		sentences = append(sentences, b.String())
+	}
+	return sentences
+}
+
+// join makes one belief of two latencies, if that can be.
+func (b *Belief) join(other Belief) bool {
+	if other.Topic != b.Topic || other.UpTo != b.UpTo {
+		return false
+	}
+	why := b.Why
+	if other.Why != why {
+		mine, late, ok := strings.Cut(strings.Replace(why, areLateness, isLateness, 1), isLateness)
+		its, equally, too := strings.Cut(other.Why, isLateness)
+		if !ok || !too || late != equally {
+			return false
+		}
+		why = mine + " and " + its + areLateness + late
+	}
+	b.Label, b.Why = b.Label+" and "+other.Label, why
+	return true
+}
+
 // judgeLateness says how far each latency can be believed.
 func (t *TopicResult) judgeLateness(v *Verdict) {
+	var unbelieved []Belief
+	var owed []string
 	for _, j := range judged {
 		all := t.Percentiles[j.trend.String()]
 		if len(all) == 0 || !all[0].Supported {
@@ -255,8 +294,7 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		var ok bool
 		if b.UpTo, ok = believedUpTo(all); !ok {
 			b.Why = t.doubt(j.trend, all[0], v.advice)
-			// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
-			v.because(0, "%s", b)
+			unbelieved = append(unbelieved, b)
 		} else {
 			if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
 				b.Why = t.doubt(j.trend, all[i], v.advice)
@@ -264,9 +302,16 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 					v.UpTo = b.UpTo
 				}
 			}
-			t.noteOwed(v, j.label, all)
+			owed = append(owed, owing(j.label, all)...)
 		}
 		v.Beliefs = append(v.Beliefs, b)
+	}
+	for _, doubt := range Doubts(unbelieved) {
+		// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
+		v.because(0, "%s", doubt)
+	}
+	if len(owed) > 0 {
+		v.note("%s: lateness of the load generator or its machine, less than %v, is %s", t.Topic, owedFloor, strings.Join(owed, " and "))
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
@@ -288,17 +333,18 @@ func (t *TopicResult) doubt(trend Trend, p Percentile, advice string) string {
 	return text
 }
 
-// noteOwed names the percentiles that can be believed and owe a good part to the generator all the same.
-func (t *TopicResult) noteOwed(v *Verdict, label string, all []Percentile) {
+// owing names the percentiles of a latency that can be believed and owe a good part to the generator all the same; nothing where there is none.
+func owing(label string, all []Percentile) []string {
 	var parts []string
 	for _, p := range all {
 		if p.Believed && p.Owed > OwedShare && p.Q < 1 {
-			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), QuantileName(p.Q)))
+			parts = append(parts, fmt.Sprintf("%s of the %s", percent(p.Owed), QuantileName(p.Q)))
 		}
 	}
-	if len(parts) > 0 {
-		v.note("%s: %s includes lateness of the load generator or its machine, less than %v: %s", t.Topic, label, owedFloor, strings.Join(parts, ", "))
+	if len(parts) == 0 {
+		return nil
 	}
+	return []string{strings.Join(parts, ", ") + " of " + label}
 }
 
 func round(ns int64) time.Duration {

@@ -143,6 +143,46 @@ func spread(n uint64, value int64, tail ...int64) *hist.Histogram {
 	return h
 }
 
+// What speaks against several latencies of one topic is said once.
+func TestLatenciesOfOneTopicShareASentence(t *testing.T) {
+	late := func(share, value, late string) string {
+		return share + " % of its p99 (" + value + ") is lateness of the machine (" + late + "); lower the rate"
+	}
+	const absent = "1 % of the messages, the slowest, are not in it"
+	for name, c := range map[string]struct {
+		beliefs []Belief
+		want    []string
+	}{
+		"the same lateness": {
+			[]Belief{{"a", "publish latency", 0.95, late("20", "29ms", "6ms")}, {"a", "end-to-end latency", 0.95, late("18", "32ms", "6ms")}},
+			[]string{"a: publish latency and end-to-end latency can be believed up to p95: 20 % of its p99 (29ms) and 18 % of its p99 (32ms) are lateness of " +
+				"the machine (6ms); lower the rate"},
+		},
+		"three of them": {
+			[]Belief{{"a", "x", 0, late("1", "1ms", "6ms")}, {"a", "y", 0, late("2", "2ms", "6ms")}, {"a", "z", 0, late("3", "3ms", "6ms")}},
+			[]string{"a: not even the median of the x and y and z can be believed: 1 % of its p99 (1ms) and 2 % of its p99 (2ms) and 3 % of its p99 (3ms) are " +
+				"lateness of the machine (6ms); lower the rate"},
+		},
+		"the same share":   {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.95, absent}}, []string{"a: x and y can be believed up to p95: " + absent}},
+		"nothing":          {[]Belief{{"a", "x", 0.95, ""}, {"a", "y", 0.95, ""}}, nil},
+		"other topics":     {[]Belief{{"a", "x", 0.95, absent}, {"b", "x", 0.95, absent}}, []string{"a: x can", "b: x can"}},
+		"another end":      {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.9, absent}}, []string{"up to p95", "up to p90"}},
+		"another lateness": {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, late("2", "2ms", "7ms")}}, []string{"(6ms)", "(7ms)"}},
+		"another reason":   {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, absent}}, []string{"(6ms)", absent}},
+	} {
+		got := Doubts(c.beliefs)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", name, got)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%s: %q, want %q", name, got[i], want)
+			}
+		}
+	}
+}
+
 func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 	const ms = 1_000_000
 	counts := counted(map[Counter]int64{Due: 12_000, Sent: 12_000, Confirmed: 12_000, Received: 12_000})
@@ -167,7 +207,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms), upTo: 0.999,
 		},
 		"small, below what a system would notice": {
-			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "50 % of its p50, 50 % of its p90",
+			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "is 50 % of the p50, 50 % of the p90,",
 		},
 		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "not even the median"},
 		"failed sends are absent": {

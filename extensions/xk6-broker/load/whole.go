@@ -333,10 +333,9 @@ func (m *merger) verdict() {
 				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
 			}
 		}
-		for _, b := range own.Beliefs {
-			if b.UpTo > 0 && b.Why != "" && !strings.HasSuffix(b.Why, mergeTells) {
-				v.note("process %d (%s): %s", i+1, p.Result.Name, b)
-			}
+		partly := slices.DeleteFunc(slices.Clone(own.Beliefs), func(b Belief) bool { return b.UpTo == 0 || strings.HasSuffix(b.Why, mergeTells) })
+		for _, doubt := range Doubts(partly) {
+			v.note("process %d (%s): %s", i+1, p.Result.Name, doubt)
 		}
 		for _, note := range own.Notes {
 			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {

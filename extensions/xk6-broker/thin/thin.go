@@ -17,10 +17,14 @@ type Trend struct {
 	held    *hist.Histogram
 	sampler *hist.Sampler
 	passed  hist.Histogram
+	taken   uint64 // values, of which some were passed on
 }
 
 // Passed is the distribution of what was passed on so far. The caller does not change it.
 func (t *Trend) Passed() *hist.Histogram { return &t.passed }
+
+// Thinned tells whether anything was left out so far.
+func (t *Trend) Thinned() bool { return t.passed.Count() < t.taken }
 
 // Take gives the samples of an interval, in ns and in no order. Interval is nil where nothing was measured; expected is the greatest
 // number of values that an interval may have, 0 where that is not known; the last interval of a run holds nothing back. The greatest
@@ -53,6 +57,7 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 // samples would be those of the greatest values.
 func (t *Trend) take(h *hist.Histogram) []int64 {
 	var values []int64
+	t.taken += h.Count()
 	t.sampler.Take(h, func(v int64) { values = append(values, v) })
 	none := t.passed.Count() == 0
 	if none || h.Max() > t.passed.Max() {

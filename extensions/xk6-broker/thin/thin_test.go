@@ -89,6 +89,9 @@ func TestTheExtremesOfTheRunPass(t *testing.T) {
 	if least, most := slices.Min(got), slices.Max(got); least != 123 || most != 900e6+44 {
 		t.Errorf("from %d to %d, want 123 to %d", least, most, int64(900e6)+44)
 	}
+	if !trend.Thinned() {
+		t.Error("few of many passed")
+	}
 	passed := trend.Passed()
 	if passed.Count() != uint64(len(got)) || passed.Max() != slices.Max(got) || passed.Min() != slices.Min(got) {
 		t.Errorf("%d passed, from %d to %d", passed.Count(), passed.Min(), passed.Max())
@@ -122,6 +125,9 @@ func TestTheExtremesAddNothing(t *testing.T) {
 		slices.Sort(got)
 		if len(got) != len(values) || got[0] != values[0] || got[len(got)-1] != values[len(values)-1] {
 			t.Errorf("%v of %v", got, values)
+		}
+		if trend.Thinned() {
+			t.Errorf("all of %v passed", values)
 		}
 	}
 }
