@@ -224,8 +224,11 @@ declare module 'k6/x/broker' {
     reject(messages: Message | Message[]): Promise<void>;
     /** Answers a message that asked for a reply. */
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
-    /** The loop in Go: receive, work, ack, until one of duration, count and idle. */
-    consume(options: ConsumeOptions): Promise<Consumed>;
+    /**
+     * The loop in Go: receive, work, ack, until one of duration, count and idle. In a scenario of executor `consumers` it ends with the scenario
+     * at the latest, and needs none of them.
+     */
+    consume(options?: ConsumeOptions): Promise<Consumed>;
     /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
     close(): Promise<void>;
   }
@@ -329,13 +332,16 @@ declare module 'k6/x/broker' {
     maxQueue?: number;
   }
 
-  /** VUs that consume until the producers are over and everything has arrived: docs/executors.md. */
+  /**
+   * VUs that loop until all other scenarios are over and everything has arrived. `open-arrival-rate` and `produce` begin when they are ready:
+   * docs/executors.md.
+   */
   export interface ConsumersScenario extends Omit<BaseScenario, 'executor'> {
     executor: 'consumers';
     /** 1. */
     vus?: number;
-    /** When it ends at the latest. */
-    maxDuration?: Duration;
+    /** How long they go on at least: needed where those who send are in another process. */
+    duration?: Duration;
   }
 
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */

@@ -59,8 +59,6 @@ consumer.receive({ max: 5, timeout: '5s' });
 consumer.ack('a');
 // @ts-expect-error: requeue
 consumer.nack([], { requeu: false });
-// @ts-expect-error: it needs an end
-consumer.consume();
 // @ts-expect-error: batch, message, none
 consumer.consume({ count: 5, ack: 'all' });
 // @ts-expect-error: it takes no arguments
@@ -103,7 +101,7 @@ export const options = {
     // @ts-expect-error: vus
     i: { executor: 'consumers', VUs: 5 },
     // @ts-expect-error: they end by themselves
-    j: { executor: 'consumers', duration: '5s' },
+    j: { executor: 'consumers', maxDuration: '5s' },
     // @ts-expect-error: duration is missing from one of k6's own
     k: { executor: 'constant-vus', vus: 5 },
     // @ts-expect-error: startTime

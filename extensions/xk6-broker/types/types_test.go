@@ -104,8 +104,10 @@ func annotate(t *testing.T, dir string) {
 func executors(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("import { OpenArrivalRateScenario } from 'k6/x/broker';\n\ntype Names<T> = T extends unknown ? keyof T : never;\n\n")
-	for name, config := range map[string]any{"OpenArrivalRateScenario": executor.Config{Stages: []executor.Stage{{}}}} {
+	b.WriteString("import { ConsumersScenario, OpenArrivalRateScenario } from 'k6/x/broker';\n\ntype Names<T> = T extends unknown ? keyof T : never;\n\n")
+	for name, config := range map[string]any{
+		"OpenArrivalRateScenario": executor.Config{Stages: []executor.Stage{{}}}, "ConsumersScenario": executor.ConsumersConfig{},
+	} {
 		text, err := json.Marshal(config)
 		if err != nil {
 			t.Fatal(err)

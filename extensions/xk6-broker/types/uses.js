@@ -26,7 +26,7 @@ export const options = {
     },
     ramp: { executor: 'open-arrival-rate', startRate: 5, stages: [{ target: 50, duration: '5s' }], preAllocatedVUs: 5 },
     consume: { executor: 'consumers' },
-    consumeMore: { executor: 'consumers', vus: 5, maxDuration: '1h', startTime: '1s', gracefulStop: '5s', exec: 'run', env: { A: 'b' } },
+    consumeMore: { executor: 'consumers', vus: 5, duration: '1h', startTime: '1s', gracefulStop: '5s', exec: 'run', env: { A: 'b' } },
     k6: { executor: 'ramping-arrival-rate', stages: [{ target: 5, duration: '5s' }], preAllocatedVUs: 5 },
   },
   thresholds: { broker_lost: ['count==0', { threshold: 'count<5', abortOnFail: true }] },
