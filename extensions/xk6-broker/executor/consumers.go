@@ -119,6 +119,9 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	return nil
 }
 
+// failurePause keeps a VU from spinning whose iterations fail at once, as while a broker is away.
+const failurePause = 100 * time.Millisecond
+
 // add activates a VU, which loops until the scenario is over, or until the crew's context ends.
 func (c *crew) add(vu lib.InitializedVU) {
 	m := &Member{crew: c}
@@ -139,8 +142,11 @@ func (c *crew) add(vu lib.InitializedVU) {
 	})
 	c.loops.Go(func() {
 		for c.over.Err() == nil {
-			iterate(c.ctx, c.state, c.logger, active, c.abort)
+			ok := iterate(c.ctx, c.state, c.logger, active, c.abort)
 			m.isReady() // as far as it will ever be
+			if !ok {
+				_ = wake.Timer(c.over, driver.Now()+int64(failurePause))
+			}
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		p.add(vu)
 	}
 	bar.waiting()
-	_ = awaitConsumers(ctx, e.state, e.config.GetStartTime(), e.logger) // a test that is interrupted ends below
+	interrupted := awaitConsumers(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
 	start := driver.Now()
 	scenario.StartTime = time.Now()
 	end := start + int64(e.config.length())
@@ -88,6 +88,9 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	flusher := startFlusher(e.metrics, tally, out)
 	p.start = start
 	line.begin(start)
+	if interrupted {
+		line.clock.stop(start - 1) // nothing was due
+	}
 
 	serving, served := context.WithCancel(ctx)
 	defer served()
@@ -104,7 +107,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	case <-line.finished:
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !interrupted {
 		line.clock.stop(driver.Now()) // what comes later was not to be served
 	}
 	served()
