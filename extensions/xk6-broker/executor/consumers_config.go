@@ -65,14 +65,14 @@ func (c *ConsumersConfig) GetDescription(et *lib.ExecutionTuple) string {
 	if c.Duration.Valid {
 		facts = append(facts, fmt.Sprintf("at least %v", c.Duration.TimeDuration()))
 	}
-	if c.Exec.Valid {
-		facts = append(facts, "exec: "+c.Exec.String)
-	}
 	if c.StartTime.Duration > 0 {
 		facts = append(facts, fmt.Sprintf("startTime: %v", c.StartTime.Duration))
 	}
 	if c.GracefulStop.Duration > 0 {
 		facts = append(facts, fmt.Sprintf("gracefulStop: %v", c.GracefulStop.Duration))
+	}
+	if c.Exec.Valid {
+		facts = append(facts, "exec: "+c.Exec.String)
 	}
 	s := fmt.Sprintf("%d looping VUs until the others are over and everything has arrived", c.vus(et))
 	if len(facts) > 0 {
