@@ -97,7 +97,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	from := in.next
 	for i := from; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
-		bytes += int64(len(m.Body))
+		bytes += int64(len(m.Body) + stamp.size())
 		if c.account(series, in, i) {
 			latency.record(stamp.loop(), now-stamp.Due)
 			transfer.record(stamp.loop(), m.Received-stamp.Sent)
