@@ -10,8 +10,8 @@ func TestReceivesSideBySideKeepTheOrder(t *testing.T) {
 		await p.produce({ count: 20000 });
 		let left = 20000;
 		while (left > 0) {
-			await Promise.all(Array.from({ length: 8 }, async () => {
-				const batch = await c.receive({ max: 10, wait: '50ms' });
+			await Promise.all(Array.from({ length: 64 }, async () => {
+				const batch = await c.receive({ max: 1, wait: '50ms' });
 				left -= batch.length;
 				await c.ack(batch);
 			}));
