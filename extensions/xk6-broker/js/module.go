@@ -165,8 +165,14 @@ func (r *run) push(samples metrics.Samples) {
 	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool { return !state.audience.wants(r.metrics, &s) })
 	if len(samples) > 0 {
 		r.pushed.note(samples)
-		state.samples <- samples
+		state.give(samples)
 	}
+}
+
+// give gives samples to k6, unless it has closed their channel: it does before the test's end where it panics itself.
+func (s *testState) give(samples metrics.Samples) {
+	defer func() { _ = recover() }() //nolint:errcheck // there is one cause
+	s.samples <- samples
 }
 
 // expectRate tells the greatest rate that a loop is going to have, so that one sampling ratio fits the whole run.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/lib"
 
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
@@ -52,7 +53,7 @@ func (in *instance) checkReport(v sobek.Value) error {
 // are wrong. What the disk does not take is told at the end, with the table, and by the exit code: handleSummary has other things to do.
 func (in *instance) report(v sobek.Value) (any, error) {
 	r := in.run
-	if in.vu.State() == nil || !r.over.Load() {
+	if in.vu.State() == nil || !r.over.Load() && !in.endedUnsaid() {
 		return nil, errTooEarly
 	}
 	f, err := reportOptions("report", v)
@@ -84,6 +85,21 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	}
 	r.reported.Store(&reported{folder: saved.Path(), err: err})
 	return saved.Path(), nil
+}
+
+// endedUnsaid tells whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.
+func (in *instance) endedUnsaid() bool {
+	r := in.run
+	state := r.state.Load()
+	if state == nil { // then there is nothing to end; a VU that runs has k6's state
+		return lib.GetExecutionState(in.vu.Context()) == nil
+	}
+	if state.execution.GetCurrentExecutionStatus() != lib.ExecutionStatusInterrupted {
+		return false
+	}
+	r.ended.Do(r.end)
+	r.over.Store(true)
+	return true
 }
 
 // reported is what became of the results.
