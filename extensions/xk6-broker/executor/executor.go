@@ -22,6 +22,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
@@ -85,7 +86,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	bar.begin(start)
 	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
 	defer over.Stop()
-	flusher := startFlusher(e.metrics, tally, out)
+	flusher := startFlusher(e.metrics, tally, out, thin.BudgetFor(Planned(e.state)))
 	p.start = start
 	line.begin(start)
 	if interrupted {

@@ -20,6 +20,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 )
 
 // Module is the k6 module: one for the process, with an instance for each VU.
@@ -153,6 +154,7 @@ type testState struct {
 	builtin   *metrics.BuiltinMetrics
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
+	budget    uint64 // of samples that k6 gets of each trend each second
 
 	audience audience
 	cpu      time.Duration // of the process, when the test began
@@ -215,9 +217,7 @@ func newRun(vu modules.VU) (*run, error) {
 	}
 	r.Run = load.NewRun(name)
 	r.collector = r.NewCollector()
-	r.collector.LogsCut = func(err error) {
-		r.logger.WithError(err).Warn("the disk for temporary files takes no more; the test goes on")
-	}
+	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.links = &links{run: r, open: map[string]*link{}}
 	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)
@@ -234,7 +234,7 @@ func (in *instance) use() (*lib.State, error) {
 		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-			audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
+			budget: thin.BudgetFor(open.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
 		})
 		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)

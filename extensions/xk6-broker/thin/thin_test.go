@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
@@ -128,6 +129,22 @@ func TestTheExtremesAddNothing(t *testing.T) {
 		}
 		if trend.Thinned() {
 			t.Errorf("all of %v passed", values)
+		}
+	}
+}
+
+// However long the run, k6 keeps no more samples of a trend than of an hour.
+func TestALongRunPassesNoMoreThanAnHour(t *testing.T) {
+	for run, want := range map[time.Duration]uint64{0: 200, time.Minute: 200, time.Hour: 200, 2 * time.Hour: 100, 24 * time.Hour: 8, 1000 * time.Hour: 1} {
+		budget := thin.BudgetFor(run)
+		if budget != want {
+			t.Errorf("%v: %d a second, want %d", run, budget, want)
+		}
+		trend := thin.Trend{Budget: budget}
+		for range 5 {
+			if n := len(trend.Take(interval(20000), 20000, false)); uint64(n) < budget || uint64(n) > budget+2 { // with the run's extremes
+				t.Errorf("%v: %d samples, want %d", run, n, budget)
+			}
 		}
 	}
 }
