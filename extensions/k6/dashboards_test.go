@@ -241,6 +241,7 @@ func (d dashboard) variables(t *testing.T, db database, from, to time.Time, choo
 // Every query of every panel, annotation and variable finds something in an InfluxDB that two real runs were written to, one of them with a
 // broker that breaks off.
 func TestEveryQueryOfTheDashboardsFindsSomething(t *testing.T) {
+	t.Parallel()
 	db := newDatabase(t)
 	broker := external(t, "BROKER_URL_NATS_JETSTREAM")
 	address, err := driver.ParseURL(broker, nil)
@@ -253,11 +254,6 @@ func TestEveryQueryOfTheDashboardsFindsSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close() //nolint:errcheck // the test is over
-	from := time.Now()
-	fail := time.AfterFunc(6*time.Second, func() { p.Refuse(true); p.Cut() })
-	heal := time.AfterFunc(7*time.Second, func() { p.Refuse(false) })
-	defer fail.Stop()
-	defer heal.Stop()
 	const text = `
 const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '5s' }), core = broker.connect('embedded-nats:');
 const p = conn.producer(__ENV.TOPIC), c = conn.consumer(__ENV.TOPIC, { group: 'workers', confirmAcks: true });
@@ -301,8 +297,22 @@ export async function closed() {
 export async function read() { await reader.consume({ duration: '5s' }); }
 `
 	topic := "TOPIC=" + db.name // that no earlier test left anything in
-	_, first := runToOutcome(t, text, db.out(), topic, "TESTID=broken", "BROKER_URL="+strings.Replace(broker, host, p.Addr(), 1))
-	_, second := runToOutcome(t, text, db.out(), topic, "TESTID=other (1)", "BROKER_URL=embedded:")
+	from := time.Now()
+	var first, second result
+	t.Run("runs", func(t *testing.T) {
+		t.Run("broken", func(t *testing.T) {
+			t.Parallel()
+			fail := time.AfterFunc(6*time.Second, func() { p.Refuse(true); p.Cut() })
+			heal := time.AfterFunc(7*time.Second, func() { p.Refuse(false) })
+			defer fail.Stop()
+			defer heal.Stop()
+			_, first = runToOutcome(t, text, db.out(), topic, "TESTID=broken", "BROKER_URL="+strings.Replace(broker, host, p.Addr(), 1))
+		})
+		t.Run("other", func(t *testing.T) {
+			t.Parallel()
+			_, second = runToOutcome(t, text, db.out(), topic, "TESTID=other (1)", "BROKER_URL=embedded:")
+		})
+	})
 	to := time.Now()
 
 	everything := func(v variable, found []string) []string {

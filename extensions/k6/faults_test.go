@@ -133,6 +133,7 @@ export function tick() {}
 
 // Two consumers of one group; one closes with messages received and not acknowledged. They come again and nothing is lost.
 func TestAConsumerThatDiesMidBatch(t *testing.T) {
+	t.Parallel()
 	o, r := runToOutcome(t, `
 const conn = broker.connect('embedded:');
 const p = conn.producer('death');

@@ -125,6 +125,7 @@ func (d database) sameCounts(t *testing.T, o outcome) (checked int) {
 // Two topics, one of them with a name full of signs; two groups; VUs whose tags differ, some by a tag that k6 stores as a field; requeued
 // messages; errors: what InfluxDB holds adds up to what k6 counted, counter by counter and tag by tag.
 func TestInfluxDBHoldsWhatK6Counted(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	o, r := runToOutcome(t, `
 import exec from 'k6/execution';
@@ -198,14 +199,14 @@ export const options = { summaryTrendStats: ['count'], scenarios: {
   consume: { executor: 'per-vu-iterations', exec: 'consume' },
   produce: { executor: 'per-vu-iterations', exec: 'produce', startTime: '1s' },
 } };
-export async function produce() { await p.produce({ rate: 200000, duration: '20s' }); }
-export async function consume() { await c.consume({ duration: '23s', batch: 500 }); }
+export async function produce() { await p.produce({ rate: 200000, duration: '10s' }); }
+export async function consume() { await c.consume({ duration: '13s', batch: 500 }); }
 `, d.out())
 	if n := d.sameCounts(t, o); n < 10 {
 		t.Errorf("%d counters: there should be more\n%v", n, r)
 	}
-	if sent, _ := d.sum(t, "broker_sent"); sent != 4_000_000 {
-		t.Errorf("sent %.0f of 4000000\n%v", sent, r)
+	if sent, _ := d.sum(t, "broker_sent"); sent != 2_000_000 {
+		t.Errorf("sent %.0f of 2000000\n%v", sent, r)
 	}
 	perSecond, all := map[float64]float64{}, 0.0
 	for _, s := range d.query(t, `SELECT count("value") FROM /.*/ WHERE time > now() - 5m GROUP BY time(1s) fill(none)`) {
@@ -226,6 +227,7 @@ export async function consume() { await c.consume({ duration: '23s', batch: 500 
 
 // An InfluxDB that is not there, goes away, or does not answer for a while is none of the test's business.
 func TestALostInfluxDBDoesNotDisturbTheTest(t *testing.T) {
+	t.Parallel()
 	d := newDatabase(t)
 	for _, c := range []struct {
 		name    string
@@ -242,6 +244,7 @@ func TestALostInfluxDBDoesNotDisturbTheTest(t *testing.T) {
 		}, func(stored, count float64) bool { return stored == count }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p, err := proxy.Listen(strings.TrimPrefix(d.server, "http://"))
 			if err != nil {
 				t.Fatal(err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 
 // Ctrl-C ends a run within seconds, with its accounts in order and nothing left behind.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	temp := t.TempDir()
 	path := script(t, `
 import broker from 'k6/x/broker';
@@ -80,42 +79,32 @@ func interrupted(t *testing.T, path string, after time.Duration, env ...string) 
 	t.Helper()
 	cmd := exec.Command(k6Path, "run", "--quiet", path)
 	cmd.Env = append(append(os.Environ(), "K6_NO_USAGE_REPORT=true"), env...)
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	pipe, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out, text := &watched{}, &watched{want: "UNDER WAY", seen: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = out, text
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	said := make([]byte, 1<<16)
-	for !strings.Contains(text.String(), "UNDER WAY") {
-		n, err := pipe.Read(said)
-		if err != nil {
-			t.Fatalf("it never began: %v\n%s", err, text.String())
-		}
-		text.Write(said[:n])
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-text.seen:
+	case err := <-ended:
+		noRace(t, err, text.String())
+		t.Fatalf("it never began: %v\n%s", err, text)
 	}
-	all := make(chan struct{})
-	go func() { // keep reading, or it would block
-		defer close(all)
-		_, _ = io.Copy(&text, pipe)
-	}()
 	time.Sleep(after)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-all:
+	case err := <-ended:
+		noRace(t, err, text.String())
+		if err == nil {
+			t.Error("an interrupted run must not look like one that went well")
+		}
 	case <-time.After(60 * time.Second):
 		_ = cmd.Process.Kill()
-		<-all
-		t.Errorf("it did not end\n%s", out.String())
-	}
-	if cmd.Wait() == nil {
-		t.Error("an interrupted run must not look like one that went well")
+		t.Fatalf("it did not end\n%s", out)
 	}
 	return out.String(), text.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,18 @@ import (
 // k6Path is the binary under test, built once.
 var k6Path string //nolint:gochecknoglobals // for all tests of the package
 
+// sideBySide is how many tests run at a time where the flag -parallel does not say: most of them wait for a k6 that waits itself.
+const sideBySide = "5"
+
 func TestMain(m *testing.M) {
+	given := false
+	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", sideBySide); err != nil {
+			panic(err)
+		}
+	}
 	dir, err := os.MkdirTemp("", "xk6-broker-test-")
 	if err != nil {
 		panic(err)
@@ -25,6 +37,9 @@ func TestMain(m *testing.M) {
 	args := []string{"build", "-o", k6Path}
 	if raced {
 		args = append(args, "-race")
+		if err := os.Setenv("GORACE", "halt_on_error=1"); err != nil {
+			panic(err)
+		}
 	}
 	build := exec.Command("go", append(args, ".")...)
 	build.Stderr = os.Stderr
@@ -36,10 +51,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// raced tells whether the binary is built with the race detector. A race then ends it with raceCode.
+// raced tells whether the binary is built with the race detector. A race then ends it at once, with raceCode.
 var raced = os.Getenv("BROKER_K6_RACE") != "" //nolint:gochecknoglobals // for all tests of the package
 
 const raceCode = 66
+
+// noRace fails the test where a data race has ended k6.
+func noRace(t *testing.T, ended error, stderr string) {
+	t.Helper()
+	if exit := (*exec.ExitError)(nil); raced && errors.As(ended, &exit) && exit.ExitCode() == raceCode {
+		t.Fatalf("k6 has a data race:\n%s", stderr)
+	}
+}
 
 // result is how a run of k6 ended.
 type result struct {
@@ -56,21 +79,19 @@ func k6(t *testing.T, env []string, args ...string) result {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k6Path, args...)
-	cmd.Env = append(os.Environ(), append([]string{"GORACE=halt_on_error=1", "K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		t.Fatalf("k6 %v did not end:\n%s\n%s", args, stdout.String(), stderr.String())
 	}
+	noRace(t, err, stderr.String())
 	r := result{stdout: stdout.String(), stderr: stderr.String()}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		r.code = exit.ExitCode()
 	} else if err != nil {
 		t.Fatal(err)
-	}
-	if r.code == raceCode && strings.Contains(r.stderr, "DATA RACE") {
-		t.Fatalf("k6 %v has a data race:\n%s", args, r.stderr)
 	}
 	return r
 }

@@ -11,6 +11,7 @@ func TestNoLieGoesWithoutAWord(t *testing.T) {
 	url := external(t, "BROKER_URL_NATS_JETSTREAM")
 	for _, lie := range lies.All() {
 		t.Run(lie.Name, func(t *testing.T) {
+			t.Parallel()
 			o, err := lies.Run(k6Path, url, lie)
 			if err != nil {
 				t.Fatal(err)

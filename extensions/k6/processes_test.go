@@ -105,6 +105,7 @@ func (p *processes) merge(out string, names []string, options ...string) (result
 // The consumers' process ends long before the producers'. What the broker has of what was sent since is not lost; whether it has it, the
 // process that ends last says if it knows of the group, and the broker itself at any time.
 func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
+	t.Parallel()
 	for _, announced := range []string{"", "yes"} {
 		p := newProcesses(t, "ANNOUNCED="+announced, "BROKER_PROCESSES=2")
 		var producing sync.WaitGroup
@@ -142,9 +143,10 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 
 // Of three processes one is left out. What it received is not lost, whether it is known to be missing or not.
 func TestMergeNoticesAMissingProcess(t *testing.T) {
+	t.Parallel()
 	p := newProcesses(t)
 	p.run(map[string][]string{
-		"one": {"ROLE=consume", "GIVES=one", "AWAITS=sending", "DURATION=12s"}, "two": {"ROLE=consume", "GIVES=two", "AWAITS=sending", "DURATION=12s"},
+		"one": {"ROLE=consume", "GIVES=one", "AWAITS=sending", "DURATION=8s"}, "two": {"ROLE=consume", "GIVES=two", "AWAITS=sending", "DURATION=8s"},
 		"producer": {"ROLE=produce", "GIVES=sending", "AWAITS=one,two"},
 	})
 	fresh := 0
@@ -216,6 +218,7 @@ func TestTheNumberOfProcessesMustMakeSense(t *testing.T) {
 
 // Two processes of one test, each with a producer and a member of the group: neither knows what the other received, together they do.
 func TestMergeOfTwoProcesses(t *testing.T) {
+	t.Parallel()
 	url := jetStream(t)
 	dir := t.TempDir()
 	run := fmt.Sprintf("BROKER_RUN=merge-%d", os.Getpid())

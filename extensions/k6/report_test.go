@@ -35,6 +35,7 @@ func names(t *testing.T, dir string) []string {
 }
 
 func TestHandleSummaryWritesTheResults(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "results")
 	r := k6(t, in(dir, ""), "run", "--quiet", quick)
 	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || !strings.Contains(r.stdout, "checks_total") && !strings.Contains(r.stdout, "iterations") {
@@ -79,6 +80,7 @@ func TestHandleSummaryWritesTheResults(t *testing.T) {
 
 // A folder that is taken is known before the test starts, not after it.
 func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if r := k6(t, in(dir, "mine"), "run", "--quiet", quick); r.code != 0 {
 		t.Fatal(r)
@@ -99,6 +101,7 @@ func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
 }
 
 func TestReportCanBeTurnedOff(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := k6(t, in(dir, "mine", "BROKER_REPORT=off"), "run", "--quiet", quick)
 	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || len(names(t, dir)) > 0 {
@@ -126,6 +129,7 @@ export default function () {}`))
 }
 
 func TestCompareAndReportOnTheCommandLine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"before", "after"} {
 		if r := k6(t, in(dir, name), "run", "--quiet", quick); r.code != 0 {
@@ -185,6 +189,7 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 
 // What was asked for stands in the result: an hour later nobody knows it otherwise.
 func TestAResultSaysWhatWasTested(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := k6(t, nil, "run", "--quiet", script(t, fmt.Sprintf(`
 import broker from 'k6/x/broker';

@@ -59,6 +59,7 @@ func sent(t *testing.T, folder string) int64 {
 
 // A folder that appears while the test runs stops neither VUs that come later nor the results, which go to another name.
 func TestAFolderThatAppearsDuringTheTest(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "mine", report.SummaryFile)
 	appear := levers(t, map[string]func() error{"begun": func() error {
@@ -91,6 +92,7 @@ func together(t *testing.T, n int) string {
 }
 
 func TestThreeRunsOfOneNameAtOnceLoseNothing(t *testing.T) {
+	t.Parallel()
 	dir, path, begun := t.TempDir(), reporting(t), together(t, 3)
 	var wg sync.WaitGroup
 	for n := range 3 {
@@ -118,6 +120,7 @@ func TestThreeRunsOfOneNameAtOnceLoseNothing(t *testing.T) {
 }
 
 func TestTwoRunsThatOverwriteOneFolderAtOnceAreNotMixed(t *testing.T) {
+	t.Parallel()
 	dir, path, begun := t.TempDir(), reporting(t), together(t, 2)
 	if r := k6(t, in(dir, "mine"), "run", "--quiet", path); r.code != 0 {
 		t.Fatal(r)
@@ -164,6 +167,7 @@ func disk(t *testing.T, size int64) string {
 
 // What the disk takes is written, the most important first; the terminal says what is missing, and the exit code that something is.
 func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
+	t.Parallel()
 	path, roomy := reporting(t), t.TempDir()
 	if r := k6(t, in(roomy, "mine"), "run", "--quiet", path); r.code != 0 {
 		t.Fatal(r)
@@ -202,6 +206,7 @@ func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 
 // Where results can be written nowhere the exit code tells; where a threshold has failed too, it has that code.
 func TestResultsThatCannotBeWrittenAnywhere(t *testing.T) {
+	t.Parallel()
 	path := reporting(t)
 	strict := script(t, strings.Replace(string(read(t, path)), "scenarios:", "thresholds: { broker_sent: ['count<1'] }, scenarios:", 1))
 	for path, code := range map[string]int{path: unwritten, strict: 99} {

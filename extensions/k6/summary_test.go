@@ -42,6 +42,7 @@ func forOutputs(name string) bool {
 
 // k6's summary has what a person reads: no metric whose values mix what its tags tell apart, and no zeros but those that are good news.
 func TestTheSummaryIsForPeople(t *testing.T) {
+	t.Parallel()
 	r := k6(t, nil, "run", script(t, summaryScript))
 	lines := shown(r)
 	for name, value := range lines {
@@ -71,6 +72,7 @@ func TestTheSummaryIsForPeople(t *testing.T) {
 
 // A threshold gets the metric that it names, whatever that is, and no other.
 func TestThresholdsOnWhatOutputsGet(t *testing.T) {
+	t.Parallel()
 	r := k6(t, []string{`THRESHOLDS={
   "broker_curve{trend:e2e_latency,quantile:0.9}": ["value>0", "value<60000"], "broker_publish_time_quantile{quantile:0.5}": ["value>0"],
   "broker_marks{mark:end}": ["count==1"], "broker_corrupted": ["count==0"]
@@ -99,6 +101,7 @@ func TestThresholdsOnWhatOutputsGet(t *testing.T) {
 
 // However k6 is told of an output, the output gets everything.
 func TestOutputsGetEverything(t *testing.T) {
+	t.Parallel()
 	for name, told := range map[string]func(out, config string) (env, args []string){
 		"by --out": func(out, _ string) ([]string, []string) { return nil, []string{"--out", "json=" + out} },
 		"by -o":    func(out, _ string) ([]string, []string) { return nil, []string{"-qojson=" + out} },
@@ -114,6 +117,7 @@ func TestOutputsGetEverything(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out.json")
 			env, args := told(out, filepath.Join(t.TempDir(), "config.json"))
 			r := k6(t, env, append(append([]string{"run"}, args...), script(t, summaryScript))...)
