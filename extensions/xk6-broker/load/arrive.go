@@ -87,7 +87,7 @@ func (g *group) awaited() (missing, held uint64) {
 		return 0, 0
 	}
 	if settles && g.kept {
-		held = g.track.Held()
+		held = g.track.Held().Own
 	}
 	return g.track.Outstanding(), held
 }

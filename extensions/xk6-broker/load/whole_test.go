@@ -94,9 +94,9 @@ func (b *bench) steal(n int) {
 	}
 }
 
-func (b *bench) backlogNow(_, _, topic, group string) (int64, bool, error) {
-	n, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
-	return n, true, err
+func (b *bench) backlogNow(_, _, topic, group string) (driver.Backlog, bool, error) {
+	said, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
+	return said, true, err
 }
 
 func together(t *testing.T, known Siblings, parts ...Part) *Result {
@@ -671,7 +671,8 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		{100, 40, 60, 90, 0, 0, 60, 40},
 		{100, 0, 0, 90, 0, 0, 0, 100},
 	} {
-		lost, undelivered, uncertain := divide(c.missing, c.sure, c.possible, c.waiting, c.strange)
+		said := waiting{Backlog: driver.Backlog{Messages: c.waiting}, strange: c.strange}
+		lost, undelivered, uncertain := divide(c.missing, c.sure, c.possible, said)
 		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)
 		}
