@@ -13,14 +13,14 @@ type Portion struct {
 	Broker, Topic, Group string // all "" where it is of no topic, as the wait of arrivals for a VU
 	Loop                 Loop
 	*hist.Histogram
-	Missing uint64 // of no topic: how many values are not in it, the greatest
+	Missing uint64 // how many values are not in it, the greatest; what a group did not receive is known without
 }
 
 // Latency decides a condition on the exact distribution of several portions of a trend. It cannot be judged where the run's latencies
 // cannot be believed, where the samples do not support it, or where what is known to be wrong with the distribution could make a
 // difference: lateness of the generator, which only makes a latency greater, and messages that are not in it, which were the slowest.
 func (r *Result) Latency(c Condition, trend string, portions []Portion) Decision {
-	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 })
+	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 && p.Missing == 0 })
 	if len(portions) == 0 {
 		return Undecided("there are no samples")
 	}
@@ -30,6 +30,9 @@ func (r *Result) Latency(c Condition, trend string, portions []Portion) Decision
 			return Undecided("it puts latencies of an open and of a closed loop together: name one by the tag loop")
 		}
 		all.Merge(p.Histogram)
+	}
+	if all.Count() == 0 {
+		return Undecided("there are no samples")
 	}
 	return c.Decide(c.Of(all)).unless(r.doubt(c, trend, portions, all))
 }
@@ -62,13 +65,17 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 		return ""
 	}
 	v := c.Of(all)
+	q, complete := c.reach(all)
+	missing, name := r.missing(trend, portions)
+	if absent := lacking(missing, all.Count()); !c.sameAbove(v) && (absent > absentShare*(1-q) || complete && missing > 0) {
+		return fmt.Sprintf("%s%s of the values, the greatest, are not in it", name, percent(absent))
+	}
+	if c.sameBelow(v) {
+		return ""
+	}
 	for _, p := range portions {
-		of := r.whole(p, trend)
-		q, complete := c.reach(of.Histogram)
-		if !c.sameAbove(v) && (of.absent > absentShare*(1-q) || complete && of.absent > 0) {
-			return fmt.Sprintf("%s%s of the values, the greatest, are not in it", of.name, percent(of.absent))
-		}
-		if of.topic == nil || c.sameBelow(v) {
+		of, ok := r.whole(p, trend)
+		if !ok {
 			continue
 		}
 		if late, ok := of.topic.misled(of.trend, of.Histogram, q); ok {
@@ -79,16 +86,41 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 	return ""
 }
 
+// missing is how many values are in none of the portions of a trend, and whose they are, where they are of one topic or group, to begin a
+// reason with. Which of the messages that a group did not receive are of a portion nobody knows: it may be all of them.
+func (r *Result) missing(trend string, portions []Portion) (n uint64, name string) {
+	type place struct{ broker, topic, group string }
+	seen, names := map[place]bool{}, []string{}
+	for _, p := range portions {
+		lacks := p.Missing
+		of, ok := r.whole(p, trend)
+		if at := (place{p.Broker, p.Topic, p.Group}); ok && consumers(trend) && !seen[at] {
+			seen[at] = true
+			for _, g := range of.groups {
+				lacks += of.topic.missing(of.trend, g)
+			}
+		}
+		if n += lacks; lacks > 0 && ok && !slices.Contains(names, of.name) {
+			names = append(names, of.name)
+		}
+	}
+	if len(names) == 1 {
+		return n, names[0]
+	}
+	return n, ""
+}
+
 // whole is the distribution that a portion is a part of: a trend of a topic, or of one of its groups.
 type whole struct {
 	*hist.Histogram
 	name   string // to begin a reason with
 	topic  *TopicResult
-	trend  string  // as the topic calls it
-	absent float64 // the share of the values that are not in it
+	groups []*GroupResult // that it is of, if it is of consumers
+	trend  string         // as the topic calls it
 }
 
-func (r *Result) whole(p Portion, trend string) whole {
+// whole is false of a portion that is of no topic.
+func (r *Result) whole(p Portion, trend string) (whole, bool) {
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		if t.Broker != p.Broker || t.Topic != p.Topic {
@@ -97,16 +129,17 @@ func (r *Result) whole(p Portion, trend string) whole {
 		if p.Loop == Closed && t.OpenLoop {
 			trend = closedName(trend)
 		}
+		of := whole{t.Trends[trend], t.Topic + ": ", t, nil, trend}
 		for k := range t.Groups {
-			if g := &t.Groups[k]; g.Group == p.Group && g.Trends[trend] != nil {
-				return whole{g.Trends[trend], t.nameOf(g) + ": ", t, trend, t.absent(trend, g)}
+			g := &t.Groups[k]
+			if g.Group == p.Group && g.Trends[trend] != nil {
+				return whole{g.Trends[trend], t.nameOf(g) + ": ", t, []*GroupResult{g}, trend}, true
 			}
+			of.groups = append(of.groups, g)
 		}
-		if t.Trends[trend] != nil {
-			return whole{t.Trends[trend], t.Topic + ": ", t, trend, t.absent(trend, nil)}
-		}
+		return of, of.Histogram != nil
 	}
-	return whole{Histogram: p.Histogram, absent: share(int64(p.Missing), int64(p.Missing+p.Count()))}
+	return whole{}, false
 }
 
 // reach is the quantile that a condition must be able to rely on, and whether it must have every message. A mean relies on the median.

@@ -466,6 +466,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 		t.Run(fmt.Sprint(present), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, faulty.Config{})
+				collector := b.run.NewCollector()
 				c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 				b.produce(b.sender(1000), 200)
 				in := b.receive(c, 50)
@@ -486,6 +487,16 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 				a := b.only()
 				if a.Lost != 0 || a.Received != 50 || a.Drained+a.Removed != 150 || (a.Drained == 150) == present {
 					t.Errorf("%+v", a)
+				}
+				// Whichever became of them, the slowest of all are in no latency.
+				r := collector.Result()
+				r.Judge(Circumstances{})
+				want := map[bool]string{false: "150 messages (75 %) reached no consumer", true: "150 messages (75 %) were removed from the broker"}[present]
+				if v := r.Verdict; v.Valid || v.Latencies || !v.Account || !strings.Contains(strings.Join(v.Reasons, "; "), want) {
+					t.Errorf("%+v, want %q", v, want)
+				}
+				if p50 := r.Topics[0].Percentiles[E2ELatency.String()][0]; !p50.Supported || p50.Believed {
+					t.Errorf("%+v", p50)
 				}
 			})
 		})
