@@ -72,6 +72,10 @@ func (r *Result) Judge(c Circumstances) {
 	if !r.measured() {
 		v.because(latencies|account, "nothing was measured")
 	}
+	if r.Processes > 1 && r.siblings >= r.Processes {
+		v.because(latencies|account, "messages came from %d other processes with the same BROKER_RUN, and the test has %d in all: some are of an earlier test, "+
+			"and are in the latencies; give each test its own BROKER_RUN", r.siblings, r.Processes)
+	}
 	for i := range r.Topics {
 		r.Topics[i].judge(&v)
 	}
@@ -126,7 +130,10 @@ func (t *TopicResult) judge(v *Verdict) {
 	default:
 		t.judgeFailures(v)
 	}
-	if t.declared && received == 0 && (sent > 0 || len(t.Groups) > 0) {
+	switch unused := t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0); {
+	case unused && t.shared: // those of another process may be the ones that receive
+		v.note("%s: it has a consumer that received nothing in this process: whether those of another did, %s", t.Topic, mergeTells)
+	case unused:
 		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
 	}
 	t.judgeStrangers(v)
@@ -145,8 +152,13 @@ func (t *TopicResult) judge(v *Verdict) {
 	}
 }
 
-// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own.
+// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own. Few of all that are many of one
+// loop's speak against no latencies but those, whose percentiles say that they lack them.
 func (t *TopicResult) judgeFailures(v *Verdict) {
+	about := latencies
+	if share(t.errors("send")+t.errors("request"), t.Counts[Sent.String()]) <= trifle {
+		about = 0
+	}
 	for _, suffix := range t.loops() {
 		failed, sent, which := int64(t.failed(suffix)), t.Counts[Sent.String()], ""
 		if len(t.loops()) > 1 {
@@ -155,7 +167,7 @@ func (t *TopicResult) judgeFailures(v *Verdict) {
 		}
 		switch s := share(failed, sent); {
 		case s > trifle:
-			v.because(latencies, "%s: %d of %d sends%s failed (%s): the latencies are those of the others only", t.Topic, failed, sent, which, percent(s))
+			v.because(about, "%s: %d of %d sends%s failed (%s): the latencies are those of the others only", t.Topic, failed, sent, which, percent(s))
 		case failed > 0:
 			v.note("%s: %d of %d sends%s failed", t.Topic, failed, sent, which)
 		}
@@ -177,7 +189,15 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 	if n := t.Counts[Negative.String()]; n > 0 {
 		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines", t.Topic, n)
 	}
-	if n := t.Counts[Earlier.String()]; n > 0 {
+	if n := t.Counts[Sibling.String()]; n > 0 && t.shared {
+		v.note("%s: %s sent by other processes with the same BROKER_RUN, and are in the latencies: whether by those of this test, or by an earlier one, %s",
+			t.Topic, messages(n), mergeTells)
+	}
+	switch n := t.Counts[Earlier.String()]; {
+	case n > 0 && t.alone:
+		v.because(latencies|account, "%s: %s sent by an earlier test with the same BROKER_RUN, and are in no latency: give each test its own BROKER_RUN",
+			t.Topic, messages(n))
+	case n > 0:
 		which := ""
 		if t.shared {
 			which = "; which it was, " + mergeTells

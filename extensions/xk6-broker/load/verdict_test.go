@@ -67,7 +67,7 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"a failing send":    {topic: TopicResult{Counts: sound, Errors: send(1)}, note: "1 of 1000 sends failed", stands: latencies | account},
 		"never sent":        {topic: TopicResult{Counts: with(Due, 1001)}, reason: "1 message was due but never sent", stands: account},
 		"nobody received": {
-			topic: TopicResult{Counts: with(Received, 0), declared: true}, reason: "a consumer that received nothing", stands: latencies,
+			topic: TopicResult{Counts: with(Received, 0), Declared: true}, reason: "a consumer that received nothing", stands: latencies,
 		},
 		"drained":     {topic: TopicResult{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
 		"one drained": {topic: TopicResult{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
@@ -298,6 +298,9 @@ func TestEachLoopIsBelievedByItself(t *testing.T) {
 				t.Errorf("%s of the %s is believed up to %v, want %v", name, where, upTo, want)
 			}
 		}
+	}
+	if r.Verdict.Valid || !r.Verdict.Latencies || !r.Verdict.Account {
+		t.Errorf("%+v", r.Verdict)
 	}
 	reasons := strings.Join(r.Verdict.Reasons, "\n")
 	for _, want := range []string{
