@@ -65,10 +65,9 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 		return ""
 	}
 	v := c.Of(all)
-	q, complete := c.reach(all)
 	missing, name := r.missing(trend, portions)
-	if absent := lacking(missing, all.Count()); !c.sameAbove(v) && (absent > absentShare*(1-q) || complete && missing > 0) {
-		return fmt.Sprintf("%s%s of the values, the greatest, are not in it", name, percent(absent))
+	if why := c.tooLow(all, lacking(missing, all.Count())); why != "" && !c.sameAbove(v) {
+		return name + why
 	}
 	if c.sameBelow(v) {
 		return ""
@@ -78,12 +77,40 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 		if !ok {
 			continue
 		}
-		if late, ok := of.topic.misled(of.trend, of.Histogram, q); ok {
-			return fmt.Sprintf("%s%s of its %s, %v, is lateness of the load generator or its machine", of.name, percent(late.Owed),
-				QuantileName(late.Q), round(late.Value))
+		if why := of.topic.tooHigh(c, of.trend, of.Histogram, all); why != "" {
+			return of.name + why
 		}
 	}
 	return ""
+}
+
+// TooLow says why what the condition compares of a trend may be less than the truth: the slowest are not in it. It is "" where nothing
+// makes it so.
+func (t *TopicResult) TooLow(c Condition, name string) string {
+	return c.tooLow(t.Trends[name], t.absent(name, nil))
+}
+
+// TooHigh says why what the condition compares of a trend may be more than the truth: it has lateness of the generator. It is "" where
+// nothing makes it so.
+func (t *TopicResult) TooHigh(c Condition, name string) string {
+	return t.tooHigh(c, name, t.Trends[name], t.Trends[name])
+}
+
+func (c Condition) tooLow(h *hist.Histogram, absent float64) string {
+	if q, complete := c.reach(h); absent > absentShare*(1-q) || complete && absent > 0 {
+		return percent(absent) + " of the values, the greatest, are not in it"
+	}
+	return ""
+}
+
+// tooHigh is for the part of a topic's distribution that is asked for.
+func (t *TopicResult) tooHigh(c Condition, name string, h, part *hist.Histogram) string {
+	q, _ := c.reach(part)
+	late, ok := t.misled(name, h, q)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s of its %s, %v, is lateness of the load generator or its machine", percent(late.Owed), QuantileName(late.Q), round(late.Value))
 }
 
 // missing is how many values are in none of the portions of a trend, and whose they are, where they are of one topic or group, to begin a
