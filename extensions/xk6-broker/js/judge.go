@@ -27,7 +27,7 @@ func latency(t load.Trend) decider {
 				if !trendTags(tagsOf(s.Labels), t, l).Contains(asked) {
 					continue
 				}
-				portions = append(portions, load.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: s.Trend(l, t)})
+				portions = append(portions, load.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: s.Trend(l, t), Missing: s.Failed(l, t)})
 			}
 		}
 		return j.result.Latency(c, t.String(), portions)
@@ -199,6 +199,7 @@ func (j *judge) curve(asked *metrics.TagSet, c load.Condition) load.Decision {
 			if of.loop == load.Closed.String() {
 				portion.Loop = load.Closed
 			}
+			portion.Missing = topic.Failed(of.name)
 			found[place{i, of.trend, p.q}] = j.result.Latency(at, of.trend, []load.Portion{portion})
 		})
 	}

@@ -126,7 +126,6 @@ type run struct {
 	logger    logrus.FieldLogger
 	quiet     bool  // k6 was asked for no summary
 	usage     usage // nil where k6 notes none down
-	processes int   // of the test, as the environment says; 0 where it does not
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -193,7 +192,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 const defaultDrain = 10 * time.Second
 
 func newRun(vu modules.VU) (*run, error) {
-	name := ""
+	name, processes := "", 0
 	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -202,7 +201,7 @@ func newRun(vu modules.VU) (*run, error) {
 			r.usage = env.Usage
 		}
 		var err error
-		if name, r.processes, err = processesOf(env.LookupEnv); err != nil {
+		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
@@ -215,7 +214,7 @@ func newRun(vu modules.VU) (*run, error) {
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
-	r.Run = load.NewRun(name)
+	r.Run = load.NewRun(name, processes)
 	r.collector = r.NewCollector()
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.links = &links{run: r, open: map[string]*link{}}

@@ -24,7 +24,7 @@ func registered(t *testing.T) (*metrics.Registry, *run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry, &run{Run: load.NewRun(""), metrics: m, subjects: subjects(m, queue), noTags: registry.RootTagSet()}
+	return registry, &run{Run: load.NewRun("", 0), metrics: m, subjects: subjects(m, queue), noTags: registry.RootTagSet()}
 }
 
 func TestEveryMetricIsDecidedByOneSubject(t *testing.T) {

@@ -218,7 +218,7 @@ func TestSendsThatFailAreMeasuredApart(t *testing.T) {
 
 func TestForeignAndDamagedMessagesAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, faulty.Config{})
+		b := newBench(t, faulty.Config{}).process("test")
 		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 		raw, err := b.conn.NewProducer(t.Context(), driver.ProducerConfig{Topic: "orders", Window: 10})
 		if err != nil {

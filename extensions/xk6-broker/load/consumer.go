@@ -177,9 +177,12 @@ const clockSkew = 5 * time.Second
 
 // stranger says what a message of this test is that no producer of its topic sent.
 func (r *Run) stranger(s *Stamp, at *Topic) Counter {
-	if uint32(s.Producer>>32) != r.instance {
-		if s.Sent < r.Started-int64(clockSkew) {
+	if from := uint32(s.Producer >> 32); from != r.instance {
+		if !r.shared || s.Sent < r.Started-int64(clockSkew) {
 			return Earlier
+		}
+		if _, known := r.siblings.Load(from); !known {
+			r.siblings.Store(from, struct{}{})
 		}
 		return Sibling
 	}
@@ -189,6 +192,12 @@ func (r *Run) stranger(s *Stamp, at *Topic) Counter {
 		return Aliased
 	}
 	return Routed
+}
+
+// heardOf is how many other processes messages came from.
+func (r *Run) heardOf() (n int) {
+	r.siblings.Range(func(any, any) bool { n++; return true })
+	return n
 }
 
 // Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.

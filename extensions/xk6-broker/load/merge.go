@@ -199,7 +199,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 		})
 	}
 	to := &m.result.Topics[i]
-	to.OpenLoop, to.ClosedLoop = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop
+	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
 	named := m.named(key, t)
 	for of, all := range t.Options {
 		for _, options := range all {
