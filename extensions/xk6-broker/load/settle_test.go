@@ -36,7 +36,7 @@ func BenchmarkReceiveHandOverSettle(b *testing.B) {
 	if err := conn.(driver.Admin).CreateTopic(b.Context(), driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 1}); err != nil {
 		b.Fatal(err)
 	}
-	run := NewRun("")
+	run := NewRun("", 0)
 	topic := run.Topic(address, "orders")
 	series := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders"})
 	pub, err := run.NewPublisher(b.Context(), conn, topic, driver.ProducerConfig{Topic: "orders", Window: size})
