@@ -43,7 +43,7 @@ lint: $(golangci) ## the linter, which also holds the packages to their walls
 $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
 
-generate: ## the tables in the documents that come from the code
+generate: ## the tables in the documents, and the types for scripts, that come from the code
 	cd extensions/k6 && go run ./docgen ../..
 
 methodology: build ## the tables of docs/methodology.md, from real runs on a server of its own

@@ -50,4 +50,4 @@ export default async function () {
   drainRate.add(drained.rate);
 }
 
-export { handleSummary } from './lib/report.js';
+export { handleSummary } from 'k6/x/broker';

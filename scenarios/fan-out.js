@@ -7,8 +7,6 @@ import broker from 'k6/x/broker';
 import { number, seconds, topicNamed, url } from './lib/settings.js';
 
 const topic = topicNamed('xk6-fan-out');
-const duration = seconds('DURATION', '10s');
-const subscribers = number('SUBSCRIBERS', 5, 1);
 const conn = broker.connect(url);
 conn.require({ fanout: true });
 const news = conn.producer(topic);
@@ -16,10 +14,9 @@ const subscriber = conn.consumer(topic);
 
 export const options = {
   scenarios: {
-    subscribe: { executor: 'per-vu-iterations', vus: subscribers, maxDuration: `${duration + 30}s`, exec: 'subscribe' },
+    subscribe: { executor: 'consumers', vus: number('SUBSCRIBERS', 5, 1), exec: 'subscribe' },
     publish: {
-      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '2s', duration: `${duration}s`,
-      preAllocatedVUs: 50, exec: 'publish',
+      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), duration: `${seconds('DURATION', '10s')}s`, preAllocatedVUs: 50, exec: 'publish',
     },
   },
   thresholds: { broker_lost: ['count==0'], broker_duplicated: ['count==0'] },
@@ -34,7 +31,7 @@ export async function publish() {
 }
 
 export async function subscribe() {
-  await subscriber.consume({ duration: `${duration + 3}s` });
+  await subscriber.consume();
 }
 
-export { handleSummary } from './lib/report.js';
+export { handleSummary } from 'k6/x/broker';

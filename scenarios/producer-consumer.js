@@ -32,13 +32,12 @@ const load = {
 };
 const work = {
   consumers: number('CONSUMERS', 1, 1), batch: number('BATCH', 100, 1), ack, work: `${seconds('WORK', '0ms')}s`,
-  duration: `${duration + 2}s`,
 };
 
 export const options = {
   scenarios: {
-    consume: { executor: 'per-vu-iterations', exec: 'consume', maxDuration: `${duration + 30}s` },
-    produce: { executor: 'per-vu-iterations', exec: 'produce', maxDuration: `${duration + 30}s`, startTime: '1s' },
+    consume: { executor: 'consumers', exec: 'consume' },
+    produce: { executor: 'per-vu-iterations', exec: 'produce', maxDuration: `${duration + 90}s` },
   },
   thresholds: { broker_lost: ['count==0'], broker_duplicated: ['count==0'], 'broker_errors{op:send}': ['count==0'] },
 };
@@ -55,4 +54,4 @@ export async function consume() {
   await consumer.consume(work);
 }
 
-export { handleSummary } from './lib/report.js';
+export { handleSummary } from 'k6/x/broker';

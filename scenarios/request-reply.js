@@ -8,7 +8,6 @@ import { check } from 'k6';
 import { inGroup, number, seconds, topicNamed, url } from './lib/settings.js';
 
 const topic = topicNamed('xk6-request-reply');
-const duration = seconds('DURATION', '10s');
 const conn = broker.connect(url);
 conn.require({ requests: true });
 const caller = conn.producer(topic);
@@ -16,10 +15,9 @@ const responder = conn.consumer(topic, inGroup(conn, topic));
 
 export const options = {
   scenarios: {
-    respond: { executor: 'constant-vus', vus: number('RESPONDERS', 4, 1), duration: `${duration + 2}s`, exec: 'respond' },
+    respond: { executor: 'consumers', vus: number('RESPONDERS', 4, 1), exec: 'respond' },
     request: {
-      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), timeUnit: '1s', startTime: '1s', duration: `${duration}s`,
-      preAllocatedVUs: 100, exec: 'request',
+      executor: 'open-arrival-rate', rate: number('RATE', 500, 1), duration: `${seconds('DURATION', '10s')}s`, preAllocatedVUs: 100, exec: 'request',
     },
   },
   thresholds: { checks: ['rate==1'], broker_request_latency: ['p(95)<5000'] },
@@ -40,4 +38,4 @@ export async function respond() {
   await responder.ack(batch);
 }
 
-export { handleSummary } from './lib/report.js';
+export { handleSummary } from 'k6/x/broker';

@@ -21,14 +21,10 @@ const unwritten = 74
 // over and nothing has been sent, and "ended" when all has. Its VUs are not planned but for one.
 func reporting(t *testing.T) string {
 	t.Helper()
-	lib, err := filepath.Abs("../../scenarios/lib/report.js")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return script(t, `import broker from 'k6/x/broker';
 `+pull+`
 import { sleep } from 'k6';
-export { handleSummary } from '`+lib+`';
+export { handleSummary } from 'k6/x/broker';
 const topic = __ENV.TOPIC || 'reporting';
 const conn = broker.connect('embedded:');
 const p = conn.producer(topic);
@@ -268,5 +264,27 @@ export function handleSummary() { `+summary+` }
 	}
 	if r := k6(t, nil, "run", "--quiet", "--summary-mode=disabled", text("broker.report(folder);")); r.code != 0 {
 		t.Errorf("a run that was asked for no summary\n%v", r)
+	}
+}
+
+// k6 keeps every sample of a trend, so of a test that may last for a day it gets fewer each second.
+func TestALongTestGivesK6FewerSamples(t *testing.T) {
+	path := script(t, `import broker from 'k6/x/broker';
+const conn = broker.connect('embedded:');
+const p = conn.producer('t');
+export const options = { scenarios: { all: { executor: 'per-vu-iterations', maxDuration: __ENV.LONGEST } } };
+export async function setup() { await conn.createTopic('t'); }
+export default async function () { await p.produce({ rate: 1000, duration: '3s' }); }
+`)
+	samples := map[string]int{}
+	for _, longest := range []string{"10m", "24h"} {
+		csv := filepath.Join(t.TempDir(), "samples.csv")
+		if r := k6(t, []string{"LONGEST=" + longest}, "run", "--quiet", "--out", "csv="+csv, path); r.code != 0 {
+			t.Fatal(r)
+		}
+		samples[longest] = strings.Count("\n"+string(read(t, csv)), "\nbroker_publish_latency,")
+	}
+	if samples["10m"] < 500 || samples["24h"] > samples["10m"]/20 || samples["24h"] == 0 {
+		t.Errorf("%v", samples)
 	}
 }

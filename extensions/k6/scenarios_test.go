@@ -56,6 +56,11 @@ func TestScenarios(t *testing.T) {
 						t.Errorf("no %q in\n%s", want, r.stdout)
 					}
 				}
+				for _, no := range []string{"unexpected", "drained"} { // consumers are ready first and end last
+					if strings.Contains(r.stdout, no) {
+						t.Errorf("%q in\n%s", no, r.stdout)
+					}
+				}
 			})
 		}
 	}

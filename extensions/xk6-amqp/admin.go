@@ -64,8 +64,8 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 }
 
 // Backlog is what waits in the queue, which the broker tells, and what was delivered to this connection's consumers and
-// is not settled. What other processes hold unsettled the protocol does not tell.
-func (c queueConn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+// is not settled. What other processes hold unsettled the protocol does not tell, nor what of the queue was given back.
+func (c queueConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	var held int64
 	names := map[string]bool{}
 	if c.mode == queue {
@@ -90,7 +90,7 @@ func (c queueConn) Backlog(ctx context.Context, topic, group string) (int64, err
 		}
 		return nil
 	})
-	return waiting + held, err
+	return driver.Backlog{Messages: waiting + held}, err
 }
 
 // join notes a consumer. Two groups on one queue would take each other's messages, where each expects all of them.

@@ -30,8 +30,8 @@ func TestFullQueueRejects(t *testing.T) {
 			admin, _ := r.conn.(driver.Backlogger)
 			backlog, err := admin.Backlog(r.context(), topic, "")
 			r.must(err)
-			if int(backlog) != confirmed {
-				t.Errorf("%d messages are in the queue, %d were confirmed", backlog, confirmed)
+			if int(backlog.Messages) != confirmed {
+				t.Errorf("%d messages are in the queue, %d were confirmed", backlog.Messages, confirmed)
 			}
 		})
 	}
@@ -116,9 +116,9 @@ func (r *rig) backlog(topic string, want int64) {
 	r.Helper()
 	teller, _ := r.conn.(driver.Backlogger)
 	r.eventually(fmt.Sprintf("the backlog is %d", want), func() bool {
-		n, err := teller.Backlog(r.context(), topic, "")
+		b, err := teller.Backlog(r.context(), topic, "")
 		r.must(err)
-		return n == want
+		return b.Messages == want
 	})
 }
 

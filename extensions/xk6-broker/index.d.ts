@@ -1,10 +1,17 @@
+/// <reference path="drivers.d.ts" />
+/// <reference path="result.d.ts" />
 /**
  * k6/x/broker: load testing of message brokers in k6.
  *
  * Nothing is opened in the init context: connect, producer and consumer only describe, and the first use opens. A mistake in an
  * option throws at once, and names the option, what was given and what is allowed.
+ *
+ * An editor knows all this in a script that has `/// <reference path=".../xk6-broker/index.d.ts" />` at its top, or where a jsconfig.json or
+ * tsconfig.json includes this file; k6's own types come by `npm install --save-dev @types/k6`.
  */
 declare module 'k6/x/broker' {
+  import { BaseScenario, Options as K6Options, Scenario as K6Scenario } from 'k6/options';
+
   /** A Go duration such as "500ms", or a number of milliseconds. */
   export type Duration = string | number;
 
@@ -12,15 +19,20 @@ declare module 'k6/x/broker' {
    * What a body, a key or a header may be. Bytes are sent as they are, any other object as JSON, and a number or a boolean as text.
    * A function, a symbol and a promise are refused.
    */
-  export type Bytes = string | ArrayBuffer | ArrayBufferView | object;
+  export type Bytes = string | number | boolean | ArrayBuffer | ArrayBufferView | object;
 
-  export interface ConnectOptions {
-    /** Defaults for the driver's options: `latency`, unless the URL says otherwise. */
-    profile?: 'latency' | 'throughput' | 'durable';
+  /** A number of bytes, or a text such as "64KiB" or "1MB". */
+  export type Size = number | string;
+
+  /** Defaults for the driver's options: docs/drivers.md. */
+  export type Profile = 'latency' | 'throughput' | 'durable';
+
+  /** The driver's options for producers, consumers and topics may be given here too, as defaults for all of them. */
+  export interface ConnectOptions extends DriverConnectOptions, DriverProducerOptions, DriverConsumerOptions, DriverTopicOptions {
+    /** `latency`, unless the URL says otherwise. */
+    profile?: Profile;
     /** How long the end of the test waits for messages that are still to come. 10s. */
     drainTimeout?: Duration;
-    /** The driver's own options: docs/drivers.md. */
-    [option: string]: unknown;
   }
 
   /** What a driver claims. The conformance kit proves it. */
@@ -44,6 +56,9 @@ declare module 'k6/x/broker' {
     maxMessageBytes: number;
   }
 
+  /** Features with the value that is needed, or several where the driver may have several: all of them are needed. */
+  export type Needs = { [F in keyof Features]?: Features[F] extends Array<infer One> ? One | One[] : Features[F] };
+
   export interface Connection {
     /** The driver's name, also the value of the metric tag `driver`. */
     readonly driver: string;
@@ -53,9 +68,9 @@ declare module 'k6/x/broker' {
     producer(topic: string, options?: ProducerOptions): Producer;
     consumer(topic: string, options?: ConsumerOptions): Consumer;
     /** Throws, in init, where the broker lacks what the scenario needs: `require({ fanout: true, settle: ['requeue'] })`. */
-    require(needs: { [feature: string]: unknown }): void;
+    require(needs: Needs): void;
     /** Resolves when the topic can be used; that it exists already is no error. Brokers whose topics need no creation do nothing. */
-    createTopic(topic: string, options?: { partitions?: number; replicas?: number; [option: string]: unknown }): Promise<void>;
+    createTopic(topic: string, options?: TopicOptions): Promise<void>;
     deleteTopic(topic: string): Promise<void>;
     /** Removes the messages and keeps the topic. */
     purge(topic: string): Promise<void>;
@@ -63,8 +78,16 @@ declare module 'k6/x/broker' {
     backlog(topic: string, group?: string): Promise<number>;
   }
 
-  export interface ProducerOptions {
-    profile?: 'latency' | 'throughput' | 'durable';
+  export interface TopicOptions extends DriverTopicOptions {
+    profile?: Profile;
+    /** Where the broker has partitions. 1. */
+    partitions?: number;
+    /** Where the broker has replicas. 1. */
+    replicas?: number;
+  }
+
+  export interface ProducerOptions extends DriverProducerOptions {
+    profile?: Profile;
     /** How many messages may be sent and not yet confirmed, over all VUs that share the connection. 4096. */
     maxInFlight?: number;
     /** How many connections the VUs share: 1, or 'per-vu' for one each. */
@@ -74,7 +97,6 @@ declare module 'k6/x/broker' {
      * the front of the body; messages of produce() carry it in the body.
      */
     stamp?: 'auto' | 'header' | 'body' | 'off';
-    [option: string]: unknown;
   }
 
   export interface OutgoingMessage {
@@ -82,7 +104,7 @@ declare module 'k6/x/broker' {
     /** Chooses the partition, where the broker has partitions. */
     key?: Bytes;
     /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
-    headers?: { [name: string]: string | ArrayBuffer | ArrayBufferView };
+    headers?: { [name: string]: Bytes };
   }
 
   /** What became of a message. Times are milliseconds. */
@@ -158,8 +180,8 @@ declare module 'k6/x/broker' {
     rate: number;
   }
 
-  export interface ConsumerOptions {
-    profile?: 'latency' | 'throughput' | 'durable';
+  export interface ConsumerOptions extends DriverConsumerOptions {
+    profile?: Profile;
     /** Shares the messages among its members. Without one, on a broker with fan-out, the consumer gets every message. */
     group?: string;
     /** How many messages may be with this consumer and not settled. 1000. */
@@ -170,7 +192,6 @@ declare module 'k6/x/broker' {
     confirmAcks?: boolean;
     /** How many connections the VUs share: 'per-vu', or a number. */
     connections?: number | 'per-vu';
-    [option: string]: unknown;
   }
 
   /** A received message. Nothing is decoded until it is asked for. */
@@ -203,8 +224,11 @@ declare module 'k6/x/broker' {
     reject(messages: Message | Message[]): Promise<void>;
     /** Answers a message that asked for a reply. */
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
-    /** The loop in Go: receive, work, ack, until one of duration, count and idle. */
-    consume(options: ConsumeOptions): Promise<Consumed>;
+    /**
+     * The loop in Go: receive, work, ack, until one of duration, count and idle. In a scenario of executor `consumers` it ends with the scenario
+     * at the latest, and needs none of them.
+     */
+    consume(options?: ConsumeOptions): Promise<Consumed>;
     /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
     close(): Promise<void>;
   }
@@ -257,6 +281,69 @@ declare module 'k6/x/broker' {
    * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
+
+  /**
+   * What a script exports as `options`: k6's own, with the executors of this module. In TypeScript it is `export const options: Options`, in
+   * JavaScript a comment before it says so: `@type {import('k6/x/broker').Options}`.
+   */
+  export interface Options extends Omit<K6Options, 'scenarios'> {
+    scenarios?: { [name: string]: Scenario };
+  }
+
+  /** A scenario of one of k6's executors, or of this module's. */
+  export type Scenario = K6Scenario | OpenArrivalRateScenario | ConsumersScenario;
+
+  /** Iterations start when a schedule says, and an arrival that finds no VU free waits for one: docs/executors.md. */
+  export type OpenArrivalRateScenario = OpenArrivalRate & (SteadyRate | RampingRate);
+
+  /** `rate` arrivals in every `timeUnit`, for `duration`. */
+  export interface SteadyRate {
+    /** More than 0; of the whole test, not of a VU. */
+    rate: number;
+    /** How long arrivals come: 1s or more. */
+    duration: Duration;
+    startRate?: never;
+    stages?: never;
+  }
+
+  /** From `startRate` to the target of each stage in turn, linearly. */
+  export interface RampingRate {
+    /** Arrivals in every `timeUnit` at the start. 0. */
+    startRate?: number;
+    /** Arrivals in every `timeUnit` at the end of each stage; all stages together last 1s or more. */
+    stages: Array<{ target: number; duration: Duration }>;
+    rate?: never;
+    duration?: never;
+  }
+
+  export interface OpenArrivalRate extends Omit<BaseScenario, 'executor'> {
+    executor: 'open-arrival-rate';
+    /** What `rate`, `startRate` and the stages' targets are counted in. 1s. */
+    timeUnit?: Duration;
+    /** How arrivals keep to the rate: evenly, or at random. `constant`. */
+    arrivals?: 'constant' | 'poisson';
+    /** Of the random arrivals, with `poisson` only: equal seeds give equal due times. 0. */
+    seed?: number;
+    /** VUs that are there from the start: the rate × the time of an iteration are needed. */
+    preAllocatedVUs: number;
+    /** VUs at most: more are made while arrivals wait, one at a time. As many as `preAllocatedVUs`. */
+    maxVUs?: number;
+    /** How many arrivals may wait in a process before the test is given up. 100000. */
+    maxQueue?: number;
+  }
+
+  /**
+   * VUs that loop until all other scenarios are over and everything has arrived. `open-arrival-rate` and `produce` begin when they are ready:
+   * docs/executors.md.
+   */
+  export interface ConsumersScenario extends Omit<BaseScenario, 'executor'> {
+    executor: 'consumers';
+    /** 1. */
+    vus?: number;
+    /** How long they go on at least: needed where those who send are in another process. */
+    duration?: Duration;
+  }
+
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
   export function arrival(): Arrival | undefined;
 
@@ -272,44 +359,9 @@ declare module 'k6/x/broker' {
   /** What this k6 can connect to. */
   export function drivers(): DriverInfo[];
   /**
-   * What is known of the run so far; complete in handleSummary. It is what summary.json holds, without its name: docs/results.md and
-   * report/summary.schema.json describe every field.
+   * What is known of the run so far; complete in handleSummary. It is what summary.json holds, without its name: docs/results.md.
    */
   export function result(): Result;
-
-  export interface Result {
-    /** 2; a later one may change what there is. */
-    version: number;
-    /** What was asked for. */
-    test: {
-      script: string;
-      /** VUs of the whole test; `options` are the others, by the names that the script gives them: rate, stages, duration, ... */
-      scenarios: Array<{ name: string; executor: string; exec: string; vus: number; maxVUs: number; options: { [name: string]: unknown } }>;
-    };
-    thresholds: Array<{ metric: string; source: string; held: boolean; judged: boolean; value: number | null; why: string }>;
-    /** Complete in handleSummary. */
-    checks: Array<{ name: string; passes: number; fails: number }>;
-    /** What mark was told, with the seconds from the start. */
-    marks: Array<{ at: number; what: string }>;
-    topics: Array<{
-      broker: string;
-      driver: string;
-      topic: string;
-      /** Of each connection, of the topic's creation, of each producer, consumer, produce and consume; secrets are masked. */
-      options: { [of in 'connect' | 'topic' | 'producer' | 'consumer' | 'produce' | 'consume']?: Array<{ [option: string]: unknown }> };
-      [more: string]: any;
-    }>;
-    verdict: {
-      valid: boolean;
-      latencies: boolean;
-      account: boolean;
-      reasons: string[];
-      notes: string[];
-      /** How far each latency can be believed: up to which quantile, 0 for not even the median, and what speaks against those beyond. */
-      beliefs: Array<{ topic: string; label: string; upTo: number; why: string }>;
-    };
-    [more: string]: any;
-  }
 
   /** Where the results of a run go: docs/results.md. */
   export interface ReportOptions {
@@ -333,11 +385,25 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
+   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE: see
+   * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
+   */
+  export function handleSummary(): void;
+
+  /**
    * Notes that something happened, such as a fault that the script caused: the results page shows it as a vertical line, dashboards as an
    * annotation, and the counter `broker_marks` has it by the tag `mark`. Not in the init context. Use few different texts: each is a value of a tag.
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; mark: typeof mark };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark };
   export default broker;
+}
+
+/** k6/x/broker/NAME, as 'k6/x/broker/nats': what the driver is. A script imports it to say that it needs it. */
+declare module 'k6/x/broker/*' {
+  import { DriverInfo } from 'k6/x/broker';
+
+  const driver: DriverInfo;
+  export default driver;
 }

@@ -160,8 +160,9 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 
 // Backlog is how far the group's committed offsets are behind the ends of the partitions, or behind their starts where
 // the group has committed nothing. Share groups count what is in flight too.
-func (c *conn) Backlog(ctx context.Context, topic, group string) (int64, error) {
-	return c.backlog(c, ctx, topic, group)
+func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
+	n, err := c.backlog(c, ctx, topic, group)
+	return driver.Backlog{Messages: n}, err
 }
 
 func (c *conn) Info() driver.Info { return c.info }

@@ -127,33 +127,33 @@ func (c streamConn) PurgeTopic(ctx context.Context, topic string) (err error) {
 
 // Backlog implements [driver.Backlogger]. Without a group, or before anyone consumed in it, it is what the stream holds of
 // the topic.
-func (c streamConn) Backlog(ctx context.Context, topic, group string) (n int64, err error) {
+func (c streamConn) Backlog(ctx context.Context, topic, group string) (b driver.Backlog, err error) {
 	ctx, done := c.ask(ctx)
 	defer done(&err)
 	s, err := c.stream(ctx, topic)
 	if err != nil {
-		return 0, err
+		return b, err
 	}
 	if group != "" {
 		k, err := s.Consumer(ctx, nameFor(group))
 		if err == nil {
 			info := k.CachedInfo()
-			return int64(info.NumPending) + int64(info.NumAckPending), nil
+			return driver.Backlog{Messages: int64(info.NumPending) + int64(info.NumAckPending), Undelivered: int64(info.NumPending)}, nil
 		}
 		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return 0, err //nolint:wrapcheck // the engine wraps
+			return b, err //nolint:wrapcheck // the engine wraps
 		}
 	}
 	info := s.CachedInfo()
 	if slices.Equal(info.Config.Subjects, []string{topic}) {
-		return int64(info.State.Msgs), nil
+		b.Messages = int64(info.State.Msgs)
+		return b, nil
 	}
 	if info, err = s.Info(ctx, jetstream.WithSubjectFilter(topic)); err != nil {
-		return 0, err //nolint:wrapcheck // the engine wraps
+		return b, err //nolint:wrapcheck // the engine wraps
 	}
-	var total int64
 	for _, n := range info.State.Subjects {
-		total += int64(n)
+		b.Messages += int64(n)
 	}
-	return total, nil
+	return b, nil
 }

@@ -241,6 +241,12 @@ func fromReply(reply string, token int) uint64 {
 	return n
 }
 
+// Holds implements [driver.Holder]: with the policy none the server settles what it delivers, with all what it delivered before, and a
+// message that it delivers once at most it may forget before it is settled.
+func (k *streamConsumer) Holds() bool {
+	return k.policy == jetstream.AckExplicitPolicy && k.remote.CachedInfo().Config.MaxDeliver != 1
+}
+
 // As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
 func (k *streamConsumer) As(target any) bool {
 	switch t := target.(type) {

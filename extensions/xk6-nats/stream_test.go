@@ -31,7 +31,7 @@ func receive(t *testing.T, k driver.Consumer, n int) driver.Batch {
 
 func backlog(t *testing.T, c driver.Conn, topic, group string) int64 {
 	t.Helper()
-	return must[int64](t)(c.(driver.Backlogger).Backlog(within(t), topic, group))
+	return must[driver.Backlog](t)(c.(driver.Backlogger).Backlog(within(t), topic, group)).Messages
 }
 
 // becomes waits for a backlog, because acknowledgements are not confirmed.

@@ -61,8 +61,8 @@ func TestReplyLostOnTheWay(t *testing.T) {
 			if err := r.Settle(ctx, append(held, b[:n]...), driver.Ack); err != nil {
 				t.Fatal(err)
 			}
-			if n, err := c.(driver.Backlogger).Backlog(ctx, topic, config.Group); n != 0 || err != nil {
-				t.Errorf("backlog %d, %v", n, err)
+			if b, err := c.(driver.Backlogger).Backlog(ctx, topic, config.Group); b.Messages != 0 || err != nil {
+				t.Errorf("backlog %d, %v", b.Messages, err)
 			}
 		})
 	}

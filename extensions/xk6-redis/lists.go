@@ -131,22 +131,22 @@ func (c listConn) exists(ctx context.Context, topic string) error {
 }
 
 // Backlog is what waits in the list and what is with consumers.
-func (c listConn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+func (c listConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	if group != "" {
-		return 0, fmt.Errorf("groups: %w", errors.ErrUnsupported)
+		return driver.Backlog{}, fmt.Errorf("groups: %w", errors.ErrUnsupported)
 	}
 	if err := c.exists(ctx, topic); err != nil {
-		return 0, err
+		return driver.Backlog{}, err
 	}
 	keys := keysOf(topic)
 	names, err := c.names(ctx, keys)
 	if err != nil {
-		return 0, err
+		return driver.Backlog{}, err
 	}
 	// In one transaction, so that a message on its way from one list to another is counted once.
 	node, err := c.node(ctx, topic)
 	if err != nil {
-		return 0, err
+		return driver.Backlog{}, err
 	}
 	lengths, err := node.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.LLen(ctx, keys.list)
@@ -156,7 +156,7 @@ func (c listConn) Backlog(ctx context.Context, topic, group string) (int64, erro
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return driver.Backlog{}, err
 	}
 	var n int64
 	for _, l := range lengths {
@@ -164,5 +164,5 @@ func (c listConn) Backlog(ctx context.Context, topic, group string) (int64, erro
 			n += length.Val()
 		}
 	}
-	return n, nil
+	return driver.Backlog{Messages: n}, nil
 }

@@ -96,8 +96,8 @@ func TestListOfTheDead(t *testing.T) {
 	if err := s.client.Set(ctx, "{"+topic+"}:alive:dead", "1", 300*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := c.(driver.Backlogger).Backlog(ctx, topic, ""); n != 3 || err != nil {
-		t.Errorf("backlog %d, %v", n, err)
+	if b, err := c.(driver.Backlogger).Backlog(ctx, topic, ""); b.Messages != 3 || err != nil {
+		t.Errorf("backlog %d, %v", b.Messages, err)
 	}
 	mustSend(t, produce(t, c, url, topic, 10, nil), "4")
 	r := consume(t, c, url, driver.ConsumerConfig{Topic: topic, Prefetch: 10, Start: driver.StartEarliest}, map[string]any{"lease": "60ms"})
@@ -135,7 +135,7 @@ func TestTakenAway(t *testing.T) {
 	if err := r.Settle(t.Context(), got[1:], driver.Ack); err != nil {
 		t.Error(err)
 	}
-	if n, err := c.(driver.Backlogger).Backlog(t.Context(), topic, ""); n != 0 || err != nil {
-		t.Errorf("backlog %d, %v: a message that was taken away must not come back", n, err)
+	if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, ""); b.Messages != 0 || err != nil {
+		t.Errorf("backlog %d, %v: a message that was taken away must not come back", b.Messages, err)
 	}
 }

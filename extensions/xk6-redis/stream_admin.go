@@ -85,14 +85,15 @@ func (c streamConn) forget(ctx context.Context, topic, group, last string) error
 	return c.client.XGroupSetID(ctx, topic, group, last).Err()
 }
 
-// Backlog is the group's lag and what is pending.
-func (c streamConn) Backlog(ctx context.Context, topic, group string) (int64, error) {
+// Backlog is the group's lag, which was never delivered, and what is pending.
+func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
+	none := driver.Backlog{}
 	if group == "" {
-		return 0, fmt.Errorf("the backlog of a stream without a group: %w", errors.ErrUnsupported)
+		return none, fmt.Errorf("the backlog of a stream without a group: %w", errors.ErrUnsupported)
 	}
 	groups, err := c.client.XInfoGroups(ctx, topic).Result()
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	for _, g := range groups {
 		if g.Name != group {
@@ -100,13 +101,14 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (int64, er
 		}
 		if g.Lag < 0 || !c.server.atLeast(7, 0) { // the server does not know: before Redis 7, or where entries were deleted
 			n, err := c.count(ctx, topic, g.LastDeliveredID)
-			return g.Pending + n, err
+			return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
 		}
 		// The lag still counts what was trimmed before it was delivered.
 		length, err := c.client.XLen(ctx, topic).Result()
-		return g.Pending + min(g.Lag, length), err
+		n := min(g.Lag, length)
+		return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
 	}
-	return 0, replyError("NOGROUP no such group")
+	return none, replyError("NOGROUP no such group")
 }
 
 // count counts entries after one, by reading them.

@@ -1,5 +1,6 @@
-// Command docgen writes the tables of the documents that come from the code: the drivers, their features and their options. Given
-// the repository's folder, it replaces what stands between the markers of each table.
+// Command docgen writes what comes from the code: the tables of the documents, of the drivers, their features and their options, and the
+// types of the options and of the result. Given the repository's folder, it replaces what stands between the markers of each table, and the
+// files of types as a whole.
 package main
 
 import (
@@ -28,28 +29,38 @@ func write(repository string) error {
 	if err := record(repository); err != nil {
 		return err
 	}
-	proven, err := outcomes(repository)
+	files, err := current(repository)
 	if err != nil {
 		return err
 	}
-	for path, tables := range documents(proven) {
-		path = filepath.Join(repository, path)
-		before, err := os.ReadFile(path) //nolint:gosec // the caller's own repository
-		if err != nil {
-			return fmt.Errorf("read: %w", err)
-		}
-		after, err := render(string(before), tables)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		if after == string(before) {
-			continue
-		}
-		if err := os.WriteFile(path, []byte(after), 0o644); err != nil { //nolint:gosec // a document for all to read
+	for path, text := range files {
+		if err := os.WriteFile(filepath.Join(repository, path), []byte(text), 0o644); err != nil { //nolint:gosec // for all to read
 			return fmt.Errorf("write: %w", err)
 		}
 	}
 	return nil
+}
+
+// current is what the files that come from the code should hold, by their paths in the repository.
+func current(repository string) (map[string]string, error) {
+	files, err := declarations(repository)
+	if err != nil {
+		return nil, err
+	}
+	proven, err := outcomes(repository)
+	if err != nil {
+		return nil, err
+	}
+	for path, tables := range documents(proven) {
+		text, err := os.ReadFile(filepath.Join(repository, path)) //nolint:gosec // the caller's own repository
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		if files[path], err = render(string(text), tables); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return files, nil
 }
 
 // documents are the files with tables, and the tables of each by the name in its markers.

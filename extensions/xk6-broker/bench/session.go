@@ -25,7 +25,7 @@ func Open(tb testing.TB, url, topic string, spec driver.TopicSpec, options map[s
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Session{tb: tb, run: load.NewRun(""), address: address, topic: topic}
+	s := &Session{tb: tb, run: load.NewRun("", 0), address: address, topic: topic}
 	s.conn = s.open()
 	if admin, ok := s.conn.(driver.Admin); ok {
 		spec.Name, spec.Partitions, spec.Replicas = topic, max(1, spec.Partitions), max(1, spec.Replicas)

@@ -90,17 +90,17 @@ func (all brokers) unasked(r *load.Result) error {
 }
 
 // backlog asks for what the broker of a topic has for a group. It is not known where none of the brokers is the topic's.
-func (all brokers) backlog(ctx context.Context, address, driver, topic, group string) (n int64, known bool, err error) {
+func (all brokers) backlog(ctx context.Context, address, driver, topic, group string) (said driver.Backlog, known bool, err error) {
 	b := all.of(address, driver)
 	if b == nil {
-		return 0, false, nil
+		return said, false, nil
 	}
 	b.asked = true
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	n, err = b.conn.Backlog(ctx, topic, group)
+	said, err = b.conn.Backlog(ctx, topic, group)
 	if err != nil {
-		return 0, false, b.address.Driver.Wrap(fmt.Sprintf("--broker %s: backlog of %s", b.address, topic), err)
+		return said, false, b.address.Driver.Wrap(fmt.Sprintf("--broker %s: backlog of %s", b.address, topic), err)
 	}
-	return max(0, n), true, nil
+	return said, true, nil
 }

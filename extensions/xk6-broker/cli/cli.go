@@ -22,7 +22,7 @@ import (
 func New(gs *state.GlobalState) *cobra.Command {
 	root := &cobra.Command{
 		Use: "broker", Short: "Work on the results of broker tests",
-		Long: "Works on folders of results, as scenarios/lib/report.js writes them.",
+		Long: "Works on folders of results, as handleSummary of k6/x/broker writes them.",
 	}
 	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs))
 	return root

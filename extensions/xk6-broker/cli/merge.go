@@ -11,6 +11,7 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report/compare"
@@ -122,7 +123,7 @@ func (o *merging) merge(ctx context.Context, parts []load.Part) (*load.Result, e
 	}
 	merged, err := load.Merge(parts, load.Siblings{
 		Processes: o.processes,
-		Backlog: func(address, driver, topic, group string) (int64, bool, error) {
+		Backlog: func(address, driver, topic, group string) (driver.Backlog, bool, error) {
 			return all.backlog(ctx, address, driver, topic, group)
 		},
 	})

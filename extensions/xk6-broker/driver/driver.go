@@ -158,8 +158,22 @@ type Admin interface {
 
 // Backlogger is an optional interface of a [Conn] that can tell what is still to be done.
 type Backlogger interface {
-	// Backlog is how many messages of the topic the group has not settled: those not delivered and those in flight.
-	Backlog(ctx context.Context, topic, group string) (int64, error)
+	// Backlog is what the broker has of the topic for the group.
+	Backlog(ctx context.Context, topic, group string) (Backlog, error)
+}
+
+// Backlog is what a broker has for a group. Each is a number of messages.
+type Backlog struct {
+	Messages    int64 // that the group has not settled: those not delivered and those in flight
+	Undelivered int64 // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
+}
+
+// Holder is an optional interface of a [Consumer] whose broker may be done with a message before the consumer has settled it. Without it
+// every message that was received and not settled is taken to be in the group's [Backlog], unless it was given back or came again.
+type Holder interface {
+	// Holds is false where the broker settles messages by itself, when it delivers them or with later ones, or gives them up after one
+	// delivery.
+	Holds() bool
 }
 
 // Requester is an optional interface of a [Producer] whose broker has a natural form of request and reply.

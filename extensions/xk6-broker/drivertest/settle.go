@@ -68,17 +68,17 @@ func (k *kit) settled(t *testing.T, c driver.Conn, topic string, n int64) {
 	if !ok || !k.shared() {
 		return
 	}
-	var last int64
+	var last driver.Backlog
 	for deadline := time.Now().Add(k.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		var err error
 		if last, err = teller.Backlog(k.context(t), topic, k.group(topic, "group")); err != nil {
 			t.Fatalf("Backlog: %v", err)
 		}
-		if last == n {
+		if last.Messages == n {
 			return
 		}
 	}
-	t.Errorf("the backlog stays at %d, want %d", last, n)
+	t.Errorf("the backlog stays at %d, want %d", last.Messages, n)
 }
 
 func ackEnds(t *testing.T, k *kit) {

@@ -57,25 +57,33 @@ type Stage struct {
 
 var _ lib.ExecutorConfig = &Config{}
 
-// Register makes the executor known to k6. It may be called once.
+func newConfig(name string) *Config { return &Config{BaseConfig: executor.NewBaseConfig(name, Type)} }
+
+// Register makes the executors known to k6. It may be called once.
 func Register() {
-	lib.RegisterExecutorConfigType(Type, func(name string, raw []byte) (lib.ExecutorConfig, error) {
-		c := &Config{BaseConfig: executor.NewBaseConfig(name, Type)}
+	register(Type, newConfig, Config{Stages: []Stage{{}}})
+	register(ConsumersType, newConsumersConfig, ConsumersConfig{})
+}
+
+// register makes an executor known by a way to make its options and, for who errs, all options that there are.
+func register[C lib.ExecutorConfig](name string, make func(scenario string) C, all any) {
+	lib.RegisterExecutorConfigType(name, func(scenario string, raw []byte) (lib.ExecutorConfig, error) {
+		c := make(scenario)
 		if err := lib.StrictJSONUnmarshal(raw, c); err != nil {
-			return nil, fmt.Errorf("scenario %s: %w", name, explain(err))
+			return nil, fmt.Errorf("scenario %s: %w", scenario, explain(err, name, all))
 		}
 		return c, nil
 	})
 }
 
 // explain adds to the error about an unknown option which ones there are.
-func explain(err error) error {
+func explain(err error, executor string, all any) error {
 	if !strings.Contains(err.Error(), "unknown field") {
 		return err
 	}
 	var known []string
 	fields := map[string]json.RawMessage{}
-	text, _ := json.Marshal(Config{Stages: []Stage{{}}}) //nolint:errchkjson // null values only
+	text, _ := json.Marshal(all) //nolint:errchkjson // null values only
 	if json.Unmarshal(text, &fields) == nil {
 		for name := range fields {
 			known = append(known, name)
@@ -83,7 +91,7 @@ func explain(err error) error {
 	}
 	known = append(known, "options")
 	slices.Sort(known)
-	return fmt.Errorf("%w: the options of %s are %s", err, Type, strings.Join(known, ", "))
+	return fmt.Errorf("%w: the options of %s are %s", err, executor, strings.Join(known, ", "))
 }
 
 // plan is the schedule of the whole scenario, as all ways of driving load understand it.

@@ -1,9 +1,14 @@
-// Package executor is k6's executor open-arrival-rate: iterations start when a schedule says, and an arrival that finds no VU free
-// waits for one, with its due time kept, instead of being dropped.
+// Package executor is two executors of k6's.
+//
+// In open-arrival-rate iterations start when a schedule says, and an arrival that finds no VU free waits for one, with its due time kept,
+// instead of being dropped.
 //
 // A due arrival that waits is late, and is meant to be seen late: whatever measures from [Arrival].Due has the wait in it. When the
 // scenario's duration ends, the arrivals that still wait are served within gracefulStop; those that cannot be are counted and
 // reported.
+//
+// In consumers VUs loop until all else is over and everything that was sent has arrived. The schedules of open-arrival-rate begin when they
+// are ready.
 package executor
 
 import (
@@ -17,6 +22,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
@@ -38,6 +44,7 @@ var _ lib.Executor = &openArrivalRate{}
 func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleContainer) error {
 	ctx, stop := context.WithCancelCause(parent)
 	defer stop(nil)
+	defer barrierOf(e.state).finish(e.config.Name)
 	shares := make([]*share, 3)
 	for i := range shares {
 		var err error
@@ -71,15 +78,20 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		}
 		p.add(vu)
 	}
+	bar.waiting()
+	interrupted := awaitConsumers(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
 	start := driver.Now()
 	scenario.StartTime = time.Now()
 	end := start + int64(e.config.length())
 	bar.begin(start)
 	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
 	defer over.Stop()
-	flusher := startFlusher(e.metrics, tally, out)
+	flusher := startFlusher(e.metrics, tally, out, thin.BudgetFor(Planned(e.state)))
 	p.start = start
 	line.begin(start)
+	if interrupted {
+		line.clock.stop(start - 1) // nothing was due
+	}
 
 	serving, served := context.WithCancel(ctx)
 	defer served()
@@ -96,7 +108,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	case <-line.finished:
 	case <-ctx.Done():
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !interrupted {
 		line.clock.stop(driver.Now()) // what comes later was not to be served
 	}
 	served()

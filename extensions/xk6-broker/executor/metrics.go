@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
@@ -56,8 +57,16 @@ type flusher struct {
 	done  chan struct{}
 }
 
-func startFlusher(m *Metrics, t *tally, out chan<- metrics.SampleContainer) *flusher {
+// Planned is how long a test may last, by its scenarios; those of consumers end when the others are over.
+func Planned(es *lib.ExecutionState) time.Duration {
+	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
+	return longest
+}
+
+// startFlusher begins to give k6 what is measured, as many samples of the wait each interval as the budget says.
+func startFlusher(m *Metrics, t *tally, out chan<- metrics.SampleContainer, budget uint64) *flusher {
 	f := &flusher{
+		trend:   thin.Trend{Budget: budget},
 		Metrics: m, tally: t, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}

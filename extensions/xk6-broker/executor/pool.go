@@ -3,8 +3,10 @@ package executor
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/errext"
@@ -12,6 +14,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
@@ -29,6 +32,8 @@ type pool struct {
 	short      chan struct{} // the last idle VU has gone to work
 	allocated  atomic.Int64
 	busy       atomic.Int64
+	ended      atomic.Int64 // iterations
+	spent      atomic.Int64 // by them, ns
 	loops      sync.WaitGroup
 	activation sync.WaitGroup
 }
@@ -63,32 +68,20 @@ func (p *pool) add(vu lib.InitializedVU) {
 			p.tally.lag.Record(shard, s.Started-s.Due)
 			p.run(active, s)
 			s.ended = driver.Now()
+			p.spent.Add(s.ended - s.Started)
+			p.ended.Add(1)
 			p.busy.Add(-1)
 		}
 	})
 }
 
-// run runs an iteration and does the bookkeeping that k6 leaves to executors.
+// run runs an iteration.
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
 	s.running = true
-	err := vu.RunOnce()
+	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)
-	if p.ctx.Err() != nil {
-		p.state.AddInterruptedIterations(1)
-		return
-	}
-	if err != nil {
-		if errext.IsInterruptError(err) { // the script's own exec.test.abort
-			p.abort(err)
-			p.state.AddInterruptedIterations(1)
-			return
-		}
-		text, fields := errext.Format(err)
-		p.logger.WithFields(logrus.Fields(fields)).Error(text)
-	}
-	p.state.AddFullIterations(1)
 }
 
 // grow initialises further VUs, one at a time, while arrivals wait and there may be more.
@@ -107,8 +100,28 @@ func (p *pool) grow(ctx context.Context, more int64) {
 		p.add(vu)
 	}
 	if p.lack(ctx) == nil {
-		p.logger.Warnf("Insufficient VUs, reached %d active VUs and cannot initialize more: arrivals wait, and run late", p.allocated.Load())
+		_ = wake.Timer(ctx, driver.Now()+int64(observation)) // what comes first, iterations that have ended or the end of them all
+		p.logger.Warn(p.insufficient())
 	}
+}
+
+// observation is how long iterations are watched before it is said how many VUs they need.
+const observation = time.Second
+
+// insufficient says that there are too few VUs, and how many the whole scenario needs: as many as arrivals come while an iteration runs.
+func (p *pool) insufficient() string {
+	text := fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: arrivals wait, and run late. Give a greater maxVUs: ",
+		p.allocated.Load())
+	plan, _ := p.config.plan() // both were validated
+	schedule, _ := plan.Schedule()
+	if n := p.ended.Load(); n > 0 {
+		mean := time.Duration(p.spent.Load() / n)
+		if needed := math.Ceil(pace.Peak(schedule) * mean.Seconds()); needed > float64(p.config.maxVUs()) {
+			return fmt.Sprintf("%sat %.4g arrivals/s and %v an iteration so far, at least %.0f are needed", text, pace.Peak(schedule),
+				mean.Round(10*time.Microsecond), needed)
+		}
+	}
+	return text + "as many are needed as arrivals come while an iteration runs, its rate × its time, and some more for when it is slow"
 }
 
 // lack returns when an arrival is due that no VU is free for.

@@ -39,6 +39,51 @@ func TestMoreVUsAreMadeWhileArrivalsWait(t *testing.T) {
 	}
 }
 
+func TestTooFewVUsAreToldHowManyAreNeeded(t *testing.T) {
+	for _, c := range []struct {
+		options, segment, sequence string
+		work                       time.Duration
+		want                       string
+	}{
+		{`"rate":300,"duration":"2s"`, "", "", 20 * time.Millisecond, "reached 3 active VUs and cannot initialize more: arrivals wait, and run late. " +
+			"Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration so far, at least 6 are needed"},
+		{`"stages":[{"target":500,"duration":"2s"}]`, "", "", 10 * time.Millisecond, "at 500 arrivals/s and 10ms an iteration so far, at least 5 are needed"},
+		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", 20 * time.Millisecond, "reached 1 active VUs and cannot initialize more: arrivals wait, and run late. " +
+			"Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration so far, at least 6 are needed"},
+		{`"rate":10,"duration":"5s"`, "", "", time.Hour, "Give a greater maxVUs: as many are needed as arrivals come while an iteration runs"},
+	} {
+		o := scenario{
+			options: fmt.Sprintf(`{%s,"preAllocatedVUs":3,"gracefulStop":"5s"}`, c.options), segment: c.segment, sequence: c.sequence, work: takes(c.work),
+		}.run(t)
+		if !o.logged(c.want) {
+			t.Errorf("%s on %q: %q, want %q", c.options, c.segment, o.messages(), c.want)
+		}
+	}
+}
+
+// The waiting for iterations to end is no reason to say nothing: neither where the scenario is over before, nor where they were quick
+// until all of them came to a stop.
+func TestTooFewVUsAreNotedWhateverHappens(t *testing.T) {
+	stuck := scenario{
+		options: `{"rate":100,"duration":"3s","preAllocatedVUs":3,"gracefulStop":"0s"}`,
+		work: func(ctx context.Context, a Arrival) error {
+			if a.Index < 100 {
+				return takes(time.Millisecond)(ctx, a)
+			}
+			return takes(time.Hour)(ctx, a)
+		},
+	}.run(t)
+	short := scenario{options: `{"rate":1000,"duration":"1s","preAllocatedVUs":3,"gracefulStop":"0s"}`, work: takes(4 * time.Millisecond)}.run(t)
+	for want, o := range map[string]*outcome{
+		"and some more for when it is slow":          stuck,
+		"an iteration so far, at least 4 are needed": short,
+	} {
+		if !o.logged(want) {
+			t.Errorf("%q, want %q", o.messages(), want)
+		}
+	}
+}
+
 func TestNoVUIsMadeThatIsNotNeeded(t *testing.T) {
 	o := scenario{
 		options: `{"rate":100,"duration":"2s","preAllocatedVUs":2,"maxVUs":50}`, work: takes(19 * time.Millisecond), initTime: time.Millisecond,

@@ -77,12 +77,17 @@ const (
 	statusDone        = '✓'
 )
 
-func (p *progress) begin(start int64) {
-	p.start.Store(start)
-	p.modify(p.text, 0)
+// waiting shows that the schedule has not begun.
+func (p *progress) waiting() {
+	show(p.bar, func() (float64, []string) { return 0, []string{"waiting for the consumers"} }, 0)
 }
 
-func (p *progress) stopping() { p.modify(p.text, statusStopping) }
+func (p *progress) begin(start int64) {
+	p.start.Store(start)
+	show(p.bar, p.text, 0)
+}
+
+func (p *progress) stopping() { show(p.bar, p.text, statusStopping) }
 
 // done shows for good how it ended.
 func (p *progress) done(interrupted bool) {
@@ -91,14 +96,14 @@ func (p *progress) done(interrupted bool) {
 	if interrupted || part < 1 {
 		status = statusInterrupted
 	}
-	p.modify(func() (float64, []string) { return part, columns }, status)
+	show(p.bar, func() (float64, []string) { return part, columns }, status)
 }
 
-// modify sets what the bar shows. k6 lends each executor a bar but keeps the bar's type, and the options that would set this, in a
+// show sets what a progress bar shows. k6 lends each executor a bar but keeps the bar's type, and the options that would set this, in a
 // package of its own. Its method Modify is within reach all the same, and calls any function of the right type while it holds the
 // bar's lock. Should a later k6 have other fields, the bar shows nothing but the scenario's name, and the test runs as well.
-func (p *progress) modify(text func() (float64, []string), status rune) {
-	modify := reflect.ValueOf(p.bar).MethodByName("Modify")
+func show(bar any, text func() (float64, []string), status rune) {
+	modify := reflect.ValueOf(bar).MethodByName("Modify")
 	if !modify.IsValid() || !modify.Type().IsVariadic() {
 		return
 	}
@@ -107,10 +112,10 @@ func (p *progress) modify(text func() (float64, []string), status rune) {
 		return
 	}
 	modify.Call([]reflect.Value{reflect.MakeFunc(option, func(args []reflect.Value) []reflect.Value {
-		bar := args[0].Elem()
-		set(bar, "progress", reflect.ValueOf(text))
+		fields := args[0].Elem()
+		set(fields, "progress", reflect.ValueOf(text))
 		if status != 0 {
-			set(bar, "status", reflect.ValueOf(status))
+			set(fields, "status", reflect.ValueOf(status))
 		}
 		return nil
 	})})
@@ -125,5 +130,5 @@ func set(of reflect.Value, name string, to reflect.Value) {
 	if !field.IsValid() || field.Kind() != to.Kind() || !to.CanConvert(field.Type()) {
 		return
 	}
-	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(to.Convert(field.Type())) //nolint:gosec // see modify
+	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(to.Convert(field.Type())) //nolint:gosec // see show
 }

@@ -231,8 +231,8 @@ func (c *connection) backlog(topic, group string) *sobek.Promise {
 		if !ok {
 			return nil, c.address.Driver.Wrap("backlog", fmt.Errorf("backlog: %w by this broker", errors.ErrUnsupported))
 		}
-		n, err := b.Backlog(ctx, topic, group)
-		return n, c.address.Driver.Wrap("backlog of "+topic, err)
+		said, err := b.Backlog(ctx, topic, group)
+		return said.Messages, c.address.Driver.Wrap("backlog of "+topic, err)
 	})
 }
 

@@ -25,6 +25,8 @@ type consumer struct {
 	spread int
 	uses   map[string]any // what a result says of its options
 
+	receiving sync.Mutex // held until what came is on its way to the script: what several receives bring is handed over in order
+
 	mu     sync.Mutex       // held while opening
 	opened []*load.Consumer // the VU's own first, then those of consume loops
 }
@@ -146,6 +148,13 @@ func (k *consumer) leave() {
 
 // with runs work with the VU's consumer, in a goroutine.
 func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any, error), error)) *sobek.Promise {
+	return k.do(func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error)) {
+		settle(work(ctx, c))
+	})
+}
+
+// do runs work with the VU's consumer, in a goroutine. Work settles the promise, by what gives the value on the event loop or by an error.
+func (k *consumer) do(work func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error))) *sobek.Promise {
 	in := k.conn.in
 	promise, settle := in.promise()
 	series, err := k.conn.series(k.config.Topic, k.group)
@@ -154,18 +163,21 @@ func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any,
 		return promise
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
+	opened := in.opening(ctx)
 	in.spawn(in.verb, settle, func() {
 		consumer, err := k.open(ctx, vu, 0, series)
-		var value func() (any, error)
-		if err == nil {
-			value, err = work(ctx, consumer)
-		} else {
-			series.Fail("connect", k.conn.address.Driver.KindOf(err))
-		}
+		opened()
 		if err != nil {
-			value = func() (any, error) { return nil, err }
+			series.Fail("connect", k.conn.address.Driver.KindOf(err))
+			settle(func() (any, error) { return nil, err })
+			return
 		}
-		settle(value)
+		work(ctx, consumer, func(value func() (any, error), err error) {
+			if err != nil {
+				value = func() (any, error) { return nil, err }
+			}
+			settle(value)
+		})
 	})
 	return promise
 }
@@ -190,19 +202,23 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	rt := k.conn.in.vu.Runtime()
-	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
+	return k.do(func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error)) {
+		ctx, stop := untilOver(ctx)
+		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		in := load.NewInbox(most)
+		k.receiving.Lock()
+		defer k.receiving.Unlock()
 		n, err := c.Receive(ctx, in)
-		return func() (any, error) { // the script goes on with what it gets
+		settle(func() (any, error) { // the script goes on with what it gets
 			c.HandOver(in, n)
 			list := make([]any, n)
 			for i := range list {
 				list[i] = k.conn.in.newMessage(k, in, i)
 			}
 			return rt.NewArray(list...), nil
-		}, err
+		}, err)
 	}), nil
 }
 

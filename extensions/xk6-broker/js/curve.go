@@ -59,6 +59,7 @@ func curveTagging() tagging {
 // them together too.
 type curve struct {
 	trend, loop, group string // loop is "" for a trend that is of none
+	name               string // of the trend, as the topic calls it
 	values             *hist.Histogram
 }
 
@@ -70,12 +71,12 @@ func curvesOf(topic *load.TopicResult) (all []curve) {
 		most := uint64(0)
 		for _, g := range topic.Groups {
 			if h := g.Trends[name]; h != nil {
-				all = append(all, curve{trend, loop, g.Group, h})
+				all = append(all, curve{trend, loop, g.Group, name, h})
 				most = max(most, h.Count())
 			}
 		}
 		if h := topic.Trends[name]; h.Count() > most {
-			all = append(all, curve{trend, loop, "", h})
+			all = append(all, curve{trend, loop, "", name, h})
 		}
 	}
 	return all

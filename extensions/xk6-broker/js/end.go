@@ -124,7 +124,7 @@ func (r *run) result() *load.Result {
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *load.Result {
 	result := r.collector.Result()
-	result.Environment, result.Processes = environment(), r.processes
+	result.Environment = environment()
 	result.Test = r.test()
 	result.Marks = r.marked()
 	result.Judge(r.circumstances())

@@ -241,9 +241,9 @@ func (broken) CreateTopic(_ context.Context, s driver.TopicSpec) error {
 func (broken) DeleteTopic(context.Context, string) error { return nil }
 func (broken) PurgeTopic(context.Context, string) error  { return nil }
 
-func (broken) Backlog(_ context.Context, topic, _ string) (int64, error) {
+func (broken) Backlog(_ context.Context, topic, _ string) (driver.Backlog, error) {
 	broken{topic}.panicIn("backlog")
-	return 0, nil
+	return driver.Backlog{}, nil
 }
 
 func (b broken) Send(_ context.Context, batch driver.Batch, done driver.Done) {

@@ -224,7 +224,7 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		if interval == nil {
 			return
 		}
-		th = &thin.Trend{}
+		th = &thin.Trend{Budget: f.run.state.Load().budget}
 		f.thinners[key] = th
 	}
 	tags = trendTags(tags, key.trend, key.loop)

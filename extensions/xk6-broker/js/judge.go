@@ -1,13 +1,11 @@
 package js
 
 import (
-	"math"
 	"sync"
 
 	"go.k6.io/k6/v2/metrics"
 
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
@@ -24,50 +22,27 @@ type decider = func(j *judge, asked *metrics.TagSet, c load.Condition) load.Deci
 func latency(t load.Trend) decider {
 	return func(j *judge, asked *metrics.TagSet, c load.Condition) load.Decision {
 		var portions []load.Portion
-		sampled := &hist.Histogram{}
 		for _, s := range j.run.All() {
 			for l := range load.Loop(load.NumLoops) {
 				if !trendTags(tagsOf(s.Labels), t, l).Contains(asked) {
 					continue
 				}
-				portions = append(portions, load.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: s.Trend(l, t)})
-				if th := j.run.flusher.thinners[thinnerKey{s, l, t}]; th != nil {
-					sampled.Merge(th.Passed())
-				}
+				portions = append(portions, load.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: s.Trend(l, t), Missing: s.Failed(l, t)})
 			}
 		}
-		d := j.result.Latency(c, t.String(), portions)
-		j.compare(d, c, sampled)
-		return d
+		return j.result.Latency(c, t.String(), portions)
 	}
 }
 
 // wait is for the trend of the executor open-arrival-rate.
 func (j *judge) wait(asked *metrics.TagSet, c load.Condition) load.Decision {
 	var portions []load.Portion
-	sampled := &hist.Histogram{}
 	for _, t := range open.Totals() {
 		if t.Tags.Contains(asked) {
 			portions = append(portions, load.Portion{Histogram: t.Lag, Missing: t.Unserved})
-			sampled.Merge(t.Sampled)
 		}
 	}
-	d := j.result.Latency(c, "queue_wait", portions)
-	j.compare(d, c, sampled)
-	return d
-}
-
-// visible is how much what k6 shows may differ from what was decided on, as a share of it, without a word.
-const visible = 0.01
-
-// compare tells the reader where what k6 was given of a trend says something else than the decision.
-func (j *judge) compare(d load.Decision, c load.Condition, sampled *hist.Histogram) {
-	if !d.Judged || sampled.Count() == 0 {
-		return
-	}
-	if v := c.Of(sampled); c.Holds(v) != d.Held || math.Abs(v-*d.Value) > visible**d.Value {
-		j.result.NoteSampled()
-	}
+	return j.result.Latency(c, "queue_wait", portions)
 }
 
 // account is for a counter of the account.
@@ -224,6 +199,7 @@ func (j *judge) curve(asked *metrics.TagSet, c load.Condition) load.Decision {
 			if of.loop == load.Closed.String() {
 				portion.Loop = load.Closed
 			}
+			portion.Missing = topic.Failed(of.name)
 			found[place{i, of.trend, p.q}] = j.result.Latency(at, of.trend, []load.Portion{portion})
 		})
 	}

@@ -67,6 +67,9 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(p.mode(true), series)
 		}
+		if err := open.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+			return nil, err //nolint:wrapcheck // the VU is over
+		}
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
@@ -229,8 +232,8 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	if err = errors.Join(err, o.done()); err != nil {
 		return nil, err
 	}
-	if loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
-		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle"`)
+	if _, ok := open.MemberFrom(k.conn.in.vu.Context()); !ok && loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
+		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle", or run it in a scenario whose executor is "consumers"`)
 	}
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
@@ -238,18 +241,32 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
 	vu := k.conn.in.vu.State().VUID
+	opened := k.conn.in.opening(k.conn.in.vu.Context())
 	return k.conn.in.async(func(ctx context.Context) (any, error) {
-		all := make([]*load.Consumer, members)
-		for i := range all {
-			if all[i], err = k.open(ctx, vu, i, series); err != nil {
-				series.Fail("connect", k.conn.address.Driver.KindOf(err))
-				return nil, err
-			}
+		all, err := k.members(ctx, vu, members, series)
+		opened()
+		if err != nil {
+			return nil, err
 		}
+		ctx, stop := untilOver(ctx)
+		defer stop()
 		r, err := loop.Run(ctx, all)
 		return &consumed{
 			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Received) / r.Elapsed.Seconds(),
 		}, err
 	}), nil
+}
+
+// members gives the VU's first n consumers, ready.
+func (k *consumer) members(ctx context.Context, vu uint64, n int, series *load.Series) ([]*load.Consumer, error) {
+	all := make([]*load.Consumer, n)
+	for i := range all {
+		var err error
+		if all[i], err = k.open(ctx, vu, i, series); err != nil {
+			series.Fail("connect", k.conn.address.Driver.KindOf(err))
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 )
 
 // Module is the k6 module: one for the process, with an instance for each VU.
@@ -48,6 +49,9 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	}
 	in := &instance{vu: vu, run: m.run, first: first, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
+	if err := in.checkSettings(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
 	return in
 }
 
@@ -77,7 +81,7 @@ func (in *instance) Exports() modules.Exports {
 		"drivers":     in.drivers,
 		"arrival":     in.arrival,
 		"mark":        in.mark,
-		"checkReport": in.checkReport, "report": in.report,
+		"checkReport": in.checkReport, "report": in.report, "handleSummary": in.handleSummary,
 		"result": in.result,
 	}
 	def := rt.NewObject()
@@ -122,7 +126,6 @@ type run struct {
 	logger    logrus.FieldLogger
 	quiet     bool  // k6 was asked for no summary
 	usage     usage // nil where k6 notes none down
-	processes int   // of the test, as the environment says; 0 where it does not
 
 	drainTimeout atomic.Int64
 	peak         atomic.Uint64 // messages per second, the most that any loop announced
@@ -150,6 +153,7 @@ type testState struct {
 	builtin   *metrics.BuiltinMetrics
 	runTags   *metrics.TagSet
 	execution *lib.ExecutionState
+	budget    uint64 // of samples that k6 gets of each trend each second
 
 	audience audience
 	cpu      time.Duration // of the process, when the test began
@@ -162,8 +166,14 @@ func (r *run) push(samples metrics.Samples) {
 	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool { return !state.audience.wants(r.metrics, &s) })
 	if len(samples) > 0 {
 		r.pushed.note(samples)
-		state.samples <- samples
+		state.give(samples)
 	}
+}
+
+// give gives samples to k6, unless it has closed their channel: it does before the test's end where it panics itself.
+func (s *testState) give(samples metrics.Samples) {
+	defer func() { _ = recover() }() //nolint:errcheck // there is one cause
+	s.samples <- samples
 }
 
 // expectRate tells the greatest rate that a loop is going to have, so that one sampling ratio fits the whole run.
@@ -182,7 +192,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 const defaultDrain = 10 * time.Second
 
 func newRun(vu modules.VU) (*run, error) {
-	name := ""
+	name, processes := "", 0
 	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -191,7 +201,7 @@ func newRun(vu modules.VU) (*run, error) {
 			r.usage = env.Usage
 		}
 		var err error
-		if name, r.processes, err = processesOf(env.LookupEnv); err != nil {
+		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
@@ -204,11 +214,9 @@ func newRun(vu modules.VU) (*run, error) {
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
-	r.Run = load.NewRun(name)
+	r.Run = load.NewRun(name, processes)
 	r.collector = r.NewCollector()
-	r.collector.LogsCut = func(err error) {
-		r.logger.WithError(err).Warn("the disk for temporary files takes no more; the test goes on")
-	}
+	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.links = &links{run: r, open: map[string]*link{}}
 	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)
@@ -225,7 +233,7 @@ func (in *instance) use() (*lib.State, error) {
 		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
-			audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
+			budget: thin.BudgetFor(open.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
 		})
 		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/lib"
 
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
 )
 
 // reportDir is where results go, in the folder that k6 was started in.
@@ -27,16 +31,7 @@ func reportOptions(of string, v sobek.Value) (report.Folder, error) {
 	if err != nil {
 		return report.Folder{}, err
 	}
-	f := report.Folder{
-		Dir: o.text("dir", reportDir), Name: o.text("name", ""), Overwrite: o.boolean("overwrite"),
-	}
-	if err := o.done(); err != nil {
-		return report.Folder{}, err
-	}
-	if f.Name != report.Sanitise(f.Name) {
-		return report.Folder{}, fmt.Errorf(`%s: option "name": %q is no name for a folder: use letters, digits, '.', '_' and '-'`, of, f.Name)
-	}
-	return f, nil
+	return folderOf(of, o.given)
 }
 
 // checkReport fails in init where report would fail in handleSummary: an hour of test later is late to learn that a folder is taken. It
@@ -58,7 +53,7 @@ func (in *instance) checkReport(v sobek.Value) error {
 // are wrong. What the disk does not take is told at the end, with the table, and by the exit code: handleSummary has other things to do.
 func (in *instance) report(v sobek.Value) (any, error) {
 	r := in.run
-	if in.vu.State() == nil || !r.over.Load() {
+	if in.vu.State() == nil || !r.over.Load() && !in.endedUnsaid() {
 		return nil, errTooEarly
 	}
 	f, err := reportOptions("report", v)
@@ -90,6 +85,21 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	}
 	r.reported.Store(&reported{folder: saved.Path(), err: err})
 	return saved.Path(), nil
+}
+
+// endedUnsaid tells whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.
+func (in *instance) endedUnsaid() bool {
+	r := in.run
+	state := r.state.Load()
+	if state == nil { // then there is nothing to end; a VU that runs has k6's state
+		return lib.GetExecutionState(in.vu.Context()) == nil
+	}
+	if state.execution.GetCurrentExecutionStatus() != lib.ExecutionStatusInterrupted {
+		return false
+	}
+	r.ended.Do(r.end)
+	r.over.Store(true)
+	return true
 }
 
 // reported is what became of the results.
@@ -148,12 +158,24 @@ func (r *run) scriptName() string {
 	return "run"
 }
 
+// thinned tells whether k6 has fewer samples of a latency than there were. The last must have been passed on.
+func (r *run) thinned() bool {
+	for _, trend := range r.flusher.thinners {
+		if trend.Thinned() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(open.Totals(), func(t open.ScenarioTotals) bool { return t.Sampled != nil && t.Sampled.Count() < t.Lag.Count() })
+}
+
 // printReport prints the table of the run, and where its results are.
 func (r *run) printReport() error {
 	if err := report.Text(os.Stdout, r.result()); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(os.Stdout, "  (k6's summary is made of some samples of these latencies, this table of all)\n\n")
+	if r.thinned() {
+		_, _ = fmt.Fprintf(os.Stdout, "  (k6's summary is made of up to %d samples a second of each latency; this table, and the thresholds, of all)\n\n", thin.Budget)
+	}
 	if done := r.reported.Load(); done != nil && done.folder != "" {
 		shown := path.Join(done.folder, report.PageFile)
 		if _, err := os.Stat(shown); err != nil {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -217,7 +218,7 @@ func TestSendsThatFailAreMeasuredApart(t *testing.T) {
 
 func TestForeignAndDamagedMessagesAreToldApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, faulty.Config{})
+		b := newBench(t, faulty.Config{}).process("test")
 		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 		raw, err := b.conn.NewProducer(t.Context(), driver.ProducerConfig{Topic: "orders", Window: 10})
 		if err != nil {
@@ -232,6 +233,19 @@ func TestForeignAndDamagedMessagesAreToldApart(t *testing.T) {
 			}
 			return body
 		}
+		looksLike := []driver.Message{
+			{Body: []byte("x"), Headers: []driver.Header{{Name: StampHeader, Value: []byte("hello")}}},
+			{Body: []byte("x"), Headers: []driver.Header{{Name: StampHeader, Value: bytes.Repeat([]byte{'?'}, stampTextLen)}}},
+			{Body: []byte("x"), Headers: []driver.Header{{Name: StampHeader, Value: bytes.Repeat([]byte{'A'}, stampTextLen)}}},
+		}
+		for _, damage := range []string{"x", ""} { // another test's, and this one's
+			m := driver.Message{Body: []byte("payload")}
+			attachStamp(&m, StampInHeader)
+			stamp := Stamp{Run: b.run.ID + uint32(len(damage)), Producer: 1, Due: driver.Now(), Sent: driver.Now()}
+			writeStamp(&stamp, &m, StampInHeader)
+			m.Body = []byte("damaged")
+			looksLike = append(looksLike, m)
+		}
 		bodies := [][]byte{[]byte("hello"), stamped(b.run.ID, true), stamped(b.run.ID+1, false), stamped(b.run.ID, false)}
 		for _, body := range bodies {
 			raw.Send(t.Context(), driver.Batch{{Body: body}}, func(_ int, err error) {
@@ -240,12 +254,15 @@ func TestForeignAndDamagedMessagesAreToldApart(t *testing.T) {
 				}
 			})
 		}
-		b.receive(c, len(bodies))
+		for _, m := range looksLike {
+			raw.Send(t.Context(), driver.Batch{m}, func(int, error) {})
+		}
+		b.receive(c, len(bodies)+len(looksLike))
 		if err := raw.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b.finish()
-		for counter, want := range map[Counter]int64{Unstamped: 1, Corrupted: 1, Foreign: 1, Sibling: 1, Received: 4} {
+		for counter, want := range map[Counter]int64{Unstamped: 5, Corrupted: 2, Foreign: 1, Sibling: 1, Received: 9} {
 			if got := b.series.Count(counter); got != want {
 				t.Errorf("%v: %d, want %d", counter, got, want)
 			}
@@ -264,7 +281,11 @@ func TestStampSurvivesTheWayThereAndBack(t *testing.T) {
 		sent := Stamp{Run: 7, Producer: 1<<63 | 5, Sequence: maxSequence - 1, Due: 123456789, Sent: 987654321}
 		writeStamp(&sent, &m, mode)
 		var got Stamp
-		if err := got.take(&m, 7); err != nil || got != sent {
+		err := got.take(&m, 7)
+		if got.inBody != (mode == StampInBody) {
+			t.Errorf("%s: found in the body: %v", mode, got.inBody)
+		}
+		if got.inBody = false; err != nil || got != sent {
 			t.Errorf("%s: %+v, %v", mode, got, err)
 		}
 		if string(m.Body) != "payload" || len(m.Headers) != 1 || m.Headers[0].Name != "a" {

@@ -82,10 +82,8 @@ func (c *Collector) Collect() []Delta {
 	for key, ds := range topics {
 		c.note(key, now, c.busy, ds)
 	}
-	if before := c.logs.cut; before == nil {
-		if c.logs.settle(now); c.logs.cut != nil && c.LogsCut != nil {
-			c.LogsCut(c.logs.cut)
-		}
+	if err := c.logs.settle(now); err != nil && c.LogsCut != nil {
+		c.LogsCut(err)
 	}
 	c.last, c.cpu = now, used
 	return deltas

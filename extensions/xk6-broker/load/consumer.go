@@ -42,6 +42,9 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	}
 	g := t.group(c)
 	g.joined(ctx, conn, c)
+	if h, ok := opened.(driver.Holder); ok && !h.Holds() {
+		g.unheld.Store(true)
+	}
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
 		settles: d.Features.Settle != 0, waiting: map[*Inbox]struct{}{},
@@ -97,7 +100,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	from := in.next
 	for i := from; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
-		bytes += int64(len(m.Body))
+		bytes += int64(len(m.Body) + stamp.size())
 		if c.account(series, in, i) {
 			latency.record(stamp.loop(), now-stamp.Due)
 			transfer.record(stamp.loop(), m.Received-stamp.Sent)
@@ -134,20 +137,23 @@ func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
 	switch {
 	case in.marks[i] == corrupt:
 		series.add(Corrupted, 1)
+		c.group.strangers.note(m)
 		return false
 	case in.marks[i] == unstamped:
 		series.add(Unstamped, 1)
-		c.group.others.Add(1)
+		c.group.strangers.note(m)
 		return false
 	case stamp.Run != c.run.ID: // left over from another test: its age is no latency of this one
 		series.add(Foreign, 1)
-		c.group.others.Add(1)
+		c.group.strangers.note(m)
 		return false
 	}
 	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
 	latency := verdict&(track.First|track.Foreign) != 0
+	if verdict == track.Foreign { // nobody keeps account of it
+		c.group.strangers.note(m)
+	}
 	if verdict&track.Foreign != 0 {
-		c.group.others.Add(1)
 		what := c.run.stranger(stamp, c.topic)
 		series.add(what, 1)
 		latency = what != Earlier
@@ -171,9 +177,12 @@ const clockSkew = 5 * time.Second
 
 // stranger says what a message of this test is that no producer of its topic sent.
 func (r *Run) stranger(s *Stamp, at *Topic) Counter {
-	if uint32(s.Producer>>32) != r.instance {
-		if s.Sent < r.Started-int64(clockSkew) {
+	if from := uint32(s.Producer >> 32); from != r.instance {
+		if !r.shared || s.Sent < r.Started-int64(clockSkew) {
 			return Earlier
+		}
+		if _, known := r.siblings.Load(from); !known {
+			r.siblings.Store(from, struct{}{})
 		}
 		return Sibling
 	}
@@ -185,6 +194,12 @@ func (r *Run) stranger(s *Stamp, at *Topic) Counter {
 	return Routed
 }
 
+// heardOf is how many other processes messages came from.
+func (r *Run) heardOf() (n int) {
+	r.siblings.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
 // Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.
 func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver.Outcome) error {
 	if from == to {
@@ -193,6 +208,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	series := c.series.Load()
 	called := driver.Now()
 	if err := c.consumer.Settle(ctx, in.Messages[from:to], o); err != nil {
+		c.doubt(in, from, to) // some of them may have been settled all the same
 		series.fail(o.String(), c.driver.KindOf(err))
 		return c.driver.Wrap(o.String(), err)
 	}
@@ -207,20 +223,29 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 				c.group.noteRequeued(messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}, called)
 			}
 		}
+		c.doubt(in, from, to) // the broker may give them up
 		return nil
 	}
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	for i := from; i < to; {
 		n := in.consecutive(i, to)
-		own := 0
+		known := 0
 		if in.Stamped[i] {
-			own = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
+			known = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
-		c.group.othersSettled.Add(int64(n - own))
+		if n > known {
+			c.group.strangers.settled.Add(int64(n - known))
+		}
 		i += n
 	}
 	return nil
+}
+
+func (c *Consumer) doubt(in *Inbox, from, to int) {
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	c.group.doubt(c.settler, in, from, to)
 }
 
 func settled(o driver.Outcome) Counter {

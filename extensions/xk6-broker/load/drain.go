@@ -96,6 +96,7 @@ func (g *group) drain(ctx context.Context, r *Run) {
 	g.mu.Lock()
 	conn, config, settles := g.conn, g.config, g.settling()
 	g.mu.Unlock()
+	g.strangers.doubt() // they come again
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		consumer, err := conn.NewConsumer(ctx, config)
@@ -133,8 +134,8 @@ func (g *group) exhausted(ctx context.Context, conn driver.Conn) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
-	n, err := b.Backlog(ctx, g.topic.Name, g.name)
-	return err == nil && n == 0
+	said, err := b.Backlog(ctx, g.topic.Name, g.name)
+	return err == nil && said.Messages == 0
 }
 
 // read receives until ctx ends.
@@ -153,8 +154,15 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 		strangers := g.drained(reader, in, 0)
 		if settles {
 			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil { // where it fails the messages stay where they are
-				g.othersSettled.Add(strangers)
+			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
+				g.strangers.settled.Add(strangers)
+				for i := range n {
+					if in.Stamped[i] {
+						reader.Cleared(in.Stamps[i].Producer, in.Stamps[i].Sequence)
+					}
+				}
+			} else { // where it fails the messages stay where they are, as far as that is known
+				g.doubt(reader, in, 0, n)
 			}
 			cancel()
 		}
@@ -168,9 +176,9 @@ func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers in
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
 		} else {
 			strangers++
+			g.strangers.note(&in.Messages[i])
 		}
 	}
-	g.others.Add(strangers)
 	return strangers
 }
 

@@ -40,7 +40,7 @@ func (r *Run) Settle(ctx context.Context, t *Topic, d Drain, remove func() error
 		return err
 	}
 	for _, g := range t.everyGroup() {
-		g.track.Remove()
+		g.removed()
 	}
 	return nil
 }
@@ -85,8 +85,8 @@ func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
 	for _, t := range r.Topics() {
 		for _, g := range t.everyGroup() {
 			if b := g.ask(ctx); b.known {
-				backlogs[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.account}] = b.n
-				g.queued.Store(b.n + 1)
+				backlogs[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.account}] = b.Messages
+				g.queued.Store(b.Messages + 1)
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func (t *Topic) ask(ctx context.Context, group string) backlog {
 		return backlog{}
 	}
 	at := driver.Now()
-	n, err := conn.Backlog(ctx, t.Name, group)
-	return backlog{known: err == nil, n: max(0, n), at: at}
+	said, err := conn.Backlog(ctx, t.Name, group)
+	return backlog{said, err == nil, at}
 }
 
 // noteBacklogs keeps what the brokers still have at the end, to tell what is lost from what is late. Of a group that only other processes
@@ -124,7 +124,7 @@ func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
 			g.backlog.Store(&b)
 			g.queued.Store(0)
 			if b.known {
-				g.queued.Store(b.n + 1)
+				g.queued.Store(b.Messages + 1)
 			}
 		}
 		for _, name := range t.absent() {

@@ -156,7 +156,7 @@ func (f *flight) confirmed(i int, err error) {
 	if err != nil {
 		f.failed(series, i, now, err)
 	} else {
-		s.expect(series, f.first+uint64(i), 1)
+		s.expect(series, s.track, f.first+uint64(i), 1)
 		series.add(Confirmed, 1)
 		series.record(s.shard, f.loop(), PublishLatency, now-f.dueOf(i))
 		series.record(s.shard, f.loop(), PublishTime, now-f.sent)
@@ -183,7 +183,7 @@ func (f *flight) handedOver(i int, err error) {
 	if f.failures.Load() > 0 {
 		n = f.expectRest(series)
 	} else {
-		s.expect(series, f.first, len(f.batch))
+		s.expect(series, s.track, f.first, len(f.batch))
 	}
 	for j := range f.batch {
 		if f.due[j] == failedDue {
@@ -208,7 +208,7 @@ func (f *flight) expectRest(series *Series) (n int64) {
 	for j := range f.batch {
 		if f.due[j] != failedDue {
 			n++
-			f.sender.expect(series, f.first+uint64(j), 1)
+			f.sender.expect(series, f.sender.track, f.first+uint64(j), 1)
 		}
 	}
 	return n

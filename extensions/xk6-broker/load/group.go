@@ -58,15 +58,47 @@ type group struct {
 	backlog   atomic.Pointer[backlog] // at the end, once it was asked for
 	leftovers int64                   // what the broker held for the group before anything of this test was in it
 	looked    int64                   // when it had said so, ns since the Unix epoch
-	others    atomic.Int64            // messages received or drained that are none of the topic's own, copies included
-	// othersSettled is how many of these were settled.
-	othersSettled atomic.Int64
+	strangers strangers
+	unheld    atomic.Bool // the broker may be done with any message that is not settled
+}
+
+// strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
+type strangers struct {
+	received atomic.Int64 // or drained
+	again    atomic.Int64 // of these, those that the broker had delivered before
+	settled  atomic.Int64
+	doubted  atomic.Int64 // given back, or the broker may be done with them otherwise
+}
+
+// note counts one that was delivered.
+func (s *strangers) note(m *driver.Message) {
+	s.received.Add(1)
+	if m.Attempt > 1 {
+		s.again.Add(1)
+	}
+}
+
+// distinct is how many different messages they are at least.
+func (s *strangers) distinct() int64 {
+	return s.received.Load() - max(s.again.Load(), s.doubted.Load())
+}
+
+// held is how many of them the broker has at least and at most although they were received.
+func (s *strangers) held() (least, most int64) {
+	most = max(0, s.received.Load()-s.settled.Load())
+	return max(0, most-s.again.Load()-s.doubted.Load()), most
+}
+
+// doubt notes that the broker may be done with all of them that it may have.
+func (s *strangers) doubt() {
+	_, most := s.held()
+	s.doubted.Add(max(0, most-s.doubted.Load()))
 }
 
 // backlog is what a broker said that it holds for a group.
 type backlog struct {
+	driver.Backlog
 	known bool
-	n     int64
 	at    int64 // ns since the Unix epoch
 }
 
@@ -142,6 +174,9 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 		}
 	})
 	g.track.Ready()
+	if !g.topic.Address.Driver.Features.Attempts { // what another member held may come again, and nothing tells that it does
+		g.strangers.doubt()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conn, g.config, g.left = conn, c, false
@@ -158,11 +193,11 @@ func (g *group) foundThere(ctx context.Context, conn driver.Conn) int64 {
 	}
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
-	n, err := b.Backlog(ctx, g.topic.Name, g.name)
+	said, err := b.Backlog(ctx, g.topic.Name, g.name)
 	if err != nil {
 		return 0
 	}
-	return max(0, n-int64(g.track.Outstanding())-int64(g.track.Held()))
+	return max(0, said.Messages-int64(g.track.Outstanding()))
 }
 
 // dismiss notes that the test closes a consumer.
@@ -184,6 +219,21 @@ func (g *group) leave() bool {
 		g.there[last].Until = driver.Now()
 	}
 	return true
+}
+
+// doubt notes that the broker may be done with some messages of an inbox although they are not settled.
+func (g *group) doubt(reader *track.Reader, in *Inbox, from, to int) {
+	for i := from; i < to; i++ {
+		if !in.Stamped[i] || !reader.Doubted(in.Stamps[i].Producer, in.Stamps[i].Sequence) {
+			g.strangers.doubted.Add(1)
+		}
+	}
+}
+
+// removed notes that the test has removed what the broker had.
+func (g *group) removed() {
+	g.track.Remove()
+	g.strangers.doubt()
 }
 
 func (g *group) noteRequeued(id messageID, at int64) {
@@ -227,7 +277,8 @@ func (g *group) accounting() Accounting {
 }
 
 // divide divides what is missing by what the broker said that it holds. What the group has received and not settled is in that number
-// too, and is not missing; what was there before the test, and what failed to be sent and may have arrived all the same, may be.
+// too, and is not missing, unless the broker has settled or given it up by itself; what was there before the test, and what failed to be
+// sent and may have arrived all the same, may be.
 func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	last := g.backlog.Load()
 	switch {
@@ -236,17 +287,38 @@ func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	case last == nil || !last.known:
 		return 0, 0, missing
 	}
-	held := int64(g.track.Held()) + max(0, g.others.Load()-g.othersSettled.Load())
-	strange := max(0, g.leftovers-g.others.Load()) + g.topic.failed.Load()
-	return divide(missing, missing, missing, last.n-held, strange)
+	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
+	return divide(missing, missing, missing, waiting{last.Backlog, g.held(), strange})
 }
 
-// divide says what became of missing messages by what the broker said that waits for the group: sure of them were there to be counted,
-// and possible at most, beside as many as strange that are none of them. Of so many it cannot be told.
-func divide(missing, sure, possible uint64, waiting, strange int64) (lost, undelivered, uncertain uint64) {
-	waiting = max(0, waiting)
-	undelivered = min(possible, uint64(max(0, waiting-strange)))
-	lost = sure - min(sure, uint64(waiting))
+// held is what the group has received and not settled.
+func (g *group) held() held {
+	own := g.track.Held()
+	least, most := g.strangers.held()
+	h := held{least: int64(own.Sure) + least, most: int64(own.All) + most}
+	if g.unheld.Load() {
+		h.least = 0
+	}
+	return h
+}
+
+// held is how many received messages a broker has at least and at most.
+type held struct{ least, most int64 }
+
+// waiting is what is known of the messages that a broker has for a group.
+type waiting struct {
+	driver.Backlog
+	held    held  // of the backlog, what was received
+	strange int64 // as many at most may be none of the topic's messages, beside those that are held
+}
+
+// divide says what became of missing messages by what the broker has for the group: sure of them were there to be counted, and possible
+// at most. What the broker never delivered nobody has received, and so it is not held.
+func divide(missing, sure, possible uint64, w waiting) (lost, undelivered, uncertain uint64) {
+	least := max(0, w.Undelivered, w.Messages-w.held.most)
+	most := max(0, w.Undelivered, w.Messages-w.held.least)
+	undelivered = min(possible, uint64(max(0, least-w.strange)))
+	lost = sure - min(sure, uint64(most))
 	return lost, undelivered, missing - lost - undelivered
 }
 

@@ -24,7 +24,7 @@ type Mark struct {
 }
 
 // ledgerVersion is the version of what [Ledger.Write] writes.
-const ledgerVersion = 3
+const ledgerVersion = 4
 
 // Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account.
 type Ledger struct {
@@ -53,11 +53,13 @@ type GroupLedger struct {
 	Earliest   bool // it expects everything, whatever was sent before
 	There      []Presence
 	Asked      int64 // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
-	Backlog    int64 // what it said
+	Backlog    driver.Backlog
 	Leftovers  int64 // what it had before anybody was there in this process, this process's own messages not counted
 	Looked     int64 // when it had said so, ns since the Unix epoch
-	Strangers  int64 // received, and not of this test
-	Held       int64 // of these, not settled
+	Strangers  int64 // received, and not of this test: so many different ones at least
+	SureHeld   int64 // of these, so many at least has the broker, though they were received
+	Held       int64 // and so many at most
+	Unheld     bool  // the broker may be done with any message that is not settled
 }
 
 // Presence is a time during which a group had members in a process; ns since the Unix epoch.
@@ -115,7 +117,7 @@ func (t *Topic) ledger() TopicLedger {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.announced)) {
 		if b := t.announced[name]; b.known {
-			l.Groups = append(l.Groups, GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: b.n})
+			l.Groups = append(l.Groups, GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: b.Backlog})
 		}
 	}
 	return l
@@ -124,20 +126,14 @@ func (t *Topic) ledger() TopicLedger {
 func (g *group) ledger(known track.GroupLedger) GroupLedger {
 	l := GroupLedger{
 		GroupLedger: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
-		Strangers: max(0, g.others.Load()-int64(known.Tally.Foreign)), // the others are of this test's other processes
+		Strangers: g.strangers.distinct(), Unheld: g.unheld.Load(),
 	}
-	settled := g.othersSettled.Load()
-	for _, s := range known.Sources {
-		if s.Foreign {
-			settled -= int64(s.Settled.Len())
-		}
-	}
-	l.Held = max(0, l.Strangers-max(0, settled))
+	l.SureHeld, l.Held = g.strangers.held()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.There = slices.Clone(g.there)
 	if last := g.backlog.Load(); last != nil && last.known {
-		l.Asked, l.Backlog = last.at, last.n
+		l.Asked, l.Backlog = last.at, last.Backlog
 	}
 	return l
 }

@@ -56,22 +56,26 @@ func (l *logs) write(key topicKey, t Trend, tag string, from, to int64, interval
 	_ = log.log.Write(tag, time.Unix(0, from), time.Unix(0, to), interval)
 }
 
-// settle spools what has become long, when all of an interval is written.
-func (l *logs) settle(now int64) {
+// settle spools what has become long, when all of an interval is written. The error is why the logs end here.
+func (l *logs) settle(now int64) error {
+	if l.cut != nil {
+		return nil
+	}
 	for _, trends := range l.of {
 		for _, log := range trends {
-			if l.cut != nil || log.text.Len() < logBlock {
+			if log.text.Len() < logBlock {
 				continue
 			}
 			b, err := l.spool.append(log.text.Bytes())
 			if err != nil {
 				l.cut = fmt.Errorf("the interval logs (.hlog) end after %v: %w", time.Unix(0, now).Sub(l.started).Round(time.Second), err)
-				return
+				return l.cut
 			}
 			log.blocks = append(log.blocks, b)
 			log.text.Reset()
 		}
 	}
+	return nil
 }
 
 // list gives the logs of a topic as they are now.

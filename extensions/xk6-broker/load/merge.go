@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
 
@@ -22,7 +23,7 @@ type Siblings struct {
 	Processes int // how many there were; 0 where only the results can tell
 	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
 	// topic. Nil asks nobody: then what a broker said while the test ran must do.
-	Backlog func(broker, driver, topic, group string) (n int64, known bool, err error)
+	Backlog func(broker, driver, topic, group string) (b driver.Backlog, known bool, err error)
 }
 
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
@@ -198,7 +199,7 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 		})
 	}
 	to := &m.result.Topics[i]
-	to.OpenLoop, to.ClosedLoop = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop
+	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
 	named := m.named(key, t)
 	for of, all := range t.Options {
 		for _, options := range all {

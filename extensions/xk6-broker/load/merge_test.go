@@ -17,7 +17,7 @@ import (
 // process makes the bench of one of several processes of a test on the broker of b.
 func (b *bench) process(name string) *bench {
 	p := *b
-	p.run = NewRun(name)
+	p.run = NewRun(name, 0)
 	p.run.sleep = wake.Timer
 	p.topic = p.run.Topic(b.topic.Address, "orders")
 	p.series = p.run.Series(Labels{Broker: b.topic.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: "orders"})

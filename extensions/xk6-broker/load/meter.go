@@ -84,6 +84,23 @@ func (s *Series) Errors() map[ErrorLabels]int64 {
 	return counts
 }
 
+// Failed is how many messages are not in a trend of the producers' side because their sends failed in that loop; 0 of another trend. Those of
+// which it is not known in which loop they were sent count in both.
+func (s *Series) Failed(l Loop, t Trend) uint64 {
+	op := sentBy(t.String())
+	var all, of int64
+	for labels, n := range s.Errors() {
+		if labels.Op == "send" || labels.Op == "request" {
+			all += n
+		}
+		if labels.Op == op {
+			of += n
+		}
+	}
+	other := int64(s.Trend(1-l, FailedLatency).Count())
+	return uint64(max(0, min(of, all-other)))
+}
+
 // Fail counts an error of an operation that the engine does not run itself, such as "connect".
 func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
 

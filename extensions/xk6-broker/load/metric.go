@@ -58,7 +58,7 @@ const (
 	Unstamped   // received without a stamp: nothing is known of them
 	Foreign     // received with the stamp of another test
 	Sibling     // received with the stamp of another process of this test
-	Earlier     // of those, sent before this process had begun: by another test of the same name, or by a process that began long before
+	Earlier     // of those, sent before this process had begun, or where it is alone: by another test of the same name, or by a process that began long before
 	Routed      // received from another topic of this process: dead letters, wildcards, what was forwarded
 	Aliased     // received from the same topic at another address of the broker: their account is not kept
 	Negative    // received before they were sent, by the clocks of two machines

@@ -34,7 +34,7 @@ func TestTheWorstFiveSecondsOfAShare(t *testing.T) {
 
 // A process that is frozen hears of it from its witness.
 func TestAPlatformThatStoodStill(t *testing.T) {
-	run := NewRun("")
+	run := NewRun("", 0)
 	c := run.NewCollector()
 	c.Watch()
 	defer c.Unwatch()

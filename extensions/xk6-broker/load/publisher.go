@@ -42,25 +42,58 @@ type Sender struct {
 	shard  uint32
 	stamp  StampMode
 
-	mu sync.Mutex // the order of the numbers is the order of the hand-over
+	mu      sync.Mutex // the order of the numbers is the order of the hand-over
+	callers []caller   // idle
+}
+
+// caller numbers requests, one after the other. Those that are under way at a time go out in an order that is nobody's, so that each has a
+// caller of its own.
+type caller struct {
+	id    uint64
+	track *track.Producer
 }
 
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
-	id := p.run.producerID(p.topic)
-	p.topic.born(id)
-	s := &Sender{pub: p, id: id, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp}
+	c := p.newCaller()
+	s := &Sender{pub: p, id: c.id, track: c.track, shard: uint32(c.id), stamp: stamp}
 	s.series.Store(series)
 	return s
 }
 
+func (p *Publisher) newCaller() caller {
+	id := p.run.producerID(p.topic)
+	p.topic.born(id)
+	return caller{id, p.topic.track.Producer(id)}
+}
+
+// call takes an idle caller, or makes one.
+func (s *Sender) call() caller {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.callers) - 1
+	if last < 0 {
+		return s.pub.newCaller()
+	}
+	c := s.callers[last]
+	s.callers = s.callers[:last]
+	return c
+}
+
+// hangUp gives a caller back.
+func (s *Sender) hangUp(c caller) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callers = append(s.callers, c)
+}
+
 // expect lets the groups expect messages that are confirmed, which takes a stamp to know them by.
-func (s *Sender) expect(series *Series, first uint64, n int) {
+func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n int) {
 	if s.stamp == StampOff {
 		series.add(Unaccounted, int64(n))
 		return
 	}
-	s.track.ExpectN(first, n)
+	from.ExpectN(first, n)
 }
 
 // SetSeries sends further measurements to another series.
@@ -154,9 +187,11 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driv
 	}
 	series.add(Due, 1)
 	series.add(Sent, 1)
-	series.add(BytesSent, int64(len(m.Body)))
 	attachStamp(&m, s.stamp)
-	sequence := s.track.Next()
+	series.add(BytesSent, int64(len(m.Body)))
+	caller := s.call()
+	defer s.hangUp(caller)
+	sequence := caller.track.Next()
 	sent := driver.Now()
 	loop := Open
 	if due == 0 {
@@ -167,7 +202,7 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driv
 	}
 	series.sent[loop].Store(true)
 	if s.stamp != StampOff {
-		stamp := Stamp{Run: s.pub.run.ID, Producer: s.id, Sequence: sequence, Closed: loop == Closed, Due: due, Sent: sent}
+		stamp := Stamp{Run: s.pub.run.ID, Producer: caller.id, Sequence: sequence, Closed: loop == Closed, Due: due, Sent: sent}
 		writeStamp(&stamp, &m, s.stamp)
 	}
 	reply, err := requester.Request(ctx, m)
@@ -179,7 +214,7 @@ func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driv
 		s.pub.topic.failed.Add(1)
 		return driver.Message{}, err
 	}
-	s.expect(series, sequence, 1)
+	s.expect(series, caller.track, sequence, 1)
 	series.add(Confirmed, 1)
 	series.add(BytesReceived, int64(len(reply.Body)))
 	series.record(s.shard, loop, RequestLatency, now-due)

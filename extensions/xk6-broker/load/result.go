@@ -34,7 +34,8 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	logsCut error // why the interval logs ended before the run did
+	siblings int   // other processes that messages came from
+	logsCut  error // why the interval logs ended before the run did
 }
 
 // TopicResult is what was measured on one topic of one broker.
@@ -46,6 +47,7 @@ type TopicResult struct {
 	Confirm     string                     `json:"confirm"`    // what "confirmed" means here
 	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
 	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
+	Declared    bool                       `json:"declared"`   // the script has a consumer for it
 	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
@@ -55,10 +57,10 @@ type TopicResult struct {
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
 
-	declared bool            // the script has a consumer for it
-	shared   bool            // other processes of the test may use it, and what they know is not in here
-	before   int64           // messages that this test sent long before the process that received them began
-	hiccups  *hist.Histogram // of the platform, while the topic was in use
+	shared  bool            // other processes of the test may use it, and what they know is not in here
+	alone   bool            // there is no other process
+	before  int64           // messages that this test sent long before the process that received them began
+	hiccups *hist.Histogram // of the platform, while the topic was in use
 }
 
 // GroupResult is what was measured of one group of consumers, and what became of its messages.
@@ -81,7 +83,7 @@ func (c *Collector) Result() *Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &Result{
-		Version: ResultVersion, Run: c.run.ID, Instance: c.run.instance,
+		Version: ResultVersion, Run: c.run.ID, Instance: c.run.instance, Processes: c.run.processes, siblings: c.run.heardOf(),
 		Started: time.Unix(0, c.run.Started).UTC(),
 		Seconds: seconds(driver.Now() - c.run.Started),
 		Test:    Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{}, Topics: []TopicResult{},
@@ -148,9 +150,12 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		shared: t.shared(), declared: t.declared.Load() && !t.shared(), // those of another process of the test may be the ones that receive
+		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(),
 	}
 	for _, a := range accounts {
+		if result.shared && a.Subscribers == 0 { // what was removed another process may have received before
+			a.Missing, a.Elsewhere, a.Removed = a.Missing+a.Removed, a.Elsewhere+a.Removed, 0
+		}
 		result.Groups = append(result.Groups, GroupResult{Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{}})
 	}
 	return result

@@ -22,7 +22,9 @@ type Run struct {
 	Started int64  // ns since the Unix epoch
 
 	instance  uint32
-	shared    bool // other processes take part
+	shared    bool     // other processes take part
+	processes int      // of the test, as somebody said; 0 where nobody did
+	siblings  sync.Map // of the other processes, those that messages came from, by instance
 	producers atomic.Uint32
 	consumers atomic.Uint32
 	sleep     func(ctx context.Context, until int64) error
@@ -38,9 +40,9 @@ type Run struct {
 
 type topicKey struct{ address, name string }
 
-// NewRun starts a run. Processes that shall measure one another's messages are given one name; without a name the run
-// is this process's own.
-func NewRun(name string) *Run {
+// NewRun starts a run. Processes that shall measure one another's messages are given one name, and may be told how many they are, else 0.
+// Without a name, or where there is but one, the run is this process's own.
+func NewRun(name string, processes int) *Run {
 	id := rand.Uint32()
 	if name != "" {
 		h := fnv.New32a()
@@ -48,15 +50,16 @@ func NewRun(name string) *Run {
 		id = h.Sum32()
 	}
 	return &Run{
-		Meter:    newMeter(min(runtime.GOMAXPROCS(0), 8)),
-		ID:       id,
-		Started:  driver.Now(),
-		instance: rand.Uint32(),
-		shared:   name != "",
-		sleep:    wake.Until,
-		topics:   map[topicKey]*Topic{},
-		senders:  map[uint64]*Topic{},
-		readers:  map[*Consumer]struct{}{},
+		Meter:     newMeter(min(runtime.GOMAXPROCS(0), 8)),
+		ID:        id,
+		Started:   driver.Now(),
+		instance:  rand.Uint32(),
+		shared:    name != "" && processes != 1,
+		processes: processes,
+		sleep:     wake.Until,
+		topics:    map[topicKey]*Topic{},
+		senders:   map[uint64]*Topic{},
+		readers:   map[*Consumer]struct{}{},
 	}
 }
 

@@ -33,6 +33,8 @@ type Stamp struct {
 	Closed   bool   // sent in a closed loop, where due is sent
 	Due      int64  // ns since the Unix epoch, by the sender's clock
 	Sent     int64
+
+	inBody bool // where it was found
 }
 
 // loop is which loop sent it.
@@ -93,8 +95,8 @@ func checksum(stamp, payload []byte) uint32 {
 }
 
 // take reads the stamp of a received message, from its header or else from the front of its body, and takes it off.
-// Where there is none, or a damaged one, the message is left as it is. A body that only looks like a stamp of another run
-// and does not check is taken for no stamp at all.
+// Where there is none, or a damaged one, the message is left as it is. What only looks like a stamp, or like one of another run that does
+// not check, is taken for no stamp at all.
 func (s *Stamp) take(m *driver.Message, run uint32) error {
 	for i := range m.Headers {
 		if m.Headers[i].Name != StampHeader {
@@ -102,13 +104,13 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 		}
 		var raw [StampSize]byte
 		if len(m.Headers[i].Value) != stampTextLen {
-			return errCorrupt
+			return errNoStamp
 		}
 		if _, err := stampBase64.Decode(raw[:], m.Headers[i].Value); err != nil {
-			return errCorrupt
+			return errNoStamp
 		}
-		if err := s.get(raw[:], m.Body); err != nil {
-			return errCorrupt
+		if err := s.of(run, raw[:], m.Body); err != nil {
+			return err
 		}
 		m.Headers = append(m.Headers[:i:i], m.Headers[i+1:]...)
 		return nil
@@ -116,14 +118,29 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 	if len(m.Body) < StampSize {
 		return errNoStamp
 	}
-	if err := s.get(m.Body[:StampSize], m.Body[StampSize:]); err != nil {
-		if s.Run != run {
-			return errNoStamp
-		}
+	if err := s.of(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
 		return err
 	}
-	m.Body = m.Body[StampSize:]
+	m.Body, s.inBody = m.Body[StampSize:], true
 	return nil
+}
+
+// of is get, by which only what may be a stamp of this run can be damaged.
+func (s *Stamp) of(run uint32, src, payload []byte) error {
+	s.inBody = false
+	err := s.get(src, payload)
+	if err != nil && s.Run != run {
+		return errNoStamp
+	}
+	return err
+}
+
+// size is how many bytes of a body the stamp took.
+func (s *Stamp) size() int {
+	if s.inBody {
+		return StampSize
+	}
+	return 0
 }
 
 // StampMode is where a producer puts its stamps.

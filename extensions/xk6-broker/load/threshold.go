@@ -45,13 +45,3 @@ func (r *Result) AddThreshold(t Threshold) {
 func (t Threshold) reason() string {
 	return fmt.Sprintf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
 }
-
-// noteSampled is said once where a threshold was decided otherwise than k6's summary shows it.
-const noteSampled = "k6's summary shows percentiles of up to 200 samples a second; the table, and the thresholds, are exact"
-
-// NoteSampled tells a reader that what k6 shows of a trend is not what its thresholds were decided on.
-func (r *Result) NoteSampled() {
-	if !slices.Contains(r.Verdict.Notes, noteSampled) {
-		r.Verdict.note("%s", noteSampled)
-	}
-}

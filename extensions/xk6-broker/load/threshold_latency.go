@@ -13,14 +13,14 @@ type Portion struct {
 	Broker, Topic, Group string // all "" where it is of no topic, as the wait of arrivals for a VU
 	Loop                 Loop
 	*hist.Histogram
-	Missing uint64 // of no topic: how many values are not in it, the greatest
+	Missing uint64 // how many values are not in it, the greatest; what a group did not receive is known without
 }
 
 // Latency decides a condition on the exact distribution of several portions of a trend. It cannot be judged where the run's latencies
 // cannot be believed, where the samples do not support it, or where what is known to be wrong with the distribution could make a
 // difference: lateness of the generator, which only makes a latency greater, and messages that are not in it, which were the slowest.
 func (r *Result) Latency(c Condition, trend string, portions []Portion) Decision {
-	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 })
+	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 && p.Missing == 0 })
 	if len(portions) == 0 {
 		return Undecided("there are no samples")
 	}
@@ -30,6 +30,9 @@ func (r *Result) Latency(c Condition, trend string, portions []Portion) Decision
 			return Undecided("it puts latencies of an open and of a closed loop together: name one by the tag loop")
 		}
 		all.Merge(p.Histogram)
+	}
+	if all.Count() == 0 {
+		return Undecided("there are no samples")
 	}
 	return c.Decide(c.Of(all)).unless(r.doubt(c, trend, portions, all))
 }
@@ -62,21 +65,76 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 		return ""
 	}
 	v := c.Of(all)
+	missing, name := r.missing(trend, portions)
+	if why := c.tooLow(all, lacking(missing, all.Count())); why != "" && !c.sameAbove(v) {
+		return name + why
+	}
+	if c.sameBelow(v) {
+		return ""
+	}
 	for _, p := range portions {
-		of := r.whole(p, trend)
-		q, complete := c.reach(of.Histogram)
-		if !c.sameAbove(v) && (of.absent > absentShare*(1-q) || complete && of.absent > 0) {
-			return fmt.Sprintf("%s%s of the values, the greatest, are not in it", of.name, percent(of.absent))
-		}
-		if of.topic == nil || c.sameBelow(v) {
+		of, ok := r.whole(p, trend)
+		if !ok {
 			continue
 		}
-		if late, ok := of.topic.misled(of.trend, of.Histogram, q); ok {
-			return fmt.Sprintf("%s%s of its %s, %v, is lateness of the load generator or its machine", of.name, percent(late.Owed),
-				QuantileName(late.Q), round(late.Value))
+		if why := of.topic.tooHigh(c, of.trend, of.Histogram, all); why != "" {
+			return of.name + why
 		}
 	}
 	return ""
+}
+
+// TooLow says why what the condition compares of a trend may be less than the truth: the slowest are not in it. It is "" where nothing
+// makes it so.
+func (t *TopicResult) TooLow(c Condition, name string) string {
+	return c.tooLow(t.Trends[name], t.absent(name, nil))
+}
+
+// TooHigh says why what the condition compares of a trend may be more than the truth: it has lateness of the generator. It is "" where
+// nothing makes it so.
+func (t *TopicResult) TooHigh(c Condition, name string) string {
+	return t.tooHigh(c, name, t.Trends[name], t.Trends[name])
+}
+
+func (c Condition) tooLow(h *hist.Histogram, absent float64) string {
+	if q, complete := c.reach(h); absent > absentShare*(1-q) || complete && absent > 0 {
+		return percent(absent) + " of the values, the greatest, are not in it"
+	}
+	return ""
+}
+
+// tooHigh is for the part of a topic's distribution that is asked for.
+func (t *TopicResult) tooHigh(c Condition, name string, h, part *hist.Histogram) string {
+	q, _ := c.reach(part)
+	late, ok := t.misled(name, h, q)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s of its %s, %v, is lateness of the load generator or its machine", percent(late.Owed), QuantileName(late.Q), round(late.Value))
+}
+
+// missing is how many values are in none of the portions of a trend, and whose they are, where they are of one topic or group, to begin a
+// reason with. Which of the messages that a group did not receive are of a portion nobody knows: it may be all of them.
+func (r *Result) missing(trend string, portions []Portion) (n uint64, name string) {
+	type place struct{ broker, topic, group string }
+	seen, names := map[place]bool{}, []string{}
+	for _, p := range portions {
+		lacks := p.Missing
+		of, ok := r.whole(p, trend)
+		if at := (place{p.Broker, p.Topic, p.Group}); ok && consumers(trend) && !seen[at] {
+			seen[at] = true
+			for _, g := range of.groups {
+				lacks += of.topic.missing(of.trend, g)
+			}
+		}
+		if n += lacks; lacks > 0 && ok && !slices.Contains(names, of.name) {
+			names = append(names, of.name)
+		}
+	}
+	if len(names) == 1 {
+		return n, names[0]
+	}
+	return n, ""
 }
 
 // whole is the distribution that a portion is a part of: a trend of a topic, or of one of its groups.
@@ -84,11 +142,12 @@ type whole struct {
 	*hist.Histogram
 	name   string // to begin a reason with
 	topic  *TopicResult
-	trend  string  // as the topic calls it
-	absent float64 // the share of the values that are not in it
+	groups []*GroupResult // that it is of, if it is of consumers
+	trend  string         // as the topic calls it
 }
 
-func (r *Result) whole(p Portion, trend string) whole {
+// whole is false of a portion that is of no topic.
+func (r *Result) whole(p Portion, trend string) (whole, bool) {
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		if t.Broker != p.Broker || t.Topic != p.Topic {
@@ -97,16 +156,17 @@ func (r *Result) whole(p Portion, trend string) whole {
 		if p.Loop == Closed && t.OpenLoop {
 			trend = closedName(trend)
 		}
+		of := whole{t.Trends[trend], t.Topic + ": ", t, nil, trend}
 		for k := range t.Groups {
-			if g := &t.Groups[k]; g.Group == p.Group && g.Trends[trend] != nil {
-				return whole{g.Trends[trend], t.nameOf(g) + ": ", t, trend, t.absent(trend, g)}
+			g := &t.Groups[k]
+			if g.Group == p.Group && g.Trends[trend] != nil {
+				return whole{g.Trends[trend], t.nameOf(g) + ": ", t, []*GroupResult{g}, trend}, true
 			}
+			of.groups = append(of.groups, g)
 		}
-		if t.Trends[trend] != nil {
-			return whole{t.Trends[trend], t.Topic + ": ", t, trend, t.absent(trend, nil)}
-		}
+		return of, of.Histogram != nil
 	}
-	return whole{Histogram: p.Histogram, absent: share(int64(p.Missing), int64(p.Missing+p.Count()))}
+	return whole{}, false
 }
 
 // reach is the quantile that a condition must be able to rely on, and whether it must have every message. A mean relies on the median.

@@ -154,13 +154,72 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			of := c.of
 			if of == nil {
-				of = []Portion{{Broker: "b", Topic: "orders", Histogram: c.result.Topics[0].Trends[PublishLatency.String()]}}
+				name := PublishLatency.String()
+				of = []Portion{{Broker: "b", Topic: "orders", Histogram: c.result.Topics[0].Trends[name], Missing: c.result.Topics[0].Failed(name)}}
 			}
 			d := c.result.Latency(condition(t, c.source), c.trend.String(), of)
 			if d.Judged != (c.because == "") || d.Held != c.held || !strings.Contains(d.Why, c.because) || c.because == "" && d.Why != "" {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+// A failed send was slower than all that are in any of the distributions of the way that messages take.
+func TestNoMaximumHoldsWhereASendFailed(t *testing.T) {
+	for _, trend := range []Trend{PublishLatency, PublishTime, RequestLatency, RequestTime, E2ELatency, E2ETime, DeliveryWait} {
+		for _, failed := range []int64{0, 1} {
+			h, op := spread(12_000, msec), "send"
+			if trend == RequestLatency || trend == RequestTime {
+				op = "request"
+			}
+			group := accounted(12_000, 12_000)
+			group.Group = "workers"
+			topic := TopicResult{
+				Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{trend.String(): h},
+				Errors: []ErrorCount{{op, driver.Timeout, failed}},
+			}
+			portion := Portion{Broker: "b", Topic: "orders", Histogram: h, Missing: topic.Failed(trend.String())}
+			if trend.Consumers() {
+				portion.Group = "workers"
+				topic.Groups = []GroupResult{{Accounting: group, Trends: map[string]*hist.Histogram{trend.String(): h}}}
+			}
+			if d := sure(topic).Latency(condition(t, "max<50"), trend.String(), []Portion{portion}); d.Held != (failed == 0) || d.Judged != d.Held {
+				t.Errorf("%s with %d failed: %+v", trend, failed, d)
+			}
+		}
+	}
+}
+
+// Of a portion, such as a scenario, as much is missing as failed there, however many others did not. What a group did not receive may all be of it.
+func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
+	all := spread(150_100, msec)
+	group := accounted(150_150, 150_100)
+	group.Group, group.Missing, group.Removed = "workers", 0, 50
+	r := sure(TopicResult{
+		Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{"publish_latency": all, "e2e_latency": all},
+		Errors: []ErrorCount{{"send", driver.Rejected, 50}},
+		Groups: []GroupResult{{Accounting: group, Trends: map[string]*hist.Histogram{"e2e_latency": all}}},
+	})
+	rare := Portion{Broker: "b", Topic: "orders", Histogram: spread(100, msec)}
+	failing := rare
+	failing.Missing = 50
+	consumed := rare
+	consumed.Group = "workers"
+	for name, c := range map[string]struct {
+		trend   Trend
+		of      []Portion
+		because string
+	}{
+		"none of its own":      {PublishLatency, []Portion{rare}, ""},
+		"a third":              {PublishLatency, []Portion{failing}, "orders: 33 % of the values"},
+		"among many":           {PublishLatency, []Portion{failing, {Broker: "b", Topic: "orders", Histogram: spread(150_000, msec)}}, ""},
+		"nothing else at all":  {PublishLatency, []Portion{{Broker: "b", Topic: "orders", Histogram: &hist.Histogram{}, Missing: 9}}, "no samples"},
+		"what nobody received": {E2ELatency, []Portion{consumed, consumed}, "orders, workers: 33 %"}, // those that failed, and those removed
+	} {
+		if d := r.Latency(condition(t, "p(80)<50"), c.trend.String(), c.of); d.Held != (c.because == "") || !strings.Contains(d.Why, c.because) {
+			t.Errorf("%s: %+v", name, d)
+		}
 	}
 }
 
@@ -251,10 +310,5 @@ func TestAThresholdThatCouldNotBeJudgedIsAReason(t *testing.T) {
 		if !strings.Contains(v.Reasons[i], want) {
 			t.Errorf("no %q in %q", want, v.Reasons[i])
 		}
-	}
-	r.NoteSampled()
-	r.NoteSampled()
-	if len(r.Verdict.Notes) != 1 {
-		t.Errorf("%q", r.Verdict.Notes)
 	}
 }

@@ -178,7 +178,9 @@ func TestLogsAreSpooled(t *testing.T) {
 			for _, trend := range []Trend{PublishLatency, E2ELatency} {
 				collector.logs.write(key, trend, "", int64(n), int64(n+1), load[n%len(load)])
 			}
-			collector.logs.settle(int64(n))
+			if err := collector.logs.settle(int64(n)); err != nil {
+				t.Fatal(err)
+			}
 			for _, log := range collector.logs.of[key] {
 				if log.text.Len() > 2*logBlock {
 					t.Fatalf("%d bytes are in memory", log.text.Len())

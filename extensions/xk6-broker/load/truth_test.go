@@ -12,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 func sum(h *hist.Histogram) (all float64) { return h.Mean() * float64(h.Count()) }
@@ -281,6 +282,55 @@ func TestAnEarlierTestOfTheSameName(t *testing.T) {
 	})
 }
 
+// Two tests of one name, one at once after the other: of a test of one process, nothing that another process sent is a sibling's, and a test of
+// more has no more of them than it has processes.
+func TestATestOfTheSameNameJustBefore(t *testing.T) {
+	for _, c := range []struct {
+		processes, before int
+		counter           Counter
+		says              string
+		valid             bool
+	}{
+		{1, 1, Earlier, "40 messages were sent by an earlier test with the same BROKER_RUN", false},
+		{2, 1, Sibling, "40 messages were sent by other processes with the same BROKER_RUN", true},
+		{2, 2, Sibling, "messages came from 2 other processes with the same BROKER_RUN, and the test has 2 in all", false},
+		{3, 2, Sibling, "80 messages were sent by other processes with the same BROKER_RUN", true},
+		{0, 2, Sibling, "80 messages were sent by other processes with the same BROKER_RUN", true},
+	} {
+		t.Run(fmt.Sprint(c.processes, "of", c.before), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, faulty.Config{})
+				for range c.before {
+					before := b.process("nightly")
+					before.produce(before.sender(100), 40)
+					before.end()
+				}
+				b.run = NewRun("nightly", c.processes)
+				b.run.sleep = wake.Timer
+				b.topic = b.run.Topic(b.topic.Address, "orders")
+				b.series = b.run.Series(b.series.Labels)
+				collector := b.run.NewCollector()
+				workers := b.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
+				b.produce(b.sender(100), 40)
+				b.receive(workers, 40*(c.before+1))
+				b.finish()
+				r := collector.Result()
+				r.Judge(Circumstances{})
+				topic := r.Topics[0]
+				if topic.Counts[c.counter.String()] != int64(40*c.before) || r.Verdict.Valid != c.valid || r.Verdict.Latencies != c.valid {
+					t.Errorf("%v %+v", topic.Counts, r.Verdict)
+				}
+				if said := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); !strings.Contains(said, c.says) {
+					t.Errorf("no %q in\n%s", c.says, said)
+				}
+				if n := count(topic.Trends["e2e_latency"]) + count(topic.Trends["e2e_latency_closed"]); c.processes == 1 && n != 40 {
+					t.Errorf("%d latencies", n)
+				}
+			})
+		})
+	}
+}
+
 // What a group holds and has not settled is in the broker's backlog, and is not what is missing: messages that vanished beside it are lost.
 func TestAHeldMessageHidesNoLoss(t *testing.T) {
 	for _, strangers := range []int{0, 200} {
@@ -466,6 +516,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 		t.Run(fmt.Sprint(present), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, faulty.Config{})
+				collector := b.run.NewCollector()
 				c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 				b.produce(b.sender(1000), 200)
 				in := b.receive(c, 50)
@@ -486,6 +537,16 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 				a := b.only()
 				if a.Lost != 0 || a.Received != 50 || a.Drained+a.Removed != 150 || (a.Drained == 150) == present {
 					t.Errorf("%+v", a)
+				}
+				// Whichever became of them, the slowest of all are in no latency.
+				r := collector.Result()
+				r.Judge(Circumstances{})
+				want := map[bool]string{false: "150 messages (75 %) reached no consumer", true: "150 messages (75 %) were removed from the broker"}[present]
+				if v := r.Verdict; v.Valid || v.Latencies || !v.Account || !strings.Contains(strings.Join(v.Reasons, "; "), want) {
+					t.Errorf("%+v, want %q", v, want)
+				}
+				if p50 := r.Topics[0].Percentiles[E2ELatency.String()][0]; !p50.Supported || p50.Believed {
+					t.Errorf("%+v", p50)
 				}
 			})
 		})

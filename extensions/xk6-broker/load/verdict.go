@@ -72,6 +72,10 @@ func (r *Result) Judge(c Circumstances) {
 	if !r.measured() {
 		v.because(latencies|account, "nothing was measured")
 	}
+	if r.Processes > 1 && r.siblings >= r.Processes {
+		v.because(latencies|account, "messages came from %d other processes with the same BROKER_RUN, and the test has %d in all: some are of an earlier test, "+
+			"and are in the latencies; give each test its own BROKER_RUN", r.siblings, r.Processes)
+	}
 	for i := range r.Topics {
 		r.Topics[i].judge(&v)
 	}
@@ -118,17 +122,18 @@ func (t *TopicResult) judge(v *Verdict) {
 	if n := t.Counts[Due.String()] - sent; n > 0 {
 		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.Topic, messages(n))
 	}
-	switch failed := t.errors("send") + t.errors("request"); {
+	switch {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
 		v.because(latencies|account, "%s: nothing was sent and nothing received: see its errors", t.Topic)
 	case sent > 0 && confirmed == 0:
 		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.Topic, sent)
-	case share(failed, sent) > trifle:
-		v.because(latencies, "%s: %d of %d sends failed (%s): the latencies are those of the others only", t.Topic, failed, sent, percent(share(failed, sent)))
-	case failed > 0:
-		v.note("%s: %d of %d sends failed", t.Topic, failed, sent)
+	default:
+		t.judgeFailures(v)
 	}
-	if t.declared && received == 0 && (sent > 0 || len(t.Groups) > 0) {
+	switch unused := t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0); {
+	case unused && t.shared: // those of another process may be the ones that receive
+		v.note("%s: it has a consumer that received nothing in this process: whether those of another did, %s", t.Topic, mergeTells)
+	case unused:
 		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
 	}
 	t.judgeStrangers(v)
@@ -147,12 +152,52 @@ func (t *TopicResult) judge(v *Verdict) {
 	}
 }
 
+// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own. Few of all that are many of one
+// loop's speak against no latencies but those, whose percentiles say that they lack them.
+func (t *TopicResult) judgeFailures(v *Verdict) {
+	about := latencies
+	if share(t.errors("send")+t.errors("request"), t.Counts[Sent.String()]) <= trifle {
+		about = 0
+	}
+	for _, suffix := range t.loops() {
+		failed, sent, which := int64(t.failed(suffix)), t.Counts[Sent.String()], ""
+		if len(t.loops()) > 1 {
+			sent = int64(t.measured(PublishLatency.String()+suffix)+t.measured(RequestLatency.String()+suffix)) + failed
+			which = " of its " + map[string]Loop{"": Open, ClosedSuffix: Closed}[suffix].String() + " loop"
+		}
+		switch s := share(failed, sent); {
+		case s > trifle:
+			v.because(about, "%s: %d of %d sends%s failed (%s): the latencies are those of the others only", t.Topic, failed, sent, which, percent(s))
+		case failed > 0:
+			v.note("%s: %d of %d sends%s failed", t.Topic, failed, sent, which)
+		}
+	}
+}
+
+// loops are what the names of the topic's trends end with: the plain ones and, where it has both loops, those of the closed one.
+func (t *TopicResult) loops() []string {
+	for name := range t.Trends {
+		if t.OpenLoop && strings.HasSuffix(name, ClosedSuffix) {
+			return []string{"", ClosedSuffix}
+		}
+	}
+	return []string{""}
+}
+
 // judgeStrangers looks at messages that came in and are not accounted for here.
 func (t *TopicResult) judgeStrangers(v *Verdict) {
 	if n := t.Counts[Negative.String()]; n > 0 {
 		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines", t.Topic, n)
 	}
-	if n := t.Counts[Earlier.String()]; n > 0 {
+	if n := t.Counts[Sibling.String()]; n > 0 && t.shared {
+		v.note("%s: %s sent by other processes with the same BROKER_RUN, and are in the latencies: whether by those of this test, or by an earlier one, %s",
+			t.Topic, messages(n), mergeTells)
+	}
+	switch n := t.Counts[Earlier.String()]; {
+	case n > 0 && t.alone:
+		v.because(latencies|account, "%s: %s sent by an earlier test with the same BROKER_RUN, and are in no latency: give each test its own BROKER_RUN",
+			t.Topic, messages(n))
+	case n > 0:
 		which := ""
 		if t.shared {
 			which = "; which it was, " + mergeTells
@@ -189,6 +234,12 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 			"the longest ones, are missing from the distribution; let the consumers run for longer, or give them more capacity", name, g.Drained, percent(s))
 	} else if g.Drained > 0 {
 		v.note("%s: %s read at the end of the test, by none of its consumers, to complete the accounting", name, messages(int64(g.Drained)))
+	}
+	if s := share(int64(g.Removed), int64(g.Expected)); s > trifle {
+		v.because(latencies, "%s: %d messages (%s) were removed from the broker by the test itself before any consumer had them: their latencies, the longest "+
+			"ones, are missing from the distribution; let the consumers read to the end before the topic is deleted or emptied", name, g.Removed, percent(s))
+	} else if g.Removed > 0 {
+		v.note("%s: %s removed from the broker by the test itself before any consumer had them", name, messages(int64(g.Removed)))
 	}
 	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
@@ -244,29 +295,80 @@ func (b Belief) String() string {
 	return fmt.Sprintf("%s: %s can be believed up to %s: %s", b.Topic, b.Label, QuantileName(b.UpTo), b.Why)
 }
 
-// judgeLateness says how far each latency can be believed.
-func (t *TopicResult) judgeLateness(v *Verdict) {
-	for _, j := range judged {
-		all := t.Percentiles[j.trend.String()]
-		if len(all) == 0 || !all[0].Supported {
+// In a doubt, they divide what owes too much to lateness from what there is to say of the lateness.
+const isLateness, areLateness = " is lateness of ", " are lateness of "
+
+// Doubts are the sentences on those beliefs that end before the samples do. Latencies of one topic are in one where the same speaks against
+// them from the same point on.
+func Doubts(beliefs []Belief) (sentences []string) {
+	for i := 0; i < len(beliefs); i++ {
+		b := beliefs[i]
+		if b.Why == "" {
 			continue
 		}
-		b := Belief{Topic: t.Topic, Label: j.label}
-		var ok bool
-		if b.UpTo, ok = believedUpTo(all); !ok {
-			b.Why = t.doubt(j.trend, all[0], v.advice)
-			// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
-			v.because(0, "%s", b)
-		} else {
-			if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
-				b.Why = t.doubt(j.trend, all[i], v.advice)
-				if v.UpTo == 0 || b.UpTo < v.UpTo {
-					v.UpTo = b.UpTo
-				}
-			}
-			t.noteOwed(v, j.label, all)
+		for i+1 < len(beliefs) && b.join(beliefs[i+1]) {
+			i++
 		}
-		v.Beliefs = append(v.Beliefs, b)
+		sentences = append(sentences, b.String())
+	}
+	return sentences
+}
+
+// join makes one belief of two latencies, if that can be.
+func (b *Belief) join(other Belief) bool {
+	if other.Topic != b.Topic || other.UpTo != b.UpTo {
+		return false
+	}
+	why := b.Why
+	if other.Why != why {
+		mine, late, ok := strings.Cut(strings.Replace(why, areLateness, isLateness, 1), isLateness)
+		its, equally, too := strings.Cut(other.Why, isLateness)
+		if !ok || !too || late != equally {
+			return false
+		}
+		why = mine + " and " + its + areLateness + late
+	}
+	b.Label, b.Why = b.Label+" and "+other.Label, why
+	return true
+}
+
+// judgeLateness says how far each latency can be believed.
+func (t *TopicResult) judgeLateness(v *Verdict) {
+	var unbelieved []Belief
+	var owed []string
+	for _, j := range judged {
+		for _, suffix := range t.loops() {
+			name, label := j.trend.String()+suffix, j.label
+			if suffix != "" {
+				label += " of the closed loop"
+			}
+			all := t.Percentiles[name]
+			if len(all) == 0 || !all[0].Supported {
+				continue
+			}
+			b := Belief{Topic: t.Topic, Label: label}
+			var ok bool
+			if b.UpTo, ok = believedUpTo(all); !ok {
+				b.Why = t.doubt(name, all[0], v.advice)
+				unbelieved = append(unbelieved, b)
+			} else {
+				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
+					b.Why = t.doubt(name, all[i], v.advice)
+					if v.UpTo == 0 || b.UpTo < v.UpTo {
+						v.UpTo = b.UpTo
+					}
+				}
+				owed = append(owed, owing(label, all)...)
+			}
+			v.Beliefs = append(v.Beliefs, b)
+		}
+	}
+	for _, doubt := range Doubts(unbelieved) {
+		// It speaks against no latency as such: which way lateness is wrong is known, and each percentile says that it has it.
+		v.because(0, "%s", doubt)
+	}
+	if len(owed) > 0 {
+		v.note("%s: lateness of the load generator or its machine, less than %v, is %s", t.Topic, owedFloor, strings.Join(owed, " and "))
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
@@ -275,30 +377,31 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 }
 
 // doubt says why a percentile is not believed.
-func (t *TopicResult) doubt(trend Trend, p Percentile, advice string) string {
-	late := t.late(trend.String(), p.Q)
+func (t *TopicResult) doubt(name string, p Percentile, advice string) string {
+	late := t.late(name, p.Q)
 	if p.Owed > OwedShare && late > owedFloor {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
 	}
-	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(trend.String(), nil)))
-	if trend == E2ELatency {
+	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(name, nil)))
+	if strings.HasPrefix(name, E2ELatency.String()) {
 		text += t.unless()
 	}
 	return text
 }
 
-// noteOwed names the percentiles that can be believed and owe a good part to the generator all the same.
-func (t *TopicResult) noteOwed(v *Verdict, label string, all []Percentile) {
+// owing names the percentiles of a latency that can be believed and owe a good part to the generator all the same; nothing where there is none.
+func owing(label string, all []Percentile) []string {
 	var parts []string
 	for _, p := range all {
 		if p.Believed && p.Owed > OwedShare && p.Q < 1 {
-			parts = append(parts, fmt.Sprintf("%s of its %s", percent(p.Owed), QuantileName(p.Q)))
+			parts = append(parts, fmt.Sprintf("%s of the %s", percent(p.Owed), QuantileName(p.Q)))
 		}
 	}
-	if len(parts) > 0 {
-		v.note("%s: %s includes lateness of the load generator or its machine, less than %v: %s", t.Topic, label, owedFloor, strings.Join(parts, ", "))
+	if len(parts) == 0 {
+		return nil
 	}
+	return []string{strings.Join(parts, ", ") + " of " + label}
 }
 
 func round(ns int64) time.Duration {

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
 
@@ -52,6 +54,8 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 	drained.Drained, drained.Missing = 10, 0
 	few := accounted(10_000, 9_999)
 	few.Drained, few.Missing = 1, 0
+	oneRemoved := accounted(10_000, 9_999)
+	oneRemoved.Removed, oneRemoved.Missing = 1, 0
 	undelivered, uncertain, lost := accounted(1000, 900), accounted(1000, 900), accounted(1000, 900)
 	undelivered.Undelivered, uncertain.Uncertain, lost.Lost = 100, 100, 100
 	for name, j := range map[string]judgement{
@@ -63,10 +67,11 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"a failing send":    {topic: TopicResult{Counts: sound, Errors: send(1)}, note: "1 of 1000 sends failed", stands: latencies | account},
 		"never sent":        {topic: TopicResult{Counts: with(Due, 1001)}, reason: "1 message was due but never sent", stands: account},
 		"nobody received": {
-			topic: TopicResult{Counts: with(Received, 0), declared: true}, reason: "a consumer that received nothing", stands: latencies,
+			topic: TopicResult{Counts: with(Received, 0), Declared: true}, reason: "a consumer that received nothing", stands: latencies,
 		},
 		"drained":     {topic: TopicResult{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
 		"one drained": {topic: TopicResult{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
+		"one removed": {topic: TopicResult{Counts: sound, Groups: only(oneRemoved)}, note: "1 message was removed from the broker", stands: latencies | account},
 		"undelivered": {topic: TopicResult{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
 		"uncertain":   {topic: TopicResult{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
 		"lost":        {topic: TopicResult{Counts: sound, Groups: only(lost)}, stands: latencies | account},
@@ -143,6 +148,46 @@ func spread(n uint64, value int64, tail ...int64) *hist.Histogram {
 	return h
 }
 
+// What speaks against several latencies of one topic is said once.
+func TestLatenciesOfOneTopicShareASentence(t *testing.T) {
+	late := func(share, value, late string) string {
+		return share + " % of its p99 (" + value + ") is lateness of the machine (" + late + "); lower the rate"
+	}
+	const absent = "1 % of the messages, the slowest, are not in it"
+	for name, c := range map[string]struct {
+		beliefs []Belief
+		want    []string
+	}{
+		"the same lateness": {
+			[]Belief{{"a", "publish latency", 0.95, late("20", "29ms", "6ms")}, {"a", "end-to-end latency", 0.95, late("18", "32ms", "6ms")}},
+			[]string{"a: publish latency and end-to-end latency can be believed up to p95: 20 % of its p99 (29ms) and 18 % of its p99 (32ms) are lateness of " +
+				"the machine (6ms); lower the rate"},
+		},
+		"three of them": {
+			[]Belief{{"a", "x", 0, late("1", "1ms", "6ms")}, {"a", "y", 0, late("2", "2ms", "6ms")}, {"a", "z", 0, late("3", "3ms", "6ms")}},
+			[]string{"a: not even the median of the x and y and z can be believed: 1 % of its p99 (1ms) and 2 % of its p99 (2ms) and 3 % of its p99 (3ms) are " +
+				"lateness of the machine (6ms); lower the rate"},
+		},
+		"the same share":   {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.95, absent}}, []string{"a: x and y can be believed up to p95: " + absent}},
+		"nothing":          {[]Belief{{"a", "x", 0.95, ""}, {"a", "y", 0.95, ""}}, nil},
+		"other topics":     {[]Belief{{"a", "x", 0.95, absent}, {"b", "x", 0.95, absent}}, []string{"a: x can", "b: x can"}},
+		"another end":      {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.9, absent}}, []string{"up to p95", "up to p90"}},
+		"another lateness": {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, late("2", "2ms", "7ms")}}, []string{"(6ms)", "(7ms)"}},
+		"another reason":   {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, absent}}, []string{"(6ms)", absent}},
+	} {
+		got := Doubts(c.beliefs)
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %q", name, got)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%s: %q, want %q", name, got[i], want)
+			}
+		}
+	}
+}
+
 func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 	const ms = 1_000_000
 	counts := counted(map[Counter]int64{Due: 12_000, Sent: 12_000, Confirmed: 12_000, Received: 12_000})
@@ -167,7 +212,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms), upTo: 0.999,
 		},
 		"small, below what a system would notice": {
-			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "50 % of its p50, 50 % of its p90",
+			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "is 50 % of the p50, 50 % of the p90,",
 		},
 		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "not even the median"},
 		"failed sends are absent": {
@@ -220,4 +265,89 @@ func TestTheVerdictRestsOnWhatItsSamplesSupport(t *testing.T) {
 	if r.Judge(Circumstances{}); !r.Verdict.Valid {
 		t.Errorf("%+v", r.Verdict)
 	}
+}
+
+// A loop has latencies of its own, so that a few failures among many sends may be many of its.
+func TestEachLoopIsBelievedByItself(t *testing.T) {
+	topic := TopicResult{
+		Broker: "b", Topic: "orders", OpenLoop: true, ClosedLoop: true, Errors: []ErrorCount{{"send", driver.Rejected, 50}},
+		Counts: counted(map[Counter]int64{Due: 150_150, Sent: 150_150, Confirmed: 150_100, Received: 150_090}),
+		Trends: map[string]*hist.Histogram{},
+	}
+	drained := accounted(150_100, 150_090)
+	drained.Missing, drained.Drained = 0, 10
+	topic.Groups = []GroupResult{{Accounting: drained, Trends: map[string]*hist.Histogram{}}}
+	for name, n := range map[string]uint64{
+		"publish_latency": 150_000, "publish_time": 150_000, "e2e_latency": 149_990, "e2e_time": 149_990,
+		"publish_latency_closed": 100, "publish_time_closed": 100, "e2e_latency_closed": 100, "e2e_time_closed": 100, "failed_latency_closed": 50,
+	} {
+		topic.Trends[name] = spread(n, msec)
+		if strings.HasPrefix(name, "e2e") {
+			topic.Groups[0].Trends[name] = topic.Trends[name]
+		}
+	}
+	r := &Result{Topics: []TopicResult{topic}}
+	r.Describe()
+	r.Judge(Circumstances{})
+	for name, want := range map[string]float64{
+		"publish_latency": 0.9999, "publish_time": 0.9999, "e2e_latency": 0.999, "e2e_time": 0.999,
+		"publish_latency_closed": 0, "publish_time_closed": 0, "e2e_latency_closed": 0, "e2e_time_closed": 0,
+	} {
+		for where, all := range map[string][]Percentile{"topic": r.Topics[0].Percentiles[name], "group": r.Topics[0].Groups[0].Percentiles[name]} {
+			if upTo, _ := believedUpTo(all); upTo != want && all != nil {
+				t.Errorf("%s of the %s is believed up to %v, want %v", name, where, upTo, want)
+			}
+		}
+	}
+	if r.Verdict.Valid || !r.Verdict.Latencies || !r.Verdict.Account {
+		t.Errorf("%+v", r.Verdict)
+	}
+	reasons := strings.Join(r.Verdict.Reasons, "\n")
+	for _, want := range []string{
+		"orders: 50 of 150 sends of its closed loop failed (33 %)", "not even the median of the publish latency of the closed loop can be believed: 33 %",
+		"not even the median of the end-to-end latency of the closed loop can be believed: 38 %", // the drained ones may be its too
+	} {
+		if !strings.Contains(reasons, want) {
+			t.Errorf("no %q in\n%s", want, reasons)
+		}
+	}
+	// Of the ten that were drained, all may be of the loop of a hundred, unless it has received all of its own.
+	r.Topics[0].Errors = nil
+	delete(r.Topics[0].Trends, "failed_latency_closed")
+	for n, want := range map[uint64]float64{100: 0.9, 95: 0.5} {
+		r.Topics[0].Trends["e2e_latency_closed"] = spread(n, msec)
+		r.Topics[0].Groups[0].Trends["e2e_latency_closed"] = spread(n, msec)
+		r.Describe()
+		if upTo, _ := believedUpTo(r.Topics[0].Percentiles["e2e_latency_closed"]); upTo != want {
+			t.Errorf("of %d received, believed up to %v, want %v", n, upTo, want)
+		}
+	}
+}
+
+// What failed in a loop of one scenario is absent from that, and from no other.
+func TestFailuresOfASeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		defer b.finish()
+		s := b.sender(1)
+		rare := b.run.Series(Labels{Broker: b.series.Broker, Driver: b.series.Driver, Topic: "orders", Tags: "rare"})
+		send := func(n int, due int64) {
+			done := make(chan struct{})
+			s.Send(t.Context(), make(driver.Batch, n), Timing{Due: due}, func([]Receipt) { close(done) })
+			<-done
+		}
+		send(1, driver.Now())
+		s.SetSeries(rare)
+		send(2, 0) // more than the window takes
+		send(1, 0)
+		for at, want := range map[*Series][NumLoops]uint64{b.series: {}, rare: {Closed: 2}} {
+			for l := range Loop(NumLoops) {
+				for trend, n := range map[Trend]uint64{PublishLatency: want[l], PublishTime: want[l], RequestLatency: 0, ScheduleLag: 0} {
+					if got := at.Failed(l, trend); got != n {
+						t.Errorf("%v, %s %s: %d, want %d", at.Tags, l, trend, got, n)
+					}
+				}
+			}
+		}
+	})
 }

@@ -33,7 +33,7 @@ var addresses atomic.Int64 //nolint:gochecknoglobals // counts over all tests
 func newBench(t *testing.T, c faulty.Config) *bench {
 	t.Helper()
 	c.Name = fmt.Sprintf("memory%d", addresses.Add(1))
-	b := &bench{t: t, run: NewRun(""), broker: faulty.New(c)}
+	b := &bench{t: t, run: NewRun("", 0), broker: faulty.New(c)}
 	b.run.sleep = wake.Timer
 	driver.Register(b.broker.Driver())
 	address, err := driver.ParseURL(b.broker.URL(), nil)

@@ -192,19 +192,19 @@ func (m *merger) asked(t *TopicResult, name string, shares []groupShare) (answer
 		return answer{}, nil
 	}
 	if m.known.Backlog != nil {
-		n, known, err := m.known.Backlog(t.Broker, t.Driver, t.Topic, name)
+		b, known, err := m.known.Backlog(t.Broker, t.Driver, t.Topic, name)
 		if err != nil {
 			return answer{}, err
 		}
 		if known {
 			m.askedLate = true
-			return answer{backlog: backlog{known: true, n: n}}, nil
+			return answer{backlog: backlog{Backlog: b, known: true}}, nil
 		}
 	}
 	var last answer
 	for _, s := range shares {
 		if s.Asked > last.at {
-			last = answer{backlog{known: true, n: s.Backlog, at: s.Asked}, s.by}
+			last = answer{backlog{s.Backlog, true, s.Asked}, s.by}
 		}
 	}
 	for _, s := range shares {
@@ -236,13 +236,18 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 	case !said.known:
 		a.Uncertain = a.Missing
 	default:
-		strangers, held := int64(0), int64(all.Held)
+		strangers, holds, h := int64(0), true, held{least: int64(all.SureHeld), most: int64(all.Held)}
 		for _, s := range shares {
 			strangers += s.Strangers
-			held += s.Held
+			h.least += s.SureHeld
+			h.most += s.Held
+			holds = holds && !s.Unheld
+		}
+		if !holds {
+			h.least = 0
 		}
 		strange := max(0, w.leftovers(shares)-strangers) + w.failed
-		a.Lost, a.Undelivered, a.Uncertain = divide(all.Missing, all.Sure, all.Possible, said.n-held, strange)
+		a.Lost, a.Undelivered, a.Uncertain = divide(all.Missing, all.Sure, all.Possible, waiting{said.Backlog, h, strange})
 	}
 	return a
 }
@@ -333,10 +338,9 @@ func (m *merger) verdict() {
 				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
 			}
 		}
-		for _, b := range own.Beliefs {
-			if b.UpTo > 0 && b.Why != "" && !strings.HasSuffix(b.Why, mergeTells) {
-				v.note("process %d (%s): %s", i+1, p.Result.Name, b)
-			}
+		partly := slices.DeleteFunc(slices.Clone(own.Beliefs), func(b Belief) bool { return b.UpTo == 0 || strings.HasSuffix(b.Why, mergeTells) })
+		for _, doubt := range Doubts(partly) {
+			v.note("process %d (%s): %s", i+1, p.Result.Name, doubt)
 		}
 		for _, note := range own.Notes {
 			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {

@@ -94,9 +94,9 @@ func (b *bench) steal(n int) {
 	}
 }
 
-func (b *bench) backlogNow(_, _, topic, group string) (int64, bool, error) {
-	n, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
-	return n, true, err
+func (b *bench) backlogNow(_, _, topic, group string) (driver.Backlog, bool, error) {
+	said, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
+	return said, true, err
 }
 
 func together(t *testing.T, known Siblings, parts ...Part) *Result {
@@ -494,6 +494,31 @@ func TestMessagesFromLongBeforeAreKnownToTheWhole(t *testing.T) {
 	})
 }
 
+// A consumer that every script has, and that receives nothing in one process, may receive in another. In none it does speak against the whole.
+func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
+	for _, received := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			one, two := b.sibling("one"), b.sibling("two")
+			for _, p := range []*sibling{one, two} {
+				p.topic.Declare("workers")
+				p.produce(p.sender(100), 50)
+			}
+			if received {
+				two.work(two.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest}), 100)
+			}
+			parts := []Part{one.end(), two.end()}
+			if r := parts[0].Result; !r.Verdict.Account || !strings.Contains(strings.Join(r.Verdict.Notes, "; "), "received nothing in this process") {
+				t.Errorf("alone: %+v", r.Verdict)
+			}
+			r := together(t, Siblings{Processes: 2}, parts...)
+			if says := r.says("it has a consumer that received nothing"); says == received || r.Verdict.Account != received || !r.Topics[0].Declared {
+				t.Errorf("received %v: %+v", received, r.Verdict)
+			}
+		})
+	}
+}
+
 // What one process could not say of the others' doings it says no more when they are there: that there was a backlog when it ended, which
 // another then received.
 func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
@@ -671,7 +696,8 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		{100, 40, 60, 90, 0, 0, 60, 40},
 		{100, 0, 0, 90, 0, 0, 0, 100},
 	} {
-		lost, undelivered, uncertain := divide(c.missing, c.sure, c.possible, c.waiting, c.strange)
+		said := waiting{Backlog: driver.Backlog{Messages: c.waiting}, strange: c.strange}
+		lost, undelivered, uncertain := divide(c.missing, c.sure, c.possible, said)
 		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)
 		}

@@ -12,7 +12,7 @@ import (
 
 // The page in a real browser, and .hgrm and .hlog in the hands of HdrHistogram's own JavaScript library: web/test has what is asked of them.
 func TestInNode(t *testing.T) {
-	required := os.Getenv("BROKER_REQUIRE") == "all" && os.Getenv("BROKER_REPORT_TEST") != "skip"
+	required := os.Getenv("BROKER_REQUIRE") == "all" && os.Getenv("BROKER_NODE_TEST") != "skip"
 	missing := func(what string) {
 		if required {
 			t.Fatalf("BROKER_REQUIRE=all, and %s", what)

@@ -239,13 +239,8 @@ func verdict(b *strings.Builder, r *load.Result) {
 	}
 	fmt.Fprintf(b, "  verdict: %s\n", word)
 	sentences(b, "    because ", r.Verdict.Reasons)
-	var notes []string
-	for _, belief := range r.Verdict.Beliefs {
-		if belief.UpTo > 0 && belief.Why != "" { // the others are reasons, or believed
-			notes = append(notes, belief.String())
-		}
-	}
-	sentences(b, "    note: ", append(notes, r.Verdict.Notes...))
+	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b load.Belief) bool { return b.UpTo == 0 }) // which is a reason
+	sentences(b, "    note: ", append(load.Doubts(partly), r.Verdict.Notes...))
 	b.WriteString("\n")
 }
 

@@ -3,7 +3,9 @@
 package thin
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -12,15 +14,29 @@ import (
 // the interval's sorted distribution, at one ratio for the whole run.
 const Budget = 200
 
+// mostSamples is how many samples a trend passes on in a whole run, however long: an hour's.
+const mostSamples = 3600 * Budget
+
+// BudgetFor is the budget of each second of a run that may last so long: [Budget] up to an hour, then less.
+func BudgetFor(run time.Duration) uint64 {
+	return uint64(max(1, min(Budget, mostSamples/max(1, int64(run.Seconds())))))
+}
+
 // Trend thins one trend. It holds the first interval back until the second has shown the rate.
 type Trend struct {
+	Budget uint64 // samples in an interval; 0 is the constant of that name
+
 	held    *hist.Histogram
 	sampler *hist.Sampler
 	passed  hist.Histogram
+	taken   uint64 // values, of which some were passed on
 }
 
 // Passed is the distribution of what was passed on so far. The caller does not change it.
 func (t *Trend) Passed() *hist.Histogram { return &t.passed }
+
+// Thinned tells whether anything was left out so far.
+func (t *Trend) Thinned() bool { return t.passed.Count() < t.taken }
 
 // Take gives the samples of an interval, in ns and in no order. Interval is nil where nothing was measured; expected is the greatest
 // number of values that an interval may have, 0 where that is not known; the last interval of a run holds nothing back. The greatest
@@ -35,7 +51,8 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 			t.held = interval
 			return nil
 		}
-		t.sampler = hist.NewSampler((count + Budget - 1) / Budget)
+		budget := cmp.Or(t.Budget, Budget)
+		t.sampler = hist.NewSampler((count + budget - 1) / budget)
 	}
 	var values []int64
 	for _, h := range []*hist.Histogram{t.held, interval} {
@@ -53,6 +70,7 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 // samples would be those of the greatest values.
 func (t *Trend) take(h *hist.Histogram) []int64 {
 	var values []int64
+	t.taken += h.Count()
 	t.sampler.Take(h, func(v int64) { values = append(values, v) })
 	none := t.passed.Count() == 0
 	if none || h.Max() > t.passed.Max() {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
@@ -89,6 +90,9 @@ func TestTheExtremesOfTheRunPass(t *testing.T) {
 	if least, most := slices.Min(got), slices.Max(got); least != 123 || most != 900e6+44 {
 		t.Errorf("from %d to %d, want 123 to %d", least, most, int64(900e6)+44)
 	}
+	if !trend.Thinned() {
+		t.Error("few of many passed")
+	}
 	passed := trend.Passed()
 	if passed.Count() != uint64(len(got)) || passed.Max() != slices.Max(got) || passed.Min() != slices.Min(got) {
 		t.Errorf("%d passed, from %d to %d", passed.Count(), passed.Min(), passed.Max())
@@ -122,6 +126,25 @@ func TestTheExtremesAddNothing(t *testing.T) {
 		slices.Sort(got)
 		if len(got) != len(values) || got[0] != values[0] || got[len(got)-1] != values[len(values)-1] {
 			t.Errorf("%v of %v", got, values)
+		}
+		if trend.Thinned() {
+			t.Errorf("all of %v passed", values)
+		}
+	}
+}
+
+// However long the run, k6 keeps no more samples of a trend than of an hour.
+func TestALongRunPassesNoMoreThanAnHour(t *testing.T) {
+	for run, want := range map[time.Duration]uint64{0: 200, time.Minute: 200, time.Hour: 200, 2 * time.Hour: 100, 24 * time.Hour: 8, 1000 * time.Hour: 1} {
+		budget := thin.BudgetFor(run)
+		if budget != want {
+			t.Errorf("%v: %d a second, want %d", run, budget, want)
+		}
+		trend := thin.Trend{Budget: budget}
+		for range 5 {
+			if n := len(trend.Take(interval(20000), 20000, false)); uint64(n) < budget || uint64(n) > budget+2 { // with the run's extremes
+				t.Errorf("%v: %d samples, want %d", run, n, budget)
+			}
 		}
 	}
 }

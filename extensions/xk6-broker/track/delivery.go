@@ -16,6 +16,8 @@ type delivery struct {
 	again    bitmap // of a shared topic: first copies that the broker had delivered before
 	drained  bitmap // read to complete the account, by no consumer of the test
 	removed  bitmap // missing when somebody removed them from the broker
+	doubted  bitmap // the broker may be done with them although nobody settled them
+	cleared  bitmap // read again, and settled, to complete the account
 	foreign  bool   // of another process's producer
 
 	mu    sync.Mutex
@@ -148,24 +150,42 @@ func (d *delivery) missing(yield func(uint64) bool) {
 	}
 }
 
-// held is how many messages were received and not settled.
-func (d *delivery) held() (n uint64) {
+// held is how many messages were received and not settled, nor cleared, and how many of these are not in doubt.
+func (d *delivery) held() (sure, all uint64) {
+	for i := range uint64(d.received.len()) {
+		received, settled, cleared, doubted := d.received.page(i), d.settled.page(i), d.cleared.page(i), d.doubted.page(i)
+		if received == empty || settled == full {
+			continue
+		}
+		for k := range pageWords {
+			held := received.words[k].Load() &^ (settled.words[k].Load() | cleared.words[k].Load())
+			all += uint64(bits.OnesCount64(held))
+			sure += uint64(bits.OnesCount64(held &^ doubted.words[k].Load()))
+		}
+	}
+	return sure, all
+}
+
+// doubt puts all that is held in doubt.
+func (d *delivery) doubt() {
 	for i := range uint64(d.received.len()) {
 		received, settled := d.received.page(i), d.settled.page(i)
 		if received == empty || settled == full {
 			continue
 		}
 		for k := range pageWords {
-			n += uint64(bits.OnesCount64(received.words[k].Load() &^ settled.words[k].Load()))
+			held := received.words[k].Load() &^ settled.words[k].Load()
+			for ; held != 0; held &= held - 1 {
+				d.doubted.set(i*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(held)))
+			}
 		}
 	}
-	return n
 }
 
 // memory is about how many bytes the delivery uses.
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.drained.memory() + d.removed.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() +
 		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

@@ -97,11 +97,12 @@ func (g *Group) Close() {
 }
 
 // Remove tells that what is missing now was removed from the broker on purpose: it is counted as Removed, and is missing no more,
-// unless it arrives all the same.
+// unless it arrives all the same. What is held now may have been removed too.
 func (g *Group) Remove() {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
 	for _, d := range g.deliveries {
+		d.doubt()
 		if d.foreign {
 			continue
 		}
@@ -172,13 +173,35 @@ func (t *Tally) unexpected() uint64 {
 	return t.Received + t.Drained + t.Removed + t.Missing - t.Expected
 }
 
-// Held is how many messages of the topic's own producers the group has received and not settled.
-func (g *Group) Held() (n uint64) {
+// Held is what a group has received and not settled. Each is a number of messages.
+type Held struct {
+	Own  uint64 // of the topic's own producers
+	All  uint64 // of whatever producer
+	Sure uint64 // of All, those that the broker must still have: delivered once, and not given back
+}
+
+// Held counts what the group has received and not settled.
+func (g *Group) Held() (h Held) {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
 	for _, d := range g.deliveries {
+		sure, all := d.held()
+		h.Sure += sure
+		h.All += all
 		if !d.foreign {
-			n += d.held()
+			h.Own += all
+		}
+	}
+	return h
+}
+
+// Siblings is how many different messages of other processes' producers the group has received.
+func (g *Group) Siblings() (n uint64) {
+	g.topic.mu.RLock()
+	defer g.topic.mu.RUnlock()
+	for _, d := range g.deliveries {
+		if d.foreign {
+			n += d.received.count()
 		}
 	}
 	return n

@@ -38,6 +38,7 @@ type SourceLedger struct {
 	Again    Set // first copies that the broker had delivered before
 	Drained  Set // read to complete the account
 	Removed  Set // missing when they were removed from the broker
+	Doubted  Set // the broker may be done with them although nobody settled them
 }
 
 // Ledger copies what is known. It is consistent once nothing is going on.
@@ -67,6 +68,7 @@ func (g *Group) sources() []SourceLedger {
 		sources = append(sources, SourceLedger{
 			ID: id, Foreign: d.foreign, Spans: spans, Received: d.received.snapshot(), Settled: d.settled.snapshot(),
 			Again: d.again.snapshot(), Drained: d.drained.snapshot(), Removed: d.removed.snapshot(),
+			Doubted: d.doubted.snapshot(),
 		})
 	}
 	return sources
@@ -98,6 +100,7 @@ type Whole struct {
 	Sure     uint64  // of what is missing, numbered below the producer's Terms.Sure
 	Possible uint64  // of what is missing, numbered below the producer's Terms.Possible
 	Held     uint64  // received and not settled, of whatever producer
+	SureHeld uint64  // of these, those that the broker must still have, see [Held]
 }
 
 // Merge puts together what several processes know of one group. The producers are those of all processes, and terms says what else is
@@ -120,7 +123,7 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint6
 		if !known[id] {
 			all := gather(id, shares, &w.Tally)
 			w.Foreign += all.Received.Len()
-			w.Held += all.Received.andNot(all.Settled).Len()
+			w.hold(all)
 		}
 	}
 	w.Unexpected = w.unexpected()
@@ -142,8 +145,14 @@ func (w *Whole) add(p ProducerLedger, all SourceLedger, terms Terms, limit int) 
 	w.Missing += missing.Len()
 	w.Sure += missing.Within([]Bounds{{0, terms.Sure}}).Len()
 	w.Possible += missing.Within([]Bounds{{0, terms.Possible}}).Len()
-	w.Held += all.Received.andNot(all.Settled).Len()
+	w.hold(all)
 	w.Ranges = missing.ranges(p.ID, w.Ranges, limit)
+}
+
+func (w *Whole) hold(all SourceLedger) {
+	held := all.Received.andNot(all.Settled)
+	w.Held += held.Len()
+	w.SureHeld += held.andNot(all.Doubted).Len()
 }
 
 // sources lists the producers of which somebody received something, ascending.
@@ -186,6 +195,7 @@ func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
 		all.Again = all.Again.Or(source.Again)
 		all.Drained = all.Drained.Or(source.Drained)
 		all.Removed = all.Removed.Or(source.Removed)
+		all.Doubted = all.Doubted.Or(source.Doubted).Or(copies)
 	}
 	return all
 }

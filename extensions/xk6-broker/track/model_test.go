@@ -16,6 +16,7 @@ type model struct {
 	spans             map[uint64][]track.Bounds // by producer
 	received, settled map[message]bool
 	drained, removed  map[message]bool
+	doubted, cleared  map[message]bool
 	tally             track.Tally
 	open              bool
 }
@@ -41,6 +42,9 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 		v |= track.Redelivered
 		m.tally.Redelivered++
 	}
+	if v.Has(track.Redelivered) {
+		m.doubted[msg] = true
+	}
 	if m.received[msg] && m.settled[msg] {
 		v |= track.Duplicated
 		m.tally.Duplicated++
@@ -64,13 +68,18 @@ func (m *model) expects(msg message) bool {
 	return slices.ContainsFunc(m.spans[msg.id], func(b track.Bounds) bool { return b.From <= msg.seq && msg.seq < b.Until })
 }
 
-func (m *model) held() (n uint64) {
+func (m *model) held() (h track.Held) {
 	for msg := range m.received {
-		if !m.settled[msg] {
-			n++
+		if m.settled[msg] || m.cleared[msg] {
+			continue
+		}
+		h.All++
+		h.Own++
+		if !m.doubted[msg] {
+			h.Sure++
 		}
 	}
-	return n
+	return h
 }
 
 // count completes the tally and lists what is missing.
@@ -177,7 +186,8 @@ func TestAgreesWithTheModel(t *testing.T) {
 					}
 					m := &model{
 						spans: map[uint64][]track.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
-						drained: map[message]bool{}, removed: map[message]bool{}, open: since == track.Earliest,
+						drained: map[message]bool{}, removed: map[message]bool{},
+						doubted: map[message]bool{}, cleared: map[message]bool{}, open: since == track.Earliest,
 					}
 					for id := range producers {
 						if m.open {
@@ -309,12 +319,26 @@ func TestAgreesWithTheModel(t *testing.T) {
 						if want {
 							reader.drained[msg] = true
 						}
+						if r.IntN(2) == 0 {
+							reader.Cleared(id, seq)
+							if reader.received[msg] {
+								reader.cleared[msg] = true
+							}
+						}
+						if id, seq := pick(); reader.Doubted(id, seq) {
+							reader.doubted[message{id, seq}] = true
+						}
 					}
 				case 14: // what is missing is removed
 					name := fmt.Sprint(r.IntN(3))
 					if g := groups[name]; g != nil && r.IntN(10) == 0 {
 						g.Remove()
 						m := models[name]
+						for msg := range m.received {
+							if !m.settled[msg] {
+								m.doubted[msg] = true
+							}
+						}
 						for msg := range expected {
 							if m.expects(msg) && !m.received[msg] && !m.drained[msg] {
 								m.removed[msg] = true
@@ -347,7 +371,7 @@ func compare(t *testing.T, groups map[string]*track.Group, models map[string]*mo
 			t.Fatalf("group %s: %d outstanding, want %d", name, got, want.Missing)
 		}
 		if got, held := groups[name].Held(), models[name].held(); got != held {
-			t.Fatalf("group %s: %d held, want %d", name, got, held)
+			t.Fatalf("group %s: held %+v, want %+v", name, got, held)
 		}
 		if got := groups[name].MissingRanges(limit); !slices.Equal(got, missing[:min(limit, len(missing))]) {
 			t.Fatalf("group %s: missing %v, want %v", name, got, missing)

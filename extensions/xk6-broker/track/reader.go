@@ -68,6 +68,7 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	}
 	switch {
 	case v.Has(Redelivered):
+		s.doubted.set(seq)
 		r.group.redelivered.Add(1)
 	case v == First && s.overtaken(seq, partition):
 		v |= Reordered
@@ -87,14 +88,32 @@ func (r *Reader) Drained(id, seq uint64) bool {
 	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && (s.foreign || s.expects(seq)) && s.drained.set(seq)
 }
 
+// Cleared tells that a message that was read to complete the account is settled: the group holds it no more, where it had arrived before.
+func (r *Reader) Cleared(id, seq uint64) {
+	if s := r.source(id); s != nil && s.producer.numbered(seq) && s.received.has(seq) {
+		s.cleared.set(seq)
+	}
+}
+
+// Doubted tells that the broker may be done with a message although it is not settled: it was given back, and may have been given up, or
+// nobody knows how its settlement went. It is false where no producer of the topic has numbered it.
+func (r *Reader) Doubted(id, seq uint64) bool {
+	s := r.source(id)
+	if s == nil || !s.producer.numbered(seq) {
+		return false
+	}
+	s.doubted.set(seq)
+	return true
+}
+
 // Settled tells that the group is done with a message, by an ack or a rejection: further copies of it are duplicates.
 // Where a driver settles nothing, call it as soon as the message is received. Telling so twice changes nothing, and
 // messages that no producer of the topic has numbered are ignored: of these it is false.
 func (r *Reader) Settled(id, seq uint64) bool { return r.SettledN(id, seq, 1) == 1 }
 
-// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one, and how many of them are of the
-// topic's own producers.
-func (r *Reader) SettledN(id, first uint64, n int) (own int) {
+// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one, and how many of them are accounted
+// for.
+func (r *Reader) SettledN(id, first uint64, n int) (known int) {
 	if n <= 0 {
 		return 0
 	}
@@ -106,17 +125,13 @@ func (r *Reader) SettledN(id, first uint64, n int) (own int) {
 		for i := range uint64(n) {
 			if s.producer.numbered(first + i) {
 				s.settled.set(first + i)
-				own++
+				known++
 			}
 		}
-	} else {
-		s.settled.setRange(first, uint64(n))
-		own = n
+		return known
 	}
-	if s.foreign {
-		return 0
-	}
-	return own
+	s.settled.setRange(first, uint64(n))
+	return n
 }
 
 // source finds the source of a producer's messages, and is nil where the topic has no such producer and is not shared.

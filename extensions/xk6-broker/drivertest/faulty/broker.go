@@ -20,6 +20,12 @@ type Config struct {
 	Features driver.Features
 	// Bare leaves out the optional verbs of connections. Topics then come into being by use.
 	Bare bool
+	// Coarse keeps the broker from telling what it has never delivered from what was given back.
+	Coarse bool
+	// Cumulative settles, with a message, all that its consumer received before it.
+	Cumulative bool
+	// Deliveries is how often a message that is given back is delivered before the broker drops it; 0 is without end.
+	Deliveries int32
 	// Service is how long the broker's only server works on message n, counted from 0 in the order of their arrival over
 	// all producers; messages that arrive meanwhile wait. Nil takes no time.
 	Service func(n int64) time.Duration
@@ -252,8 +258,11 @@ func (t *topic) join(name string, start driver.Start) *group {
 	return g
 }
 
-// requeue puts a delivery back at the place that it had. The lock is held.
-func (g *group) requeue(d *delivery) {
+// requeue puts a delivery back at the place that it had, unless it has been delivered too often. The lock is held.
+func (g *group) requeue(d *delivery, limit int32) {
+	if limit > 0 && d.attempt >= limit {
+		return
+	}
 	i, _ := slices.BinarySearchFunc(g.ready, d, func(a, b *delivery) int { return cmp.Compare(a.n, b.n) })
 	g.ready = slices.Insert(g.ready, i, d)
 }

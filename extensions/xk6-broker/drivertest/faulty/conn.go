@@ -142,17 +142,23 @@ func (c admin) PurgeTopic(ctx context.Context, name string) error {
 }
 
 // Backlog of a group that nobody has joined yet is all that it would get if it began with the earliest.
-func (c admin) Backlog(ctx context.Context, name, group string) (int64, error) {
+func (c admin) Backlog(ctx context.Context, name, group string) (driver.Backlog, error) {
 	t, err := c.enter(ctx, name)
 	if err != nil {
-		return 0, err
+		return driver.Backlog{}, err
 	}
 	defer c.b.mu.Unlock()
 	g, ok := t.groups[group]
 	if !ok {
-		return int64(len(t.log)), nil
+		return driver.Backlog{Messages: int64(len(t.log)), Undelivered: int64(len(t.log))}, nil
 	}
-	return int64(len(g.ready) + len(g.unsettled)), nil
+	b := driver.Backlog{Messages: int64(len(g.ready) + len(g.unsettled))}
+	for _, d := range g.ready {
+		if d.attempt == 0 && !c.b.config.Coarse {
+			b.Undelivered++
+		}
+	}
+	return b, nil
 }
 
 func (c admin) Info() driver.Info {

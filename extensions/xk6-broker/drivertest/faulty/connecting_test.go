@@ -78,5 +78,7 @@ func (c careless) DeleteTopic(ctx context.Context, topic string) error {
 	_ = c.fullConn.DeleteTopic(ctx, topic)
 	return nil
 }
-func (careless) PurgeTopic(context.Context, string) error               { return nil }
-func (careless) Backlog(context.Context, string, string) (int64, error) { return 0, nil }
+func (careless) PurgeTopic(context.Context, string) error { return nil }
+func (careless) Backlog(context.Context, string, string) (driver.Backlog, error) {
+	return driver.Backlog{}, nil
+}

@@ -100,12 +100,27 @@ func (r *consumer) Settle(ctx context.Context, batch driver.Batch, o driver.Outc
 		}
 		r.release(d)
 		if o == driver.Requeue {
-			r.group.requeue(d)
+			r.group.requeue(d, b.config.Deliveries)
+		}
+		if b.config.Cumulative {
+			r.releaseBefore(d)
 		}
 	}
 	b.change()
 	return err
 }
+
+// releaseBefore settles all that was sent before a message and is with this consumer. The lock is held.
+func (r *consumer) releaseBefore(d *delivery) {
+	for earlier, holder := range r.group.unsettled {
+		if holder == r && earlier.n < d.n {
+			r.release(earlier)
+		}
+	}
+}
+
+// Holds implements [driver.Holder].
+func (r *consumer) Holds() bool { return !r.c.b.config.Cumulative }
 
 // release takes a delivery from this consumer. The lock is held.
 func (r *consumer) release(d *delivery) {
@@ -118,7 +133,7 @@ func (r *consumer) giveBack() {
 	for d, holder := range r.group.unsettled {
 		if holder == r {
 			r.release(d)
-			r.group.requeue(d)
+			r.group.requeue(d, r.c.b.config.Deliveries)
 		}
 	}
 }

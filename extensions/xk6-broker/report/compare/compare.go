@@ -22,6 +22,8 @@ type Comparison struct {
 	Topics      []Topic
 	Differences []Difference // what else differs: options, versions, machines
 	Warnings    []string
+
+	partly []pairing // the topics that only some of the runs have
 }
 
 // Topic is what was found of one topic.
@@ -47,6 +49,8 @@ type Cell struct {
 	Ratio   float64
 	P       float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
 	Verdict Verdict
+
+	tooLow, tooHigh string // why it may be less than the truth, and why more
 }
 
 // Verdict is what can be said of a difference.
@@ -64,12 +68,13 @@ const (
 // Compare measures the sides against the first.
 func Compare(sides []Side) (*Comparison, error) {
 	c := &Comparison{Sides: sides}
-	pairs, left := pair(sides)
+	pairs, partly := pair(sides)
+	c.partly = partly
 	if len(pairs) == 0 {
 		return nil, errors.New("compare: there is no topic that all runs have")
 	}
-	for _, name := range left {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("topic %s is not in all runs and is left out", name))
+	for _, p := range partly {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("topic %s is not in all runs and is left out of the tables", p.name))
 	}
 	for _, p := range pairs {
 		topic := Topic{Name: p.name, pairs: p}
@@ -90,6 +95,7 @@ func (m Measure) row(p pairing) Row {
 	for i, topics := range p.topics {
 		cell := Cell{Ratio: math.NaN(), P: math.NaN()}
 		cell.Values, cell.Reason = m.values(topics)
+		cell.tooLow, cell.tooHigh = m.doubts(topics)
 		if len(cell.Values) > 0 {
 			if m.Unit != "" {
 				cell.Reason = nil

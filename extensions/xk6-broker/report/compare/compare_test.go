@@ -179,6 +179,97 @@ func TestLossThatWasNotObservedDecidesNothing(t *testing.T) {
 	}
 }
 
+// What speaks against a percentile has a direction: a limit that it keeps decides nothing where the truth may be beyond it.
+func TestAPercentileThatIsNotBelievedPassesNoCondition(t *testing.T) {
+	failing := func(r *load.Result) {
+		topic := &r.Topics[0]
+		topic.Errors = []load.ErrorCount{{Op: "send", Kind: "timeout", Count: 20}}
+		topic.Describe()
+	}
+	late := func(r *load.Result) {
+		lag := &hist.Histogram{}
+		lag.RecordN(int64(20*time.Millisecond), 20_000)
+		r.Topics[0].Trends["generator_lag"] = lag
+		r.Topics[0].Describe()
+	}
+	sound := side("a", run("a", 40*time.Millisecond, 1))
+	for _, c := range []struct {
+		first, other Side
+		text         string
+		failed       bool
+		why          string
+	}{
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5s", true, "cannot be decided: 2"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5s", true, "0.100 % of the values, the greatest, are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency max > 5s", true, "are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2), run("c", 40*time.Millisecond, 3, failing)), "e2e_latency max > 5s", true, "are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p90 > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency mean > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 < 1ms", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5x", true, "are not in it"},
+		{side("a", run("a", 40*time.Millisecond, 1, failing)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p99.9 > 5x", false, ""},
+		{side("a", run("a", 40*time.Millisecond, 1, failing)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p99.9 < 0.1x", true, "on the first side 0.100 %"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, late)), "e2e_latency p90 > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, late)), "e2e_latency p90 < 1ms", true, "is lateness"},
+		{side("a", run("a", 40*time.Millisecond, 1, late)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p90 > 5x", true, "on the first side 73 % of its p50"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, func(r *load.Result) { r.Topics[0].Counts["received"] = 0 })), "corrupted > 0", true, "nothing was received"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2)), "corrupted > 0", false, "0"},
+	} {
+		found := compared(t, c.first, c.other).Decide(parsed(t, c.text))
+		if len(found) != 1 || found[0].Failed != c.failed || !strings.Contains(found[0].Text, c.why) {
+			t.Errorf("%s: %+v, want failed %v and %q", c.text, found, c.failed, c.why)
+		}
+	}
+	if found := parsed(t, "e2e_latency max > 5s").Judge(run("whole", 40*time.Millisecond, 1, failing)); len(found) != 1 || !found[0].Failed {
+		t.Errorf("of one result: %+v", found)
+	}
+}
+
+// A topic that not all runs have stands in no table, and a condition is tried on it all the same.
+func TestConditionsOnATopicThatNotAllRunsHave(t *testing.T) {
+	also := func(name string, lost uint64) func(*load.Result) {
+		return func(r *load.Result) {
+			other := run("", time.Millisecond, 9).Topics[0]
+			other.Topic = name
+			other.Groups[0].Lost = lost
+			r.Topics = append(r.Topics, other)
+		}
+	}
+	one := func(name string, change ...func(*load.Result)) *load.Result {
+		return run(name, time.Millisecond, 1, change...)
+	}
+	for name, c := range map[string]struct {
+		sides []Side
+		text  string
+		want  []string // of the findings on that topic, all of which fail but those that begin with "passes "
+	}{
+		"new, and bad":          {[]Side{side("a", one("a")), side("b", one("b", also("new", 3)))}, "lost > 0", []string{"new, b: 3"}},
+		"new, and fine":         {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)))}, "lost > 0", []string{"passes new, b: 0"}},
+		"new, and a multiple":   {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)))}, "e2e_latency p50 > 9x", []string{"new, b: cannot be decided: on the first side the topic is not in its run"}},
+		"vanished":              {[]Side{side("a", one("a", also("old", 0))), side("b", one("b"))}, "lost > 0", []string{"old, b: cannot be decided: the topic is not in its run"}},
+		"in one of two runs":    {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)), one("c"))}, "lost > 0", []string{"new, b: cannot be decided: the topic is not in all of its runs"}},
+		"new on one other side": {[]Side{side("a", one("a")), side("b", one("b")), side("c", one("c", also("new", 3)))}, "lost > 0", []string{"new, c: 3"}},
+	} {
+		comparison := compared(t, c.sides...)
+		var got []string
+		for _, f := range comparison.Decide(parsed(t, c.text)) {
+			if strings.HasPrefix(f.Text, "orders") {
+				continue
+			}
+			if !f.Failed {
+				f.Text = "passes " + f.Text
+			}
+			got = append(got, f.Text)
+		}
+		if len(got) != len(c.want) || !strings.HasPrefix(got[0], c.want[0]) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if len(comparison.Topics) != 1 || len(comparison.Warnings) == 0 {
+			t.Errorf("%s: %d topics in the tables, %q", name, len(comparison.Topics), comparison.Warnings)
+		}
+	}
+}
+
 func TestConditionsOnOneResult(t *testing.T) {
 	lossy := run("a", time.Millisecond, 1, func(r *load.Result) { r.Topics[0].Groups[0].Lost = 3 })
 	for text, want := range map[string]Finding{

@@ -116,7 +116,8 @@ type Finding struct {
 	Text      string
 }
 
-// Decide tries a condition on every topic and every side but the first. What cannot be decided fails.
+// Decide tries a condition on every topic and every side but the first. What cannot be decided fails, as on a topic that a side has no more;
+// on one that only the first side has not, an absolute limit can be.
 func (c *Comparison) Decide(cond Condition) []Finding {
 	var all []Finding
 	for _, t := range c.Topics {
@@ -126,7 +127,33 @@ func (c *Comparison) Decide(cond Condition) []Finding {
 			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", t.Name, c.Sides[i].Name, why)})
 		}
 	}
+	for _, p := range c.partly {
+		row := cond.measure.row(p)
+		for i := 1; i < len(p.topics); i++ {
+			if len(p.topics[i]) == 0 && len(p.topics[0]) == 0 { // it is another side's
+				continue
+			}
+			failed, why := true, ""
+			switch {
+			case len(p.topics[i]) < len(c.Sides[i].Runs):
+				why = "cannot be decided: the topic is not in " + someOf(c.Sides[i])
+			case cond.ratio && len(p.topics[0]) < len(c.Sides[0].Runs):
+				why = "cannot be decided: on the first side the topic is not in " + someOf(c.Sides[0])
+			default:
+				failed, why = cond.decide(row, i)
+			}
+			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", p.name, c.Sides[i].Name, why)})
+		}
+	}
 	return all
+}
+
+// someOf ends what is not in some run of a side.
+func someOf(s Side) string {
+	if len(s.Runs) == 1 {
+		return "its run"
+	}
+	return "all of its runs"
 }
 
 // Invalid finds the runs that are not valid, and why: conditions on their numbers decide nothing.
@@ -168,18 +195,36 @@ func (c Condition) decide(row Row, i int) (failed bool, why string) {
 		value = cell.Ratio
 		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.show(first.Median))
 	}
-	if !holds(value, c.op, c.limit) {
-		return false, shown
+	noise := c.ratio && (cell.Verdict == Noise || cell.Verdict == Same)
+	if !holds(value, c.op, c.limit) || noise {
+		if doubt := c.doubt(first, cell); doubt != "" {
+			return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
+		}
 	}
 	switch {
+	case !holds(value, c.op, c.limit):
+		return false, shown
+	case noise:
+		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
 	case !c.ratio:
 		return true, shown
-	case cell.Verdict == Noise || cell.Verdict == Same:
-		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
 	case cell.Verdict == Unknown:
 		return true, fmt.Sprintf("%s; whether it is noise cannot be known: it takes %d repetitions of each", shown, enough)
 	}
 	return true, fmt.Sprintf("%s (p=%.3f)", shown, cell.P)
+}
+
+// doubt says what might make a condition hold that does not: that the value is truly greater than measured or, where less would be worse, less.
+// A multiple is truly greater where that on the first side is less.
+func (c Condition) doubt(first, cell Cell) string {
+	here, there := cell.tooLow, first.tooHigh
+	if strings.HasPrefix(c.op, "<") {
+		here, there = cell.tooHigh, first.tooLow
+	}
+	if here == "" && c.ratio && there != "" {
+		return "on the first side " + there
+	}
+	return here
 }
 
 func holds(v float64, op string, limit float64) bool {

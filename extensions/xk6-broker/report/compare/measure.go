@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +18,8 @@ type Measure struct {
 	Name, Stat string // "e2e_latency", "p99"; "lost", ""
 	Unit       string // "ns", "/s" or "", a count
 	read       func(*load.TopicResult) (float64, error)
+	// doubt says why it may be less than the truth, and why more; nil where neither can be.
+	doubt func(*load.TopicResult) (low, high string)
 }
 
 // trends are those that a comparison shows, in its order: first those that a run is about, what went through and what was lost, then what
@@ -70,7 +73,7 @@ func measures() []Measure {
 // rateOf is a counter per second while it went on. The first and the last interval are left out where there are others: it went on in
 // part of them only.
 func rateOf(name string) Measure {
-	return Measure{name, "rate", "/s", func(t *load.TopicResult) (float64, error) {
+	return Measure{Name: name, Stat: "rate", Unit: "/s", read: func(t *load.TopicResult) (float64, error) {
 		busy := func(p load.Point) bool { return p.Counts[name] > 0 }
 		first := slices.IndexFunc(t.History, busy)
 		if first < 0 {
@@ -97,7 +100,7 @@ func rateOf(name string) Measure {
 }
 
 func countOf(name string) Measure {
-	return Measure{name, "", "", func(t *load.TopicResult) (float64, error) {
+	return Measure{Name: name, read: func(t *load.TopicResult) (float64, error) {
 		switch name {
 		case "errors":
 			var n int64
@@ -106,6 +109,9 @@ func countOf(name string) Measure {
 			}
 			return float64(n), nil
 		case "corrupted":
+			if t.Counts[load.Received.String()] == 0 {
+				return 0, errors.New("nothing was received, so what was corrupted is not known")
+			}
 			return float64(t.Counts[name]), nil
 		}
 		if err := unobserved(t, name); err != nil {
@@ -143,10 +149,13 @@ func unobserved(t *load.TopicResult, name string) error {
 // latencyOf is a percentile, the maximum or the mean of a trend, in ns.
 func latencyOf(trend, stat string) (Measure, error) {
 	var of func(*hist.Histogram) (float64, error)
+	var reach load.Condition
 	switch {
 	case stat == "max":
+		reach.Method = "max"
 		of = func(h *hist.Histogram) (float64, error) { return float64(h.Max()), nil }
 	case stat == "mean":
+		reach.Method = "avg"
 		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil } //nolint:unparam // the others can fail
 	case strings.HasPrefix(stat, "p"):
 		p, err := strconv.ParseFloat(stat[1:], 64)
@@ -154,6 +163,7 @@ func latencyOf(trend, stat string) (Measure, error) {
 			return Measure{}, fmt.Errorf("%q is no percentile: write p50, p99 or p99.9", stat)
 		}
 		q, _ := strconv.ParseFloat(shift(stat[1:]), 64) // 99.9/100 in floating point is not 0.999
+		reach.Method, reach.Quantile = "p", q
 		of = func(h *hist.Histogram) (float64, error) {
 			if !h.Supported(q) {
 				return 0, fmt.Errorf("%d samples do not support %s: at least 10 must lie beyond it", h.Count(), stat)
@@ -163,13 +173,30 @@ func latencyOf(trend, stat string) (Measure, error) {
 	default:
 		return Measure{}, fmt.Errorf("%q is not p50, p99 or another percentile, max or mean", stat)
 	}
-	return Measure{trend, stat, "ns", func(t *load.TopicResult) (float64, error) {
+	return Measure{Name: trend, Stat: stat, Unit: "ns", read: func(t *load.TopicResult) (float64, error) {
 		h := t.Trends[trend]
 		if h == nil || h.Count() == 0 {
 			return 0, fmt.Errorf("no %s was measured", trend)
 		}
 		return of(h)
+	}, doubt: func(t *load.TopicResult) (low, high string) {
+		return t.TooLow(reach, trend), t.TooHigh(reach, trend)
 	}}, nil
+}
+
+// doubts gives why any of the repetitions may know less than the truth, and why more.
+func (m Measure) doubts(topics []*load.TopicResult) (low, high string) {
+	if m.doubt == nil {
+		return "", ""
+	}
+	for _, t := range topics {
+		if _, err := m.read(t); err != nil {
+			continue
+		}
+		below, above := m.doubt(t)
+		low, high = cmp.Or(low, below), cmp.Or(high, above)
+	}
+	return low, high
 }
 
 // shift moves the decimal point of a percentile two places, as text: "99.9" is "0.999".

@@ -79,8 +79,8 @@ type pairing struct {
 	topics [][]*load.TopicResult // by side and repetition
 }
 
-// pair finds the topics that all runs have: by name or, where every run has just one, that one. The others are named.
-func pair(sides []Side) (pairs []pairing, left []string) {
+// pair finds the topics that all runs have, by name or, where every run has just one, that one; and those that only some have.
+func pair(sides []Side) (pairs, partly []pairing) {
 	only := true
 	for _, s := range sides {
 		for _, r := range s.Runs {
@@ -118,8 +118,8 @@ func pair(sides []Side) (pairs []pairing, left []string) {
 		if everywhere {
 			pairs = append(pairs, p)
 		} else {
-			left = append(left, name)
+			partly = append(partly, p)
 		}
 	}
-	return pairs, left
+	return pairs, partly
 }

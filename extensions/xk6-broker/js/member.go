@@ -1,0 +1,37 @@
+package js
+
+import (
+	"context"
+	"time"
+
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
+)
+
+// opening says that a VU of a scenario of consumers is about to open one, before anything else of the script runs; what it gives is
+// called when that is done or has failed.
+func (in *instance) opening(ctx context.Context) (done func()) {
+	if m, ok := open.MemberFrom(ctx); ok {
+		return m.Opening(in.run.arrived)
+	}
+	return func() {}
+}
+
+// arrived returns when all that was sent has arrived at those who consume, or nothing more can.
+func (r *run) arrived(ctx context.Context) error {
+	return r.Arrived(ctx, time.Duration(r.drainTimeout.Load()))
+}
+
+// untilOver is ctx, which in a scenario of consumers also ends when nothing more is to come. What begins later is not bounded by that, or
+// a script that goes on would spin.
+func untilOver(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	m, ok := open.MemberFrom(ctx)
+	if !ok || m.Over().Err() != nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(m.Over(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
