@@ -106,6 +106,7 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	k := &coreConsumer{
 		conn:  c.conn,
 		inbox: newInbox(config.Options.Int("pendingMessages"), config.Options.Int("pendingBytes")),
+		gone:  make(chan struct{}),
 	}
 	var err error
 	if config.Group == "" {
@@ -116,6 +117,7 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the engine wraps
 	}
+	k.sub.SetClosedHandler(func(string) { close(k.gone) })
 	// nats.go's own queue is only passed through: the inbox has the limits, and counts each message that it drops.
 	if err = k.sub.SetPendingLimits(-1, -1); err == nil {
 		err = c.subscribed(ctx, config.Topic)
@@ -133,6 +135,7 @@ type coreConsumer struct {
 	conn  *conn
 	sub   *nats.Subscription
 	inbox *inbox
+	gone  chan struct{} // closed when no message comes any more
 }
 
 // deliver is nats.go's callback.
@@ -178,6 +181,19 @@ func (k *coreConsumer) As(target any) bool {
 		return true
 	}
 	return false
+}
+
+// Stop implements [driver.Stopper].
+func (k *coreConsumer) Stop(ctx context.Context) error {
+	if err := k.sub.Drain(); err != nil {
+		return err //nolint:wrapcheck // the engine wraps
+	}
+	select {
+	case <-k.gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // the engine wraps
+	}
 }
 
 // Close implements [driver.Consumer].

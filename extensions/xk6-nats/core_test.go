@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,5 +278,63 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, cancel)
 	if _, err := a.Open(ctx, "test"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), address) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A member of a queue group that stops while messages flow has what the server sent it: of those that the members got none is missing.
+func TestAMemberThatStopsLosesNothing(t *testing.T) {
+	const rounds, batch = 30, 20
+	c, a := open(t, "embedded-nats:")
+	topic := unique("stops")
+	config := driver.ConsumerConfig{Topic: topic, Group: "g"}
+	stays, p := consumer(t, c, a, config, nil), producer(t, c, a, topic, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var sending, receiving sync.WaitGroup
+	var sent, received atomic.Int64
+	sending.Go(func() {
+		for pace := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-pace.C {
+			for _, err := range send(t, p, bodies(batch)) {
+				if err != nil {
+					t.Error(err)
+				}
+				sent.Add(1)
+			}
+		}
+	})
+	life, end := context.WithCancel(t.Context())
+	receiving.Go(func() {
+		b := make(driver.Batch, 100)
+		for life.Err() == nil {
+			n, err := stays.Receive(life, b)
+			if err != nil && life.Err() == nil {
+				t.Error(err)
+			}
+			received.Add(int64(n))
+		}
+	})
+	b := make(driver.Batch, 100)
+	for range rounds {
+		leaves := consumer(t, c, a, config, nil)
+		received.Add(int64(must[int](t)(leaves.Receive(within(t), b))))
+		if err := leaves.(driver.Stopper).Stop(within(t)); err != nil {
+			t.Fatal(err)
+		}
+		for n := 1; n > 0; received.Add(int64(n)) {
+			now, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			n, _ = leaves.Receive(now, b)
+			cancel()
+		}
+		if err := leaves.Close(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	sending.Wait()
+	for deadline := within(t); received.Load() < sent.Load() && deadline.Err() == nil; time.Sleep(time.Millisecond) {
+	}
+	end()
+	receiving.Wait()
+	if received.Load() != sent.Load() {
+		t.Errorf("%d of %d messages came", received.Load(), sent.Load())
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 const (
 	errNoTopic      replyError = "there is no such topic: create it, or set the producer's option create"
+	errSettled      replyError = "the delivery is settled already"
 	errNoSubscriber replyError = "no subscriber got the message, and the option requireSubscriber is set"
 )
 
@@ -41,7 +42,7 @@ func classify(err error) driver.Kind {
 	switch {
 	case errors.Is(err, errNoTopic), errors.Is(err, errTaken):
 		return driver.NotFound
-	case errors.Is(err, errNoSubscriber):
+	case errors.Is(err, errNoSubscriber), errors.Is(err, errSettled):
 		return driver.Rejected
 	case errors.As(err, new(unprovenError)):
 		return driver.Timeout

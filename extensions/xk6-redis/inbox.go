@@ -162,17 +162,20 @@ func (in *inbox) hold(d *delivery) {
 	in.held = append(in.held, d)
 }
 
-// release takes those of a batch that are held here, each once, for settling.
+// release takes those of a batch that are held here, each once, for settling. It takes them too where it fails because of others, which are
+// settled already.
 func (in *inbox) release(b driver.Batch) ([]*delivery, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.closed {
 		return nil, driver.ErrClosed
 	}
+	var err error
 	all := make([]*delivery, 0, len(b))
 	for i := range b {
 		d, ok := b[i].Token.(*delivery)
 		if !ok || d.place >= len(in.held) || in.held[d.place] != d {
+			err = errSettled
 			continue
 		}
 		last := in.held[len(in.held)-1]
@@ -181,11 +184,10 @@ func (in *inbox) release(b driver.Batch) ([]*delivery, error) {
 		in.held = in.held[:len(in.held)-1]
 		all = append(all, d)
 	}
-	if len(all) == 0 {
-		return nil, nil
+	if len(all) > 0 {
+		in.settling = append(in.settling, all)
 	}
-	in.settling = append(in.settling, all)
-	return all, nil
+	return all, err
 }
 
 // settled ends what release began: back to held where it failed.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -14,10 +15,11 @@ func (s *listConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outc
 	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
 		return errors.ErrUnsupported
 	}
-	all, err := s.release(b)
+	all, twice := s.release(b)
 	if len(all) == 0 {
-		return err
+		return twice
 	}
+	var err error
 	if o == driver.Requeue {
 		err = s.requeue(ctx, all)
 	} else {
@@ -29,7 +31,7 @@ func (s *listConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outc
 	}
 	s.settled(all, held)
 	s.more()
-	return err
+	return cmp.Or(err, twice)
 }
 
 func (s *listConsumer) remove(ctx context.Context, all []*delivery) error {

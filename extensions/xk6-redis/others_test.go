@@ -139,3 +139,35 @@ func TestTakenAway(t *testing.T) {
 		t.Errorf("backlog %d, %v: a message that was taken away must not come back", b.Messages, err)
 	}
 }
+
+// TestSettledTwice settles a delivery a second time, alone and beside one that is not settled yet: that one is, and the other is refused.
+func TestSettledTwice(t *testing.T) {
+	for _, scheme := range []string{"redis-streams", "redis-list"} {
+		t.Run(scheme, func(t *testing.T) {
+			s := start(t)
+			url := s.url(scheme)
+			c := dial(t, url)
+			config := driver.ConsumerConfig{Topic: topic(t, c), Prefetch: 100, Start: driver.StartEarliest}
+			if scheme == "redis-streams" {
+				config.Group = "g"
+			}
+			r := consume(t, c, url, config, nil)
+			mustSend(t, produce(t, c, url, config.Topic, 100, nil), "a", "b")
+			b := receive(t, r, 2)
+			if err := r.Settle(t.Context(), b[:1], driver.Ack); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
+				if err := r.Settle(t.Context(), b[:1], o); kindOf(t, scheme, err) != driver.Rejected {
+					t.Errorf("%v of a delivery that is settled: %v", o, err)
+				}
+			}
+			if err := r.Settle(t.Context(), b, driver.Ack); kindOf(t, scheme, err) != driver.Rejected {
+				t.Errorf("beside one that is not: %v", err)
+			}
+			if b, err := c.(driver.Backlogger).Backlog(t.Context(), config.Topic, config.Group); b.Messages != 0 || err != nil {
+				t.Errorf("backlog %d, %v", b.Messages, err)
+			}
+		})
+	}
+}

@@ -34,45 +34,45 @@ func (c streamConn) DeleteTopic(ctx context.Context, topic string) error {
 	return err
 }
 
-// PurgeTopic removes the entries, and what groups know of them.
+// PurgeTopic removes the entries, and what groups know of them. That is one transaction: were a group to go on after an entry that was the
+// last a moment ago, it would be given again what it has read since.
 func (c streamConn) PurgeTopic(ctx context.Context, topic string) error {
-	info, err := c.client.XInfoStream(ctx, topic).Result()
-	if err != nil {
-		return err
-	}
 	groups, err := c.client.XInfoGroups(ctx, topic).Result()
 	if err != nil {
 		return err
 	}
-	if err := c.client.XTrimMinID(ctx, topic, after(info.LastGeneratedID)).Err(); err != nil {
+	node, err := c.node(ctx, topic)
+	if err != nil {
+		return err
+	}
+	var info *redis.XInfoStreamCmd
+	_, err = node.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		info = p.XInfoStream(ctx, topic)
+		p.XTrimMaxLen(ctx, topic, 0)
+		for _, g := range groups {
+			p.XGroupSetID(ctx, topic, g.Name, "$")
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	for _, g := range groups {
-		if err := c.forget(ctx, topic, g.Name, info.LastGeneratedID); err != nil {
+		if err := c.forget(ctx, topic, g.Name, info.Val().LastGeneratedID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// after is the id that follows another.
-func after(id string) string {
-	var ms, seq uint64
-	_, _ = fmt.Sscanf(id, "%d-%d", &ms, &seq)
-	return fmt.Sprintf("%d-%d", ms, seq+1)
-}
-
-// forget has a group go on after an entry, with nothing pending before.
+// forget has nothing be pending in a group up to an entry.
 func (c streamConn) forget(ctx context.Context, topic, group, last string) error {
 	for {
 		found, err := c.client.XPendingExt(ctx, &redis.XPendingExtArgs{
 			Stream: topic, Group: group, Start: "-", End: last, Count: page,
 		}).Result()
-		if err != nil {
+		if err != nil || len(found) == 0 {
 			return err
-		}
-		if len(found) == 0 {
-			break
 		}
 		ids := make([]string, len(found))
 		for i, p := range found {
@@ -82,7 +82,6 @@ func (c streamConn) forget(ctx context.Context, topic, group, last string) error
 			return err
 		}
 	}
-	return c.client.XGroupSetID(ctx, topic, group, last).Err()
 }
 
 // Backlog is the group's lag, which was never delivered, and what is pending.

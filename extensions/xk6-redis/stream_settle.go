@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -23,10 +24,11 @@ func (s *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 		}
 		return nil
 	}
-	all, err := s.release(b)
+	all, twice := s.release(b)
 	if len(all) == 0 {
-		return err
+		return twice
 	}
+	var err error
 	if o == driver.Requeue {
 		err = s.requeue(ctx, all)
 	} else {
@@ -34,7 +36,7 @@ func (s *streamConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Ou
 	}
 	s.settled(all, err)
 	s.more()
-	return err
+	return cmp.Or(err, twice)
 }
 
 // again is a delivery of the same message that comes now.

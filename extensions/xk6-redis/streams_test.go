@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -217,5 +219,68 @@ func TestThrottled(t *testing.T) {
 	}
 	if kind := kindOf(t, "redis-streams", last); kind != driver.Throttled {
 		t.Errorf("a server without memory: %v, of kind %q", last, kind)
+	}
+}
+
+// TestPurgeBesideTraffic purges while messages come and go: none is delivered twice, which is what setting the group back would do.
+func TestPurgeBesideTraffic(t *testing.T) {
+	s := start(t)
+	url := s.url("redis-streams")
+	c := dial(t, url)
+	topic := topic(t, c)
+	const purges, batch = 200, 50
+	r := consume(t, c, url, driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 1000, Start: driver.StartNew}, nil)
+	p := produce(t, c, url, topic, 1000, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			for _, err := range send(t, p, numbered(strconv.Itoa(n), batch)...) {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	received := map[string]bool{}
+	all.Go(func() {
+		b := make(driver.Batch, 100)
+		for {
+			n, err := r.Receive(ctx, b)
+			if err != nil {
+				return
+			}
+			for _, body := range bodies(b[:n]) {
+				if received[body] {
+					t.Errorf("%s came twice", body)
+				}
+				received[body] = true
+			}
+			if err := r.Settle(t.Context(), b[:n], driver.Ack); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range purges {
+		if err := c.(driver.Admin).PurgeTopic(t.Context(), topic); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	all.Wait()
+	if len(received) == 0 {
+		t.Error("nothing came at all")
+	}
+	if err := c.(driver.Admin).PurgeTopic(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b != (driver.Backlog{}) || err != nil {
+		t.Errorf("the backlog after a purge is %+v, %v", b, err)
+	}
+	mustSend(t, p, "after")
+	if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b.Messages != 1 || err != nil {
+		t.Errorf("the backlog after a purge and a message is %+v, %v", b, err)
+	}
+	for bodies(receive(t, r, 1))[0] != "after" { // what had come before the purge comes first
 	}
 }

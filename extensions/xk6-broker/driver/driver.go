@@ -120,6 +120,14 @@ type Consumer interface {
 	Close(ctx context.Context) error
 }
 
+// Stopper is an optional interface of a [Consumer] whose broker sends messages without being asked for them and keeps none: what is on
+// its way to a consumer when it closes would be gone.
+type Stopper interface {
+	// Stop asks for no more messages and returns when all that the broker has sent has come, or with ctx's error. Receive gives what has
+	// come until Close is called.
+	Stop(ctx context.Context) error
+}
+
 // Outcome is how a delivery ends.
 type Outcome uint8
 

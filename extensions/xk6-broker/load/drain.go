@@ -198,6 +198,8 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	}
 	clear(c.waiting)
 	in := NewInbox(drainBatch)
+	stopper, stops := c.consumer.(driver.Stopper)
+	stops = stops && !last && stopper.Stop(ctx) == nil
 	for quiet := left; ctx.Err() == nil; {
 		reading, stop := context.WithTimeout(ctx, drainPoll)
 		n, err := c.consumer.Receive(reading, in.Messages)
@@ -212,7 +214,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 		case last && (before > 0 || !c.group.shared && c.group.track.Outstanding() > 0):
 			quiet = now
 		case last && now-quiet < int64(restQuiet):
-		case last || n == 0 || before == 0 && after > 0:
+		case last || n == 0 || before == 0 && after > 0 && !stops: // what came to one that has stopped no other member gets
 			return
 		}
 	}

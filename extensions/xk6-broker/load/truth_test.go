@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,6 +171,45 @@ func TestWhoLeavesHoldsNothingBack(t *testing.T) {
 		if a := b.only(); a.Received != 100 || a.Drained != 0 || a.Lost != 0 || b.series.Count(Received) != 100 {
 			t.Errorf("%+v", a)
 		}
+	})
+}
+
+// onItsWay is a consumer to which the messages come only when it has stopped.
+type onItsWay struct {
+	driver.Consumer
+	stopped bool
+}
+
+func (o *onItsWay) Stop(context.Context) error {
+	o.stopped = true
+	return nil
+}
+
+func (o *onItsWay) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	if o.stopped {
+		return o.Consumer.Receive(ctx, b)
+	}
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// What was on its way to a member that leaves is read, where the broker keeps nothing and others go on.
+func TestWhatIsOnItsWayToAMemberThatLeavesIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queueGroups := faulty.Subject()
+		queueGroups.Groups = true
+		b := newBench(t, faulty.Config{Features: queueGroups})
+		b.consumer(driver.ConsumerConfig{Group: "workers"})
+		leaves := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		leaves.consumer = &onItsWay{Consumer: leaves.consumer}
+		b.produce(b.sender(1000), 600)
+		if err := leaves.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if a := b.only(); a.Drained != 600 {
+			t.Errorf("%+v", a)
+		}
+		b.finish()
 	})
 }
 
