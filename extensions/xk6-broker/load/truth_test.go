@@ -323,6 +323,9 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				if said := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); !strings.Contains(said, c.says) {
 					t.Errorf("no %q in\n%s", c.says, said)
 				}
+				if alone := c.processes == 1; (b.run.Ledger() == nil) != alone {
+					t.Errorf("there is a ledger for merge, or none")
+				}
 				if n := count(topic.Trends["e2e_latency"]) + count(topic.Trends["e2e_latency_closed"]); c.processes == 1 && n != 40 {
 					t.Errorf("%d latencies", n)
 				}
@@ -589,6 +592,34 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 					t.Errorf("%+v", p50)
 				}
 			})
+		})
+	}
+}
+
+// A test of one process knows what was lost: there is nobody else who could have received it.
+func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
+	for processes, want := range map[int]fates{1: {expected: 20, received: 13, lost: 7}, 2: {expected: 20, received: 13, elsewhere: 7}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			b.run = NewRun("nightly", processes)
+			b.run.sleep = wake.Timer
+			b.topic = b.run.Topic(b.topic.Address, "orders")
+			b.series = b.run.Series(b.series.Labels)
+			collector := b.run.NewCollector()
+			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			b.produce(b.sender(100), 13)
+			if err := c.Settle(t.Context(), b.receive(c, 13), 0, 13, driver.Ack); err != nil {
+				t.Fatal(err)
+			}
+			b.produce(b.sender(100), 7)
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.steal(7)
+			b.finish()
+			if got := collector.Result().fates(t); got != want {
+				t.Errorf("of %d: %+v, want %+v", processes, got, want)
+			}
 		})
 	}
 }

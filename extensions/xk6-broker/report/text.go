@@ -88,7 +88,7 @@ func latencies(b *strings.Builder, t *load.TopicResult) {
 		for _, c := range r.Cells {
 			fmt.Fprintf(table, "%s\t", c)
 		}
-		fmt.Fprintf(table, "%s\t\n", Duration(r.Values.Max()))
+		fmt.Fprintf(table, "%s\t\n", r.Max)
 		all = append(all, r.Cells...)
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
