@@ -187,9 +187,14 @@ func (r *Run) stranger(s *Stamp, at *Topic) Counter {
 		return Sibling
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if from := r.senders[s.Producer]; from != nil && from.Name == at.Name {
+	from := r.senders[s.Producer]
+	r.mu.Unlock()
+	switch {
+	case from == nil:
+	case from.Name == at.Name:
 		return Aliased
+	default:
+		from.passed(s, at)
 	}
 	return Routed
 }

@@ -60,6 +60,7 @@ type TopicResult struct {
 	shared  bool            // other processes of the test may use it, and what they know is not in here
 	alone   bool            // there is no other process
 	before  int64           // messages that this test sent long before the process that received them began
+	passed  passedBy        // what came in at other topics
 	hiccups *hist.Histogram // of the platform, while the topic was in use
 }
 
@@ -150,7 +151,7 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(),
+		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(), passed: t.passage.result(),
 	}
 	for _, a := range accounts {
 		if result.shared && a.Subscribers == 0 { // what was removed another process may have received before

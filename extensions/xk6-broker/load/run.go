@@ -81,6 +81,7 @@ type Topic struct {
 	// none in this process.
 	announced map[string]backlog
 	uses      Uses
+	passage   passage
 }
 
 // Topic finds or makes the accounting of a topic.

@@ -363,6 +363,9 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				if said := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); !strings.Contains(said, c.says) {
 					t.Errorf("no %q in\n%s", c.says, said)
 				}
+				if alone := c.processes == 1; (b.run.Ledger() == nil) != alone {
+					t.Errorf("there is a ledger for merge, or none")
+				}
 				if n := count(topic.Trends["e2e_latency"]) + count(topic.Trends["e2e_latency_closed"]); c.processes == 1 && n != 40 {
 					t.Errorf("%d latencies", n)
 				}
@@ -445,6 +448,46 @@ func TestWhatCannotBeKnownIsSaid(t *testing.T) {
 			t.Errorf("%+v", r.Verdict)
 		}
 	})
+}
+
+// Nobody is expected to receive what comes by way of a wildcard: what of it nobody received is said all the same.
+func TestMessagesThatOnlyAWildcardReceives(t *testing.T) {
+	for _, grouped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			collector := b.run.NewCollector()
+			wildcard := b.run.Topic(b.topic.Address, "ord*")
+			series := b.run.Series(Labels{Broker: wildcard.Address.String(), Driver: "memory", Topic: wildcard.Name, Group: "audit"})
+			c, err := b.run.NewConsumer(t.Context(), b.conn, wildcard,
+				driver.ConsumerConfig{Topic: "orders", Group: "audit", Prefetch: 100, Start: driver.StartNew}, series)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if grouped { // which has an account of its own
+				workers := b.consumer(driver.ConsumerConfig{Group: "workers"})
+				defer func() { _ = workers.Leave(t.Context()) }()
+			}
+			s := b.sender(100)
+			b.produce(s, 10)
+			b.receive(c, 4)
+			b.produce(s, 60)
+			b.receive(c, 36)
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.finish()
+			r := collector.Result()
+			r.Judge(Circumstances{})
+			notes := strings.Join(r.Verdict.Notes, "\n")
+			// The first ten were numbered before any came in, and so were none that must come.
+			if says := strings.Contains(notes, "orders: nobody consumes it but by way of ord*: of 60 messages sent since the first came in there, 30 (50 %)"); says == grouped {
+				t.Errorf("grouped %v: %s", grouped, notes)
+			}
+			if !strings.Contains(notes, "it is not known what was lost") {
+				t.Errorf("%s", notes)
+			}
+		})
+	}
 }
 
 // A dead letter is this test's own, and so is what comes by another address of the same broker; the account of that is not kept.
@@ -589,6 +632,34 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 					t.Errorf("%+v", p50)
 				}
 			})
+		})
+	}
+}
+
+// A test of one process knows what was lost: there is nobody else who could have received it.
+func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
+	for processes, want := range map[int]fates{1: {expected: 20, received: 13, lost: 7}, 2: {expected: 20, received: 13, elsewhere: 7}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			b.run = NewRun("nightly", processes)
+			b.run.sleep = wake.Timer
+			b.topic = b.run.Topic(b.topic.Address, "orders")
+			b.series = b.run.Series(b.series.Labels)
+			collector := b.run.NewCollector()
+			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			b.produce(b.sender(100), 13)
+			if err := c.Settle(t.Context(), b.receive(c, 13), 0, 13, driver.Ack); err != nil {
+				t.Fatal(err)
+			}
+			b.produce(b.sender(100), 7)
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.steal(7)
+			b.finish()
+			if got := collector.Result().fates(t); got != want {
+				t.Errorf("of %d: %+v, want %+v", processes, got, want)
+			}
 		})
 	}
 }

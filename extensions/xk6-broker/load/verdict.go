@@ -223,7 +223,12 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.Topic, messages(n))
 	}
 	if n := t.Counts[Routed.String()]; n > 0 {
-		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages", t.Topic, messages(n))
+		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, of which none is expected, so that it is not known what was lost",
+			t.Topic, messages(n))
+	}
+	if p := t.passed; p.missing > 0 && len(t.Groups) == 0 && !t.shared {
+		v.note("%s: nobody consumes it but by way of %s: of %d messages sent since the first came in there, %d (%s) were received by no consumer: lost, or sent "+
+			"when none was there; they are in no account, and in no latency", t.Topic, p.at, p.expected, p.missing, percent(share(int64(p.missing), int64(p.expected))))
 	}
 }
 

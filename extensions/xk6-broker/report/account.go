@@ -42,6 +42,7 @@ type accountCell struct {
 	Name  string
 	Value uint64
 	Bad   bool
+	Known bool // what is not expected cannot be seen to be lost
 }
 
 func newAccountView(groups []load.GroupResult) accountView {
@@ -58,7 +59,7 @@ func newAccountView(groups []load.GroupResult) accountView {
 		for i := range groups {
 			n := c.read(&groups[i])
 			v.Rows[i].Group = groups[i].Group
-			v.Rows[i].Cells = append(v.Rows[i].Cells, accountCell{c.name, n, c.bad && n > 0})
+			v.Rows[i].Cells = append(v.Rows[i].Cells, accountCell{c.name, n, c.bad && n > 0, c.name != "lost" || groups[i].Expected > 0})
 		}
 	}
 	return v

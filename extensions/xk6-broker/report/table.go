@@ -43,6 +43,7 @@ type row struct {
 	Values   *hist.Histogram
 	spelt    []load.Percentile
 	Cells    []cell
+	Max      cell
 	Negative uint64
 	Overflow uint64
 }
@@ -88,6 +89,10 @@ func tableOf(t *load.TopicResult) (names []string, rows []row) {
 		for i := range rows {
 			rows[i].Cells = append(rows[i].Cells, rows[i].cell(c.q))
 		}
+	}
+	for i := range rows { // the maximum is beyond all percentiles, and no more to be relied on than they are
+		doubted := func(p load.Percentile) bool { return p.Supported && !p.Believed }
+		rows[i].Max = cell{Known: true, Value: rows[i].Values.Max(), Doubted: slices.ContainsFunc(rows[i].spelt, doubted)}
 	}
 	return names, rows
 }

@@ -88,7 +88,7 @@ func latencies(b *strings.Builder, t *load.TopicResult) {
 		for _, c := range r.Cells {
 			fmt.Fprintf(table, "%s\t", c)
 		}
-		fmt.Fprintf(table, "%s\t\n", Duration(r.Values.Max()))
+		fmt.Fprintf(table, "%s\t\n", r.Max)
 		all = append(all, r.Cells...)
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
@@ -176,7 +176,11 @@ func groups(b *strings.Builder, t *load.TopicResult) {
 		if g.Subscribers > 1 {
 			name = fmt.Sprintf("%d subscribers: ", g.Subscribers)
 		}
-		line := fmt.Sprintf("%slost %d, duplicated %d, reordered %d, corrupted %d, redelivered %d", name, g.Lost, g.Duplicated,
+		lost := fmt.Sprint(g.Lost)
+		if g.Expected == 0 {
+			lost = "- (no message was expected here, so loss could not be observed)"
+		}
+		line := fmt.Sprintf("%slost %s, duplicated %d, reordered %d, corrupted %d, redelivered %d", name, lost, g.Duplicated,
 			g.Reordered, t.Counts["corrupted"], g.Redelivered)
 		for _, o := range []struct {
 			n         uint64

@@ -107,6 +107,40 @@ func many() *load.Result {
 	return r
 }
 
+// A group that expected nothing, as on a wildcard, has lost nothing that anybody could have seen.
+func TestLossThatCouldNotBeObserved(t *testing.T) {
+	r := many()
+	r.Topics = r.Topics[:1]
+	r.Topics[0].Groups[0].Expected = 0
+	var text, page bytes.Buffer
+	if err := Text(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := HTML(&page, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.Contains(got, "lost 0") || !strings.Contains(got, "workers: lost - (no message was expected here") {
+		t.Error(got)
+	}
+	if got := page.String(); !strings.Contains(got, `data-name="lost" data-value="0" title="no message was expected here`) {
+		t.Error("the page shows a number of lost messages")
+	}
+	r = many()
+	r.Topics[0].Groups[0].Expected = 0
+	if lost := linesLost(r); lost[0] || !lost[1] {
+		t.Errorf("%v", lost)
+	}
+}
+
+// linesLost tells of each topic whether its line shows how many were lost.
+func linesLost(r *load.Result) (observed []bool) {
+	_, lines := linesOf(r)
+	for _, l := range lines {
+		observed = append(observed, l.Observed)
+	}
+	return observed
+}
+
 func TestTextIsAsTheGoldenFile(t *testing.T) {
 	asGolden(t, "text.golden", sample())
 }

@@ -23,7 +23,7 @@ type line struct {
 	Topic                     string
 	Sent, Confirmed, Received int64
 	Lost                      uint64
-	Observed                  bool // whether anybody received, so that loss is known
+	Observed                  bool // whether anybody was expected to receive, so that loss is known
 	Errors                    int64
 	Cells                     []cell
 }
@@ -38,7 +38,7 @@ func linesOf(r *load.Result) (columns []string, lines []line) {
 		t := &r.Topics[i]
 		l := line{
 			Topic: t.Topic, Sent: t.Counts[load.Sent.String()], Confirmed: t.Counts[load.Confirmed.String()], Received: t.Counts[load.Received.String()],
-			Observed: len(t.Groups) > 0,
+			Observed: slices.ContainsFunc(t.Groups, func(g load.GroupResult) bool { return g.Expected > 0 }),
 		}
 		if len(brokers) > 1 {
 			l.Topic += " on " + t.Broker
@@ -102,8 +102,8 @@ func total(b *strings.Builder, r *load.Result) {
 		fmt.Fprintln(table)
 	}
 	_ = table.Flush() // a strings.Builder takes all that is written
-	if slices.ContainsFunc(lines, func(l line) bool { return !l.Observed && l.Sent > 0 }) {
-		b.WriteString("  lost -: nothing was received, so loss could not be observed\n")
+	if slices.ContainsFunc(lines, func(l line) bool { return !l.Observed && l.Sent+l.Received > 0 }) {
+		b.WriteString("  lost -: nothing was received, or nothing was expected, so loss could not be observed\n")
 	}
 	b.WriteString("  report.html has the details of each\n")
 }
