@@ -257,7 +257,7 @@ export function handleSummary() {
 	}
 	topic := result.Topics[0]
 	for of, options := range map[string]map[string]any{
-		"connect": {"profile": "durable"}, "topic": {"partitions": 1.0, "replicas": 1.0, "storage": "file"}, "producer": {"maxInFlight": 64.0, "connections": 1.0},
+		"connect": {"profile": "durable"}, "topic": {"partitions": nil, "replicas": 1.0, "storage": "file"}, "producer": {"maxInFlight": 64.0, "connections": 1.0},
 		"consumer": {"group": "audit", "prefetch": 10.0, "start": "new", "connections": "per-vu"},
 		"produce":  {"rate": 20.0, "timeUnit": "1s", "count": 10.0, "payload.size": 200.0}, "consume": {"duration": "4s", "work": "1ms", "consumers": 1.0, "ack": "batch"},
 	} {

@@ -80,7 +80,7 @@ declare module 'k6/x/broker' {
 
   export interface TopicOptions extends DriverTopicOptions {
     profile?: Profile;
-    /** Where the broker has partitions. 1. */
+    /** Where the broker has partitions. 1. One that exists already keeps those that it has: a warning and the result say so. */
     partitions?: number;
     /** Where the broker has replicas. 1. */
     replicas?: number;

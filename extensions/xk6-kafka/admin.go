@@ -73,6 +73,25 @@ func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
 	return configs, nil
 }
 
+// DescribeTopic asks a broker, and not what the client remembers: the topic may have been made a moment ago.
+func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.TopicInfo, err error) {
+	answer, err := metadataOf(topic).RequestWith(ctx, c.client)
+	switch {
+	case err != nil:
+		return info, err
+	case len(answer.Topics) != 1:
+		return info, errors.New("the broker's answer lacks the topic " + topic)
+	}
+	described := answer.Topics[0]
+	if err := kerr.ErrorForCode(described.ErrorCode); err != nil {
+		return info, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	for _, p := range described.Partitions {
+		info = driver.TopicInfo{Partitions: len(described.Partitions), Replicas: len(p.Replicas)} // of each partition there are as many
+	}
+	return info, nil
+}
+
 // DeleteTopic returns when no broker knows the topic any more. The broker drops the offsets that groups committed for
 // it; groups themselves belong to no topic.
 func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
@@ -133,14 +152,19 @@ func (c *conn) everywhere(ctx context.Context, topic string, ready func(kmsg.Met
 }
 
 func (c *conn) saysOf(ctx context.Context, broker kadm.BrokerDetail, topic string, ready func(kmsg.MetadataResponseTopic) bool) (bool, error) {
-	request := kmsg.NewPtrMetadataRequest()
-	asked := kmsg.NewMetadataRequestTopic()
-	asked.Topic = kmsg.StringPtr(topic)
-	request.Topics = append(request.Topics, asked)
-	response, err := c.client.Broker(int(broker.NodeID)).RetriableRequest(ctx, request)
+	response, err := c.client.Broker(int(broker.NodeID)).RetriableRequest(ctx, metadataOf(topic))
 	if err != nil {
 		return false, err
 	}
 	answer, ok := response.(*kmsg.MetadataResponse)
 	return ok && len(answer.Topics) == 1 && ready(answer.Topics[0]), nil
+}
+
+// metadataOf asks what a topic is.
+func metadataOf(topic string) *kmsg.MetadataRequest {
+	request := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = kmsg.StringPtr(topic)
+	request.Topics = append(request.Topics, asked)
+	return request
 }

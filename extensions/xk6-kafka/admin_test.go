@@ -42,6 +42,30 @@ func TestTopicConfigs(t *testing.T) {
 	}
 }
 
+// A topic is described as it is, also where another was there a moment ago, and whatever was asked for since.
+func TestATopicIsDescribedAsItIs(t *testing.T) {
+	f := single(t)
+	const topic = "test-described"
+	describer := f.conn.(driver.TopicDescriber)
+	for _, partitions := range []int{2, 3} {
+		for _, asked := range []int{partitions, 6} { // the second time it exists
+			spec := driver.TopicSpec{Name: topic, Partitions: asked, Replicas: 1, Options: f.values(t, driver.OnTopic, nil)}
+			if err := f.admin().CreateTopic(within(t), spec); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := describer.DescribeTopic(within(t), topic); err != nil || got != (driver.TopicInfo{Partitions: partitions, Replicas: 1}) {
+				t.Errorf("asked for %d partitions: %+v, %v, want %d", asked, got, err, partitions)
+			}
+		}
+		if err := f.admin().DeleteTopic(within(t), topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := describer.DescribeTopic(within(t), topic); f.address.Driver.KindOf(err) != driver.NotFound {
+		t.Errorf("%v, want one of kind not_found", err)
+	}
+}
+
 func TestTopicsThatCannotBe(t *testing.T) {
 	f := single(t)
 	for name, c := range map[string]struct {

@@ -164,6 +164,19 @@ type Admin interface {
 	PurgeTopic(ctx context.Context, topic string) error
 }
 
+// TopicDescriber is an optional interface of an [Admin] whose broker can say what a topic is: one that existed already need not be as
+// [TopicSpec] asks.
+type TopicDescriber interface {
+	// DescribeTopic is what the broker has; an absent topic is an error of kind [NotFound].
+	DescribeTopic(ctx context.Context, topic string) (TopicInfo, error)
+}
+
+// TopicInfo is what a topic is.
+type TopicInfo struct {
+	Partitions int // ordered parts, at least 1
+	Replicas   int // copies of each message, at least 1
+}
+
 // Backlogger is an optional interface of a [Conn] that can tell what is still to be done.
 type Backlogger interface {
 	// Backlog is what the broker has of the topic for the group.

@@ -56,6 +56,16 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	return own
 }
 
+// innocent tells whether an arrival that is due and has not begun waits for a VU that the system keeps busy.
+func (b *blame) innocent(due, now int64) bool {
+	b.beat(now)
+	own := max(b.most, b.before)
+	if b.weighs(now) {
+		own = max(own, b.to-b.from)
+	}
+	return b.resting == 0 && due > b.rested && now-due > own
+}
+
 // How often the process shows that it runs: while all VUs have iterations, and while it hardly matters. Where it is overdue by
 // beatEvery, it stood still.
 const (

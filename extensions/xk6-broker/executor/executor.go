@@ -63,6 +63,9 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		abort: func(err error) { failed.Do(func() { failure = err; stop(err) }) },
 	}
 	planned, most := e.config.vus(e.state.ExecutionTuple)
+	if most > planned {
+		p.full.Store(growing)
+	}
 	bar := newProgress(e, p, most)
 	scenario.ProgressFn = bar.text
 
@@ -108,6 +111,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	case <-line.finished:
 	case <-ctx.Done():
 	}
+	stranded := line.stranded()
 	if ctx.Err() != nil && !interrupted {
 		line.clock.stop(driver.Now()) // what comes later was not to be served
 	}
@@ -119,13 +123,16 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	tally.finish()
 	flusher.finish()
 	bar.done(parent.Err() != nil || failure != nil)
-	e.report(tally.totals(), p)
+	e.report(tally.totals(), p, stranded)
 	return failure
 }
 
-// report says in the log what was not served: it is no error of the script's, but nobody shall miss it.
-func (e *openArrivalRate) report(t ScenarioTotals, p *pool) {
+// report says in the log what was late for want of VUs, and what was not served: it is no error of the script's, but nobody shall miss it.
+func (e *openArrivalRate) report(t ScenarioTotals, p *pool, stranded bool) {
 	e.logger.Debugf("%d arrivals were due, %d were started; at most %d waited", t.Due, t.Started, t.MaxQueue)
+	if text := p.insufficient(t, stranded); text != "" {
+		e.logger.Warn(text)
+	}
 	if t.Unserved > 0 {
 		e.logger.Warnf("%d of %d arrivals that were due were never started: the scenario ended with them waiting for one of %d VUs",
 			t.Unserved, t.Due, p.allocated.Load())

@@ -156,6 +156,14 @@ func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, un
 	}
 }
 
+// stranded tells whether an arrival waits for a VU that the system keeps busy.
+func (l *line) stranded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due, now := l.nextDue.Load(), driver.Now()
+	return due < now && l.blame.innocent(due, now)
+}
+
 // deepen notes how many arrivals wait.
 func (l *line) deepen(waiting uint64) {
 	for was := l.deepest.Load(); waiting > was && !l.deepest.CompareAndSwap(was, waiting); was = l.deepest.Load() {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/errext"
@@ -14,7 +13,6 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
@@ -32,11 +30,16 @@ type pool struct {
 	short      chan struct{} // the last idle VU has gone to work
 	allocated  atomic.Int64
 	busy       atomic.Int64
+	full       atomic.Int64 // when the last VU that there may be was added, by [driver.Now]; [growing] until then
 	ended      atomic.Int64 // iterations
 	spent      atomic.Int64 // by them, ns
+	kept       atomic.Int64 // arrivals that waited for one of all VUs that there may be, which the system kept busy
 	loops      sync.WaitGroup
 	activation sync.WaitGroup
 }
+
+// growing is no time yet at which there were all VUs.
+const growing = math.MaxInt64
 
 // add activates a VU. It serves the line until the last arrival, or until the pool's context ends.
 func (p *pool) add(vu lib.InitializedVU) {
@@ -55,14 +58,17 @@ func (p *pool) add(vu lib.InitializedVU) {
 		GetNextIterationCounters: func() (uint64, uint64) { return s.local, s.Index },
 	})
 	shard := uint32(p.allocated.Add(1))
+	p.line.join(s)
 	p.loops.Go(func() {
-		p.line.join(s)
 		for p.line.take(p.ctx, s) {
 			if p.busy.Add(1) == p.allocated.Load() {
 				select {
 				case p.short <- struct{}{}:
 				default: // it is known already
 				}
+			}
+			if s.Free > max(s.Due, p.full.Load()) {
+				p.kept.Add(1)
 			}
 			s.Started = driver.Now()
 			p.tally.lag.Record(shard, s.Started-s.Due)
@@ -99,29 +105,7 @@ func (p *pool) grow(ctx context.Context, more int64) {
 		}
 		p.add(vu)
 	}
-	if p.lack(ctx) == nil {
-		_ = wake.Timer(ctx, driver.Now()+int64(observation)) // what comes first, iterations that have ended or the end of them all
-		p.logger.Warn(p.insufficient())
-	}
-}
-
-// observation is how long iterations are watched before it is said how many VUs they need.
-const observation = time.Second
-
-// insufficient says that there are too few VUs, and how many the whole scenario needs: as many as arrivals come while an iteration runs.
-func (p *pool) insufficient() string {
-	text := fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: arrivals wait, and run late. Give a greater maxVUs: ",
-		p.allocated.Load())
-	plan, _ := p.config.plan() // both were validated
-	schedule, _ := plan.Schedule()
-	if n := p.ended.Load(); n > 0 {
-		mean := time.Duration(p.spent.Load() / n)
-		if needed := math.Ceil(pace.Peak(schedule) * mean.Seconds()); needed > float64(p.config.maxVUs()) {
-			return fmt.Sprintf("%sat %.4g arrivals/s and %v an iteration so far, at least %.0f are needed", text, pace.Peak(schedule),
-				mean.Round(10*time.Microsecond), needed)
-		}
-	}
-	return text + "as many are needed as arrivals come while an iteration runs, its rate × its time, and some more for when it is slow"
+	p.full.CompareAndSwap(growing, driver.Now())
 }
 
 // lack returns when an arrival is due that no VU is free for.

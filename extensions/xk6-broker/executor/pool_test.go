@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,48 +40,71 @@ func TestMoreVUsAreMadeWhileArrivalsWait(t *testing.T) {
 	}
 }
 
+// However the scenario ends, it is said once, from all iterations.
 func TestTooFewVUsAreToldHowManyAreNeeded(t *testing.T) {
+	quickThenStuck := func(ctx context.Context, a Arrival) error {
+		if a.Index < 100 {
+			return takes(time.Millisecond)(ctx, a)
+		}
+		return takes(time.Hour)(ctx, a)
+	}
+	stall := func(ctx context.Context, a Arrival) error {
+		if a.Index < 100 || a.Index > 102 {
+			return takes(time.Millisecond)(ctx, a)
+		}
+		return takes(time.Second)(ctx, a)
+	}
 	for _, c := range []struct {
 		options, segment, sequence string
-		work                       time.Duration
+		work                       func(context.Context, Arrival) error
 		want                       string
 	}{
-		{`"rate":300,"duration":"2s"`, "", "", 20 * time.Millisecond, "reached 3 active VUs and cannot initialize more: arrivals wait, and run late. " +
-			"Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration so far, at least 6 are needed"},
-		{`"stages":[{"target":500,"duration":"2s"}]`, "", "", 10 * time.Millisecond, "at 500 arrivals/s and 10ms an iteration so far, at least 5 are needed"},
-		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", 20 * time.Millisecond, "reached 1 active VUs and cannot initialize more: arrivals wait, and run late. " +
-			"Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration so far, at least 6 are needed"},
-		{`"rate":10,"duration":"5s"`, "", "", time.Hour, "Give a greater maxVUs: as many are needed as arrivals come while an iteration runs"},
+		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "reached 3 active VUs and cannot initialize more: 597 of 600 arrivals waited for one " +
+			"that the system kept busy, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
+		{`"stages":[{"target":500,"duration":"2s"}]`, "", "", takes(10 * time.Millisecond), "at 500 arrivals/s and 10ms an iteration, at least 5 are needed"},
+		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more: 199 of 200 arrivals waited " +
+			"for one that the system kept busy, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
+		{`"rate":300,"duration":"20s","arrivals":"poisson"`, "", "", takes(20 * time.Millisecond), "at 300 arrivals/s and 20ms an iteration, at least 14 are needed " +
+			"(6 busy on average, and three times its root, as they come at random)"},
+		{`"rate":10,"duration":"5s"`, "", "", takes(time.Hour), "at 10 arrivals/s and 9.9s an iteration, at least 99 are needed"},
+		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited for one that the system kept busy"},
+		{`"rate":100,"duration":"3s"`, "", "", quickThenStuck, "at 100 arrivals/s and 204.56ms an iteration, at least 21 are needed"},
+		{`"rate":100,"duration":"3s"`, "", "", stall, "On average they suffice (at 100 arrivals/s and 10.99ms an iteration, 2), and not while"},
 	} {
 		o := scenario{
-			options: fmt.Sprintf(`{%s,"preAllocatedVUs":3,"gracefulStop":"5s"}`, c.options), segment: c.segment, sequence: c.sequence, work: takes(c.work),
+			options: fmt.Sprintf(`{%s,"preAllocatedVUs":3,"gracefulStop":"5s"}`, c.options), segment: c.segment, sequence: c.sequence, work: c.work,
 		}.run(t)
-		if !o.logged(c.want) {
+		if said := strings.Join(o.messages(), "\n"); !strings.Contains(said, c.want) || strings.Count(said, "Insufficient VUs") != 1 {
 			t.Errorf("%s on %q: %q, want %q", c.options, c.segment, o.messages(), c.want)
 		}
 	}
 }
 
-// The waiting for iterations to end is no reason to say nothing: neither where the scenario is over before, nor where they were quick
-// until all of them came to a stop.
-func TestTooFewVUsAreNotedWhateverHappens(t *testing.T) {
-	stuck := scenario{
-		options: `{"rate":100,"duration":"3s","preAllocatedVUs":3,"gracefulStop":"0s"}`,
-		work: func(ctx context.Context, a Arrival) error {
-			if a.Index < 100 {
-				return takes(time.Millisecond)(ctx, a)
-			}
-			return takes(time.Hour)(ctx, a)
-		},
-	}.run(t)
-	short := scenario{options: `{"rate":1000,"duration":"1s","preAllocatedVUs":3,"gracefulStop":"0s"}`, work: takes(4 * time.Millisecond)}.run(t)
-	for want, o := range map[string]*outcome{
-		"and some more for when it is slow":          stuck,
-		"an iteration so far, at least 4 are needed": short,
+// Neither what the generator itself makes late, nor a wait by chance, nor one until a VU was made, tells of too few VUs.
+func TestEnoughVUsAreNotCalledTooFew(t *testing.T) {
+	standstill := &freeze{from: 1000500 * time.Microsecond, to: 1150500 * time.Microsecond}
+	toTheEnd := &freeze{from: 2800 * time.Millisecond, to: 3300 * time.Millisecond}
+	for name, c := range map[string]struct {
+		options string
+		answer  time.Duration
+		init    time.Duration
+		frozen  *freeze
+	}{
+		"a standstill":                 {`{"rate":1000,"duration":"9s","preAllocatedVUs":2}`, 1900 * time.Microsecond, 0, standstill},
+		"a standstill, the VU busy":    {`{"rate":500,"duration":"3s","preAllocatedVUs":1}`, time.Millisecond, 0, standstill},
+		"a standstill till it is over": {`{"rate":500,"duration":"3s","preAllocatedVUs":2,"gracefulStop":"200ms"}`, 3 * time.Millisecond, 0, toTheEnd},
+		"by chance":                    {`{"rate":1000,"duration":"60s","arrivals":"poisson","preAllocatedVUs":9}`, 2 * time.Millisecond, 0, &freeze{}},
+		"until VUs are made":           {`{"rate":100,"duration":"5s","preAllocatedVUs":1,"maxVUs":5}`, 15 * time.Millisecond, 50 * time.Millisecond, &freeze{}},
 	} {
-		if !o.logged(want) {
-			t.Errorf("%q, want %q", o.messages(), want)
-		}
+		t.Run(name, func(t *testing.T) {
+			o := scenario{options: c.options, work: c.frozen.serves(after(c.answer)), frozen: c.frozen, initTime: c.init}.run(t)
+			if o.totals.Lag.Max() == 0 && o.totals.Unserved == 0 {
+				t.Error("nothing was late")
+			}
+			if o.logged("Insufficient VUs") {
+				t.Errorf("logged: %q", o.messages())
+			}
+		})
 	}
 }
 

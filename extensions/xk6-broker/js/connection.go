@@ -171,32 +171,6 @@ func (c *connection) admin(op string, do func(ctx context.Context, admin driver.
 	})
 }
 
-func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise, error) {
-	o, err := readOptions("createTopic", opts)
-	if err != nil {
-		return nil, err
-	}
-	spec := driver.TopicSpec{
-		Name: topic, Partitions: o.integer("partitions", 1, 1, 1<<20), Replicas: o.integer("replicas", 1, 1, 1<<10),
-	}
-	given, err := o.rest()
-	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
-		return nil, err
-	}
-	var shown map[string]any
-	if spec.Options, shown, err = c.resolve(driver.OnTopic, given); err != nil {
-		return nil, fmt.Errorf("createTopic: %w", err)
-	}
-	shown["partitions"], shown["replicas"] = spec.Partitions, spec.Replicas
-	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
-		if err := a.CreateTopic(ctx, spec); err != nil {
-			return err //nolint:wrapcheck // its caller wraps it
-		}
-		c.in.run.Topic(c.address, topic).Use("topic", shown)
-		return nil
-	}), nil
-}
-
 func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
 	if err := checkTopic("deleteTopic", topic); err != nil {
 		return nil, err

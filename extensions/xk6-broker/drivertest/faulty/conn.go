@@ -117,6 +117,15 @@ func (c admin) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	return nil
 }
 
+func (c admin) DescribeTopic(ctx context.Context, name string) (driver.TopicInfo, error) {
+	t, err := c.enter(ctx, name)
+	if err != nil {
+		return driver.TopicInfo{}, err
+	}
+	defer c.b.mu.Unlock()
+	return driver.TopicInfo{Partitions: t.partitions, Replicas: 1}, nil
+}
+
 func (c admin) DeleteTopic(ctx context.Context, name string) error {
 	_, err := c.enter(ctx, name)
 	if err != nil {
