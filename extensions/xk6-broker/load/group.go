@@ -50,6 +50,7 @@ type group struct {
 	config   driver.ConsumerConfig //
 	settles  bool                  // the test has settled something
 	receives bool                  // the test has received something
+	stuck    bool                  // one has left that may not have been given what it should have received, for what it held
 	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
 	there    []Presence            // of a shared run: when it had members
 	requeued map[messageID]int64   // when the messages that were given back were given back
@@ -282,13 +283,21 @@ func (g *group) accounting() Accounting {
 func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	last := g.backlog.Load()
 	switch {
-	case !g.kept:
+	case !g.kept && !g.isStuck():
 		return missing, 0, 0
+	case !g.kept:
+		return 0, 0, missing
 	case last == nil || !last.known:
 		return 0, 0, missing
 	}
 	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
 	return divide(missing, missing, missing, waiting{last.Backlog, g.held(), strange})
+}
+
+func (g *group) isStuck() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stuck
 }
 
 // held is what the group has received and not settled.

@@ -213,6 +213,33 @@ func TestWhatIsOnItsWayToAMemberThatLeavesIsRead(t *testing.T) {
 	})
 }
 
+// A subscriber that leaves is given all that was sent to it, though it be more than its prefetch; only where that is full of what the test
+// received and never settled, it cannot be known.
+func TestASubscriberThatLeavesIsGivenTheRest(t *testing.T) {
+	for _, unsettled := range []int{0, 3, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			c := b.consumer(driver.ConsumerConfig{Prefetch: 10})
+			b.produce(b.sender(100), 60)
+			if unsettled > 0 {
+				b.receive(c, unsettled)
+			}
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.finish()
+			want := Accounting{Lost: 0, Uncertain: 0}
+			if unsettled == 10 {
+				want.Uncertain = 50
+			}
+			a := b.only()
+			if a.Lost != want.Lost || a.Uncertain != want.Uncertain || a.Drained != uint64(60-unsettled)-want.Uncertain {
+				t.Errorf("%d unsettled: %+v", unsettled, a)
+			}
+		})
+	}
+}
+
 // A subscriber that comes and goes expects what was sent while it was there, each time; one account has it all, however often.
 func TestASubscriberThatComesBackGoesOnExpecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
