@@ -66,9 +66,9 @@ func Register() {
 }
 
 // register makes an executor known by a way to make its options and, for who errs, all options that there are.
-func register[C lib.ExecutorConfig](name string, make func(scenario string) C, all any) {
+func register[C lib.ExecutorConfig](name string, defaults func(scenario string) C, all any) {
 	lib.RegisterExecutorConfigType(name, func(scenario string, raw []byte) (lib.ExecutorConfig, error) {
-		c := make(scenario)
+		c := defaults(scenario)
 		if err := lib.StrictJSONUnmarshal(raw, c); err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", scenario, explain(err, name, all))
 		}

@@ -237,7 +237,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		return k.conn.in.rejected(err), nil //nolint:nilerr // the promise carries it
+		return k.conn.in.rejected(err), nil
 	}
 	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
 	vu := k.conn.in.vu.State().VUID

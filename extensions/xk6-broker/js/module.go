@@ -172,7 +172,7 @@ func (r *run) push(samples metrics.Samples) {
 
 // give gives samples to k6, unless it has closed their channel: it does before the test's end where it panics itself.
 func (s *testState) give(samples metrics.Samples) {
-	defer func() { _ = recover() }() //nolint:errcheck // there is one cause
+	defer func() { _ = recover() }() // there is one cause
 	s.samples <- samples
 }
 

@@ -133,7 +133,8 @@ func (c *Comparison) Decide(cond Condition) []Finding {
 			if len(p.topics[i]) == 0 && len(p.topics[0]) == 0 { // it is another side's
 				continue
 			}
-			failed, why := true, ""
+			failed := true
+			var why string
 			switch {
 			case len(p.topics[i]) < len(c.Sides[i].Runs):
 				why = "cannot be decided: the topic is not in " + someOf(c.Sides[i])
