@@ -228,8 +228,6 @@ declare module 'k6/x/broker' {
     openLoop: boolean;
     /** something was sent by no schedule; where openLoop holds too, its trends have the suffix _closed */
     closedLoop: boolean;
-    /** the script has a consumer for it */
-    declared: boolean;
     /** what is in force for each that used the topic, by connect, topic, producer, consumer, produce and consume; secrets are masked */
     options: { [name: string]: Array<{ [name: string]: unknown }> };
     /** of the whole run, see docs/metrics.md; those that are 0 may be missing */
@@ -248,5 +246,7 @@ declare module 'k6/x/broker' {
     history: Array<ResultPoint>;
     /** the distribution of each trend over time */
     overTime: { [name: string]: Array<ResultSummary> };
+    /** the script has a consumer for it */
+    declared?: boolean;
   }
 }
