@@ -164,7 +164,8 @@ func (m *merger) groups(t *TopicResult, w *wholeTopic) error {
 			if w.elsewhere || !m.complete() {
 				a.Lost, a.Elsewhere = 0, a.Lost
 			}
-			t.group(name).Accounting = a
+			g := t.group(name)
+			g.Accounting, g.kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld })
 			continue
 		}
 		a.Group = Subscribers

@@ -151,7 +151,7 @@ func counts(b *strings.Builder, t *load.TopicResult) {
 	}
 	line := fmt.Sprintf("due %d, sent %d, confirmed %d%s, received %d", t.Counts["due"], t.Counts["sent"], t.Counts["confirmed"], confirm, t.Counts["received"])
 	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "blocked"} {
-		if n := t.Counts[name]; n > 0 {
+		if n, there := t.Counts[name]; n > 0 || there && name == "acked" { // that nothing was acked must be seen
 			line += fmt.Sprintf(", %s %d", name, n)
 		}
 	}
