@@ -80,6 +80,9 @@ func (t *TopicResult) settles(f driver.Features) {
 // messages that other processes may have received, and those that are lost.
 func (t *TopicResult) fellBehind() (n uint64, length float64) {
 	load := t.underLoad()
+	if end := len(load) - 1; end > 0 && load[end].Outstanding < load[end-1].Outstanding {
+		load = load[:end] // the load ended early in that
+	}
 	if !t.alone || len(load) < 4 {
 		return 0, 0
 	}
@@ -103,7 +106,7 @@ func (t *TopicResult) fellBehind() (n uint64, length float64) {
 	for _, g := range t.Groups {
 		lost += g.Lost
 	}
-	n = max(load[last].Outstanding, load[last-1].Outstanding) // the load may have ended early in the last
+	n = load[last].Outstanding
 	second, first := n-min(n, load[late].Outstanding), load[late].Outstanding-min(load[late].Outstanding, load[half].Outstanding)
 	length = float64(n) * took / float64(max(1, sent))
 	if length < behind || float64(min(first, second)) < growing*float64(n) || 10*lost > n {

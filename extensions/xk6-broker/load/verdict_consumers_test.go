@@ -156,6 +156,7 @@ func TestOutstandingThatNoConsumerIsToBlameFor(t *testing.T) {
 		want    uint64
 	}{
 		"behind":             {history: history(growing, always), want: 400},
+		"a straggler":        {history: history(slices.Concat(growing, []uint64{350}), always), want: 400},
 		"another process":    {history: history(growing, always), shared: true},
 		"lost":               {history: history(growing, always), lost: 100},
 		"nobody received":    {history: history(growing, func(int) int64 { return 0 })},
