@@ -107,9 +107,9 @@ func (t *TopicResult) fellBehind() (n uint64, length float64) {
 		lost += g.Lost
 	}
 	n = load[last].Outstanding
-	second, first := n-min(n, load[late].Outstanding), load[late].Outstanding-min(load[late].Outstanding, load[half].Outstanding)
+	grown := min(float64(n)-float64(load[late].Outstanding), float64(load[late].Outstanding)-float64(load[half].Outstanding))
 	length = float64(n) * took / float64(max(1, sent))
-	if length < behind || float64(min(first, second)) < growing*float64(n) || 10*lost > n {
+	if length < behind || grown < growing*float64(n) || 10*lost > n {
 		return 0, 0
 	}
 	return n, length
