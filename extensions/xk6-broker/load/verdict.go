@@ -326,6 +326,9 @@ func (b *Belief) join(other Belief) bool {
 	return true
 }
 
+// owesLittle begins the note on lateness that is too small to count against a latency.
+const owesLittle = "lateness of the load generator or its machine, less than "
+
 // judgeLateness says how far each latency can be believed.
 func (t *TopicResult) judgeLateness(v *Verdict) {
 	var unbelieved []Belief
@@ -362,7 +365,7 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		v.because(0, "%s", doubt)
 	}
 	if len(owed) > 0 {
-		v.note("%s: lateness of the load generator or its machine, less than %v, is %s", t.Topic, owedFloor, strings.Join(owed, " and "))
+		v.note("%s: %s%v, is %s", t.Topic, owesLittle, owedFloor, strings.Join(owed, " and "))
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
