@@ -17,7 +17,7 @@ type Point struct {
 	Errors      int64                 `json:"errors"`
 	ErrorKinds  map[driver.Kind]int64 `json:"errorKinds,omitempty"` // the errors by kind
 	InFlight    int64                 `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64                `json:"outstanding"`          // expected by the groups and not yet received, as this process knows; likewise
+	Outstanding uint64                `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
 	Backlog     map[string]int64      `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
 	CPU         float64               `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
 	Busiest     float64               `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
@@ -72,6 +72,11 @@ func (t *Topic) queues(i *interval) {
 				i.backlog = map[string]int64{}
 			}
 			i.backlog[g.account] = n - 1
+		}
+	}
+	for name := range t.awaited {
+		if t.groups[name] == nil { // no consumer has opened yet, and its messages wait for it
+			i.outstanding += t.track.Expected()
 		}
 	}
 }

@@ -134,3 +134,40 @@ func TestLogsTellGroupsApart(t *testing.T) {
 		}
 	})
 }
+
+// A group that is declared to begin with the earliest message is waited for from the start, not only once its first consumer opens.
+func TestWhatWaitsForADeclaredGroupIsOutstanding(t *testing.T) {
+	for start, want := range map[driver.Start][]uint64{
+		driver.StartEarliest: {100, 200, 300, 0},
+		driver.StartNew:      {0, 0, 100, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{})
+			collector := b.run.NewCollector()
+			for range 3 { // by each VU
+				b.topic.Declare("workers", start)
+				b.topic.Declare("", start) // a subscriber, which nothing is kept for
+			}
+			s := b.sender(100)
+			for n := range 3 {
+				if n == 2 {
+					b.consumer(driver.ConsumerConfig{Group: "workers", Start: start})
+				}
+				b.produce(s, 100)
+				time.Sleep(time.Second)
+				collector.Collect()
+			}
+			b.finish()
+			collector.Collect()
+			points := collector.Result().Topics[0].History
+			if len(points) != len(want) {
+				t.Fatalf("%d points, want %d", len(points), len(want))
+			}
+			for i, p := range points {
+				if p.Outstanding != want[i] {
+					t.Errorf("start %v, point %d: outstanding %d, want %d", start, i, p.Outstanding, want[i])
+				}
+			}
+		})
+	}
+}

@@ -144,7 +144,7 @@ func (c *Collector) Unwatch() {
 
 const (
 	// crowded is the share of the CPUs that other processes may use before they are named as the cause of lateness, stolen that of the
-	// hypervisor, and pressed that of the time that tasks of the cgroup wait.
+	// hypervisor, and of other processes beside it; pressed is that of the time that tasks of the cgroup wait.
 	crowded = 0.25
 	stolen  = 0.05
 	pressed = 0.25
@@ -158,11 +158,28 @@ func (p *Platform) advice() string {
 		return "lower the rate, or use a machine that is less busy"
 	}
 	has := func(v *float64, most float64) bool { return v != nil && *v > most }
+	others, hypervisor := 0.0, 0.0
+	if p.Host != nil && p.Process != nil {
+		others = *p.Host - *p.Process
+	}
+	if p.Steal != nil {
+		hypervisor = *p.Steal
+	}
+	neighbours := func() string {
+		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s: run the generator apart from them", percent(others), percent(*p.Process))
+	}
+	machines := func() string {
+		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(hypervisor))
+	}
 	switch {
-	case has(p.Steal, stolen):
-		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(*p.Steal))
-	case p.Host != nil && p.Process != nil && *p.Host-*p.Process > crowded:
-		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s: run the generator apart from them", percent(*p.Host-*p.Process), percent(*p.Process))
+	case hypervisor > stolen && others > hypervisor:
+		return neighbours() + "; " + machines()
+	case hypervisor > stolen && others > stolen:
+		return machines() + "; " + neighbours()
+	case hypervisor > stolen:
+		return machines()
+	case others > crowded:
+		return neighbours()
 	case has(p.Process, busy):
 		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process))
 	case has(p.GroupPressure, pressed):

@@ -70,6 +70,8 @@ type GroupResult struct {
 	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
+
+	kept bool // the broker keeps what it has received until it is settled
 }
 
 // ErrorCount counts errors of one sort.
@@ -102,6 +104,7 @@ func (c *Collector) Result() *Result {
 		if !result.used() {
 			continue // a script may describe what it then does not use
 		}
+		result.settles(t.Address.Driver.Features)
 		result.plain()
 		result.hiccups = r.Platform.seen()
 		result.History, result.OverTime = []Point{}, map[string][]Summary{}
@@ -157,7 +160,10 @@ func (t *Topic) result() TopicResult {
 		if result.shared && a.Subscribers == 0 { // what was removed another process may have received before
 			a.Missing, a.Elsewhere, a.Removed = a.Missing+a.Removed, a.Elsewhere+a.Removed, 0
 		}
-		result.Groups = append(result.Groups, GroupResult{Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{}})
+		result.Groups = append(result.Groups, GroupResult{
+			Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
+			kept: a.Subscribers == 0 && t.groups[a.Group].keepsReceived(),
+		})
 	}
 	return result
 }

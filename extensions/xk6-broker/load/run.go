@@ -80,6 +80,7 @@ type Topic struct {
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog
+	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
 	uses      Uses
 	passage   passage
 }
@@ -93,7 +94,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	if !ok {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
-			groups: map[string]*group{}, uses: Uses{},
+			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{},
 		}
 		if r.shared {
 			t.track.Share()
@@ -109,16 +110,20 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 // shared tells whether other processes of the test may use the topic.
 func (t *Topic) shared() bool { return t.index != nil }
 
-// Declare says that the test has a consumer for the topic, in that group or none: that nothing is received then speaks against the run.
-// In a test of several processes the consumer may be another one's.
-func (t *Topic) Declare(group string) {
+// Declare says that the test has a consumer for the topic, in that group or none, that begins where start says: that nothing is received
+// then speaks against the run. In a test of several processes the consumer may be another one's.
+func (t *Topic) Declare(group string, start driver.Start) {
 	t.declared.Store(true)
-	if f := t.Address.Driver.Features; t.shared() && keeps(f, group) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if _, ok := t.announced[group]; !ok { // the script is read once more when the test is over
-			t.announced[group] = backlog{}
-		}
+	if !keeps(t.Address.Driver.Features, group) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch _, announced := t.announced[group]; {
+	case t.shared() && !announced: // the script is read once more when the test is over
+		t.announced[group] = backlog{}
+	case !t.shared() && start == driver.StartEarliest: // else others may have received them
+		t.awaited[group] = struct{}{}
 	}
 }
 

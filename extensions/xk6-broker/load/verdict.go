@@ -37,8 +37,6 @@ const (
 	// saturated is the share of its CPUs beyond which a generator measures itself, in its worst window of so many seconds.
 	saturated       = 0.9
 	saturatedWindow = 5.0
-	// slowConsumer is how long the median message may wait in the client's buffer without a word.
-	slowConsumer = 10 * time.Millisecond
 	// trifle is the share of messages that may have failed, or been read by nobody, without a word against the run.
 	trifle = 0.001
 )
@@ -140,6 +138,7 @@ func (t *TopicResult) judge(v *Verdict) {
 	for i := range t.Groups {
 		t.judgeGroup(v, &t.Groups[i])
 	}
+	t.judgeConsumers(v)
 	t.judgeLateness(v)
 	if t.Info.Embedded {
 		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.Topic)
@@ -250,11 +249,6 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
 			name, g.Undelivered, percent(s), t.unless())
 	}
-	if wait, all := g.Trends[DeliveryWait.String()], g.Trends[E2ELatency.String()]; wait != nil && all != nil {
-		if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
-			v.note("%s: half of the messages waited longer than %v in the client's buffer: the consumers were slower than what came in", name, round(p50))
-		}
-	}
 	if g.Uncertain > 0 {
 		v.because(account, "%s: %s never received, and it cannot be told whether the broker still has them or they are lost%s",
 			name, messages(int64(g.Uncertain)), t.unless())
@@ -337,6 +331,9 @@ func (b *Belief) join(other Belief) bool {
 	return true
 }
 
+// owesLittle begins the note on lateness that is too small to count against a latency.
+const owesLittle = "lateness of the load generator or its machine, less than "
+
 // judgeLateness says how far each latency can be believed.
 func (t *TopicResult) judgeLateness(v *Verdict) {
 	var unbelieved []Belief
@@ -373,7 +370,7 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 		v.because(0, "%s", doubt)
 	}
 	if len(owed) > 0 {
-		v.note("%s: lateness of the load generator or its machine, less than %v, is %s", t.Topic, owedFloor, strings.Join(owed, " and "))
+		v.note("%s: %s%v, is %s", t.Topic, owesLittle, owedFloor, strings.Join(owed, " and "))
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {

@@ -164,7 +164,8 @@ func (m *merger) groups(t *TopicResult, w *wholeTopic) error {
 			if w.elsewhere || !m.complete() {
 				a.Lost, a.Elsewhere = 0, a.Lost
 			}
-			t.group(name).Accounting = a
+			g := t.group(name)
+			g.Accounting, g.kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld })
 			continue
 		}
 		a.Group = Subscribers
@@ -338,16 +339,9 @@ func (m *merger) verdict() {
 				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
 			}
 		}
-		partly := slices.DeleteFunc(slices.Clone(own.Beliefs), func(b Belief) bool { return b.UpTo == 0 || strings.HasSuffix(b.Why, mergeTells) })
-		for _, doubt := range Doubts(partly) {
-			v.note("process %d (%s): %s", i+1, p.Result.Name, doubt)
-		}
-		for _, note := range own.Notes {
-			if !slices.Contains(v.Notes, note) && !strings.HasSuffix(note, mergeTells) {
-				v.note("process %d (%s): %s", i+1, p.Result.Name, note)
-			}
-		}
 	}
+	m.notes(v)
+	m.doubts(v)
 	switch {
 	case !m.askedLate && slices.ContainsFunc(m.result.Topics, func(t TopicResult) bool { return slices.ContainsFunc(t.Groups, doubted) }):
 		v.note("what is uncertain the broker may still tell: ask it with --broker URL")

@@ -213,7 +213,7 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 			b := newBench(t, faulty.Config{})
 			consumer, producer := b.sibling("consumer"), b.sibling("producer")
 			if announced { // both run the script that has the consumer
-				producer.topic.Declare("workers")
+				producer.topic.Declare("workers", driver.StartNew)
 			}
 			c := consumer.consumer(driver.ConsumerConfig{Group: "workers"})
 			sender := producer.sender(100)
@@ -226,7 +226,7 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 			producer.send(sender, 1000, 2500*time.Millisecond)
 			producer.bench.end() // and 4190 now
 			if announced {       // handleSummary reads the script once more
-				producer.topic.Declare("workers")
+				producer.topic.Declare("workers", driver.StartNew)
 			}
 			late := producer.end()
 			r := together(t, Siblings{Processes: 2}, early, late)
@@ -501,7 +501,7 @@ func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
 			b := newBench(t, faulty.Config{})
 			one, two := b.sibling("one"), b.sibling("two")
 			for _, p := range []*sibling{one, two} {
-				p.topic.Declare("workers")
+				p.topic.Declare("workers", driver.StartNew)
 				p.produce(p.sender(100), 50)
 			}
 			if received {

@@ -151,7 +151,7 @@ func counts(b *strings.Builder, t *load.TopicResult) {
 	}
 	line := fmt.Sprintf("due %d, sent %d, confirmed %d%s, received %d", t.Counts["due"], t.Counts["sent"], t.Counts["confirmed"], confirm, t.Counts["received"])
 	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "blocked"} {
-		if n := t.Counts[name]; n > 0 {
+		if n, there := t.Counts[name]; n > 0 || there && name == "acked" { // that nothing was acked must be seen
 			line += fmt.Sprintf(", %s %d", name, n)
 		}
 	}
@@ -206,22 +206,23 @@ func platform(b *strings.Builder, p *load.Platform) {
 	if p == nil || p.Hiccups.Count() == 0 {
 		return
 	}
-	b.WriteString("\n  this machine: woke a thread late by")
+	line := "this machine: woke a thread late by"
 	for _, c := range columns[:4] {
 		if p.Hiccups.Supported(c.q) {
-			fmt.Fprintf(b, " %s %s,", c.name, Duration(p.Hiccups.Quantile(c.q)))
+			line += fmt.Sprintf(" %s %s,", c.name, Duration(p.Hiccups.Quantile(c.q)))
 		}
 	}
-	fmt.Fprintf(b, " max %s", Duration(p.Hiccups.Max()))
+	line += " max " + Duration(p.Hiccups.Max())
 	for _, s := range []struct {
 		of    string
 		value *float64
 	}{{"k6", p.Process}, {"all processes", p.Host}, {"other machines", p.Steal}} {
 		if s.value != nil {
-			fmt.Fprintf(b, "; %s used %.0f %% of its CPUs", s.of, 100**s.value)
+			line += fmt.Sprintf("; %s used %.0f %% of its CPUs", s.of, 100**s.value)
 		}
 	}
-	b.WriteString(" (worst 5 s)\n")
+	b.WriteByte('\n')
+	Wrap(b, "  ", line+" (worst 5 s)")
 }
 
 func verdict(b *strings.Builder, r *load.Result) {
@@ -234,18 +235,22 @@ func verdict(b *strings.Builder, r *load.Result) {
 		fmt.Fprintf(b, "  checks: %d passed, %d failed\n", passes, fails)
 	}
 	thresholds(b, r.Thresholds)
-	word := "valid"
-	switch {
-	case !r.Verdict.Valid:
-		word = "NOT VALID"
-	case r.Verdict.UpTo > 0:
-		word = "valid up to " + load.QuantileName(r.Verdict.UpTo)
-	}
-	fmt.Fprintf(b, "  verdict: %s\n", word)
+	fmt.Fprintf(b, "  verdict: %s\n", validity(r.Verdict))
 	sentences(b, "    because ", r.Verdict.Reasons)
 	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b load.Belief) bool { return b.UpTo == 0 }) // which is a reason
 	sentences(b, "    note: ", append(load.Doubts(partly), r.Verdict.Notes...))
 	b.WriteString("\n")
+}
+
+// validity is the verdict in a word or two.
+func validity(v load.Verdict) string {
+	switch {
+	case !v.Valid:
+		return "NOT VALID"
+	case v.UpTo > 0:
+		return "valid up to " + load.QuantileName(v.UpTo)
+	}
+	return "valid"
 }
 
 // mostSentences bounds what is said of a run with many topics.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -154,7 +155,9 @@ func TestTextOfManyTopics(t *testing.T) {
 }
 
 func TestTextFitsATerminal(t *testing.T) {
-	for _, r := range []*load.Result{sample(), many()} {
+	watched, half := sample(), 0.5
+	watched.Platform = &load.Platform{Hiccups: evenly(20_000, 1000), Process: &half, Host: &half, Steal: &half}
+	for _, r := range []*load.Result{sample(), many(), watched} {
 		var text bytes.Buffer
 		if err := Text(&text, r); err != nil {
 			t.Fatal(err)
@@ -163,6 +166,34 @@ func TestTextFitsATerminal(t *testing.T) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
 				t.Errorf("%d characters: %s", n, line)
 			}
+		}
+	}
+}
+
+// The page says of the run what the terminal says, and that nothing speaks against it only where nothing does.
+func TestThePageHasTheTerminalsVerdict(t *testing.T) {
+	const nothing = "Nothing was found that speaks against these numbers."
+	for _, c := range []struct {
+		verdict load.Verdict
+		heading string
+		nothing bool
+	}{
+		{load.Verdict{Valid: true}, "✓ valid", true},
+		{load.Verdict{Valid: true, Notes: []string{"it is embedded"}}, "✓ valid", false},
+		{load.Verdict{Valid: true, UpTo: 0.5}, "✓ valid up to p50", false},
+		{load.Verdict{Reasons: []string{"it was late"}}, "✗ NOT VALID", false},
+	} {
+		r := &load.Result{Verdict: c.verdict}
+		var text, page bytes.Buffer
+		if err := errors.Join(Text(&text, r), HTML(&page, r)); err != nil {
+			t.Fatal(err)
+		}
+		_, word, _ := strings.Cut(c.heading, " ")
+		if !strings.Contains(text.String(), "verdict: "+word+"\n") || !strings.Contains(page.String(), "<h2>"+c.heading+"</h2>") {
+			t.Errorf("want %q in\n%s", c.heading, text.String())
+		}
+		if strings.Contains(page.String(), nothing) != c.nothing {
+			t.Errorf("%+v: nothing speaks against it: want %v", c.verdict, c.nothing)
 		}
 	}
 }

@@ -123,6 +123,16 @@ func (t *Topic) Groups() []*Group {
 	return groups
 }
 
+// Expected is how many messages must arrive at a group that expects everything.
+func (t *Topic) Expected() (n uint64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, p := range t.producers {
+		n += p.expected.count()
+	}
+	return n
+}
+
 // Memory is about how many bytes the accounting uses, of all producers and groups.
 func (t *Topic) Memory() int64 {
 	t.mu.RLock()

@@ -111,7 +111,7 @@ describe('report.html', { skip: missing }, () => {
     for (const [name, n] of Object.entries(topic.counts)) assert.deepEqual(await values(section.locator(`tr[data-count="${name}"]`)), [String(n)], name);
     assert.deepEqual(await values(section.locator('table.errors tbody tr').first()), [undefined, undefined, String(topic.errors[0].count)].map((v) => v));
     const verdict = await page.locator('#verdict').innerText();
-    assert.ok(verdict.startsWith(summary.verdict.valid ? '✓ Valid' : '✗ Not valid'));
+    assert.ok(verdict.startsWith(summary.verdict.valid ? '✓ valid' : '✗ NOT VALID'));
     for (const text of [...summary.verdict.reasons, ...summary.verdict.notes]) assert.ok(verdict.includes(text), text);
     await close();
   });
