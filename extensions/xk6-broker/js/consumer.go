@@ -52,7 +52,7 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 		return nil, err
 	}
 	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
-		return nil, fmt.Errorf("consumer: %w", err)
+		return nil, o.explain(err)
 	}
 	maps.Copy(k.uses, map[string]any{
 		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
