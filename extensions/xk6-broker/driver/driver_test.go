@@ -119,7 +119,7 @@ func TestSuggestions(t *testing.T) {
 	for given, want := range map[string]string{
 		"gruop": " (did you mean group?)", "Group": " (did you mean group?)", "prefech": " (did you mean prefetch?)", "akcs": " (did you mean acks?)",
 		"redis": " (did you mean redis-list, redis-pubsub or redis-streams?)", "redis-lists": " (did you mean redis-list?)",
-		"colour": "", "x": "", "": "", "ie": " (did you mean id?)", "grup of": "", "group": "",
+		"colour": "", "x": "", "": "", "ie": "", "grp": "", "grup of": "", "group": "",
 	} {
 		if got := Suggest(given, known); got != want {
 			t.Errorf("%q:%s, want%s", given, got, want)

@@ -23,7 +23,7 @@ func (e *UnknownOptionError) Error() string {
 // is near.
 func Suggest(given string, known []string) string {
 	meant := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasPrefix(name, given+"-") }) // of that family
-	least := min(2, (len(given)+1)/3)
+	least := min(2, (len(given)+1)/4)
 	for _, name := range known {
 		if d := distance(strings.ToLower(given), strings.ToLower(name)); d <= least && name != given {
 			least, meant = d-1, []string{name}

@@ -67,6 +67,7 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups", c.address.Driver.Name)
 	}
 	k.group = load.GroupOf(f, k.config.Group)
+	c.in.run.declared.add(k.group)
 	c.in.run.Topic(c.address, topic).Declare(k.config.Group)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
