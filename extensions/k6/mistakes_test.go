@@ -74,7 +74,8 @@ func TestMistakesThatOnlyTheBrokerKnows(t *testing.T) {
 		"too large": {`const p = broker.connect('embedded-nats:').producer('t');
 			export default async function () { try { await p.send('x'.repeat(2 << 20)); } catch (e) { console.log('CAUGHT ' + e.kind); } }`, "CAUGHT rejected"},
 		"no such topic": {`const p = broker.connect('embedded:').producer('absent');
-			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind); } }`, "CAUGHT not_found"},
+			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind + ' ' + e.message); } }`,
+			`CAUGHT not_found nats-jetstream: send: nats: no response from stream: is there a topic \"absent\"? createTopic in setup makes it`},
 		"not a message": {`const c = broker.connect('embedded:').consumer('t');
 			export default function () { try { c.ack({}); } catch (e) { console.log('CAUGHT ' + e); } }`, "a message or an array of messages from receive is needed"},
 	} {
