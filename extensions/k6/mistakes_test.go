@@ -18,6 +18,8 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 		"unknown profile":         {`broker.connect('embedded:', {profile: 'fast'})`, `not one of latency, throughput, durable`},
 		"no topic":                {`broker.connect('embedded:').producer('')`, "the topic's name is missing"},
 		"unknown producer option": {`broker.connect('embedded:').producer('t', {maxInflight: 3})`, `no option "maxInflight"`},
+		"mistyped option":         {`broker.connect('jetstream://h').consumer('t', {gruop: 'g'})`, `no option "gruop" here (did you mean group?): known are connections, group, prefetch, confirmAcks, start, profile, ackPolicy`},
+		"mistyped scheme":         {`broker.connect('redis://h')`, `no driver for scheme "redis" (did you mean redis-list, redis-pubsub or redis-streams?): this k6 knows`},
 		"wrong type":              {`broker.connect('embedded:').producer('t', {maxInFlight: 'many'})`, `option "maxInFlight": "many" is not an integer from 1`},
 		"window of none":          {`broker.connect('embedded:').producer('t', {maxInFlight: 0})`, `option "maxInFlight": 0 is not`},
 		"unknown stamp":           {`broker.connect('embedded:').producer('t', {stamp: 'tail'})`, "not one of auto, header, body, off"},
@@ -72,7 +74,8 @@ func TestMistakesThatOnlyTheBrokerKnows(t *testing.T) {
 		"too large": {`const p = broker.connect('embedded-nats:').producer('t');
 			export default async function () { try { await p.send('x'.repeat(2 << 20)); } catch (e) { console.log('CAUGHT ' + e.kind); } }`, "CAUGHT rejected"},
 		"no such topic": {`const p = broker.connect('embedded:').producer('absent');
-			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind); } }`, "CAUGHT not_found"},
+			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind + ' ' + e.message); } }`,
+			`CAUGHT not_found nats-jetstream: send: nats: no response from stream: is there a topic \"absent\"? createTopic in setup makes it`},
 		"not a message": {`const c = broker.connect('embedded:').consumer('t');
 			export default function () { try { c.ack({}); } catch (e) { console.log('CAUGHT ' + e); } }`, "a message or an array of messages from receive is needed"},
 	} {

@@ -145,7 +145,8 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 		"exists already":       {before, after, "-o", page},
 		"FAILED":               {before, after, "-o", page, "--overwrite", "--fail-if", "e2e_latency p50 > 1ns"},
 		"it is not understood": {before, after, "-o", page, "--overwrite", "--fail-if", "e2e_latency"},
-		"no such file":         {before, filepath.Join(dir, "nothing"), "-o", page, "--overwrite"},
+		"no such file":         {before, filepath.Join(dir, "nothing"), "-o", page}, // and not that the page is there
+		"a result is read from its folder, and not from a page: give " + after: {before, filepath.Join(after, "report.html"), "-o", page},
 	} {
 		if r := compare(args...); r.code == 0 || !strings.Contains(r.stdout+r.stderr, want) {
 			t.Errorf("want %q\n%v", want, r)

@@ -286,6 +286,12 @@ func TestThresholdsThatNothingCouldMeetAreRefused(t *testing.T) {
 		"broker_settled{outcome:acked}":               {"count>0", `broker_settled has no outcome "acked": there are ack, requeue, reject`},
 		"broker_errors{kind:broken}":                  {"count==0", `broker_errors has no kind "broken": there are timeout, `},
 		"broker_queue_wait{topic:t}":                  {"p(99)<9", `broker_queue_wait has no tag "topic": it has scenario, the tags of the whole test`},
+		"broker_e2e_latency{group:g}":                 {"p(99)<9", `broker_e2e_latency has no tag "group" (did you mean consumer_group?)`},
+		"broker_e2e_latency{gruop:g}":                 {"p(99)<9", `broker_e2e_latency has no tag "gruop" (did you mean consumer_group?)`},
+		"broker_lost{group:g}":                        {"count==0", `broker_lost has no tag "group" (did you mean consumer_group?)`},
+		"broker_received{consumer-group:g}":           {"count==0", `broker_received has no tag "consumer-group" (did you mean consumer_group?)`},
+		"broker_sent{topci:g}":                        {"count==0", `broker_sent has no tag "topci" (did you mean topic?)`},
+		"broker_sent{group:g}":                        {"count==0", `broker_sent has no tag "group": it has driver, topic, those`},
 		"broker_marks{scenario:s}":                    {"count>0", `broker_marks has no tag "scenario"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -302,6 +308,41 @@ export default function () {}`
 			}
 			if r := k6(t, env, "run", "--quiet", "--no-thresholds", script(t, text)); !strings.Contains(r.stderr, "the test began") {
 				t.Errorf("without thresholds it was refused too:\n%v", r)
+			}
+		})
+	}
+}
+
+// A group that no consumer of the script is in is found before anything is sent; where consumers are made later, or by another process,
+// nobody can know.
+func TestThresholdsOnGroupsThatNobodyIsIn(t *testing.T) {
+	const text = `import broker from 'k6/x/broker';
+export const options = { iterations: 1, thresholds: { [__ENV.ON]: ['count>=0'] } };
+const conn = broker.connect('embedded:');
+const p = conn.producer('t'), others = __ENV.LATER ? [] : [conn.consumer('t', { group: 'g' }), conn.consumer('t', { group: 'vu-' + __VU }), conn.consumer('t')];
+export default async function () {
+  if (__ENV.LATER) conn.consumer('t', { group: 'later' });
+  await conn.createTopic('t');
+  console.log('it goes on');
+}`
+	for _, c := range []struct {
+		on, want string
+		env      []string
+	}{
+		{"broker_received{consumer_group:gg}", `threshold on broker_received{consumer_group:gg}: no consumer is in the group "gg": those of the init context are in g, subscribers, vu-0, vu-1`, nil},
+		{"broker_lost{consumer_group:gg}", `no consumer is in the group "gg"`, nil},
+		{"broker_lost{consumer_group:g}", "", nil},
+		{"broker_received{consumer_group:vu-1}", "", nil},
+		{"broker_received{consumer_group:subscribers}", "", nil},
+		{"broker_received{consumer_group:later}", "", []string{"LATER=1"}},
+		{"broker_received{consumer_group:gg}", "", []string{"BROKER_RUN=one"}},
+	} {
+		t.Run(c.on+" "+strings.Join(c.env, ""), func(t *testing.T) {
+			t.Parallel()
+			r := k6(t, append(c.env, "ON="+c.on), "run", script(t, text))
+			said := strings.ReplaceAll(r.stderr+r.stdout, `\"`, `"`)
+			if began := strings.Contains(said, "it goes on"); began != (c.want == "") || !strings.Contains(said, c.want) || c.want != "" && r.code != 108 {
+				t.Errorf("want %q in\n%v", c.want, r)
 			}
 		})
 	}

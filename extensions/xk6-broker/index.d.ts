@@ -6,8 +6,8 @@
  * Nothing is opened in the init context: connect, producer and consumer only describe, and the first use opens. A mistake in an
  * option throws at once, and names the option, what was given and what is allowed.
  *
- * An editor knows all this in a script that has `/// <reference path=".../xk6-broker/index.d.ts" />` at its top, or where a jsconfig.json or
- * tsconfig.json includes this file; k6's own types come by `npm install --save-dev @types/k6`.
+ * An editor knows all this in a folder of scripts, anywhere, with `npm install --save-dev @types/k6` and the jsconfig.json of a few lines that
+ * the README has ("Types for your scripts"): it includes this file, and says where k6's types are, which this file uses.
  */
 declare module 'k6/x/broker' {
   import { BaseScenario, Options as K6Options, Scenario as K6Scenario } from 'k6/options';

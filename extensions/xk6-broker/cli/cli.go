@@ -75,15 +75,14 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = filepath.Join("results", "compare-"+time.Now().UTC().Format("20060102T150405Z")+".html")
-			}
-			if _, err := os.Stat(out); err == nil && !overwrite {
-				return fmt.Errorf("%s exists already: choose another file with --out, or pass --overwrite", out)
-			}
 			sides, err := compare.Load(args, func(done, of int, path string) { progress(gs, done, of, path) })
 			if err != nil {
 				return err
+			}
+			if out == "" {
+				out = freePage(filepath.Join("results", "compare-"+time.Now().UTC().Format("20060102T150405Z")))
+			} else if exists(out) && !overwrite {
+				return fmt.Errorf("%s exists already: choose another file with --out, or pass --overwrite", out)
 			}
 			comparison, err := compare.Compare(sides)
 			if err != nil {
@@ -97,6 +96,20 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the page if it exists")
 	c.Flags().BoolVar(&allowInvalid, "allow-invalid", false, "let --fail-if pass also where a run is not valid")
 	return c
+}
+
+// freePage is a page of that name or, where there is one already, the first that is free of those with a number behind it.
+func freePage(name string) string {
+	page := name + ".html"
+	for n := 2; exists(page); n++ {
+		page = fmt.Sprintf("%s-%d.html", name, n)
+	}
+	return page
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func parseConditions(texts []string) ([]compare.Condition, error) {

@@ -83,8 +83,8 @@ func (a *Address) query() (map[string]any, error) {
 		o, known := a.Driver.Option(name)
 		switch {
 		case !known && name != "profile" && holdsSecret && !secret(name):
-			return nil, fmt.Errorf("%s does not know an option in the URL's query, which is not quoted because of the secret beside it: %w; known are profile, %s",
-				a.Driver.Name, errQuery, a.Driver.names(^Scope(0)))
+			return nil, fmt.Errorf("%s does not know an option in the URL's query, which is not quoted because of the secret beside it: %w; known are %s",
+				a.Driver.Name, errQuery, strings.Join(a.Driver.names(^Scope(0)), ", "))
 		case len(query[name]) > 1 && o.Type != List:
 			return nil, fmt.Errorf("option %q: it is given %d times in the URL", name, len(query[name]))
 		}
@@ -106,7 +106,7 @@ func (a *Address) check() error {
 			continue
 		}
 		if _, ok := a.Driver.Option(name); !ok {
-			return fmt.Errorf("%s has no option %q: known are profile, %s", a.Driver.Name, name, a.Driver.names(^Scope(0)))
+			return &UnknownOptionError{a.Driver.Name, name, "", a.Driver.names(^Scope(0))}
 		}
 	}
 	for _, scope := range []Scope{OnConnect, OnProducer, OnConsumer, OnTopic} {

@@ -72,6 +72,9 @@ func TestOptionsResolveFromScriptURLProfileAndDefault(t *testing.T) {
 func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	for url, want := range map[string]string{
 		"sample://h?colour=red":        `no option "colour": known are profile, acks, batch, configs`,
+		"sample://h?bacth=3":           `no option "bacth" (did you mean batch?): known are`,
+		"sample://h?deLiver=3":         `no option "deLiver" (did you mean deliver?): known are`,
+		"smaple://h":                   `no driver for scheme "smaple" (did you mean sample?): this k6 knows `,
 		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
 		"sample://h?batch=0":           `option "batch": "0" is not an integer from 1 to 1000`,
 		"sample://h?batch=many":        `option "batch"`,
@@ -103,11 +106,24 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Resolve(OnProducer, map[string]any{"fetch": "1KiB"}); err == nil || !strings.Contains(err.Error(), "known are acks, batch, linger") {
+	if _, err := a.Resolve(OnProducer, map[string]any{"fetch": "1KiB"}); err == nil || !strings.Contains(err.Error(), "known are profile, acks, batch, linger") {
 		t.Errorf("an option of a consumer passed for one of a producer: %v", err)
 	}
 	if _, err := ParseURL("sample://h", map[string]any{"password": []any{1}}); err == nil || strings.Contains(err.Error(), "1}") {
 		t.Errorf("a secret of the wrong type: %v", err)
+	}
+}
+
+func TestSuggestions(t *testing.T) {
+	known := []string{"group", "prefetch", "redis-list", "redis-pubsub", "redis-streams", "acks", "id"}
+	for given, want := range map[string]string{
+		"gruop": " (did you mean group?)", "Group": " (did you mean group?)", "prefech": " (did you mean prefetch?)", "akcs": " (did you mean acks?)",
+		"redis": " (did you mean redis-list, redis-pubsub or redis-streams?)", "redis-lists": " (did you mean redis-list?)",
+		"colour": "", "x": "", "": "", "ie": "", "grp": "", "grup of": "", "group": "",
+	} {
+		if got := Suggest(given, known); got != want {
+			t.Errorf("%q:%s, want%s", given, got, want)
+		}
 	}
 }
 

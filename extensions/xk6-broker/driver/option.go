@@ -108,7 +108,7 @@ func (d *Driver) Option(name string) (Option, bool) {
 func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Values, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if o, ok := d.Option(name); !ok || o.Scope&scope == 0 {
-			return nil, fmt.Errorf("%s has no option %q here: known are %s", d.Name, name, d.names(scope))
+			return nil, &UnknownOptionError{d.Name, name, " here", d.names(scope)}
 		}
 	}
 	values := Values{}
@@ -129,18 +129,16 @@ func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Va
 	return values, nil
 }
 
-func (d *Driver) names(scope Scope) string {
+// names lists what may be given in a scope: the profile, and the options by name.
+func (d *Driver) names(scope Scope) []string {
 	var names []string
 	for _, o := range d.Options {
 		if o.Scope&scope != 0 {
 			names = append(names, o.Name)
 		}
 	}
-	if len(names) == 0 {
-		return "none"
-	}
 	slices.Sort(names)
-	return strings.Join(names, ", ")
+	return append([]string{"profile"}, names...)
 }
 
 func (o Option) defaultFor(p Profile) string {

@@ -62,7 +62,7 @@ func Lookup(scheme string) (*Driver, error) {
 	if len(known) == 0 {
 		return nil, fmt.Errorf("no driver for scheme %q: this k6 was built without any driver", scheme)
 	}
-	return nil, fmt.Errorf("no driver for scheme %q: this k6 knows %s", scheme, strings.Join(known, ", "))
+	return nil, fmt.Errorf("no driver for scheme %q%s: this k6 knows %s", scheme, Suggest(scheme, known), strings.Join(known, ", "))
 }
 
 // Drivers lists all drivers by name.

@@ -14,6 +14,7 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 	"gopkg.in/guregu/null.v3"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
@@ -91,7 +92,8 @@ func explain(err error, executor string, all any) error {
 	}
 	known = append(known, "options")
 	slices.Sort(known)
-	return fmt.Errorf("%w: the options of %s are %s", err, executor, strings.Join(known, ", "))
+	_, quoted, _ := strings.Cut(err.Error(), "unknown field ")
+	return fmt.Errorf("%w%s: the options of %s are %s", err, driver.Suggest(strings.Trim(quoted, `"`), known), executor, strings.Join(known, ", "))
 }
 
 // plan is the schedule of the whole scenario, as all ways of driving load understand it.

@@ -34,6 +34,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		`{"stages":[{"target":0,"duration":"5s"}],"preAllocatedVUs":5}`:                               `option "stages"`,
 		`{"rate":5,"duration":"5s","preAllocatedVUs":5,"gracefulStop":"-1s"}`:                         `gracefulStop`,
 		`{"rate":5,"duration":"5s","preAllocatedVUs":5,"startTime":"-1s"}`:                            `startTime`,
+		`{"rate":5,"duration":"5s","preAllocatedVUs":5,"arivals":"poisson"}`:                          `unknown field "arivals" (did you mean arrivals?): the options of open-arrival-rate are `,
 		`{"rate":5,"duration":"5s","preAllocatedVUs":5,"max":5}`:                                      `unknown field "max": the options of open-arrival-rate are arrivals, duration, env, exec, executor, gracefulStop, maxQueue,`,
 		`{"rate":"many","duration":"5s","preAllocatedVUs":5}`:                                         `scenario orders`,
 	} {

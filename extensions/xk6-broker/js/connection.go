@@ -53,7 +53,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	}
 	address, err := driver.ParseURL(raw, given)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, o.explain(err)
 	}
 	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
 	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
@@ -118,7 +118,7 @@ func (c *connection) require(wanted map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		got, ok := have[name]
 		if !ok {
-			return fmt.Errorf("require: no feature %q: see conn.features", name)
+			return fmt.Errorf("require: no feature %q%s: see conn.features", name, driver.Suggest(name, slices.Sorted(maps.Keys(have))))
 		}
 		wants, many := wanted[name].([]any)
 		if !many {

@@ -52,7 +52,7 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 		return nil, err
 	}
 	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
-		return nil, fmt.Errorf("consumer: %w", err)
+		return nil, o.explain(err)
 	}
 	maps.Copy(k.uses, map[string]any{
 		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
@@ -64,9 +64,10 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
 	}
 	if k.config.Group != "" && !f.Groups {
-		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups", c.address.Driver.Name)
+		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups: leave group out", c.address.Driver.Name)
 	}
 	k.group = load.GroupOf(f, k.config.Group)
+	c.in.run.declared.add(k.group)
 	c.in.run.Topic(c.address, topic).Declare(k.config.Group, k.config.Start)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
@@ -309,7 +310,10 @@ var messageType = reflect.TypeFor[*message]() //nolint:gochecknoglobals // a con
 // asMessage gives the message that this consumer received and handed to the script, also before it was closed and opened again.
 func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	o, ok := v.(*sobek.Object)
-	if !ok || o.ExportType() != messageType {
+	switch {
+	case ok && o.ExportType() == promiseType:
+		return nil, fmt.Errorf("%w (a promise was given: is an await missing?)", errNotReceived)
+	case !ok || o.ExportType() != messageType:
 		return nil, errNotReceived
 	}
 	m, ok := o.Export().(*message)

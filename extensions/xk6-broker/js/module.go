@@ -11,6 +11,7 @@ import (
 
 	"github.com/grafana/sobek"
 	"github.com/sirupsen/logrus"
+	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
@@ -119,6 +120,8 @@ type run struct {
 	metrics   *brokerMetrics
 	subjects  []subject
 	limits    thresholds
+	declared  declared
+	shared    bool // the test has several processes
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
@@ -214,7 +217,7 @@ func newRun(vu modules.VU) (*run, error) {
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
-	r.Run = load.NewRun(name, processes)
+	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.collector = r.NewCollector()
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.links = &links{run: r, open: map[string]*link{}}
@@ -235,6 +238,9 @@ func (in *instance) use() (*lib.State, error) {
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: thin.BudgetFor(open.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: cpu.Time(), began: time.Now(),
 		})
+		if err := in.run.refuseGroups(); err != nil {
+			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
+		}
 		in.run.collector.Watch()
 		in.run.flusher = startFlusher(in.run)
 	})

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -148,7 +149,19 @@ func (o *options) done() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		slices.Sort(o.known)
-		return fmt.Errorf("%s: no option %q: known are %s", o.of, name, strings.Join(o.known, ", "))
+		return fmt.Errorf("%s: no option %q%s: known are %s", o.of, name, driver.Suggest(name, o.known), strings.Join(o.known, ", "))
 	}
 	return nil
+}
+
+// explain names, in an error about an option that the driver lacks, those that are not the driver's, too.
+func (o *options) explain(err error) error {
+	var unknown *driver.UnknownOptionError
+	if errors.As(err, &unknown) {
+		if slices.Contains(o.known, unknown.Name) { // it was in the URL
+			return fmt.Errorf("option %q is one of %s, and none of the URL", unknown.Name, o.of)
+		}
+		unknown.Known = append(slices.Clone(o.known), unknown.Known...)
+	}
+	return fmt.Errorf("%s: %w", o.of, err)
 }

@@ -46,7 +46,7 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 		return nil, err
 	}
 	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {
-		return nil, fmt.Errorf("producer: %w", err)
+		return nil, o.explain(err)
 	}
 	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shared(p.spread)
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {

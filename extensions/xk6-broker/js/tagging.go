@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // tagging says which tags the samples of a metric can have.
@@ -39,17 +41,37 @@ func (t tagging) check(asked *metrics.TagSet) error {
 		case ok:
 		case t.vus && slices.Contains(exclusiveTags, name), !t.vus && (slices.Contains(moduleTags, name) || name == "scenario" || name == "group"):
 			return errors.New(t.none(name))
+		case name == "group" && wanted[name] != "" && !strings.HasPrefix(wanted[name], k6Group):
+			return fmt.Errorf("%s; and groups of k6, which are called so, begin with %s", t.none(name), k6Group)
+		case driver.Suggest(name, t.names()) != "":
+			return errors.New(t.none(name))
 		}
 	}
 	return nil
 }
 
+// k6Group is how the paths of k6's own groups begin.
+const k6Group = "::"
+
+// names lists the tags that there can be, those aside that the script makes up.
+func (t tagging) names() []string {
+	all := slices.Sorted(maps.Keys(t.own))
+	if t.vus {
+		all = append(all, "scenario", "group")
+	}
+	return all
+}
+
 func (t tagging) none(name string) string {
+	meant := driver.Suggest(name, t.names())
+	if _, ok := t.own["consumer_group"]; ok && strings.Contains(name+meant, "group") { // it is the name of the consumer's option
+		meant = " (did you mean consumer_group?)"
+	}
 	others := "the tags of the whole test (--tag)"
 	if t.vus {
 		others = "those that k6 and the script set (scenario, group, ...)"
 	}
-	return fmt.Sprintf("no tag %q: it has %s", name, strings.Join(append(slices.Sorted(maps.Keys(t.own)), others), ", "))
+	return fmt.Sprintf("no tag %q%s: it has %s", name, meant, strings.Join(append(slices.Sorted(maps.Keys(t.own)), others), ", "))
 }
 
 func (t tagging) with(name string, values ...string) tagging {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
@@ -67,6 +69,38 @@ func (r *run) refuse() error {
 	for _, t := range r.thresholds() {
 		if err := t.on.tags.check(t.tags); err != nil {
 			return fmt.Errorf("threshold on %s: %s has %w", t.name, t.on.metric.Name, err)
+		}
+	}
+	return nil
+}
+
+// declared are the groups that the consumers of the script are in.
+type declared struct {
+	mu     sync.Mutex
+	groups []string
+}
+
+func (d *declared) add(group string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.groups, group) {
+		d.groups = append(d.groups, group)
+	}
+}
+
+// refuseGroups says which of the test's thresholds name a group that no consumer is in. It is asked when the init contexts of the VUs are
+// over: where they declare no consumer, some will be made later; and in a test of several processes others may have them.
+func (r *run) refuseGroups() error {
+	r.declared.mu.Lock()
+	known := slices.Sorted(slices.Values(r.declared.groups))
+	r.declared.mu.Unlock()
+	if len(known) == 0 || r.shared {
+		return nil
+	}
+	for _, t := range r.thresholds() {
+		if group, ok := t.tags.Get("consumer_group"); ok && group != "" && !slices.Contains(known, group) {
+			return fmt.Errorf("threshold on %s: no consumer is in the group %q%s: those of the init context are in %s; declare there what others there are", t.name, group,
+				driver.Suggest(group, known), strings.Join(known, ", "))
 		}
 	}
 	return nil

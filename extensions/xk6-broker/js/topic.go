@@ -33,7 +33,7 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		return nil, err
 	}
 	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {
-		return nil, fmt.Errorf("createTopic: %w", err)
+		return nil, o.explain(err)
 	}
 	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {

@@ -38,7 +38,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	d := t.Address.Driver
 	opened, err := conn.NewConsumer(ctx, c)
 	if err != nil {
-		return nil, d.Wrap("open consumer on "+t.Name, err)
+		return nil, d.Wrap("open consumer on "+t.Name, t.explain(err))
 	}
 	g := t.group(c)
 	g.joined(ctx, conn, c)

@@ -230,7 +230,7 @@ func (f *flight) receipt(i int, now int64, err error) {
 	}
 	f.receipts[i] = Receipt{
 		Sequence: f.first + uint64(i), Due: f.dueOf(i), Sent: f.sent, Confirmed: now,
-		Err: f.sender.pub.driver.Wrap("send", err),
+		Err: f.sender.pub.driver.Wrap("send", f.sender.pub.topic.explain(err)),
 	}
 }
 

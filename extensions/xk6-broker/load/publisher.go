@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -23,7 +24,7 @@ type Publisher struct {
 func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig) (*Publisher, error) {
 	p, err := conn.NewProducer(ctx, c)
 	if err != nil {
-		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, err)
+		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, t.explain(err))
 	}
 	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
 	t.connected(conn)
@@ -51,6 +52,14 @@ type Sender struct {
 type caller struct {
 	id    uint64
 	track *track.Producer
+}
+
+// explain says in an error about a topic that is not there which it is, and what makes it.
+func (t *Topic) explain(err error) error {
+	if err == nil || t.Address.Driver.KindOf(err) != driver.NotFound {
+		return err
+	}
+	return fmt.Errorf("%w: is there a topic %q? createTopic in setup makes it", err, t.Name)
 }
 
 // NewSender makes a sender whose measurements go to series.
@@ -163,7 +172,7 @@ func (s *Sender) admit(ctx context.Context, most int) (n int, waited bool, err e
 // refuse fails a flight that was never handed over.
 func (s *Sender) refuse(f *flight, err error) {
 	now := driver.Now()
-	err = s.pub.driver.Wrap("send", err)
+	err = s.pub.driver.Wrap("send", s.pub.topic.explain(err))
 	series := s.series.Load()
 	for i := range f.batch {
 		due := f.due[i]

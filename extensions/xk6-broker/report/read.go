@@ -18,6 +18,9 @@ func Read(path string) (*load.Result, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, SummaryFile)
 	}
+	if filepath.Ext(path) == filepath.Ext(PageFile) {
+		return nil, fmt.Errorf("%s: a result is read from its folder, and not from a page: give %s", path, filepath.Dir(path))
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("no result: %w", err)

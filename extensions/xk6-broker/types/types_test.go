@@ -18,23 +18,7 @@ const repository = "../../.."
 
 // Every script that the repository shows has no mistake, and mistakes.js has those that it says.
 func TestInTypeScript(t *testing.T) {
-	required := os.Getenv("BROKER_REQUIRE") == "all" && os.Getenv("BROKER_NODE_TEST") != "skip"
-	missing := func(what string) {
-		if required {
-			t.Fatalf("BROKER_REQUIRE=all, and %s", what)
-		}
-		t.Skip(what)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		missing("there is no node: the types are not tested")
-	}
-	compiler, err := filepath.Abs("node_modules/typescript/bin/tsc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(compiler); err != nil {
-		missing("run npm ci --ignore-scripts in types: the types are not tested")
-	}
+	compiler := typescript(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(repository+"/scenarios")); err != nil {
 		t.Fatal(err)
@@ -57,6 +41,82 @@ func TestInTypeScript(t *testing.T) {
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// typescript is the compiler's path. Without it the test is skipped, unless everything is required.
+func typescript(t *testing.T) string {
+	t.Helper()
+	required := os.Getenv("BROKER_REQUIRE") == "all" && os.Getenv("BROKER_NODE_TEST") != "skip"
+	missing := func(what string) {
+		if required {
+			t.Fatalf("BROKER_REQUIRE=all, and %s", what)
+		}
+		t.Skip(what)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing("there is no node: the types are not tested")
+	}
+	compiler, err := filepath.Abs("node_modules/typescript/bin/tsc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(compiler); err != nil {
+		missing("run npm ci --ignore-scripts in types: the types are not tested")
+	}
+	return compiler
+}
+
+var jsconfig = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
+
+// The jsconfig.json that the README shows finds the mistakes of a script outside of the repository, and none where there is none.
+func TestInAProjectOfOnesOwn(t *testing.T) {
+	compiler := typescript(t)
+	dir := t.TempDir()
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	shown := jsconfig.FindStringSubmatch(read(t, repository+"/README.md"))
+	if shown == nil || !strings.Contains(shown[1], `"../xk6-broker/`) {
+		t.Fatal("the README shows no jsconfig.json")
+	}
+	write(t, dir, "jsconfig.json", strings.Replace(shown[1], "../xk6-broker", filepath.ToSlash(clone), 1))
+	const script = `import { check } from 'k6';
+import broker from 'k6/x/broker';
+const conn = broker.connect('jetstream://127.0.0.1:4222');
+const p = conn.producer('orders', { maxInFlight: 3 });
+const c = conn.consumer('orders', { group: 'g' });
+/** @type {import('k6/x/broker').Options} */
+export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 9, duration: '1s', preAllocatedVUs: 1, arrivals: 'poisson' } } };
+export default async function () {
+  await p.send({ body: __ENV.BODY });
+  check(await c.receive(), { 'one came': (list) => list.length === 1 });
+}
+`
+	compile := func(script string) string {
+		write(t, dir, "script.js", script)
+		cmd := exec.CommandContext(t.Context(), "node", compiler, "-p", "jsconfig.json", "--pretty", "false")
+		cmd.Dir = dir
+		out, _ := cmd.CombinedOutput() // its exit code says no more
+		return string(out)
+	}
+	if out := compile(script); out != "" {
+		t.Errorf("a script without mistakes:\n%s", out)
+	}
+	mistyped := strings.NewReplacer("maxInFlight", "maxInflight", "group:", "gruop:", "arrivals:", "arivals:", "p.send", "p.sned").Replace(script)
+	out := compile(mistyped)
+	for _, name := range []string{"maxInflight", "gruop", "arivals", "sned"} {
+		if !strings.Contains(out, "'"+name+"' does not exist") {
+			t.Errorf("%s is not found:\n%s", name, out)
+		}
 	}
 }
 
