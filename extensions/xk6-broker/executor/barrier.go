@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -17,16 +18,24 @@ import (
 // over.
 type barrier struct {
 	consuming atomic.Int64 // VUs of consumers that k6 counts as active
+	aborted   atomic.Bool  // by a script, in an iteration of an executor of this package
 
 	mu    sync.Mutex
 	ready map[string]*ready // scenarios of consumers, by name
 	over  map[string]bool   // scenarios of open-arrival-rate
+	since int64             // when the first scenario began to wait for consumers, by [driver.Now]; 0 where none has
+	shift int64             // how long it waited, in ns: all that come later begin that much later
 }
+
+// Aborted tells whether a script has ended the test in an iteration of an executor of this package. k6 does not take that for an
+// interruption.
+func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() }
 
 // ready is whether a scenario's consumers are.
 type ready struct {
-	once sync.Once
-	all  chan struct{} // closed when they are
+	once  sync.Once
+	all   chan struct{} // closed when they are
+	since int64         // when somebody began to wait for them, by [driver.Now]
 }
 
 func (r *ready) set() { r.once.Do(func() { close(r.all) }) }
@@ -66,24 +75,63 @@ func (b *barrier) finished(scenario string) bool {
 // readyWithin bounds the wait for consumers: one that never opens any would hold up the test for good.
 const readyWithin = time.Minute
 
-// awaitConsumers returns when the consumers are ready that start no later than a scenario does.
-func awaitConsumers(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) error {
-	limit := time.NewTimer(readyWithin)
-	defer limit.Stop()
+// awaited names the scenarios of consumers that start no later than another scenario does.
+func awaited(es *lib.ExecutionState, startTime time.Duration) (names []string) {
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
-		if c.GetType() != ConsumersType || c.GetStartTime() > startTime || !c.HasWork(es.ExecutionTuple) {
-			continue
-		}
-		select {
-		case <-barrierOf(es).of(c.GetName()).all:
-		case <-limit.C:
-			logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them", c.GetName(), readyWithin)
-			return nil
-		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // it is the caller's own
+		if c.GetType() == ConsumersType && c.GetStartTime() <= startTime && c.HasWork(es.ExecutionTuple) {
+			names = append(names, c.GetName())
 		}
 	}
+	return names
+}
+
+// await returns when a scenario's consumers are ready, or when somebody has waited for them long enough.
+func (b *barrier) await(ctx context.Context, scenario string, logger logrus.FieldLogger) error {
+	r, now := b.of(scenario), driver.Now()
+	b.mu.Lock()
+	r.since = cmp.Or(r.since, now)
+	limit := time.NewTimer(time.Duration(r.since + int64(readyWithin) - now))
+	b.mu.Unlock()
+	defer limit.Stop()
+	select {
+	case <-r.all:
+	case <-limit.C:
+		r.once.Do(func() {
+			logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them", scenario, readyWithin)
+			close(r.all)
+		})
+	case <-ctx.Done():
+		return ctx.Err() //nolint:wrapcheck // it is the caller's own
+	}
 	return nil
+}
+
+// awaitTurn returns when a scenario is to begin that has come at its start time: when its consumers are ready, and as much later as the
+// first that waited for any, so that scenarios begin as far from one another as the script has them.
+func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) error {
+	names, came := awaited(es, startTime), driver.Now()
+	if len(names) == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	b.since = cmp.Or(b.since, came)
+	b.mu.Unlock()
+	for _, name := range names {
+		if err := b.await(ctx, name, logger); err != nil {
+			return err
+		}
+	}
+	return wake.Timer(ctx, came+b.delay(driver.Now())) //nolint:wrapcheck // it is the caller's own
+}
+
+// delay is how much later than they were to scenarios begin. It is what the first waited that waited for any.
+func (b *barrier) delay(now int64) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.shift == 0 {
+		b.shift = max(1, now-b.since)
+	}
+	return b.shift
 }
 
 // AwaitConsumers returns when the consumers of executor "consumers" are ready that start no later than the scenario of a VU, whose
@@ -97,7 +145,12 @@ func AwaitConsumers(ctx context.Context, logger logrus.FieldLogger) error {
 	if !ok {
 		return nil
 	}
-	return awaitConsumers(ctx, es, c.GetStartTime(), logger)
+	for _, name := range awaited(es, c.GetStartTime()) {
+		if err := barrierOf(es).await(ctx, name, logger); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // How consumers find out that the others are over. k6 tells nobody when a scenario is, only how many VUs are active.

@@ -216,7 +216,7 @@ func (c *Config) GetExecutionRequirements(et *lib.ExecutionTuple) []lib.Executio
 	}
 	return []lib.ExecutionStep{
 		{PlannedVUs: uint64(planned), MaxUnplannedVUs: uint64(most - planned)},
-		{TimeOffset: c.length() + c.GetGracefulStop()},
+		{TimeOffset: c.length() + c.GetGracefulStop() + mayWait()},
 	}
 }
 

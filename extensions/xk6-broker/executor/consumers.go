@@ -57,7 +57,13 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	c := &crew{
 		consumers: e, barrier: barrierOf(e.state), ctx: lib.WithScenarioState(ctx, scenario), over: over,
 		iterations: lib.NewSegmentedIndex(e.state.ExecutionTuple),
-		abort:      func(err error) { failed.Do(func() { failure = err; stop(err) }) },
+		abort: func(err error) {
+			failed.Do(func() {
+				failure = err
+				barrierOf(e.state).aborted.Store(true)
+				stop(err)
+			})
+		},
 	}
 	// Whatever becomes of them, nobody waits for those who are no more.
 	defer c.barrier.of(e.config.Name).set()
@@ -102,6 +108,9 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	return failure
 }
 
+// longWait is how long consumers go on before somebody may wonder why.
+const longWait = 10 * time.Second
+
 // awaitEnd returns when the VUs are to begin no further iteration, or with ctx's error.
 func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) error {
 	if d := c.config.Duration; d.Valid {
@@ -113,6 +122,10 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 		return err
 	}
 	tell("waiting for what was sent")
+	long := time.AfterFunc(longWait, func() {
+		c.logger.Infof("all other scenarios are over; scenario %s goes on while messages arrive or are settled (Ctrl-C ends that)", c.config.Name)
+	})
+	defer long.Stop()
 	if arrived := c.arrived.Load(); arrived != nil {
 		return (*arrived)(ctx)
 	}

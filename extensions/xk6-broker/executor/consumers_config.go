@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -29,7 +30,20 @@ type ConsumersConfig struct {
 
 var _ lib.ExecutorConfig = &ConsumersConfig{}
 
+// configured is whether the script has a scenario of consumers, which others may wait for: k6 asks each scenario by itself for how long it
+// needs its VUs.
+var configured atomic.Bool //nolint:gochecknoglobals // a process runs one test
+
+// mayWait is how much later than planned a scenario may begin.
+func mayWait() time.Duration {
+	if configured.Load() {
+		return readyWithin
+	}
+	return 0
+}
+
 func newConsumersConfig(name string) *ConsumersConfig {
+	configured.Store(true)
 	return &ConsumersConfig{BaseConfig: executor.NewBaseConfig(name, ConsumersType), VUs: null.NewInt(1, false)}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +190,7 @@ func TestConsumersAreReadyFirstAndEndLast(t *testing.T) {
 	for name, want := range map[string]struct {
 		arrivals    int
 		first, over time.Duration
-	}{"produce": {50, 7 * time.Second, 12 * time.Second}, "later": {20, 7 * time.Second, 9 * time.Second}} {
+	}{"produce": {50, 7 * time.Second, 12 * time.Second}, "later": {20, 10 * time.Second, 12 * time.Second}} {
 		if got := r.begun[name]; len(got) != want.arrivals || got[0] != want.first || r.over[name] != want.over {
 			t.Errorf("%s: %d arrivals from %v, over at %v; want %+v", name, len(got), got[0], r.over[name], want)
 		}
@@ -203,8 +204,8 @@ func TestConsumersAreReadyFirstAndEndLast(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(r.log.AllEntries()) != 0 {
-		t.Errorf("logged: %v", r.log.AllEntries())
+	if all := r.log.AllEntries(); len(all) != 1 || !strings.Contains(all[0].Message, "scenario consume goes on while messages arrive") {
+		t.Errorf("logged: %v", all)
 	}
 }
 
@@ -320,6 +321,9 @@ func TestConsumersEndWithTheTest(t *testing.T) {
 		scenarios: scenarios, cancelAt: time.Minute, // k6 would interrupt the others at once
 		work: map[string]func(context.Context) error{"consume": func(context.Context) error { return abort }, "produce": atOnce},
 	}.run(t)
+	if !Aborted(r.state) {
+		t.Error("nobody knows that the script ended it")
+	}
 	if !errors.Is(r.errors["consume"], abort) || r.over["consume"] != 0 {
 		t.Errorf("%v at %v", r.errors["consume"], r.over["consume"])
 	}
@@ -381,5 +385,42 @@ func TestConsumersThatFailDoNotSpin(t *testing.T) {
 	}.run(t)
 	if n := len(r.begun["consume"]); n < 90 || n > 120 {
 		t.Errorf("%d iterations", n)
+	}
+}
+
+// A VU whose first iteration opens no consumer counts as ready, and what it opens later is awaited at the end all the same.
+func TestConsumersThatOpenLateAreAwaited(t *testing.T) {
+	var rounds atomic.Int64
+	opens := consume(0, 100*time.Millisecond, lasting(20*time.Second))
+	r := play{
+		scenarios: `{"consume":{"executor":"consumers"},"produce":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2}}`,
+		work: map[string]func(context.Context) error{"consume": func(ctx context.Context) error {
+			if rounds.Add(1) == 1 {
+				return errors.New("not yet")
+			}
+			return opens(ctx)
+		}, "produce": atOnce},
+	}.run(t)
+	if over := r.over["consume"]; over < 25*time.Second || over > 27*time.Second {
+		t.Errorf("the consumers were over at %v", over)
+	}
+}
+
+// A minute is waited for consumers once, whoever waits; and k6 keeps the VUs of those who wait for as long.
+func TestTheWaitForConsumersIsOneMinuteInAll(t *testing.T) {
+	r := play{
+		scenarios: `{"consume":{"executor":"consumers","gracefulStop":"1s"},
+			"a":{"executor":"open-arrival-rate","rate":10,"duration":"10s","gracefulStop":"1s","preAllocatedVUs":2},
+			"b":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2,"startTime":"11s"},
+			"c":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2,"startTime":"90s"}}`,
+		work: map[string]func(context.Context) error{"consume": lasting(time.Hour), "a": atOnce, "b": atOnce, "c": atOnce},
+	}.run(t)
+	for name, want := range map[string]time.Duration{"a": 60 * time.Second, "b": 71 * time.Second, "c": 150 * time.Second} {
+		if r.errors[name] != nil || len(r.begun[name]) == 0 || r.begun[name][0] != want {
+			t.Errorf("%s: %v, begun %v", name, r.errors[name], r.begun[name][:min(1, len(r.begun[name]))])
+		}
+	}
+	if n := len(r.log.AllEntries()); n != 1 {
+		t.Errorf("%d warnings", n)
 	}
 }

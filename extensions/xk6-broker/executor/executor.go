@@ -60,7 +60,13 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	p := &pool{
 		ctx: lib.WithScenarioState(ctx, scenario), config: e.config, state: e.state, logger: e.logger, line: line, tally: tally,
 		short: make(chan struct{}, 1),
-		abort: func(err error) { failed.Do(func() { failure = err; stop(err) }) },
+		abort: func(err error) {
+			failed.Do(func() {
+				failure = err
+				barrierOf(e.state).aborted.Store(true)
+				stop(err)
+			})
+		},
 	}
 	planned, most := e.config.vus(e.state.ExecutionTuple)
 	if most > planned {
@@ -82,7 +88,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		p.add(vu)
 	}
 	bar.waiting()
-	interrupted := awaitConsumers(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
+	interrupted := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
 	start := driver.Now()
 	scenario.StartTime = time.Now()
 	end := start + int64(e.config.length())

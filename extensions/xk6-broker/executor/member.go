@@ -28,10 +28,10 @@ func MemberFrom(ctx context.Context) (*Member, bool) {
 func (m *Member) Opening(arrived func(context.Context) error) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.crew.arrived.CompareAndSwap(nil, &arrived)
 	if m.ready {
 		return func() {}
 	}
-	m.crew.arrived.CompareAndSwap(nil, &arrived)
 	m.opening++
 	return func() {
 		m.mu.Lock()

@@ -204,7 +204,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	rt := k.conn.in.vu.Runtime()
 	return k.do(func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error)) {
-		ctx, stop := untilOver(ctx)
+		ctx, stop := untilOver(ctx, true)
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()

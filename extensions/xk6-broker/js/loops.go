@@ -248,7 +248,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		if err != nil {
 			return nil, err
 		}
-		ctx, stop := untilOver(ctx)
+		ctx, stop := untilOver(ctx, false)
 		defer stop()
 		r, err := loop.Run(ctx, all)
 		return &consumed{

@@ -21,12 +21,12 @@ func (r *run) arrived(ctx context.Context) error {
 	return r.Arrived(ctx, time.Duration(r.drainTimeout.Load()))
 }
 
-// untilOver is ctx, which in a scenario of consumers also ends when nothing more is to come. What begins later is not bounded by that, or
-// a script that goes on would spin.
-func untilOver(ctx context.Context) (context.Context, context.CancelFunc) {
+// untilOver is ctx, which in a scenario of consumers also ends when nothing more is to come. What begins later may be bounded by something
+// else: a script that goes on to receive would spin.
+func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	m, ok := open.MemberFrom(ctx)
-	if !ok || m.Over().Err() != nil {
+	if !ok || bounded && m.Over().Err() != nil {
 		return ctx, cancel
 	}
 	stop := context.AfterFunc(m.Over(), cancel)

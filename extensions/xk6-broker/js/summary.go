@@ -69,7 +69,8 @@ func (in *instance) settings() (on bool, options map[string]any, err error) {
 	if read(envOverwrite, "false", "true", "false") == "true" {
 		options["overwrite"] = true
 	}
-	return read(envReport, "on", "on", "off") == "on", options, err
+	on = read(envReport, "on", "on", "off") == "on"
+	return on, options, err
 }
 
 // folderOf reads what a script, or its environment, says of the folder; the name may be missing.

@@ -55,8 +55,9 @@ func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) 
 		return nil
 	}
 	has, err := describer.DescribeTopic(ctx, t.Name)
-	if err != nil {
-		return err //nolint:wrapcheck // its caller wraps it
+	if err != nil { // the topic is there all the same
+		c.in.run.logger.WithError(err).Warnf("createTopic: what %s is like is not known", t.Name)
+		return nil
 	}
 	t.uses["partitions"], t.uses["replicas"] = has.Partitions, has.Replicas
 	if differs := t.differs(has); differs != "" {

@@ -29,7 +29,7 @@ func (r *run) circumstances() load.Circumstances {
 // endedEarly says why a test ended before its time, where it did.
 func endedEarly(execution *lib.ExecutionState) string {
 	switch status := execution.GetCurrentExecutionStatus(); {
-	case status == lib.ExecutionStatusInterrupted:
+	case status == lib.ExecutionStatusInterrupted, open.Aborted(execution):
 		return fmt.Sprintf("the test was interrupted or aborted, %v after its start", execution.GetCurrentTestRunDuration().Round(100*time.Millisecond))
 	case status == lib.ExecutionStatusEnded && execution.GetFullIterationCount()+execution.GetPartialIterationCount() == 0:
 		return "no iteration ever ran: setup() failed, or there was no time for one"

@@ -7,24 +7,23 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// arrivedQuiet is how long nothing must be outstanding, nor held by those who consume, until everything is known to have arrived: what is
-// settled may have been sent on.
+// arrivedQuiet is how long nothing must be outstanding, and nobody at work, until everything is known to have arrived.
 const arrivedQuiet = 200 * time.Millisecond
 
-// Arrived returns when those who consume have received all that was sent and settled it, as far as they settle, or when they do not get on
-// although nothing more is sent: for limit at most, and less where the broker says that it has no more, or keeps nothing. It may also
-// return ctx's error.
+// Arrived returns when those who consume have received all that was sent, have settled it as far as they settle, and wait for more; or when
+// they do not get on although nothing more is sent. That is after limit, and less where all have waited for a while and the broker says
+// that it has no more, or keeps nothing. It may also return ctx's error.
+//
+// Who has received something is at work until it asks for more: it may send on what it got, and what lies in its client comes only then.
 func (r *Run) Arrived(ctx context.Context, limit time.Duration) error {
-	for w := (wait{changed: driver.Now(), asked: driver.Now()}); ; {
+	for w := (wait{changed: driver.Now()}); ; {
 		now := driver.Now()
-		if left := w.look(r, now); now-w.changed > int64(limit) || left == 0 && now-w.changed > int64(arrivedQuiet) {
+		w.look(r, now)
+		switch idle := now - max(w.changed, r.idleSince(now)); {
+		case now-w.changed > int64(limit):
 			return nil
-		}
-		if now-w.asked > int64(askEvery) {
-			w.asked = now
-			if w.hopeless(ctx, now) {
-				return nil
-			}
+		case w.done() && idle > int64(arrivedQuiet) && !w.more(ctx, now), !w.done() && idle > int64(restTimeout) && w.hopeless(ctx, now):
+			return nil
 		}
 		if err := r.sleep(ctx, now+int64(drainPoll)); err != nil {
 			return err
@@ -32,43 +31,85 @@ func (r *Run) Arrived(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// wait is what is waited for, as it was when somebody last looked.
-type wait struct {
-	missing uint64 // has not been received
-	held    uint64 // has been received and not settled
-	changed int64  // when one of these last did
-	asked   int64  // when the brokers last were
-	none    int    // how often in a row they had nothing
-	groups  []*group
+// idleSince is since when all who consume wait for messages: now where one is at work.
+func (r *Run) idleSince(now int64) int64 {
+	since := int64(0)
+	for _, c := range r.open(nil) {
+		at := c.idle.Load()
+		if at == atWork {
+			return now
+		}
+		since = max(since, at)
+	}
+	return since
 }
 
-// look counts what is missing and held for those who are there, and gives the sum.
-func (w *wait) look(r *Run, now int64) uint64 {
-	w.groups = w.groups[:0]
-	var missing, held uint64
+// atWork stands for the time since when a consumer waits that does not.
+const atWork = 0
+
+// standing is what changes while somebody gets on.
+type standing struct {
+	inFlight int64  // sends whose fate is not known
+	missing  uint64 // has not been received
+	held     uint64 // has been received and not settled
+	received int64  // by all who consume, whatever it was
+}
+
+// wait is what is waited for, as it was when somebody last looked.
+type wait struct {
+	standing
+
+	changed int64    // when that last did
+	asked   int64    // when the brokers last were
+	none    int      // how often in a row they had nothing
+	spent   bool     // they have no more of what is in no account
+	awaited []*group // of which something is missing or held
+	strange []*group // that got what is in no account of theirs
+}
+
+// done tells whether nothing is outstanding that is accounted for.
+func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 }
+
+func (w *wait) look(r *Run, now int64) {
+	w.awaited, w.strange = w.awaited[:0], w.strange[:0]
+	s := standing{inFlight: r.InFlight(), received: r.received.Load()}
 	for _, t := range r.Topics() {
 		for _, g := range t.everyGroup() {
-			m, h := g.awaited()
-			if m+h > 0 {
-				w.groups = append(w.groups, g)
+			missing, held := g.awaited()
+			if missing+held > 0 {
+				w.awaited = append(w.awaited, g)
 			}
-			missing += m
-			held += h
+			if g.keepsStrangers() {
+				w.strange = append(w.strange, g)
+			}
+			s.missing += missing
+			s.held += held
 		}
 	}
-	if missing != w.missing || held != w.held {
-		w.missing, w.held, w.changed, w.none = missing, held, now, 0
+	if s != w.standing {
+		w.standing, w.changed, w.none, w.spent = s, now, 0, false
 	}
-	return missing + held
+}
+
+// more tells whether a broker has more for a group that got messages that are in no account: without a stamp, or of other producers.
+func (w *wait) more(ctx context.Context, now int64) bool {
+	if len(w.strange) > 0 && now-w.asked > int64(askEvery) {
+		w.asked, w.spent = now, true
+		for _, g := range w.strange {
+			w.spent = w.spent && g.exhausted(ctx)
+		}
+	}
+	return len(w.strange) > 0 && !w.spent
 }
 
 // hopeless tells whether nothing more can come, as far as that is known.
 func (w *wait) hopeless(ctx context.Context, now int64) bool {
-	for _, g := range w.groups {
-		g.mu.Lock()
-		conn := g.conn
-		g.mu.Unlock()
-		if g.kept && !g.exhausted(ctx, conn) || !g.kept && now-w.changed < int64(restTimeout) {
+	if w.inFlight > 0 || now-w.asked < int64(askEvery) {
+		return false
+	}
+	w.asked = now
+	for _, g := range w.awaited {
+		if g.kept && !g.exhausted(ctx) {
 			w.none = 0
 			return false
 		}
@@ -77,17 +118,25 @@ func (w *wait) hopeless(ctx context.Context, now int64) bool {
 	return w.none > 1
 }
 
-// awaited is how many messages the group's members, if there are any, have not received, and how many they have received and not settled
-// although the test settles.
+// awaited is how many messages the group's members have not received, and how many they have received and not settled although the test
+// settles. Members that the script has closed may come back, those whose time is over do not.
 func (g *group) awaited() (missing, held uint64) {
 	g.mu.Lock()
-	there, settles := g.members > 0, g.settles
+	there, settles := g.members > 0 || g.left && g.kept, g.settles
 	g.mu.Unlock()
 	if !there {
 		return 0, 0
 	}
 	if settles && g.kept {
-		held = g.track.Held().Own
+		held = g.track.Held().All
 	}
 	return g.track.Outstanding(), held
+}
+
+// keepsStrangers tells whether the group, which somebody is there for, has got messages that are in no account of it, and the broker may
+// have more of them.
+func (g *group) keepsStrangers() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members > 0 && g.kept && g.settles && g.strangers.distinct() > 0
 }

@@ -97,3 +97,95 @@ func TestArrivedGivesUpThoseWhoStandStill(t *testing.T) {
 		b.finish()
 	})
 }
+
+// Who has received something is at work until it asks for more, however long that takes: it may send on what it got, and what lies in its
+// client comes only then.
+func TestArrivedWaitsForThoseAtWork(t *testing.T) {
+	const each = 2 * time.Second
+	keeps, none := faulty.Full(), faulty.Full()
+	none.Deliver, none.Settle, none.SettleConfirmed, none.Replay, none.Start = driver.AtMostOnce, 0, driver.Never, false, driver.StartNew
+	for name, f := range map[string]driver.Features{"a broker that keeps": keeps, "one that keeps nothing": none} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{Features: f})
+			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			b.produce(b.sender(100), 20)
+			between(t, name, b.arrived(10*time.Second, Consume{Batch: 1, Work: each}, c), 20*each-time.Second, 20*each+2*time.Second)
+			if a := b.only(); a.Received != 20 {
+				t.Errorf("%s: %+v", name, a)
+			}
+			b.finish()
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // a pipeline, whose first stage settles before it sends on
+		b := newBench(t, faulty.Config{})
+		first := b.consumer(driver.ConsumerConfig{Group: "first"})
+		b.produce(b.sender(100), 3)
+		second := b.consumer(driver.ConsumerConfig{Group: "second"})
+		s := b.sender(100)
+		ctx, stop := context.WithCancel(t.Context())
+		var stages sync.WaitGroup
+		stages.Go(func() {
+			for in := NewInbox(1); ; {
+				n, _ := first.Receive(ctx, in)
+				if n == 0 {
+					return
+				}
+				first.HandOver(in, n)
+				_ = first.Settle(ctx, in, 0, n, driver.Ack)
+				if in.Stamps[0].Sequence < 3 && b.series.Count(Sent) < 6 {
+					time.Sleep(3 * time.Second)
+					b.produce(s, 1)
+				}
+			}
+		})
+		stages.Go(func() { _, _ = Consume{Batch: 1, Ack: AckBatch}.Run(ctx, []*Consumer{second}) })
+		between(t, "a pipeline", b.arrived(10*time.Second, Consume{}), 9*time.Second, 12*time.Second)
+		if n := b.series.Count(Sent); n != 6 {
+			t.Errorf("%d messages were sent before all had arrived", n)
+		}
+		stop()
+		stages.Wait()
+		b.finish()
+	})
+}
+
+// What is in no account arrives too: messages without a stamp are awaited as long as the broker has more of them.
+func TestArrivedWaitsForWhatIsInNoAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		c := b.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 1})
+		s := b.sender(1000)
+		s.stamp = StampOff
+		b.produce(s, 50)
+		between(t, "without stamps", b.arrived(10*time.Second, Consume{Batch: 1, Work: time.Second}, c), 50*time.Second, 53*time.Second)
+		if n := b.series.Count(Received); n != 50 {
+			t.Errorf("%d were received", n)
+		}
+		b.finish()
+	})
+}
+
+// A consumer that the script closes comes back, perhaps: what waits for it is awaited for a while.
+func TestArrivedWaitsForConsumersThatComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(b.sender(100), 50)
+		var working sync.WaitGroup
+		working.Go(func() {
+			for got := uint64(0); got < 50; {
+				r, _ := Consume{Batch: 10, Count: 10, Ack: AckBatch}.Run(t.Context(), []*Consumer{c})
+				got += r.Received
+				_ = c.Close(t.Context())
+				time.Sleep(3 * time.Second)
+				c = b.consumer(driver.ConsumerConfig{Group: "workers"})
+			}
+		})
+		between(t, "closed and opened again", b.arrived(10*time.Second, Consume{}), 12*time.Second, 14*time.Second)
+		working.Wait()
+		b.finish()
+		if a := b.only(); a.Received != 50 || a.Drained != 0 {
+			t.Errorf("%+v", a)
+		}
+	})
+}

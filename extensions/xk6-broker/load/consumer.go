@@ -23,7 +23,8 @@ type Consumer struct {
 	timed    bool // the broker answers settlements
 	settles  bool
 	closed   atomic.Bool
-	receives sync.Mutex // what is left is read after the script's last receive
+	idle     atomic.Int64 // since when it waits for messages, or [atWork]
+	receives sync.Mutex   // what is left is read after the script's last receive
 
 	handing sync.Mutex
 	reader  *track.Reader       // of what is handed over
@@ -52,6 +53,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
 	consumer.series.Store(series)
+	consumer.idle.Store(driver.Now())
 	t.connected(conn)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,6 +70,9 @@ func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
+	if c.idle.Load() == atWork {
+		c.idle.Store(driver.Now())
+	}
 	n, err := c.consumer.Receive(ctx, in.Messages)
 	if err != nil && n == 0 {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -75,6 +80,10 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 		}
 		c.series.Load().fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
+	}
+	if n > 0 {
+		c.idle.Store(atWork)
+		c.run.received.Add(int64(n))
 	}
 	in.read(n, c.run.ID)
 	c.handing.Lock()

@@ -118,7 +118,7 @@ func (g *group) drain(ctx context.Context, r *Run) {
 			break
 		}
 		idle++
-		if after < before || !g.exhausted(ctx, conn) {
+		if after < before || !g.exhausted(ctx) {
 			idle = 0
 		}
 	}
@@ -126,9 +126,12 @@ func (g *group) drain(ctx context.Context, r *Run) {
 	wg.Wait()
 }
 
-// exhausted tells whether the broker says that it has nothing for the group but what the group holds already.
-func (g *group) exhausted(ctx context.Context, conn driver.Conn) bool {
-	b, ok := conn.(driver.Backlogger)
+// exhausted tells whether the broker says that it has nothing for the group. Some know only what their own connection holds of what they
+// have delivered: then it is true only if the members on others hold nothing.
+func (g *group) exhausted(ctx context.Context) bool {
+	g.mu.Lock()
+	b, ok := g.conn.(driver.Backlogger)
+	g.mu.Unlock()
 	if !ok {
 		return false
 	}
@@ -205,8 +208,10 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 		reading, stop := context.WithTimeout(ctx, drainPoll)
 		n, err := c.consumer.Receive(reading, in.Messages)
 		stop()
-		if n == 0 && errors.Is(err, driver.ErrClosed) {
-			return
+		if n == 0 && err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+			if errors.Is(err, driver.ErrClosed) || c.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
+				return
+			}
 		}
 		in.read(n, c.run.ID)
 		c.group.drained(c.reader, in, 0)

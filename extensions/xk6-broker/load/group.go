@@ -81,7 +81,7 @@ func (s *strangers) note(m *driver.Message) {
 
 // distinct is how many different messages they are at least.
 func (s *strangers) distinct() int64 {
-	return s.received.Load() - max(s.again.Load(), s.doubted.Load())
+	return max(0, s.received.Load()-max(s.again.Load(), s.doubted.Load()))
 }
 
 // held is how many of them the broker has at least and at most although they were received.
@@ -271,6 +271,9 @@ const shownRanges = 20
 func (g *group) accounting() Accounting {
 	a := Accounting{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(shownRanges)}
 	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
+	if g.kept && g.unheld.Load() { // the broker is done with what lay in the client of one who has left
+		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
+	}
 	if g.shared { // only all processes together know
 		a.Lost, a.Elsewhere = 0, a.Lost
 	}

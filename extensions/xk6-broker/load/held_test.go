@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
 )
 
 // whatIsThere runs a test on brokers that tell what they never delivered and on brokers that do not. What then is missing, and the broker has, is
@@ -190,5 +191,24 @@ func TestWhatABrokerIsDoneWithHidesNothingFromTheWhole(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Where the broker is done with what it has delivered, what lay in the client of one who has left is neither with the broker nor lost by it:
+// of what is missing then nobody can tell.
+func TestWhatLayInTheClientOfOneWhoLeftIsNotCalledLost(t *testing.T) {
+	g := &group{topic: &Topic{track: track.NewTopic()}, kept: true}
+	producer := g.topic.track.Producer(1)
+	g.track = g.topic.track.Group("workers", track.New)
+	g.track.Ready()
+	producer.Next()
+	producer.ExpectN(0, 1)
+	g.backlog.Store(&backlog{known: true})
+	if a := g.accounting(); a.Lost != 1 || a.Uncertain != 0 {
+		t.Errorf("a broker that holds what is not settled, and has nothing: %+v", a)
+	}
+	g.unheld.Store(true)
+	if a := g.accounting(); a.Lost != 0 || a.Uncertain != 1 {
+		t.Errorf("a broker that is done with what it has delivered: %+v", a)
 	}
 }

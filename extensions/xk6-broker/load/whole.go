@@ -249,6 +249,9 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 		}
 		strange := max(0, w.leftovers(shares)-strangers) + w.failed
 		a.Lost, a.Undelivered, a.Uncertain = divide(all.Missing, all.Sure, all.Possible, waiting{said.Backlog, h, strange})
+		if !holds { // a broker is done with what lay in the client of one who has left
+			a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
+		}
 	}
 	return a
 }
