@@ -185,7 +185,7 @@ declare module 'k6/x/broker' {
     errors: number;
     /** of the whole process; the most of those seen each second */
     inFlight: number;
-    /** confirmed and not yet received; likewise */
+    /** confirmed and not yet received by the groups, opened or only declared; likewise */
     outstanding: number;
     /** of the process, on average */
     cpu: number;
