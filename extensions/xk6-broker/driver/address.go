@@ -79,16 +79,22 @@ func (a *Address) query() (map[string]any, error) {
 	}
 	holdsSecret := slices.ContainsFunc(slices.Collect(maps.Keys(query)), secret)
 	given := map[string]any{}
+	var unknown []string
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		o, known := a.Driver.Option(name)
 		switch {
 		case !known && name != "profile" && holdsSecret && !secret(name):
 			return nil, fmt.Errorf("%s does not know an option in the URL's query, which is not quoted because of the secret beside it: %w; known are %s",
 				a.Driver.Name, errQuery, strings.Join(a.Driver.names(^Scope(0)), ", "))
+		case !known && name != "profile":
+			unknown = append(unknown, name)
 		case len(query[name]) > 1 && o.Type != List:
 			return nil, fmt.Errorf("option %q: it is given %d times in the URL", name, len(query[name]))
 		}
 		given[name] = strings.Join(query[name], ",")
+	}
+	if len(unknown) > 0 {
+		return nil, &UnknownOptionError{a.Driver.Name, unknown[0], InURL, a.Driver.names(^Scope(0))}
 	}
 	return given, nil
 }

@@ -71,9 +71,9 @@ func TestOptionsResolveFromScriptURLProfileAndDefault(t *testing.T) {
 
 func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	for url, want := range map[string]string{
-		"sample://h?colour=red":        `no option "colour": known are profile, acks, batch, configs`,
-		"sample://h?bacth=3":           `no option "bacth" (did you mean batch?): known are`,
-		"sample://h?deLiver=3":         `no option "deLiver" (did you mean deliver?): known are`,
+		"sample://h?colour=red":        `no option "colour" in the URL: known are profile, acks, batch, configs`,
+		"sample://h?bacth=3":           `no option "bacth" in the URL (did you mean batch?): known are`,
+		"sample://h?deLiver=3":         `no option "deLiver" in the URL (did you mean deliver?): known are`,
 		"smaple://h":                   `no driver for scheme "smaple" (did you mean sample?): this k6 knows `,
 		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
 		"sample://h?batch=0":           `option "batch": "0" is not an integer from 1 to 1000`,

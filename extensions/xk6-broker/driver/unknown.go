@@ -11,9 +11,12 @@ import (
 type UnknownOptionError struct {
 	Driver string
 	Name   string
-	Where  string   // " here", or "" where the options of all scopes may be given
+	Where  string   // " here", [InURL], or "" where the options of all scopes may be given
 	Known  []string // what there is instead, the most usual first
 }
+
+// InURL is where an option of a URL's query is.
+const InURL = " in the URL"
 
 func (e *UnknownOptionError) Error() string {
 	return fmt.Sprintf("%s has no option %q%s%s: known are %s", e.Driver, e.Name, e.Where, Suggest(e.Name, e.Known), strings.Join(e.Known, ", "))

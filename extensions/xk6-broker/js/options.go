@@ -157,11 +157,12 @@ func (o *options) done() error {
 // explain names, in an error about an option that the driver lacks, those that are not the driver's, too.
 func (o *options) explain(err error) error {
 	var unknown *driver.UnknownOptionError
-	if errors.As(err, &unknown) {
-		if slices.Contains(o.known, unknown.Name) { // it was in the URL
-			return fmt.Errorf("option %q is one of %s, and none of the URL", unknown.Name, o.of)
-		}
+	switch {
+	case !errors.As(err, &unknown):
+	case unknown.Where != driver.InURL:
 		unknown.Known = append(slices.Clone(o.known), unknown.Known...)
+	case slices.Contains(o.known, unknown.Name):
+		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.of, unknown.Name)
 	}
 	return fmt.Errorf("%s: %w", o.of, err)
 }
