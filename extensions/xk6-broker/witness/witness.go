@@ -81,7 +81,7 @@ type moment struct {
 	host    counts
 }
 
-// Start starts a witness, which takes a millisecond. It then costs about a hundredth of a CPU: what the system takes to wake a thread a
+// Start starts a witness, which takes a millisecond. It then costs some hundredths of a CPU: what it takes to wake a goroutine a
 // thousand times a second, and little more. Where the system has no sleep that is as precise, its hiccups are rough.
 func Start() *Witness {
 	w := &Witness{host: thisHost(), stop: make(chan struct{}), done: make(chan struct{})}
