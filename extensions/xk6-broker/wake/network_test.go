@@ -54,12 +54,12 @@ func medianRoundTrip(t *testing.T, n int) time.Duration {
 		}
 	})
 	defer echo.Wait()
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	all := make([]time.Duration, n)
 	one := make([]byte, 1)
 	for i := range all {
