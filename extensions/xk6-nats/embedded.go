@@ -73,6 +73,17 @@ func newEmbedded() (*embeddedServer, error) {
 
 func (s *embeddedServer) address() string { return s.Addr().String() }
 
+// clientsTimeout bounds the wait for the server to see that its last connections are closed.
+const clientsTimeout = 2 * time.Second
+
+// awaitClients returns when the server has read all that its clients sent before they closed. A stream that it is asked for last, and makes
+// while it shuts down, would never end, nor its files go.
+func (s *embeddedServer) awaitClients() {
+	for end := time.Now().Add(clientsTimeout); s.NumClients() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // stop ends one use of the server; the last ends the server itself and removes its messages. It does nothing on nil.
 func (s *embeddedServer) stop() {
 	if s == nil {
@@ -83,6 +94,7 @@ func (s *embeddedServer) stop() {
 	if s.refs--; s.refs > 0 {
 		return
 	}
+	s.awaitClients()
 	s.Shutdown()
 	s.WaitForShutdown()
 	_ = os.RemoveAll(s.store)
