@@ -14,15 +14,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/report"
 )
 
-func jetStream(t *testing.T) string {
-	t.Helper()
-	url := os.Getenv("BROKER_URL_NATS_JETSTREAM")
-	if url == "" {
-		t.Skip("BROKER_URL_NATS_JETSTREAM is not set")
-	}
-	return url
-}
-
 // role is the script of a process that only produces, or only consumes. With ANNOUNCED it tells of the consumer all the same. Topics that
 // nobody sends to are the signals by which the processes wait for one another: GIVES is given, and AWAITS are waited for.
 const role = `
@@ -66,7 +57,7 @@ func newProcesses(t *testing.T, env ...string) *processes {
 	t.Helper()
 	dir := t.TempDir()
 	id := fmt.Sprintf("%s-%d", filepath.Base(dir), time.Now().UnixNano())
-	return &processes{t, dir, script(t, role), id, append([]string{"BROKER_URL=" + jetStream(t), "BROKER_RUN=" + id, "TOPIC=" + id, "DIR=" + dir}, env...)}
+	return &processes{t, dir, script(t, role), id, append([]string{"BROKER_URL=" + external(t, "BROKER_URL_NATS_JETSTREAM"), "BROKER_RUN=" + id, "TOPIC=" + id, "DIR=" + dir}, env...)}
 }
 
 // run runs the processes side by side, each named NAME:ROLE, to their end.
@@ -121,7 +112,7 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 		if announced == "" && (!strings.Contains(r.stdout, "it cannot be told whether the broker still has them")) {
 			t.Error(r)
 		}
-		r, g = p.merge("asked", both, "--broker", jetStream(t), "--allow-invalid", "--fail-if", "lost > 0")
+		r, g = p.merge("asked", both, "--broker", external(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
 		if g.Undelivered != g.Missing || r.code != 0 || !strings.Contains(r.stdout, "what the brokers had was asked at") {
 			t.Errorf("%+v\n%v", g.Accounting, r)
 		}
@@ -133,7 +124,7 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 		} else if _, err := fmt.Sscan(counts, &lost); err != nil || lost < 70 {
 			t.Fatal(err, taken)
 		}
-		r, g = p.merge("less", both, "--broker", jetStream(t), "--allow-invalid", "--fail-if", "lost > 0")
+		r, g = p.merge("less", both, "--broker", external(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
 		says := fmt.Sprintf("FAILED fail if lost > 0: %s: %d", p.topic, lost)
 		if g.Lost != lost || g.Undelivered != g.Missing-lost || r.code != 99 || !strings.Contains(r.stdout, says) {
 			t.Errorf("%+v\n%v", g.Accounting, r)
@@ -219,7 +210,7 @@ func TestTheNumberOfProcessesMustMakeSense(t *testing.T) {
 // Two processes of one test, each with a producer and a member of the group: neither knows what the other received, together they do.
 func TestMergeOfTwoProcesses(t *testing.T) {
 	t.Parallel()
-	url := jetStream(t)
+	url := external(t, "BROKER_URL_NATS_JETSTREAM")
 	dir := t.TempDir()
 	run := fmt.Sprintf("BROKER_RUN=merge-%d", os.Getpid())
 	topic := fmt.Sprintf("TOPIC=merge-%d", os.Getpid())

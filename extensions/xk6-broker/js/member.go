@@ -24,11 +24,11 @@ func (r *run) arrived(ctx context.Context) error {
 // untilOver is ctx, which in a scenario of consumers also ends when nothing more is to come. What begins later may be bounded by something
 // else: a script that goes on to receive would spin.
 func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
 	m, ok := open.MemberFrom(ctx)
 	if !ok || bounded && m.Over().Err() != nil {
-		return ctx, cancel
+		return ctx, func() {}
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(m.Over(), cancel)
 	return ctx, func() {
 		stop()
