@@ -81,9 +81,18 @@ func (p *platform) note(working bool) {
 	}
 	p.hiccups.Merge(i.Hiccups)
 	seconds := time.Duration(i.To - i.From).Seconds()
-	for k, s := range []witness.Share{i.Process, i.Host, i.Steal, i.Pressure, i.GroupPressure} {
+	for k, s := range []witness.Share{i.Process, withIn(i.Host, i.Process), i.Steal, i.Pressure, i.GroupPressure} {
 		p.shares[k].add(s, seconds)
 	}
+}
+
+// withIn is what all processes used of the CPUs, of which one used a part: the system counts the whole by sampling, and misses short bursts of
+// the part, which it counts exactly.
+func withIn(all, part witness.Share) witness.Share {
+	if all.Known && part.Known {
+		all.Value = max(all.Value, part.Value)
+	}
+	return all
 }
 
 // result is nil where nobody watched.

@@ -78,3 +78,17 @@ func TestAdviceNamesTheCause(t *testing.T) {
 		}
 	}
 }
+
+// All processes use no less than one of them, however the system counts.
+func TestTheWholeIsNoLessThanItsPart(t *testing.T) {
+	for _, c := range []struct{ all, part, want witness.Share }{
+		{witness.Share{Value: 0.27, Known: true}, witness.Share{Value: 0.38, Known: true}, witness.Share{Value: 0.38, Known: true}},
+		{witness.Share{Value: 0.9, Known: true}, witness.Share{Value: 0.38, Known: true}, witness.Share{Value: 0.9, Known: true}},
+		{witness.Share{}, witness.Share{Value: 0.38, Known: true}, witness.Share{}},
+		{witness.Share{Value: 0.9, Known: true}, witness.Share{}, witness.Share{Value: 0.9, Known: true}},
+	} {
+		if got := withIn(c.all, c.part); got != c.want {
+			t.Errorf("%v with %v: %v, want %v", c.all, c.part, got, c.want)
+		}
+	}
+}
