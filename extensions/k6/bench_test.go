@@ -112,6 +112,65 @@ export default async function () {` + iteration + `}
 	}
 }
 
+// BenchmarkExecutorsSend compares the CPU of k6 per iteration of `await send()` under open-arrival-rate, whose iterations begin when they
+// are due, with that under k6's constant-arrival-rate, whose timers may be a millisecond late and then start several at a time.
+func BenchmarkExecutorsSend(b *testing.B) {
+	const rate, seconds, rounds = 8000, 4, 5
+	load := bench.LoadAverage()
+	executors := []string{"constant-arrival-rate", "open-arrival-rate"}
+	const script = `
+export const options = { scenarios: { s: { executor: __ENV.EXECUTOR, rate: Number(__ENV.RATE), duration: __ENV.LENGTH, preAllocatedVUs: 200 } } };
+const conn = broker.connect(__ENV.URL);
+const p = conn.producer('bench-executors');
+const body = 'x'.repeat(100);
+export async function setup() { await conn.createTopic('bench-executors'); }
+export async function teardown() { try { await conn.deleteTopic('bench-executors'); } catch (e) { /* not every broker has topics */ } }
+export default async function () { await p.send({ body }); }
+`
+	b.ReportMetric(0, "ns/op")
+	var figures []bench.Figure
+	for _, name := range []string{"nats", "nats-jetstream", "kafka", "rabbitmq", "redis-streams"} {
+		if urlOf(name) == "" {
+			continue
+		}
+		run := func(executor string, rate int, length string) (time.Duration, float64) {
+			cpu, o := cost(b, script, "URL="+urlOf(name), "EXECUTOR="+executor, fmt.Sprint("RATE=", rate), "LENGTH="+length)
+			return cpu, o.Metrics["broker_confirmed"].Values["count"]
+		}
+		var ratios []float64
+		spent := map[string][]float64{}
+		for round := range rounds {
+			each := map[string]float64{}
+			for turn := range executors {
+				executor := executors[(turn+round)%len(executors)] // whoever comes second finds the machine warm
+				idle, _ := run(executor, 1, "1s")
+				cpu, confirmed := run(executor, rate, fmt.Sprint(seconds, "s"))
+				if confirmed == 0 {
+					b.Fatalf("%s: nothing was confirmed", name)
+				}
+				each[executor] = float64((cpu - idle).Nanoseconds()) / 1e3 / confirmed
+				spent[executor] = append(spent[executor], each[executor])
+			}
+			ratios = append(ratios, each[executors[1]]/each[executors[0]])
+		}
+		of := fmt.Sprintf("CPU of k6, await send at %d/s, %s", rate, name)
+		for _, executor := range executors {
+			figures = append(figures, bench.Figure{Case: of, Name: executor, Value: medianOf(spent[executor]), Unit: "µs", Load: load})
+		}
+		figures = append(figures, bench.Figure{Case: of, Name: "open-arrival-rate, to k6's own", Value: medianOf(ratios), Unit: "×", Load: load})
+		b.ReportMetric(medianOf(ratios), name+"-to-k6's")
+	}
+	if len(figures) == 0 {
+		b.Skip("no BROKER_URL_NATS or another")
+	}
+	for _, f := range figures {
+		b.Logf("%s: %s: %.2f %s", f.Case, f.Name, f.Value, f.Unit)
+	}
+	if err := bench.Write(figures...); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // urlOf is the URL that the environment has for a driver.
 func urlOf(name string) string {
 	return os.Getenv("BROKER_URL_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
