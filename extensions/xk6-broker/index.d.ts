@@ -44,6 +44,7 @@ declare module 'k6/x/broker' {
     settle: Array<'ack' | 'requeue' | 'reject'>;
     start: Array<'new' | 'earliest'>;
     settleConfirmed: 'never' | 'on-request' | 'always';
+    /** Whether a send returns before the broker has answered. Where it does not, sends are made in `workers`. */
     async: boolean;
     replay: boolean;
     groups: boolean;
@@ -90,6 +91,8 @@ declare module 'k6/x/broker' {
     profile?: Profile;
     /** How many messages may be sent and not yet confirmed, over all VUs that share the connection. 4096. */
     maxInFlight?: number;
+    /** How many sends may wait for the broker at a time, where `features.async` is false: a driver whose client waits in each. 32. */
+    workers?: number;
     /** How many connections the VUs share: 1, or 'per-vu' for one each. */
     connections?: number | 'per-vu';
     /**

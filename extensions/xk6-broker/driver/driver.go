@@ -53,6 +53,9 @@ type ProducerConfig struct {
 	// Window is how many messages may at most be handed over and not yet done: a hint for the client library's own
 	// buffers. The engine keeps to it; Send is never called with more outstanding. At least 1.
 	Window int
+	// Workers is how many calls of Send there may be at a time where Features.Async does not hold, each in a goroutine of its own: a hint
+	// for the client library's pool of connections. At least 1; 0 where Features.Async holds.
+	Workers int
 	// Options holds a value for every option of scope [OnProducer].
 	Options Values
 }

@@ -10,7 +10,7 @@ type Features struct {
 	Start           Start           // where a consumer may begin, a bit set; never 0
 	SettleConfirmed SettleConfirmed // whether Settle knows that the broker knows
 
-	Async    bool // Send returns before the broker has answered
+	Async    bool // Send returns before the broker has answered; where it does not, the engine calls it in workers
 	Replay   bool // a new group may read what other groups have settled
 	Groups   bool // consumers may name a group that shares the messages
 	Fanout   bool // a consumer without a group gets every message

@@ -21,12 +21,15 @@ import (
 )
 
 // The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither groups nor acknowledgements,
-// discard: confirms at once and keeps nothing, and broken: panics.
+// waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, and broken: panics.
 func TestMain(m *testing.M) {
 	driver.Register(faulty.New(faulty.Config{}).Driver())
 	subject := faulty.Subject()
 	subject.Headers, subject.Async = true, true
 	driver.Register(faulty.New(faulty.Config{Name: "subject", Features: subject}).Driver())
+	waits := faulty.Full()
+	waits.Async, waits.Order = false, driver.Unordered
+	driver.Register(faulty.New(faulty.Config{Name: "waits", Features: waits, Servers: 2, Service: func(int64) time.Duration { return time.Millisecond }}).Driver())
 	driver.Register(brokenDriver())
 	driver.Register(discardDriver())
 	goleak.VerifyTestMain(m)

@@ -31,6 +31,9 @@ type producer struct {
 const (
 	defaultWindow = 4096
 	maxWindow     = 1 << 20
+	// Each worker mostly takes a connection, of which brokers with blocking clients rarely like many.
+	defaultWorkers = 32
+	maxWorkers     = 1 << 12
 )
 
 func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, error) {
@@ -40,6 +43,9 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 	}
 	p := &producer{conn: c, spread: connections(o, 1)}
 	p.config = driver.ProducerConfig{Topic: topic, Window: o.integer("maxInFlight", defaultWindow, 1, maxWindow)}
+	if !c.address.Driver.Features.Async {
+		p.config.Workers = o.integer("workers", defaultWorkers, 1, maxWorkers)
+	}
 	p.stamp = load.StampMode(o.text("stamp", ""))
 	given, err := o.rest()
 	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
@@ -52,7 +58,10 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
-	p.key = fmt.Sprintf("%s %d %v", topic, p.config.Window, given)
+	if p.config.Workers > 0 {
+		p.uses["workers"] = p.config.Workers
+	}
+	p.key = fmt.Sprintf("%s %d %d %v", topic, p.config.Window, p.config.Workers, given)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(p.config.Options),
 		"send": p.send, "request": p.request, "produce": p.produce, "ready": p.ready,
@@ -220,7 +229,7 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 		}
 		if async {
 			send()
-		} else { // the client waits for the broker, the event loop must not
+		} else { // it may wait for a worker, the event loop must not
 			p.conn.in.spawn("send", settle, send)
 		}
 	}), nil

@@ -71,8 +71,22 @@ func (f *flight) begin(s *Sender) {
 	}
 }
 
-// launch numbers, stamps and hands over the messages. Their places in the window are taken.
+// launch hands the messages over: in a worker where the driver waits for the broker, so that whoever sends is free for what is due
+// next. Their places in the window and the worker are taken.
 func (f *flight) launch(ctx context.Context) {
+	workers := f.sender.pub.workers
+	if workers == nil {
+		f.hand(ctx)
+		return
+	}
+	go func() {
+		defer workers.release(1)
+		f.hand(ctx)
+	}()
+}
+
+// hand numbers, stamps and hands over the messages.
+func (f *flight) hand(ctx context.Context) {
 	s := f.sender
 	n := len(f.batch)
 	f.left.Store(int32(n))

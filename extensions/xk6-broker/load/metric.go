@@ -62,7 +62,7 @@ const (
 	Routed      // received from another topic of this process: dead letters, wildcards, what was forwarded
 	Aliased     // received from the same topic at another address of the broker: their account is not kept
 	Negative    // received before they were sent, by the clocks of two machines
-	Blocked     // sends that waited because the window was full
+	Blocked     // sends that waited because the window was full, or all workers were busy
 	Unaccounted // confirmed without a stamp: nothing is known of what becomes of them
 	NumCounters = iota
 )

@@ -195,6 +195,14 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 		n = int(got)
 		l.room = driver.Now()
 	}
+	waited, err := l.sender.hire(ctx)
+	if err != nil {
+		w.release(int64(n))
+		return false
+	}
+	if waited {
+		l.room = driver.Now()
+	}
 	f := l.flight()
 	f.roomAt(l.room)
 	f.batch, f.due = f.batch[:0], f.due[:0]

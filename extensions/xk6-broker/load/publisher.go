@@ -16,7 +16,8 @@ type Publisher struct {
 	driver   *driver.Driver
 	topic    *Topic
 	producer driver.Producer
-	window   *window
+	window   *window      // of messages
+	workers  *window      // of calls of Send; nil where they do not wait for the broker
 	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
 }
 
@@ -27,6 +28,9 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, t.explain(err))
 	}
 	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
+	if !pub.driver.Features.Async {
+		pub.workers = newWindow(max(1, c.Workers))
+	}
 	t.connected(conn)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +130,7 @@ type Timing struct {
 }
 
 // Send sends some messages that were due at one time and calls finished once, from any goroutine, when the fate of all is known. It
-// waits while the window is full.
+// waits while the window is full, or all workers of a driver that waits for the broker are busy.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
 	due := at.Due
 	f := newReceipted(s, len(batch))
@@ -155,7 +159,27 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finish
 			return
 		}
 	}
+	waited, err := s.hire(ctx)
+	if waited {
+		f.roomAt(driver.Now())
+	}
+	if err != nil {
+		s.pub.window.release(int64(len(batch)))
+		s.refuse(f, err)
+		return
+	}
 	f.launch(ctx)
+}
+
+// hire takes one of the workers, where there are any.
+func (s *Sender) hire(ctx context.Context) (waited bool, err error) {
+	w := s.pub.workers
+	if w == nil || w.tryAcquire(1, 1) == 1 {
+		return false, nil
+	}
+	s.series.Load().add(Blocked, 1)
+	_, err = w.acquire(ctx, 1, 1)
+	return true, err
 }
 
 // admit takes up to most places in the window, and counts where the sender had to wait for it.

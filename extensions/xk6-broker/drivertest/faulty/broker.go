@@ -26,9 +26,11 @@ type Config struct {
 	Cumulative bool
 	// Deliveries is how often a message that is given back is delivered before the broker drops it; 0 is without end.
 	Deliveries int32
-	// Service is how long the broker's only server works on message n, counted from 0 in the order of their arrival over
-	// all producers; messages that arrive meanwhile wait. Nil takes no time.
+	// Service is how long a server of the broker's works on message n, counted from 0 in the order of their arrival over
+	// all producers; messages that find no server idle wait. Nil takes no time.
 	Service func(n int64) time.Duration
+	// Servers is how many there are; 0 is one.
+	Servers int
 	// Transit is how much later than it is confirmed message n can be received. Nil takes no time.
 	Transit func(n int64) time.Duration
 }
@@ -87,8 +89,8 @@ type Broker struct {
 	frozen  bool
 	topics  map[string]*topic
 	conns   map[*conn]struct{}
-	arrived int64 // how many messages the server has taken on
-	free    int64 // when it is through with them, by driver.Now
+	arrived int64   // how many messages the server has taken on
+	free    []int64 // when each server is through with them, by driver.Now
 }
 
 // New makes a broker.
@@ -97,7 +99,7 @@ func New(c Config) *Broker {
 	if c.Features == (driver.Features{}) {
 		c.Features = Full()
 	}
-	return &Broker{config: c, changed: make(chan struct{}), topics: map[string]*topic{}, conns: map[*conn]struct{}{}}
+	return &Broker{config: c, free: make([]int64, max(1, c.Servers)), changed: make(chan struct{}), topics: map[string]*topic{}, conns: map[*conn]struct{}{}}
 }
 
 // URL is where the driver finds the broker, once it is registered.

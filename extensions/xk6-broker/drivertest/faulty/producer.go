@@ -98,8 +98,9 @@ func (p *producer) enqueue(o *outgoing) error {
 	o.message.Partition = p.topic.partition(o.message.Key, o.n)
 	b.arrived++
 	if b.config.Service != nil {
-		b.free = max(b.free, driver.Now()) + int64(b.config.Service(o.n))
-		o.served = b.free
+		first := slices.Index(b.free, slices.Min(b.free))
+		b.free[first] = max(b.free[first], driver.Now()) + int64(b.config.Service(o.n))
+		o.served = b.free[first]
 	}
 	p.queue = append(p.queue, o)
 	b.change()

@@ -49,8 +49,17 @@ func correct() []variant {
 		{name: "log", config: faulty.Config{Features: faulty.Log()}},
 		{name: "queue", config: faulty.Config{Features: faulty.Queue()}},
 		{name: "subject", config: faulty.Config{Features: faulty.Subject(), Bare: true}},
+		{name: "blocking", config: waiting()},
 		{name: "slow", config: slow(20 * time.Microsecond)},
 	}
+}
+
+// waiting has a client that waits for the broker in each Send, of which eight may be under way at a time: whichever is through first.
+func waiting() faulty.Config {
+	c := slow(20 * time.Microsecond)
+	c.Features, c.Servers = faulty.Full(), 8
+	c.Features.Async, c.Features.Order = false, driver.Unordered
+	return c
 }
 
 func slow(d time.Duration) faulty.Config {
