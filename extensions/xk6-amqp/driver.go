@@ -10,7 +10,7 @@ import (
 func init() {
 	queues := driver.Features{
 		Order:           driver.PerTopic,
-		Confirm:         driver.Accepted,
+		Confirm:         driver.Replicated,
 		Deliver:         driver.AtLeastOnce,
 		Settle:          driver.Ack | driver.Requeue | driver.Reject,
 		Start:           driver.StartEarliest,
@@ -33,6 +33,7 @@ func init() {
 	})
 
 	groups := queues
+	groups.Confirm = driver.Accepted
 	groups.Start = driver.StartNew
 	groups.Fanout = true
 	driver.Register(driver.Driver{

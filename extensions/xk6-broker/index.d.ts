@@ -35,11 +35,20 @@ declare module 'k6/x/broker' {
     drainTimeout?: Duration;
   }
 
+  /** What has a message that was confirmed: nothing that is known of, one server, or more than one. */
+  export type Confirm = 'unconfirmed' | 'accepted' | 'replicated';
+
+  /** What a confirmation proves, and by which setting, such as 'acks=all, 3 replicas, min.insync.replicas 2'. */
+  export interface Proof {
+    confirm: Confirm;
+    how: string;
+  }
+
   /** What a driver claims. The conformance kit proves it. */
   export interface Features {
     order: 'none' | 'partition' | 'topic';
-    /** What a confirmed message proves. */
-    confirm: 'unconfirmed' | 'accepted' | 'replicated';
+    /** What a confirmed message proves at most; what it does prove, with the producer's options and the topic as it is, `producer.ready()` and the result say. */
+    confirm: Confirm;
     deliver: 'at-most-once' | 'at-least-once';
     settle: Array<'ack' | 'requeue' | 'reject'>;
     start: Array<'new' | 'earliest'>;
@@ -128,7 +137,7 @@ declare module 'k6/x/broker' {
     /** The driver's options as they resolved. */
     readonly options: { [name: string]: unknown };
     /** Resolves when the producer is open. Optional: the first send opens it. */
-    ready(): Promise<void>;
+    ready(): Promise<Proof>;
     /** Resolves when the broker has confirmed; rejects with a BrokerError. */
     send(message: OutgoingMessage | string | ArrayBuffer | ArrayBufferView): Promise<Receipt>;
     /** At most maxInFlight messages at a time. */

@@ -17,7 +17,7 @@ func lists() driver.Driver {
 		Schemes: []string{"redis-list"},
 		Doc:     "Redis lists as a reliable queue: RPUSH, and BLMOVE to a list of the consumer's own until the message is settled.",
 		Features: driver.Features{
-			Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtLeastOnce,
+			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartEarliest, SettleConfirmed: driver.Always,
 			Async: true, MaxMessageBytes: maxBulk,
 		},

@@ -25,7 +25,7 @@ func streams() driver.Driver {
 		Schemes: []string{"redis-streams"},
 		Doc:     "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
 		Features: driver.Features{
-			Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtLeastOnce,
+			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartNew | driver.StartEarliest,
 			SettleConfirmed: driver.Always,
 			Async:           true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true,

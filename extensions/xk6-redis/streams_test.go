@@ -31,6 +31,15 @@ func TestWaitIsProofOfReplicas(t *testing.T) {
 	if n := s.calls(t, "wait"); n < 1 || n > 100 {
 		t.Errorf("WAIT was asked %d times for 10 pipelines of 100 messages", n)
 	}
+	for given, want := range map[int]driver.Proof{
+		0: {Confirm: driver.Accepted, How: "one server"},
+		1: {Confirm: driver.Replicated, How: "one server and 1 of its replicas (WAIT)"},
+	} {
+		config := driver.ProducerConfig{Topic: topic, Window: 1, Options: resolve(t, url, driver.OnProducer, map[string]any{"wait": given})}
+		if got := c.(driver.Prover).Proof(t.Context(), config, nil); got != want {
+			t.Errorf("wait %d: %v: %q", given, got.Confirm, got.How)
+		}
+	}
 	r.signal(t, syscall.SIGSTOP)
 	defer r.signal(t, syscall.SIGCONT)
 	for _, err := range send(t, p, "a", "b") {

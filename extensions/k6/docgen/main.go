@@ -94,7 +94,7 @@ func yes(b bool) string {
 // features is a row for each driver.
 func features(proven map[string]drivertest.Outcome) string {
 	var b strings.Builder
-	b.WriteString("| driver | URL | confirmed means | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply | conformance |\n")
+	b.WriteString("| driver | URL | confirmed means at most | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply | conformance |\n")
 	b.WriteString("|" + strings.Repeat("---|", 15) + "\n")
 	for _, d := range driver.Drivers() {
 		f := d.Features

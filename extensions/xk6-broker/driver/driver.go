@@ -167,6 +167,20 @@ type Admin interface {
 	PurgeTopic(ctx context.Context, topic string) error
 }
 
+// Prover is an optional interface of a [Conn] where the options of a producer, or what its topic is, decide what a confirmation proves.
+type Prover interface {
+	// Proof is what a nil error in [Done] proves for such a producer, never more than is known. Where the broker does not tell how many copies
+	// its protocol makes, How says that. created is what this test made the topic as; nil where it did not.
+	Proof(ctx context.Context, c ProducerConfig, created *TopicSpec) Proof
+}
+
+// Proof is what a nil error in [Done] proves.
+type Proof struct {
+	Confirm Confirm
+	// How says in a few words who has the message then and by which setting, such as "acks=all, 3 replicas, at least 2 in sync".
+	How string
+}
+
 // TopicDescriber is an optional interface of an [Admin] whose broker can say what a topic is: one that existed already need not be as
 // [TopicSpec] asks.
 type TopicDescriber interface {

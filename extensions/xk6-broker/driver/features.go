@@ -4,7 +4,7 @@ package driver
 // not claimed is refused.
 type Features struct {
 	Order           Order           // within what the broker keeps the order of one producer's messages
-	Confirm         Confirm         // what a nil error in [Done] proves, with the default options
+	Confirm         Confirm         // what a nil error in [Done] proves at most: see [Prover]
 	Deliver         Deliver         // what happens to a message whose consumer fails
 	Settle          Outcome         // the outcomes that Settle takes, a bit set; 0 where nothing is settled
 	Start           Start           // where a consumer may begin, a bit set; never 0

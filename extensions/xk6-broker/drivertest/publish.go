@@ -29,6 +29,7 @@ var publish = []test{
 	{"send returns after the answer", answered},
 	{"context that has ended", endedContext},
 	{"topic that does not exist", missingTopic},
+	{"what a confirmation proves", proof},
 }
 
 func batches(t *testing.T, k *kit) {
@@ -264,5 +265,30 @@ func missingTopic(t *testing.T, k *kit) {
 	}
 	if kind := k.d.KindOf(err); err == nil || kind != driver.NotFound && kind != driver.Rejected {
 		t.Errorf("sent to a topic that does not exist: %v, want an error of kind not_found or rejected", err)
+	}
+}
+
+// proof asks of a topic that the driver made, of the same one as if others had made it, and of one that is not there.
+func proof(t *testing.T, k *kit) {
+	c := k.open(t)
+	prover, ok := c.(driver.Prover)
+	claimed(t, ok, "options or topics decide what a confirmation proves")
+	config := driver.ProducerConfig{Topic: k.topic(t, c), Window: 1, Options: k.options(t, driver.OnProducer)}
+	created := &driver.TopicSpec{Name: config.Topic, Partitions: 1, Replicas: 1, Options: k.options(t, driver.OnTopic)}
+	missing := config
+	missing.Topic = unique()
+	for what, ask := range map[string]func() driver.Proof{
+		"created here": func() driver.Proof { return prover.Proof(k.context(t), config, created) },
+		"found":        func() driver.Proof { return prover.Proof(k.context(t), config, nil) },
+		"not there":    func() driver.Proof { return prover.Proof(k.context(t), missing, nil) },
+	} {
+		var got, again driver.Proof
+		k.within(t, "Proof", func() { got, again = ask(), ask() })
+		if got.Confirm > k.f.Confirm {
+			t.Errorf("a topic that was %s: %v is proven, and Features.Confirm is at most %v", what, got.Confirm, k.f.Confirm)
+		}
+		if got.How == "" || got != again {
+			t.Errorf("a topic that was %s: %q, and asked again %q", what, got.How, again.How)
+		}
 	}
 }

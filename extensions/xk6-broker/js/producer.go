@@ -105,10 +105,11 @@ func (p *producer) open(ctx context.Context, vu uint64) (*load.Publisher, error)
 	return p.conn.in.run.links.publisher(ctx, p, linkName("producers", vu, p.spread))
 }
 
-// ready resolves when the producer is open.
+// ready resolves when the producer is open, to what its confirmations prove.
 func (p *producer) ready() *sobek.Promise {
-	return p.withSender(func(_ context.Context, _ *load.Sender, settle settler) {
-		settle(func() (any, error) { return sobek.Undefined(), nil })
+	return p.withSender(func(_ context.Context, s *load.Sender, settle settler) {
+		proof := s.Proof()
+		settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil })
 	})
 }
 

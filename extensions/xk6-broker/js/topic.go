@@ -42,7 +42,9 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		if err := c.describe(ctx, a, &t); err != nil {
 			return err
 		}
-		c.in.run.Topic(c.address, topic).Use("topic", t.uses)
+		made := c.in.run.Topic(c.address, topic)
+		made.Use("topic", t.uses)
+		made.Created(t.TopicSpec)
 		return nil
 	}), nil
 }

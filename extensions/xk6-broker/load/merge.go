@@ -193,13 +193,14 @@ func (m *merger) topic(of *Result, t *TopicResult) {
 	if i < 0 {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, TopicResult{
-			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Confirm: t.Confirm, Options: Uses{},
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Proofs: []Proof{}, Options: Uses{},
 			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []GroupResult{}, History: []Point{},
 			OverTime: map[string][]Summary{},
 		})
 	}
 	to := &m.result.Topics[i]
 	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
+	to.proves(t.Proofs...)
 	named := m.named(key, t)
 	for of, all := range t.Options {
 		for _, options := range all {

@@ -12,6 +12,8 @@ import (
 
 // Publisher is an open producer of a driver. Any number of senders share it.
 type Publisher struct {
+	Proof Proof // what its confirmations prove
+
 	run      *Run
 	driver   *driver.Driver
 	topic    *Topic
@@ -32,6 +34,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 		pub.workers = newWindow(max(1, c.Workers))
 	}
 	t.connected(conn)
+	pub.Proof = t.prove(ctx, conn, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -108,6 +111,9 @@ func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n in
 	}
 	from.ExpectN(first, n)
 }
+
+// Proof is what a confirmation proves.
+func (s *Sender) Proof() Proof { return s.pub.Proof }
 
 // SetSeries sends further measurements to another series.
 func (s *Sender) SetSeries(series *Series) { s.series.Store(series) }

@@ -44,7 +44,8 @@ type TopicResult struct {
 	Driver      string                     `json:"driver"`
 	Topic       string                     `json:"topic"`
 	Info        driver.Info                `json:"info"`
-	Confirm     string                     `json:"confirm"`    // what "confirmed" means here
+	Confirm     string                     `json:"confirm"`    // the least that a confirmation proved; "" where nobody sent
+	Proofs      []Proof                    `json:"proofs"`     // what confirmations proved, by the producers' options
 	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
 	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
 	Declared    bool                       `json:"declared"`   // the script has a consumer for it
@@ -149,12 +150,14 @@ func (t *Topic) result() TopicResult {
 	accounts, members := t.accounts(), t.members()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := t.Address.Driver
 	result := TopicResult{
-		Broker: t.Address.String(), Driver: d.Name, Topic: t.Name, Confirm: d.Features.Confirm.String(),
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Proofs: []Proof{},
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
 		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(), passed: t.passage.result(),
+	}
+	for _, p := range t.proofs {
+		result.proves(p)
 	}
 	for _, a := range accounts {
 		if result.shared && a.Subscribers == 0 { // what was removed another process may have received before

@@ -83,6 +83,8 @@ type Topic struct {
 	announced map[string]backlog
 	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
 	uses      Uses
+	created   *driver.TopicSpec // by this test
+	proofs    map[string]Proof  // what confirmations prove, by the producer's options
 	passage   passage
 }
 
@@ -95,7 +97,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	if !ok {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
-			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{},
+			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{}, proofs: map[string]Proof{},
 		}
 		if r.shared {
 			t.track.Share()

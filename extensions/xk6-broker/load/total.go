@@ -11,11 +11,7 @@ func (r *Result) Total() TopicResult {
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		total.OpenLoop, total.ClosedLoop = total.OpenLoop || t.OpenLoop, total.ClosedLoop || t.ClosedLoop
-		if i == 0 || total.Confirm == t.Confirm {
-			total.Confirm = t.Confirm
-		} else {
-			total.Confirm = ""
-		}
+		total.proves(t.Proofs...)
 		for name, n := range t.Counts {
 			total.Counts[name] += n
 		}

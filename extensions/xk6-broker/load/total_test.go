@@ -16,7 +16,7 @@ func TestTheTotalOfSeveralTopics(t *testing.T) {
 	}
 	topic := func(name string, open bool, latency, lag int64, groups ...GroupResult) TopicResult {
 		return TopicResult{
-			Topic: name, OpenLoop: open, ClosedLoop: !open, Confirm: "replicated", Counts: map[string]int64{"sent": 1000, "confirmed": 999},
+			Topic: name, OpenLoop: open, ClosedLoop: !open, Confirm: "replicated", Proofs: []Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, Counts: map[string]int64{"sent": 1000, "confirmed": 999},
 			Errors: []ErrorCount{{"send", driver.Timeout, 1}}, Groups: groups,
 			Trends: map[string]*hist.Histogram{"publish_latency": spread(1000, latency), "generator_lag": spread(1000, lag)},
 		}

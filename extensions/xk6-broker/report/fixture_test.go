@@ -25,7 +25,7 @@ func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time is what it is for
 	t := load.TopicResult{
-		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", OpenLoop: true,
+		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", Proofs: []load.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
 		Info: driver.Info{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
 		Options: load.Uses{
 			"producer": {{"ackTimeout": "30s", "password": "***"}}, "consumer": {{"maxAckPending": 1e6, "group": "workers", "tags": []any{"a", "b"}}},
@@ -146,7 +146,7 @@ func crowded() *load.Result {
 // unread is a topic of a closed loop that nobody read, with the same name for its files but for the case.
 func unread() load.TopicResult {
 	t := load.TopicResult{
-		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed",
+		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "Orders__/script_", Confirm: "unconfirmed", Proofs: []load.Proof{{Confirm: "unconfirmed"}},
 		Options: load.Uses{}, Errors: []load.ErrorCount{}, Groups: []load.GroupResult{}, History: []load.Point{},
 		OverTime: map[string][]load.Summary{}, Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
 	}

@@ -146,8 +146,8 @@ func significant(v float64) string {
 
 func counts(b *strings.Builder, t *load.TopicResult) {
 	confirm := ""
-	if t.Confirm != "" {
-		confirm = " (" + t.Confirm + ")"
+	if meaning := t.Meaning(); meaning != "" {
+		confirm = " (" + meaning + ")"
 	}
 	line := fmt.Sprintf("due %d, sent %d, confirmed %d%s, received %d", t.Counts["due"], t.Counts["sent"], t.Counts["confirmed"], confirm, t.Counts["received"])
 	for _, name := range []string{"acked", "requeued", "rejected", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "blocked"} {

@@ -40,7 +40,7 @@ func sample() *load.Result {
 		},
 	}}, Topics: []load.TopicResult{
 		{
-			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: "orders", Confirm: "replicated", OpenLoop: true,
+			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: "orders", Confirm: "replicated", Proofs: []load.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
 			Info: driver.Info{Server: "kafka 4.3", Client: "franz-go v1.22.2", Nodes: 3},
 			Options: load.Uses{
 				"topic": {{"partitions": 6, "replicas": 3}}, "producer": {{"profile": "durable", "maxInFlight": 4096, "linger": "0s"}},
@@ -60,7 +60,7 @@ func sample() *load.Result {
 			}}},
 		},
 		{
-			Broker: "embedded:", Driver: "nats-jetstream", Topic: "events", Confirm: "replicated",
+			Broker: "embedded:", Driver: "nats-jetstream", Topic: "events", Confirm: "replicated", Proofs: []load.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}},
 			Info:   driver.Info{Server: "nats-server 2.15.2", Embedded: true},
 			Counts: map[string]int64{"due": 50, "sent": 50, "confirmed": 50},
 			Trends: map[string]*hist.Histogram{"publish_latency": evenly(50, 5000), "publish_time": evenly(50, 5000)},
@@ -85,7 +85,7 @@ func many() *load.Result {
 	r := &load.Result{Version: load.ResultVersion, Name: "many"}
 	for i := range int64(10) {
 		t := load.TopicResult{
-			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: fmt.Sprintf("orders-%d", i+1), Confirm: "replicated", OpenLoop: true,
+			Broker: "kafka://127.0.0.1:9092", Driver: "kafka", Topic: fmt.Sprintf("orders-%d", i+1), Confirm: "replicated", Proofs: []load.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
 			Counts: map[string]int64{"due": 2000, "sent": 2000, "confirmed": 2000, "received": 2000},
 			Trends: map[string]*hist.Histogram{
 				"generator_lag": evenly(2000, 1000), "publish_latency": evenly(2000, 9000*(i+1)), "e2e_latency": evenly(2000, 10_000*(i+1)),

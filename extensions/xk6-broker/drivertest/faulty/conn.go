@@ -23,6 +23,7 @@ var (
 	_ driver.Admin      = admin{}
 	_ driver.Backlogger = admin{}
 	_ driver.Informer   = admin{}
+	_ driver.Prover     = admin{}
 )
 
 func (b *Broker) open(ctx context.Context, t driver.Target) (driver.Conn, error) {
@@ -124,6 +125,10 @@ func (c admin) DescribeTopic(ctx context.Context, name string) (driver.TopicInfo
 	}
 	defer c.b.mu.Unlock()
 	return driver.TopicInfo{Partitions: t.partitions, Replicas: 1}, nil
+}
+
+func (c admin) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
+	return driver.Proof{Confirm: c.b.config.Features.Confirm, How: "one process"}
 }
 
 func (c admin) DeleteTopic(ctx context.Context, name string) error {

@@ -65,10 +65,21 @@ func connecting() []variant {
 			conn: func(c fullConn) driver.Conn { return careless{c} },
 		},
 		{
+			name: "says that more is proven than it claims", fails: []string{"Publish/what a confirmation proves"},
+			conn: func(c fullConn) driver.Conn { return boaster{c} },
+		},
+		{
 			name: "does not purge", fails: []string{"Errors/purge"},
 			conn: func(c fullConn) driver.Conn { return careless{c} },
 		},
 	}
+}
+
+// boaster says that every message is replicated.
+type boaster struct{ fullConn }
+
+func (boaster) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
+	return driver.Proof{Confirm: driver.Replicated, How: "trust me"}
 }
 
 // careless has verbs that do nothing and say that all is well.

@@ -35,6 +35,7 @@ type fullConn interface {
 	driver.Conn
 	driver.Admin
 	driver.Backlogger
+	driver.Prover
 }
 
 // variants are the correct drivers and the broken ones.

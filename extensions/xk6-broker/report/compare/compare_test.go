@@ -24,7 +24,7 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*load.Resu
 		h.Record(int64(random.ExpFloat64() * float64(mean)))
 	}
 	t := load.TopicResult{
-		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", OpenLoop: true,
+		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", Proofs: []load.Proof{{Confirm: "accepted", How: "one server"}}, OpenLoop: true,
 		Options: load.Uses{"producer": {{"linger": "0s"}}}, Errors: []load.ErrorCount{},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
 		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []load.GroupResult{{Accounting: load.Accounting{Group: "workers", Tally: track.Tally{Expected: 20000, Received: 20000}}}},

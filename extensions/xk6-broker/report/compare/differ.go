@@ -237,7 +237,7 @@ func options(t *load.TopicResult) traits {
 func broker(t *load.TopicResult) traits {
 	return traits{
 		{name: "driver"}: t.Driver, {name: "server"}: t.Info.Server, {name: "client"}: t.Info.Client, {name: "nodes"}: fmt.Sprint(t.Info.Nodes),
-		{name: "embedded"}: fmt.Sprint(t.Info.Embedded), {name: "confirmed means"}: t.Confirm,
+		{name: "embedded"}: fmt.Sprint(t.Info.Embedded), {name: "confirmed means"}: t.Meaning(),
 	}
 }
 

@@ -1,0 +1,59 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// Proof implements [driver.Prover]. With acks=all the leader waits for the replicas that are in sync, of which there may be as few as
+// min.insync.replicas: no more is proven. A record is in the memory of those that have it, on disk when the system writes it.
+func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
+	acks := p.Options.String("acks")
+	switch acks {
+	case "none":
+		return driver.Proof{Confirm: driver.Unconfirmed, How: "acks=none"}
+	case "leader":
+		return driver.Proof{Confirm: driver.Accepted, How: "acks=leader"}
+	}
+	topic, err := c.DescribeTopic(ctx, p.Topic)
+	if err != nil {
+		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, of replicas that the broker does not tell"}
+	}
+	if topic.Replicas == 1 {
+		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, 1 replica"}
+	}
+	least, err := c.minInsync(ctx, p.Topic)
+	how := fmt.Sprintf("acks=all, %d replicas, min.insync.replicas ", topic.Replicas)
+	if err != nil {
+		return driver.Proof{Confirm: driver.Accepted, How: how + "that the broker does not tell"}
+	}
+	proof := driver.Proof{Confirm: driver.Accepted, How: how + strconv.Itoa(least)}
+	if min(least, topic.Replicas) > 1 {
+		proof.Confirm = driver.Replicated
+	}
+	return proof
+}
+
+// minInsync is a topic's min.insync.replicas.
+func (c *conn) minInsync(ctx context.Context, topic string) (int, error) {
+	described, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	configs, err := described.On(topic, nil)
+	if err == nil {
+		err = configs.Err
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range configs.Configs {
+		if c.Key == "min.insync.replicas" {
+			return strconv.Atoi(c.MaybeValue())
+		}
+	}
+	return 0, fmt.Errorf("topic %s has no min.insync.replicas", topic)
+}
