@@ -79,7 +79,10 @@ declare module 'k6/x/broker' {
     consumer(topic: string, options?: ConsumerOptions): Consumer;
     /** Throws, in init, where the broker lacks what the scenario needs: `require({ fanout: true, settle: ['requeue'] })`. */
     require(needs: Needs): void;
-    /** Resolves when the topic can be used; that it exists already is no error. Brokers whose topics need no creation do nothing. */
+    /**
+     * Resolves when the topic can be used. That it exists already is no error, unless it is otherwise than an option asks for that was given; of the options
+     * that were not, any value will do. Brokers whose topics need no creation do nothing.
+     */
     createTopic(topic: string, options?: TopicOptions): Promise<void>;
     deleteTopic(topic: string): Promise<void>;
     /** Removes the messages and keeps the topic. */
@@ -90,7 +93,7 @@ declare module 'k6/x/broker' {
 
   export interface TopicOptions extends DriverTopicOptions {
     profile?: Profile;
-    /** Where the broker has partitions. 1. One that exists already keeps those that it has: a warning and the result say so. */
+    /** Where the broker has partitions. 1. */
     partitions?: number;
     /** Where the broker has replicas. 1. */
     replicas?: number;

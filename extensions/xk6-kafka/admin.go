@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,48 @@ func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.Top
 	for _, p := range described.Partitions {
 		info = driver.TopicInfo{Partitions: len(described.Partitions), Replicas: len(p.Replicas)} // of each partition there are as many
 	}
+	configs, err := c.configs(ctx, topic)
+	if err != nil {
+		return info, nil //nolint:nilerr // who may see topics need not be allowed to see what they are set to
+	}
+	info.Options = driver.Values{"configs": listed(configs)}
+	if ms, err := strconv.ParseInt(configs["retention.ms"], 10, 64); err == nil {
+		info.Options["retention"] = time.Duration(ms) * time.Millisecond
+	}
+	// The option asks for no more than there are replicas: of a topic where all of them must have a message it says the same as any greater number.
+	if least, err := strconv.ParseInt(configs["min.insync.replicas"], 10, 64); err == nil && least < int64(info.Replicas) {
+		info.Options["minInsyncReplicas"] = least
+	}
 	return info, nil
+}
+
+// listed are configs as the option of that name gives them.
+func listed(configs map[string]string) (all []string) {
+	for name, value := range configs {
+		all = append(all, name+"="+value)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// configs are a topic's own configs and those that it has from its broker.
+func (c *conn) configs(ctx context.Context, topic string) (map[string]string, error) {
+	described, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := described.On(topic, nil)
+	if err == nil {
+		err = answer.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	configs := map[string]string{}
+	for _, c := range answer.Configs {
+		configs[c.Key] = c.MaybeValue()
+	}
+	return configs, nil
 }
 
 // DeleteTopic returns when no broker knows the topic any more. The broker drops the offsets that groups committed for

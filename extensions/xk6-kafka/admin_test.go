@@ -1,8 +1,10 @@
 package kafka
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -47,13 +49,16 @@ func TestATopicIsDescribedAsItIs(t *testing.T) {
 	f := single(t)
 	const topic = "test-described"
 	describer := f.conn.(driver.TopicDescriber)
+	settings := map[string]any{"retention": "1h", "configs": []string{"segment.bytes=1048576"}}
 	for _, partitions := range []int{2, 3} {
 		for _, asked := range []int{partitions, 6} { // the second time it exists
-			spec := driver.TopicSpec{Name: topic, Partitions: asked, Replicas: 1, Options: f.values(t, driver.OnTopic, nil)}
+			spec := driver.TopicSpec{Name: topic, Partitions: asked, Replicas: 1, Options: f.values(t, driver.OnTopic, settings)}
 			if err := f.admin().CreateTopic(within(t), spec); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := describer.DescribeTopic(within(t), topic); err != nil || got != (driver.TopicInfo{Partitions: partitions, Replicas: 1}) {
+			got, err := describer.DescribeTopic(within(t), topic)
+			if err != nil || got.Partitions != partitions || got.Replicas != 1 || got.Options.Duration("retention") != time.Hour ||
+				!slices.Contains(got.Options.List("configs"), "segment.bytes=1048576") {
 				t.Errorf("asked for %d partitions: %+v, %v, want %d", asked, got, err, partitions)
 			}
 		}

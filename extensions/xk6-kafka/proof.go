@@ -25,7 +25,8 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.Top
 	if topic.Replicas == 1 {
 		return driver.Proof{Confirm: driver.Accepted, How: "acks=all, 1 replica"}
 	}
-	least, err := c.minInsync(ctx, p.Topic)
+	configs, _ := c.configs(ctx, p.Topic)
+	least, err := strconv.Atoi(configs["min.insync.replicas"])
 	how := fmt.Sprintf("acks=all, %d replicas, min.insync.replicas ", topic.Replicas)
 	if err != nil {
 		return driver.Proof{Confirm: driver.Accepted, How: how + "that the broker does not tell"}
@@ -35,25 +36,4 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.Top
 		proof.Confirm = driver.Replicated
 	}
 	return proof
-}
-
-// minInsync is a topic's min.insync.replicas.
-func (c *conn) minInsync(ctx context.Context, topic string) (int, error) {
-	described, err := c.admin.DescribeTopicConfigs(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	configs, err := described.On(topic, nil)
-	if err == nil {
-		err = configs.Err
-	}
-	if err != nil {
-		return 0, err
-	}
-	for _, c := range configs.Configs {
-		if c.Key == "min.insync.replicas" {
-			return strconv.Atoi(c.MaybeValue())
-		}
-	}
-	return 0, fmt.Errorf("topic %s has no min.insync.replicas", topic)
 }

@@ -55,6 +55,13 @@ func nameFor(s string) string {
 	}, s)
 }
 
+// retentions are what streams may keep, by option.
+var retentions = map[string]jetstream.RetentionPolicy{ //nolint:gochecknoglobals // a table
+	retainLimits:    jetstream.LimitsPolicy,
+	retainWorkQueue: jetstream.WorkQueuePolicy,
+	retainInterest:  jetstream.InterestPolicy,
+}
+
 // CreateTopic implements [driver.Admin]: a stream whose only subject is the topic.
 func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err error) {
 	ctx, done := c.ask(ctx)
@@ -67,10 +74,7 @@ func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err er
 		MaxBytes:   s.Options.Int("maxBytes"),
 		MaxMsgs:    s.Options.Int("maxMessages"),
 		Duplicates: s.Options.Duration("duplicates"),
-		Retention: map[string]jetstream.RetentionPolicy{
-			retainWorkQueue: jetstream.WorkQueuePolicy,
-			retainInterest:  jetstream.InterestPolicy,
-		}[s.Options.String("retention")],
+		Retention:  retentions[s.Options.String("retention")],
 	}
 	if s.Options.String("storage") == storageMemory {
 		config.Storage = jetstream.MemoryStorage
@@ -89,6 +93,36 @@ func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err er
 		return nil
 	}
 	return err //nolint:wrapcheck // the engine wraps
+}
+
+// DescribeTopic implements [driver.TopicDescriber].
+func (c streamConn) DescribeTopic(ctx context.Context, topic string) (info driver.TopicInfo, err error) {
+	ctx, done := c.ask(ctx)
+	defer done(&err)
+	s, err := c.stream(ctx, topic)
+	if err != nil {
+		return info, err
+	}
+	config := s.CachedInfo().Config
+	options := driver.Values{
+		"storage": storageFile, "retention": retainLimits, "discard": "old", "persist": "default", "maxAge": config.MaxAge,
+		"maxBytes": config.MaxBytes, "maxMessages": config.MaxMsgs, "duplicates": config.Duplicates,
+	}
+	if config.Storage == jetstream.MemoryStorage {
+		options["storage"] = storageMemory
+	}
+	for name, policy := range retentions {
+		if config.Retention == policy {
+			options["retention"] = name
+		}
+	}
+	if config.Discard == jetstream.DiscardNew {
+		options["discard"] = "new"
+	}
+	if config.PersistMode == jetstream.AsyncPersistMode {
+		options["persist"] = "async"
+	}
+	return driver.TopicInfo{Replicas: config.Replicas, Options: options}, nil
 }
 
 // stream finds the stream that keeps a topic, whoever made it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,6 +70,14 @@ func TestTopicOptions(t *testing.T) {
 	if config.Storage != jetstream.MemoryStorage || config.Retention != jetstream.InterestPolicy || config.MaxAge != time.Hour ||
 		config.MaxBytes != 1<<20 || config.MaxMsgs != 7 || config.Discard != jetstream.DiscardNew || config.Duplicates != 10*time.Second {
 		t.Errorf("%+v", config)
+	}
+	described := must[driver.TopicInfo](t)(c.(driver.TopicDescriber).DescribeTopic(within(t), topic))
+	want := driver.TopicInfo{Replicas: 1, Options: driver.Values{
+		"storage": "memory", "retention": "interest", "maxAge": time.Hour, "maxBytes": int64(1 << 20), "maxMessages": int64(7),
+		"discard": "new", "duplicates": 10 * time.Second, "persist": "default",
+	}}
+	if !reflect.DeepEqual(described, want) {
+		t.Errorf("described as %+v, want %+v", described, want)
 	}
 	again := driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: values(t, a, driver.OnTopic, nil)}
 	if err := c.(driver.Admin).CreateTopic(within(t), again); err != nil {

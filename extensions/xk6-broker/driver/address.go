@@ -143,6 +143,15 @@ func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.Driver.Resolve(scope, profile, a.asked(scope, given))
+}
+
+// Asked lists, in order, the options of a scope that somebody gave: in the URL, or in given. The others have a default.
+func (a *Address) Asked(scope Scope, given map[string]any) []string {
+	return slices.Sorted(maps.Keys(a.asked(scope, given)))
+}
+
+func (a *Address) asked(scope Scope, given map[string]any) map[string]any {
 	all := map[string]any{}
 	for name, value := range a.given {
 		if o, ok := a.Driver.Option(name); ok && o.Scope&scope != 0 {
@@ -151,7 +160,7 @@ func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	}
 	maps.Copy(all, given)
 	delete(all, "profile")
-	return a.Driver.Resolve(scope, profile, all)
+	return all
 }
 
 // Open connects.

@@ -190,8 +190,10 @@ type TopicDescriber interface {
 
 // TopicInfo is what a topic is.
 type TopicInfo struct {
-	Partitions int // ordered parts, at least 1
+	Partitions int // ordered parts; 0 where the broker has no such thing
 	Replicas   int // copies of each message, at least 1
+	// Options are those of scope [OnTopic] whose values the broker tells. An option that says "what is left to the broker" has what that is.
+	Options Values
 }
 
 // Backlogger is an optional interface of a [Conn] that can tell what is still to be done.

@@ -30,6 +30,7 @@ var publish = []test{
 	{"context that has ended", endedContext},
 	{"topic that does not exist", missingTopic},
 	{"what a confirmation proves", proof},
+	{"what a topic is", described},
 }
 
 func batches(t *testing.T, k *kit) {
@@ -290,5 +291,33 @@ func proof(t *testing.T, k *kit) {
 		if got.How == "" || got != again {
 			t.Errorf("a topic that was %s: %q, and asked again %q", what, got.How, again.How)
 		}
+	}
+}
+
+// described makes a topic with two partitions, where there are any, and the defaults of all else.
+func described(t *testing.T, k *kit) {
+	c := k.open(t)
+	describer, ok := c.(driver.TopicDescriber)
+	claimed(t, ok, "the broker says what a topic is")
+	topic := k.partitioned(t, c, 2)
+	var got driver.TopicInfo
+	var err error
+	k.within(t, "DescribeTopic", func() { got, err = describer.DescribeTopic(k.context(t), topic) })
+	if err != nil || got.Partitions != 0 && got.Partitions != 2 || got.Replicas != 1 {
+		t.Fatalf("a topic of 2 partitions and 1 replica is %+v, %v", got, err)
+	}
+	asked := k.options(t, driver.OnTopic)
+	for name, value := range got.Options {
+		want, known := asked[name]
+		if !known || fmt.Sprintf("%T", want) != fmt.Sprintf("%T", value) {
+			t.Errorf("option %q: a %T, want a %T", name, value, want)
+		}
+		if of, _ := k.d.Option(name); of.Type == driver.Enum && want != value {
+			t.Errorf("option %q: %v, asked for %v", name, value, want)
+		}
+	}
+	k.within(t, "DescribeTopic", func() { _, err = describer.DescribeTopic(k.context(t), unique()) })
+	if kind := k.d.KindOf(err); err == nil || kind != driver.NotFound {
+		t.Errorf("a topic that is not there: %v, want an error of kind not_found", err)
 	}
 }

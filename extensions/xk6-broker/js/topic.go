@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
 
 	"github.com/grafana/sobek"
 
@@ -15,8 +18,8 @@ import (
 type newTopic struct {
 	driver.TopicSpec
 
-	uses                           map[string]any // what a result says of its options
-	partitionsAsked, replicasAsked bool           // by the script: else any number will do
+	uses  map[string]any // what a result says of its options
+	asked []string       // the options that the script or the URL gives, partitions and replicas among them: of the others any value will do
 }
 
 func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise, error) {
@@ -25,8 +28,11 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		return nil, err
 	}
 	var t newTopic
-	_, t.partitionsAsked = o.given["partitions"]
-	_, t.replicasAsked = o.given["replicas"]
+	for _, name := range []string{"partitions", "replicas"} {
+		if _, asked := o.given[name]; asked {
+			t.asked = append(t.asked, name)
+		}
+	}
 	t.Name, t.Partitions, t.Replicas = topic, o.integer("partitions", 1, 1, 1<<20), o.integer("replicas", 1, 1, 1<<10)
 	given, err := o.rest()
 	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
@@ -35,6 +41,7 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {
 		return nil, o.explain(err)
 	}
+	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
 	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err //nolint:wrapcheck // its caller wraps it
@@ -49,7 +56,8 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 	}), nil
 }
 
-// describe notes what the broker has of a topic: it may have been there before. A broker that does not say has no partitions.
+// describe notes what the broker has of a topic: it may have been there before. One that is not as it was asked for is an error, as a test
+// of it would measure something else than its script says. A broker that does not say has no partitions.
 func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) error {
 	describer, ok := a.(driver.TopicDescriber)
 	if !ok {
@@ -61,26 +69,50 @@ func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) 
 		c.in.run.logger.WithError(err).Warnf("createTopic: what %s is like is not known", t.Name)
 		return nil
 	}
-	t.uses["partitions"], t.uses["replicas"] = has.Partitions, has.Replicas
-	if differs := t.differs(has); differs != "" {
-		t.uses["exists"] = differs
-		c.in.run.logger.Warnf("createTopic: %s exists %s", t.Name, differs)
+	if err := t.differs(has); err != nil {
+		return err
+	}
+	for name, value := range c.address.Driver.Redact(has.Options) {
+		if _, list := has.Options[name].([]string); !list { // of which the broker may have many more than matter
+			t.uses[name] = value
+		}
+	}
+	t.uses["replicas"] = has.Replicas
+	if has.Partitions > 0 {
+		t.uses["partitions"] = has.Partitions
 	}
 	return nil
 }
 
-// differs says where a topic is not as the script asked; "" where it is.
-func (t *newTopic) differs(has driver.TopicInfo) string {
-	var all []string
-	note := func(what string, asked bool, wanted, has int) {
-		if has != 1 {
-			what += "s"
-		}
-		if asked && wanted != has {
-			all = append(all, fmt.Sprintf("with %d %s, asked for %d", has, what, wanted))
+// differs is an error where a topic is not as it was asked for.
+func (t *newTopic) differs(has driver.TopicInfo) error {
+	all := maps.Clone(has.Options)
+	if all == nil {
+		all = driver.Values{}
+	}
+	wanted := maps.Clone(t.Options)
+	all["replicas"] = has.Replicas
+	if has.Partitions > 0 {
+		all["partitions"] = has.Partitions
+	}
+	wanted["partitions"], wanted["replicas"] = t.Partitions, t.Replicas
+	var errs []error
+	for _, name := range t.asked {
+		if value, told := all[name]; told && !covers(value, wanted[name]) {
+			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, wanted[name])})
 		}
 	}
-	note("partition", t.partitionsAsked, t.Partitions, has.Partitions)
-	note("replica", t.replicasAsked, t.Replicas, has.Replicas)
-	return strings.Join(all, "; ")
+	return errors.Join(errs...)
+}
+
+// covers tells whether a value is what was asked for: of a list, that all of it is there. A number or a time of 0 leaves it to the broker.
+func covers(has, asked any) bool {
+	switch asked := asked.(type) {
+	case []string:
+		all, _ := has.([]string)
+		return !slices.ContainsFunc(asked, func(item string) bool { return !slices.Contains(all, item) })
+	case int64, time.Duration:
+		return has == asked || reflect.ValueOf(asked).IsZero()
+	}
+	return has == asked
 }

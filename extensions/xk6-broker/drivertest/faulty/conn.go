@@ -124,7 +124,11 @@ func (c admin) DescribeTopic(ctx context.Context, name string) (driver.TopicInfo
 		return driver.TopicInfo{}, err
 	}
 	defer c.b.mu.Unlock()
-	return driver.TopicInfo{Partitions: t.partitions, Replicas: 1}, nil
+	info := driver.TopicInfo{Replicas: 1}
+	if c.b.config.Features.Order == driver.PerPartition {
+		info.Partitions = t.partitions
+	}
+	return info, nil
 }
 
 func (c admin) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
