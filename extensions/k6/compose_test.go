@@ -39,7 +39,7 @@ func text(t *testing.T, path string) string {
 }
 
 // pinned is an image with a whole version.
-var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+(-[a-z]+)?$`) //nolint:gochecknoglobals // a pattern
+var pinned = regexp.MustCompile(`:\d+\.\d+\.\d+(-[a-z]+)?$`)
 
 func TestComposeServices(t *testing.T) {
 	project := composed(t, "*")

@@ -15,7 +15,7 @@ import (
 )
 
 // k6Path is the binary under test, built once.
-var k6Path string //nolint:gochecknoglobals // for all tests of the package
+var k6Path string
 
 // sideBySide is how many tests run at a time where the flag -parallel does not say: most of them wait for a k6 that waits itself.
 const sideBySide = "5"
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 }
 
 // raced tells whether the binary is built with the race detector. A race then ends it at once, with raceCode.
-var raced = os.Getenv("BROKER_K6_RACE") != "" //nolint:gochecknoglobals // for all tests of the package
+var raced = os.Getenv("BROKER_K6_RACE") != ""
 
 const raceCode = 66
 

@@ -24,7 +24,7 @@ const p = conn.producer('standstill');
 export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 300, duration: '6s', preAllocatedVUs: 2 } } };
 export async function setup() { await conn.createTopic('standstill', { storage: 'memory' }); }
 export default async function () { await p.send('x'); await p.send('y'); }
-`+leaveOutcome)) //nolint:gosec // the test's own words
+`+leaveOutcome))
 	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+path)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

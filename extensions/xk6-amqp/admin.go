@@ -135,7 +135,7 @@ func (r *consumer) unsettled() (string, int64) {
 	}
 	r.settling.Lock()
 	defer r.settling.Unlock()
-	return in.queue, int64(in.arrived.Load() - in.ledger.count) //nolint:gosec // never more than the prefetch
+	return in.queue, int64(in.arrived.Load() - in.ledger.count) // never more than the prefetch
 }
 
 // remember notes the queue of a group of a pubsub topic, since the protocol cannot list them.

@@ -30,7 +30,7 @@ func newDialer(t driver.Target) (*dialer, error) {
 	}
 	secure, err := t.TLS()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the option
+		return nil, err
 	}
 	d := &dialer{name: t.ClientName, tls: secure}
 	for _, h := range t.Hosts {

@@ -6,7 +6,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoinits // registration, as database/sql drivers do it
 func init() {
 	queues := driver.Features{
 		Order:           driver.PerTopic,

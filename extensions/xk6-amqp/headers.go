@@ -23,7 +23,7 @@ const (
 // client and the headers exchange understand. A frame's size in bytes is the limit.
 func fill(table amqp.Table, headers []driver.Header, frame int) (amqp.Table, error) {
 	if len(headers) == 0 {
-		return nil, nil //nolint:nilnil // no table at all is what a message without headers has
+		return nil, nil // no table at all is what a message without headers has
 	}
 	clear(table)
 	size := 0

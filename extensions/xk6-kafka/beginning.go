@@ -7,8 +7,6 @@ import (
 
 // beginnings has one consumer at a time begin with a topic of a share group that could not be anchored, so that it gets all partitions and
 // begins with all of them. Those of this process that come meanwhile wait for it, and go on together.
-//
-//nolint:gochecknoglobals // groups are the cluster's, whichever connection uses them
 var beginnings = turns{running: map[[2]string]*turn{}}
 
 type turns struct {

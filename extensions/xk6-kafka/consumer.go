@@ -19,9 +19,9 @@ type reader struct {
 func fetchOptionsOf(v driver.Values) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.FetchMaxWait(v.Duration("fetchMaxWait")),
-		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //nolint:gosec // at most 1 GiB, as below
-		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //nolint:gosec // the option has limits
-		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //nolint:gosec // the option has limits
+		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   // at most 1 GiB, as below
+		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   // the option has limits
+		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), // the option has limits
 		kgo.BrokerMaxReadBytes(1 << 30),
 	}
 }

@@ -20,7 +20,6 @@ import (
 // broker's message.max.bytes unless it is configured otherwise.
 const maxMessageBytes = 1_048_512
 
-//nolint:gochecknoinits // drivers register themselves, as in database/sql
 func init() {
 	features := driver.Features{
 		Order:           driver.PerPartition,

@@ -34,8 +34,6 @@ func (e *tooLargeError) Unwrap() error { return e.err }
 
 // kinds of the broker's own errors; what is missing here is Rejected where the client cannot change it by trying again,
 // and Disconnected where it can.
-//
-//nolint:gochecknoglobals // a constant table
 var kinds = map[int16]driver.Kind{
 	kerr.RequestTimedOut.Code:              driver.Timeout,
 	kerr.NotEnoughReplicasAfterAppend.Code: driver.Timeout, // the leader has it, the others may come to

@@ -6,8 +6,6 @@ import (
 )
 
 // instances numbers the static members of this process: two with one name would throw each other out.
-//
-//nolint:gochecknoglobals // names are the cluster's, whichever connection uses them
 var instances = names{taken: map[[2]string]bool{}}
 
 type names struct {

@@ -13,7 +13,7 @@ import (
 // it polled before and what is not settled for accepted, and it finds what to accept through the record's context. While
 // a lease is closed it finds nothing; Settle opens it.
 type lease struct {
-	context.Context //nolint:containedctx // it stands in for the one that the record has
+	context.Context // it stands in for the one that the record has
 	attempt         int32
 	open            bool
 }

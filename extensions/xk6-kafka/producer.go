@@ -43,7 +43,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		return nil, err
 	}
 	p := &producer{
-		topic: cfg.Topic, partition: int32(cfg.Options.Int("partition")), //nolint:gosec // checked below
+		topic: cfg.Topic, partition: int32(cfg.Options.Int("partition")), // checked below
 		largest: cfg.Options.Int("batchMaxBytes"),
 	}
 	if want := cfg.Options.Int("partition"); want >= int64(n) {
@@ -70,7 +70,7 @@ func (p *producer) options(v driver.Values) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.DefaultProduceTopic(p.topic),
 		kgo.ProducerLinger(v.Duration("linger")),
-		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), //nolint:gosec // at most 1 GiB
+		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), // at most 1 GiB
 		kgo.BrokerMaxWriteBytes(1 << 30),
 		kgo.RecordRetries(int(v.Int("retries"))),
 		kgo.UnknownTopicRetries(int(min(v.Int("retries"), 4))), // 4 is the library's own: a topic that is not there, is not

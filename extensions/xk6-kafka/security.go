@@ -24,7 +24,7 @@ func dialer(t driver.Target) (func(ctx context.Context, network, address string)
 	dial := plain.DialContext
 	config, err := t.TLS()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the option
+		return nil, err
 	}
 	if config != nil {
 		dial = (&tls.Dialer{NetDialer: &plain, Config: config}).DialContext
@@ -64,7 +64,7 @@ func saslMechanism(u *url.URL, v driver.Values) (sasl.Mechanism, error) {
 		}
 	}
 	if kind == "none" {
-		return nil, nil //nolint:nilnil // no mechanism is a good answer
+		return nil, nil // no mechanism is a good answer
 	}
 	if kind == "oauthbearer" {
 		if token == "" && tokenFile == "" {

@@ -183,7 +183,7 @@ func credentials(t driver.Target) ([]nats.Option, error) {
 func secure(t driver.Target) ([]nats.Option, error) {
 	config, err := t.TLS()
 	if err != nil || config == nil {
-		return nil, err //nolint:wrapcheck // it names the option
+		return nil, err
 	}
 	return []nats.Option{nats.Secure(config)}, nil
 }
@@ -250,11 +250,11 @@ func (c *conn) subscribed(ctx context.Context, subject string) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	if err := c.nc.FlushWithContext(ctx); err != nil {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	// A refusal comes before the answer to the flush.
 	if err := c.nc.LastError(); denies(err, "Subscription", subject) {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (p *coreProducer) Request(ctx context.Context, m driver.Message) (driver.Me
 	defer cancel()
 	in, err := p.conn.nc.RequestMsgWithContext(ctx, &out)
 	if err != nil {
-		return driver.Message{}, err //nolint:wrapcheck // the engine wraps
+		return driver.Message{}, err
 	}
 	var reply driver.Message
 	fillCore(&reply, delivery{in, driver.Now()})
@@ -85,7 +85,7 @@ func (p *coreProducer) Close(ctx context.Context) error {
 	p.conn.unwatch(p)
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	return p.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+	return p.conn.nc.FlushWithContext(ctx)
 }
 
 func (p *coreProducer) lost(error) {}
@@ -115,7 +115,7 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		k.sub, err = c.nc.QueueSubscribe(config.Topic, config.Group, k.deliver)
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the engine wraps
+		return nil, err
 	}
 	k.sub.SetClosedHandler(func(string) { close(k.gone) })
 	// nats.go's own queue is only passed through: the inbox has the limits, and counts each message that it drops.
@@ -186,13 +186,13 @@ func (k *coreConsumer) As(target any) bool {
 // Stop implements [driver.Stopper].
 func (k *coreConsumer) Stop(ctx context.Context) error {
 	if err := k.sub.Drain(); err != nil {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	select {
 	case <-k.gone:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the engine wraps
+		return ctx.Err()
 	}
 }
 
@@ -201,7 +201,7 @@ func (k *coreConsumer) Close(context.Context) error {
 	k.conn.unwatch(k)
 	k.inbox.close()
 	if err := k.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) && !errors.Is(err, nats.ErrConnectionClosed) {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	return nil
 }

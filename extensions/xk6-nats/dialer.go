@@ -10,7 +10,7 @@ import (
 // dialer opens the sockets of one connection, so that they can be cut from outside: nats.go itself neither takes a context
 // to connect, nor ends a write that a stopped server blocks.
 type dialer struct {
-	ctx    context.Context //nolint:containedctx // the life of the connection, which is what the context stands for
+	ctx    context.Context // the life of the connection, which is what the context stands for
 	cancel context.CancelFunc
 	net.Dialer
 
@@ -67,5 +67,5 @@ func (s socket) Write(b []byte) (int, error) {
 	if err != nil {
 		_ = s.Close()
 	}
-	return n, err //nolint:wrapcheck // a socket's errors stay what they are
+	return n, err
 }

@@ -5,7 +5,6 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 // defaultPayload is a server's max_payload where its configuration says nothing, in bytes; headers count, too.
 const defaultPayload = 1 << 20
 
-//nolint:gochecknoinits // registration by import is how drivers are found
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "nats",

@@ -17,7 +17,6 @@ type embeddedServer struct {
 	refs  int
 }
 
-//nolint:gochecknoglobals // one server per process is the point
 var embedded struct {
 	sync.Mutex
 	running *embeddedServer
@@ -41,7 +40,7 @@ func startEmbedded() (*embeddedServer, error) {
 func newEmbedded() (*embeddedServer, error) {
 	store, err := os.MkdirTemp("", "xk6-nats-embedded-")
 	if err != nil {
-		return nil, err //nolint:wrapcheck // startEmbedded does
+		return nil, err
 	}
 	s, err := server.NewServer(&server.Options{
 		ServerName: "embedded",

@@ -21,7 +21,6 @@ var (
 	errForeign     = errors.New("the message was not received by this consumer")
 )
 
-//nolint:gochecknoglobals // tables
 var kinds = []struct {
 	kind driver.Kind
 	errs []error

@@ -13,8 +13,6 @@ import (
 )
 
 // outgoing lends the messages that carry headers to nats.go, which has copied them when its call returns.
-//
-//nolint:gochecknoglobals // a pool
 var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: nats.Header{}} }}
 
 // publish hands m to nats.go, which buffers it for a goroutine that writes to the socket at once.

@@ -53,10 +53,10 @@ func newReplies(nc *nats.Conn, timeout time.Duration, late error, verdict func(*
 	r.timer.Stop()
 	var err error
 	if r.sub, err = nc.Subscribe(inbox+".*", r.answer); err != nil {
-		return nil, err //nolint:wrapcheck // the engine wraps
+		return nil, err
 	}
 	// An answer dropped here would be a message wrongly reported as timed out; the window bounds what can be pending.
-	return r, r.sub.SetPendingLimits(-1, -1) //nolint:wrapcheck // the engine wraps
+	return r, r.sub.SetPendingLimits(-1, -1)
 }
 
 // expect takes a slot for question index and returns the subject to answer to.

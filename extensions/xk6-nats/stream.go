@@ -56,7 +56,7 @@ func nameFor(s string) string {
 }
 
 // retentions are what streams may keep, by option.
-var retentions = map[string]jetstream.RetentionPolicy{ //nolint:gochecknoglobals // a table
+var retentions = map[string]jetstream.RetentionPolicy{
 	retainLimits:    jetstream.LimitsPolicy,
 	retainWorkQueue: jetstream.WorkQueuePolicy,
 	retainInterest:  jetstream.InterestPolicy,
@@ -92,7 +92,7 @@ func (c streamConn) CreateTopic(ctx context.Context, s driver.TopicSpec) (err er
 	if name, lookup := c.js.StreamNameBySubject(ctx, s.Name); lookup == nil && name != "" {
 		return nil
 	}
-	return err //nolint:wrapcheck // the engine wraps
+	return err
 }
 
 // DescribeTopic implements [driver.TopicDescriber].
@@ -131,7 +131,7 @@ func (c streamConn) stream(ctx context.Context, topic string) (jetstream.Stream,
 	if err != nil {
 		return nil, fmt.Errorf("topic %q: %w", topic, err)
 	}
-	return c.js.Stream(ctx, name) //nolint:wrapcheck // the engine wraps
+	return c.js.Stream(ctx, name)
 }
 
 // DeleteTopic implements [driver.Admin]. It deletes only a stream that has no other subject.
@@ -145,7 +145,7 @@ func (c streamConn) DeleteTopic(ctx context.Context, topic string) (err error) {
 	if config := s.CachedInfo().Config; !slices.Equal(config.Subjects, []string{topic}) {
 		return fmt.Errorf("%w: stream %s has other subjects than %q", jetstream.ErrStreamNameAlreadyInUse, config.Name, topic)
 	}
-	return c.js.DeleteStream(ctx, s.CachedInfo().Config.Name) //nolint:wrapcheck // the engine wraps
+	return c.js.DeleteStream(ctx, s.CachedInfo().Config.Name)
 }
 
 // PurgeTopic implements [driver.Admin].
@@ -156,7 +156,7 @@ func (c streamConn) PurgeTopic(ctx context.Context, topic string) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.Purge(ctx, jetstream.WithPurgeSubject(topic)) //nolint:wrapcheck // the engine wraps
+	return s.Purge(ctx, jetstream.WithPurgeSubject(topic))
 }
 
 // Backlog implements [driver.Backlogger]. Without a group, or before anyone consumed in it, it is what the stream holds of
@@ -175,7 +175,7 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (b driver.
 			return driver.Backlog{Messages: int64(info.NumPending) + int64(info.NumAckPending), Undelivered: int64(info.NumPending)}, nil
 		}
 		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return b, err //nolint:wrapcheck // the engine wraps
+			return b, err
 		}
 	}
 	info := s.CachedInfo()
@@ -184,7 +184,7 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (b driver.
 		return b, nil
 	}
 	if info, err = s.Info(ctx, jetstream.WithSubjectFilter(topic)); err != nil {
-		return b, err //nolint:wrapcheck // the engine wraps
+		return b, err
 	}
 	for _, n := range info.State.Subjects {
 		b.Messages += int64(n)

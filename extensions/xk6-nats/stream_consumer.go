@@ -79,11 +79,11 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 	}
 	k, err := stream.CreateConsumer(ctx, settings)
 	if !errors.Is(err, jetstream.ErrConsumerExists) {
-		return k, err //nolint:wrapcheck // the engine wraps
+		return k, err
 	}
 	// The group exists with other settings, which hold for all its members.
 	if k, err = stream.Consumer(ctx, settings.Durable); err != nil {
-		return nil, err //nolint:wrapcheck // the engine wraps
+		return nil, err
 	}
 	if filter := k.CachedInfo().Config.FilterSubject; filter != config.Topic {
 		return nil, fmt.Errorf("%w: group %q consumes %q", jetstream.ErrConsumerExists, config.Group, filter)
@@ -120,11 +120,11 @@ type streamConsumer struct {
 func (k *streamConsumer) join(ctx context.Context, confirm bool) (err error) {
 	nc := k.conn.nc
 	if k.sub, err = nc.Subscribe(nc.NewInbox(), k.deliver); err != nil {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	k.sub.SetClosedHandler(func(string) { close(k.gone) })
 	if err = k.sub.SetPendingLimits(-1, -1); err != nil { // the prefetch is the limit
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	if confirm {
 		if k.confirms, err = newReplies(nc, k.remote.CachedInfo().Config.AckWait, nats.ErrTimeout, settled); err != nil {
@@ -150,7 +150,7 @@ func (k *streamConsumer) reachable(ctx context.Context) error {
 	for {
 		_, err := k.conn.nc.RequestWithContext(ctx, k.next, []byte("{"))
 		if !errors.Is(err, nats.ErrNoResponders) {
-			return err //nolint:wrapcheck // the engine wraps
+			return err
 		}
 		if err := wake(ctx, reachableAgain); err != nil {
 			return err
@@ -169,7 +169,7 @@ func wake(ctx context.Context, pause time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the engine wraps
+		return ctx.Err()
 	}
 }
 
@@ -295,14 +295,14 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return nil
 		}
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	for _, m := range k.unsettled() {
 		if err := k.conn.nc.Publish(m.Reply, []byte("-NAK")); err != nil {
-			return err //nolint:wrapcheck // the engine wraps
+			return err
 		}
 	}
-	return k.conn.nc.FlushWithContext(ctx) //nolint:wrapcheck // the engine wraps
+	return k.conn.nc.FlushWithContext(ctx)
 }
 
 // unsubscribe ends the flow of messages; drained, it waits for those that the server has sent.

@@ -49,7 +49,7 @@ func (k *streamConsumer) silence(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pullSilence)
 	defer cancel()
 	if _, err := k.remote.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	return jetstream.ErrNoHeartbeat
 }
@@ -78,7 +78,7 @@ func (k *streamConsumer) pull() error {
 	if err := k.conn.nc.PublishRequest(k.next, k.sub.Subject, request); err != nil {
 		k.requested.Add(-int64(room))
 		k.taken -= room
-		return err //nolint:wrapcheck // the engine wraps
+		return err
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // the words of the protocol
 var (
 	wordAck  = []byte("+ACK")
 	wordTerm = []byte("+TERM")
@@ -93,7 +92,7 @@ func (k *streamConsumer) tell(ctx context.Context, subjects []string, word []byt
 	if k.confirms == nil {
 		for _, subject := range subjects {
 			if err := nc.Publish(subject, word); err != nil {
-				return err //nolint:wrapcheck // the engine wraps
+				return err
 			}
 		}
 		return nil

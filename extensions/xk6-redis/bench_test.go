@@ -69,7 +69,7 @@ func redisBenchmark() (string, error) {
 	if program := os.Getenv("BENCH_REDIS_BENCHMARK"); program != "" {
 		return program, nil
 	}
-	return exec.LookPath("redis-benchmark") //nolint:wrapcheck // it names the program
+	return exec.LookPath("redis-benchmark")
 }
 
 // requestRate reads the second column, requests per second, of redis-benchmark's last line.

@@ -24,8 +24,6 @@ const (
 var errNoHeaders = fmt.Errorf("headers: %w", errors.ErrUnsupported)
 
 // kinds are what the first word of a server's error answer means.
-//
-//nolint:gochecknoglobals // a table
 var kinds = map[string]driver.Kind{
 	"NOAUTH": driver.Denied, "WRONGPASS": driver.Denied, "NOPERM": driver.Denied, "DENIED": driver.Denied,
 	"OOM": driver.Throttled, "LOADING": driver.Throttled, "BUSY": driver.Throttled, "TRYAGAIN": driver.Throttled,

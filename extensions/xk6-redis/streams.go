@@ -9,7 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-func init() { //nolint:gochecknoinits // as in database/sql
+func init() {
 	logging.Disable()
 	driver.Register(streams())
 	driver.Register(pubsub())

@@ -14,7 +14,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 )
 
-//nolint:gochecknoglobals // a table
 var schemes = []string{"redis-streams", "redis-pubsub", "redis-list"}
 
 // cluster starts masters and a replica of each.

@@ -55,7 +55,7 @@ func record(repository string) error {
 	if err != nil {
 		return fmt.Errorf("conformance: %w", err)
 	}
-	return os.WriteFile(filepath.Join(repository, kept), append(text, '\n'), 0o644) //nolint:gosec,wrapcheck // for all to read
+	return os.WriteFile(filepath.Join(repository, kept), append(text, '\n'), 0o644)
 }
 
 // outcomes reads what is kept, by driver.

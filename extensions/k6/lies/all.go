@@ -163,7 +163,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // the experiment is over
+		return ctx.Err()
 	}
 }
 

@@ -199,7 +199,7 @@ func Run(k6, url string, lie Lie) (*Outcome, error) {
 	} else if waited != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, waited, said)
 	}
-	text, err := os.ReadFile(out) //nolint:gosec // written a moment ago
+	text, err := os.ReadFile(out)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, said)
 	}

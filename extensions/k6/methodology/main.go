@@ -38,7 +38,7 @@ func run(k6, url, document string) error {
 		fmt.Fprintf(os.Stderr, "running %s\n", way.Name)
 		row, err := stall.Run(k6, url, way)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it is of
+			return err
 		}
 		rows = append(rows, row)
 	}
@@ -48,7 +48,7 @@ func run(k6, url, document string) error {
 		fmt.Fprintf(os.Stderr, "running %s\n", lie.Name)
 		o, err := lies.Run(k6, url, lie)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it is of
+			return err
 		}
 		said, ok := o.Find(lie.Says[0])
 		if !ok {
@@ -59,9 +59,9 @@ func run(k6, url, document string) error {
 		}
 		fmt.Fprintf(&told, "| %s | %s | %s: %s | %s | %s |\n", lie.Name, lie.How, lie.Naive.Label, lie.Naive.Of(o), o.Verdict(), said)
 	}
-	text, err := os.ReadFile(document) //nolint:gosec // the caller's own
+	text, err := os.ReadFile(document)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	written, err := replace(string(text), stalls, table(rows))
 	if err == nil {
@@ -70,7 +70,7 @@ func run(k6, url, document string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
 	}
-	return os.WriteFile(document, []byte(written), 0o644) //nolint:gosec,wrapcheck // a document for all to read
+	return os.WriteFile(document, []byte(written), 0o644)
 }
 
 // replace puts a table in the place of the one that was generated before.

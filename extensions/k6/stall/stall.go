@@ -25,7 +25,7 @@ const (
 )
 
 // Quantiles are those of the table.
-var Quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999} //nolint:gochecknoglobals // a table
+var Quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999}
 
 // Way is one way to drive the load.
 type Way struct {
@@ -126,7 +126,7 @@ func (r *Row) read(path string) error {
 			}
 		}
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // written a moment ago
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("stall: %w", err)
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Session) PacedCost(perSecond int, duration time.Duration, m Sending) (float64, error) {
 	producer, err := s.open().NewProducer(context.Background(), s.sending(m))
 	if err != nil {
-		return 0, err //nolint:wrapcheck // the test says of what
+		return 0, err
 	}
 	count := int(duration.Seconds() * float64(perSecond))
 	var confirmed atomic.Int64
@@ -31,7 +31,7 @@ func (s *Session) PacedCost(perSecond int, duration time.Duration, m Sending) (f
 		})
 	})
 	if err := producer.Close(context.Background()); err != nil {
-		return 0, err //nolint:wrapcheck // as above
+		return 0, err
 	}
 	if err := failure.Load(); err != nil {
 		return 0, *err

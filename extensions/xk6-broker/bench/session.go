@@ -62,7 +62,7 @@ func (s *Session) Conn() driver.Conn { return s.conn }
 
 // Purge empties the topic.
 func (s *Session) Purge() error {
-	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert,wrapcheck // for drivers that have it
+	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // for drivers that have it
 }
 
 func (s *Session) series() *load.Series {

@@ -44,6 +44,6 @@ func Java(tb testing.TB, variable string) (command func(class string, args ...st
 		return nil, false
 	}
 	return func(class string, args ...string) *exec.Cmd {
-		return exec.Command(java, append([]string{"-Xmx512m", "-cp", filepath.Join(folder, "*"), class}, args...)...) //nolint:gosec // the user's own
+		return exec.Command(java, append([]string{"-Xmx512m", "-cp", filepath.Join(folder, "*"), class}, args...)...)
 	}, true
 }

@@ -100,7 +100,7 @@ func (a *Address) query() (map[string]any, error) {
 }
 
 // secretNames are options whose values are secret, also where a driver has none of that name.
-var secretNames = []string{"pass", "passphrase", "passwd", "password", "pwd", "secret", "token"} //nolint:gochecknoglobals // a table
+var secretNames = []string{"pass", "passphrase", "passwd", "password", "pwd", "secret", "token"}
 
 // check finds every mistake that can be known before anything is opened.
 func (a *Address) check() error {

@@ -9,7 +9,6 @@ import (
 	"sync"
 )
 
-//nolint:gochecknoglobals // the one registry, as in database/sql
 var registry struct {
 	sync.RWMutex
 	byScheme map[string]*Driver

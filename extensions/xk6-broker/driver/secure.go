@@ -27,15 +27,15 @@ func (t Target) TLS() (*tls.Config, error) {
 	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
 	wanted := o.Bool("tls") || o.Bool("tlsInsecure") || strings.HasSuffix(t.URL.Scheme, "tls") || ca+cert+key+name != ""
 	if !wanted {
-		return nil, nil //nolint:nilnil // no TLS is not an error
+		return nil, nil // no TLS is not an error
 	}
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         name,
-		InsecureSkipVerify: o.Bool("tlsInsecure"), //nolint:gosec // only where the user asks for it by name
+		InsecureSkipVerify: o.Bool("tlsInsecure"), // only where the user asks for it by name
 	}
 	if ca != "" {
-		pem, err := os.ReadFile(ca) //nolint:gosec // the path is the user's own
+		pem, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, &OptionError{"tlsCA", err}
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var consume = []test{
 	{"waits for the first and not for the second", firstNotSecond},
 	{"fills a batch with what is there", fills},

@@ -11,7 +11,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var failures = []test{
 	{"unreachable is of kind disconnected", kindUnreachable},
 	{"no password in an error", password},

@@ -13,7 +13,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var lifecycle = []test{
 	{"close twice", closeTwice},
 	{"close from many goroutines", closeConcurrently},

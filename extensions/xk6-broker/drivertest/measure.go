@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var measure = []test{
 	{"done never before the broker has it", confirmFrozen},
 	{"publish does not linger", publishLinger},

@@ -7,7 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var order = []test{
 	{"within the topic", orderTopic},
 	{"within a partition", orderPartition},

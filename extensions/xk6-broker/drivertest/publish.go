@@ -14,7 +14,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var publish = []test{
 	{"batches of one, two and a thousand", batches},
 	{"many senders at once", senders},

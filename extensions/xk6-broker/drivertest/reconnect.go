@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var reconnect = []test{
 	{"producer and consumer work again", worksAgain},
 	{"nothing confirmed is lost", confirmedSurvives},

@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var request = []test{
 	{"the verbs are there as claimed", verbsThere},
 	{"each request gets its reply", replies},

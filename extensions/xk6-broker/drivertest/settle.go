@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-//nolint:gochecknoglobals // a table
 var settle = []test{
 	{"refused outcomes", outcomesRefused},
 	{"ack ends the delivery", ackEnds},

@@ -40,7 +40,6 @@ type ready struct {
 
 func (r *ready) set() { r.once.Do(func() { close(r.all) }) }
 
-//nolint:gochecknoglobals // k6 lends executors nothing in common but the state of the test
 var barriers sync.Map // of *barrier, by *lib.ExecutionState
 
 func barrierOf(es *lib.ExecutionState) *barrier {
@@ -101,7 +100,7 @@ func (b *barrier) await(ctx context.Context, scenario string, logger logrus.Fiel
 			close(r.all)
 		})
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // it is the caller's own
+		return ctx.Err()
 	}
 	return nil
 }
@@ -121,7 +120,7 @@ func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTi
 			return err
 		}
 	}
-	return wake.Timer(ctx, came+b.delay(driver.Now())) //nolint:wrapcheck // it is the caller's own
+	return wake.Timer(ctx, came+b.delay(driver.Now()))
 }
 
 // delay is how much later than they were to scenarios begin. It is what the first waited that waited for any.
@@ -165,7 +164,7 @@ func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start
 	all := others(es)
 	for quiet := 0; quiet < overQuiet; {
 		if err := wake.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
-			return err //nolint:wrapcheck // it is the caller's own
+			return err
 		}
 		quiet++
 		if es.GetCurrentlyActiveVUsCount() > b.consuming.Load() {

@@ -15,7 +15,7 @@ import (
 )
 
 // executors are what is compared: k6's own first, as the measure.
-var executors = []string{"constant-arrival-rate", Type} //nolint:gochecknoglobals // a table
+var executors = []string{"constant-arrival-rate", Type}
 
 func oneScenario(executor string, rate int, length time.Duration) string {
 	return fmt.Sprintf(`{"a":{"executor":"%s","rate":%d,"duration":"%v","preAllocatedVUs":50}}`, executor, rate, length)
@@ -82,7 +82,7 @@ func BenchmarkEmptyIterations(b *testing.B) {
 		var written struct {
 			Metrics struct{ Iterations struct{ Count int } }
 		}
-		text, err := os.ReadFile(summary) //nolint:gosec // it was given the name
+		text, err := os.ReadFile(summary)
 		if err != nil || json.Unmarshal(text, &written) != nil || r.exit != 0 {
 			b.Fatalf("%v, exit code %d\n%s", err, r.exit, r.output)
 		}

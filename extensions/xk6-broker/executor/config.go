@@ -84,7 +84,7 @@ func explain(err error, executor string, all any) error {
 	}
 	var known []string
 	fields := map[string]json.RawMessage{}
-	text, _ := json.Marshal(all) //nolint:errchkjson // null values only
+	text, _ := json.Marshal(all)
 	if json.Unmarshal(text, &fields) == nil {
 		for name := range fields {
 			known = append(known, name)

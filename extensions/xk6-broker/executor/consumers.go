@@ -86,7 +86,7 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 		if err != nil {
 			stop(err)
 			c.loops.Wait()
-			return err //nolint:wrapcheck // k6's own
+			return err
 		}
 		c.add(vu)
 	}
@@ -115,7 +115,7 @@ const longWait = 10 * time.Second
 func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) error {
 	if d := c.config.Duration; d.Valid {
 		if err := wake.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
-			return err //nolint:wrapcheck // it only says to stop
+			return err
 		}
 	}
 	if err := c.barrier.awaitOthers(ctx, c.state, began-int64(c.config.GetStartTime())); err != nil {
@@ -176,5 +176,5 @@ func (c *crew) nextIteration() (local, global uint64) {
 	c.counting.Lock()
 	defer c.counting.Unlock()
 	scaled, unscaled := c.iterations.Next()
-	return uint64(scaled - 1), uint64(unscaled - 1) //nolint:gosec // they are counted from 1
+	return uint64(scaled - 1), uint64(unscaled - 1) // they are counted from 1
 }

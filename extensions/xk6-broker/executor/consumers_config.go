@@ -32,7 +32,7 @@ var _ lib.ExecutorConfig = &ConsumersConfig{}
 
 // configured is whether the script has a scenario of consumers, which others may wait for: k6 asks each scenario by itself for how long it
 // needs its VUs.
-var configured atomic.Bool //nolint:gochecknoglobals // a process runs one test
+var configured atomic.Bool
 
 // mayWait is how much later than planned a scenario may begin.
 func mayWait() time.Duration {

@@ -83,7 +83,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 			stop(err)
 			line.begin(driver.Now()) // those that were added already see the end
 			p.loops.Wait()
-			return err //nolint:wrapcheck // k6's own
+			return err
 		}
 		p.add(vu)
 	}

@@ -15,8 +15,6 @@ import (
 )
 
 // k6Binary is a k6 with this executor and with testdata/probe.go in it, built once for all tests.
-//
-//nolint:gochecknoglobals // built once for all tests
 var k6Binary struct {
 	sync.Once
 	path string
@@ -95,7 +93,7 @@ func (k k6) run(tb testing.TB) *result {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	command := slices.Concat(k.under, []string{k6Binary.path}, k.args)
-	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the test's own words
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Env = append(os.Environ(), "PROBE="+probe, "K6_NO_USAGE_REPORT=true", "K6_NO_COLOR=true", "K6_AUTO_EXTENSION_RESOLUTION=false")
 	for name, value := range k.env {
 		c.Env = append(c.Env, name+"="+value)
@@ -113,7 +111,7 @@ func (k k6) run(tb testing.TB) *result {
 		tb.Fatal(err)
 	}
 	r := &result{output: output.String(), exit: c.ProcessState.ExitCode(), cpu: c.ProcessState.UserTime() + c.ProcessState.SystemTime()}
-	if text, err := os.ReadFile(probe); err == nil { //nolint:gosec // it was given the name
+	if text, err := os.ReadFile(probe); err == nil {
 		if err := json.Unmarshal(text, r); err != nil {
 			tb.Fatal(err)
 		}

@@ -122,13 +122,13 @@ func (p *pool) lack(ctx context.Context) error {
 			select {
 			case <-p.short:
 			case <-ctx.Done():
-				return ctx.Err() //nolint:wrapcheck // it only says to stop
+				return ctx.Err()
 			}
 		case due <= now:
 			return nil
 		default:
 			if err := wake.Timer(ctx, due); err != nil {
-				return err //nolint:wrapcheck // it only says to stop
+				return err
 			}
 		}
 	}

@@ -199,7 +199,7 @@ func TestAScriptOfOtherProtocols(t *testing.T) {
 	var written struct {
 		Metrics map[string]map[string]any `json:"metrics"`
 	}
-	text, err := os.ReadFile(summary) //nolint:gosec // it was given the name
+	text, err := os.ReadFile(summary)
 	if err != nil || json.Unmarshal(text, &written) != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -266,7 +266,7 @@ func resume(t *testing.T, address string) {
 	t.Helper()
 	url := "http://" + address + "/v1/status"
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if response, err := http.Get(url); err == nil { //nolint:gosec,noctx // loopback
+		if response, err := http.Get(url); err == nil {
 			line, _ := bufio.NewReader(response.Body).ReadString(0)
 			_ = response.Body.Close()
 			if strings.Contains(line, `"paused":true`) && strings.Contains(line, `"vus-max":2`) {
@@ -280,7 +280,7 @@ func resume(t *testing.T, address string) {
 	}
 	time.Sleep(2 * time.Second)
 	body := strings.NewReader(fmt.Sprintf(`{"data":{"type":"status","id":"default","attributes":{"paused":%t}}}`, false))
-	request, err := http.NewRequest(http.MethodPatch, url, body) //nolint:noctx // loopback
+	request, err := http.NewRequest(http.MethodPatch, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func newShare(c *Config, et *lib.ExecutionTuple) (*share, error) {
 	}
 	whole, err := plan.Schedule()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the option
+		return nil, err
 	}
 	start, offsets, _ := et.GetStripedOffsets()
 	s := &share{schedule: whole, first: uint64(start), within: make([]uint64, len(offsets))}

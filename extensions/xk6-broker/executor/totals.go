@@ -28,7 +28,6 @@ type ScenarioTotals struct {
 	Tags *metrics.TagSet `json:"-"`
 }
 
-//nolint:gochecknoglobals // a process runs one test
 var tallies struct {
 	sync.Mutex
 	byScenario map[string]*tally

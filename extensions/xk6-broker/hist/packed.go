@@ -43,7 +43,7 @@ func (h *Histogram) Pack() Packed {
 }
 
 // coders are kept, for each has tables of half a MiB.
-var coders = sync.Pool{New: func() any { //nolint:gochecknoglobals // a pool
+var coders = sync.Pool{New: func() any {
 	w, err := flate.NewWriter(nil, flate.HuffmanOnly)
 	if err != nil {
 		panic(err) // the level is one that there is

@@ -69,7 +69,6 @@ func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 	return append([]byte{}, lent...), true, err
 }
 
-//nolint:gochecknoglobals // constants
 var (
 	arrayBufferType = reflect.TypeFor[sobek.ArrayBuffer]()
 	promiseType     = reflect.TypeFor[*sobek.Promise]()

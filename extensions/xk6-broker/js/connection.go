@@ -165,7 +165,7 @@ func (c *connection) admin(op string, do func(ctx context.Context, admin driver.
 		}
 		admin, ok := conn.(driver.Admin)
 		if !ok {
-			return nil, nil //nolint:nilnil // undefined is what the promise resolves to
+			return nil, nil // undefined is what the promise resolves to
 		}
 		return nil, c.address.Driver.Wrap(op, do(ctx, admin))
 	})

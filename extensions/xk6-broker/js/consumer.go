@@ -305,7 +305,7 @@ func (k *consumer) collect(in *load.Inbox, v sobek.Value) error {
 	return nil
 }
 
-var messageType = reflect.TypeFor[*message]() //nolint:gochecknoglobals // a constant
+var messageType = reflect.TypeFor[*message]()
 
 // asMessage gives the message that this consumer received and handed to the script, also before it was closed and opened again.
 func (k *consumer) asMessage(v sobek.Value) (*message, error) {

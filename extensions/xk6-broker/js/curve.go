@@ -14,7 +14,7 @@ import (
 
 // curveSteps divide a decade of the curve evenly on a logarithmic axis, in numbers that people use: two is the median, ten is p90,
 // twenty is p95.
-var curveSteps = []float64{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8} //nolint:gochecknoglobals // a table
+var curveSteps = []float64{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8}
 
 // curveDecades is how far the curve goes at most: to one value in ten million.
 const curveDecades = 7
@@ -26,8 +26,6 @@ type curvePoint struct {
 }
 
 // curvePoints are all there can be, ascending.
-//
-//nolint:gochecknoglobals // a table
 var curvePoints = func() (points []curvePoint) {
 	for decade, scale := 0, 1.0; decade < curveDecades; decade, scale = decade+1, scale*10 {
 		for _, step := range curveSteps {

@@ -204,7 +204,7 @@ func (discard) Close(context.Context) error { return nil }
 // broken is a broker whose client has a bug: the call that the topic or the scheme names panics, the first time.
 type broken struct{ topic string }
 
-var alreadyBroken sync.Map //nolint:gochecknoglobals // by topic
+var alreadyBroken sync.Map
 
 func brokenDriver() driver.Driver {
 	return driver.Driver{

@@ -17,7 +17,7 @@ import (
 const flushEvery = time.Second
 
 // quantiles are those that the gauges carry.
-var quantiles = []struct { //nolint:gochecknoglobals // a table
+var quantiles = []struct {
 	q    float64
 	name string
 }{{0.5, "0.5"}, {0.9, "0.9"}, {0.99, "0.99"}, {0.999, "0.999"}, {0.9999, "0.9999"}, {1, "1"}}

@@ -78,7 +78,7 @@ func (in *instance) attempt(verb string, value func() (any, error)) (v any, err 
 }
 
 // runtimePackage is whose panics are no mistakes: JavaScript's exceptions and interrupts travel as such.
-var runtimePackage = reflect.TypeFor[sobek.Runtime]().PkgPath() //nolint:gochecknoglobals // a constant
+var runtimePackage = reflect.TypeFor[sobek.Runtime]().PkgPath()
 
 func thrown(cause any) bool {
 	t := reflect.TypeOf(cause)

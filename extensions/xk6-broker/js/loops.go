@@ -68,7 +68,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			all[i] = pub.NewSender(p.mode(true), series)
 		}
 		if err := open.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
-			return nil, err //nolint:wrapcheck // the VU is over
+			return nil, err
 		}
 		r, err := loop.Run(ctx, all)
 		return &produced{

@@ -112,7 +112,7 @@ func (in *instance) newMessage(of *consumer, inbox *load.Inbox, i int) *sobek.Ob
 	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: inbox, i: i})
 }
 
-var messageKeys = []string{"topic", "key", "headers", "body", "attempt", "partition", "text", "json", "latency"} //nolint:gochecknoglobals // a table
+var messageKeys = []string{"topic", "key", "headers", "body", "attempt", "partition", "text", "json", "latency"}
 
 func (m *message) Get(name string) sobek.Value {
 	msg := &m.in.Messages[m.i]

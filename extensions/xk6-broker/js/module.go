@@ -213,7 +213,7 @@ func newRun(vu modules.VU) (*run, error) {
 		// k6 refuses thresholds on metrics that are not there when the script has been read, before there is an executor.
 		queue, err := open.RegisterMetrics(env.Registry)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the metric
+			return nil, err
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}

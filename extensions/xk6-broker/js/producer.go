@@ -172,7 +172,7 @@ type receipt struct {
 	of load.Receipt
 }
 
-var receiptKeys = []string{"sequence", "due", "sent", "latency", "time"} //nolint:gochecknoglobals // a table
+var receiptKeys = []string{"sequence", "due", "sent", "latency", "time"}
 
 func newReceipt(rt *sobek.Runtime, of load.Receipt) *sobek.Object {
 	return rt.NewDynamicObject(&receipt{rt, of})

@@ -62,7 +62,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		return nil, err
 	}
 	if r.state.Load() == nil {
-		return nil, nil //nolint:nilnil // undefined is what the script gets
+		return nil, nil // undefined is what the script gets
 	}
 	result := r.result()
 	if f.Name == "" {
@@ -81,7 +81,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	}
 	if saved.Name == "" {
 		r.reported.Store(&reported{err: err})
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	r.reported.Store(&reported{folder: saved.Path(), err: err})
 	return saved.Path(), nil

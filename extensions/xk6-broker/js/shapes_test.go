@@ -9,7 +9,7 @@ import (
 )
 
 // shapes are what a script may give for a body, a key or the value of a header, and what arrives of each: its bytes, or an error.
-var shapes = []struct{ shape, arrives, fails string }{ //nolint:gochecknoglobals // a table
+var shapes = []struct{ shape, arrives, fails string }{
 	{shape: `'hi'`, arrives: "hi"},
 	{shape: `''`, arrives: ""},
 	{shape: `new String('hi')`, arrives: `"hi"`},

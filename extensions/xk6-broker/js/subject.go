@@ -78,8 +78,6 @@ func subjects(m *brokerMetrics, queue *open.Metrics) []subject {
 }
 
 // kinds are those of errors.
-//
-//nolint:gochecknoglobals // a table
 var kinds = []string{
 	string(driver.Timeout), string(driver.Disconnected), string(driver.Throttled), string(driver.Rejected), string(driver.NotFound),
 	string(driver.Denied), string(driver.Unsupported), string(driver.Closed), string(driver.Canceled), string(driver.Unknown),

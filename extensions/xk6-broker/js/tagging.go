@@ -20,8 +20,8 @@ type tagging struct {
 
 // moduleTags are the names that the module gives to tags; exclusive are those that no script would have thought of.
 var (
-	moduleTags    = []string{"driver", "topic", "consumer_group", "loop", "quantile", "trend", "one_in", "op", "kind", "outcome", "mark"} //nolint:gochecknoglobals // a table
-	exclusiveTags = []string{"consumer_group", "loop", "quantile", "one_in", "outcome"}                                                   //nolint:gochecknoglobals // a table
+	moduleTags    = []string{"driver", "topic", "consumer_group", "loop", "quantile", "trend", "one_in", "op", "kind", "outcome", "mark"}
+	exclusiveTags = []string{"consumer_group", "loop", "quantile", "one_in", "outcome"}
 )
 
 // shownValues is how many of a tag's values are named to one who gave another.

@@ -37,7 +37,7 @@ func (r *run) test() load.Test {
 }
 
 // rateDefaults are what an executor takes where the script says nothing, of the options without which a load is not described.
-var rateDefaults = map[string]map[string]any{ //nolint:gochecknoglobals // a table
+var rateDefaults = map[string]map[string]any{
 	"constant-arrival-rate": {"timeUnit": "1s"},
 	"ramping-arrival-rate":  {"timeUnit": "1s"},
 	open.Type:               {"timeUnit": "1s", "arrivals": "constant"},

@@ -44,7 +44,7 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
 	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
-			return err //nolint:wrapcheck // its caller wraps it
+			return err
 		}
 		if err := c.describe(ctx, a, &t); err != nil {
 			return err

@@ -17,7 +17,7 @@ type Condition struct {
 }
 
 // operators are in the order in which they are looked for: one that begins with another comes first.
-var operators = []string{"<=", "<", ">=", ">", "===", "==", "!="} //nolint:gochecknoglobals // a table
+var operators = []string{"<=", "<", ">=", ">", "===", "==", "!="}
 
 // ParseCondition understands the source of a threshold as k6 does, and refuses what k6 refuses.
 func ParseCondition(source string) (Condition, error) {

@@ -103,7 +103,7 @@ func history(all []*interval, started int64) []Point {
 }
 
 // enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
-var enoughFor = []uint64{1000, 100, 20} //nolint:gochecknoglobals // a table
+var enoughFor = []uint64{1000, 100, 20}
 
 // overTime gives each trend's distribution over time, in intervals that are long enough to say something, see lengthFor. Trends of a topic
 // without open loop have their plain names.

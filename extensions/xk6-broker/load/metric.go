@@ -22,7 +22,6 @@ const (
 	NumTrends      = iota
 )
 
-//nolint:gochecknoglobals // a table
 var trendNames = [NumTrends]string{
 	"publish_latency", "publish_time", "e2e_latency", "e2e_time", "delivery_wait", "schedule_lag", "generator_lag", "settle_time", "redelivery_time",
 	"failed_latency", "request_latency", "request_time",
@@ -67,7 +66,6 @@ const (
 	NumCounters = iota
 )
 
-//nolint:gochecknoglobals // a table
 var counterNames = [NumCounters]string{
 	"due", "sent", "confirmed", "received", "acked", "requeued", "rejected", "bytes_sent", "bytes_received",
 	"corrupted", "unstamped", "foreign", "sibling", "earlier", "routed", "aliased", "negative", "blocked", "unaccounted",

@@ -74,4 +74,4 @@ func (t *TopicResult) Meaning() string {
 }
 
 // confirms are what confirmations prove, the weakest first.
-var confirms = []string{driver.Unconfirmed.String(), driver.Accepted.String(), driver.Replicated.String()} //nolint:gochecknoglobals // a table
+var confirms = []string{driver.Unconfirmed.String(), driver.Accepted.String(), driver.Replicated.String()}

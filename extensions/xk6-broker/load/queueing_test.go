@@ -34,7 +34,7 @@ func enough(rho float64) (warm, count int) {
 	return int(10 * forgets), max(50_000, int(300*forgets))
 }
 
-var models = []model{ //nolint:gochecknoglobals // a table
+var models = []model{
 	{
 		name: "M/M/1",
 		service: func(seed uint64) func(int64) time.Duration {

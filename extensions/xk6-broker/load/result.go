@@ -120,7 +120,7 @@ func (c *Collector) Result() *Result {
 }
 
 // shownQuantiles are those that a result spells out; any other can be read from its histograms.
-var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1} //nolint:gochecknoglobals // a table
+var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
 
 // Percentile is one point of a distribution, and how far it can be believed.
 type Percentile struct {

@@ -52,7 +52,6 @@ type accountCount struct {
 	doubt func(*Accounting) string
 }
 
-//nolint:gochecknoglobals // a table
 var accountCounts = map[string]accountCount{
 	"lost":        {func(a *Accounting) uint64 { return a.Lost }, certain},
 	"undelivered": {func(a *Accounting) uint64 { return a.Undelivered }, certain},

@@ -270,7 +270,7 @@ func (t *TopicResult) unless() string {
 }
 
 // judged are the latencies that a run is about, as a reader calls them.
-var judged = []struct { //nolint:gochecknoglobals // a table
+var judged = []struct {
 	trend Trend
 	label string
 }{{PublishLatency, "publish latency"}, {RequestLatency, "request latency"}, {E2ELatency, "end-to-end latency"}}

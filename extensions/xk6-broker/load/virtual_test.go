@@ -28,7 +28,7 @@ type bench struct {
 }
 
 // addresses are of drivers that were registered for tests; a name can be registered once.
-var addresses atomic.Int64 //nolint:gochecknoglobals // counts over all tests
+var addresses atomic.Int64
 
 func newBench(t *testing.T, c faulty.Config) *bench {
 	t.Helper()

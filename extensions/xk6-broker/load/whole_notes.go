@@ -104,7 +104,7 @@ func (m *merger) teller(by, processes int) string {
 }
 
 // number is a count, a share or a duration in a note. That of a quantile, p99, is none.
-var number = regexp.MustCompile(`\b[0-9](?:[0-9.hmsnµ]*[0-9hmsn])?`) //nolint:gochecknoglobals // parsed once
+var number = regexp.MustCompile(`\b[0-9](?:[0-9.hmsnµ]*[0-9hmsn])?`)
 
 // kindOf is what notes that differ only in their numbers have in common. What comes before the colon is the topic's name.
 func kindOf(note string) string {

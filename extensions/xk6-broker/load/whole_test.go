@@ -710,7 +710,7 @@ func BenchmarkMergeOfTenMillionMessages(b *testing.B) {
 	const processes, messages = 4, 2_500_000
 	for _, producers := range []int{1, 1000} { // of each process
 		b.Run(fmt.Sprintf("%d_producers", processes*producers), func(b *testing.B) {
-			random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // the same numbers each time is what it is for
+			random := rand.New(rand.NewPCG(1, 1)) // the same numbers each time is what it is for
 			parts := make([]Part, processes)
 			topics := make([]*track.Topic, processes)
 			readers := make([]*track.Reader, processes)

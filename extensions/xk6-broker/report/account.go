@@ -4,7 +4,7 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 
 // accountColumns are what became of a group's messages, in the page's order. Those that are not always there are left out where they
 // are 0 for every group.
-var accountColumns = []struct { //nolint:gochecknoglobals // a table
+var accountColumns = []struct {
 	name, doc   string
 	always, bad bool
 	read        func(*load.GroupResult) uint64

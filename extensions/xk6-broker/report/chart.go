@@ -119,7 +119,7 @@ func (c *Chart) line(label string, colour int, history []load.Point, read func(l
 }
 
 // bands are the quantiles over time, each with how many samples an interval needs for it.
-var bands = []struct { //nolint:gochecknoglobals // a table
+var bands = []struct {
 	label  string
 	enough uint64
 	read   func(load.Summary) int64

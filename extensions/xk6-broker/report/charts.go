@@ -10,7 +10,7 @@ import (
 )
 
 // drawn are the trends of the percentile curves. A latency and its uncorrected time have one colour, the time is dashed.
-var drawn = []struct { //nolint:gochecknoglobals // a table
+var drawn = []struct {
 	trend  load.Trend
 	label  string
 	colour int
@@ -27,7 +27,7 @@ var drawn = []struct { //nolint:gochecknoglobals // a table
 }
 
 // overTimeTrends are the latencies that are drawn over time.
-var overTimeTrends = []struct { //nolint:gochecknoglobals // a table
+var overTimeTrends = []struct {
 	trend load.Trend
 	title string
 }{
@@ -38,7 +38,7 @@ var overTimeTrends = []struct { //nolint:gochecknoglobals // a table
 }
 
 // lags are the latenesses that are drawn over time.
-var lags = []struct { //nolint:gochecknoglobals // a table
+var lags = []struct {
 	trend       load.Trend
 	title, note string
 }{

@@ -23,7 +23,7 @@ func stalled() *load.Result {
 func stalledWithLogs() (*load.Result, []load.IntervalLog) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers each time is what it is for
+	random := rand.New(rand.NewPCG(1, 2)) // the same numbers each time is what it is for
 	t := load.TopicResult{
 		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", Proofs: []load.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
 		Info: driver.Info{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},

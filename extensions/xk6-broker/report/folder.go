@@ -104,7 +104,7 @@ func (f Folder) Write(r *load.Result, logs []load.IntervalLog, ledger []byte) er
 			_ = os.RemoveAll(draft)
 		}
 	}()
-	if err := os.Chmod(draft, 0o755); err != nil { //nolint:gosec // results are there to be read
+	if err := os.Chmod(draft, 0o755); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	incomplete := &IncompleteError{Folder: f.Path()}

@@ -16,13 +16,13 @@ import (
 var assets embed.FS
 
 // pages are the templates of all pages: a frame, page.html, and what stands in it.
-var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{ //nolint:gochecknoglobals // parsed once
+var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"asset": func(name string) (string, error) {
 		text, err := assets.ReadFile("assets/" + name)
 		return string(text), err
 	},
-	"script":   func(text string) template.JS { return template.JS(text) },   //nolint:gosec // our own bundle
-	"style":    func(text string) template.CSS { return template.CSS(text) }, //nolint:gosec // our own bundle
+	"script":   func(text string) template.JS { return template.JS(text) },
+	"style":    func(text string) template.CSS { return template.CSS(text) },
 	"duration": Duration,
 	"count":    count,
 	"percent":  func(share float64) float64 { return 100 * share },
@@ -35,7 +35,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{ //no
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 
-var runPage = template.Must(template.Must(pages.Clone()).ParseFS(assets, "run.html")) //nolint:gochecknoglobals // parsed once
+var runPage = template.Must(template.Must(pages.Clone()).ParseFS(assets, "run.html"))
 
 // Page is a page of charts and tables that needs nothing but itself.
 type Page struct {
@@ -152,7 +152,7 @@ func HTML(w io.Writer, r *load.Result) error {
 }
 
 // documentedCounts are the counters in the page's order.
-var documentedCounts = []struct { //nolint:gochecknoglobals // a table
+var documentedCounts = []struct {
 	Name, doc string
 	always    bool
 }{

@@ -38,7 +38,7 @@ func ReadLedger(folder string) (*load.Ledger, error) {
 	path := filepath.Join(folder, LedgerFile)
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // not every run has one
+		return nil, nil // not every run has one
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no ledger: %w", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // shown are the trends of the table, in its order, with what each measures.
-var shown = []struct { //nolint:gochecknoglobals // a table
+var shown = []struct {
 	trend load.Trend
 	label string
 }{
@@ -28,7 +28,7 @@ var shown = []struct { //nolint:gochecknoglobals // a table
 }
 
 // columns are the quantiles of the table. One is printed only where at least 10 samples lie beyond it.
-var columns = []struct { //nolint:gochecknoglobals // a table
+var columns = []struct {
 	q    float64
 	name string
 }{

@@ -17,7 +17,7 @@ type fact struct{ Name, Value string }
 func (f fact) String() string { return f.Name + " " + f.Value }
 
 // first are the options that say how much load there was, in a reader's order; the others follow by name.
-var first = []string{ //nolint:gochecknoglobals // a table
+var first = []string{
 	"group", "rate", "startRate", "stages", "timeUnit", "arrivals", "seed", "trace", "iterations", "count", "duration", "maxDuration", "startTime",
 	"producers", "consumers", "partitions", "replicas", "profile", "prefetch", "start", "maxInFlight", "connections",
 }
@@ -92,7 +92,7 @@ type user struct {
 }
 
 // userNames are what each sort of user is called, in the page's order.
-var userNames = []struct{ of, name string }{ //nolint:gochecknoglobals // a table
+var userNames = []struct{ of, name string }{
 	{"connect", "connection"}, {"topic", "topic, as created"}, {"producer", "producer"}, {"consumer", "consumer"}, {"produce", "produce() loop"},
 	{"consume", "consume() loop"},
 }

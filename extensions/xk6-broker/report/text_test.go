@@ -17,7 +17,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // a flag of the tests
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // evenly is a distribution of n values from 1 to n steps.
 func evenly(n, step int64) *hist.Histogram {

@@ -10,13 +10,13 @@ import (
 )
 
 // lined are the latencies of a topic's line, each with its percentiles.
-var lined = []struct { //nolint:gochecknoglobals // a table
+var lined = []struct {
 	trend load.Trend
 	label string
 }{{load.PublishLatency, "publish"}, {load.RequestLatency, "request"}, {load.E2ELatency, "e2e"}}
 
 // linedQuantiles are the percentiles of a topic's line.
-var linedQuantiles = []float64{0.5, 0.99} //nolint:gochecknoglobals // a table
+var linedQuantiles = []float64{0.5, 0.99}
 
 // line is a topic among many.
 type line struct {

@@ -23,8 +23,6 @@ type page struct {
 }
 
 // Two pages that all bitmaps share and none writes to: the one that was never written, and the one that is complete.
-//
-//nolint:gochecknoglobals // constants, but for the language
 var (
 	empty = &page{}
 	full  = func() *page {
@@ -85,7 +83,7 @@ func (b *bitmap) setRange(from, n uint64) {
 			added += bits.OnesCount64(mask &^ p.words[from/64%pageWords].Or(mask))
 			from = min(first+64, end)
 		}
-		if added > 0 && p.count.Add(uint32(added)) == pageBits { //nolint:gosec // at most pageBits
+		if added > 0 && p.count.Add(uint32(added)) == pageBits { // at most pageBits
 			b.collapse(i)
 		}
 	}

@@ -39,7 +39,7 @@ func (s Set) trim() Set {
 	return s
 }
 
-var noWords words //nolint:gochecknoglobals // a constant, but for the language
+var noWords words
 
 // page gives the bits of a page, never nil and never to be written.
 func (s Set) page(i int) *words {
@@ -151,7 +151,7 @@ func tagOf(p *words) byte {
 	return onePage
 }
 
-var allWords = func() (w words) { //nolint:gochecknoglobals // a constant, but for the language
+var allWords = func() (w words) {
 	for i := range w {
 		w[i] = ^uint64(0)
 	}

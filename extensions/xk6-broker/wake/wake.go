@@ -14,7 +14,7 @@ import (
 func Timer(ctx context.Context, until int64) error {
 	left := time.Duration(until - driver.Now())
 	if left <= 0 {
-		return ctx.Err() //nolint:wrapcheck // it is the caller's own
+		return ctx.Err()
 	}
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -22,6 +22,6 @@ func Timer(ctx context.Context, until int64) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // it is the caller's own
+		return ctx.Err()
 	}
 }

@@ -31,7 +31,7 @@ func Until(ctx context.Context, until int64) error {
 		left := time.Duration(until - driver.Now())
 		switch {
 		case left <= 0:
-			return ctx.Err() //nolint:wrapcheck // it is the caller's own
+			return ctx.Err()
 		case left <= awakeStretch:
 		case left > kernelStretch:
 			if err := Timer(ctx, until-int64(timerSlack)); err != nil {
@@ -39,7 +39,7 @@ func Until(ctx context.Context, until int64) error {
 			}
 		default:
 			if err := ctx.Err(); err != nil {
-				return err //nolint:wrapcheck // it is the caller's own
+				return err
 			}
 			if left > blockingStretch || !block(left) {
 				if !kernelSleep(left) {
@@ -52,8 +52,6 @@ func Until(ctx context.Context, until int64) error {
 
 // blocking is how many goroutines block a processor of Go's, and mayBlock how many may. One processor is always left: where all are
 // blocked nobody reads from a connection until Go's monitor looks after it, which may be after 10 ms, and every latency is as much longer.
-//
-//nolint:gochecknoglobals // of the process
 var (
 	blocking atomic.Int64
 	mayBlock = sync.OnceValue(func() int64 { return int64(runtime.GOMAXPROCS(0)) - 1 })
@@ -82,7 +80,6 @@ type alarm struct {
 	read [8]byte
 }
 
-//nolint:gochecknoglobals // alarms are made as many as are needed at a time
 var alarms = sync.Pool{New: func() any {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil { // too many files are open

@@ -34,7 +34,7 @@ func newHost(proc, cgroups string, mine func(int) bool) *host {
 // groupPressure finds the file of the process's own cgroup, where the hierarchy of version 2 is mounted, alone or beside that of
 // version 1.
 func groupPressure(proc, cgroups string) string {
-	text, err := os.ReadFile(filepath.Join(proc, "self/cgroup")) //nolint:gosec // /proc, or a test's
+	text, err := os.ReadFile(filepath.Join(proc, "self/cgroup")) // /proc, or a test's
 	if err != nil {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (h *host) count() counts {
 	if h.group != "" {
 		c.group = readStalled(h.group)
 	}
-	if text, err := os.ReadFile(filepath.Join(h.proc, "stat")); err == nil { //nolint:gosec // /proc, or a test's
+	if text, err := os.ReadFile(filepath.Join(h.proc, "stat")); err == nil { // /proc, or a test's
 		c.used, c.steal, c.all = cpuTime(text, h.mine)
 	}
 	return c
@@ -100,7 +100,7 @@ func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64) {
 // readStalled reads a file such as "some avg10=0.14 avg60=7.95 avg300=6.70 total=124846333", with more lines. The averages are of fixed
 // times; the total, in µs, tells of any.
 func readStalled(file string) stalled {
-	text, err := os.ReadFile(file) //nolint:gosec // /proc or a cgroup, or a test's
+	text, err := os.ReadFile(file) // /proc or a cgroup, or a test's
 	if err != nil {
 		return stalled{}
 	}

@@ -38,7 +38,7 @@ func TestAProcessThatStandsStill(t *testing.T) {
 		witnessed(t)
 		return
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatStandsStill$") //nolint:gosec // itself
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatStandsStill$") // itself
 	child.Env = append(os.Environ(), "WITNESS_CHILD=yes")
 	in, err := child.StdinPipe()
 	if err != nil {

@@ -25,7 +25,7 @@ func run(args []string) error {
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
@@ -59,7 +59,7 @@ func run(args []string) error {
 	for _, f := range figures {
 		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\t%.1f\n", f.Case, f.Name, f.Value, f.Unit, f.Load)
 	}
-	return w.Flush() //nolint:wrapcheck // standard output
+	return w.Flush()
 }
 
 // known shows what was measured, and a dash for what cannot be.

@@ -17,7 +17,7 @@ type producer struct {
 	topic   *topic
 	queue   []*outgoing // what is not done; its head is what the goroutine works on
 	closed  bool
-	running context.Context //nolint:containedctx // ends when Close gives up waiting
+	running context.Context // ends when Close gives up waiting
 	stop    context.CancelFunc
 	stopped chan struct{}
 	closing sync.Mutex

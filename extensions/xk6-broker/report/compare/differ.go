@@ -170,7 +170,7 @@ const (
 )
 
 // measured are the traits that are measured: repetitions never are alike to the last message.
-var measured = map[string]bool{dueRate: true, meanSize: true} //nolint:gochecknoglobals // a table
+var measured = map[string]bool{dueRate: true, meanSize: true}
 
 // near tells whether numbers are within a twentieth of one another.
 func near(all map[string]bool) bool {

@@ -33,8 +33,8 @@ func (h Headline) String() string {
 
 // leading are the latencies that a run is about, the one that matters most first, and the percentiles that stand for them.
 var (
-	leading      = []load.Trend{load.E2ELatency, load.RequestLatency, load.PublishLatency} //nolint:gochecknoglobals // a table
-	leadingStats = []string{"p99", "p90", "p50"}                                           //nolint:gochecknoglobals // a table
+	leading      = []load.Trend{load.E2ELatency, load.RequestLatency, load.PublishLatency}
+	leadingStats = []string{"p99", "p90", "p50"}
 )
 
 // Headlines are those of all topics, of each side against the first.

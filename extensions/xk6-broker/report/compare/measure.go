@@ -24,7 +24,7 @@ type Measure struct {
 
 // trends are those that a comparison shows, in its order: first those that a run is about, what went through and what was lost, then what
 // they are made of, and at the end what the load generator did.
-var trends = []load.Trend{ //nolint:gochecknoglobals // a table
+var trends = []load.Trend{
 	load.E2ELatency, load.PublishLatency, load.RequestLatency,
 	load.E2ETime, load.DeliveryWait, load.PublishTime, load.RequestTime, load.FailedLatency, load.SettleTime, load.RedeliveryTime,
 	load.ScheduleLag, load.GeneratorLag,
@@ -34,15 +34,15 @@ var trends = []load.Trend{ //nolint:gochecknoglobals // a table
 const foremost = 3
 
 // columns are those of each trend.
-var columns = []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"} //nolint:gochecknoglobals // a table
+var columns = []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"}
 
 // asked is how many of the rates are what the broker did; the others are what was asked of it.
 const asked = 2
 
 // rated are the counters that are compared by second; counted are those that should be 0.
 var (
-	rated   = []string{"confirmed", "received", "sent", "due"}                                                 //nolint:gochecknoglobals // a table
-	counted = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"} //nolint:gochecknoglobals // a table
+	rated   = []string{"confirmed", "received", "sent", "due"}
+	counted = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"}
 )
 
 // measures are all that a comparison shows.

@@ -14,10 +14,10 @@ import (
 //go:embed compare.html
 var content string
 
-var page = report.Template(content) //nolint:gochecknoglobals // parsed once
+var page = report.Template(content)
 
 // drawn are the trends whose curves are laid over one another.
-var drawn = []struct { //nolint:gochecknoglobals // a table
+var drawn = []struct {
 	trend load.Trend
 	title string
 }{
