@@ -1,7 +1,10 @@
 package amqp
 
 import (
+	"math"
+	"slices"
 	"strconv"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -11,13 +14,19 @@ import (
 // outbox is a channel in confirm mode and what was published on it and not yet confirmed.
 type outbox struct {
 	*channel
-	returns  chan amqp.Return
-	sequence uint64        // of the last message published; guarded by the producer's lock
-	waiting  []outstanding // in the order of publishing; guarded by the producer's lock
-	wake     chan struct{} // there is something in waiting
+	returns chan amqp.Return
+
+	sequence uint64        // of the last message published; guarded by the producer's lock, as what follows
+	waiting  []outstanding // published, the last one with sequence; those that the broker has answered for have no done
+	answered int           // of waiting, from its start
+
+	mu    sync.Mutex
+	heard []ack         // in the broker's order
+	wake  chan struct{} // there is something in heard
 
 	// Only the goroutine that resolves uses these.
 	taken    []outstanding
+	spare    []ack
 	returned map[uint64]error // by sequence number
 }
 
@@ -28,64 +37,113 @@ type outstanding struct {
 	i            int
 }
 
+// everything is answered for, or never will be.
+var everything = []ack{{math.MaxUint64, true}}
+
 func newOutbox(ch *channel, returns chan amqp.Return) *outbox {
-	return &outbox{channel: ch, returns: returns, wake: make(chan struct{}, 1), returned: map[uint64]error{}}
+	b := &outbox{channel: ch, returns: returns, wake: make(chan struct{}, 1), returned: map[uint64]error{}}
+	ch.of.socket.acks.watch(ch.number, b.hear)
+	return b
 }
 
 // add notes a message. The producer's lock is held.
-func (b *outbox) add(m outstanding) {
-	b.waiting = append(b.waiting, m)
-	if len(b.waiting) == 1 {
-		select {
-		case b.wake <- struct{}{}:
-		default:
-		}
+func (b *outbox) add(m outstanding) { b.waiting = append(b.waiting, m) }
+
+// hear notes an answer of the broker's.
+func (b *outbox) hear(a ack) {
+	b.mu.Lock()
+	b.heard = append(b.heard, a)
+	b.mu.Unlock()
+	select {
+	case b.wake <- struct{}{}:
+	default:
 	}
 }
 
-// resolve reports the fate of all that is published on a channel, until the channel is lost and nothing is left, or the
-// producer is closed and nothing is left. It is the only one to call done for what was published, so that each is called once.
-//
-// The library reports confirmations in the order of publishing, whether the broker sent them one by one or many at once.
-// On one queue that is the broker's own order too.
+// resolve reports the fate of all that is published on a channel, in the order in which the broker answers, until the channel is lost and
+// nothing is left, or the producer is closed and nothing is left. It is the only one to call done for what was published, so that each is
+// called once.
 func (p *producer) resolve(b *outbox) {
-	for p.take(b) {
-		for j := range b.taken {
-			m := &b.taken[j]
-			m.done(m.i, p.fate(b, m.confirmation))
-			*m = outstanding{}
-		}
-	}
-}
-
-// take waits for outstanding messages and moves them to taken; false when there will be none.
-func (p *producer) take(b *outbox) bool {
-	for {
-		p.mu.Lock()
-		b.taken, b.waiting = b.waiting, b.taken[:0]
-		found, closed, lost := len(b.taken) > 0, p.closed, b.IsClosed()
-		if !found && lost {
-			p.outbox, p.lost = nil, b.cause()
-		}
-		p.mu.Unlock()
-		if found {
-			return true
-		}
-		if closed || lost {
-			return false
-		}
+	life, abandon := p.life.Done(), p.abandon
+	for !p.over(b) {
 		select {
 		case <-b.wake:
-		case <-b.gone: //nolint:errcheck // that it is gone is all there is to know here
-		case <-p.life.Done():
-			if p.conn.life.Err() != nil {
-				<-b.gone //nolint:errcheck // the connection is being closed, and this channel with it
+			b.mu.Lock()
+			b.heard, b.spare = b.spare[:0], b.heard
+			b.mu.Unlock()
+			p.settle(b, b.spare)
+		case r, ok := <-b.returns:
+			if ok {
+				b.note(r)
+			} else {
+				b.returns = nil
 			}
+		case <-b.gone: //nolint:errcheck // that it is gone is all there is to know here
+			p.settle(b, everything)
+		case <-abandon:
+			p.settle(b, everything)
+		case <-life: // for over to look again
+			life = nil
 		}
 	}
 }
 
-// fate waits until the broker has answered for a message, the channel is lost, or Close gives up.
+// over tells whether nothing is left and nothing will come.
+func (p *producer) over(b *outbox) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.answered < len(b.waiting) {
+		return false
+	}
+	if b.IsClosed() {
+		p.outbox, p.lost = nil, b.cause()
+		return true
+	}
+	return p.closed
+}
+
+// settle reports the fate of messages.
+func (p *producer) settle(b *outbox, of []ack) {
+	p.mu.Lock()
+	for _, a := range of {
+		b.take(a)
+	}
+	p.mu.Unlock()
+	for j := range b.taken {
+		m := &b.taken[j]
+		m.done(m.i, p.fate(b, m.confirmation))
+		*m = outstanding{}
+	}
+	b.taken = b.taken[:0]
+}
+
+// take moves what an answer is about to taken. The producer's lock is held.
+func (b *outbox) take(a ack) {
+	first := b.sequence + 1 - uint64(len(b.waiting)) // the tag of waiting[0]
+	if a.tag < first || a.tag > b.sequence && !a.all {
+		return
+	}
+	end := int(min(a.tag, b.sequence) + 1 - first)
+	from := end - 1
+	if a.all {
+		from = b.answered
+	}
+	for j := from; j < end; j++ {
+		if b.waiting[j].done != nil {
+			b.taken = append(b.taken, b.waiting[j])
+			b.waiting[j] = outstanding{}
+		}
+	}
+	for b.answered < len(b.waiting) && b.waiting[b.answered].done == nil {
+		b.answered++
+	}
+	if b.answered == len(b.waiting) || b.answered > 1024 && 2*b.answered > len(b.waiting) {
+		b.waiting = slices.Delete(b.waiting, 0, b.answered)
+		b.answered = 0
+	}
+}
+
+// fate waits until the library, too, has read the broker's answer for a message, the channel is lost, or Close gives up.
 func (p *producer) fate(b *outbox, c *amqp.DeferredConfirmation) error {
 	for waiting := true; waiting; {
 		select {

@@ -20,6 +20,12 @@ const (
 	pubsub             // a topic is an exchange, and every group has a queue of its own
 )
 
+// What a connection is for, as the broker's own tools show it.
+const (
+	publishing = "(publish)"
+	consuming  = "(consume)"
+)
+
 // conn owns two AMQP connections, since the broker slows down and blocks whole connections that publish: with one,
 // deliveries and acks would suffer for what is published. Each is opened when it is first needed.
 type conn struct {
@@ -48,8 +54,8 @@ func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	c := &conn{
 		mode:       m,
 		hosts:      len(d.hosts),
-		publishing: newLink(d, "(publish)"),
-		consuming:  newLink(d, "(consume)"),
+		publishing: newLink(d, publishing),
+		consuming:  newLink(d, consuming),
 		consumers:  map[*consumer]struct{}{},
 		groups:     map[string]map[string]struct{}{},
 	}

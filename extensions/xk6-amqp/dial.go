@@ -122,6 +122,9 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 	config.Properties = amqp.NewConnectionProperties()
 	config.Properties.SetClientConnectionName(strings.TrimSpace(d.name + " " + purpose))
 	s := newSocket(stream)
+	if purpose == publishing {
+		s.acks = &acks{}
+	}
 	c, err := amqp.Open(s, config)
 	if err == nil && !unwatch() {
 		err = ctx.Err() // ctx ended at the last moment and the socket is being closed

@@ -27,12 +27,14 @@ type connection struct {
 	socket  *socket
 	reason  atomic.Pointer[string] // why the broker blocks this connection; nil while it does not
 	watched chan struct{}          // closed when the goroutine has ended
+	opening sync.Mutex             // of channels
 }
 
 // channel is an open AMQP channel of a connection.
 type channel struct {
 	*amqp.Channel
 	of     *connection
+	number uint16           // where the connection publishes
 	closes chan *amqp.Error // tells once why the channel closed, and is closed then
 	gone   chan *amqp.Error // the same, for who waits for the channel to close
 	once   sync.Once
@@ -102,7 +104,7 @@ func (l *link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (
 	}
 	answer := make(chan opened, 1)
 	go func() {
-		ch, err := c.Channel()
+		ch, number, err := c.open()
 		if err != nil {
 			answer <- opened{err: err}
 			return
@@ -113,7 +115,7 @@ func (l *link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (
 			answer <- opened{err: err}
 			return
 		}
-		answer <- opened{channel: &channel{Channel: ch, of: c, closes: closes, gone: gone}}
+		answer <- opened{channel: &channel{Channel: ch, of: c, number: number, closes: closes, gone: gone}}
 	}()
 	select {
 	case o := <-answer:
@@ -126,6 +128,14 @@ func (l *link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (
 		}()
 		return nil, ctx.Err()
 	}
+}
+
+// open opens a channel and gives its number, which the library keeps to itself.
+func (c *connection) open() (*amqp.Channel, uint16, error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	ch, err := c.Channel()
+	return ch, c.socket.acks.latest(), err
 }
 
 // do runs a few synchronous methods on a channel of their own, since the broker closes the channel of one that fails.

@@ -24,6 +24,7 @@ const sendBuffer = 256 << 10
 type socket struct {
 	net.Conn
 	reader *bufio.Reader
+	acks   *acks // of a connection that publishes
 
 	mu      sync.Mutex
 	wake    *sync.Cond    // there is something to pass on, or err is set
@@ -121,6 +122,9 @@ func (s *socket) Read(p []byte) (int, error) {
 	n, err := s.reader.Read(p)
 	if n > 0 && !s.heard.Load() {
 		s.heard.Store(true)
+	}
+	if s.acks != nil {
+		s.acks.read(p[:n])
 	}
 	if err != nil {
 		s.mu.Lock()
