@@ -20,11 +20,10 @@ type barrier struct {
 	consuming atomic.Int64 // VUs of consumers that k6 counts as active
 	aborted   atomic.Bool  // by a script, in an iteration of an executor of this package
 
-	mu    sync.Mutex
-	ready map[string]*ready // scenarios of consumers, by name
-	over  map[string]bool   // scenarios of open-arrival-rate
-	since int64             // when the first scenario began to wait for consumers, by [driver.Now]; 0 where none has
-	shift int64             // how long it waited, in ns: all that come later begin that much later
+	mu      sync.Mutex
+	ready   map[string]*ready // scenarios of consumers, by name
+	over    map[string]bool   // scenarios of open-arrival-rate
+	members map[*Member]struct{}
 }
 
 // Aborted tells whether a script has ended the test in an iteration of an executor of this package. k6 does not take that for an
@@ -35,15 +34,21 @@ func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() 
 type ready struct {
 	once  sync.Once
 	all   chan struct{} // closed when they are
-	since int64         // when somebody began to wait for them, by [driver.Now]
+	at    int64         // when that was, by [driver.Now]
+	since int64         // when somebody began to wait for them
 }
 
-func (r *ready) set() { r.once.Do(func() { close(r.all) }) }
+func (r *ready) set() {
+	r.once.Do(func() {
+		r.at = driver.Now()
+		close(r.all)
+	})
+}
 
 var barriers sync.Map // of *barrier, by *lib.ExecutionState
 
 func barrierOf(es *lib.ExecutionState) *barrier {
-	b, _ := barriers.LoadOrStore(es, &barrier{ready: map[string]*ready{}, over: map[string]bool{}})
+	b, _ := barriers.LoadOrStore(es, &barrier{ready: map[string]*ready{}, over: map[string]bool{}, members: map[*Member]struct{}{}})
 	return b.(*barrier) //nolint:forcetypeassert // there is nothing else in it
 }
 
@@ -56,6 +61,28 @@ func (b *barrier) of(scenario string) *ready {
 		b.ready[scenario] = r
 	}
 	return r
+}
+
+func (b *barrier) join(m *Member) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.members[m] = struct{}{}
+}
+
+func (b *barrier) leave(m *Member) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.members, m)
+}
+
+// idleSince is since when all VUs of consumers wait for messages: now where one is at work.
+func (b *barrier) idleSince(now int64) (since int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for m := range b.members {
+		since = max(since, m.idleSince(now))
+	}
+	return since
 }
 
 // finish notes that a scenario of open-arrival-rate is over.
@@ -97,6 +124,7 @@ func (b *barrier) await(ctx context.Context, scenario string, logger logrus.Fiel
 	case <-limit.C:
 		r.once.Do(func() {
 			logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them", scenario, readyWithin)
+			r.at = driver.Now()
 			close(r.all)
 		})
 	case <-ctx.Done():
@@ -105,33 +133,21 @@ func (b *barrier) await(ctx context.Context, scenario string, logger logrus.Fiel
 	return nil
 }
 
-// awaitTurn returns when a scenario is to begin that has come at its start time: when its consumers are ready, and as much later as the
-// first that waited for any, so that scenarios begin as far from one another as the script has them.
+// awaitTurn returns when a scenario is to begin that has come at its start time: when its consumers are ready, and as much later as any that
+// came before it waited for its own, so that scenarios begin as far from one another as the script has them.
 func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) error {
-	names, came := awaited(es, startTime), driver.Now()
-	if len(names) == 0 {
-		return nil
-	}
-	b.mu.Lock()
-	b.since = cmp.Or(b.since, came)
-	b.mu.Unlock()
-	for _, name := range names {
+	came, waited := driver.Now(), int64(0)
+	for _, name := range awaited(es, startTime) {
 		if err := b.await(ctx, name, logger); err != nil {
 			return err
 		}
+		waited = max(waited, b.of(name).waited())
 	}
-	return wake.Timer(ctx, came+b.delay(driver.Now()))
+	return wake.Timer(ctx, came+waited)
 }
 
-// delay is how much later than they were to scenarios begin. It is what the first waited that waited for any.
-func (b *barrier) delay(now int64) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.shift == 0 {
-		b.shift = max(1, now-b.since)
-	}
-	return b.shift
-}
+// waited is how long those who were ready first waited for the consumers, in ns. They are ready.
+func (r *ready) waited() int64 { return r.at - r.since }
 
 // AwaitConsumers returns when the consumers of executor "consumers" are ready that start no later than the scenario of a VU, whose
 // context ctx is, or with ctx's error. Consumers themselves, setup and teardown wait for nobody.
@@ -170,13 +186,33 @@ func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start
 		if es.GetCurrentlyActiveVUsCount() > b.consuming.Load() {
 			quiet = 0
 		}
+		spent := time.Duration(driver.Now() - start)
 		for _, c := range all {
-			if !b.isOver(c, es, time.Duration(driver.Now()-start)) {
+			if !b.isOver(c, es, spent) {
 				quiet = 0
 			}
 		}
+		if !b.allReady(es, spent) {
+			quiet = 0
+		}
 	}
 	return nil
+}
+
+// allReady tells whether all scenarios of consumers are there, or have had their time to be: those that begin later may send on what they
+// receive, too.
+func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
+	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
+		if c.GetType() != ConsumersType || !c.HasWork(es.ExecutionTuple) || spent > c.GetStartTime()+readyWithin {
+			continue
+		}
+		select {
+		case <-b.of(c.GetName()).all:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // isOver tells whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.

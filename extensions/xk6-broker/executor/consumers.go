@@ -36,7 +36,7 @@ type crew struct {
 	ctx     context.Context // of all iterations
 	abort   func(error)     // ends the test
 	over    context.Context // ends when no further iteration is to begin
-	arrived atomic.Pointer[func(context.Context) error]
+	arrived atomic.Pointer[Arrived]
 	missing atomic.Int64 // VUs that are not ready
 	loops   sync.WaitGroup
 	active  sync.WaitGroup
@@ -127,7 +127,7 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	})
 	defer long.Stop()
 	if arrived := c.arrived.Load(); arrived != nil {
-		return (*arrived)(ctx)
+		return (*arrived)(ctx, c.barrier.idleSince)
 	}
 	return nil
 }
@@ -137,7 +137,8 @@ const failurePause = 100 * time.Millisecond
 
 // add activates a VU, which loops until the scenario is over, or until the crew's context ends.
 func (c *crew) add(vu lib.InitializedVU) {
-	m := &Member{crew: c}
+	m := &Member{crew: c, idle: driver.Now()}
+	c.barrier.join(m)
 	c.active.Add(1)
 	c.barrier.consuming.Add(1)
 	active := vu.Activate(&lib.VUActivationParams{
@@ -154,8 +155,11 @@ func (c *crew) add(vu lib.InitializedVU) {
 		GetNextIterationCounters: c.nextIteration,
 	})
 	c.loops.Go(func() {
+		defer c.barrier.leave(m)
 		for c.over.Err() == nil {
+			m.iterates(true)
 			ok := iterate(c.ctx, c.state, c.logger, active, c.abort)
+			m.iterates(false)
 			m.isReady() // as far as it will ever be
 			if !ok {
 				_ = wake.Timer(c.over, driver.Now()+int64(failurePause))

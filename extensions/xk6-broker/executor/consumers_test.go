@@ -153,7 +153,7 @@ func (p play) inBubble(t *testing.T) *played {
 }
 
 // consume is an iteration that opens a consumer in some time and then waits for messages for some more, or until there are no more.
-func consume(opening, wait time.Duration, arrived func(context.Context) error) func(context.Context) error {
+func consume(opening, wait time.Duration, arrived Arrived) func(context.Context) error {
 	return func(ctx context.Context) error {
 		m, _ := MemberFrom(ctx)
 		if done := m.Opening(arrived); !m.ready { // a consumer stays open
@@ -177,6 +177,11 @@ func lasting(d time.Duration) func(context.Context) error {
 
 func atOnce(context.Context) error { return nil }
 
+// in says that everything has arrived so long after it was asked.
+func in(d time.Duration) Arrived {
+	return func(ctx context.Context, _ func(int64) int64) error { return lasting(d)(ctx) }
+}
+
 // Arrivals begin when the consumers are ready, however long that takes them, and the consumers end when everything has arrived.
 func TestConsumersAreReadyFirstAndEndLast(t *testing.T) {
 	r := play{
@@ -184,7 +189,7 @@ func TestConsumersAreReadyFirstAndEndLast(t *testing.T) {
 			"produce":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2},
 			"later":{"executor":"open-arrival-rate","rate":10,"duration":"2s","preAllocatedVUs":2,"startTime":"3s"}}`,
 		work: map[string]func(context.Context) error{
-			"consume": consume(7*time.Second, 500*time.Millisecond, lasting(20*time.Second)), "produce": atOnce, "later": atOnce,
+			"consume": consume(7*time.Second, 500*time.Millisecond, in(20*time.Second)), "produce": atOnce, "later": atOnce,
 		},
 	}.run(t)
 	for name, want := range map[string]struct {
@@ -215,7 +220,7 @@ func TestLaterConsumersAreNotAwaited(t *testing.T) {
 		scenarios: `{"consume":{"executor":"consumers","startTime":"4s"},
 			"fill":{"executor":"open-arrival-rate","rate":10,"duration":"6s","preAllocatedVUs":2},
 			"also":{"executor":"open-arrival-rate","rate":10,"duration":"1s","preAllocatedVUs":2,"startTime":"4s"}}`,
-		work: map[string]func(context.Context) error{"consume": consume(time.Second, time.Second, atOnce), "fill": atOnce, "also": atOnce},
+		work: map[string]func(context.Context) error{"consume": consume(time.Second, time.Second, in(0)), "fill": atOnce, "also": atOnce},
 	}.run(t)
 	if r.begun["fill"][0] != 0 || r.begun["also"][0] != 5*time.Second {
 		t.Errorf("they began at %v and %v", r.begun["fill"][0], r.begun["also"][0])
@@ -239,7 +244,7 @@ func TestConsumersSeeWhenAllOthersAreOver(t *testing.T) {
 	} {
 		r := play{
 			scenarios: `{"consume":{"executor":"consumers"},"other":{` + c.other + `}}`,
-			work:      map[string]func(context.Context) error{"consume": consume(0, 100*time.Millisecond, atOnce), "other": lasting(c.length)},
+			work:      map[string]func(context.Context) error{"consume": consume(0, 100*time.Millisecond, in(0)), "other": lasting(c.length)},
 		}.run(t)
 		if over := r.over["consume"]; over < c.over || over > c.over+3*time.Second || over < r.over["other"]-2*time.Second {
 			t.Errorf("%s: the consumers ended at %v, the other at %v, want %v", name, over, r.over["other"], c.over)
@@ -280,7 +285,7 @@ func TestNobodyWaitsForConsumersForGood(t *testing.T) {
 // twoAfterAnother opens two consumers side by side, the second in 5 s.
 func twoAfterAnother(ctx context.Context) error {
 	m, _ := MemberFrom(ctx)
-	first, second := m.Opening(atOnce), m.Opening(atOnce)
+	first, second := m.Opening(in(0)), m.Opening(in(0))
 	first()
 	_ = wake.Timer(ctx, driver.Now()+int64(5*time.Second))
 	second()
@@ -293,7 +298,7 @@ func TestConsumersAreStoppedGracefully(t *testing.T) {
 		scenarios: `{"consume":{"executor":"consumers","vus":2,"gracefulStop":"4s"},"once":{"executor":"per-vu-iterations"}}`,
 		work: map[string]func(context.Context) error{"consume": func(ctx context.Context) error {
 			m, _ := MemberFrom(ctx)
-			m.Opening(atOnce)()
+			m.Opening(in(0))()
 			return lasting(time.Hour)(ctx)
 		}, "once": lasting(10 * time.Second)},
 	}.run(t)
@@ -306,7 +311,7 @@ func TestConsumersEndWithTheTest(t *testing.T) {
 	scenarios := `{"consume":{"executor":"consumers","vus":2},"produce":{"executor":"open-arrival-rate","rate":1,"duration":"1h","preAllocatedVUs":2}}`
 	r := play{
 		scenarios: scenarios, cancelAt: 2500 * time.Millisecond,
-		work: map[string]func(context.Context) error{"consume": consume(time.Hour, time.Hour, atOnce), "produce": atOnce},
+		work: map[string]func(context.Context) error{"consume": consume(time.Hour, time.Hour, in(0)), "produce": atOnce},
 	}.run(t)
 	for _, totals := range Totals() {
 		if totals.Scenario == "produce" && totals.Due != 0 {
@@ -333,7 +338,7 @@ func TestConsumersEndWithTheTest(t *testing.T) {
 func TestConsumersAndSegments(t *testing.T) {
 	scenarios := `{"consume":{"executor":"consumers","vus":1,"duration":"20s"},
 		"produce":{"executor":"open-arrival-rate","rate":2,"duration":"5s","preAllocatedVUs":2}}`
-	work := map[string]func(context.Context) error{"consume": consume(time.Second, time.Second, atOnce), "produce": atOnce}
+	work := map[string]func(context.Context) error{"consume": consume(time.Second, time.Second, in(0)), "produce": atOnce}
 	for _, segment := range []string{"0:1/2", "1/2:1"} {
 		r := play{scenarios: scenarios, segment: segment, work: work}.run(t)
 		_, here := r.over["consume"]
@@ -391,7 +396,7 @@ func TestConsumersThatFailDoNotSpin(t *testing.T) {
 // A VU whose first iteration opens no consumer counts as ready, and what it opens later is awaited at the end all the same.
 func TestConsumersThatOpenLateAreAwaited(t *testing.T) {
 	var rounds atomic.Int64
-	opens := consume(0, 100*time.Millisecond, lasting(20*time.Second))
+	opens := consume(0, 100*time.Millisecond, in(20*time.Second))
 	r := play{
 		scenarios: `{"consume":{"executor":"consumers"},"produce":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2}}`,
 		work: map[string]func(context.Context) error{"consume": func(ctx context.Context) error {
@@ -423,4 +428,104 @@ func TestTheWaitForConsumersIsOneMinuteInAll(t *testing.T) {
 	if n := len(r.log.AllEntries()); n != 1 {
 		t.Errorf("%d warnings", n)
 	}
+}
+
+// Scenarios stay as far from one another as the script has them, whoever of them had to wait for its consumers.
+func TestDistancesAreKeptWhoeverWaits(t *testing.T) {
+	r := play{
+		scenarios: `{"first":{"executor":"consumers"},"second":{"executor":"consumers","startTime":"5s"},
+			"s1":{"executor":"open-arrival-rate","rate":1,"duration":"2s","preAllocatedVUs":2},
+			"s2":{"executor":"open-arrival-rate","rate":1,"duration":"2s","preAllocatedVUs":2,"startTime":"5s"},
+			"s3":{"executor":"open-arrival-rate","rate":1,"duration":"2s","preAllocatedVUs":2,"startTime":"7s"},
+			"s4":{"executor":"open-arrival-rate","rate":1,"duration":"2s","preAllocatedVUs":2,"startTime":"20s"}}`,
+		work: map[string]func(context.Context) error{
+			"first": consume(time.Second, time.Second, in(0)), "second": consume(8*time.Second, time.Second, in(0)),
+			"s1": atOnce, "s2": atOnce, "s3": atOnce, "s4": atOnce,
+		},
+	}.run(t)
+	for name, want := range map[string]time.Duration{"s1": 1, "s2": 13, "s3": 15, "s4": 28} {
+		if begun := r.begun[name]; len(begun) != 2 || begun[0] != want*time.Second {
+			t.Errorf("%s: arrivals at %v, the first should be at %v", name, begun, want*time.Second)
+		}
+	}
+}
+
+// Consumers that begin later may send on what they find: those that are to receive it are there until then.
+func TestConsumersWaitForThoseThatBeginLater(t *testing.T) {
+	r := play{
+		scenarios: `{"last":{"executor":"consumers"},"later":{"executor":"consumers","startTime":"20s"},"once":{"executor":"per-vu-iterations"}}`,
+		work: map[string]func(context.Context) error{
+			"last": consume(0, time.Second, in(0)), "later": consume(3*time.Second, time.Second, in(0)), "once": atOnce,
+		},
+	}.run(t)
+	if over := r.over["last"]; over < 23*time.Second || over > 25*time.Second {
+		t.Errorf("they ended at %v", over)
+	}
+}
+
+// A VU is at work from when it has got something until it has asked for more and again, having found nothing, or has asked for long; and when it
+// does something else than to ask. One that has found nothing and asks again at once has waited all the time.
+func TestWhoIsAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := driver.Now()
+		m := &Member{idle: start}
+		const atWork = -1
+		is := func(what string, want time.Duration) {
+			t.Helper()
+			now := driver.Now()
+			if want == atWork {
+				want = time.Duration(now - start)
+			}
+			if got := time.Duration(m.idleSince(now) - start); got != want {
+				t.Errorf("%s: it has waited since %v, want %v", what, got, want)
+			}
+		}
+		receive := func(wait time.Duration, found bool) {
+			done := m.Waiting()
+			time.Sleep(wait)
+			done(found)
+		}
+		m.iterates(true)
+		time.Sleep(20 * time.Millisecond)
+		is("an iteration begins", 0)
+		for range 5 { // it polls
+			receive(100*time.Millisecond, false)
+			time.Sleep(10 * time.Millisecond)
+		}
+		is("polling", 0)
+		time.Sleep(time.Second)
+		is("pausing", atWork)
+		receive(430*time.Millisecond, true) // at 2 s
+		time.Sleep(time.Millisecond)
+		is("it got something", atWork)
+		m.iterates(false)
+		m.iterates(true)
+		done := m.Waiting()
+		time.Sleep(999 * time.Millisecond)
+		is("it asks for more", atWork)
+		done(false) // at 3 s
+		time.Sleep(10 * time.Millisecond)
+		is("it found nothing, and may work on what it has", atWork)
+		done = m.Waiting()
+		time.Sleep(time.Second)
+		is("it asks again", 2001*time.Millisecond)
+		done(true) // at 4.01 s
+		done = m.Waiting()
+		time.Sleep(time.Second)
+		is("it asks after it got something", atWork)
+		time.Sleep(2 * time.Second)
+		is("it goes on asking", 4010*time.Millisecond)
+		other := m.Waiting()
+		done(true) // at 7.01 s
+		time.Sleep(time.Second)
+		is("it got something, and waits for something else", atWork)
+		other(false)
+		m.iterates(false)
+		m.iterates(true)
+		over := m.Looping() // at 8.01 s
+		time.Sleep(time.Second)
+		is("a loop receives", 8010*time.Millisecond)
+		over()
+		is("it is over", atWork)
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/metrics"
@@ -45,7 +44,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 		return nil, err
 	}
 	if drain := o.duration("drainTimeout", 0); drain > 0 {
-		in.run.drainTimeout.Store(int64(drain))
+		in.run.Patient(drain)
 	}
 	given, err := o.rest()
 	if err != nil {
@@ -189,7 +188,7 @@ func (c *connection) purge(topic string) (*sobek.Promise, error) {
 func (c *connection) remove(op, topic string, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
 	return c.admin(op+topic, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
-		drain := load.Drain{Limit: time.Duration(run.drainTimeout.Load()), Stop: ctx.Done()}
+		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done()}
 		return run.Settle(ctx, run.Topic(c.address, topic), drain, func() error { return do(a, ctx, topic) })
 	})
 }

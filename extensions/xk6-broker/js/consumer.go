@@ -211,7 +211,9 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		in := load.NewInbox(most)
 		k.receiving.Lock()
 		defer k.receiving.Unlock()
+		waited := waiting(ctx)
 		n, err := c.Receive(ctx, in)
+		waited(n > 0)
 		settle(func() (any, error) { // the script goes on with what it gets
 			c.HandOver(in, n)
 			list := make([]any, n)

@@ -60,7 +60,7 @@ func (r *run) end() {
 		return
 	}
 	r.awaitLeaving()
-	drain := time.Duration(r.drainTimeout.Load())
+	drain := r.Patience()
 	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
 		drain = min(drain, interruptedDrain)
 	}

@@ -250,7 +250,9 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		ctx, stop := untilOver(ctx, false)
 		defer stop()
+		looped := looping(ctx)
 		r, err := loop.Run(ctx, all)
+		looped()
 		return &consumed{
 			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Received) / r.Elapsed.Seconds(),

@@ -2,7 +2,6 @@ package js
 
 import (
 	"context"
-	"time"
 
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 )
@@ -16,9 +15,25 @@ func (in *instance) opening(ctx context.Context) (done func()) {
 	return func() {}
 }
 
-// arrived returns when all that was sent has arrived at those who consume, or nothing more can.
-func (r *run) arrived(ctx context.Context) error {
-	return r.Arrived(ctx, time.Duration(r.drainTimeout.Load()))
+// arrived returns when all that was sent has arrived at those who consume, or nothing more can. idle is since when all of them wait.
+func (r *run) arrived(ctx context.Context, idle func(now int64) int64) error {
+	return r.Arrived(ctx, idle)
+}
+
+// looping says that a loop receives for a VU, until done is called.
+func looping(ctx context.Context) (done func()) {
+	if m, ok := open.MemberFrom(ctx); ok {
+		return m.Looping()
+	}
+	return func() {}
+}
+
+// waiting says that a VU waits for messages, until done is called with whether any came.
+func waiting(ctx context.Context) (done func(found bool)) {
+	if m, ok := open.MemberFrom(ctx); ok {
+		return m.Waiting()
+	}
+	return func(bool) {}
 }
 
 // untilOver is ctx, which in a scenario of consumers also ends when nothing more is to come. What begins later may be bounded by something

@@ -130,18 +130,17 @@ type run struct {
 	quiet     bool  // k6 was asked for no summary
 	usage     usage // nil where k6 notes none down
 
-	drainTimeout atomic.Int64
-	peak         atomic.Uint64 // messages per second, the most that any loop announced
-	used         sync.Once
-	state        atomic.Pointer[testState] // once a VU has run
-	flusher      *flusher
-	leaving      sync.WaitGroup // consumers whose VU is still active
-	ended        sync.Once
-	internal     sync.Once                   // a mistake of ours is told with its stack once
-	final        atomic.Pointer[load.Result] // once the test has ended
-	over         atomic.Bool                 // everything is accounted for
-	wanted       atomic.Bool                 // the script asks for results
-	reported     atomic.Pointer[reported]    // once it has written them
+	peak     atomic.Uint64 // messages per second, the most that any loop announced
+	used     sync.Once
+	state    atomic.Pointer[testState] // once a VU has run
+	flusher  *flusher
+	leaving  sync.WaitGroup // consumers whose VU is still active
+	ended    sync.Once
+	internal sync.Once                   // a mistake of ours is told with its stack once
+	final    atomic.Pointer[load.Result] // once the test has ended
+	over     atomic.Bool                 // everything is accounted for
+	wanted   atomic.Bool                 // the script asks for results
+	reported atomic.Pointer[reported]    // once it has written them
 
 	marksLock sync.Mutex
 	marks     []load.Annotation // of the script, in order
@@ -191,9 +190,6 @@ func (r *run) expectRate(perSecond float64) {
 
 func (r *run) expected() uint64 { return r.peak.Load() }
 
-// defaultDrain is how long the end of a test waits for what is still to come, unless connect says otherwise.
-const defaultDrain = 10 * time.Second
-
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
 	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
@@ -221,7 +217,6 @@ func newRun(vu modules.VU) (*run, error) {
 	r.collector = r.NewCollector()
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.links = &links{run: r, open: map[string]*link{}}
-	r.drainTimeout.Store(int64(defaultDrain))
 	r.subscribe(vu)
 	return r, nil
 }

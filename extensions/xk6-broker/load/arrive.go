@@ -11,18 +11,23 @@ import (
 const arrivedQuiet = 200 * time.Millisecond
 
 // Arrived returns when those who consume have received all that was sent, have settled it as far as they settle, and wait for more; or when
-// they do not get on although nothing more is sent. That is after limit, and less where all have waited for a while and the broker says
-// that it has no more, or keeps nothing. It may also return ctx's error.
+// they do not get on although nothing more is sent. That is after [Run.Patience], and less where all have waited for a while and the broker
+// says that it has no more. It may also return ctx's error.
 //
-// Who has received something is at work until it asks for more: it may send on what it got, and what lies in its client comes only then.
-func (r *Run) Arrived(ctx context.Context, limit time.Duration) error {
+// idle is since when all who consume wait for messages: now where one is at work. It may send on what it got, and what lies in its client
+// comes only then.
+func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
+	limit := r.Patience()
 	for w := (wait{changed: driver.Now()}); ; {
 		now := driver.Now()
 		w.look(r, now)
-		switch idle := now - max(w.changed, r.idleSince(now)); {
+		switch rested := now - max(w.changed, idle(now), r.idleSince(now)); {
 		case now-w.changed > int64(limit):
+			r.gaveUp.Store(true)
+			r.over()
 			return nil
-		case w.done() && idle > int64(arrivedQuiet) && !w.more(ctx, now), !w.done() && idle > int64(restTimeout) && w.hopeless(ctx, now):
+		case w.done() && rested > int64(arrivedQuiet) && !w.more(ctx, now), !w.done() && rested > int64(restTimeout) && w.hopeless(ctx, now):
+			r.over()
 			return nil
 		}
 		if err := r.sleep(ctx, now+int64(drainPoll)); err != nil {
@@ -31,7 +36,25 @@ func (r *Run) Arrived(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// idleSince is since when all who consume wait for messages: now where one is at work.
+// over notes what had been confirmed when those who consume were told that nothing more would come.
+func (r *Run) over() {
+	for _, t := range r.Topics() {
+		t.over.CompareAndSwap(0, r.confirmed(t)+1)
+	}
+}
+
+// confirmed is how many messages of a topic are.
+func (r *Run) confirmed(t *Topic) (n int64) {
+	broker := t.Address.String()
+	for _, s := range r.All() {
+		if s.Broker == broker && s.Topic == t.Name {
+			n += s.Count(Confirmed)
+		}
+	}
+	return n
+}
+
+// idleSince is since when all consumers wait for messages: now where one has got some and not asked for more.
 func (r *Run) idleSince(now int64) int64 {
 	since := int64(0)
 	for _, c := range r.open(nil) {
@@ -85,6 +108,10 @@ func (w *wait) look(r *Run, now int64) {
 			s.missing += missing
 			s.held += held
 		}
+		if missing, at := t.passing(); missing > 0 {
+			s.missing += missing
+			w.awaited = append(w.awaited, at.everyGroup()...)
+		}
 	}
 	if s != w.standing {
 		w.standing, w.changed, w.none, w.spent = s, now, 0, false
@@ -109,7 +136,7 @@ func (w *wait) hopeless(ctx context.Context, now int64) bool {
 	}
 	w.asked = now
 	for _, g := range w.awaited {
-		if g.kept && !g.exhausted(ctx) {
+		if !g.kept || !g.exhausted(ctx) { // what is on its way to one that the broker keeps nothing for may be late
 			w.none = 0
 			return false
 		}

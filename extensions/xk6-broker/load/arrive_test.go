@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,8 @@ func (b *bench) arrived(limit time.Duration, loop Consume, consumers ...*Consume
 		working.Go(func() { _, _ = loop.Run(ctx, consumers) })
 	}
 	start := time.Now()
-	if err := b.run.Arrived(b.t.Context(), limit); err != nil {
+	b.run.patience.Store(int64(limit))
+	if err := b.run.Arrived(b.t.Context(), func(int64) int64 { return 0 }); err != nil {
 		b.t.Error(err)
 	}
 	took := time.Since(start)
@@ -54,7 +56,8 @@ func TestArrivedWaitsForSlowConsumers(t *testing.T) {
 	})
 }
 
-// Nobody waits for what cannot come: where nothing was sent, where those who were to get it have left, where the broker has no more.
+// Nobody waits for what cannot come: where nothing was sent, where those who were to get it have left, where the broker has no more. What
+// is on its way to those that the broker keeps nothing for may be late, and is waited for.
 func TestArrivedWaitsForNothingThatCannotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, faulty.Config{})
@@ -74,12 +77,10 @@ func TestArrivedWaitsForNothingThatCannotCome(t *testing.T) {
 		b.finish()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		f := faulty.Full()
-		f.Deliver, f.Settle, f.SettleConfirmed, f.Replay, f.Start = driver.AtMostOnce, 0, driver.Never, false, driver.StartNew
-		b := newBench(t, faulty.Config{Features: f, Transit: func(int64) time.Duration { return time.Hour }})
+		b := newBench(t, faulty.Config{Features: forgetful(), Transit: func(int64) time.Duration { return time.Hour }})
 		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 		b.produce(b.sender(100), 100)
-		between(t, "a broker that keeps nothing", b.arrived(time.Hour, Consume{}, c), time.Second, 5*time.Second)
+		between(t, "a broker that keeps nothing", b.arrived(7*time.Second, Consume{}, c), 7*time.Second, 8*time.Second)
 		b.finish()
 	})
 }
@@ -102,8 +103,7 @@ func TestArrivedGivesUpThoseWhoStandStill(t *testing.T) {
 // client comes only then.
 func TestArrivedWaitsForThoseAtWork(t *testing.T) {
 	const each = 2 * time.Second
-	keeps, none := faulty.Full(), faulty.Full()
-	none.Deliver, none.Settle, none.SettleConfirmed, none.Replay, none.Start = driver.AtMostOnce, 0, driver.Never, false, driver.StartNew
+	keeps, none := faulty.Full(), forgetful()
 	for name, f := range map[string]driver.Features{"a broker that keeps": keeps, "one that keeps nothing": none} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, faulty.Config{Features: f})
@@ -188,4 +188,82 @@ func TestArrivedWaitsForConsumersThatComeBack(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
+}
+
+// forgetful are the features of a broker that keeps nothing for those who are not there.
+func forgetful() driver.Features {
+	f := faulty.Full()
+	f.Deliver, f.Settle, f.SettleConfirmed, f.Replay, f.Start = driver.AtMostOnce, 0, driver.Never, false, driver.StartNew
+	return f
+}
+
+// Who sends after the consumers were told that there is no more sends to nobody, where the broker keeps nothing: no account expects that, and
+// the verdict must.
+func TestWhatIsSentAfterTheConsumersHaveEnded(t *testing.T) {
+	for name, keeps := range map[string]bool{"a broker that keeps": true, "one that keeps nothing": false} {
+		synctest.Test(t, func(t *testing.T) {
+			config, loop := faulty.Config{Features: forgetful()}, Consume{}
+			if keeps {
+				config.Features, loop.Ack = faulty.Full(), AckBatch
+			}
+			b := newBench(t, config)
+			collector := b.run.NewCollector()
+			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			s := b.sender(100)
+			b.produce(s, 100)
+			b.arrived(time.Second, loop, c)
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.produce(s, 20)
+			b.finish()
+			r := collector.Result()
+			r.Judge(Circumstances{})
+			says := strings.Contains(strings.Join(r.Verdict.Reasons, "\n"), "orders: 20 messages were sent after the consumers had ended")
+			if r.Verdict.Valid || says == keeps {
+				t.Errorf("%s: %v", name, r.Verdict.Reasons)
+			}
+		})
+	}
+}
+
+// What was sent before the first consumer came is in no account, and a note says how much that was.
+func TestWhatIsSentBeforeTheConsumersCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{Features: forgetful()})
+		collector := b.run.NewCollector()
+		s := b.sender(100)
+		b.produce(s, 30)
+		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(s, 70)
+		b.receive(c, 70)
+		b.finish()
+		r := collector.Result()
+		r.Judge(Circumstances{})
+		if notes := strings.Join(r.Verdict.Notes, "\n"); !r.Verdict.Valid || !strings.Contains(notes, "30 messages were confirmed when no consumer of it was there") {
+			t.Errorf("%v, %s", r.Verdict.Reasons, notes)
+		}
+	})
+}
+
+// Messages that are late are not lost: the last one to leave waits for them as long as the test was asked to wait, however its time ended.
+func TestTheLastToLeaveWaitsForWhatIsLate(t *testing.T) {
+	for patience, lost := range map[time.Duration]uint64{0: 0, 3 * time.Second: 100} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, faulty.Config{Features: forgetful(), Transit: func(int64) time.Duration { return 4 * time.Second }})
+			if patience > 0 {
+				b.run.Patient(patience)
+				b.run.Patient(time.Second) // another connection's is shorter
+			}
+			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			b.produce(b.sender(100), 100)
+			if err := c.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if a := b.only(); a.Lost != lost || a.Drained != 100-lost {
+				t.Errorf("patience %v: %+v", patience, a)
+			}
+			b.finish()
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,10 +21,24 @@ const (
 	// askEvery is how often a drain asks the broker whether there is anything left to read.
 	askEvery = 500 * time.Millisecond
 	// restQuiet is how long nothing must be outstanding, after a subscriber has left, until all that was sent before is known to have
-	// come; restTimeout bounds the wait where something is lost.
+	// come; restTimeout bounds the wait where it has been waited for before, or need not come.
 	restQuiet   = 50 * time.Millisecond
 	restTimeout = time.Second
 )
+
+// defaultPatience is how long messages are waited for that are still to come.
+const defaultPatience = 10 * time.Second
+
+// Patient asks the run to wait so long for messages that are still to come. The longest that anybody asks for counts.
+func (r *Run) Patient(d time.Duration) {
+	for was := r.patience.Load(); int64(d) > was && !r.patience.CompareAndSwap(was, int64(d)); was = r.patience.Load() {
+	}
+}
+
+// Patience is how long messages are waited for that are still to come.
+func (r *Run) Patience() time.Duration {
+	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience)
+}
 
 // Drain says how what is outstanding is waited for.
 type Drain struct {
@@ -189,8 +204,11 @@ func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers in
 // nobody was given, and what waits in its client. The last one of its group also waits for what is on its way; of that, what other
 // processes sent or may have received is known by nothing but that it comes. What was sent after it has left is others'.
 func (c *Consumer) readRest(ctx context.Context, last bool) {
-	left := driver.Now()
-	ctx, cancel := context.WithTimeout(ctx, restTimeout)
+	left, limit := driver.Now(), restTimeout
+	if last && !c.run.gaveUp.Load() {
+		limit = max(limit, c.run.Patience())
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c.receives.Lock() // a script's receive that still waits would take what is read here
 	defer c.receives.Unlock()

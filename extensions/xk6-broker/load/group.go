@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -199,6 +200,11 @@ func (g *group) foundThere(ctx context.Context, conn driver.Conn) int64 {
 		return 0
 	}
 	return max(0, said.Messages-int64(g.track.Outstanding()))
+}
+
+// forgets tells whether there is a group that the broker keeps nothing for while nobody of it is there.
+func (t *Topic) forgets() bool {
+	return slices.ContainsFunc(t.everyGroup(), func(g *group) bool { return !g.kept })
 }
 
 // dismiss notes that the test closes a consumer.

@@ -62,6 +62,8 @@ type TopicResult struct {
 	alone   bool            // there is no other process
 	before  int64           // messages that this test sent long before the process that received them began
 	passed  passedBy        // what came in at other topics
+	after   int64           // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
+	stray   uint64          // messages of other topics that should have come in here, and did not
 	hiccups *hist.Histogram // of the platform, while the topic was in use
 }
 
@@ -105,6 +107,9 @@ func (c *Collector) Result() *Result {
 		if !result.used() {
 			continue // a script may describe what it then does not use
 		}
+		if over := t.over.Load(); over > 0 && t.forgets() {
+			result.after = result.Counts[Confirmed.String()] - (over - 1)
+		}
 		result.settles(t.Address.Driver.Features)
 		result.plain()
 		result.hiccups = r.Platform.seen()
@@ -113,9 +118,10 @@ func (c *Collector) Result() *Result {
 			all := t.all()
 			result.History, result.OverTime = history(all, c.run.Started), overTime(all, c.run.Started, result.OpenLoop)
 		}
-		result.Describe()
 		r.Topics = append(r.Topics, result)
 	}
+	r.strayed()
+	r.Describe()
 	return r
 }
 

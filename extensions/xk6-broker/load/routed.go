@@ -12,7 +12,7 @@ type passage struct {
 	mu     sync.Mutex
 	group  *track.Group // nil before the first
 	reader *track.Reader
-	at     string // the topic that the first came in at
+	at     *Topic // that the first came in at
 }
 
 // passageName is none that a group could have.
@@ -24,7 +24,7 @@ func (t *Topic) passed(s *Stamp, at *Topic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.group == nil {
-		p.group, p.at = t.track.Group(passageName, track.New), at.Name
+		p.group, p.at = t.track.Group(passageName, track.New), at
 		p.group.Ready()
 		p.reader = p.group.Reader()
 	}
@@ -44,5 +44,34 @@ func (p *passage) result() passedBy {
 		return passedBy{}
 	}
 	all := p.group.Tally()
-	return passedBy{all.Expected, all.Missing, p.at}
+	return passedBy{all.Expected, all.Missing, p.at.Name}
+}
+
+// passing is how many messages of the topic, which no group of its own receives, are still to come in at another, and at which.
+func (t *Topic) passing() (missing uint64, at *Topic) {
+	if len(t.everyGroup()) > 0 {
+		return 0, nil
+	}
+	p := &t.passage
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.group == nil {
+		return 0, nil
+	}
+	return p.group.Outstanding(), p.at
+}
+
+// strayed adds, to the topics that messages of others come in at, those that did not come: in whose distributions they are missing.
+func (r *Result) strayed() {
+	for i := range r.Topics {
+		from := &r.Topics[i]
+		if from.passed.missing == 0 || len(from.Groups) > 0 || from.shared {
+			continue
+		}
+		for k := range r.Topics {
+			if at := &r.Topics[k]; at.Broker == from.Broker && at.Topic == from.passed.at {
+				at.stray += from.passed.missing
+			}
+		}
+	}
 }

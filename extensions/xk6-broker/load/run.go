@@ -29,6 +29,8 @@ type Run struct {
 	consumers atomic.Uint32
 	received  atomic.Int64 // messages, by all consumers, whatever they were
 	sleep     func(ctx context.Context, until int64) error
+	patience  atomic.Int64 // ns; 0 is [defaultPatience]
+	gaveUp    atomic.Bool  // what consumers waited for did not come for so long
 
 	mu         sync.Mutex
 	topics     map[topicKey]*Topic
@@ -71,6 +73,7 @@ type Topic struct {
 
 	track    *track.Topic
 	declared atomic.Bool  // there is a consumer for it, opened or not
+	over     atomic.Int64 // one more than had been confirmed when its consumers were told that nothing more would come; 0 before
 	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
 	mu       sync.Mutex
 	groups   map[string]*group // those with a name that the broker knows

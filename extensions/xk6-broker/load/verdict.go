@@ -135,6 +135,7 @@ func (t *TopicResult) judge(v *Verdict) {
 		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
 	}
 	t.judgeStrangers(v)
+	t.judgeAbsence(v)
 	for i := range t.Groups {
 		t.judgeGroup(v, &t.Groups[i])
 	}
@@ -228,6 +229,26 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 	if p := t.passed; p.missing > 0 && len(t.Groups) == 0 && !t.shared {
 		v.note("%s: nobody consumes it but by way of %s: of %d messages sent since the first came in there, %d (%s) were received by no consumer: lost, or sent "+
 			"when none was there; they are in no account, and in no latency", t.Topic, p.at, p.expected, p.missing, percent(share(int64(p.missing), int64(p.expected))))
+	}
+}
+
+// judgeAbsence speaks of what was sent when no consumer of the test was there.
+func (t *TopicResult) judgeAbsence(v *Verdict) {
+	if t.shared { // the others know
+		return
+	}
+	confirmed := t.Counts[Confirmed.String()]
+	if t.after > 0 {
+		v.because(latencies|account, "%s: %s sent after the consumers had ended, and nobody was there to receive them: they are in no account; "+
+			"who works for long before it sends on what it got must not wait for more meanwhile", t.Topic, messages(t.after))
+		return
+	}
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		all := (confirmed - t.Counts[Unaccounted.String()]) * int64(max(1, g.Subscribers))
+		if n := all - int64(g.Expected+g.Unexpected); n > 0 {
+			v.note("%s: %s confirmed when no consumer of it was there: they are in no account", t.nameOf(g), messages(n))
+		}
 	}
 }
 
