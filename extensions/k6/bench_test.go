@@ -78,7 +78,7 @@ export default async function () {` + iteration + `}
 	for _, name := range names {
 		sessions[name] = bench.Open(b, urlOf(name), "bench-go", driver.TopicSpec{}, nil)
 	}
-	spent, bare := map[string][]float64{}, map[string][]float64{}
+	spent, bare, collected := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
 	for range rounds {
 		cpu, o := cost(b, script(""), "URL="+urlOf(names[0]))
 		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
@@ -90,6 +90,8 @@ export default async function () {` + iteration + `}
 				b.Fatalf("%s: %.0f of %.0f messages were confirmed", name, confirmed, sent)
 			}
 			spent[name] = append(spent[name], float64(cpu.Microseconds())/sent-empty)
+			plain, o := cost(b, script("await p.send({ body });"), "URL="+urlOf(name), "GOGC=100")
+			collected[name] = append(collected[name], float64(plain.Microseconds())/o.Metrics["broker_sent"].Values["count"]*sent/float64(cpu.Microseconds()))
 			alone, err := sessions[name].PacedCost(rate, 2*time.Second, bench.Sending{Size: 100, Window: 4096})
 			if err != nil {
 				b.Fatalf("%s: %v", name, err)
@@ -105,6 +107,8 @@ export default async function () {` + iteration + `}
 			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", more than empty", Value: medianOf(spent[name]), Unit: "µs", Load: load,
 		}, bench.Figure{
 			Case: "JavaScript, CPU of k6", Name: "the client library alone in Go, " + name, Value: medianOf(bare[name]), Unit: "µs", Load: load,
+		}, bench.Figure{
+			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", with GOGC=100 instead", Value: medianOf(collected[name]), Unit: "×", Load: load,
 		})
 	}
 	if err := bench.Write(figures...); err != nil {

@@ -15,6 +15,7 @@ func environment() map[string]string {
 		"go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU()),
 		"gomaxprocs": fmt.Sprint(runtime.GOMAXPROCS(0)),
 	}
+	env["gogc"], env["gomemlimit"] = collection()
 	if model := after("/proc/cpuinfo", "model name"); model != "" {
 		env["cpu"] = model
 	}

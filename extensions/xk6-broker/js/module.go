@@ -39,6 +39,7 @@ func New() *Module { return &Module{} }
 func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	first := false
 	m.begin.Do(func() {
+		collector()
 		run, err := newRun(vu)
 		if err != nil {
 			common.Throw(vu.Runtime(), err)
