@@ -1,12 +1,8 @@
 package amqp
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -35,13 +31,12 @@ func (e blockedError) Error() string {
 	return fmt.Sprintf("the broker blocks publishing connections: %s", string(e))
 }
 
-// classify tells the kind of an error of the client library, of the network, or of this package.
+// classify tells the kind of an error of the client library, or of this package.
 func classify(err error) driver.Kind {
 	var (
 		protocol *amqp.Error
 		rejected rejectedError
 		blocked  blockedError
-		network  net.Error
 	)
 	switch {
 	case errors.As(err, &protocol):
@@ -52,10 +47,8 @@ func classify(err error) driver.Kind {
 		return driver.Throttled
 	case errors.Is(err, errLost):
 		return driver.Disconnected
-	case isTLS(err), errors.Is(err, errCertificate):
+	case errors.Is(err, errCertificate):
 		return driver.Denied
-	case errors.As(err, &network), errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return driver.Disconnected
 	}
 	return driver.Unknown
 }
@@ -88,19 +81,4 @@ func classifyCode(code int, reason string) driver.Kind {
 		return driver.Disconnected
 	}
 	return driver.Unknown
-}
-
-// isTLS tells a handshake that one side refused, on the grounds of certificates or because the other speaks no TLS.
-func isTLS(err error) bool {
-	var (
-		header      tls.RecordHeaderError
-		certificate *tls.CertificateVerificationError
-		authority   x509.UnknownAuthorityError
-		name        x509.HostnameError
-		invalid     x509.CertificateInvalidError
-		remote      *net.OpError
-	)
-	return errors.As(err, &header) || errors.As(err, &certificate) || errors.As(err, &authority) ||
-		errors.As(err, &name) || errors.As(err, &invalid) ||
-		errors.As(err, &remote) && remote.Op == "remote error" // an alert from the other side
 }

@@ -67,7 +67,7 @@ func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
 	for _, item := range s.Options.List("configs") {
 		name, value, ok := strings.Cut(item, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("option \"configs\": %q is not name=value: %w", item, kerr.InvalidConfig)
+			return nil, &driver.OptionError{Name: "configs", Err: fmt.Errorf("%q is not name=value", item)}
 		}
 		set(name, value)
 	}

@@ -1,14 +1,8 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -89,44 +83,17 @@ func classify(err error) driver.Kind {
 		return driver.Rejected
 	case errors.Is(err, kgo.ErrMaxBuffered):
 		return driver.Throttled
-	case denied(err):
+	case errors.As(err, new(*kadm.AuthError)), errors.As(err, new(*refusedError)):
 		return driver.Denied
-	case timedOut(err):
-		return driver.Timeout
-	case disconnected(err):
+	}
+	if kind := driver.NetworkKind(err); kind != driver.Unknown {
+		return kind
+	}
+	switch {
+	case kgo.IsRetryableBrokerErr(err):
 		return driver.Disconnected
 	case errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
 		return driver.Timeout // and the client did not say why
 	}
 	return driver.Unknown
-}
-
-// denied tells of failures of TLS and SASL.
-func denied(err error) bool {
-	var (
-		auth      *kadm.AuthError
-		refused   *refusedError
-		record    tls.RecordHeaderError
-		verify    *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	var network *net.OpError
-	if errors.As(err, &network) && (network.Op == "remote error" || network.Op == "local error") {
-		return true // how package tls reports an alert
-	}
-	return errors.As(err, &auth) || errors.As(err, &refused) || errors.As(err, &record) ||
-		errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
-}
-
-func timedOut(err error) bool {
-	var network net.Error
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
-}
-
-func disconnected(err error) bool {
-	var network *net.OpError
-	return kgo.IsRetryableBrokerErr(err) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED)
 }

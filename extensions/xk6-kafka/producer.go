@@ -47,7 +47,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		largest: cfg.Options.Int("batchMaxBytes"),
 	}
 	if want := cfg.Options.Int("partition"); want >= int64(n) {
-		return nil, fmt.Errorf("option \"partition\": %d: topic %s has partitions 0 to %d: %w", want, cfg.Topic, n-1, kerr.InvalidPartitions)
+		return nil, &driver.OptionError{Name: "partition", Err: fmt.Errorf("%d: topic %s has partitions 0 to %d", want, cfg.Topic, n-1)}
 	}
 	p.records.New = func() any {
 		r := &record{p: p}

@@ -167,13 +167,13 @@ func credentials(t driver.Target) ([]nats.Option, error) {
 	if file := o.String("nkey"); file != "" {
 		nkey, err := nats.NkeyOptionFromSeed(file)
 		if err != nil {
-			return nil, fmt.Errorf("option \"nkey\": %w", err)
+			return nil, &driver.OptionError{Name: "nkey", Err: err}
 		}
 		options = append(options, nkey)
 	}
 	if file := o.String("creds"); file != "" {
 		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("option \"creds\": %w", err)
+			return nil, &driver.OptionError{Name: "creds", Err: err}
 		}
 		options = append(options, nats.UserCredentials(file))
 	}

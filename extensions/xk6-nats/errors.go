@@ -1,11 +1,8 @@
 package nats
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
 	"syscall"
 
@@ -75,7 +72,7 @@ const (
 	classUnavailable = 503
 )
 
-// classify tells the kind of an error of nats.go, of JetStream's API, or of the socket below them.
+// classify tells the kind of an error of nats.go, or of JetStream's API.
 func classify(err error) driver.Kind {
 	for _, k := range kinds {
 		for _, known := range k.errs {
@@ -87,25 +84,6 @@ func classify(err error) driver.Kind {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
 		return classifyAPI(api)
-	}
-	var (
-		verify    *tls.CertificateVerificationError
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		timeout   net.Error
-		network   *net.OpError
-		path      *fs.PathError
-	)
-	const alert = "remote error" // how crypto/tls marks what the other side says about our certificate
-	switch {
-	case errors.As(err, &network) && network.Op == alert, errors.As(err, &verify), errors.As(err, &authority), errors.As(err, &hostname):
-		return driver.Denied
-	case errors.As(err, &path):
-		return driver.Rejected
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return driver.Timeout
-	case errors.As(err, &network):
-		return driver.Disconnected
 	}
 	return driver.Unknown
 }

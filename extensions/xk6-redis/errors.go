@@ -1,15 +1,9 @@
 package redis
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
 	"strings"
-	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -36,7 +30,6 @@ var kinds = map[string]driver.Kind{
 // classify tells the kind of an error of the client library, of the server, or of the network.
 func classify(err error) driver.Kind {
 	var server redis.Error
-	var network net.Error
 	switch {
 	case errors.Is(err, errNoTopic), errors.Is(err, errTaken):
 		return driver.NotFound
@@ -48,25 +41,17 @@ func classify(err error) driver.Kind {
 		return driver.Closed
 	case errors.As(err, &server):
 		return kindOfAnswer(server.Error())
-	case errors.As(err, new(*tls.CertificateVerificationError)), errors.As(err, new(tls.AlertError)),
-		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(x509.HostnameError)),
-		errors.As(err, new(tls.RecordHeaderError)), remoteAlert(err):
-		return driver.Denied
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return driver.Timeout
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), network != nil, errors.Is(err, errProtocol):
+	case errors.Is(err, errProtocol):
 		return driver.Disconnected
+	}
+	if kind := driver.NetworkKind(err); kind != driver.Unknown {
+		return kind
+	}
+	switch {
 	case strings.Contains(err.Error(), "all sentinels"), strings.Contains(err.Error(), "cluster has no"):
 		return driver.Disconnected // the client library has no type for these
 	}
 	return driver.Unknown
-}
-
-// remoteAlert tells whether the other side refused the TLS handshake: crypto/tls gives that as a net.OpError.
-func remoteAlert(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 func kindOfAnswer(answer string) driver.Kind {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.
@@ -45,7 +47,7 @@ func (c *alerting) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && !c.heard.Load() && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		if _, alert := c.Read(make([]byte, 1)); remoteAlert(alert) {
+		if _, alert := c.Read(make([]byte, 1)); driver.NetworkKind(alert) == driver.Denied {
 			err = alert
 		}
 	}

@@ -81,8 +81,11 @@ func (d *Driver) KindOf(err error) Kind {
 		return Unsupported
 	case errors.Is(err, ErrClosed):
 		return Closed
-	case d.Classify != nil:
-		return d.Classify(err)
 	}
-	return Unknown
+	if d.Classify != nil {
+		if kind := d.Classify(err); kind != Unknown {
+			return kind
+		}
+	}
+	return NetworkKind(err)
 }
