@@ -68,9 +68,10 @@ export async function consume() {
 					t.Errorf("p%v is %.0f ms, by the script's clock %.0f", 100*q, got, want)
 				}
 			}
-			underWay := 0.0 // in message seconds
+			underWay, before := 0.0, 0.0 // in message seconds; what is outstanding is known at the end of each second
 			for _, p := range top.History {
-				underWay += float64(p.Outstanding) * p.Seconds
+				underWay += (before + float64(p.Outstanding)) / 2 * p.Seconds
+				before = float64(p.Outstanding)
 			}
 			if sum := o.Metrics["ages"].Values["count"] / 1000; math.Abs(underWay-sum) > 0.1*sum {
 				t.Errorf("Little's law: %.0f message seconds under way, and latencies of %.0f s", underWay, sum)
