@@ -1,0 +1,17 @@
+package amqp
+
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+
+// The optional verbs of the three drivers. A signature that is not quite right would be a verb that is not there.
+var (
+	_ driver.Admin      = &conn{}
+	_ driver.Prover     = &conn{}
+	_ driver.Informer   = &conn{}
+	_ driver.Unwrapper  = &conn{}
+	_ driver.Admin      = queueConn{}
+	_ driver.Backlogger = queueConn{}
+	_ driver.Requester  = &producer{}
+	_ driver.Unwrapper  = &producer{}
+	_ driver.Replier    = &consumer{}
+	_ driver.Unwrapper  = &consumer{}
+)
