@@ -141,13 +141,18 @@ func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTi
 		if err := b.await(ctx, name, logger); err != nil {
 			return err
 		}
-		waited = max(waited, b.of(name).waited())
+		waited = max(waited, b.waited(name))
 	}
 	return wake.Timer(ctx, came+waited)
 }
 
-// waited is how long those who were ready first waited for the consumers, in ns. They are ready.
-func (r *ready) waited() int64 { return r.at - r.since }
+// waited is how long whoever came first waited for a scenario's consumers, which are ready, in ns.
+func (b *barrier) waited(scenario string) int64 {
+	r := b.of(scenario)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return r.at - r.since
+}
 
 // AwaitConsumers returns when the consumers of executor "consumers" are ready that start no later than the scenario of a VU, whose
 // context ctx is, or with ctx's error. Consumers themselves, setup and teardown wait for nobody.

@@ -46,7 +46,8 @@ func (r *run) subscribe(vu modules.VU) {
 	}()
 }
 
-// interruptedDrain is how long a test that was interrupted still waits, and leaveTimeout how long consumers may take to leave.
+// interruptedDrain is how long a test that was interrupted still waits, and leaveTimeout how long consumers may take to leave when nothing
+// is late.
 const (
 	interruptedDrain = time.Second
 	leaveTimeout     = 20 * time.Second
@@ -59,14 +60,16 @@ func (r *run) end() {
 		r.endUnused()
 		return
 	}
-	r.awaitLeaving()
 	drain := r.Patience()
 	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
 		drain = min(drain, interruptedDrain)
+		r.Hurry()
 	}
 	ctx := context.Background()
 	// k6 hears signals too: the second one ends the process.
 	drainCtx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(drainCtx, r.Hurry)
+	r.awaitLeaving(drain + leaveTimeout)
 	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: drainCtx.Done(), Tell: func(w load.Waiting) {
 		r.logger.Infof("%s: %d messages that group %q should have received have not arrived: reading on for up to %v (Ctrl-C ends that)",
 			w.Topic, w.Messages, w.Group, drain)
@@ -97,7 +100,7 @@ func (r *run) endUnused() {
 }
 
 // awaitLeaving waits for the consumers of VUs that have just been deactivated.
-func (r *run) awaitLeaving() {
+func (r *run) awaitLeaving(limit time.Duration) {
 	left := make(chan struct{})
 	go func() {
 		r.leaving.Wait()
@@ -105,8 +108,8 @@ func (r *run) awaitLeaving() {
 	}()
 	select {
 	case <-left:
-	case <-time.After(leaveTimeout):
-		r.logger.Warnf("some consumers did not leave within %v", leaveTimeout)
+	case <-time.After(limit):
+		r.logger.Warnf("some consumers did not leave within %v", limit)
 	}
 }
 

@@ -107,9 +107,11 @@ func (p *producer) open(ctx context.Context, vu uint64) (*load.Publisher, error)
 
 // ready resolves when the producer is open, to what its confirmations prove.
 func (p *producer) ready() *sobek.Promise {
-	return p.withSender(func(_ context.Context, s *load.Sender, settle settler) {
-		proof := s.Proof()
-		settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil })
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+		p.conn.in.spawn("ready", settle, func() { // whoever is to answer may take a while
+			proof, err := s.Proof(ctx)
+			settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, err })
+		})
 	})
 }
 

@@ -23,7 +23,7 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 		w.look(r, now)
 		switch rested := now - max(w.changed, idle(now), r.idleSince(now)); {
 		case now-w.changed > int64(limit):
-			r.gaveUp.Store(true)
+			r.Hurry()
 			r.over()
 			return nil
 		case w.done() && rested > int64(arrivedQuiet) && !w.more(ctx, now), !w.done() && rested > int64(restTimeout) && w.hopeless(ctx, now):
@@ -39,7 +39,7 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 // over notes what had been confirmed when those who consume were told that nothing more would come.
 func (r *Run) over() {
 	for _, t := range r.Topics() {
-		t.over.CompareAndSwap(0, r.confirmed(t)+1)
+		t.over.Store(r.confirmed(t) + 1) // whoever is told last ends it
 	}
 }
 

@@ -40,6 +40,9 @@ func (r *Run) Patience() time.Duration {
 	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience)
 }
 
+// Hurry says that what may be late is waited for no longer by those who leave: it has been waited for, or somebody wants the test to end.
+func (r *Run) Hurry() { r.hurries.Store(true) }
+
 // Drain says how what is outstanding is waited for.
 type Drain struct {
 	Limit time.Duration   // the longest that any step of it takes
@@ -205,7 +208,7 @@ func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers in
 // processes sent or may have received is known by nothing but that it comes. What was sent after it has left is others'.
 func (c *Consumer) readRest(ctx context.Context, last bool) {
 	left, limit := driver.Now(), restTimeout
-	if last && !c.run.gaveUp.Load() {
+	if last {
 		limit = max(limit, c.run.Patience())
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -222,7 +225,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	in := NewInbox(drainBatch)
 	stopper, stops := c.consumer.(driver.Stopper)
 	stops = stops && !last && stopper.Stop(ctx) == nil
-	for quiet := left; ctx.Err() == nil; {
+	for quiet := left; ctx.Err() == nil && (!c.run.hurries.Load() || driver.Now()-left < int64(restTimeout)); {
 		reading, stop := context.WithTimeout(ctx, drainPoll)
 		n, err := c.consumer.Receive(reading, in.Messages)
 		stop()

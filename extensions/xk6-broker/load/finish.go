@@ -21,6 +21,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	if done {
 		return nil
 	}
+	r.proving.Wait() // their connections are still open
 	errs := each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error {
 		return p.driver.Wrap("close producer", p.producer.Close(ctx))
 	})

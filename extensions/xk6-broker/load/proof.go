@@ -23,26 +23,48 @@ func (t *Topic) Created(as driver.TopicSpec) {
 	t.created = &as
 }
 
-// prove asks once, for producers of the same options, what a confirmation proves.
-func (t *Topic) prove(ctx context.Context, conn driver.Conn, c driver.ProducerConfig) Proof {
+// proving is what is being found out of a sort of producers.
+type proving struct {
+	Proof
+
+	known chan struct{} // closed when it is
+}
+
+// prove asks once, for producers of the same options, what a confirmation proves. Nobody who sends waits for the answer.
+func (r *Run) prove(t *Topic, conn driver.Conn, c driver.ProducerConfig) *proving {
 	key := fmt.Sprint(c.Options)
 	t.mu.Lock()
-	known, ok := t.proofs[key]
-	created := t.created
-	t.mu.Unlock()
-	if ok {
-		return known
-	}
-	proof := driver.Proof{Confirm: t.Address.Driver.Features.Confirm}
-	if prover, ok := conn.(driver.Prover); ok {
-		ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
-		defer cancel()
-		proof = prover.Proof(ctx, c, created)
-	}
-	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.proofs[key] = Proof{proof.Confirm.String(), proof.How}
-	return t.proofs[key]
+	if p, ok := t.proofs[key]; ok {
+		return p
+	}
+	p := &proving{known: make(chan struct{})}
+	t.proofs[key] = p
+	prover, ok := conn.(driver.Prover)
+	if !ok {
+		p.Confirm = t.Address.Driver.Features.Confirm.String()
+		close(p.known)
+		return p
+	}
+	created := t.created
+	r.proving.Go(func() {
+		defer close(p.known)
+		ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+		defer cancel()
+		proof := prover.Proof(ctx, c, created)
+		p.Confirm, p.How = proof.Confirm.String(), proof.How
+	})
+	return p
+}
+
+// Proof is what a confirmation proves, once that is known.
+func (s *Sender) Proof(ctx context.Context) (Proof, error) {
+	select {
+	case <-s.pub.proof.known:
+		return s.pub.proof.Proof, nil
+	case <-ctx.Done():
+		return Proof{}, ctx.Err()
+	}
 }
 
 // proves notes what confirmations prove of the topic. The weakest comes first, and is what Confirm says.

@@ -23,9 +23,10 @@ func TestWhatConfirmationsProved(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.produce(pub.NewSender(StampInBody, b.series), 1)
-			if got := pub.Proof.How; got != "acks="+acks {
-				t.Errorf("acks=%s: %s", acks, got)
+			s := pub.NewSender(StampInBody, b.series)
+			b.produce(s, 1)
+			if got, err := s.Proof(t.Context()); err != nil || got.How != "acks="+acks {
+				t.Errorf("acks=%s: %+v, %v", acks, got, err)
 			}
 		}
 		if asked.times != 2 {

@@ -12,12 +12,11 @@ import (
 
 // Publisher is an open producer of a driver. Any number of senders share it.
 type Publisher struct {
-	Proof Proof // what its confirmations prove
-
 	run      *Run
 	driver   *driver.Driver
 	topic    *Topic
 	producer driver.Producer
+	proof    *proving
 	window   *window      // of messages
 	workers  *window      // of calls of Send; nil where they do not wait for the broker
 	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
@@ -34,7 +33,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 		pub.workers = newWindow(max(1, c.Workers))
 	}
 	t.connected(conn)
-	pub.Proof = t.prove(ctx, conn, c)
+	pub.proof = r.prove(t, conn, c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -111,9 +110,6 @@ func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n in
 	}
 	from.ExpectN(first, n)
 }
-
-// Proof is what a confirmation proves.
-func (s *Sender) Proof() Proof { return s.pub.Proof }
 
 // SetSeries sends further measurements to another series.
 func (s *Sender) SetSeries(series *Series) { s.series.Store(series) }

@@ -163,7 +163,11 @@ func (t *Topic) result() TopicResult {
 		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(), passed: t.passage.result(),
 	}
 	for _, p := range t.proofs {
-		result.proves(p)
+		select {
+		case <-p.known:
+			result.proves(p.Proof)
+		default:
+		}
 	}
 	for _, a := range accounts {
 		if result.shared && a.Subscribers == 0 { // what was removed another process may have received before

@@ -30,7 +30,8 @@ type Run struct {
 	received  atomic.Int64 // messages, by all consumers, whatever they were
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
-	gaveUp    atomic.Bool  // what consumers waited for did not come for so long
+	proving   sync.WaitGroup
+	hurries   atomic.Bool // nobody waits for what may be late any more
 
 	mu         sync.Mutex
 	topics     map[topicKey]*Topic
@@ -86,8 +87,8 @@ type Topic struct {
 	announced map[string]backlog
 	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
 	uses      Uses
-	created   *driver.TopicSpec // by this test
-	proofs    map[string]Proof  // what confirmations prove, by the producer's options
+	created   *driver.TopicSpec   // by this test
+	proofs    map[string]*proving // what confirmations prove, by the producer's options
 	passage   passage
 }
 
@@ -100,7 +101,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	if !ok {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
-			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{}, proofs: map[string]Proof{},
+			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{}, proofs: map[string]*proving{},
 		}
 		if r.shared {
 			t.track.Share()
