@@ -302,7 +302,8 @@ func described(t *testing.T, k *kit) {
 	var got driver.TopicInfo
 	var err error
 	k.within(t, "DescribeTopic", func() { got, err = describer.DescribeTopic(k.context(t), topic) })
-	if err != nil || got.Partitions != 0 && got.Partitions != 2 || got.Replicas != 1 {
+	own := k.Topic == nil // else it was made as the harness wants it
+	if err != nil || own && (got.Partitions != 0 && got.Partitions != 2 || got.Replicas != 1) {
 		t.Fatalf("a topic of 2 partitions and 1 replica is %+v, %v", got, err)
 	}
 	asked := k.options(t, driver.OnTopic)
@@ -311,7 +312,7 @@ func described(t *testing.T, k *kit) {
 		if !known || fmt.Sprintf("%T", want) != fmt.Sprintf("%T", value) {
 			t.Errorf("option %q: a %T, want a %T", name, value, want)
 		}
-		if of, _ := k.d.Option(name); of.Type == driver.Enum && want != value {
+		if of, _ := k.d.Option(name); own && of.Type == driver.Enum && want != value {
 			t.Errorf("option %q: %v, asked for %v", name, value, want)
 		}
 	}
