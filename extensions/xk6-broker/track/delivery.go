@@ -13,7 +13,8 @@ type delivery struct {
 	producer *Producer
 	received bitmap
 	settled  bitmap
-	again    bitmap // of a shared topic: first copies that the broker had delivered before
+	again    bitmap // first copies that the broker had delivered before
+	late     bitmap // of these, those whose first delivery has come since
 	drained  bitmap // read to complete the account, by no consumer of the test
 	removed  bitmap // missing when somebody removed them from the broker
 	doubted  bitmap // the broker may be done with them although nobody settled them
@@ -59,6 +60,27 @@ func (d *delivery) expects(seq uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return within(d.spans, seq)&1 != 0
+}
+
+// first adds a copy to what was received and tells whether it is the first one.
+func (d *delivery) first(seq uint64, attempt int32) bool {
+	if attempt <= 1 {
+		return d.received.set(seq)
+	}
+	d.mu.Lock() // overdue sees both or neither
+	defer d.mu.Unlock()
+	first := d.received.set(seq)
+	if first {
+		d.again.set(seq)
+	}
+	return first
+}
+
+// overdue tells, once, whether the first copy of a message was not its first delivery.
+func (d *delivery) overdue(seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.again.has(seq) && d.late.set(seq)
 }
 
 // count counts a producer's messages in the group.
@@ -186,6 +208,6 @@ func (d *delivery) doubt() {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() +
 		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }
