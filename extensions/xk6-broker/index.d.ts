@@ -116,7 +116,7 @@ declare module 'k6/x/broker' {
 
   export interface OutgoingMessage {
     body: Bytes;
-    /** Chooses the partition, where the broker has partitions. */
+    /** Chooses the partition, where the broker has partitions, or the route, where a producer's option says so (`routeByKey`); ignored otherwise. */
     key?: Bytes;
     /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
     headers?: { [name: string]: Bytes };

@@ -57,7 +57,8 @@
 //   - A producer does not make its stream or list: sending to one that does not exist is an error of kind not_found, for
 //     lists when the producer is made. The option create allows it. A consumer does make its stream.
 //   - Nothing is trimmed unless maxLen or deleteSettled say so: XACK does not free memory.
-//   - The lag that the server cannot tell (Redis before 7, or after XDEL) is counted by reading the backlog.
+//   - What the server trimmed before it was delivered stays in its lag for ever, and is none of the backlog that is told. Where that, or
+//     XDEL, or a server before Redis 7, leaves no other way, the entries are counted by reading the stream from the nearer end.
 //   - A body may have 512 MiB (proto-max-bulk-len).
 //   - Redis 6.2 or later; sharded and the lag need 7.0, fsync needs 7.2.
 //   - The client library's retries are off. In a cluster administrative commands follow redirections.

@@ -2,9 +2,6 @@ package redis
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -81,46 +78,5 @@ func (c streamConn) forget(ctx context.Context, topic, group, last string) error
 		if err := c.client.XAck(ctx, topic, group, ids...).Err(); err != nil {
 			return err
 		}
-	}
-}
-
-// Backlog is the group's lag, which was never delivered, and what is pending.
-func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
-	none := driver.Backlog{}
-	if group == "" {
-		return none, fmt.Errorf("the backlog of a stream without a group: %w", errors.ErrUnsupported)
-	}
-	groups, err := c.client.XInfoGroups(ctx, topic).Result()
-	if err != nil {
-		return none, err
-	}
-	for _, g := range groups {
-		if g.Name != group {
-			continue
-		}
-		if g.Lag < 0 || !c.server.atLeast(7, 0) { // the server does not know: before Redis 7, or where entries were deleted
-			n, err := c.count(ctx, topic, g.LastDeliveredID)
-			return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
-		}
-		// The lag still counts what was trimmed before it was delivered.
-		length, err := c.client.XLen(ctx, topic).Result()
-		n := min(g.Lag, length)
-		return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
-	}
-	return none, replyError("NOGROUP no such group")
-}
-
-// count counts entries after one, by reading them.
-func (c streamConn) count(ctx context.Context, topic, last string) (n int64, err error) {
-	for {
-		entries, err := c.client.XRangeN(ctx, topic, "("+strings.TrimPrefix(last, "("), "+", page).Result()
-		if err != nil {
-			return 0, err
-		}
-		n += int64(len(entries))
-		if len(entries) < page {
-			return n, nil
-		}
-		last = entries[len(entries)-1].ID
 	}
 }

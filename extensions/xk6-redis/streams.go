@@ -59,14 +59,17 @@ func streamOptions() []driver.Option {
 }
 
 // streamConn is a connection whose topics are streams.
-type streamConn struct{ *conn }
+type streamConn struct {
+	*conn
+	marks *marks
+}
 
 func openStreams(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	c, err := open(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return streamConn{c}, nil
+	return streamConn{c, &marks{of: map[[2]string]mark{}}}, nil
 }
 
 // NewProducer returns a producer that appends to a stream.

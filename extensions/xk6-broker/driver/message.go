@@ -7,7 +7,7 @@ type Batch []Message
 
 // Message is one message, on its way out or in.
 type Message struct {
-	// Key chooses the partition where the broker has partitions. Nil where there is none.
+	// Key chooses the partition where the broker has partitions. Nil where there is none. A producer that has no use for it ignores it.
 	Key []byte
 	// Body is the payload; any bytes.
 	Body []byte

@@ -61,11 +61,9 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
-	if c.address.Driver.Features.Key {
-		if key := o.Get("key"); given(key) {
-			if m.Key, err = c.in.bytesOf(key); err != nil {
-				return m, fmt.Errorf("key: %w", err)
-			}
+	if key := o.Get("key"); given(key) { // also where keys are not kept: the driver may route by it, and ignores it otherwise
+		if m.Key, err = c.in.bytesOf(key); err != nil {
+			return m, fmt.Errorf("key: %w", err)
 		}
 	}
 	if headers := o.Get("headers"); given(headers) {

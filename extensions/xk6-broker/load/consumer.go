@@ -312,5 +312,8 @@ func (c *Consumer) Leave(ctx context.Context) error {
 		}
 		c.readRest(ctx, last)
 	}
+	if last {
+		c.group.vacate()
+	}
 	return c.driver.Wrap("close consumer", c.consumer.Close(ctx))
 }

@@ -53,6 +53,7 @@ type group struct {
 	receives bool                  // the test has received something
 	stuck    bool                  // one has left that may not have been given what it should have received, for what it held
 	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
+	vacant   bool                  // of a subscriber: it has left, and what came to it is accounted for
 	there    []Presence            // of a shared run: when it had members
 	requeued map[messageID]int64   // when the messages that were given back were given back
 
@@ -110,7 +111,8 @@ type messageID struct{ producer, sequence uint64 }
 const maxRequeued = 1 << 20
 
 // group finds or makes the group that a consumer joins. A subscriber takes the place of one that has left, so that there are as many
-// accounts as there were subscribers at a time, however often they come and go.
+// accounts as there were subscribers at a time, however often they come and go: what it expects is none of what those before it expected.
+// One that begins with the earliest expects that too, and has an account of its own.
 func (t *Topic) group(c driver.ConsumerConfig) *group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +127,7 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 	places := 0
 	for _, g := range t.order {
 		if g.subscriber {
-			if subscriber && g.takeOver() {
+			if subscriber && c.Start != driver.StartEarliest && g.takeOver() {
 				return g
 			}
 			places++
@@ -160,11 +162,20 @@ func (g *group) enter() {
 func (g *group) takeOver() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.members > 0 {
+	if !g.vacant {
 		return false
 	}
-	g.members++
+	g.members, g.vacant = 1, false
+	clear(g.requeued)
+	g.track.Succeed()
 	return true
+}
+
+// vacate gives a subscriber's place up.
+func (g *group) vacate() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.vacant = g.subscriber
 }
 
 // joined notes that a member would see the next message.
@@ -262,7 +273,7 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 // Accounting is what became of the messages that one group should have received.
 type Accounting struct {
 	Group       string `json:"group"`       // [Subscribers] where each consumer gets every message
-	Subscribers int    `json:"subscribers"` // of these, how many at a time: each expects every message
+	Subscribers int    `json:"subscribers"` // of these, how many at a time, and all that began with the earliest: each expects every message
 	track.Tally
 	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more
 	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many

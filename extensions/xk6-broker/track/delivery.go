@@ -13,12 +13,14 @@ type delivery struct {
 	producer *Producer
 	received bitmap
 	settled  bitmap
-	again    bitmap // of a shared topic: first copies that the broker had delivered before
+	again    bitmap // first copies that the broker had delivered before
+	late     bitmap // of these, those whose first delivery has come since
 	drained  bitmap // read to complete the account, by no consumer of the test
 	removed  bitmap // missing when somebody removed them from the broker
 	doubted  bitmap // the broker may be done with them although nobody settled them
 	cleared  bitmap // read again, and settled, to complete the account
 	foreign  bool   // of another process's producer
+	past     *past  // what those had that the group's place was taken over from; nil where it has been one's alone
 
 	mu    sync.Mutex
 	spans []Bounds // what the group expects, ascending
@@ -58,18 +60,42 @@ func (d *delivery) close(until uint64) {
 func (d *delivery) expects(seq uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return within(d.spans, seq)&1 != 0
+	return within(d.own(), seq)&1 != 0
+}
+
+// first adds a copy to what was received and tells whether it is the first one.
+func (d *delivery) first(seq uint64, attempt int32) bool {
+	if attempt <= 1 {
+		return d.received.set(seq)
+	}
+	d.mu.Lock() // overdue sees both or neither
+	defer d.mu.Unlock()
+	first := d.received.set(seq)
+	if first {
+		d.again.set(seq)
+	}
+	return first
+}
+
+// overdue tells, once, whether the first copy of a message was not its first delivery.
+func (d *delivery) overdue(seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.again.has(seq) && d.late.set(seq)
 }
 
 // count counts a producer's messages in the group.
 func (d *delivery) count() counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len())
+	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len(), d.past.len())
 	if pages > len(d.found) {
 		d.found = append(d.found, make([]found, pages-len(d.found))...)
 	}
 	var sum counts
+	if d.past != nil {
+		sum.received = d.past.strays
+	}
 	for i := range d.found {
 		f := &d.found[i]
 		d.look(uint64(i), f)
@@ -92,13 +118,17 @@ func (d *delivery) look(i uint64, f *found) {
 		return
 	}
 	*f = found{version: version}
+	past := d.past.page(i)
 	for k := range pageWords {
 		e := expected.words[k].Load() & within(d.spans, i*pageBits+uint64(k)*64)
-		r := received.words[k].Load()
+		r, before := received.words[k].Load(), past.words[k].Load()
+		f.received += uint16(bits.OnesCount64(r) + bits.OnesCount64(before))
+		if d.past != nil {
+			r = r&within(d.own(), i*pageBits+uint64(k)*64) | before
+		}
 		l := drained.words[k].Load() &^ r
 		gone := e & removed.words[k].Load() &^ (r | l)
 		f.expected += uint16(bits.OnesCount64(e))
-		f.received += uint16(bits.OnesCount64(r))
 		f.drained += uint16(bits.OnesCount64(l))
 		f.removed += uint16(bits.OnesCount64(gone))
 		f.missing += uint16(bits.OnesCount64(e &^ (r | l | gone)))
@@ -130,17 +160,18 @@ func distance(n, first uint64) uint64 {
 // missing yields the numbers of the messages that are expected and have not arrived, ascending.
 func (d *delivery) missing(yield func(uint64) bool) {
 	d.mu.Lock()
-	spans := slices.Clone(d.spans)
+	spans, own := slices.Clone(d.spans), slices.Clone(d.own())
 	d.mu.Unlock()
 	for i := range uint64(d.producer.expected.len()) {
 		expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
-		if expected == empty || received == full {
+		past := d.past.page(i)
+		if expected == empty || received == full && d.past == nil {
 			continue
 		}
 		for k := range pageWords {
 			first := i*pageBits + uint64(k)*64
-			m := expected.words[k].Load() & within(spans, first) &^
-				(received.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
+			m := expected.words[k].Load() & within(spans, first) &^ (received.words[k].Load()&within(own, first) |
+				past.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
 			for ; m != 0; m &= m - 1 {
 				if !yield(first + uint64(bits.TrailingZeros64(m))) {
 					return
@@ -186,6 +217,6 @@ func (d *delivery) doubt() {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() + d.past.memory() +
 		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

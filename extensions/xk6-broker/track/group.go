@@ -96,6 +96,16 @@ func (g *Group) Close() {
 	}
 }
 
+// Succeed tells that the group, which has closed, stands for another subscriber from now on: what that one receives, once it is ready, is
+// a copy of nothing that those before it received, and makes up for nothing that they lack. What they lack stays missing.
+func (g *Group) Succeed() {
+	g.topic.mu.Lock()
+	defer g.topic.mu.Unlock()
+	for id, d := range g.deliveries {
+		g.deliveries[id] = d.succeed()
+	}
+}
+
 // Remove tells that what is missing now was removed from the broker on purpose: it is counted as Removed, and is missing no more,
 // unless it arrives all the same. What is held now may have been removed too.
 func (g *Group) Remove() {
@@ -149,6 +159,9 @@ func (g *Group) Tally() Tally {
 		t.Removed += c.removed
 		t.Missing += c.missing
 		t.Settled += d.settled.count()
+		if d.past != nil {
+			t.Settled += d.past.settled.count() + d.past.settledStrays
+		}
 	}
 	t.Unexpected = t.unexpected()
 	return t

@@ -63,10 +63,17 @@ func (g *Group) sources() []SourceLedger {
 	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
 		d := g.deliveries[id]
 		d.mu.Lock()
-		spans := slices.Clone(d.spans)
+		spans, own := slices.Clone(d.spans), slices.Clone(d.own())
 		d.mu.Unlock()
+		received, settled := d.received.snapshot(), d.settled.snapshot()
+		if d.past != nil {
+			if !d.foreign { // where it is, what the group expects is known to the whole test only
+				received = received.Within(own)
+			}
+			received, settled = received.Or(d.past.received.snapshot()), settled.Or(d.past.settled.snapshot())
+		}
 		sources = append(sources, SourceLedger{
-			ID: id, Foreign: d.foreign, Spans: spans, Received: d.received.snapshot(), Settled: d.settled.snapshot(),
+			ID: id, Foreign: d.foreign, Spans: spans, Received: received, Settled: settled,
 			Again: d.again.snapshot(), Drained: d.drained.snapshot(), Removed: d.removed.snapshot(),
 			Doubted: d.doubted.snapshot(),
 		})

@@ -158,7 +158,7 @@ func TestMergeKeepsToTheBounds(t *testing.T) {
 	if v := reader.Received(1, 1<<40, 0, 1); v != track.Foreign {
 		t.Errorf("a number beyond all bounds: %v", v)
 	}
-	if v := reader.Received(1, 20, 0, 1); v != track.Redelivered|track.Foreign {
+	if v := reader.Received(1, 20, 0, 2); v != track.Redelivered|track.Foreign {
 		t.Errorf("a second copy: %v", v)
 	}
 	own := receiver.Groups()[0].Tally()

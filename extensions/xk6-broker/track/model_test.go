@@ -17,6 +17,7 @@ type model struct {
 	received, settled map[message]bool
 	drained, removed  map[message]bool
 	doubted, cleared  map[message]bool
+	again, late       map[message]bool // received redelivered first, and at last with attempt 1
 	tally             track.Tally
 	open              bool
 }
@@ -37,6 +38,13 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 	var v track.Verdict
 	if !m.received[msg] {
 		v |= track.First
+	}
+	if m.received[msg] && attempt == 1 && m.again[msg] && !m.late[msg] {
+		m.late[msg] = true
+		return track.Late
+	}
+	if !m.received[msg] && attempt > 1 {
+		m.again[msg] = true
 	}
 	if attempt > 1 || m.received[msg] && !m.settled[msg] {
 		v |= track.Redelivered
@@ -187,7 +195,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 					m := &model{
 						spans: map[uint64][]track.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
 						drained: map[message]bool{}, removed: map[message]bool{},
-						doubted: map[message]bool{}, cleared: map[message]bool{}, open: since == track.Earliest,
+						doubted: map[message]bool{}, cleared: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == track.Earliest,
 					}
 					for id := range producers {
 						if m.open {

@@ -12,6 +12,7 @@ const (
 	Duplicated                      // a further copy of a message that was settled
 	Reordered                       // a first copy, not redelivered, that a later message has overtaken
 	Foreign                         // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
+	Late                            // the first delivery of a message that was received redelivered before: nothing but that the copies came in another order
 )
 
 // Has tells whether all of q are in the set v.
@@ -20,7 +21,7 @@ func (v Verdict) Has(q Verdict) bool { return v&q == q }
 // String names what is in the set, joined by "+".
 func (v Verdict) String() string {
 	var names []string
-	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign"} {
+	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign", "late"} {
 		if v.Has(1 << i) {
 			names = append(names, name)
 		}
@@ -43,7 +44,8 @@ func (g *Group) Reader() *Reader {
 
 // Received accounts for a copy of a message and tells what it is. The attempt is the broker's count of deliveries, this
 // one included, and 0 where the broker does not count. A message with an attempt above 1 that the group has never
-// received, because a consumer died with it, is First and Redelivered.
+// received, because a consumer died with it, is First and Redelivered; where the consumer lives and hands over its copy, attempt 1, after
+// all, that one is Late, and was not delivered again.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdict {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {
@@ -52,8 +54,10 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	}
 	var v Verdict
 	switch {
-	case s.received.set(seq):
+	case s.first(seq, attempt):
 		v = First
+	case attempt == 1 && s.overdue(seq):
+		v = Late
 	case s.settled.has(seq):
 		v = Duplicated
 		r.group.duplicated.Add(1)
@@ -62,9 +66,6 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	}
 	if attempt > 1 {
 		v |= Redelivered
-		if v.Has(First) && r.group.topic.shared.Load() {
-			s.again.set(seq)
-		}
 	}
 	switch {
 	case v.Has(Redelivered):

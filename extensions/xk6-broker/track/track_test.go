@@ -51,6 +51,48 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A consumer holds the first delivery in its client while another is given the second and hands it over: one redelivery, whichever comes
+// first, and no duplicate.
+func TestOneRedeliveryIsOneInEitherOrder(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		attempts []int32
+		settle   bool // each at once
+		want     []track.Verdict
+		tally    track.Tally
+	}{
+		{"in order", []int32{1, 2}, false, []track.Verdict{track.First, track.Redelivered}, track.Tally{Redelivered: 1}},
+		{"the first comes late", []int32{2, 1}, false, []track.Verdict{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
+		{"when the second is settled", []int32{2, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
+		{"between two redeliveries", []int32{3, 1, 2}, false, []track.Verdict{track.First | track.Redelivered, track.Late, track.Redelivered}, track.Tally{Redelivered: 2}},
+		{"and twice", []int32{2, 1, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late, track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
+		{"of a broker that does not count", []int32{0, 0, 0}, false, []track.Verdict{track.First, track.Redelivered, track.Redelivered}, track.Tally{Redelivered: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			topic := track.NewTopic()
+			group := topic.Group("workers", track.Earliest)
+			p := topic.Producer(1)
+			expect(p, 1)
+			for i, attempt := range c.attempts {
+				r := group.Reader()
+				if got := r.Received(1, 0, 0, attempt); got != c.want[i] {
+					t.Errorf("copy %d, attempt %d, is %v; want %v", i, attempt, got, c.want[i])
+				}
+				if c.settle {
+					r.Settled(1, 0)
+				}
+			}
+			c.tally.Expected, c.tally.Received = 1, 1
+			if c.settle {
+				c.tally.Settled = 1
+			}
+			if got := group.Tally(); got != c.tally {
+				t.Errorf("got  %+v\nwant %+v", got, c.tally)
+			}
+		})
+	}
+}
+
 func TestWhatAGroupExpects(t *testing.T) {
 	topic := track.NewTopic()
 	early := topic.Producer(1)

@@ -2,6 +2,8 @@ package faulty_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -114,6 +116,16 @@ func sending() []variant {
 				return c
 			},
 			settle: func(driver.Consumer, context.Context, driver.Batch, driver.Outcome) error { return nil },
+		},
+		{
+			name: "refuses keys", config: faulty.Config{Features: faulty.Subject(), Bare: true}, fails: []string{"Publish/key"},
+			send: each(func(p driver.Producer, ctx context.Context, m driver.Message, done func(error)) {
+				if m.Key != nil {
+					done(fmt.Errorf("keys: %w", errors.ErrUnsupported))
+					return
+				}
+				one(p, ctx, m, done)
+			}),
 		},
 		{
 			name:  "claims no requests and has them",

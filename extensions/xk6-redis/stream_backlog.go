@@ -1,0 +1,124 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// The server's lag counts as undelivered for ever what it trimmed before it was delivered, and a stream may be too long to be counted once
+// a second. So the lag is corrected by what it was too high by when it was known last, for as long as nothing after that place has gone
+// from the stream; only where something has, the entries are counted.
+
+// marks are how far each group of a topic had come when its backlog was asked for last.
+type marks struct {
+	mu sync.Mutex
+	of map[[2]string]mark // by topic and group
+}
+
+// mark is a place in a stream up to which a group had been given it.
+type mark struct {
+	id     string // of the last entry that it was given
+	excess int64  // by how much the server's lag was too high
+}
+
+// Backlog is what was never delivered to the group, and what is pending.
+func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
+	none := driver.Backlog{}
+	if group == "" {
+		return none, fmt.Errorf("the backlog of a stream without a group: %w", errors.ErrUnsupported)
+	}
+	node, err := c.node(ctx, topic)
+	if err != nil {
+		return none, err
+	}
+	var groups *redis.XInfoGroupsCmd
+	var stream *redis.XInfoStreamCmd
+	if _, err := node.TxPipelined(ctx, func(p redis.Pipeliner) error { // of one instant
+		groups, stream = p.XInfoGroups(ctx, topic), p.XInfoStream(ctx, topic)
+		return nil
+	}); err != nil {
+		return none, err
+	}
+	for _, g := range groups.Val() {
+		if g.Name == group {
+			n, err := c.undelivered(ctx, topic, &g, stream.Val())
+			return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
+		}
+	}
+	return none, replyError("NOGROUP no such group")
+}
+
+// undelivered is how many entries of the stream are after the last that the group was given.
+func (c streamConn) undelivered(ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream) (n int64, err error) {
+	known := g.Lag >= 0 && c.server.atLeast(7, 0) // else the server does not know: before Redis 7, or where entries were deleted
+	key := [2]string{topic, g.Name}
+	c.marks.mu.Lock()
+	last, marked := c.marks.of[key]
+	c.marks.mu.Unlock()
+	switch {
+	case s.Length == 0 || !before(g.LastDeliveredID, s.LastGeneratedID):
+	case before(g.LastDeliveredID, s.FirstEntry.ID):
+		n = s.Length
+	case known && s.Length == s.EntriesAdded: // nothing has ever gone
+		n = g.Lag
+	case known && marked && !before(last.id, s.FirstEntry.ID) && before(s.MaxDeletedEntryID, last.id):
+		n = g.Lag - last.excess
+	default:
+		if n, err = c.count(ctx, topic, g.LastDeliveredID, s); err != nil {
+			return 0, err
+		}
+	}
+	c.marks.mu.Lock()
+	defer c.marks.mu.Unlock()
+	if known {
+		c.marks.of[key] = mark{g.LastDeliveredID, g.Lag - n}
+	} else {
+		delete(c.marks.of, key)
+	}
+	return n, nil
+}
+
+// count counts the entries of a stream after one, by reading it from both ends towards that one until the shorter way is done.
+func (c streamConn) count(ctx context.Context, topic, after string, s *redis.XInfoStream) (int64, error) {
+	var ahead, behind int64
+	for from, to := "("+after, after; ; {
+		newer, err := c.client.XRangeN(ctx, topic, from, s.LastGeneratedID, page).Result()
+		if err != nil {
+			return 0, err
+		}
+		if ahead += int64(len(newer)); len(newer) < page {
+			return ahead, nil
+		}
+		from = "(" + newer[page-1].ID
+		older, err := c.client.XRevRangeN(ctx, topic, to, s.FirstEntry.ID, page).Result()
+		if err != nil {
+			return 0, err
+		}
+		if behind += int64(len(older)); len(older) < page {
+			return s.Length - behind, nil
+		}
+		to = "(" + older[page-1].ID
+	}
+}
+
+// before tells whether an entry's ID, two numbers with a dash between them, is below another's.
+func before(a, b string) bool {
+	ms, n := numbers(a)
+	otherMs, otherN := numbers(b)
+	return cmp.Or(cmp.Compare(ms, otherMs), cmp.Compare(n, otherN)) < 0
+}
+
+func numbers(id string) (ms, n uint64) {
+	first, second, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(first, 10, 64)
+	n, _ = strconv.ParseUint(second, 10, 64)
+	return ms, n
+}
