@@ -392,6 +392,19 @@ func (t *Topic) members() map[string]int {
 	return all
 }
 
+// strangers is how many messages each account's consumers received that are none of the topic's own.
+func (t *Topic) strangers() map[string]int64 {
+	all := map[string]int64{}
+	for _, g := range t.everyGroup() {
+		name := g.account
+		if g.subscriber {
+			name = Subscribers
+		}
+		all[name] += g.strangers.received.Load()
+	}
+	return all
+}
+
 // join adds the account of a further subscriber.
 func (a *Accounting) join(b Accounting) {
 	a.Subscribers++

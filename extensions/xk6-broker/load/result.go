@@ -74,7 +74,8 @@ type GroupResult struct {
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
-	kept bool // the broker keeps what it has received until it is settled
+	kept      bool  // the broker keeps what it has received until it is settled
+	strangers int64 // received that no producer of the topic sent, as this process knows
 }
 
 // ErrorCount counts errors of one sort.
@@ -153,7 +154,7 @@ func (t *TopicResult) Describe() {
 }
 
 func (t *Topic) result() TopicResult {
-	accounts, members := t.accounts(), t.members()
+	accounts, members, strangers := t.accounts(), t.members(), t.strangers()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	result := TopicResult{
@@ -175,7 +176,7 @@ func (t *Topic) result() TopicResult {
 		}
 		result.Groups = append(result.Groups, GroupResult{
 			Accounting: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
-			kept: a.Subscribers == 0 && t.groups[a.Group].keepsReceived(),
+			kept: a.Subscribers == 0 && t.groups[a.Group].keepsReceived(), strangers: strangers[a.Group],
 		})
 	}
 	return result

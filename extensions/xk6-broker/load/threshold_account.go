@@ -3,15 +3,16 @@ package load
 import "fmt"
 
 // Account decides a condition on a count of the account, over the groups that are asked for: lost, undelivered, uncertain, drained,
-// duplicated, reordered or redelivered. It cannot be judged where one of them could not have had such messages, or cannot tell.
-// Seconds is how long the test took.
+// duplicated, reordered or redelivered. It cannot be judged where one of them could not have had such messages, or cannot tell. A group
+// that received messages of other topics only, such as dead letters, has no account of copies: these are judged without it, and cannot be
+// where there is no other. Seconds is how long the test took.
 func (r *Result) Account(c Condition, count string, asked func(*TopicResult, *GroupResult) bool, seconds float64) Decision {
 	of, ok := accountCounts[count]
 	if !ok {
 		return Undecided("the account has no count %q", count)
 	}
 	var sum uint64
-	found, why := false, ""
+	found, judged, why, apart := false, false, "", ""
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		for k := range t.Groups {
@@ -20,6 +21,11 @@ func (r *Result) Account(c Condition, count string, asked func(*TopicResult, *Gr
 				continue
 			}
 			found = true
+			if of.copies && g.Received+g.Drained == 0 && g.strangers > 0 {
+				apart = fmt.Sprintf("%s: the %d messages that were received are of other topics or tests, and in no account of this one", t.nameOf(g), g.strangers)
+				continue
+			}
+			judged = true
 			sum += of.count(&g.Accounting)
 			if doubt := of.doubt(&g.Accounting); doubt != "" && why == "" {
 				why = t.nameOf(g) + ": " + doubt
@@ -28,6 +34,9 @@ func (r *Result) Account(c Condition, count string, asked func(*TopicResult, *Gr
 	}
 	if !found {
 		return Undecided("there is no such group: nothing of the kind was observed")
+	}
+	if !judged {
+		return Undecided("%s", apart)
 	}
 	if why == "" && !r.Verdict.Account {
 		why = "the account of this run cannot be believed"
@@ -50,16 +59,18 @@ func (t *TopicResult) nameOf(g *GroupResult) string {
 type accountCount struct {
 	count func(*Accounting) uint64
 	doubt func(*Accounting) string
+	// copies: it is of copies, which only what was received can have.
+	copies bool
 }
 
 var accountCounts = map[string]accountCount{
-	"lost":        {func(a *Accounting) uint64 { return a.Lost }, certain},
-	"undelivered": {func(a *Accounting) uint64 { return a.Undelivered }, certain},
-	"uncertain":   {func(a *Accounting) uint64 { return a.Uncertain }, expecting},
-	"drained":     {func(a *Accounting) uint64 { return a.Drained }, expecting},
-	"duplicated":  {func(a *Accounting) uint64 { return a.Duplicated }, receiving},
-	"reordered":   {func(a *Accounting) uint64 { return a.Reordered }, receiving},
-	"redelivered": {func(a *Accounting) uint64 { return a.Redelivered }, receiving},
+	"lost":        {func(a *Accounting) uint64 { return a.Lost }, certain, false},
+	"undelivered": {func(a *Accounting) uint64 { return a.Undelivered }, certain, false},
+	"uncertain":   {func(a *Accounting) uint64 { return a.Uncertain }, expecting, false},
+	"drained":     {func(a *Accounting) uint64 { return a.Drained }, expecting, false},
+	"duplicated":  {func(a *Accounting) uint64 { return a.Duplicated }, receiving, true},
+	"reordered":   {func(a *Accounting) uint64 { return a.Reordered }, receiving, true},
+	"redelivered": {func(a *Accounting) uint64 { return a.Redelivered }, receiving, true},
 }
 
 // certain: what is missing must be known to be lost, or to be at the broker.

@@ -237,7 +237,7 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 	foreign.Received, foreign.Unexpected = 7, 7
 	groups := []GroupResult{
 		{Accounting: lost}, {Accounting: uncertain}, {Accounting: elsewhere}, {Accounting: copies}, {Accounting: named("fine", 100, 100)},
-		{Accounting: named("idle", 0, 0)}, {Accounting: foreign},
+		{Accounting: named("idle", 0, 0)}, {Accounting: foreign}, {Accounting: named("dead", 0, 0), strangers: 9},
 	}
 	result := sure(TopicResult{Topic: "orders", Groups: groups})
 	doubtful := sure(TopicResult{Topic: "orders", Groups: groups})
@@ -267,7 +267,12 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 		"redelivered":                 {count: "redelivered", source: "count==0", groups: "copies", value: 2},
 		"reordered":                   {count: "reordered", source: "count==0", groups: "copies", value: 3},
 		"duplicates of strangers":     {count: "duplicated", source: "count==0", groups: "foreign", held: true},
-		"duplicates of nothing":       {count: "duplicated", source: "count==0", groups: "idle", because: "nothing was received"},
+		"duplicates of nothing":       {count: "duplicated", source: "count==0", groups: "idle", because: "orders, idle: nothing was received"},
+		"duplicates of dead letters":  {count: "duplicated", source: "count==0", groups: "dead", because: "orders, dead: the 9 messages that were received are of other topics"},
+		"beside dead letters":         {count: "duplicated", source: "count==0", groups: "fine dead", held: true},
+		"some, beside dead letters":   {count: "duplicated", source: "count==0", groups: "dead copies", value: 1},
+		"dead letters and nothing":    {count: "duplicated", source: "count==0", groups: "dead idle", because: "orders, idle: nothing was received"},
+		"loss beside dead letters":    {count: "lost", source: "count==0", groups: "fine dead", because: "orders, dead: no message was expected"},
 		"an account in doubt":         {result: doubtful, count: "lost", source: "count==0", groups: "fine", because: "the account of this run"},
 		"no such count":               {count: "found", source: "count==0", groups: "fine", because: `no count "found"`},
 	} {

@@ -555,6 +555,10 @@ func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 		if r.Verdict.Account || !r.Verdict.Latencies {
 			t.Errorf("%+v", r.Verdict)
 		}
+		dead := func(t *TopicResult, _ *GroupResult) bool { return t.Topic == "dead" }
+		if d := r.Account(condition(t, "count==0"), "duplicated", dead, 1); d.Judged || !strings.Contains(d.Why, "the 10 messages that were received are of other topics") {
+			t.Errorf("%+v", d)
+		}
 	})
 }
 
