@@ -109,7 +109,11 @@ func (t *Topic) ledger() TopicLedger {
 	defer t.mu.Unlock()
 	t.mark(driver.Now())
 	l := TopicLedger{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Index: t.index, Failed: t.failed.Load(),
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(),
+		Index: make(map[uint64][]Mark, len(t.index)), // a copy: whoever collects still marks
+	}
+	for id, marks := range t.index {
+		l.Index[id] = slices.Clone(marks)
 	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a track.GroupLedger) bool { return a.Name == g.account })
