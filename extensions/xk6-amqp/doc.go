@@ -81,7 +81,8 @@
 //   - A channel that is opened on a quorum queue between the death of its leader and the election of the next may be answered with nacks for good
 //     (seen with 3.10.8, where a fresh channel works): sends then fail as rejected until the connection breaks again.
 //   - Keys are not kept. With an exchange, routeByKey makes a message's key its routing key, which consumers see as Key.
-//     The account does not know the bindings: a group expects all that was sent to its topic, and what a key routed past it is lost to it.
+//     The account does not know the bindings: a group expects all that was sent to its topic, and of what it did not get it is uncertain whether
+//     its key led elsewhere, or it is lost.
 //   - CreateTopic fails as rejected where the topic exists with other properties. DeleteTopic leaves dead letter queues and
 //     exchanges of the option exchange, which others may use; in pubsub it deletes the queues of those groups that the
 //     connection has seen. A stream cannot be purged.

@@ -9,6 +9,12 @@ import (
 // Proof implements [driver.Prover]. AMQP does not tell what a queue is: it is known where this test has declared it, which RabbitMQ refuses
 // for a queue that is another one. Nor does it tell how many members a replicated queue has.
 func (c *conn) Proof(_ context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
+	proof := c.proof(p, created)
+	proof.Routed = p.Options.Bool("routeByKey")
+	return proof
+}
+
+func (c *conn) proof(p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
 	exchange := p.Options.String("exchange")
 	if c.mode == pubsub {
 		exchange = p.Topic

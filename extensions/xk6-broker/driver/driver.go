@@ -177,6 +177,8 @@ type Prover interface {
 // Proof is what a nil error in [Done] proves.
 type Proof struct {
 	Confirm Confirm
+	// Routed says that the producer sends each message where its key says: which of the topic's groups get it nobody knows but the broker.
+	Routed bool
 	// How says in a few words who has the message then and by which setting, such as "acks=all, 3 replicas, at least 2 in sync".
 	How string
 }

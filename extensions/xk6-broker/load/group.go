@@ -288,7 +288,8 @@ const shownRanges = 20
 func (g *group) accounting() Accounting {
 	a := Accounting{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(shownRanges)}
 	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
-	if g.kept && g.unheld.Load() { // the broker is done with what lay in the client of one who has left
+	// The broker is done with what lay in the client of one who has left; and what it routed elsewhere was not meant for the group.
+	if g.kept && g.unheld.Load() || g.topic.routed.Load() {
 		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 	}
 	if g.shared { // only all processes together know

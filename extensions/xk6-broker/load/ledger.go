@@ -43,6 +43,7 @@ type TopicLedger struct {
 	Index                 map[uint64][]Mark // by producer, ascending
 	Groups                []GroupLedger
 	Failed                int64 // sends that failed, whose messages the broker may have all the same
+	Routed                bool  // some of the messages went where their keys said
 }
 
 // GroupLedger is what a group received in this process.
@@ -109,7 +110,7 @@ func (t *Topic) ledger() TopicLedger {
 	defer t.mu.Unlock()
 	t.mark(driver.Now())
 	l := TopicLedger{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(),
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(),
 		Index: make(map[uint64][]Mark, len(t.index)), // a copy: whoever collects still marks
 	}
 	for id, marks := range t.index {

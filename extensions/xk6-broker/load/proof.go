@@ -53,6 +53,9 @@ func (r *Run) prove(t *Topic, conn driver.Conn, c driver.ProducerConfig) *provin
 		defer cancel()
 		proof := prover.Proof(ctx, c, created)
 		p.Confirm, p.How = proof.Confirm.String(), proof.How
+		if proof.Routed {
+			t.routed.Store(true)
+		}
 	})
 	return p
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -61,4 +62,39 @@ func (a *asked) Proof(_ context.Context, c driver.ProducerConfig, created *drive
 		return driver.Proof{Confirm: driver.Replicated, How: "acks=all"}
 	}
 	return driver.Proof{How: "acks=" + acks}
+}
+
+// What goes where its key says may have been meant for others: nobody but the broker knows whether what a group lacks is lost.
+func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		collector := b.run.NewCollector()
+		b.conn = byKey{b.conn, b.conn.(driver.Backlogger)}
+		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(b.sender(100), 10)
+		b.receive(c, 10)
+		b.produce(b.sender(100), 5)
+		if err := b.conn.(byKey).Conn.(driver.Admin).PurgeTopic(t.Context(), "orders"); err != nil { // as if it had gone elsewhere
+			t.Fatal(err)
+		}
+		b.finish()
+		r := collector.Result()
+		r.Judge(Circumstances{})
+		if a := r.Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
+			t.Errorf("%+v", a.Accounting)
+		}
+		if reasons := strings.Join(r.Verdict.Reasons, "\n"); !strings.Contains(reasons, "5 messages were never received: where messages go by their keys") {
+			t.Errorf("%s", reasons)
+		}
+	})
+}
+
+// byKey routes.
+type byKey struct {
+	driver.Conn
+	driver.Backlogger
+}
+
+func (byKey) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
+	return driver.Proof{Confirm: driver.Accepted, Routed: true}
 }

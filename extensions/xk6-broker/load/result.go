@@ -62,6 +62,7 @@ type TopicResult struct {
 	alone   bool            // there is no other process
 	before  int64           // messages that this test sent long before the process that received them began
 	passed  passedBy        // what came in at other topics
+	routed  bool            // some of its messages went where their keys said
 	after   int64           // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	stray   uint64          // messages of other topics that should have come in here, and did not
 	hiccups *hist.Histogram // of the platform, while the topic was in use
@@ -161,7 +162,7 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Proofs: []Proof{},
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		shared: t.shared(), alone: !t.shared(), Declared: t.declared.Load(), passed: t.passage.result(),
+		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(), passed: t.passage.result(),
 	}
 	for _, p := range t.proofs {
 		select {

@@ -75,6 +75,7 @@ type Topic struct {
 	track    *track.Topic
 	declared atomic.Bool  // there is a consumer for it, opened or not
 	over     atomic.Int64 // one more than had been confirmed when its consumers were told that nothing more would come; 0 before
+	routed   atomic.Bool  // some of its messages go where their keys say, see [driver.Proof]
 	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
 	mu       sync.Mutex
 	groups   map[string]*group // those with a name that the broker knows

@@ -270,7 +270,11 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
 			name, g.Undelivered, percent(s), t.unless())
 	}
-	if g.Uncertain > 0 {
+	switch {
+	case g.Uncertain > 0 && t.routed:
+		v.because(account, "%s: %s never received: where messages go by their keys, it cannot be told whether they were meant for others, or are lost%s",
+			name, messages(int64(g.Uncertain)), t.unless())
+	case g.Uncertain > 0:
 		v.because(account, "%s: %s never received, and it cannot be told whether the broker still has them or they are lost%s",
 			name, messages(int64(g.Uncertain)), t.unless())
 	}

@@ -19,6 +19,7 @@ type wholeTopic struct {
 	senders   map[uint64]sender // by producer
 	groups    map[string][]groupShare
 	failed    int64
+	routed    bool // some of its messages went where their keys said
 	// elsewhere tells that what is missing may have been received by somebody whose ledger is not here, or not of this topic.
 	elsewhere bool
 }
@@ -69,6 +70,7 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 			}
 			w.producers = append(w.producers, l.Producers...)
 			w.failed += l.Failed
+			w.routed = w.routed || l.Routed
 			slowest := p.Result.slowest(l.Broker, l.Topic)
 			for _, producer := range l.Producers {
 				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, index: l.Index[producer.ID], slowest: slowest}
@@ -252,6 +254,9 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 		if !holds { // a broker is done with what lay in the client of one who has left
 			a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 		}
+	}
+	if w.routed {
+		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 	}
 	return a
 }
