@@ -107,7 +107,7 @@ declare module 'k6/x/broker' {
   export interface ResultGroup {
     /** its name, or subscribers where each consumer gets every message */
     group: string;
-    /** how many at a time, and each that began with the earliest when another had left; each expects every message */
+    /** how many at a time; each expects every message */
     subscribers: number;
     /** how many consumers were in it at most at a time, subscribers together */
     members: number;
