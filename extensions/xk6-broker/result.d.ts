@@ -107,7 +107,7 @@ declare module 'k6/x/broker' {
   export interface ResultGroup {
     /** its name, or subscribers where each consumer gets every message */
     group: string;
-    /** how many at a time; each expects every message */
+    /** how many at a time, and each that began with the earliest when another had left; each expects every message */
     subscribers: number;
     /** how many consumers were in it at most at a time, subscribers together */
     members: number;
@@ -222,8 +222,13 @@ declare module 'k6/x/broker' {
       nodes: number;
       embedded: boolean;
     };
-    /** what a confirmation proves here */
-    confirm: 'unconfirmed' | 'accepted' | 'replicated';
+    /** the least that a confirmation proved here; empty where nobody sent */
+    confirm: 'unconfirmed' | 'accepted' | 'replicated' | '';
+    /** what confirmations proved, and by which setting, for each that sent with options of its own; the weakest first */
+    proofs: Array<{
+      confirm: 'unconfirmed' | 'accepted' | 'replicated';
+      how?: string;
+    }>;
     /** sent by a schedule; in a closed loop due is sent */
     openLoop: boolean;
     /** something was sent by no schedule; where openLoop holds too, its trends have the suffix _closed */
