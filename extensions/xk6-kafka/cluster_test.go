@@ -1,19 +1,23 @@
 package kafka
 
 import (
-	"os"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// A topic that has just been created, with all its copies, takes messages at once, and all of them arrive.
-func TestClusterIsReadyWhenTheTopicIs(t *testing.T) {
-	url := os.Getenv("BROKER_URL_KAFKA_CLUSTER")
+func cluster(t testing.TB) *fixture {
+	t.Helper()
+	url := server("BROKER_URL_KAFKA_CLUSTER")
 	if url == "" {
 		t.Skip("no BROKER_URL_KAFKA_CLUSTER")
 	}
-	f := newFixture(t, url)
+	return newFixture(t, url)
+}
+
+// A topic that has just been created, with all its copies, takes messages at once, and all of them arrive.
+func TestClusterIsReadyWhenTheTopicIs(t *testing.T) {
+	f := cluster(t)
 	if info := f.conn.(driver.Informer).Info(); info.Nodes != 3 {
 		t.Fatalf("it has %d nodes, want 3", info.Nodes)
 	}

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"os"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -23,11 +22,7 @@ func (f *fixture) proves(t *testing.T, replicas int, made, given map[string]any)
 }
 
 func TestWhatAConfirmationProves(t *testing.T) {
-	url := os.Getenv("BROKER_URL_KAFKA")
-	if url == "" {
-		t.Skip("no BROKER_URL_KAFKA")
-	}
-	f := newFixture(t, url)
+	f := single(t)
 	for acks, want := range map[string]driver.Proof{
 		"none":   {Confirm: driver.Unconfirmed, How: "acks=none"},
 		"leader": {Confirm: driver.Accepted, How: "acks=leader"},
@@ -44,11 +39,7 @@ func TestWhatAConfirmationProves(t *testing.T) {
 }
 
 func TestWhatAConfirmationProvesInACluster(t *testing.T) {
-	url := os.Getenv("BROKER_URL_KAFKA_CLUSTER")
-	if url == "" {
-		t.Skip("no BROKER_URL_KAFKA_CLUSTER")
-	}
-	f := newFixture(t, url)
+	f := cluster(t)
 	for least, want := range map[int]driver.Proof{
 		1: {Confirm: driver.Accepted, How: "acks=all, 3 replicas, min.insync.replicas 1"},
 		2: {Confirm: driver.Replicated, How: "acks=all, 3 replicas, min.insync.replicas 2"},

@@ -180,7 +180,8 @@ const (
 	overStart = time.Second // in which a scenario whose time has come has activated its VUs
 )
 
-// awaitOthers returns when all scenarios but those of consumers are over, or with ctx's error. The test's scenarios began at start.
+// awaitOthers returns when all scenarios but those of consumers are over, and those of consumers have begun, or with ctx's error. The
+// test's scenarios began at start.
 func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start int64) error {
 	all := others(es)
 	for quiet := 0; quiet < overQuiet; {

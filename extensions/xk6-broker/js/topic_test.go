@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
@@ -35,5 +36,31 @@ func TestATopicIsWhatTheBrokerHas(t *testing.T) {
 		await conn.producer('no partitions').send('x');`)
 	if got := fmt.Sprint(s.mustRun(used)); got != "[ 1]" {
 		t.Error(got)
+	}
+}
+
+func TestAnOptionThatTheBrokerHas(t *testing.T) {
+	brokers := []string{"a", "b"}
+	for _, c := range []struct {
+		has, asked any
+		want       bool
+	}{
+		{"file", "file", true},
+		{"file", "memory", false},
+		{nil, "memory", false},
+		{true, false, false},
+		{brokers, []string{"b"}, true},
+		{brokers, []string{"b", "c"}, false},
+		{nil, []string{"a"}, false},
+		{brokers, []string{}, true},
+		{int64(8), int64(8), true},
+		{int64(8), int64(4), false},
+		{int64(8), int64(0), true}, // zero: as the broker has it
+		{time.Hour, time.Minute, false},
+		{time.Hour, time.Duration(0), true},
+	} {
+		if got := covers(c.has, c.asked); got != c.want {
+			t.Errorf("it has %v, asked %v: %v", c.has, c.asked, got)
+		}
 	}
 }
