@@ -76,16 +76,9 @@ func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
 
 // DescribeTopic asks a broker, and not what the client remembers: the topic may have been made a moment ago.
 func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.TopicInfo, err error) {
-	answer, err := metadataOf(topic).RequestWith(ctx, c.client)
-	switch {
-	case err != nil:
+	described, err := c.metadata(ctx, topic)
+	if err != nil {
 		return info, err
-	case len(answer.Topics) != 1:
-		return info, errors.New("the broker's answer lacks the topic " + topic)
-	}
-	described := answer.Topics[0]
-	if err := kerr.ErrorForCode(described.ErrorCode); err != nil {
-		return info, fmt.Errorf("topic %s: %w", topic, err)
 	}
 	for _, p := range described.Partitions {
 		info = driver.TopicInfo{Partitions: len(described.Partitions), Replicas: len(p.Replicas)} // of each partition there are as many
@@ -200,6 +193,21 @@ func (c *conn) saysOf(ctx context.Context, broker kadm.BrokerDetail, topic strin
 	}
 	answer, ok := response.(*kmsg.MetadataResponse)
 	return ok && len(answer.Topics) == 1 && ready(answer.Topics[0]), nil
+}
+
+// metadata is what a broker says of a topic now.
+func (c *conn) metadata(ctx context.Context, topic string) (none kmsg.MetadataResponseTopic, err error) {
+	answer, err := metadataOf(topic).RequestWith(ctx, c.client)
+	switch {
+	case err != nil:
+		return none, err
+	case len(answer.Topics) != 1:
+		return none, errors.New("the broker's answer lacks the topic " + topic)
+	}
+	if err := kerr.ErrorForCode(answer.Topics[0].ErrorCode); err != nil {
+		return none, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return answer.Topics[0], nil
 }
 
 // metadataOf asks what a topic is.

@@ -12,6 +12,9 @@ import (
 // reader turns what a client polls into messages.
 type reader struct {
 	*client
+	conn    *conn
+	topic   string
+	direct  bool  // reads partitions by itself, in no group
 	pending error // found beside messages, and told after them
 	headers int   // how many there were in all of a poll
 }
@@ -57,6 +60,9 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = ctx.Err()
 	}
+	if noTopic(err) {
+		err = errors.Join(err, r.again(ctx))
+	}
 	if len(records) > 0 {
 		r.pending, err = err, nil
 	}
@@ -90,7 +96,7 @@ func (c *conn) newDirectConsumer(ctx context.Context, cfg driver.ConsumerConfig)
 	if err != nil {
 		return nil, err
 	}
-	d := &directConsumer{}
+	d := &directConsumer{reader: reader{conn: c, topic: cfg.Topic, direct: true}}
 	// The offsets are explicit: "at the end" would mean where the end is when the first fetch is made.
 	d.client, err = c.newClient(append(fetchOptionsOf(cfg.Options),
 		kgo.ConsumePartitions(from.KOffsets()), kgo.WithHooks(newStamp(len(from[cfg.Topic]))))...)

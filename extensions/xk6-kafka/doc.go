@@ -69,6 +69,8 @@
 // that the broker has given to a consumer of another process, which opens at the same time, may begin later than that.
 //
 // Partitions that are added to a topic are found by groups, from their beginning, and not by consumers without a group.
+// Of a topic that is deleted and created again by the same name, the first message fails, for a producer that was open, and an
+// open consumer receives all, a share group what is sent from some ten seconds later on.
 // A member of a group with groupProtocol=consumer and an instanceId keeps its partitions until the broker's session
 // timeout, whatever leaveOnClose says. MaxMessageBytes is for a message without key and headers. Transactions and
 // request/reply, of which Kafka has no form of its own, are left out.

@@ -16,9 +16,7 @@ import (
 // groupConsumer is a member of a consumer group.
 type groupConsumer struct {
 	reader
-	conn     *conn
 	group    string
-	topic    string
 	instance string // of static membership
 	leave    bool
 	confirm  bool
@@ -57,7 +55,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	}
 	v := cfg.Options
 	g := &groupConsumer{
-		conn: c, group: cfg.Group, topic: cfg.Topic, leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
+		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
 		prefetch: cfg.Prefetch, joined: make(chan error, 1), ledger: newLedger(cfg.Topic), settled: make(chan struct{}, 1),
 	}
 	if ends != nil {
@@ -135,7 +133,7 @@ func (g *groupConsumer) assigned(_ context.Context, _ *kgo.Client, added map[str
 // between, or it would be committed over the new owner's head.
 func (g *groupConsumer) revoked(ctx context.Context, client *kgo.Client, gone map[string][]int32) {
 	g.lost(ctx, client, gone)
-	if err := client.CommitMarkedOffsets(ctx); err != nil {
+	if err := client.CommitMarkedOffsets(ctx); err != nil && !noTopic(err) {
 		g.mu.Lock()
 		g.failed = err
 		g.mu.Unlock()
@@ -155,7 +153,7 @@ func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][
 // committed hears how a commit fared that was made because its time had come.
 func (g *groupConsumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
 	err = errors.Join(err, commitError(answer))
-	if err == nil || errors.Is(err, context.Canceled) { // the group's own end; revoked commits once more
+	if err == nil || errors.Is(err, context.Canceled) || noTopic(err) { // the group's own end (revoked commits once more), or the topic's
 		return
 	}
 	g.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -17,10 +18,11 @@ import (
 // producer sends to one topic, or to one partition of it.
 type producer struct {
 	*client
-	topic     string
-	partition int32
-	failure   lastFailure
-	largest   int64 // batch, in bytes
+	topic      string
+	partition  int32
+	failure    lastFailure
+	forgetting atomic.Bool
+	largest    int64 // batch, in bytes
 
 	mu          sync.RWMutex // closed is set under it, so that nothing is added to outstanding afterwards
 	closed      bool
@@ -172,6 +174,9 @@ func (r *record) finished(_ *kgo.Record, err error) {
 	r.Record, r.done = kgo.Record{Headers: r.Headers[:0]}, nil
 	p.records.Put(r)
 	if err != nil {
+		if noTopic(err) {
+			p.forget()
+		}
 		err = p.explain(err)
 	}
 	done(i, err)

@@ -16,6 +16,8 @@ type shareConsumer struct {
 	reader
 	confirm  bool
 	prefetch int
+	id       [16]byte           // of the topic
+	same     time.Time          // when it was last known to be that one
 	batch    int                // how many records a fetch may bring
 	joined   context.CancelFunc // called when this member has partitions, and the group has begun with them
 	answers  atomic.Int32       // how many fetches must be answered until then; 0: it is enough that one is sent
@@ -39,8 +41,13 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		return nil, err
 	}
 	s := &shareConsumer{
-		confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), settled: make(chan struct{}, 1),
+		reader: reader{conn: c, topic: cfg.Topic}, confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), settled: make(chan struct{}, 1),
 	}
+	known, err := c.metadata(ctx, cfg.Topic)
+	if err != nil {
+		return nil, err
+	}
+	s.id, s.same = known.TopicID, time.Now()
 	if anchored {
 		err = s.join(ctx, c, cfg)
 	} else {
@@ -170,7 +177,7 @@ func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error
 			return 0, err
 		}
 		var err error
-		if s.records, err = s.poll(ctx, min(len(b), s.batch), s.spare[:0]); err != nil {
+		if s.records, err = s.await(ctx, min(len(b), s.batch), s.spare[:0]); err != nil {
 			return 0, err
 		}
 		s.spare = s.records

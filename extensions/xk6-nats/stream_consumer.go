@@ -108,6 +108,7 @@ type streamConsumer struct {
 	gone     chan struct{} // closed when no message comes any more
 	stop     func()        // ends attend
 
+	missing   atomic.Bool  // the server says that there is no such consumer
 	requested atomic.Int64 // messages that the server was asked for and has not delivered
 
 	mu     sync.Mutex

@@ -25,6 +25,7 @@ const (
 func (k *streamConsumer) attend(ctx context.Context) {
 	check := time.NewTicker(pullCheck)
 	defer check.Stop()
+	began := k.remote.CachedInfo().Created
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,20 +39,60 @@ func (k *streamConsumer) attend(ctx context.Context) {
 			k.reset(now)
 			k.inbox.fail(k.silence(ctx))
 		}
+		if k.missing.Swap(false) {
+			again, err := k.again(ctx, began)
+			if err != nil {
+				k.inbox.fail(err)
+				continue
+			}
+			began = again
+		}
 		if err := k.pull(); err != nil {
 			k.inbox.fail(err)
 		}
 	}
 }
 
+// again makes the server's side of this consumer anew where the stream is younger than it, that is, has been deleted and created again: all
+// that it holds has come since this consumer began. It returns when the server's side began.
+func (k *streamConsumer) again(ctx context.Context, began time.Time) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, pullSilence)
+	defer cancel()
+	info := k.remote.CachedInfo()
+	stream, err := k.js.Stream(ctx, info.Stream)
+	if err != nil {
+		return began, err
+	}
+	if !stream.CachedInfo().Created.After(began) {
+		return began, k.exists(ctx)
+	}
+	config := info.Config
+	config.Name, config.DeliverPolicy = info.Name, jetstream.DeliverAllPolicy
+	remote, err := stream.CreateConsumer(ctx, config)
+	if errors.Is(err, jetstream.ErrConsumerExists) { // of another member of the group
+		remote, err = stream.Consumer(ctx, config.Name)
+	}
+	if err != nil {
+		return began, err
+	}
+	return remote.CachedInfo().Created, nil
+}
+
 // silence is the reason why the server does not show that it knows a request: the consumer may be no more.
 func (k *streamConsumer) silence(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pullSilence)
 	defer cancel()
-	if _, err := k.remote.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := k.exists(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return err
 	}
 	return jetstream.ErrNoHeartbeat
+}
+
+// exists asks the server. The library's own call would change what others read.
+func (k *streamConsumer) exists(ctx context.Context) error {
+	info := k.remote.CachedInfo()
+	_, err := k.js.Consumer(ctx, info.Stream, info.Name)
+	return err
 }
 
 // reset forgets what was requested, because the server did.
@@ -118,9 +159,11 @@ func (k *streamConsumer) status(msg *nats.Msg) {
 	case code == "100": // alive
 		return
 	case code == "503":
+		k.missing.Store(true)
 		k.refused(nats.ErrNoResponders)
 		return
 	case text == "Consumer Deleted":
+		k.missing.Store(true)
 		k.refused(jetstream.ErrConsumerDeleted)
 		return
 	case text == "Leadership Change":
