@@ -2,10 +2,9 @@ package amqp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -17,10 +16,12 @@ import (
 
 // dialer opens connections to any one of the servers that a target names.
 type dialer struct {
-	hosts  []string
-	tls    *tls.Config // nil for plain text
-	config amqp.Config
-	name   string
+	open      driver.Dial
+	hosts     []string
+	timeout   time.Duration
+	certified bool // the client has a certificate
+	config    amqp.Config
+	name      string
 }
 
 func newDialer(t driver.Target) (*dialer, error) {
@@ -28,22 +29,26 @@ func newDialer(t driver.Target) (*dialer, error) {
 		t.Options = maps.Clone(t.Options)
 		t.Options["tls"] = true
 	}
-	secure, err := t.TLS()
+	open, err := t.Dialer()
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{name: t.ClientName, tls: secure}
-	for _, h := range t.Hosts {
-		d.hosts = append(d.hosts, withPort(h, secure != nil))
+	secure, _ := t.TLS() // which Dialer has read, too
+	port := "5672"
+	if secure != nil {
+		port = "5671"
 	}
-	d.config = amqp.Config{
-		SASL:      []amqp.Authentication{authentication(t.URL, t.Options.String("sasl"))},
-		Vhost:     vhost(t.URL),
-		Heartbeat: t.Options.Duration("heartbeat"),
-		FrameSize: int(t.Options.Int("frameMax")),
-		Locale:    "en_US",
-	}
-	return d, nil
+	return &dialer{
+		open: open, hosts: t.Addresses(port), timeout: t.Options.Duration("connectTimeout"), name: t.ClientName,
+		certified: secure != nil && secure.GetClientCertificate != nil,
+		config: amqp.Config{
+			SASL:      []amqp.Authentication{authentication(t)},
+			Vhost:     vhost(t.URL),
+			Heartbeat: t.Options.Duration("heartbeat"),
+			FrameSize: int(t.Options.Int("frameMax")),
+			Locale:    "en_US",
+		},
+	}, nil
 }
 
 // vhost is the path of the URL without its first slash; "/" where the path is empty.
@@ -54,29 +59,13 @@ func vhost(u *url.URL) string {
 	return "/"
 }
 
-// withPort completes a host that names no port, or none at all.
-func withPort(host string, secure bool) string {
-	if _, _, err := net.SplitHostPort(host); err == nil {
-		return host
-	}
-	port := "5672"
-	if secure {
-		port = "5671"
-	}
-	if host == "" {
-		host = "localhost"
-	}
-	return net.JoinHostPort(strings.Trim(host, "[]"), port)
-}
-
-func authentication(u *url.URL, mechanism string) amqp.Authentication {
-	if mechanism == "external" {
+func authentication(t driver.Target) amqp.Authentication {
+	if t.Options.String("sasl") == "external" {
 		return &amqp.ExternalAuth{}
 	}
-	user, password := "guest", "guest"
-	if u.User != nil {
-		user = u.User.Username()
-		password, _ = u.User.Password()
+	user, password := t.Login()
+	if user == "" {
+		user, password = "guest", "guest"
 	}
 	return &amqp.PlainAuth{Username: user, Password: password}
 }
@@ -98,26 +87,15 @@ func (d *dialer) dial(ctx context.Context, purpose string) (*amqp.Connection, *s
 }
 
 func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Connection, *socket, error) {
-	tcp, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, fmt.Errorf("no answer from %s within %s: %w", host, d.timeout, context.DeadlineExceeded))
+	defer cancel()
+	stream, err := d.open(ctx, "tcp", host)
 	if err != nil {
 		return nil, nil, inContext(ctx, err)
 	}
-	// Closing the connection is what ends the waiting when ctx does: neither handshake has another way.
-	unwatch := context.AfterFunc(ctx, func() { _ = tcp.Close() })
+	// Closing the connection is what ends the waiting when ctx does: the handshake has no other way.
+	unwatch := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	defer unwatch()
-	stream := tcp
-	if d.tls != nil {
-		c := d.tls.Clone()
-		if c.ServerName == "" {
-			c.ServerName, _, _ = net.SplitHostPort(host)
-		}
-		secure := tls.Client(tcp, c)
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = tcp.Close()
-			return nil, nil, inContext(ctx, err)
-		}
-		stream = secure
-	}
 	config := d.config
 	config.Properties = amqp.NewConnectionProperties()
 	config.Properties.SetClientConnectionName(strings.TrimSpace(d.name + " " + purpose))
@@ -136,7 +114,7 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 		}
 		cause := s.cause()
 		switch {
-		case cause == nil && d.tls != nil && d.tls.GetClientCertificate != nil && !s.heard.Load():
+		case cause == nil && d.certified && !s.heard.Load():
 			err = errCertificate // its alert can be lost when the connection is reset
 		case cause != nil:
 			err = cause // the library calls all that fails here a wrong password; RabbitMQ hangs up over one
@@ -149,7 +127,7 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 // inContext prefers the context's reason to the one that it led to.
 func inContext(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return err
 }

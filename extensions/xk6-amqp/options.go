@@ -13,7 +13,7 @@ const maxMessage = "16MiB"
 // connectOptions are common to all drivers of this package.
 func connectOptions() []driver.Option {
 	const on = driver.OnConnect
-	return append(driver.TLSOptions(), []driver.Option{
+	return append(driver.ConnectOptions(), []driver.Option{
 		{Name: "sasl", Scope: on, Type: driver.Enum, Default: "plain", Allowed: []string{"plain", "external"}, Doc: "How to authenticate: user and password of the URL, or the client's certificate."},
 		{Name: "heartbeat", Scope: on, Type: driver.Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Interval of heartbeats, whole seconds; a connection silent for one and a half of them is broken."},
 		{Name: "frameMax", Scope: on, Type: driver.Size, Default: "128KiB", Min: 4 << 10, Max: 16 << 20, Doc: "Largest frame in bytes; the server may ask for less."},

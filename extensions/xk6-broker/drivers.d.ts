@@ -1,11 +1,7 @@
 // Written by `make generate`.
 declare module 'k6/x/broker' {
   export interface DriverConnectOptions {
-    /**
-     * kafka, kafka-share: How long the cluster may take to answer first, and each later connection to be made. Default: `10s`.
-     * nats, nats-jetstream: How long one attempt to connect to one server may take. Default: `5s`.
-     * redis-list, redis-pubsub, redis-streams: How long connecting to a server may take. Default: `5s`.
-     */
+    /** all drivers: How long connecting to a server may take, until it has answered. Default: `10s`. */
     connectTimeout?: Duration;
     /** nats, nats-jetstream: Path of a credentials file: a user's JWT and seed. */
     creds?: string;
@@ -27,11 +23,7 @@ declare module 'k6/x/broker' {
     name?: string;
     /** nats, nats-jetstream: Path of a file that holds the seed of an nkey. */
     nkey?: string;
-    /**
-     * kafka, kafka-share: The password, instead of the URL's. Secret: never shown.
-     * nats, nats-jetstream: Password of the user. Secret: never shown.
-     * redis-list, redis-pubsub, redis-streams: The password, where it is not in the URL. Secret: never shown.
-     */
+    /** all drivers: The user's password, instead of the URL's. Secret: never shown. */
     password?: string;
     /** nats, nats-jetstream: Pause between pings that find a dead connection; it counts as broken after two without an answer. Default: `20s`. */
     pingInterval?: Duration;
@@ -73,13 +65,8 @@ declare module 'k6/x/broker' {
     token?: string;
     /** kafka, kafka-share: File with the bearer token of oauthbearer, read again for each connection. */
     tokenFile?: string;
-    /**
-     * nats, nats-jetstream: User, where the URL does not hold one.
-     * redis-list, redis-pubsub, redis-streams: The user's name, where it is not in the URL.
-     */
+    /** all drivers: The user, instead of the URL's. */
     user?: string;
-    /** kafka, kafka-share: The user, instead of the URL's. */
-    username?: string;
     /** nats, nats-jetstream: How long the socket may refuse to take data before the connection counts as broken. Default: `30s`. */
     writeTimeout?: Duration;
   }

@@ -68,7 +68,7 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, err
 	}
-	mechanism, err := saslMechanism(t.URL, t.Options)
+	mechanism, err := saslMechanism(t)
 	if err != nil {
 		return nil, err
 	}

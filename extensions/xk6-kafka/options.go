@@ -9,22 +9,16 @@ import (
 
 // commonOptions are those of both drivers: of connections, of producers and of topics.
 func commonOptions() []driver.Option {
-	return append(driver.TLSOptions(), []driver.Option{
+	return append(driver.ConnectOptions(), []driver.Option{
 		{Name: "sasl", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto",
 			Allowed: []string{"auto", "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer"},
 			Doc:     "How to authenticate; auto is oauthbearer where there is a token, plain where there is a user, else none."},
-		{Name: "username", Scope: driver.OnConnect, Type: driver.String,
-			Doc: "The user, instead of the URL's."},
-		{Name: "password", Scope: driver.OnConnect, Type: driver.String, Secret: true,
-			Doc: "The password, instead of the URL's."},
 		{Name: "token", Scope: driver.OnConnect, Type: driver.String, Secret: true,
 			Doc: "The bearer token of oauthbearer."},
 		{Name: "tokenFile", Scope: driver.OnConnect, Type: driver.String,
 			Doc: "File with the bearer token of oauthbearer, read again for each connection."},
 		{Name: "ignoreAdvertised", Scope: driver.OnConnect, Type: driver.Bool, Default: "false",
 			Doc: "Connect to the URL's one host whatever address the broker advertises: for one broker behind a proxy or a forwarded port."},
-		{Name: "connectTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(time.Millisecond),
-			Doc: "How long the cluster may take to answer first, and each later connection to be made."},
 		{Name: "requestTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "10s", Min: int64(100 * time.Millisecond), Max: int64(15 * time.Minute),
 			Doc: "How long any request other than producing and consuming is tried, and how long an answer may be overdue before the connection is given up."},
 

@@ -2,11 +2,9 @@ package kafka
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"strings"
 
@@ -17,40 +15,25 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer makes connections, with TLS where it is asked for.
-func dialer(t driver.Target) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
-	v := t.Options
-	plain := net.Dialer{Timeout: v.Duration("connectTimeout")}
-	dial := plain.DialContext
-	config, err := t.TLS()
-	if err != nil {
-		return nil, err
-	}
-	if config != nil {
-		dial = (&tls.Dialer{NetDialer: &plain, Config: config}).DialContext
-	}
-	if !v.Bool("ignoreAdvertised") {
-		return dial, nil
+// dialer makes connections to the addresses that the cluster tells, or to the only one that can be reached.
+func dialer(t driver.Target) (driver.Dial, error) {
+	dial, err := t.Dialer()
+	if err != nil || !t.Options.Bool("ignoreAdvertised") {
+		return dial, err
 	}
 	if len(t.Hosts) != 1 {
 		return nil, errors.New("ignoreAdvertised needs a URL with one host")
 	}
-	only := t.Hosts[0]
-	if _, _, err := net.SplitHostPort(only); err != nil {
-		only = net.JoinHostPort(strings.Trim(only, "[]"), "9092")
-	}
+	only := t.Addresses(port)[0]
 	return func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, only) }, nil
 }
 
+const port = "9092" // of a host that names none
+
 // saslMechanism is nil where there is nothing to authenticate with.
-func saslMechanism(u *url.URL, v driver.Values) (sasl.Mechanism, error) {
-	user, password := v.String("username"), v.String("password")
-	if user == "" {
-		user = u.User.Username()
-	}
-	if password == "" {
-		password, _ = u.User.Password()
-	}
+func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
+	v := t.Options
+	user, password := t.Login()
 	token, tokenFile := v.String("token"), v.String("tokenFile")
 	kind := v.String("sasl")
 	if kind == "auto" {
@@ -82,7 +65,7 @@ func saslMechanism(u *url.URL, v driver.Values) (sasl.Mechanism, error) {
 		}), nil
 	}
 	if user == "" || password == "" {
-		return nil, fmt.Errorf("sasl %s needs a user and a password, in the URL or as the options username and password", kind)
+		return nil, fmt.Errorf("sasl %s needs a user and a password, in the URL or as the options user and password", kind)
 	}
 	switch kind {
 	case "plain":

@@ -84,7 +84,7 @@ func TestRightCredentials(t *testing.T) {
 		options map[string]string
 	}{
 		"plain in the URL":    {url.UserPassword(s.user, s.password), nil},
-		"plain as options":    {nil, map[string]string{"username": s.user, "password": s.password}},
+		"plain as options":    {nil, map[string]string{"user": s.user, "password": s.password}},
 		"scram-sha-256":       {url.UserPassword(s.user, s.password), map[string]string{"sasl": "scram-sha-256"}},
 		"scram-sha-512":       {url.UserPassword(s.user, s.password), map[string]string{"sasl": "scram-sha-512"}},
 		"oauthbearer":         {nil, map[string]string{"token": bearer(s.user)}},

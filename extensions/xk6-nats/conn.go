@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 		options = append(options, nats.Timeout(max(min(time.Until(deadline), t.Options.Duration("connectTimeout")), time.Millisecond)))
 	}
 	stop := context.AfterFunc(ctx, c.dialer.cut)
-	c.nc, err = nats.Connect(servers(t.Hosts), options...)
+	c.nc, err = nats.Connect(strings.Join(t.Addresses(defaultPort), ","), options...)
 	if !stop() && err == nil {
 		c.nc.Close()
 		err = ctx.Err()
@@ -78,17 +77,6 @@ func (c *conn) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", err, c.dialer.lastError())
 	}
 	return err
-}
-
-func servers(hosts []string) string {
-	urls := make([]string, 0, len(hosts))
-	for _, host := range hosts {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), defaultPort)
-		}
-		urls = append(urls, "nats://"+host)
-	}
-	return strings.Join(urls, ",")
 }
 
 // options are nats.go's. What they turn off is what would hide a failure: buffering while disconnected, and giving up.
@@ -145,17 +133,10 @@ func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 // credentials never become part of the URL that nats.go sees, so that none of its errors can show them.
 func credentials(t driver.Target) ([]nats.Option, error) {
 	o := t.Options
-	user, password, token := o.String("user"), o.String("password"), o.String("token")
-	if u := t.URL.User; u != nil {
-		p, given := u.Password()
-		switch {
-		case given:
-			user, password = u.Username(), p
-		case password != "":
-			user = u.Username()
-		default:
-			token = u.Username()
-		}
+	user, password := t.Login()
+	token := o.String("token")
+	if password == "" && o.String("user") == "" && user != "" { // alone in the URL
+		user, token = "", user
 	}
 	var options []nats.Option
 	if user != "" {

@@ -19,14 +19,11 @@ func connectOptions() []driver.Option {
 		o.Min = int64(time.Millisecond)
 		return o
 	}
-	return append(driver.TLSOptions(), []driver.Option{
+	return append(driver.ConnectOptions(), []driver.Option{
 		option("name", driver.String, "", "Name of the connection in the server's monitoring, instead of the one that the tool gives."),
-		option("user", driver.String, "", "User, where the URL does not hold one."),
-		secret("password", "Password of the user."),
 		secret("token", "Token; a user without a password in the URL is a token, too."),
 		option("nkey", driver.String, "", "Path of a file that holds the seed of an nkey."),
 		option("creds", driver.String, "", "Path of a credentials file: a user's JWT and seed."),
-		timeout("connectTimeout", "5s", "How long one attempt to connect to one server may take."),
 		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
 		timeout("pingInterval", "20s", "Pause between pings that find a dead connection; it counts as broken after two without an answer."),
 		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),

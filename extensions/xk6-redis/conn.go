@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 
@@ -59,13 +58,7 @@ func clientName(s string) string {
 
 // identify takes user, password and database from the URL, else from the options.
 func (c *conn) identify(t driver.Target) error {
-	c.user, c.password = t.Options.String("user"), t.Options.String("password")
-	if u := t.URL.User; u != nil {
-		c.user = cmp.Or(u.Username(), c.user)
-		if p, ok := u.Password(); ok {
-			c.password = p
-		}
-	}
+	c.user, c.password = t.Login()
 	c.db = int(t.Options.Int("db"))
 	if path := strings.Trim(t.URL.Path, "/"); path != "" {
 		db, err := strconv.Atoi(path)
@@ -79,23 +72,24 @@ func (c *conn) identify(t driver.Target) error {
 
 // build makes the client. It retries nothing, keeps few connections, and announces nothing about itself.
 func (c *conn) build(t driver.Target, hosts []string) error {
-	secure, err := t.TLS()
+	dial, err := dialer(t)
 	if err != nil {
 		return err
 	}
+	t.Hosts = hosts
 	mode, master := c.mode(hosts), c.options.String("master")
 	if (mode == "sentinel") != (master != "") {
 		return errors.New(`options "mode=sentinel" and "master" need each other`)
 	}
 	timeout, connect := c.options.Duration("timeout"), c.options.Duration("connectTimeout")
 	u := &redis.UniversalOptions{
-		Addrs: addresses(hosts, mode), MasterName: master, IsClusterMode: mode == "cluster",
+		Addrs: t.Addresses(ports[mode == "sentinel"]), MasterName: master, IsClusterMode: mode == "cluster",
 		Username: c.user, Password: c.password, DB: c.db, OnConnect: c.introduce,
 		SentinelUsername: c.options.String("sentinelUser"), SentinelPassword: c.options.String("sentinelPassword"),
-		Protocol: 2, DisableIdentity: true, TLSConfig: secure,
+		Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1, PoolSize: 4, MaxIdleConns: 1,
 		DialTimeout: connect, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
-		Dialer:                   dialer(secure, connect),
+		Dialer:                   dial,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	switch mode {
@@ -137,19 +131,8 @@ func (c *conn) introduce(ctx context.Context, cn *redis.Conn) error {
 	return nil
 }
 
-func addresses(hosts []string, mode string) []string {
-	port := "6379"
-	if mode == "sentinel" {
-		port = "26379"
-	}
-	all := make([]string, len(hosts))
-	for i, h := range hosts {
-		if all[i] = h; !strings.Contains(h[strings.LastIndex(h, "]")+1:], ":") {
-			all[i] = net.JoinHostPort(cmp.Or(strings.Trim(h, "[]"), "127.0.0.1"), port)
-		}
-	}
-	return all
-}
+// ports are those of hosts that name none: of servers, and of sentinels.
+var ports = map[bool]string{false: "6379", true: "26379"}
 
 // node is the client of the server that has the key.
 func (c *conn) node(ctx context.Context, key string) (*redis.Client, error) {

@@ -4,21 +4,15 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
 // connectOptions are what every driver of this package takes where it connects.
 func connectOptions() []driver.Option {
-	return append(driver.TLSOptions(), []driver.Option{
+	return append(driver.ConnectOptions(), []driver.Option{
 		{
 			Name: "mode", Scope: driver.OnConnect, Type: driver.Enum, Default: "auto", Allowed: []string{"auto", "single", "sentinel", "cluster"},
 			Doc: "What the URL's hosts are: one server, the sentinels that know the master, or nodes of a cluster; auto is sentinel where master is set, else cluster where there are several hosts.",
 		},
 		{Name: "master", Scope: driver.OnConnect, Doc: "The name by which the sentinels know the master."},
-		{Name: "user", Scope: driver.OnConnect, Doc: "The user's name, where it is not in the URL."},
-		{Name: "password", Scope: driver.OnConnect, Secret: true, Doc: "The password, where it is not in the URL."},
 		{Name: "sentinelUser", Scope: driver.OnConnect, Doc: "The user's name at the sentinels."},
 		{Name: "sentinelPassword", Scope: driver.OnConnect, Secret: true, Doc: "The password at the sentinels."},
 		{Name: "db", Scope: driver.OnConnect, Type: driver.Int, Doc: "The number of the database, where it is not the URL's path."},
-		{
-			Name: "connectTimeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "5s", Min: 1,
-			Doc: "How long connecting to a server may take.",
-		},
 		{
 			Name: "timeout", Scope: driver.OnConnect, Type: driver.Duration, Default: "5s", Min: 1,
 			Doc: "How long a server may be silent while an answer is due, before the connection is given up.",

@@ -12,20 +12,19 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// dialer dials, with TLS where asked for, until the context ends: the library's own looks at no context with TLS.
-func dialer(secure *tls.Config, timeout time.Duration) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: timeout}
-	if secure == nil {
-		return plain.DialContext
+// dialer is the target's own, and tells why a server hung up.
+func dialer(t driver.Target) (driver.Dial, error) {
+	dial, err := t.Dialer()
+	if err != nil {
+		return nil, err
 	}
-	d := &tls.Dialer{NetDialer: plain, Config: secure}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := d.DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
+		c, err := dial(ctx, network, addr)
+		if _, secure := c.(*tls.Conn); secure {
+			c = &alerting{Conn: c}
 		}
-		return &alerting{Conn: c}, nil
-	}
+		return c, err
+	}, nil
 }
 
 // alerting is a TLS connection whose failed writes tell why. In TLS 1.3 a server refuses a client's certificate after the

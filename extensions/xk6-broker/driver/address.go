@@ -169,8 +169,12 @@ func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := a.Driver.Open(ctx, Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName})
+	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName}
+	conn, err := a.Driver.Open(ctx, target)
 	if err != nil {
+		if _, networked := a.Driver.Option("tls"); networked {
+			err = target.mismatch(ctx, err, a.Driver.KindOf(err))
+		}
 		return nil, a.Driver.Wrap("connect to "+a.String(), err)
 	}
 	return conn, nil

@@ -20,9 +20,7 @@ func sample() Driver {
 			}
 			return Unknown
 		},
-		Options: append(TLSOptions(), []Option{
-			{Name: "user", Scope: OnConnect, Doc: "A string."},
-			{Name: "password", Scope: OnConnect, Secret: true, Doc: "A secret."},
+		Options: append(ConnectOptions(), []Option{
 			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
 			{Name: "linger", Scope: OnProducer, Type: Duration, Profile: map[Profile]string{Throughput: "5ms"}, Doc: "A duration."},
 			{Name: "pulse", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Whole seconds."},

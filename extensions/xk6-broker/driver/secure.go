@@ -1,16 +1,18 @@
 package driver
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
+	"time"
 )
 
-// TLSOptions are the options that every driver with TLS has.
-func TLSOptions() []Option {
+func tlsOptions() []Option {
 	return []Option{
 		{Name: "tls", Scope: OnConnect, Type: Bool, Doc: "Use TLS; a scheme that ends in tls, and every other option of TLS, imply it."},
 		{Name: "tlsCA", Scope: OnConnect, Doc: "A PEM file with the authorities to trust, instead of the system's."},
@@ -21,7 +23,7 @@ func TLSOptions() []Option {
 	}
 }
 
-// TLS is what the options of [TLSOptions] and the scheme ask for; nil where they do not ask for TLS. Its errors name the option.
+// TLS is what the options of [ConnectOptions] and the scheme ask for; nil where they do not ask for TLS. Its errors name the option.
 func (t Target) TLS() (*tls.Config, error) {
 	o := t.Options
 	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
@@ -56,4 +58,32 @@ func (t Target) TLS() (*tls.Config, error) {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	return c, nil
+}
+
+// mismatch adds to a connection's failure that only one of both sides speaks TLS, where that is so: neither says so by itself.
+func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
+	secure, invalid := t.TLS()
+	switch {
+	case invalid != nil || ctx.Err() != nil || len(t.Hosts) == 0:
+	case secure != nil && errors.As(err, new(tls.RecordHeaderError)):
+		return fmt.Errorf("%w: the server does not speak TLS at this port", err)
+	case secure != nil && kind == Timeout:
+		return fmt.Errorf("%w: does the server speak TLS at this port?", err)
+	case secure == nil && speaksTLS(ctx, t.Hosts[0]):
+		return fmt.Errorf("%w: the server speaks TLS at this port, so set option \"tls\"", err)
+	}
+	return err
+}
+
+func speaksTLS(ctx context.Context, host string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	// Nothing is sent to whoever answers; it is only asked what it speaks.
+	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	c, err := d.DialContext(ctx, "tcp", host)
+	if err == nil {
+		_ = c.Close()
+	}
+	var op *net.OpError
+	return err == nil || errors.As(err, &op) && op.Op == "remote error" // an alert
 }

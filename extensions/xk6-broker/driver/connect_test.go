@@ -1,0 +1,117 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func target(t *testing.T, url string, given map[string]any) Target {
+	t.Helper()
+	a, err := ParseURL(url, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := a.Resolve(OnConnect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Target{URL: a.url, Hosts: a.hosts, Options: v}
+}
+
+func TestWhoLogsIn(t *testing.T) {
+	for url, want := range map[string][2]string{
+		"sample://h":                        {},
+		"sample://ann:secret@h":             {"ann", "secret"},
+		"sample://ann@h?password=secret":    {"ann", "secret"},
+		"sample://h?user=ann":               {"ann", ""},
+		"sample://bob:b@h?user=ann":         {"ann", "b"},
+		"sample://bob:b@h?password=another": {"bob", "another"},
+	} {
+		user, password := target(t, url, nil).Login()
+		if got := [2]string{user, password}; got != want {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+}
+
+func TestHostsHavePorts(t *testing.T) {
+	got := target(t, "sample://a,b:1,[::1],[::1]:2,c:", nil).Addresses("9")
+	if want := []string{"a:9", "b:1", "[::1]:9", "[::1]:2", "c:9"}; !slices.Equal(got, want) {
+		t.Error(got)
+	}
+	if got := target(t, "sample://", nil).Addresses("9"); !slices.Equal(got, []string{"127.0.0.1:9"}) {
+		t.Error(got)
+	}
+}
+
+// Where only one side speaks TLS, the error says so, whatever the driver's client makes of it.
+func TestOneSideSpeaksTLS(t *testing.T) {
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = plain.Close() }()
+	go func() {
+		for {
+			c, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1<<10)) // or what is left of it resets the connection
+			_, _ = c.Write([]byte("INFO {}\r\n"))
+			_ = c.Close()
+		}
+	}()
+	at := func(l net.Listener, query string) *Address {
+		a, err := ParseURL("sample://"+l.Addr().String()+query, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := *a.Driver
+		d.Open = func(ctx context.Context, t Target) (Conn, error) {
+			dial, err := t.Dialer()
+			if err != nil {
+				return nil, err
+			}
+			c, err := dial(ctx, "tcp", t.Hosts[0])
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = c.Close() }()
+			if _, err := io.WriteString(c, "hello\r\n"); err != nil {
+				return nil, err
+			}
+			answer, err := io.ReadAll(c)
+			if err == nil {
+				err = errors.New("what is " + string(answer))
+			}
+			return nil, err
+		}
+		a.Driver = &d
+		return a
+	}
+	for _, c := range []struct {
+		*Address
+		want string
+	}{
+		{at(secure.Listener, ""), `the server speaks TLS at this port, so set option "tls"`},
+		{at(plain, "?tls=true"), "the server does not speak TLS at this port"},
+		{at(plain, ""), "what is INFO"},
+		{at(secure.Listener, "?tls=true"), "certificate"},
+	} {
+		if _, err := c.Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "TLS") != strings.Contains(c.want, "TLS") {
+			t.Errorf("%s: %v", c, err)
+		}
+	}
+}
