@@ -61,6 +61,8 @@ declare module 'k6/x/broker' {
     key: boolean;
     headers: boolean;
     attempts: boolean;
+    /** A message may have no body, which is not the same as an empty one. */
+    tombstones: boolean;
     requests: boolean;
     /** 0 where there is no fixed limit. */
     maxMessageBytes: number;
@@ -115,7 +117,8 @@ declare module 'k6/x/broker' {
   }
 
   export interface OutgoingMessage {
-    body: Bytes;
+    /** null is a tombstone, where `features.tombstones`. */
+    body: Bytes | null;
     /** Chooses the partition, where the broker has partitions, or the route, where a producer's option says so (`routeByKey`); ignored otherwise. */
     key?: Bytes;
     /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
@@ -212,9 +215,12 @@ declare module 'k6/x/broker' {
   /** A received message. Nothing is decoded until it is asked for. */
   export interface Message {
     readonly topic: string;
-    readonly key: string | null;
-    readonly headers: { [name: string]: string };
-    readonly body: ArrayBuffer;
+    /** A string where it is UTF-8, else its bytes. Sent on, it is the same. */
+    readonly key: string | ArrayBuffer | null;
+    /** Each value a string where it is UTF-8, else its bytes. */
+    readonly headers: { [name: string]: string | ArrayBuffer };
+    /** null for a tombstone, where `features.tombstones`. */
+    readonly body: ArrayBuffer | null;
     /** Deliveries so far, this one included; 0 where the broker does not count. */
     readonly attempt: number;
     readonly partition: number;

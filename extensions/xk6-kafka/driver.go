@@ -34,6 +34,7 @@ func init() {
 		Fanout:          true,
 		Key:             true,
 		Headers:         true,
+		Tombstones:      true,
 		MaxMessageBytes: maxMessageBytes,
 	}
 	driver.Register(driver.Driver{

@@ -94,14 +94,14 @@ func yes(b bool) string {
 // features is a row for each driver.
 func features(proven map[string]drivertest.Outcome) string {
 	var b strings.Builder
-	b.WriteString("| driver | URL | confirmed means at most | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | request/reply | conformance |\n")
-	b.WriteString("|" + strings.Repeat("---|", 15) + "\n")
+	b.WriteString("| driver | URL | confirmed means at most | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | tombstones | request/reply | conformance |\n")
+	b.WriteString("|" + strings.Repeat("---|", 16) + "\n")
 	for _, d := range driver.Drivers() {
 		f := d.Features
-		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, f.Deliver, f.Order,
 			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
-			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Requests),
+			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), yes(f.Requests),
 			conformance(proven, d.Name))
 	}
 	return b.String()

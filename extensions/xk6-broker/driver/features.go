@@ -17,7 +17,9 @@ type Features struct {
 	Key      bool // the key of a message is kept
 	Headers  bool // the headers of a message are kept
 	Attempts bool // Message.Attempt is set
-	Requests bool // producers are [Requester]s and consumers [Replier]s
+	// Tombstones says that a message may have no body at all, which is not the same as an empty one: Message.Body is nil.
+	Tombstones bool
+	Requests   bool // producers are [Requester]s and consumers [Replier]s
 
 	MaxMessageBytes int // the largest body with the server's default settings; 0 where there is no fixed limit
 }

@@ -9,7 +9,7 @@ type Batch []Message
 type Message struct {
 	// Key chooses the partition where the broker has partitions. Nil where there is none. A producer that has no use for it ignores it.
 	Key []byte
-	// Body is the payload; any bytes.
+	// Body is the payload; any bytes. Nil is the same as empty but where Features.Tombstones.
 	Body []byte
 	// Headers are in the order of the wire. Only where Features.Headers.
 	Headers []Header

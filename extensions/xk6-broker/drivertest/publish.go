@@ -18,6 +18,7 @@ var publish = []test{
 	{"batches of one, two and a thousand", batches},
 	{"many senders at once", senders},
 	{"body", body},
+	{"tombstone", tombstone},
 	{"key", key},
 	{"headers", headers},
 	{"headers of any bytes", headerBytes},
@@ -108,6 +109,15 @@ func body(t *testing.T, k *kit) {
 		}
 		if !k.f.Key && m.Key != nil {
 			t.Errorf("a key %q came, and keys are not claimed", m.Key)
+		}
+	}
+}
+
+func tombstone(t *testing.T, k *kit) {
+	claimed(t, k.f.Tombstones, "messages without a body")
+	for i, m := range echo(t, k, driver.Batch{{Key: []byte("k"), Body: []byte{}}, {Key: []byte("k")}}) {
+		if none := i == 1; len(m.Body) > 0 || none != (m.Body == nil) {
+			t.Errorf("a message without a body: %v: came with %#v", none, m.Body)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func features(f driver.Features) map[string]any {
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": f.Deliver.String(),
 		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
 		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout,
-		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "requests": f.Requests, "maxMessageBytes": f.MaxMessageBytes,
+		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests, "maxMessageBytes": f.MaxMessageBytes,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grafana/sobek"
 
@@ -58,7 +59,9 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 		m.Body = b
 		return m, err
 	}
-	if m.Body, err = c.in.bytesOf(body); err != nil {
+	if sobek.IsNull(body) && c.address.Driver.Features.Tombstones {
+		m.Body = nil
+	} else if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
 	if key := o.Get("key"); given(key) { // also where keys are not kept: the driver may route by it, and ignores it otherwise
@@ -121,16 +124,19 @@ func (m *message) Get(name string) sobek.Value {
 		if msg.Key == nil {
 			return sobek.Null()
 		}
-		return m.rt.ToValue(string(msg.Key))
+		return m.textOrBytes(msg.Key)
 	case "headers":
 		headers := m.rt.NewObject()
 		for _, h := range msg.Headers {
 			if h.Name != load.StampHeader { // a damaged one, which was left where it is
-				_ = headers.Set(h.Name, string(h.Value)) // a fresh object takes any property
+				_ = headers.Set(h.Name, m.textOrBytes(h.Value)) // a fresh object takes any property
 			}
 		}
 		return headers
 	case "body":
+		if msg.Body == nil && m.of != nil && m.of.conn.address.Driver.Features.Tombstones {
+			return sobek.Null()
+		}
 		return m.rt.ToValue(m.rt.NewArrayBuffer(msg.Body))
 	case "attempt":
 		return m.rt.ToValue(msg.Attempt)
@@ -147,6 +153,14 @@ func (m *message) Get(name string) sobek.Value {
 		return m.rt.ToValue(ms(m.in.HandedAt - m.in.Stamps[m.i].Due))
 	}
 	return nil
+}
+
+// textOrBytes gives a string where the bytes are one: they would not survive as one otherwise, nor be sent on unharmed.
+func (m *message) textOrBytes(b []byte) sobek.Value {
+	if utf8.Valid(b) {
+		return m.rt.ToValue(string(b))
+	}
+	return m.rt.ToValue(m.rt.NewArrayBuffer(b))
 }
 
 func (m *message) json() (sobek.Value, error) {

@@ -217,10 +217,15 @@ func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 	return rt.ToValue(promise)
 }
 
+func bodiless(m driver.Message) bool { return m.Body == nil }
+
 func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	batch, single, err := p.conn.messages(v, p.config.Window)
 	if err != nil {
 		return nil, fmt.Errorf("send: %w", err)
+	}
+	if p.mode(false) == load.StampInBody && p.conn.address.Driver.Features.Tombstones && slices.ContainsFunc(batch, bodiless) {
+		return nil, errors.New(`send: body: null: there is a stamp in each body, by the producer's option "stamp"`)
 	}
 	due := p.conn.in.due.next()
 	async := p.conn.address.Driver.Features.Async

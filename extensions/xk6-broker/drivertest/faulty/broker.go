@@ -50,7 +50,7 @@ func Full() driver.Features {
 func Log() driver.Features {
 	f := Full()
 	f.Order, f.Confirm, f.Settle, f.SettleConfirmed = driver.PerPartition, driver.Replicated, driver.Ack, driver.Always
-	f.Attempts, f.Requests = false, false
+	f.Attempts, f.Requests, f.Tombstones = false, false, true
 	return f
 }
 
