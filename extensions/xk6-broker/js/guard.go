@@ -63,7 +63,6 @@ func (in *instance) spawn(verb string, settle settler, work func()) {
 // reject rejects the promise of what panicked, unless it is settled already.
 func (in *instance) reject(verb string, settle settler, cause any) {
 	err := in.internal(verb, cause)
-	defer func() { _ = recover() }() // k6 panics where a promise is settled twice
 	settle(func() (any, error) { return nil, err })
 }
 

@@ -71,6 +71,8 @@ type instance struct {
 	first bool // of the process: its init context is run before the test begins
 	due   dueTimes
 
+	promises promises
+
 	verb          string // of the module, which the script called last; for the event loop only
 	parse, isView sobek.Callable
 }
@@ -128,6 +130,7 @@ type run struct {
 	collector *load.Collector
 	links     *links
 	logger    logrus.FieldLogger
+	patience  time.Duration
 	quiet     bool  // k6 was asked for no summary
 	usage     usage // nil where k6 notes none down
 
@@ -138,6 +141,7 @@ type run struct {
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                   // a mistake of ours is told with its stack once
+	stuck    sync.Once                   // and that something was given up, once
 	final    atomic.Pointer[load.Result] // once the test has ended
 	over     atomic.Bool                 // everything is accounted for
 	wanted   atomic.Bool                 // the script asks for results
@@ -193,7 +197,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
-	r := &run{ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
+	r := &run{patience: patience, ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
@@ -248,26 +252,6 @@ var (
 	errEnded  = errors.New("the test has ended")
 	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
-
-// settler settles a promise: it is called once, from any goroutine. Its function runs on the event loop and gives the value or the
-// error.
-type settler func(value func() (any, error))
-
-// promise makes a promise for work that goes on outside the event loop.
-func (in *instance) promise() (*sobek.Promise, settler) {
-	p, resolve, reject := in.vu.Runtime().NewPromise()
-	enqueue := in.vu.RegisterCallback()
-	verb := in.verb
-	return p, func(value func() (any, error)) {
-		enqueue(func() error {
-			v, err := in.attempt(verb, value)
-			if err != nil {
-				return reject(in.jsError(err))
-			}
-			return resolve(v)
-		})
-	}
-}
 
 // async runs work in a goroutine and settles a promise with what it gives.
 func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Promise {

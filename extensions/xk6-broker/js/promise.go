@@ -1,0 +1,105 @@
+package js
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+)
+
+// settler settles a promise, from any goroutine; only the first call does anything. Its function runs on the event loop and gives the
+// value or the error.
+type settler func(value func() (any, error))
+
+// promise is what work outside the event loop settles.
+type promise struct {
+	in              *instance
+	verb            string
+	enqueue         func(func() error)
+	resolve, reject func(any) error
+
+	before, after *promise // among those of the VU that are not settled
+	settled       bool
+}
+
+func (in *instance) promise() (*sobek.Promise, settler) {
+	of, resolve, reject := in.vu.Runtime().NewPromise()
+	p := &promise{in: in, verb: in.verb, enqueue: in.vu.RegisterCallback(), resolve: resolve, reject: reject}
+	in.promises.add(p)
+	return of, p.settle
+}
+
+func (p *promise) settle(value func() (any, error)) {
+	if !p.in.promises.remove(p) {
+		return
+	}
+	p.enqueue(func() error {
+		v, err := p.in.attempt(p.verb, value)
+		if err != nil {
+			return p.reject(p.in.jsError(err))
+		}
+		return p.resolve(v)
+	})
+}
+
+// promises are those of a VU that are not settled. k6 waits for each of them, even when the VU's time is over, and some end when a broker
+// answers: one that does not would hold the test up for ever.
+type promises struct {
+	mu   sync.Mutex
+	of   context.Context // the activation of the VU
+	last *promise
+}
+
+// patience is what promises have, when the VU's time is over, to be settled by what they wait for.
+const patience = 5 * time.Second
+
+func (l *promises) add(p *promise) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx := p.in.vu.Context(); ctx != nil && (l.of == nil || l.of.Err() != nil) {
+		l.of = activation(ctx)
+		context.AfterFunc(l.of, func() { time.AfterFunc(p.in.run.patience, l.giveUp) })
+	}
+	if p.before = l.last; l.last != nil {
+		l.last.after = p
+	}
+	l.last = p
+}
+
+// remove tells whether the promise was not settled yet.
+func (l *promises) remove(p *promise) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.settled {
+		return false
+	}
+	p.settled = true
+	if p.before != nil {
+		p.before.after = p.after
+	}
+	if p.after != nil {
+		p.after.before = p.before
+	} else {
+		l.last = p.before
+	}
+	p.before, p.after = nil, nil
+	return true
+}
+
+// giveUp rejects what has waited since the VU's time was over. What it waited for goes on; of a send it is known at the test's end, when the
+// producer closes, what became of it.
+func (l *promises) giveUp() {
+	for {
+		l.mu.Lock()
+		p := l.last
+		l.mu.Unlock()
+		if p == nil {
+			return
+		}
+		err := fmt.Errorf("%s: given up %v after the end of the VU's time: %w", p.verb, p.in.run.patience, context.Canceled)
+		p.in.run.stuck.Do(func() { p.in.run.logger.Warn(err) })
+		p.settle(func() (any, error) { return nil, err })
+	}
+}
