@@ -107,7 +107,7 @@ func (p *producer) open(ctx context.Context, vu uint64) (*load.Publisher, error)
 
 // ready resolves when the producer is open, to what its confirmations prove.
 func (p *producer) ready() *sobek.Promise {
-	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler, _ int64) {
 		p.conn.in.spawn("ready", settle, func() { // whoever is to answer may take a while
 			proof, err := s.Proof(ctx)
 			settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, err })
@@ -116,8 +116,8 @@ func (p *producer) ready() *sobek.Promise {
 }
 
 // withSender does something with this VU's sender, opening it first where need be. The fast path, an open sender, stays on the
-// event loop. do settles the promise.
-func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *sobek.Promise {
+// event loop. do settles the promise; it is told for how many ns the sender was being opened.
+func (p *producer) withSender(do func(context.Context, *load.Sender, settler, int64)) *sobek.Promise {
 	in := p.conn.in
 	promise, settle := in.promise()
 	series, err := p.conn.series(p.config.Topic, "")
@@ -131,10 +131,10 @@ func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *
 			p.series = series
 			s.SetSeries(series)
 		}
-		p.use(s, in.verb, settle, func() { do(ctx, s, settle) })
+		p.use(s, in.verb, settle, func() { do(ctx, s, settle, 0) })
 		return promise
 	}
-	vu, verb := in.vu.State().VUID, in.verb
+	vu, verb, asked := in.vu.State().VUID, in.verb, driver.Now()
 	in.spawn(verb, settle, func() {
 		pub, err := p.open(ctx, vu)
 		if err != nil {
@@ -146,7 +146,7 @@ func (p *producer) withSender(do func(context.Context, *load.Sender, settler)) *
 		if !p.sender.CompareAndSwap(nil, s) {
 			s = cmp.Or(p.sender.Load(), s)
 		}
-		p.use(s, verb, settle, func() { do(ctx, s, settle) })
+		p.use(s, verb, settle, func() { do(ctx, s, settle, driver.Now()-asked) })
 	})
 	return promise
 }
@@ -229,7 +229,8 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	}
 	due := p.conn.in.due.next()
 	async := p.conn.address.Driver.Features.Async
-	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler, opening int64) {
+		due := due.After(opening)
 		send := func() {
 			s.Send(ctx, batch, due, func(receipts []load.Receipt) {
 				settle(func() (any, error) { return p.settled(receipts, single) })
@@ -281,7 +282,8 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	due := p.conn.in.due.next()
-	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler) {
+	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler, opening int64) {
+		due := due.After(opening)
 		p.conn.in.spawn("request", settle, func() {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()

@@ -88,3 +88,24 @@ func TestSendersThatShareAWindow(t *testing.T) {
 		sameDistribution(t, "generator lag", b.series.Trend(Open, GeneratorLag), []time.Duration{20 * ms, 15 * ms, 0, 0})
 	})
 }
+
+// Of a message that was late because its connection was being opened, only what the generator was late before that is its own.
+func TestOpeningAConnectionIsNotTheGenerators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{Service: func(int64) time.Duration { return time.Millisecond }})
+		defer b.finish()
+		s := b.sender(1)
+		due := driver.Now()
+		const own, opening = 10 * time.Millisecond, 500 * time.Millisecond
+		time.Sleep(own + opening)
+		done := make(chan struct{})
+		s.Send(t.Context(), driver.Batch{{Body: make([]byte, 100)}}, Timing{Due: due}.After(int64(opening)), func([]Receipt) { close(done) })
+		<-done
+		if late := b.series.Trend(Open, ScheduleLag).Max(); late != int64(own+opening) {
+			t.Errorf("it was %v late", time.Duration(late))
+		}
+		if of := b.series.Trend(Open, GeneratorLag).Max(); of != int64(own) {
+			t.Errorf("%v of that is taken for the generator's", time.Duration(of))
+		}
+	})
+}

@@ -131,6 +131,14 @@ type Timing struct {
 	Free int64
 }
 
+// After is the timing of a send that waited for so many ns for the system under test, as for its connection to open, before it could be made.
+func (t Timing) After(ns int64) Timing {
+	if ns > 0 {
+		t.Free = max(t.Due, t.Free) + ns
+	}
+	return t
+}
+
 // Send sends some messages that were due at one time and calls finished once, from any goroutine, when the fate of all is known. It
 // waits while the window is full, or all workers of a driver that waits for the broker are busy.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {

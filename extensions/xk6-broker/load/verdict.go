@@ -399,7 +399,7 @@ func (t *TopicResult) judgeLateness(v *Verdict) {
 	}
 	if lag, own := t.Trends[ScheduleLag.String()], t.Trends[GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
-		v.note("%s: some sends waited for a free VU or for room in the window; their latency counts from when they were due", t.Topic)
+		v.note("%s: some sends waited for a free VU, for room in the window or for their connection to open; their latency counts from when they were due", t.Topic)
 	}
 }
 
