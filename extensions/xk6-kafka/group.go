@@ -274,7 +274,7 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 	return err
 }
 
-// Close commits what is settled and leaves the group.
+// Close commits what is settled and leaves the group. It fails where the last commit did.
 func (g *groupConsumer) Close(ctx context.Context) error {
 	g.mu.Lock()
 	already := g.closed
@@ -288,12 +288,15 @@ func (g *groupConsumer) Close(ctx context.Context) error {
 	g.conn.mu.Lock()
 	delete(g.conn.members, g)
 	g.conn.mu.Unlock()
+	g.mu.Lock()
+	failed := g.failed
+	g.mu.Unlock()
 	if g.instance == "" {
-		return nil
+		return failed
 	}
 	defer instances.giveBack(g.group, g.instance)
 	if !g.leave {
-		return nil
+		return failed
 	}
 	left, err := g.conn.admin.LeaveGroup(ctx, kadm.LeaveGroup(g.group).InstanceIDs(g.instance).Reason("closed"))
 	if err != nil {
@@ -304,5 +307,5 @@ func (g *groupConsumer) Close(ctx context.Context) error {
 			return fmt.Errorf("leaving group %s as %s: %w", g.group, g.instance, member.Err)
 		}
 	}
-	return nil
+	return failed
 }

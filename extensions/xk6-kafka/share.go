@@ -257,7 +257,8 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// Close leaves the group; the broker gives what is not settled to other members.
+// Close leaves the group; the broker gives what is not settled to other members. It fails where an acknowledgement did that nobody has
+// waited for.
 func (s *shareConsumer) Close(ctx context.Context) error {
 	s.mu.Lock()
 	already := s.closed
@@ -271,5 +272,5 @@ func (s *shareConsumer) Close(ctx context.Context) error {
 	default:
 	}
 	s.end(ctx)
-	return nil
+	return s.trouble()
 }

@@ -55,6 +55,9 @@ func classify(err error) driver.Kind {
 }
 
 func kindOfAnswer(answer string) driver.Kind {
+	if strings.HasPrefix(answer, "UNBLOCKED") && strings.Contains(answer, "no longer exists") {
+		return driver.NotFound // the stream was deleted; the others are changes of the server's part
+	}
 	word, _, _ := strings.Cut(answer, " ")
 	if kind, ok := kinds[word]; ok {
 		return kind

@@ -152,7 +152,9 @@ func TestCredentialsAreNotRepeated(t *testing.T) {
 
 func TestClassify(t *testing.T) {
 	for answer, want := range map[string]driver.Kind{
-		"NOAUTH Authentication required.": driver.Denied, "WRONGPASS invalid": driver.Denied, "NOPERM no": driver.Denied,
+		"UNBLOCKED the stream key no longer exists":                                                    driver.NotFound,
+		"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)": driver.Disconnected,
+		"NOAUTH Authentication required.":                                                              driver.Denied, "WRONGPASS invalid": driver.Denied, "NOPERM no": driver.Denied,
 		"OOM command not allowed": driver.Throttled, "LOADING Redis is loading": driver.Throttled, "BUSY script": driver.Throttled,
 		"TRYAGAIN multiple keys": driver.Throttled, "READONLY You can't write": driver.Disconnected,
 		"MOVED 1 127.0.0.1:1": driver.Disconnected, "NOGROUP No such key": driver.NotFound, "ERR no such key": driver.NotFound,
