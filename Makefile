@@ -37,8 +37,9 @@ bench: build ## speed and CPU per message against hand-written loops, as a table
 fresh: ## demo and test on a bare Debian in a folder, as root
 	scripts/fresh
 
-lint: $(golangci) ## the linter, which also holds the packages to their walls
-	for m in $(modules); do (cd $$m && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
+lint: $(golangci) ## the linter, which also holds the packages to their walls; tidy modules; shell scripts, where shellcheck is installed
+	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
+	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
 
 $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
