@@ -136,7 +136,7 @@ func (r *consumer) open(ctx context.Context) (*intake, error) {
 
 func (r *consumer) arguments() amqp.Table {
 	args := amqp.Table{}
-	if p := r.options.Int("priority"); p != 0 {
+	if p := r.options.Int("consumerPriority"); p != 0 {
 		args["x-priority"] = p
 	}
 	if r.conn.mode == stream {

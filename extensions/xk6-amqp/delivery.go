@@ -49,6 +49,7 @@ func (r *consumer) describe(m *driver.Message, d *amqp.Delivery, t *token) {
 	if d.Exchange != "" && d.RoutingKey != r.topic {
 		m.Key = []byte(d.RoutingKey)
 	}
+	m.Properties = propertiesOf(d)
 	if len(d.Headers) > 0 {
 		m.Headers = headersOf(d.Headers)
 		t.offset, _ = integer(d.Headers, streamOffset)

@@ -26,7 +26,7 @@ func init() {
 		Schemes:  []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
 		Doc:      "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, which is the shared flow of one group.",
 		Features: queues,
-		Options:  slices.Concat(connectOptions(), produceOptions(true), routeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnTopic)),
+		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnTopic)),
 		Open:     queue.open,
 		Classify: classify,
 	})
@@ -40,7 +40,7 @@ func init() {
 		Schemes:  []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
 		Doc:      "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a queue bound to it.",
 		Features: groups,
-		Options:  slices.Concat(connectOptions(), produceOptions(false), exchangeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnConsumer)),
+		Options:  slices.Concat(connectOptions(), produceOptions(false), messageOptions(), exchangeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnConsumer)),
 		Open:     pubsub.open,
 		Classify: classify,
 	})
@@ -57,7 +57,7 @@ func init() {
 		Schemes:  []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
 		Doc:      "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every consumer reads for itself.",
 		Features: streams,
-		Options:  slices.Concat(connectOptions(), produceOptions(true), routeOptions(), streamOptions()),
+		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), streamOptions()),
 		Open:     stream.open,
 		Classify: classify,
 	})

@@ -32,6 +32,20 @@ func produceOptions(mandatory bool) []driver.Option {
 	}
 }
 
+// messageOptions are the properties of AMQP that a message may have.
+func messageOptions() []driver.Option {
+	const on = driver.OnMessage | driver.OnProducer
+	return []driver.Option{
+		{Name: "priority", Scope: on, Type: driver.Int, Max: 255, Doc: "Priority of a message in a queue with maxPriority; 0 is none."},
+		{Name: "expiration", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end."},
+		{Name: "contentType", Scope: on, Type: driver.String, Doc: "MIME type of the body."},
+		{Name: "contentEncoding", Scope: on, Type: driver.String, Doc: "Encoding of the body, such as gzip."},
+		{Name: "correlationId", Scope: on, Type: driver.String, Doc: "Identifier of what a message belongs to; request() uses its own."},
+		{Name: "type", Scope: on, Type: driver.String, Doc: "What kind of message it is, for the application."},
+		{Name: "appId", Scope: on, Type: driver.String, Doc: "Which application sent it."},
+	}
+}
+
 // routeOptions are for those drivers whose producers may publish to any exchange.
 func routeOptions() []driver.Option {
 	return []driver.Option{
@@ -89,5 +103,5 @@ func leaderOption(on driver.Scope) driver.Option {
 }
 
 func priorityOption() driver.Option {
-	return driver.Option{Name: "priority", Scope: driver.OnConsumer, Type: driver.Int, Min: -1 << 31, Max: 1<<31 - 1, Doc: "Priority of the consumer among those of the queue."}
+	return driver.Option{Name: "consumerPriority", Scope: driver.OnConsumer, Type: driver.Int, Min: -1 << 31, Max: 1<<31 - 1, Doc: "Priority of the consumer among those of the queue."}
 }

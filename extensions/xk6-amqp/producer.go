@@ -22,6 +22,7 @@ type producer struct {
 	persistent  bool
 	failBlocked bool
 	limit       int // of a body, in bytes
+	properties  properties
 
 	mu     sync.Mutex
 	outbox *outbox // nil while there is no channel
@@ -49,6 +50,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		persistent:  o.Bool("persistent"),
 		failBlocked: o.String("blocked") == "fail",
 		limit:       int(o.Int("maxMessageBytes")),
+		properties:  properties{}.with(o),
 		table:       amqp.Table{},
 		abandon:     make(chan struct{}),
 		done:        make(chan struct{}),
@@ -168,6 +170,7 @@ func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Do
 	if p.persistent {
 		publishing.DeliveryMode = amqp.Persistent
 	}
+	p.describe(&publishing, m)
 	if p.mandatory {
 		publishing.MessageId = strconv.FormatUint(box.sequence+1, 10) // by which a return is told apart
 	}
@@ -178,6 +181,16 @@ func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Do
 	box.sequence++
 	box.add(outstanding{confirmation, done, i})
 	return nil
+}
+
+// describe gives a message its properties, or else the producer's.
+func (p *producer) describe(publishing *amqp.Publishing, m *driver.Message) {
+	if m.Properties == nil {
+		p.properties.on(publishing)
+		return
+	}
+	own := p.properties.with(m.Properties)
+	own.on(publishing)
 }
 
 // routing is the routing key of a message.

@@ -111,10 +111,9 @@ func (x *exchange) ask(p *producer, m *driver.Message) (string, <-chan answer, e
 	}
 	x.count++
 	id := strconv.FormatUint(x.count, 10)
-	err = x.Publish(p.exchange, p.routing(m), true, false, amqp.Publishing{
-		Headers: headers, Body: m.Body, ReplyTo: replyTo, CorrelationId: id,
-	})
-	if err != nil {
+	publishing := amqp.Publishing{Headers: headers, Body: m.Body, ReplyTo: replyTo, CorrelationId: id}
+	p.describe(&publishing, m)
+	if err := x.Publish(p.exchange, p.routing(m), true, false, publishing); err != nil {
 		return "", nil, x.explain(err)
 	}
 	reply := make(chan answer, 1)

@@ -76,18 +76,28 @@ declare module 'k6/x/broker' {
     ackTimeout?: Duration;
     /** kafka, kafka-share: Who has written a message when it is confirmed: all in-sync replicas, the leader, or nobody. One of all, leader, none. Default: `all`. */
     acks?: 'all' | 'leader' | 'none';
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Which application sent it. */
+    appId?: string;
     /** kafka, kafka-share: The largest batch, in bytes before compression; the broker's message.max.bytes has the last word. Default: `1048588`. */
     batchMaxBytes?: Size;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: While the broker blocks publishing (connection.blocked): let messages wait, so that their latency shows it, or fail each at once as throttled. One of wait, fail. Default: `wait`. */
     blocked?: 'wait' | 'fail';
     /** kafka, kafka-share: The codec of batches. One of none, gzip, snappy, lz4, zstd. Default: `none`. */
     compression?: 'none' | 'gzip' | 'snappy' | 'lz4' | 'zstd';
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Encoding of the body, such as gzip. */
+    contentEncoding?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: MIME type of the body. */
+    contentType?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Identifier of what a message belongs to; request() uses its own. */
+    correlationId?: string;
     /** redis-list, redis-streams: Send to a topic that does not exist, which makes it; otherwise that is an error. */
     create?: boolean;
     /** kafka, kafka-share: How long a message may wait to be sent, or for the broker's answer, before it fails. Default: `30s`. */
     deliveryTimeout?: Duration;
     /** rabbitmq, rabbitmq-stream: Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty. */
     exchange?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end. */
+    expiration?: Duration;
     /** redis-list, redis-streams: Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can. One of no, yes, auto. Default: `no`; durable `auto`. */
     fsync?: 'no' | 'yes' | 'auto';
     /** kafka, kafka-share: Number the messages so that the broker drops what a retry sends twice; without effect unless acks is all. Default: `true`. */
@@ -111,6 +121,8 @@ declare module 'k6/x/broker' {
     partitioner?: 'sticky' | 'uniform' | 'roundrobin';
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Ask a durable classic queue to keep the message on disk (delivery mode 2); quorum queues and streams always do. Default: `true`. */
     persistent?: boolean;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Priority of a message in a queue with maxPriority; 0 is none. */
+    priority?: number;
     /** redis-pubsub: Treat it as an error that a message reached no subscriber. */
     requireSubscriber?: boolean;
     /** kafka, kafka-share: How often the client sends a message again before it fails, within deliveryTimeout; see Limits before setting it to 0. Default: `2147483647`. */
@@ -122,6 +134,8 @@ declare module 'k6/x/broker' {
     routeByKey?: boolean;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Routing key of every message; the topic's name where empty. */
     routingKey?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: What kind of message it is, for the application. */
+    type?: string;
     /** redis-list, redis-streams: How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer connects. Default: durable `-1`. */
     wait?: number;
     /** redis-list, redis-streams: How long wait and fsync may take, each, before the messages of the pipeline fail. Default: `1s`. */
@@ -139,6 +153,8 @@ declare module 'k6/x/broker' {
     claimInterval?: Duration;
     /** kafka: How long an ack may wait for its commit where no confirmation is asked for. Default: `250ms`. */
     commitInterval?: Duration;
+    /** rabbitmq, rabbitmq-pubsub: Priority of the consumer among those of the queue. */
+    consumerPriority?: number;
     /** rabbitmq-pubsub: Exchange that rejected and expired messages go to. */
     deadLetterExchange?: string;
     /** rabbitmq-pubsub: Queue, created with the topic and of the same kind, that rejected and expired messages go to. */
@@ -202,8 +218,6 @@ declare module 'k6/x/broker' {
     pendingBytes?: Size;
     /** nats: How many messages may wait for Receive; those beyond it are dropped, counted, and reported as throttled. Default: `1048576`. */
     pendingMessages?: number;
-    /** rabbitmq, rabbitmq-pubsub: Priority of the consumer among those of the queue. */
-    priority?: number;
     /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /** kafka: How long a silent member keeps its partitions; classic only. Default: `45s`. */
@@ -283,5 +297,22 @@ declare module 'k6/x/broker' {
     singleActiveConsumer?: boolean;
     /** nats-jetstream: Where the stream keeps its messages. One of file, memory. Default: `file`. */
     storage?: 'file' | 'memory';
+  }
+
+  export interface DriverMessageOptions {
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Which application sent it. */
+    appId?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Encoding of the body, such as gzip. */
+    contentEncoding?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: MIME type of the body. */
+    contentType?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Identifier of what a message belongs to; request() uses its own. */
+    correlationId?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end. */
+    expiration?: Duration;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Priority of a message in a queue with maxPriority; 0 is none. */
+    priority?: number;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: What kind of message it is, for the application. */
+    type?: string;
   }
 }

@@ -123,6 +123,8 @@ declare module 'k6/x/broker' {
     key?: Bytes;
     /** The name X-K6-Stamp, in any case, is the trace stamp's and refused. The headers of a received message come without it. */
     headers?: { [name: string]: Bytes };
+    /** Options of the driver for one message; where it has none of that name the producer's own hold. */
+    properties?: DriverMessageOptions;
   }
 
   /** What became of a message. Times are milliseconds. */
@@ -219,6 +221,8 @@ declare module 'k6/x/broker' {
     readonly key: string | ArrayBuffer | null;
     /** Each value a string where it is UTF-8, else its bytes. */
     readonly headers: { [name: string]: string | ArrayBuffer };
+    /** Those that the message has of the driver's options of messages. Durations are milliseconds. */
+    readonly properties: DriverMessageOptions;
     /** null for a tombstone, where `features.tombstones`. */
     readonly body: ArrayBuffer | null;
     /** Deliveries so far, this one included; 0 where the broker does not count. */

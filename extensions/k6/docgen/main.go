@@ -139,7 +139,7 @@ func options() string {
 
 func scopes(s driver.Scope) string {
 	var names []string
-	for scope, name := range []string{"connect", "producer", "consumer", "createTopic"} {
+	for scope, name := range []string{"connect", "producer", "consumer", "createTopic", "message"} {
 		if s&(1<<scope) != 0 {
 			names = append(names, name)
 		}

@@ -62,7 +62,7 @@ func optionTypes(drivers []*driver.Driver) string {
 	for _, scope := range []struct {
 		is   driver.Scope
 		name string
-	}{{driver.OnConnect, "Connect"}, {driver.OnProducer, "Producer"}, {driver.OnConsumer, "Consumer"}, {driver.OnTopic, "Topic"}} {
+	}{{driver.OnConnect, "Connect"}, {driver.OnProducer, "Producer"}, {driver.OnConsumer, "Consumer"}, {driver.OnTopic, "Topic"}, {driver.OnMessage, "Message"}} {
 		fmt.Fprintf(&b, "  export interface Driver%sOptions {\n", scope.name)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			if says := optionDoc(drivers, scope.is, name); len(says) > 0 {

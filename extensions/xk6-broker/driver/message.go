@@ -13,6 +13,9 @@ type Message struct {
 	Body []byte
 	// Headers are in the order of the wire. Only where Features.Headers.
 	Headers []Header
+	// Properties are those that the message has of the driver's options of scope [OnMessage]; nil where it has none. Of those that are not
+	// in there a producer's own options hold, where they have that scope, too.
+	Properties Values
 
 	// What follows is set by Receive.
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -35,6 +36,7 @@ const (
 	OnProducer
 	OnConsumer
 	OnTopic
+	OnMessage // a property of one message; with OnProducer also of all messages of a producer that have none of their own
 )
 
 // Type is the type of an option's value.
@@ -125,6 +127,28 @@ func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Va
 			return nil, err
 		}
 		values[o.Name] = value
+	}
+	return values, nil
+}
+
+// Properties reads the properties of a message: nothing but what was given, and nil where that is nothing.
+func (d *Driver) Properties(given map[string]any) (Values, error) {
+	var values Values
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		o, ok := d.Option(name)
+		if known := d.names(OnMessage)[1:]; len(known) == 0 {
+			return nil, fmt.Errorf("option \"properties\": messages of %s have none: %w", d.Name, errors.ErrUnsupported)
+		} else if !ok || o.Scope&OnMessage == 0 {
+			return nil, &UnknownOptionError{d.Name, name, " in \"properties\"", known}
+		}
+		value, err := o.Parse(given[name])
+		if err != nil {
+			return nil, err
+		}
+		if values == nil {
+			values = Values{}
+		}
+		values[name] = value
 	}
 	return values, nil
 }

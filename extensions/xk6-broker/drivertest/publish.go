@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -22,6 +24,7 @@ var publish = []test{
 	{"key", key},
 	{"headers", headers},
 	{"headers of any bytes", headerBytes},
+	{"properties", properties},
 	{"largest body", largest},
 	{"body too large", tooLarge},
 	{"nothing is kept after done", nothingKept},
@@ -169,6 +172,38 @@ func (k *kit) echoHeaders(t *testing.T, want []driver.Header) {
 	want = slices.SortedFunc(slices.Values(want), byName)
 	if !slices.EqualFunc(got, want, func(a, b driver.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }) {
 		t.Errorf("headers %.200q came as %.200q", want, got)
+	}
+}
+
+// properties are those that the driver has options for: what a message is given is what comes, and of what it is not given the producer's.
+func properties(t *testing.T, k *kit) {
+	want := driver.Values{}
+	for _, o := range k.d.Options {
+		if o.Scope&driver.OnMessage == 0 {
+			continue
+		}
+		switch o.Type {
+		case driver.String:
+			want[o.Name] = "of the message"
+		case driver.Int, driver.Size:
+			want[o.Name] = max(o.Min, 3)
+		case driver.Duration:
+			want[o.Name] = time.Hour
+		case driver.Bool:
+			want[o.Name] = true
+		case driver.Enum:
+			want[o.Name] = o.Allowed[len(o.Allowed)-1]
+		case driver.List:
+			want[o.Name] = []string{"a", "b"}
+		}
+	}
+	claimed(t, len(want) > 0, "properties of messages")
+	got := echo(t, k, driver.Batch{{Body: []byte("with"), Properties: want}, {Body: []byte("without")}})
+	if !reflect.DeepEqual(got[0].Properties, want) {
+		t.Errorf("%v came as %v", want, got[0].Properties)
+	}
+	if len(got[1].Properties) > 0 {
+		t.Errorf("%v came of nothing", got[1].Properties)
 	}
 }
 

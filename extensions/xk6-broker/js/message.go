@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grafana/sobek"
@@ -70,9 +71,23 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 		}
 	}
 	if headers := o.Get("headers"); given(headers) {
-		m.Headers, err = c.headers(headers)
+		if m.Headers, err = c.headers(headers); err != nil {
+			return m, err
+		}
+	}
+	if properties := o.Get("properties"); given(properties) {
+		m.Properties, err = c.properties(properties)
 	}
 	return m, err
+}
+
+// properties reads an object of the driver's options of messages.
+func (c *connection) properties(v sobek.Value) (driver.Values, error) {
+	given, ok := v.Export().(map[string]any)
+	if !ok {
+		return nil, errors.New("properties: an object of names and values is needed")
+	}
+	return c.address.Driver.Properties(given)
 }
 
 // headers reads an object of names and values.
@@ -113,7 +128,7 @@ func (in *instance) newMessage(of *consumer, inbox *load.Inbox, i int) *sobek.Ob
 	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: inbox, i: i})
 }
 
-var messageKeys = []string{"topic", "key", "headers", "body", "attempt", "partition", "text", "json", "latency"}
+var messageKeys = []string{"topic", "key", "headers", "properties", "body", "attempt", "partition", "text", "json", "latency"}
 
 func (m *message) Get(name string) sobek.Value {
 	msg := &m.in.Messages[m.i]
@@ -133,6 +148,15 @@ func (m *message) Get(name string) sobek.Value {
 			}
 		}
 		return headers
+	case "properties":
+		properties := m.rt.NewObject()
+		for name, value := range msg.Properties {
+			if d, ok := value.(time.Duration); ok {
+				value = ms(int64(d))
+			}
+			_ = properties.Set(name, value) // likewise
+		}
+		return properties
 	case "body":
 		if msg.Body == nil && m.of != nil && m.of.conn.address.Driver.Features.Tombstones {
 			return sobek.Null()

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
 
 // Of a broker that keeps no keys the driver may route by them all the same; what to do with one is the driver's to decide.
@@ -62,5 +64,49 @@ func TestBytesReachTheScriptUnharmed(t *testing.T) {
 	if _, err := s.run(`const conn = broker.connect('bytes://127.0.0.1:7', { drainTimeout: 1 }); await conn.producer('t', { stamp: 'body' }).send({ body: null })`); err == nil ||
 		!strings.Contains(err.Error(), `body: null: there is a stamp in each body, by the producer's option "stamp"`) {
 		t.Errorf("a tombstone with a stamp in its body: %v", err)
+	}
+}
+
+func TestPropertiesOfAMessage(t *testing.T) {
+	d := faulty.New(faulty.Config{Name: "properties", Features: faulty.Log()}).Driver()
+	d.Options = append(d.Options,
+		driver.Option{Name: "weight", Scope: driver.OnMessage, Type: driver.Int, Max: 9, Doc: "A weight."},
+		driver.Option{Name: "until", Scope: driver.OnMessage | driver.OnProducer, Type: driver.Duration, Doc: "A time."})
+	driver.Register(d)
+	s := newScript(t).begin()
+	read := func(url, message string) (driver.Values, error) {
+		t.Helper()
+		address, err := driver.ParseURL(url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.rt.RunString("(" + message + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := (&connection{in: s.module.NewModuleInstance(s).(*instance), address: address}).message(v)
+		return m.Properties, err
+	}
+	if got, err := read("properties://h", "{ body: 'x', properties: { weight: 7, until: '2s' } }"); err != nil || fmt.Sprint(got) != "map[until:2s weight:7]" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for message, want := range map[string]string{
+		"{ body: 'x', properties: { weight: 10 } }": `option "weight": 10 is not an integer from 0 to 9`,
+		"{ body: 'x', properties: { wieght: 1 } }":  `properties has no option "wieght" in "properties" (did you mean weight?): known are until, weight`,
+		"{ body: 'x', properties: 5 }":              "properties: an object of names and values is needed",
+	} {
+		if _, err := read("properties://h", message); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+	if _, err := read("discard://h", "{ body: 'x', properties: { weight: 1 } }"); err == nil || !strings.Contains(err.Error(), "messages of discard have none") {
+		t.Error(err)
+	}
+	got := s.rt.ToValue(map[string]any{"m": s.module.NewModuleInstance(s).(*instance).newMessage(nil, &load.Inbox{
+		Messages: driver.Batch{{Properties: driver.Values{"weight": int64(7), "until": 2 * time.Second}}}, Stamped: []bool{false},
+	}, 0)})
+	s.set("received", got)
+	if text := s.mustRun("return JSON.stringify([received.m.properties.weight, received.m.properties.until])"); text != "[7,2000]" {
+		t.Error(text)
 	}
 }
