@@ -247,7 +247,7 @@ declare module 'k6/x/broker' {
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
     /**
      * The loop in Go: receive, work, ack, until one of duration, count and idle. In a scenario of executor `consumers` it ends with the scenario
-     * at the latest, and needs none of them.
+     * at the latest, and needs none of them. What it has received and not begun to work on is for the next consume or receive of this consumer.
      */
     consume(options?: ConsumeOptions): Promise<Consumed>;
     /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
@@ -255,6 +255,7 @@ declare module 'k6/x/broker' {
   }
 
   export interface ConsumeOptions {
+    /** No message is begun after it; the one at work is finished. */
     duration?: Duration;
     /** Messages over all consumers. */
     count?: number;

@@ -252,7 +252,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		defer stop()
 		looped := looping(ctx)
 		r, err := loop.Run(ctx, all)
-		looped()
+		looped(r.Received > 0)
 		return &consumed{
 			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Received) / r.Elapsed.Seconds(),

@@ -36,3 +36,35 @@ func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
 		}
 	}
 }
+
+// A loop that ends within what it has received drops nothing, whatever the broker can take back: the next loop or receive goes on with it.
+func TestBoundedLoopsDropNothing(t *testing.T) {
+	for scheme, group := range map[string]string{"memory": `{ group: 'g' }`, "subject": `{}`} {
+		t.Run(scheme, func(t *testing.T) {
+			s := newScript(t).begin()
+			s.mustRun(`
+				globalThis.conn = broker.connect('` + scheme + `://127.0.0.1:7', { drainTimeout: 1 });
+				await conn.createTopic('bounded');
+				globalThis.p = conn.producer('bounded'), globalThis.c = conn.consumer('bounded', ` + group + `);
+				await c.ready();
+				await p.send(['1', '2', '3', '4', '5', '6']);
+				let received = 0, calls = 0;
+				for (; received < 6; calls++) {
+					if (calls === 1000) throw new Error(` + "`${received} of 6 were received`" + `);
+					received += (await c.consume({ duration: '5ms', work: '4ms' })).received;
+				}
+				if (calls === 1) throw new Error('no loop ended within what it had received');
+				await p.send(['a', 'b', 'c']);
+				received = (await c.consume({ duration: '2ms', work: '4ms' })).received;
+				let text = 'abc'.slice(0, received);
+				while (text.length < 3) {
+					const [m] = await c.receive();
+					if (!m) throw new Error('there is no more after ' + text);
+					if (m.attempt !== undefined && m.attempt > 1) throw new Error('it was delivered again');
+					text += m.text();
+					await c.ack(m);
+				}
+				if (text !== 'abc') throw new Error(text);`)
+		})
+	}
+}

@@ -27,7 +27,7 @@ type Run struct {
 	siblings  sync.Map // of the other processes, those that messages came from, by instance
 	producers atomic.Uint32
 	consumers atomic.Uint32
-	received  atomic.Int64 // messages, by all consumers, whatever they were
+	received  atomic.Int64 // messages that were handed over, by all consumers, whatever they were
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
 	proving   sync.WaitGroup
