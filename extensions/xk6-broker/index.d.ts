@@ -150,7 +150,10 @@ declare module 'k6/x/broker' {
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
     /** Sends and waits for one reply, where the driver has request and reply. 5s. */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
-    /** The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. */
+    /**
+     * The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. The scenario must give it the time that it takes: a
+     * schedule that is interrupted makes the run not valid.
+     */
     produce(options: ProduceOptions): Promise<Produced>;
   }
 

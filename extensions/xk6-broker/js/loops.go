@@ -55,7 +55,8 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return p.conn.in.rejected(err), nil
 	}
 	p.conn.in.run.expectRate(due.peak)
-	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", producing(given, loop, senders))
+	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
+	topic.Use("produce", producing(given, loop, senders))
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Sender, senders)
@@ -68,6 +69,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			all[i] = pub.NewSender(p.mode(true), series)
 		}
 		if err := open.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}
 		r, err := loop.Run(ctx, all)

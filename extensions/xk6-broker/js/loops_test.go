@@ -1,8 +1,13 @@
 package js
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"go.k6.io/k6/v2/lib"
 )
 
 func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
@@ -65,6 +70,37 @@ func TestBoundedLoopsDropNothing(t *testing.T) {
 					await c.ack(m);
 				}
 				if (text !== 'abc') throw new Error(text);`)
+		})
+	}
+}
+
+// What produce had not sent when its scenario ended speaks against the run, also where it was to wait for consumers that did not come.
+func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
+	for name, c := range map[string]struct{ scenarios, want string }{
+		"under way":           {`{ "p": { "executor": "per-vu-iterations" } }`, " of 3600000 messages, because the scenario ended first"},
+		"waits for consumers": {`{ "p": { "executor": "per-vu-iterations" }, "c": { "executor": "consumers" } }`, "after 0 of 3600000 messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t).begin()
+			if err := json.Unmarshal([]byte(c.scenarios), &lib.GetExecutionState(s.ctx).Test.Options.Scenarios); err != nil {
+				t.Fatal(err)
+			}
+			s.mustRun(`
+				globalThis.conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
+				await conn.createTopic('cut');
+				globalThis.p = conn.producer('cut');
+				await p.ready();`)
+			before := s.ctx
+			ctx, end := context.WithCancel(lib.WithScenarioState(before, &lib.ScenarioState{Name: "p"}))
+			s.ctx = ctx
+			time.AfterFunc(10*time.Millisecond, end)
+			_, err := s.run(`await p.produce({ rate: 1000, duration: '1h' })`)
+			if s.ctx = before; err != nil && !strings.Contains(err.Error(), context.Canceled.Error()) {
+				t.Error(err)
+			}
+			if reasons := strings.Join(s.module.run.buildResult().Verdict.Reasons, "\n"); !strings.Contains(reasons, c.want) {
+				t.Errorf("no %q in %q", c.want, reasons)
+			}
 		})
 	}
 }

@@ -91,6 +91,8 @@ type Topic struct {
 	created   *driver.TopicSpec   // by this test
 	proofs    map[string]*proving // what confirmations prove, by the producer's options
 	passage   passage
+
+	interrupted map[goal]interruptions
 }
 
 // Topic finds or makes the accounting of a topic.
@@ -103,6 +105,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
 			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{}, proofs: map[string]*proving{},
+			interrupted: map[goal]interruptions{},
 		}
 		if r.shared {
 			t.track.Share()
