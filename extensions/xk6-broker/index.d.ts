@@ -152,7 +152,10 @@ declare module 'k6/x/broker' {
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
     /** Sends and waits for one reply, where the driver has request and reply. 5s. */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
-    /** The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. */
+    /**
+     * The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. The scenario must give it the time that it takes: a
+     * schedule that is interrupted makes the run not valid.
+     */
     produce(options: ProduceOptions): Promise<Produced>;
   }
 
@@ -251,7 +254,7 @@ declare module 'k6/x/broker' {
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
     /**
      * The loop in Go: receive, work, ack, until one of duration, count and idle. In a scenario of executor `consumers` it ends with the scenario
-     * at the latest, and needs none of them.
+     * at the latest, and needs none of them. What it has received and not begun to work on is for the next consume or receive of this consumer.
      */
     consume(options?: ConsumeOptions): Promise<Consumed>;
     /** Leaves the group; the next receive joins again. Whether a message from before can still be settled is the broker's to say. */
@@ -259,6 +262,7 @@ declare module 'k6/x/broker' {
   }
 
   export interface ConsumeOptions {
+    /** No message is begun after it; the one at work is finished. */
     duration?: Duration;
     /** Messages over all consumers. */
     count?: number;

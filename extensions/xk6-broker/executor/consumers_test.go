@@ -525,7 +525,15 @@ func TestWhoIsAtWork(t *testing.T) {
 		over := m.Looping() // at 8.01 s
 		time.Sleep(time.Second)
 		is("a loop receives", 8010*time.Millisecond)
-		over()
+		over(true)
 		is("it is over", atWork)
+		for range 10 { // at 9.01 s
+			m.iterates(false)
+			m.iterates(true)
+			over = m.Looping()
+			time.Sleep(100 * time.Millisecond)
+			over(false)
+		}
+		is("short loops found nothing", 9010*time.Millisecond)
 	})
 }

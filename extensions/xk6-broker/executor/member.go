@@ -45,11 +45,8 @@ const (
 // Waiting says that the VU waits for messages, until done is called with whether any came. Else it is at work: it may send on what it got.
 func (m *Member) Waiting() (done func(found bool)) { return m.wait(false) }
 
-// Looping says that a loop receives and works for the VU, until done is called.
-func (m *Member) Looping() (done func()) {
-	over := m.wait(true)
-	return func() { over(true) }
-}
+// Looping says that a loop receives and works for the VU, until done is called with whether any messages came.
+func (m *Member) Looping() (done func(found bool)) { return m.wait(true) }
 
 func (m *Member) wait(loop bool) (done func(found bool)) {
 	m.mu.Lock()

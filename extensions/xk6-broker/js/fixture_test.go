@@ -18,6 +18,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
+	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 )
 
 // The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither groups nor acknowledgements,
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 	waits.Async, waits.Order = false, driver.Unordered
 	driver.Register(faulty.New(faulty.Config{Name: "waits", Features: waits, Servers: 2, Service: func(int64) time.Duration { return time.Millisecond }}).Driver())
 	driver.Register(brokenDriver())
+	open.Register()
 	driver.Register(discardDriver())
 	goleak.VerifyTestMain(m)
 }

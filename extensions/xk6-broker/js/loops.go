@@ -55,7 +55,8 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return p.conn.in.rejected(err), nil
 	}
 	p.conn.in.run.expectRate(due.peak)
-	p.conn.in.run.Topic(p.conn.address, p.config.Topic).Use("produce", producing(given, loop, senders))
+	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
+	topic.Use("produce", producing(given, loop, senders))
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		all := make([]*load.Sender, senders)
@@ -68,6 +69,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			all[i] = pub.NewSender(p.mode(true), series)
 		}
 		if err := open.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}
 		r, err := loop.Run(ctx, all)
@@ -252,7 +254,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		defer stop()
 		looped := looping(ctx)
 		r, err := loop.Run(ctx, all)
-		looped()
+		looped(r.Received > 0)
 		return &consumed{
 			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Received) / r.Elapsed.Seconds(),

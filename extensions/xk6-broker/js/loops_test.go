@@ -1,8 +1,13 @@
 package js
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
+
+	"go.k6.io/k6/v2/lib"
 )
 
 func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
@@ -34,5 +39,68 @@ func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
 		if _, err := s.run("await p.produce(" + options + ")"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", options, err, want)
 		}
+	}
+}
+
+// A loop that ends within what it has received drops nothing, whatever the broker can take back: the next loop or receive goes on with it.
+func TestBoundedLoopsDropNothing(t *testing.T) {
+	for scheme, group := range map[string]string{"memory": `{ group: 'g' }`, "subject": `{}`} {
+		t.Run(scheme, func(t *testing.T) {
+			s := newScript(t).begin()
+			s.mustRun(`
+				globalThis.conn = broker.connect('` + scheme + `://127.0.0.1:7', { drainTimeout: 1 });
+				await conn.createTopic('bounded');
+				globalThis.p = conn.producer('bounded'), globalThis.c = conn.consumer('bounded', ` + group + `);
+				await c.ready();
+				await p.send(['1', '2', '3', '4', '5', '6']);
+				let received = 0, calls = 0;
+				for (; received < 6; calls++) {
+					if (calls === 1000) throw new Error(` + "`${received} of 6 were received`" + `);
+					received += (await c.consume({ duration: '5ms', work: '4ms' })).received;
+				}
+				if (calls === 1) throw new Error('no loop ended within what it had received');
+				await p.send(['a', 'b', 'c']);
+				received = (await c.consume({ duration: '2ms', work: '4ms' })).received;
+				let text = 'abc'.slice(0, received);
+				while (text.length < 3) {
+					const [m] = await c.receive();
+					if (!m) throw new Error('there is no more after ' + text);
+					if (m.attempt !== undefined && m.attempt > 1) throw new Error('it was delivered again');
+					text += m.text();
+					await c.ack(m);
+				}
+				if (text !== 'abc') throw new Error(text);`)
+		})
+	}
+}
+
+// What produce had not sent when its scenario ended speaks against the run, also where it was to wait for consumers that did not come.
+func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
+	for name, c := range map[string]struct{ scenarios, want string }{
+		"under way":           {`{ "p": { "executor": "per-vu-iterations" } }`, " of 3600000 messages, because the scenario ended first"},
+		"waits for consumers": {`{ "p": { "executor": "per-vu-iterations" }, "c": { "executor": "consumers" } }`, "after 0 of 3600000 messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t).begin()
+			if err := json.Unmarshal([]byte(c.scenarios), &lib.GetExecutionState(s.ctx).Test.Options.Scenarios); err != nil {
+				t.Fatal(err)
+			}
+			s.mustRun(`
+				globalThis.conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
+				await conn.createTopic('cut');
+				globalThis.p = conn.producer('cut');
+				await p.ready();`)
+			before := s.ctx
+			ctx, end := context.WithCancel(lib.WithScenarioState(before, &lib.ScenarioState{Name: "p"}))
+			s.ctx = ctx
+			time.AfterFunc(10*time.Millisecond, end)
+			_, err := s.run(`await p.produce({ rate: 1000, duration: '1h' })`)
+			if s.ctx = before; err != nil && !strings.Contains(err.Error(), context.Canceled.Error()) {
+				t.Error(err)
+			}
+			if reasons := strings.Join(s.module.run.buildResult().Verdict.Reasons, "\n"); !strings.Contains(reasons, c.want) {
+				t.Errorf("no %q in %q", c.want, reasons)
+			}
+		})
 	}
 }

@@ -56,32 +56,6 @@ func TestWithoutAConsumerLossIsNotObserved(t *testing.T) {
 	})
 }
 
-// A loop that ends within a batch leaves nothing in the way of those who read on, though its batch fills the prefetch.
-func TestWhatALoopDidNotFinishIsReadAgain(t *testing.T) {
-	for _, ack := range []AckMode{AckBatch, AckMessage} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, faulty.Config{})
-			c := b.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 10})
-			b.produce(b.sender(100), 50)
-			loop, err := Consume{Batch: 10, Ack: ack, Work: time.Second, Duration: 14500 * time.Millisecond}.Resolve(b.topic.Address.Driver.Features)
-			if err != nil {
-				t.Fatal(err)
-			}
-			did, err := loop.Run(t.Context(), []*Consumer{c})
-			if err != nil || did.Received != 15 || did.Settled != 14 || did.Errors != 0 {
-				t.Errorf("%s: %+v, %v; want 15 received and 14 settled", ack, did, err)
-			}
-			if again := b.receive(c, 10); again.Stamps[0].Sequence != 14 {
-				t.Errorf("%s: the next message is number %d", ack, again.Stamps[0].Sequence)
-			}
-			b.finish()
-			if a := b.only(); a.Received != 24 || a.Settled != 14 || a.Drained != 26 || a.Missing != 0 || a.Redelivered != 6 || a.Duplicated != 0 {
-				t.Errorf("%s: %+v", ack, a)
-			}
-		})
-	}
-}
-
 func TestOnlyWhatWasSentAfterReadyIsExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, faulty.Config{Features: faulty.Subject()})

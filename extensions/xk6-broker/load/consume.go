@@ -25,7 +25,7 @@ type Consume struct {
 	Batch    int           // messages per receive, at most; 0 is 100
 	Ack      AckMode       // "" is batch where the broker knows acks
 	Work     time.Duration // how long each message is worked on
-	Duration time.Duration // 0 is no limit
+	Duration time.Duration // after which no message is begun; 0 is no limit
 	Count    uint64        // messages over all consumers; 0 is no limit
 	Idle     time.Duration // ends when nothing came for so long; 0 is never
 }
@@ -67,21 +67,22 @@ func (c Consume) Resolve(f driver.Features) (Consume, error) {
 	return c, nil
 }
 
-// Run receives until the duration, the count, idleness or ctx ends. Each consumer works in its own goroutine. A broker's
+// Run receives until the duration, the count, idleness or ctx ends. Each consumer works in its own goroutine, and goes on to the end of the
+// message that it is at work on, unless ctx has ended. What it has received beyond that it keeps for its next loop or receive. A broker's
 // errors are counted and do not end the loop.
 func (c Consume) Run(ctx context.Context, consumers []*Consumer) (Consumed, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	beginning, cancel := context.WithCancel(ctx)
 	defer cancel()
 	start := driver.Now()
 	if c.Duration > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, c.Duration)
+		beginning, stop = context.WithTimeout(beginning, c.Duration)
 		defer stop()
 	}
 	shared := &consumeState{start: start, last: start, cancel: cancel, limit: c.Count}
 	var wg sync.WaitGroup
 	for _, consumer := range consumers {
-		wg.Go(func() { c.loop(ctx, consumer, shared) })
+		wg.Go(func() { c.loop(ctx, beginning, consumer, shared) })
 	}
 	wg.Wait()
 	shared.total.Elapsed = time.Duration(shared.last - start)
@@ -132,20 +133,21 @@ func (s *consumeState) quietSince() int64 {
 // errorPause keeps a loop from spinning while the broker is away.
 const errorPause = 10 * time.Millisecond
 
-func (c Consume) loop(ctx context.Context, consumer *Consumer, shared *consumeState) {
+// loop begins nothing more when beginning has ended, and works until ctx does.
+func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared *consumeState) {
 	in := NewInbox(c.Batch)
-	for ctx.Err() == nil {
-		n, err := c.receive(ctx, consumer, in, shared)
+	for beginning.Err() == nil {
+		n, err := c.receive(beginning, consumer, in, shared)
 		switch {
 		case err != nil:
 			shared.failed()
-			if consumer.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
+			if consumer.run.sleep(beginning, driver.Now()+int64(errorPause)) != nil {
 				return
 			}
 		case n == 0 && c.Idle > 0 && driver.Now()-shared.quietSince() >= int64(c.Idle):
 			return
 		case n > 0:
-			c.handle(ctx, consumer, in, n, shared)
+			c.handle(ctx, beginning, consumer, in, n, shared)
 		}
 	}
 }
@@ -160,16 +162,20 @@ func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Inbox, sha
 	return consumer.Receive(ctx, in)
 }
 
-// handle works on what was received and settles it, also when the loop is ending. What was not worked on by then is given
-// back, where the broker can take it: it would fill the prefetch otherwise, so that nobody could read on.
-func (c Consume) handle(ctx context.Context, consumer *Consumer, in *Inbox, n int, shared *consumeState) {
+// handle works on what was received and settles it, also when the loop is ending. The message whose work was cut short is given back, where
+// the broker can take it.
+func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Inbox, n int, shared *consumeState) {
 	settle := context.WithoutCancel(ctx)
-	worked, handed := 0, n
+	worked, handed := 0, 0
 	if c.Work == 0 { // then it is the turn of all of them
+		handed = n
 		consumer.HandOver(in, n)
 	}
 	for worked < n {
 		if c.Work > 0 {
+			if beginning.Err() != nil {
+				break
+			}
 			handed = worked + 1
 			consumer.HandOver(in, handed)
 			if consumer.run.sleep(ctx, driver.Now()+int64(c.Work)) != nil {
@@ -186,21 +192,11 @@ func (c Consume) handle(ctx context.Context, consumer *Consumer, in *Inbox, n in
 	}
 	if c.Ack != AckNone && consumer.driver.Features.Settle.Has(driver.Requeue) {
 		c.settle(settle, consumer, in, worked, handed, driver.Requeue, shared)
-		c.giveBack(settle, consumer, in, handed, n, shared)
+	}
+	if handed < n {
+		consumer.leaveAhead(in)
 	}
 	shared.received(handed, in.HandedAt)
-}
-
-// giveBack returns to the broker what was never handed over: it is no requeue of the test's.
-func (c Consume) giveBack(ctx context.Context, consumer *Consumer, in *Inbox, from, to int, shared *consumeState) {
-	if from == to {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	if err := consumer.consumer.Settle(ctx, in.Messages[from:to], driver.Requeue); err != nil {
-		shared.failed()
-	}
 }
 
 // settleTimeout bounds a settlement that the broker confirms.

@@ -29,6 +29,7 @@ type Consumer struct {
 	handing sync.Mutex
 	reader  *track.Reader       // of what is handed over
 	waiting map[*Inbox]struct{} // received and not wholly handed over
+	ahead   []*Inbox            // of these, what loops left that ended before its turn: the next receives get it, in this order
 
 	settling sync.Mutex
 	settler  *track.Reader // of what is settled; a reader serves one goroutine at a time
@@ -73,6 +74,10 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 	if c.idle.Load() == atWork {
 		c.idle.Store(driver.Now())
 	}
+	if n := c.takeAhead(in); n > 0 {
+		c.idle.Store(atWork)
+		return n, nil
+	}
 	n, err := c.consumer.Receive(ctx, in.Messages)
 	if err != nil && n == 0 {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -81,15 +86,42 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 		c.series.Load().fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
 	}
-	if n > 0 {
-		c.idle.Store(atWork)
-		c.run.received.Add(int64(n))
-	}
 	in.read(n, c.run.ID)
+	if n == 0 {
+		return 0, nil
+	}
+	c.idle.Store(atWork)
 	c.handing.Lock()
 	defer c.handing.Unlock()
 	c.waiting[in] = struct{}{}
 	return n, nil
+}
+
+// leaveAhead keeps what was not handed over of an inbox, which its caller has no more use for, for the next receives. If none comes, it is
+// what waits with the consumer when that leaves.
+func (c *Consumer) leaveAhead(in *Inbox) {
+	c.handing.Lock()
+	defer c.handing.Unlock()
+	if _, ok := c.waiting[in]; ok {
+		c.ahead = append(c.ahead, in)
+	}
+}
+
+// takeAhead fills the inbox with what the first loop left that left something, and returns how many messages that were.
+func (c *Consumer) takeAhead(in *Inbox) int {
+	c.handing.Lock()
+	defer c.handing.Unlock()
+	if len(c.ahead) == 0 {
+		return 0
+	}
+	from := c.ahead[0]
+	n := in.take(from)
+	c.waiting[in] = struct{}{}
+	if from.next == from.n {
+		delete(c.waiting, from)
+		c.ahead = c.ahead[1:]
+	}
+	return n
 }
 
 // HandOver says that the application has the messages of the inbox up to, and without, place to: here end-to-end latency ends. Those
@@ -120,6 +152,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	transfer.flush()
 	wait.flush()
 	series.add(Received, int64(to-from))
+	c.run.received.Add(int64(to - from))
 	series.add(BytesReceived, bytes)
 	if to > from {
 		c.group.touch(&c.group.receives)

@@ -222,6 +222,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 		c.passOn(ctx, in.Messages[in.next:in.n])
 	}
 	clear(c.waiting)
+	c.ahead = nil
 	in := NewInbox(drainBatch)
 	stopper, stops := c.consumer.(driver.Stopper)
 	stops = stops && !last && stopper.Stop(ctx) == nil

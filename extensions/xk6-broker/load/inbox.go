@@ -50,6 +50,17 @@ func (in *Inbox) read(n int, run uint32) {
 	}
 }
 
+// take moves to an inbox, from its start, what was not handed over of another, as much as there is room for, and tells how much that was.
+func (in *Inbox) take(from *Inbox) int {
+	n := copy(in.Messages, from.Messages[from.next:from.n])
+	to := from.next + n
+	copy(in.Stamps, from.Stamps[from.next:to])
+	copy(in.Stamped, from.Stamped[from.next:to])
+	copy(in.marks, from.marks[from.next:to])
+	in.next, in.n, from.next = 0, n, to
+	return n
+}
+
 // consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
 // and it is quicker to account for them together.
 func (in *Inbox) consecutive(i, to int) int {

@@ -54,12 +54,16 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 		p.Start = driver.Now()
 	}
 	loops := make([]*produceLoop, len(senders))
-	var wg sync.WaitGroup
+	var sending sync.WaitGroup
 	for i, s := range senders {
 		loops[i] = newProduceLoop(p, s, uint64(i), uint64(len(senders)))
-		wg.Go(func() { loops[i].run(ctx) })
+		sending.Go(func() { loops[i].run(ctx) })
 	}
-	wg.Wait()
+	sending.Wait()
+	p.noteInterruption(ctx, loops)
+	for _, l := range loops {
+		l.settle()
+	}
 	var total Produced
 	var errs []error
 	for _, l := range loops {
@@ -119,7 +123,6 @@ func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 }
 
 func (l *produceLoop) run(ctx context.Context) {
-	defer l.settle()
 	defer l.abandon()
 	for ctx.Err() == nil {
 		most, until := l.due()

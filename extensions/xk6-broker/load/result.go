@@ -66,6 +66,8 @@ type TopicResult struct {
 	after   int64           // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	stray   uint64          // messages of other topics that should have come in here, and did not
 	hiccups *hist.Histogram // of the platform, while the topic was in use
+
+	interrupted map[goal]interruptions
 }
 
 // GroupResult is what was measured of one group of consumers, and what became of its messages.
@@ -163,6 +165,7 @@ func (t *Topic) result() TopicResult {
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
 		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(), passed: t.passage.result(),
+		interrupted: maps.Clone(t.interrupted),
 	}
 	for _, p := range t.proofs {
 		select {

@@ -27,7 +27,7 @@ type Run struct {
 	siblings  sync.Map // of the other processes, those that messages came from, by instance
 	producers atomic.Uint32
 	consumers atomic.Uint32
-	received  atomic.Int64 // messages, by all consumers, whatever they were
+	received  atomic.Int64 // messages that were handed over, by all consumers, whatever they were
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
 	proving   sync.WaitGroup
@@ -91,6 +91,8 @@ type Topic struct {
 	created   *driver.TopicSpec   // by this test
 	proofs    map[string]*proving // what confirmations prove, by the producer's options
 	passage   passage
+
+	interrupted map[goal]interruptions
 }
 
 // Topic finds or makes the accounting of a topic.
@@ -103,6 +105,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 		t = &Topic{
 			Address: a, Name: name, track: track.NewTopic(),
 			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: Uses{}, proofs: map[string]*proving{},
+			interrupted: map[goal]interruptions{},
 		}
 		if r.shared {
 			t.track.Share()

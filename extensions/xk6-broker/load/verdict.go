@@ -75,6 +75,9 @@ func (r *Result) Judge(c Circumstances) {
 			"and are in the latencies; give each test its own BROKER_RUN", r.siblings, r.Processes)
 	}
 	for i := range r.Topics {
+		if c.Ended == "" {
+			r.Topics[i].judgeInterruptions(&v)
+		}
 		r.Topics[i].judge(&v)
 	}
 	if r.logsCut != nil {

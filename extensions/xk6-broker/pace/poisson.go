@@ -27,6 +27,15 @@ func Poisson(base Intensity, seed uint64) Schedule {
 	return p
 }
 
+// Even is s without chance: the schedule that the times of [Poisson] arrivals are drawn from, which has as many on the average. It is s
+// itself where that is not random.
+func Even(s Schedule) Schedule {
+	if p, is := s.(*poisson); is {
+		return p.base
+	}
+	return s
+}
+
 func (p *poisson) At(n uint64) (time.Duration, bool) {
 	if n < p.n {
 		p.rewind()

@@ -193,6 +193,16 @@ func TestPoissonEndsWithItsBase(t *testing.T) {
 	}
 }
 
+func TestEvenIsWithoutChance(t *testing.T) {
+	t.Parallel()
+	base := pace.Constant(perSecond(777), time.Second)
+	for _, s := range []pace.Schedule{base, pace.Poisson(base, 8)} {
+		if n, ok := pace.Count(pace.Even(s)); n != 777 || !ok {
+			t.Errorf("%v: %d arrivals, %v", s, n, ok)
+		}
+	}
+}
+
 // The process goes on past the last time that can be told.
 func TestPoissonAtTheEndOfTime(t *testing.T) {
 	t.Parallel()
