@@ -52,7 +52,8 @@ type test struct {
 // quiet is how long the kit watches that something does not happen.
 const quiet = 250 * time.Millisecond
 
-// Run runs the whole kit as subtests named group/test.
+// Run runs the whole kit as subtests named group/test, and those on messages once more, named profile/group/test, with each profile that changes
+// a default of the driver's.
 func Run(t *testing.T, h Harness) {
 	if h.URL == "" {
 		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
@@ -73,30 +74,73 @@ func Run(t *testing.T, h Harness) {
 	}
 	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
 	outcome := &Outcome{Driver: h.Driver, NotProven: []string{}}
-	for _, g := range []struct {
-		name  string
-		tests []test
-	}{
-		{"Lifecycle", lifecycle},
-		{"Publish", publish},
-		{"Consume", consume},
-		{"Order", order},
-		{"Settle", settle},
-		{"Request", request},
-		{"Errors", failures},
-		{"Reconnect", reconnect},
-		{"Measure", measure},
-	} {
-		t.Run(g.name, func(t *testing.T) {
-			for _, c := range g.tests {
-				t.Run(c.name, func(t *testing.T) {
-					defer outcome.note(t, g.name+"/"+c.name)
-					c.run(t, k)
-				})
+	for _, g := range groups {
+		g.run(t, k, outcome)
+	}
+	for _, profile := range k.profiles() {
+		t.Run(string(profile), func(t *testing.T) {
+			k := *k
+			k.URL = withProfile(k.URL, profile)
+			for _, g := range groups {
+				if g.profiled {
+					g.run(t, &k, nil)
+				}
 			}
 		})
 	}
 	outcome.write(t)
+}
+
+// group is some tests of one kind.
+type group struct {
+	name     string
+	tests    []test
+	profiled bool // they are about messages, whose fate a profile may change
+}
+
+var groups = []group{
+	{"Lifecycle", lifecycle, false},
+	{"Publish", publish, true},
+	{"Consume", consume, true},
+	{"Order", order, true},
+	{"Settle", settle, true},
+	{"Request", request, false},
+	{"Errors", failures, false},
+	{"Reconnect", reconnect, false},
+	{"Measure", measure, false},
+}
+
+func (g group) run(t *testing.T, k *kit, outcome *Outcome) {
+	t.Run(g.name, func(t *testing.T) {
+		for _, c := range g.tests {
+			t.Run(c.name, func(t *testing.T) {
+				if outcome != nil {
+					defer outcome.note(t, g.name+"/"+c.name)
+				}
+				c.run(t, k)
+			})
+		}
+	})
+}
+
+// profiles are those that change a default, where the URL names none.
+func (k *kit) profiles() (all []driver.Profile) {
+	if strings.Contains(k.URL, "profile=") {
+		return nil
+	}
+	for _, p := range []driver.Profile{driver.Throughput, driver.Durable} {
+		if slices.ContainsFunc(k.d.Options, func(o driver.Option) bool { _, ok := o.Profile[p]; return ok }) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func withProfile(url string, p driver.Profile) string {
+	if strings.Contains(url, "?") {
+		return url + "&profile=" + string(p)
+	}
+	return url + "?profile=" + string(p)
 }
 
 // claimed skips the test where the driver does not claim what it proves.
