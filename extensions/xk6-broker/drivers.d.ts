@@ -88,7 +88,7 @@ declare module 'k6/x/broker' {
     deliveryTimeout?: Duration;
     /** rabbitmq, rabbitmq-stream: Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty. */
     exchange?: string;
-    /** redis-list, redis-streams: Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can. One of no, yes, auto. Default: `no`; durable `auto`. */
+    /** redis-list, redis-streams: Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can when the producer opens, and stays so after a reconnect. One of no, yes, auto. Default: `no`; durable `auto`. */
     fsync?: 'no' | 'yes' | 'auto';
     /** kafka, kafka-share: Number the messages so that the broker drops what a retry sends twice; without effect unless acks is all. Default: `true`. */
     idempotence?: boolean;
@@ -122,7 +122,7 @@ declare module 'k6/x/broker' {
     routeByKey?: boolean;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Routing key of every message; the topic's name where empty. */
     routingKey?: string;
-    /** redis-list, redis-streams: How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer connects. Default: durable `-1`. */
+    /** redis-list, redis-streams: How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer opens. It waits for no fewer after a reconnect: where they are not there any more, its messages fail by waitTimeout. Default: durable `-1`. */
     wait?: number;
     /** redis-list, redis-streams: How long wait and fsync may take, each, before the messages of the pipeline fail. Default: `1s`. */
     waitTimeout?: Duration;

@@ -51,7 +51,7 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		}
 		made := c.in.run.Topic(c.address, topic)
 		made.Use("topic", t.uses)
-		made.Created(t.TopicSpec)
+		c.in.run.Created(made, t.TopicSpec)
 		return nil
 	}), nil
 }

@@ -164,7 +164,7 @@ func (t *Topic) result() TopicResult {
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
 		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(), passed: t.passage.result(),
 	}
-	for _, p := range t.proofs {
+	for _, p := range slices.AppendSeq(slices.Clone(t.proven), maps.Values(t.proofs)) {
 		select {
 		case <-p.known:
 			result.proves(p.Proof)
