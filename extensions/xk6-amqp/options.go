@@ -43,11 +43,14 @@ func routeOptions() []driver.Option {
 	}
 }
 
+// everyKey is the binding key that the keys of all messages match, in an exchange of type topic.
+const everyKey = "#"
+
 // exchangeOptions are for the driver whose topics are exchanges.
 func exchangeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "fanout", Doc: "Type of the exchange to create: fanout, topic, direct, headers, or a plugin's."},
-		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: "#", Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
+		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: everyKey, Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one."},
 	}

@@ -24,16 +24,20 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, nil); err != nil {
 		return err
 	}
-	keys := o.List("bindings")
-	if len(keys) == 0 {
-		keys = []string{s.Name}
-	}
-	for _, key := range keys {
+	for _, key := range bindings(&s) {
 		if err := ch.QueueBind(s.Name, key, exchange, false, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bindings are the keys by which a queue is bound to its exchange.
+func bindings(s *driver.TopicSpec) []string {
+	if keys := s.Options.List("bindings"); len(keys) > 0 {
+		return keys
+	}
+	return []string{s.Name}
 }
 
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
