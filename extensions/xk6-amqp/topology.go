@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -42,6 +43,9 @@ func bindings(s *driver.TopicSpec) []string {
 
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
 func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, replicas int) error {
+	if err := c.refuseQueue(o); err != nil {
+		return err
+	}
 	args := c.queueArguments(o, replicas)
 	if dead := o.String("deadLetterQueue"); dead != "" {
 		kind := amqp.Table{amqp.QueueTypeArg: o.String("queueType")}
@@ -62,6 +66,19 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 	}
 	_, err := ch.QueueDeclare(name, c.isDurable(o), false, false, false, args)
 	return err
+}
+
+// refuseQueue finds options that a queue of its kind would pass over.
+func (c *conn) refuseQueue(o driver.Values) error {
+	quorum := o.String("queueType") == amqp.QueueTypeQuorum
+	switch {
+	case c.mode == stream: // whose options say nothing of either
+	case quorum && !o.Bool("durable"):
+		return &driver.OptionError{Name: "durable", Err: errors.New("a quorum queue is always durable: false is for queueType=classic")}
+	case !quorum && o.String("leaderLocator") == "balanced":
+		return &driver.OptionError{Name: "leaderLocator", Err: errors.New("a classic queue has no leader to place: balanced is for queueType=quorum")}
+	}
+	return nil
 }
 
 // isDurable tells whether the queue of a topic survives a restart, as every replicated one does.
@@ -106,7 +123,7 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	if overflow := o.String("overflow"); overflow != "" && overflow != "drop-head" {
 		args[amqp.QueueOverflowArg] = overflow
 	}
-	if o.String("leaderLocator") == "balanced" && kind != amqp.QueueTypeClassic {
+	if o.String("leaderLocator") == "balanced" {
 		args["x-queue-leader-locator"] = "balanced"
 	}
 	if o.Bool("singleActiveConsumer") {

@@ -149,7 +149,7 @@ declare module 'k6/x/broker' {
     deleteSettled?: boolean;
     /** rabbitmq-pubsub: After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0. */
     deliveryLimit?: number;
-    /** rabbitmq-pubsub: Whether a classic queue survives a restart of the broker. Default: `true`. */
+    /** rabbitmq-pubsub: Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false. Default: `true`. */
     durable?: boolean;
     /** rabbitmq-pubsub: After how long without consumers the queue is deleted, whole milliseconds; never where 0. */
     expires?: Duration;
@@ -174,7 +174,7 @@ declare module 'k6/x/broker' {
     instanceId?: string;
     /** rabbitmq-pubsub: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
     lazy?: boolean;
-    /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded. One of client-local, balanced. Default: `client-local`. */
+    /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /** redis-list: How long after a consumer's last sign of life the others take its messages; each gives one, and looks, every third of it. Default: `10s`. */
     lease?: Duration;
@@ -229,7 +229,7 @@ declare module 'k6/x/broker' {
     discard?: 'old' | 'new';
     /** nats-jetstream: How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes. Default: `0s`. */
     duplicates?: Duration;
-    /** rabbitmq: Whether a classic queue survives a restart of the broker. Default: `true`. */
+    /** rabbitmq: Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false. Default: `true`. */
     durable?: boolean;
     /** rabbitmq, rabbitmq-stream: Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty. */
     exchange?: string;
@@ -242,14 +242,14 @@ declare module 'k6/x/broker' {
     expires?: Duration;
     /** rabbitmq: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
     lazy?: boolean;
-    /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded. One of client-local, balanced. Default: `client-local`. */
+    /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
      * nats-jetstream: How long the stream keeps a message; 0 is for ever. Default: `0s`.
      * rabbitmq-stream: Age, whole seconds, after which a segment of the stream is deleted; no limit where 0.
      */
     maxAge?: Duration;
-    /** nats-jetstream: How many bytes the stream keeps; -1 is no limit. Default: `-1`. */
+    /** nats-jetstream: How many bytes the stream keeps; -1 is no limit, 0 the server's default, which is none either. Default: `-1`. */
     maxBytes?: Size;
     /** rabbitmq: Most messages that the queue holds; no limit where 0. */
     maxLength?: number;
@@ -258,7 +258,7 @@ declare module 'k6/x/broker' {
      * rabbitmq-stream: Bytes after which the oldest segment of the stream is deleted; no limit where 0.
      */
     maxLengthBytes?: Size;
-    /** nats-jetstream: How many messages the stream keeps; -1 is no limit. Default: `-1`. */
+    /** nats-jetstream: How many messages the stream keeps; -1 is no limit, 0 the server's default, which is none either. Default: `-1`. */
     maxMessages?: number;
     /** rabbitmq: Number of priorities of a classic queue; none where 0. */
     maxPriority?: number;
@@ -273,7 +273,7 @@ declare module 'k6/x/broker' {
     /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /**
-     * kafka, kafka-share: How long messages are kept (retention.ms); 0 is the broker's default. Default: `0`.
+     * kafka, kafka-share: How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default. Default: `0`.
      * nats-jetstream: What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged. One of limits, workqueue, interest. Default: `limits`.
      */
     retention?: Duration | 'limits' | 'workqueue' | 'interest';
