@@ -227,7 +227,7 @@ declare module 'k6/x/broker' {
     deliveryLimit?: number;
     /** nats-jetstream: What gives way when a limit is reached: the oldest message, or the new one, whose sender then gets an error. One of old, new. Default: `old`. */
     discard?: 'old' | 'new';
-    /** nats-jetstream: How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes. Default: `0s`. */
+    /** nats-jetstream: How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes. Default: `0s`. */
     duplicates?: Duration;
     /** rabbitmq: Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false. Default: `true`. */
     durable?: boolean;

@@ -126,7 +126,7 @@ func streamOptions() []driver.Option {
 		{
 			Name: "duplicates", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
 			ZeroIsDefault: true,
-			Doc:           "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes.",
+			Doc:           "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes.",
 		},
 		{
 			Name: "persist", Scope: driver.OnTopic, Type: driver.Enum, Default: "default", Allowed: []string{"default", "async"},
