@@ -59,7 +59,8 @@
 // Every producer uses publisher confirms. A classic queue confirms when its one node has the message, on disk if the queue
 // is durable and the message persistent (both the default); a quorum queue when a majority of its members has it on disk; a
 // stream when a majority of its replicas has it. Features says Accepted for queues, as the default is a classic one;
-// profile=durable makes quorum queues, for which it is Replicated. How many members they have is the topic's replicas.
+// profile=durable makes quorum queues, for which it is Replicated. How many members they have is at most the topic's
+// replicas, and RabbitMQ does not tell. What a queue is that the test did not create, or that a routing key leads to, it does not tell either: Accepted.
 //
 // Messages are published as mandatory: one that no queue takes fails as not_found (312 NO_ROUTE), although the broker
 // confirms it. Not so in rabbitmq-pubsub, where a topic without listeners is no mistake. basic.nack, from a full queue
@@ -81,8 +82,8 @@
 //   - A channel that is opened on a quorum queue between the death of its leader and the election of the next may be answered with nacks for good
 //     (seen with 3.10.8, where a fresh channel works): sends then fail as rejected until the connection breaks again.
 //   - Keys are not kept. With an exchange, routeByKey makes a message's key its routing key, which consumers see as Key.
-//     The account does not know the bindings: a group expects all that was sent to its topic, and of what it did not get it is uncertain whether
-//     its key led elsewhere, or it is lost.
+//     The account does not know the bindings: a group expects all that was sent to its topic. Where keys decide who gets a message, which is in every
+//     exchange but a fanout, and where routingKey or bindingKey is given, it is uncertain of what a group did not get whether it was for others, or is lost.
 //   - CreateTopic fails as rejected where the topic exists with other properties. DeleteTopic leaves dead letter queues and
 //     exchanges of the option exchange, which others may use; in pubsub it deletes the queues of those groups that the
 //     connection has seen. A stream cannot be purged.

@@ -57,11 +57,14 @@ func routeOptions() []driver.Option {
 	}
 }
 
+// everyKey is the binding key that the keys of all messages match, in an exchange of type topic.
+const everyKey = "#"
+
 // exchangeOptions are for the driver whose topics are exchanges.
 func exchangeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "fanout", Doc: "Type of the exchange to create: fanout, topic, direct, headers, or a plugin's."},
-		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: "#", Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
+		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: everyKey, Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one."},
 	}
@@ -71,16 +74,16 @@ func exchangeOptions() []driver.Option {
 func queueOptions(on driver.Scope) []driver.Option {
 	return []driver.Option{
 		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Doc: "Kind of queue to create: on one node, or replicated by Raft."},
-		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker."},
-		{Name: "deliveryLimit", Scope: on, Type: driver.Int, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
+		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false."},
+		{Name: "deliveryLimit", Scope: on, Type: driver.Int, ZeroIsDefault: true, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
 		{Name: "singleActiveConsumer", Scope: on, Type: driver.Bool, Doc: "Deliver to one consumer at a time, the others standing by."},
 		{Name: "maxPriority", Scope: on, Type: driver.Int, Max: 255, Doc: "Number of priorities of a classic queue; none where 0."},
 		{Name: "lazy", Scope: on, Type: driver.Bool, Doc: "Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12)."},
 		{Name: "maxLength", Scope: on, Type: driver.Int, Doc: "Most messages that the queue holds; no limit where 0."},
 		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Most bytes of bodies that the queue holds; no limit where 0."},
 		{Name: "overflow", Scope: on, Type: driver.Enum, Default: "drop-head", Allowed: []string{"drop-head", "reject-publish", "reject-publish-dlx"}, Doc: "What happens at the limit: the oldest message goes, or the new one is rejected."},
-		{Name: "messageTTL", Scope: on, Type: driver.Duration, Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0."},
-		{Name: "expires", Scope: on, Type: driver.Duration, Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0."},
+		{Name: "messageTTL", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0."},
+		{Name: "expires", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0."},
 		{Name: "deadLetterExchange", Scope: on, Type: driver.String, Doc: "Exchange that rejected and expired messages go to."},
 		{Name: "deadLetterRoutingKey", Scope: on, Type: driver.String, Doc: "Routing key of dead-lettered messages; their own where empty."},
 		{Name: "deadLetterQueue", Scope: on, Type: driver.String, Doc: "Queue, created with the topic and of the same kind, that rejected and expired messages go to."},
@@ -93,13 +96,13 @@ func streamOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
 		{Name: "maxAge", Scope: on, Type: driver.Duration, Step: int64(time.Second), Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
-		{Name: "segmentBytes", Scope: on, Type: driver.Size, Doc: "Size of a segment file; the broker's default where 0."},
+		{Name: "segmentBytes", Scope: on, Type: driver.Size, ZeroIsDefault: true, Doc: "Size of a segment file; the broker's default where 0."},
 		leaderOption(on),
 	}
 }
 
 func leaderOption(on driver.Scope) driver.Option {
-	return driver.Option{Name: "leaderLocator", Scope: on, Type: driver.Enum, Default: "client-local", Allowed: []string{"client-local", "balanced"}, Doc: "Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded."}
+	return driver.Option{Name: "leaderLocator", Scope: on, Type: driver.Enum, Default: "client-local", Allowed: []string{"client-local", "balanced"}, Doc: "Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses)."}
 }
 
 func priorityOption() driver.Option {

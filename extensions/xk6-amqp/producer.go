@@ -40,12 +40,12 @@ type producer struct {
 }
 
 func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driver.Producer, error) {
-	o := cfg.Options
+	o, to := cfg.Options, c.route(cfg)
 	p := &producer{
 		conn:        c,
-		exchange:    o.String("exchange"),
-		key:         o.String("routingKey"),
-		routeByKey:  o.Bool("routeByKey"),
+		exchange:    to.exchange,
+		key:         to.key,
+		routeByKey:  to.byKey,
 		mandatory:   o.Bool("mandatory"),
 		persistent:  o.Bool("persistent"),
 		failBlocked: o.String("blocked") == "fail",
@@ -57,12 +57,6 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	}
 	p.life, p.stop = context.WithCancel(c.life)
 	p.requests.producer = p
-	if c.mode == pubsub {
-		p.exchange = cfg.Topic
-	}
-	if p.key == "" {
-		p.key = cfg.Topic
-	}
 	if len(p.key) > maxShort || len(p.exchange) > maxShort {
 		return nil, rejectedError(fmt.Sprintf("names of queues, exchanges and routing keys have at most %d bytes", maxShort))
 	}

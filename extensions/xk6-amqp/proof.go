@@ -1,7 +1,11 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
+	"slices"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -9,29 +13,75 @@ import (
 // Proof implements [driver.Prover]. AMQP does not tell what a queue is: it is known where this test has declared it, which RabbitMQ refuses
 // for a queue that is another one. Nor does it tell how many members a replicated queue has.
 func (c *conn) Proof(_ context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
-	proof := c.proof(p, created)
-	proof.Routed = p.Options.Bool("routeByKey")
+	r := c.route(p)
+	proof := c.proof(p, r, created)
+	proof.Routed = r.mayMiss(created)
 	return proof
 }
 
-func (c *conn) proof(p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
-	exchange := p.Options.String("exchange")
-	if c.mode == pubsub {
-		exchange = p.Topic
+// route is where a producer's messages go.
+type route struct {
+	topic    string
+	isTopic  bool   // the exchange is the topic
+	exchange string // "" is the default exchange, whose keys are names of queues
+	key      string // of messages that have none of their own
+	given    bool   // the key is an option's
+	byKey    bool   // messages' own keys route them
+}
+
+func (c *conn) route(p driver.ProducerConfig) route {
+	key := p.Options.String("routingKey")
+	r := route{
+		topic: p.Topic, isTopic: c.mode == pubsub, exchange: p.Options.String("exchange"),
+		key: cmp.Or(key, p.Topic), given: key != "", byKey: p.Options.Bool("routeByKey"),
 	}
+	if r.isTopic {
+		r.exchange = p.Topic
+	}
+	r.byKey = r.byKey && r.exchange != ""
+	return r
+}
+
+// mayMiss tells whether messages may go past the topic, or past some of its groups, because of their keys.
+func (r route) mayMiss(created *driver.TopicSpec) bool {
 	switch {
-	case exchange != "":
-		return driver.Proof{Confirm: driver.Accepted, How: "each queue that the exchange routed it to"}
+	case r.exchange == "":
+		return r.key != r.topic
+	case created == nil || !r.isTopic && created.Options.String("exchange") != r.exchange: // the type of the exchange is not known
+		return r.given || r.byKey
+	}
+	switch kind := created.Options.String("exchangeType"); {
+	case kind == amqp.ExchangeFanout:
+		return false
+	case r.isTopic || r.byKey || kind != amqp.ExchangeDirect && kind != amqp.ExchangeTopic:
+		return true
+	}
+	return !slices.Contains(bindings(created), r.key)
+}
+
+// Selects implements [driver.Selector]: a consumer that names a binding key gets what matches it.
+func (r *consumer) Selects() bool {
+	key := r.options.String("bindingKey")
+	return r.conn.mode == pubsub && key != everyKey
+}
+
+func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
+	accepted := func(how string) driver.Proof { return driver.Proof{Confirm: driver.Accepted, How: how} }
+	switch {
+	case r.exchange != "":
+		return accepted("each queue that the exchange routed it to")
+	case r.key != r.topic:
+		return accepted("the queue that the routing key names, of a kind that RabbitMQ does not tell")
+	case created == nil:
+		return accepted("a queue of a kind that RabbitMQ does not tell, as this test did not create it")
 	case c.mode == stream:
 		return driver.Proof{Confirm: driver.Replicated, How: "a majority of the stream's members, whose number RabbitMQ does not tell"}
-	case created == nil:
-		return driver.Proof{Confirm: driver.Accepted, How: "a queue of a kind that RabbitMQ does not tell, as this test did not create it"}
-	case created.Options.String("queueType") == "quorum":
+	case created.Options.String("queueType") == amqp.QueueTypeQuorum:
 		return driver.Proof{Confirm: driver.Replicated, How: "a majority of the quorum queue's members, whose number RabbitMQ does not tell"}
 	case !created.Options.Bool("durable"):
-		return driver.Proof{Confirm: driver.Accepted, How: "a classic queue that is not durable"}
+		return accepted("a classic queue that is not durable")
 	case !p.Options.Bool("persistent"):
-		return driver.Proof{Confirm: driver.Accepted, How: "a durable classic queue, messages not persistent"}
+		return accepted("a durable classic queue, messages not persistent")
 	}
-	return driver.Proof{Confirm: driver.Accepted, How: "a durable classic queue, persistent messages"}
+	return accepted("a durable classic queue, persistent messages")
 }

@@ -9,31 +9,97 @@ import (
 )
 
 func TestWhatAConfirmationProves(t *testing.T) {
-	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
+	queue, stream := os.Getenv("BROKER_URL_RABBITMQ"), os.Getenv("BROKER_URL_RABBITMQ_STREAM")
 	for _, c := range []struct {
-		queue, producer map[string]any
+		url             string
+		topic, producer map[string]any
 		elsewhere       bool // another test created the queue
 		want            driver.Confirm
 		how             string
 	}{
-		{want: driver.Accepted, how: "a durable classic queue, persistent messages"},
-		{producer: map[string]any{"persistent": false}, want: driver.Accepted, how: "messages not persistent"},
-		{queue: map[string]any{"durable": false}, want: driver.Accepted, how: "not durable"},
-		{queue: map[string]any{"queueType": "quorum"}, want: driver.Replicated, how: "a majority of the quorum queue's members"},
-		{queue: map[string]any{"queueType": "quorum"}, elsewhere: true, want: driver.Accepted, how: "this test did not create"},
-		{queue: map[string]any{"queueType": "quorum"}, producer: map[string]any{"exchange": "amq.topic"}, want: driver.Accepted, how: "each queue that the exchange"},
+		{url: queue, want: driver.Accepted, how: "a durable classic queue, persistent messages"},
+		{url: queue, producer: map[string]any{"persistent": false}, want: driver.Accepted, how: "messages not persistent"},
+		{url: queue, topic: map[string]any{"durable": false}, want: driver.Accepted, how: "not durable"},
+		{url: queue, topic: map[string]any{"queueType": "quorum"}, want: driver.Replicated, how: "a majority of the quorum queue's members"},
+		{url: queue, topic: map[string]any{"queueType": "quorum"}, elsewhere: true, want: driver.Accepted, how: "this test did not create"},
+		{url: queue, topic: map[string]any{"queueType": "quorum"}, producer: map[string]any{"exchange": "amq.topic"}, want: driver.Accepted, how: "each queue that the exchange"},
+		{url: queue, topic: map[string]any{"queueType": "quorum"}, producer: map[string]any{"routingKey": "other"}, want: driver.Accepted, how: "the queue that the routing key names"},
+		{url: queue, topic: map[string]any{"queueType": "quorum"}, producer: map[string]any{"routingKey": "orders"}, want: driver.Replicated, how: "a majority"},
+		{url: stream, want: driver.Replicated, how: "a majority of the stream's members"},
+		{url: stream, elsewhere: true, want: driver.Accepted, how: "this test did not create"},
+		{url: stream, producer: map[string]any{"routingKey": "other"}, want: driver.Accepted, how: "the queue that the routing key names"},
 	} {
-		options, err := r.address.Resolve(driver.OnTopic, c.queue)
-		r.must(err)
-		created := &driver.TopicSpec{Name: unique(), Partitions: 1, Replicas: 1, Options: options}
-		if c.elsewhere {
-			created = nil
-		}
-		sending, err := r.address.Resolve(driver.OnProducer, c.producer)
-		r.must(err)
-		got := r.conn.(driver.Prover).Proof(r.context(), driver.ProducerConfig{Topic: "orders", Window: 1, Options: sending}, created)
+		got := newRig(t, c.url).proves(c.topic, c.producer, !c.elsewhere)
 		if got.Confirm != c.want || !strings.Contains(got.How, c.how) {
 			t.Errorf("%+v: %v: %q", c, got.Confirm, got.How)
 		}
+	}
+}
+
+// Where keys decide who gets a message nobody but the broker knows whom one was meant for.
+func TestWhoIsRouted(t *testing.T) {
+	queue, pubsub := os.Getenv("BROKER_URL_RABBITMQ"), os.Getenv("BROKER_URL_RABBITMQ_PUBSUB")
+	type options = map[string]any
+	for _, c := range []struct {
+		url             string
+		topic, producer options
+		elsewhere       bool
+		want            bool
+	}{
+		{url: pubsub},
+		{url: pubsub, producer: options{"routingKey": "red", "routeByKey": true}}, // a fanout looks at no key
+		{url: pubsub, topic: options{"exchangeType": "direct"}, want: true},
+		{url: pubsub, topic: options{"exchangeType": "topic"}, producer: options{"routingKey": "red"}, want: true},
+		{url: pubsub, elsewhere: true},
+		{url: pubsub, elsewhere: true, producer: options{"routingKey": "red"}, want: true},
+		{url: pubsub, elsewhere: true, producer: options{"routeByKey": true}, want: true},
+		{url: queue},
+		{url: queue, producer: options{"routeByKey": true}}, // without an exchange it says nothing
+		{url: queue, producer: options{"routingKey": "other"}, want: true},
+		{url: queue, topic: options{"exchange": "e"}, producer: options{"exchange": "e"}},
+		{url: queue, topic: options{"exchange": "e"}, producer: options{"exchange": "e", "routingKey": "red"}, want: true},
+		{url: queue, topic: options{"exchange": "e", "bindings": "red,blue"}, producer: options{"exchange": "e", "routingKey": "red"}},
+		{url: queue, topic: options{"exchange": "e", "bindings": "red,blue"}, producer: options{"exchange": "e"}, want: true},
+		{url: queue, topic: options{"exchange": "e", "exchangeType": "fanout"}, producer: options{"exchange": "e", "routingKey": "red"}},
+		{url: queue, topic: options{"exchange": "e", "exchangeType": "headers"}, producer: options{"exchange": "e"}, want: true},
+		{url: queue, topic: options{"exchange": "e"}, producer: options{"exchange": "e", "routeByKey": true}, want: true},
+		{url: queue, producer: options{"exchange": "another", "routingKey": "red"}, want: true},
+	} {
+		if got := newRig(t, c.url).proves(c.topic, c.producer, !c.elsewhere); got.Routed != c.want {
+			t.Errorf("%+v: %v", c, got.Routed)
+		}
+	}
+}
+
+// proves asks of a producer on the topic "orders", which this test created or not.
+func (r *rig) proves(topic, producer map[string]any, here bool) driver.Proof {
+	r.Helper()
+	options, err := r.address.Resolve(driver.OnTopic, topic)
+	r.must(err)
+	created := &driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 1, Options: options}
+	if !here {
+		created = nil
+	}
+	sending, err := r.address.Resolve(driver.OnProducer, producer)
+	r.must(err)
+	return r.conn.(driver.Prover).Proof(r.context(), driver.ProducerConfig{Topic: "orders", Window: 1, Options: sending}, created)
+}
+
+func TestWhoSelects(t *testing.T) {
+	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ_PUBSUB"))
+	topic := r.topic(map[string]any{"exchangeType": "topic"})
+	for key, want := range map[string]bool{"#": false, "red": true} {
+		values, err := r.address.Resolve(driver.OnConsumer, map[string]any{"bindingKey": key})
+		r.must(err)
+		c, err := r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: topic, Group: "of " + key, Prefetch: 1, Start: driver.StartNew, Options: values})
+		r.must(err)
+		if got := c.(driver.Selector).Selects(); got != want {
+			t.Errorf("bindingKey %q: %v", key, got)
+		}
+		r.must(c.Close(r.context()))
+	}
+	queue := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
+	if queue.consumer(queue.topic(nil), "", 1).(driver.Selector).Selects() {
+		t.Error("a queue is consumed whole")
 	}
 }

@@ -1,8 +1,10 @@
 package amqp_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -35,6 +37,32 @@ func TestFullQueueRejects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a queue of its kind would pass over is no option of it.
+func TestOptionsOfAnotherKindOfQueue(t *testing.T) {
+	r := newRig(t, server(t, "rabbitmq"))
+	admin, _ := r.conn.(driver.Admin)
+	for name, given := range map[string]map[string]any{
+		"durable":       {"queueType": "quorum", "durable": false},
+		"leaderLocator": {"leaderLocator": "balanced"},
+	} {
+		values, err := r.address.Resolve(driver.OnTopic, given)
+		r.must(err)
+		topic := unique()
+		err = admin.CreateTopic(r.context(), driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: values})
+		r.kinds(driver.Rejected, err)
+		if option := (*driver.OptionError)(nil); !errors.As(err, &option) || option.Name != name {
+			t.Errorf("%v: %v", given, err)
+		}
+		r.delete(topic)
+	}
+	for _, name := range []string{"messageTTL", "expires"} {
+		if _, err := r.address.Resolve(driver.OnTopic, map[string]any{name: "500us"}); err == nil || !strings.Contains(err.Error(), "in steps of 1ms") {
+			t.Errorf("%s of half a millisecond: %v", name, err)
+		}
+	}
+	r.topic(map[string]any{"queueType": "quorum", "leaderLocator": "balanced"})
 }
 
 func TestRejectedGoToTheDeadLetterQueue(t *testing.T) {

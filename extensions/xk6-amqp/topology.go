@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"errors"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -24,11 +25,7 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, nil); err != nil {
 		return err
 	}
-	keys := o.List("bindings")
-	if len(keys) == 0 {
-		keys = []string{s.Name}
-	}
-	for _, key := range keys {
+	for _, key := range bindings(&s) {
 		if err := ch.QueueBind(s.Name, key, exchange, false, nil); err != nil {
 			return err
 		}
@@ -36,8 +33,19 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	return nil
 }
 
+// bindings are the keys by which a queue is bound to its exchange.
+func bindings(s *driver.TopicSpec) []string {
+	if keys := s.Options.List("bindings"); len(keys) > 0 {
+		return keys
+	}
+	return []string{s.Name}
+}
+
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
 func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, replicas int) error {
+	if err := c.refuseQueue(o); err != nil {
+		return err
+	}
 	args := c.queueArguments(o, replicas)
 	if dead := o.String("deadLetterQueue"); dead != "" {
 		kind := amqp.Table{amqp.QueueTypeArg: o.String("queueType")}
@@ -58,6 +66,19 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 	}
 	_, err := ch.QueueDeclare(name, c.isDurable(o), false, false, false, args)
 	return err
+}
+
+// refuseQueue finds options that a queue of its kind would pass over.
+func (c *conn) refuseQueue(o driver.Values) error {
+	quorum := o.String("queueType") == amqp.QueueTypeQuorum
+	switch {
+	case c.mode == stream: // whose options say nothing of either
+	case quorum && !o.Bool("durable"):
+		return &driver.OptionError{Name: "durable", Err: errors.New("a quorum queue is always durable: false is for queueType=classic")}
+	case !quorum && o.String("leaderLocator") == "balanced":
+		return &driver.OptionError{Name: "leaderLocator", Err: errors.New("a classic queue has no leader to place: balanced is for queueType=quorum")}
+	}
+	return nil
 }
 
 // isDurable tells whether the queue of a topic survives a restart, as every replicated one does.
@@ -102,7 +123,7 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	if overflow := o.String("overflow"); overflow != "" && overflow != "drop-head" {
 		args[amqp.QueueOverflowArg] = overflow
 	}
-	if o.String("leaderLocator") == "balanced" && kind != amqp.QueueTypeClassic {
+	if o.String("leaderLocator") == "balanced" {
 		args["x-queue-leader-locator"] = "balanced"
 	}
 	if o.Bool("singleActiveConsumer") {

@@ -13,5 +13,6 @@ var (
 	_ driver.Requester  = &producer{}
 	_ driver.Unwrapper  = &producer{}
 	_ driver.Replier    = &consumer{}
+	_ driver.Selector   = &consumer{}
 	_ driver.Unwrapper  = &consumer{}
 )

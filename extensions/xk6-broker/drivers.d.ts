@@ -98,7 +98,7 @@ declare module 'k6/x/broker' {
     exchange?: string;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end. */
     expiration?: Duration;
-    /** redis-list, redis-streams: Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can. One of no, yes, auto. Default: `no`; durable `auto`. */
+    /** redis-list, redis-streams: Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can when the producer opens, and stays so after a reconnect. One of no, yes, auto. Default: `no`; durable `auto`. */
     fsync?: 'no' | 'yes' | 'auto';
     /** kafka, kafka-share: Number the messages so that the broker drops what a retry sends twice; without effect unless acks is all. Default: `true`. */
     idempotence?: boolean;
@@ -136,7 +136,7 @@ declare module 'k6/x/broker' {
     routingKey?: string;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: What kind of message it is, for the application. */
     type?: string;
-    /** redis-list, redis-streams: How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer connects. Default: durable `-1`. */
+    /** redis-list, redis-streams: How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer opens. It waits for no fewer after a reconnect: where they are not there any more, its messages fail by waitTimeout. Default: durable `-1`. */
     wait?: number;
     /** redis-list, redis-streams: How long wait and fsync may take, each, before the messages of the pipeline fail. Default: `1s`. */
     waitTimeout?: Duration;
@@ -165,7 +165,7 @@ declare module 'k6/x/broker' {
     deleteSettled?: boolean;
     /** rabbitmq-pubsub: After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0. */
     deliveryLimit?: number;
-    /** rabbitmq-pubsub: Whether a classic queue survives a restart of the broker. Default: `true`. */
+    /** rabbitmq-pubsub: Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false. Default: `true`. */
     durable?: boolean;
     /** rabbitmq-pubsub: After how long without consumers the queue is deleted, whole milliseconds; never where 0. */
     expires?: Duration;
@@ -190,7 +190,7 @@ declare module 'k6/x/broker' {
     instanceId?: string;
     /** rabbitmq-pubsub: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
     lazy?: boolean;
-    /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded. One of client-local, balanced. Default: `client-local`. */
+    /** rabbitmq-pubsub: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /** redis-list: How long after a consumer's last sign of life the others take its messages; each gives one, and looks, every third of it. Default: `10s`. */
     lease?: Duration;
@@ -241,9 +241,9 @@ declare module 'k6/x/broker' {
     deliveryLimit?: number;
     /** nats-jetstream: What gives way when a limit is reached: the oldest message, or the new one, whose sender then gets an error. One of old, new. Default: `old`. */
     discard?: 'old' | 'new';
-    /** nats-jetstream: How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes. Default: `0s`. */
+    /** nats-jetstream: How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes. Default: `0s`. */
     duplicates?: Duration;
-    /** rabbitmq: Whether a classic queue survives a restart of the broker. Default: `true`. */
+    /** rabbitmq: Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false. Default: `true`. */
     durable?: boolean;
     /** rabbitmq, rabbitmq-stream: Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty. */
     exchange?: string;
@@ -256,14 +256,14 @@ declare module 'k6/x/broker' {
     expires?: Duration;
     /** rabbitmq: Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12). */
     lazy?: boolean;
-    /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded. One of client-local, balanced. Default: `client-local`. */
+    /** rabbitmq, rabbitmq-stream: Where the leader of a replicated queue starts: on the node of this connection, or on the least loaded (balanced, which a classic queue refuses). One of client-local, balanced. Default: `client-local`. */
     leaderLocator?: 'client-local' | 'balanced';
     /**
      * nats-jetstream: How long the stream keeps a message; 0 is for ever. Default: `0s`.
      * rabbitmq-stream: Age, whole seconds, after which a segment of the stream is deleted; no limit where 0.
      */
     maxAge?: Duration;
-    /** nats-jetstream: How many bytes the stream keeps; -1 is no limit. Default: `-1`. */
+    /** nats-jetstream: How many bytes the stream keeps; -1 is no limit, 0 the server's default, which is none either. Default: `-1`. */
     maxBytes?: Size;
     /** rabbitmq: Most messages that the queue holds; no limit where 0. */
     maxLength?: number;
@@ -272,7 +272,7 @@ declare module 'k6/x/broker' {
      * rabbitmq-stream: Bytes after which the oldest segment of the stream is deleted; no limit where 0.
      */
     maxLengthBytes?: Size;
-    /** nats-jetstream: How many messages the stream keeps; -1 is no limit. Default: `-1`. */
+    /** nats-jetstream: How many messages the stream keeps; -1 is no limit, 0 the server's default, which is none either. Default: `-1`. */
     maxMessages?: number;
     /** rabbitmq: Number of priorities of a classic queue; none where 0. */
     maxPriority?: number;
@@ -287,7 +287,7 @@ declare module 'k6/x/broker' {
     /** rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /**
-     * kafka, kafka-share: How long messages are kept (retention.ms); 0 is the broker's default. Default: `0`.
+     * kafka, kafka-share: How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default. Default: `0`.
      * nats-jetstream: What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged. One of limits, workqueue, interest. Default: `limits`.
      */
     retention?: Duration | 'limits' | 'workqueue' | 'interest';

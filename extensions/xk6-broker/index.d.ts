@@ -83,7 +83,8 @@ declare module 'k6/x/broker' {
     require(needs: Needs): void;
     /**
      * Resolves when the topic can be used. That it exists already is no error, unless it is otherwise than an option asks for that was given; of the options
-     * that were not, any value will do. Brokers whose topics need no creation do nothing.
+     * that were not, any value will do. RabbitMQ, which does not tell what a queue is, refuses one that differs in any option, those with a default included. Brokers
+     * whose topics need no creation do nothing.
      */
     createTopic(topic: string, options?: TopicOptions): Promise<void>;
     deleteTopic(topic: string): Promise<void>;
@@ -97,7 +98,7 @@ declare module 'k6/x/broker' {
     profile?: Profile;
     /** Where the broker has partitions. 1. */
     partitions?: number;
-    /** Where the broker has replicas. 1. */
+    /** Where the broker has replicas. 1. The result says how many there are where the broker tells: NATS JetStream and Kafka. */
     replicas?: number;
   }
 

@@ -224,7 +224,7 @@ declare module 'k6/x/broker' {
     };
     /** the least that a confirmation proved here; empty where nobody sent */
     confirm: 'unconfirmed' | 'accepted' | 'replicated' | '';
-    /** what confirmations proved, and by which setting, for each that sent with options of its own; the weakest first */
+    /** what confirmations proved, and by which setting, by producers that differ in it and by what the topic was when they sent; the weakest first */
     proofs: Array<{
       confirm: 'unconfirmed' | 'accepted' | 'replicated';
       how?: string;

@@ -71,6 +71,21 @@ func TestATopicIsDescribedAsItIs(t *testing.T) {
 	}
 }
 
+// More replicas than there are cannot be asked of: what the broker has is another number, and is not told as the one asked for.
+func TestMoreInSyncThanThereAre(t *testing.T) {
+	f := single(t)
+	const topic = "test-in-sync"
+	spec := driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: f.values(t, driver.OnTopic, map[string]any{"minInsyncReplicas": 5})}
+	if err := f.admin().CreateTopic(within(t), spec); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.admin().DeleteTopic(within(t), topic) })
+	got, err := f.conn.(driver.TopicDescriber).DescribeTopic(within(t), topic)
+	if _, told := got.Options["minInsyncReplicas"]; told || err != nil {
+		t.Errorf("%+v, %v", got.Options, err)
+	}
+}
+
 func TestTopicsThatCannotBe(t *testing.T) {
 	f := single(t)
 	for name, c := range map[string]struct {

@@ -45,9 +45,9 @@ func commonOptions() []driver.Option {
 		{Name: "partition", Scope: driver.OnProducer, Type: driver.Int, Default: "-1", Min: -1,
 			Doc: "The one partition to send to; -1 leaves it to the partitioner."},
 
-		{Name: "retention", Scope: driver.OnTopic, Type: driver.Duration, Default: "0",
-			Doc: "How long messages are kept (retention.ms); 0 is the broker's default."},
-		{Name: "minInsyncReplicas", Scope: driver.OnTopic, Type: driver.Int, Default: "0",
+		{Name: "retention", Scope: driver.OnTopic, Type: driver.Duration, Default: "0", Step: int64(time.Millisecond), ZeroIsDefault: true,
+			Doc: "How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default."},
+		{Name: "minInsyncReplicas", Scope: driver.OnTopic, Type: driver.Int, Default: "0", ZeroIsDefault: true,
 			Profile: map[driver.Profile]string{driver.Durable: "2"},
 			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default."},
 		{Name: "configs", Scope: driver.OnTopic, Type: driver.List,

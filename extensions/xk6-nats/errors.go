@@ -15,6 +15,7 @@ var (
 	errHeaderName  = errors.New("the name of a NATS header is printable ASCII, without spaces and without " + separators)
 	errHeaderValue = errors.New("a NATS header value cannot hold a line break, nor space at its ends")
 	errCertificate = errors.New("holds no certificate in PEM form")
+	errDuplicate   = errors.New("the server dropped it as a duplicate of an earlier message with the same Nats-Msg-Id")
 	errForeign     = errors.New("the message was not received by this consumer")
 )
 
@@ -33,7 +34,7 @@ var kinds = []struct {
 	{driver.Rejected, []error{
 		nats.ErrMaxPayload, nats.ErrBadSubject, nats.ErrBadQueueName, nats.ErrBadHeaderMsg, nats.ErrHeadersNotSupported,
 		nats.ErrInvalidMsg, nats.ErrMsgNoReply, jetstream.ErrInvalidStreamName, jetstream.ErrInvalidConsumerName,
-		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderName, errHeaderValue, errForeign, errCertificate,
+		jetstream.ErrInvalidSubject, jetstream.ErrMsgAlreadyAckd, errHeaderName, errHeaderValue, errDuplicate, errForeign, errCertificate,
 	}},
 	{driver.Throttled, []error{
 		nats.ErrSlowConsumer, nats.ErrMaxConnectionsExceeded, nats.ErrMaxAccountConnectionsExceeded,
@@ -65,6 +66,7 @@ const (
 	codeStoreFailed         = 10077 // such as a limit of a stream that discards what is new
 	codeStreamOffline       = 10118
 	codeConsumerOffline     = 10119
+	codeDuplicate           = 10158 // of a message that the server is storing
 
 	classBadRequest  = 400
 	classNotFound    = 404
@@ -94,7 +96,7 @@ func classifyAPI(e *jetstream.APIError) driver.Kind {
 		return driver.Throttled
 	case codeNoLeader, codeConsumerOffline, codeStreamOffline:
 		return driver.Disconnected
-	case codeInvalidConfig:
+	case codeInvalidConfig, codeDuplicate:
 		return driver.Rejected
 	case codeReplicasUnsupported:
 		return driver.Unsupported

@@ -111,11 +111,13 @@ func streamOptions() []driver.Option {
 		},
 		{
 			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1,
-			Doc: "How many bytes the stream keeps; -1 is no limit.",
+			ZeroIsDefault: true,
+			Doc:           "How many bytes the stream keeps; -1 is no limit, 0 the server's default, which is none either.",
 		},
 		{
 			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1,
-			Doc: "How many messages the stream keeps; -1 is no limit.",
+			ZeroIsDefault: true,
+			Doc:           "How many messages the stream keeps; -1 is no limit, 0 the server's default, which is none either.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},
@@ -123,7 +125,8 @@ func streamOptions() []driver.Option {
 		},
 		{
 			Name: "duplicates", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
-			Doc: "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates; 0 is the server's default of 2 minutes.",
+			ZeroIsDefault: true,
+			Doc:           "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes.",
 		},
 		{
 			Name: "persist", Scope: driver.OnTopic, Type: driver.Enum, Default: "default", Allowed: []string{"default", "async"},

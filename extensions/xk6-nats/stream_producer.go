@@ -70,17 +70,18 @@ func (p *streamProducer) failed(_ *nats.Subscription, err error) {
 	}
 }
 
-// published reads a PubAck. The common one, such as {"stream":"S","seq":1}, is known by its start.
+// published reads a PubAck. The common one, such as {"stream":"S","seq":1}, is known by its start and its end: nothing else is in it.
 func published(msg *nats.Msg) error {
-	if bytes.HasPrefix(msg.Data, []byte(`{"stream":"`)) && !bytes.Contains(msg.Data, []byte(`"error"`)) {
+	if stored(msg.Data) {
 		return nil
 	}
 	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
 		return jetstream.ErrNoStreamResponse
 	}
 	var ack struct {
-		Error  *jetstream.APIError `json:"error"`
-		Stream string              `json:"stream"`
+		Error     *jetstream.APIError `json:"error"`
+		Stream    string              `json:"stream"`
+		Duplicate bool                `json:"duplicate"`
 	}
 	switch err := json.Unmarshal(msg.Data, &ack); {
 	case err != nil:
@@ -89,6 +90,21 @@ func published(msg *nats.Msg) error {
 		return ack.Error
 	case ack.Stream == "":
 		return jetstream.ErrInvalidJSAck
+	case ack.Duplicate:
+		return errDuplicate
 	}
 	return nil
+}
+
+// stored tells whether an ack starts with the stream and ends with the sequence number.
+func stored(ack []byte) bool {
+	last := len(ack) - 1
+	if last < 0 || ack[last] != '}' || !bytes.HasPrefix(ack, []byte(`{"stream":"`)) {
+		return false
+	}
+	number := last
+	for number > 0 && ack[number-1] >= '0' && ack[number-1] <= '9' {
+		number--
+	}
+	return number < last && bytes.HasSuffix(ack[:number], []byte(`"seq":`))
 }

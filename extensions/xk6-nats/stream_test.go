@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -414,9 +415,14 @@ func TestFromReply(t *testing.T) {
 
 func TestPubAck(t *testing.T) {
 	for data, want := range map[string]driver.Kind{
-		`{"stream":"S","seq":1}`:                  "",
-		`{"stream":"\"error\"","seq":1}`:          "",
-		`{"seq":1,"stream":"S","duplicate":true}`: "",
+		`{"stream":"S","seq":1}`:                                           "",
+		`{"stream":"S","domain":"D","seq":12345}`:                          "",
+		`{"stream":"\"error\"","seq":1}`:                                   "",
+		`{"stream":"S","seq":1,"val":"5"}`:                                 "",
+		`{"stream":"S","seq":1,"duplicate": true}`:                         driver.Rejected,
+		`{"seq":1,"stream":"S","duplicate":true}`:                          driver.Rejected,
+		`{"stream":"S","seq":1,"error":{"code":400,"err_code":1,"seq":1}}`: driver.Rejected,
+		`{"stream":"S","seq":`:                                             driver.Unknown,
 		`{"error":{"code":503,"err_code":10077,"description":"maximum messages exceeded"},"stream":"S","seq":0}`: driver.Throttled,
 		`{"stream":"S","seq":0,"error":{"code":400,"err_code":10054}}`:                                           driver.Rejected,
 		`{}`: driver.Unknown,
@@ -426,6 +432,27 @@ func TestPubAck(t *testing.T) {
 		if (err == nil) != (want == "") || (err != nil && classify(err) != want) {
 			t.Errorf("%s: %v, want %q", data, err, want)
 		}
+	}
+}
+
+// What the server drops as a duplicate is no message of its own: nobody receives it.
+func TestADuplicateIsNotConfirmed(t *testing.T) {
+	c, a := open(t, "embedded:")
+	topic := unique("twice")
+	create(t, c, a, topic, nil)
+	named := func(id string) driver.Message {
+		return driver.Message{Body: []byte(id), Headers: []driver.Header{{Name: "Nats-Msg-Id", Value: []byte(id)}}}
+	}
+	p := producer(t, c, a, topic, nil)
+	errs := send(t, p, driver.Batch{named("one"), named("one"), named("two")})
+	if errs[0] != nil || errs[2] != nil {
+		t.Errorf("%v", errs)
+	}
+	if kind := a.Driver.KindOf(errs[1]); kind != driver.Rejected || !strings.Contains(fmt.Sprint(errs[1]), "Nats-Msg-Id") {
+		t.Errorf("%v, of kind %q", errs[1], kind)
+	}
+	if n := streamOf(t, c, topic).State.Msgs; n != 2 {
+		t.Errorf("the stream has %d messages", n)
 	}
 }
 

@@ -20,6 +20,12 @@ type barrier struct {
 	err     error
 }
 
+// again is a barrier that asks for the same. What is there to ask for when a connection breaks may be less than what was there before, and must not
+// prove the same.
+func (b *barrier) again() *barrier {
+	return &barrier{replicas: b.replicas, fsync: b.fsync, timeout: b.timeout}
+}
+
 // raised tells whether a writer must wait.
 func (b *barrier) raised() bool { return b != nil && b.up.Load() }
 

@@ -49,8 +49,8 @@
 // the option requireSubscriber makes that an error. For the other two the options wait and fsync ask for more, by WAIT
 // and WAITAOF after each pipeline, so that a pipeline waits for one answer and a message for at most two. The profile
 // durable asks for all replicas that are connected, and for the disk where the server can tell (Redis 7.2 or later,
-// Valkey, with an append-only file). A message that was accepted but not proven so in time fails with kind timeout, and
-// may be delivered.
+// Valkey, with an append-only file), as they are when the producer opens. It asks for no less after a reconnect or a
+// failover. A message that was accepted but not proven so in time fails with kind timeout, and may be delivered.
 //
 // # Limits
 //

@@ -14,8 +14,8 @@ import (
 type link struct {
 	conn    *conn
 	key     string
-	timeout time.Duration                               // see [wire]
-	barrier func(ctx context.Context) (*barrier, error) // nil where none is asked for
+	timeout time.Duration // see [wire]
+	barrier *barrier      // what every wire asks for, each with one of its own; nil where nothing is
 
 	dialing chan struct{} // a lock that can be waited for with a context
 	mu      sync.Mutex
@@ -74,18 +74,11 @@ func (l *link) get(ctx context.Context) (*wire, error) {
 }
 
 func (l *link) dial(ctx context.Context) (*wire, error) {
-	var b *barrier
-	if l.barrier != nil {
-		var err error
-		if b, err = l.barrier(ctx); err != nil {
-			return nil, err
-		}
+	b := l.barrier
+	if b == nil {
+		return l.conn.dial(ctx, l.key, l.timeout, nil)
 	}
-	timeout := l.timeout
-	if b != nil {
-		timeout += 2 * b.timeout
-	}
-	return l.conn.dial(ctx, l.key, timeout, b)
+	return l.conn.dial(ctx, l.key, l.timeout+2*b.timeout, b.again())
 }
 
 // do is [wire.do] on the wire.

@@ -29,12 +29,12 @@ func confirmOptions() []driver.Option {
 		},
 		{
 			Name: "wait", Scope: driver.OnProducer, Type: driver.Int, Min: -1, Profile: map[driver.Profile]string{driver.Durable: "-1"},
-			Doc: "How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer connects.",
+			Doc: "How many replicas must have a message before it is confirmed (WAIT, once per pipeline); -1 is as many as are connected when the producer opens. It waits for no fewer after a reconnect: where they are not there any more, its messages fail by waitTimeout.",
 		},
 		{
 			Name: "fsync", Scope: driver.OnProducer, Type: driver.Enum, Default: "no", Allowed: []string{"no", "yes", "auto"},
 			Profile: map[driver.Profile]string{driver.Durable: "auto"},
-			Doc:     "Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can.",
+			Doc:     "Whether the server must have a message on disk before it is confirmed (WAITAOF, once per pipeline, Redis 7.2 or later); auto is where the server can when the producer opens, and stays so after a reconnect.",
 		},
 		{
 			Name: "waitTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "1s", Min: 1e6,

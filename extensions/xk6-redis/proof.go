@@ -7,11 +7,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Proof implements [driver.Prover], for what is appended to a stream or a list.
-func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
-	b, err := c.newBarrier(ctx, p)
+// Proof implements [driver.Prover]: what the producer found that it could ask for when it connected, it asks for as long as it sends.
+func (p *producer) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
 	proof := driver.Proof{Confirm: driver.Accepted, How: "one server"}
-	if err != nil || b == nil {
+	b := p.link.barrier
+	if b == nil {
 		return proof
 	}
 	if b.fsync {

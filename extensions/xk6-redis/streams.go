@@ -81,7 +81,11 @@ func (c streamConn) NewProducer(ctx context.Context, p driver.ProducerConfig) (d
 // newProducer connects a producer.
 func (c *conn) newProducer(ctx context.Context, config driver.ProducerConfig, p *producer) (driver.Producer, error) {
 	p.link = c.link(config.Topic, 0)
-	p.link.barrier = func(ctx context.Context) (*barrier, error) { return c.newBarrier(ctx, config) }
+	var err error
+	if p.link.barrier, err = c.newBarrier(ctx, config); err != nil {
+		c.moved(ctx)
+		return nil, err
+	}
 	if _, err := p.link.get(ctx); err != nil {
 		return nil, err
 	}

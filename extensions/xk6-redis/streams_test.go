@@ -35,8 +35,7 @@ func TestWaitIsProofOfReplicas(t *testing.T) {
 		0: {Confirm: driver.Accepted, How: "one server"},
 		1: {Confirm: driver.Replicated, How: "one server and 1 of its replicas (WAIT)"},
 	} {
-		config := driver.ProducerConfig{Topic: topic, Window: 1, Options: resolve(t, url, driver.OnProducer, map[string]any{"wait": given})}
-		if got := c.(driver.Prover).Proof(t.Context(), config, nil); got != want {
+		if got := proves(t, produce(t, c, url, topic, 1, map[string]any{"wait": given})); got != want {
 			t.Errorf("wait %d: %v: %q", given, got.Confirm, got.How)
 		}
 	}
@@ -49,6 +48,47 @@ func TestWaitIsProofOfReplicas(t *testing.T) {
 	}
 	if n := s.client.XLen(t.Context(), topic).Val(); n != 1002 {
 		t.Errorf("what was not proven is accepted all the same: %d messages, want 1002", n)
+	}
+}
+
+func proves(t *testing.T, p driver.Producer) driver.Proof {
+	t.Helper()
+	return p.(driver.Prover).Proof(t.Context(), driver.ProducerConfig{}, nil)
+}
+
+// A replica that was there when a producer opened is what its confirmations prove, also when the producer connects again and it is not there any more.
+func TestAReconnectProvesNoLess(t *testing.T) {
+	s := start(t)
+	r := replica(t, s)
+	url := s.url("redis-streams") + "?profile=durable&waitTimeout=200ms"
+	c := dial(t, url)
+	topic := topic(t, c)
+	p := produce(t, c, url, topic, 10, nil)
+	mustSend(t, p, "with the replica")
+	r.kill(t)
+	await(t, "the server knows that the replica is gone", func() bool {
+		return strings.Contains(s.client.Info(t.Context(), "replication").Val(), "connected_slaves:0")
+	})
+	if err := s.client.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // the first may be on its way over the connection that is no more
+		for _, err := range send(t, p, "without it") {
+			if err == nil {
+				t.Errorf("a message that one server has is confirmed, where %q is proven", proves(t, p).How)
+			}
+		}
+	}
+	await(t, "the producer is connected again", func() bool {
+		err := errors.Join(send(t, p, "without it")...)
+		return err != nil && strings.Contains(err.Error(), "0 of 1 replicas")
+	})
+	later := produce(t, c, url, topic, 10, nil)
+	mustSend(t, later, "asks for less")
+	for who, want := range map[driver.Producer]driver.Confirm{p: driver.Replicated, later: driver.Accepted} {
+		if got := proves(t, who); got.Confirm != want {
+			t.Errorf("%v: %q, want %v", got.Confirm, got.How, want)
+		}
 	}
 }
 

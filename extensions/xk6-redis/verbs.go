@@ -6,22 +6,20 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 var (
 	_ driver.Admin      = streamConn{}
 	_ driver.Backlogger = streamConn{}
-	_ driver.Prover     = streamConn{}
 	_ driver.Informer   = streamConn{}
 	_ driver.Unwrapper  = streamConn{}
 	_ driver.Unwrapper  = &streamConsumer{}
 
 	_ driver.Admin      = listConn{}
 	_ driver.Backlogger = listConn{}
-	_ driver.Prover     = listConn{}
 	_ driver.Informer   = listConn{}
 	_ driver.Unwrapper  = listConn{}
 	_ driver.Unwrapper  = &listConsumer{}
 
-	_ driver.Prover    = pubsubConn{}
 	_ driver.Informer  = pubsubConn{}
 	_ driver.Unwrapper = pubsubConn{}
 	_ driver.Unwrapper = &pubsubConsumer{}
 
+	_ driver.Prover    = &producer{}
 	_ driver.Unwrapper = &producer{}
 )

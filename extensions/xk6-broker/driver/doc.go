@@ -4,7 +4,7 @@
 // A driver is a [Driver] value passed to [Register] in an init function and found by the scheme of a URL, in the
 // manner of database/sql. It opens connections ([Conn]), which make producers ([Producer]) and consumers ([Consumer]):
 // eight methods. What differs between brokers is data where it is semantics ([Features]) and an optional interface
-// where it is a verb ([Admin], [Backlogger], [Holder], [Stopper], [Requester],
+// where it is a verb ([Admin], [Backlogger], [Holder], [Selector], [Stopper], [Requester],
 // [Replier], [Informer], [Unwrapper]).
 //
 // # Rules for every driver

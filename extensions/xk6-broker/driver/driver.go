@@ -167,7 +167,9 @@ type Admin interface {
 	PurgeTopic(ctx context.Context, topic string) error
 }
 
-// Prover is an optional interface of a [Conn] where the options of a producer, or what its topic is, decide what a confirmation proves.
+// Prover is an optional interface where the options of a producer, or what its topic is, decide what a confirmation proves: of a [Conn] that says the
+// same of all producers with the same options, and of a [Producer] where each finds something of its own when it opens, that decides. A producer keeps
+// to what it proved when it opened: one that cannot any more, as after a reconnect, fails its messages.
 type Prover interface {
 	// Proof is what a nil error in [Done] proves for such a producer, never more than is known. Where the broker does not tell how many copies
 	// its protocol makes, How says that. created is what this test made the topic as; nil where it did not.
@@ -222,6 +224,12 @@ type Holder interface {
 type Requester interface {
 	// Request sends m and waits for one reply, until ctx ends.
 	Request(ctx context.Context, m Message) (Message, error)
+}
+
+// Selector is an optional interface of a [Consumer] that may have asked its broker for some of the topic's messages only.
+type Selector interface {
+	// Selects is true where messages that do not come may not have been asked for. Then what the topic's groups lack is not called lost.
+	Selects() bool
 }
 
 // Replier is an optional interface of a [Consumer] whose messages may ask for a reply.

@@ -24,7 +24,9 @@ type Option struct {
 	Max     int64              // the greatest; 0 is no limit
 	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
-	Doc     string             // one sentence, with units
+	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
+	ZeroIsDefault bool
+	Doc           string // one sentence, with units
 }
 
 // Scope is where an option applies.

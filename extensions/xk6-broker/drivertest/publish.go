@@ -317,12 +317,17 @@ func missingTopic(t *testing.T, k *kit) {
 	}
 }
 
-// proof asks of a topic that the driver made, of the same one as if others had made it, and of one that is not there.
+// proof asks of a topic that the driver made, of the same one as if others had made it, and of one that is not there. Where producers find it out
+// for themselves one of them is asked.
 func proof(t *testing.T, k *kit) {
 	c := k.open(t)
+	topic := k.topic(t, c)
 	prover, ok := c.(driver.Prover)
+	if !ok {
+		prover, ok = k.producer(t, c, topic).Producer.(driver.Prover)
+	}
 	claimed(t, ok, "options or topics decide what a confirmation proves")
-	config := driver.ProducerConfig{Topic: k.topic(t, c), Window: 1, Options: k.options(t, driver.OnProducer)}
+	config := driver.ProducerConfig{Topic: topic, Window: 1, Options: k.options(t, driver.OnProducer)}
 	created := &driver.TopicSpec{Name: config.Topic, Partitions: 1, Replicas: 1, Options: k.options(t, driver.OnTopic)}
 	missing := config
 	missing.Topic = unique()

@@ -174,7 +174,13 @@ func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
 	if err := checkTopic("deleteTopic", topic); err != nil {
 		return nil, err
 	}
-	return c.remove("delete topic ", topic, driver.Admin.DeleteTopic), nil
+	return c.remove("delete topic ", topic, func(a driver.Admin, ctx context.Context, topic string) error {
+		err := a.DeleteTopic(ctx, topic)
+		if err == nil {
+			c.in.run.Topic(c.address, topic).Deleted()
+		}
+		return err
+	}), nil
 }
 
 func (c *connection) purge(topic string) (*sobek.Promise, error) {

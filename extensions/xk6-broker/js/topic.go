@@ -7,7 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/grafana/sobek"
 
@@ -51,33 +51,36 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		}
 		made := c.in.run.Topic(c.address, topic)
 		made.Use("topic", t.uses)
-		made.Created(t.TopicSpec)
+		c.in.run.Created(made, t.TopicSpec)
 		return nil
 	}), nil
 }
 
 // describe notes what the broker has of a topic: it may have been there before. One that is not as it was asked for is an error, as a test
-// of it would measure something else than its script says. A broker that does not say has no partitions.
+// of it would measure something else than its script says. What a broker does not tell is not known, and not said.
 func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) error {
 	describer, ok := a.(driver.TopicDescriber)
-	if !ok {
-		t.uses["replicas"] = t.Replicas
+	if !ok { // then nobody says how many partitions and copies there are
 		return nil
 	}
 	has, err := describer.DescribeTopic(ctx, t.Name)
 	if err != nil { // the topic is there all the same
 		c.in.run.logger.WithError(err).Warnf("createTopic: what %s is like is not known", t.Name)
-		return nil
-	}
-	if err := t.differs(has); err != nil {
+	} else if err := t.differs(c.address.Driver, has); err != nil {
 		return err
 	}
-	for name, value := range c.address.Driver.Redact(has.Options) {
-		if _, list := has.Options[name].([]string); !list { // of which the broker may have many more than matter
+	shown := c.address.Driver.Redact(has.Options)
+	for name := range t.Options {
+		switch value, told := shown[name]; {
+		case !told:
+			delete(t.uses, name)
+		case reflect.TypeOf(value) != reflect.TypeFor[[]string](): // of which the broker may have many more than matter
 			t.uses[name] = value
 		}
 	}
-	t.uses["replicas"] = has.Replicas
+	if has.Replicas > 0 {
+		t.uses["replicas"] = has.Replicas
+	}
 	if has.Partitions > 0 {
 		t.uses["partitions"] = has.Partitions
 	}
@@ -85,7 +88,7 @@ func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) 
 }
 
 // differs is an error where a topic is not as it was asked for.
-func (t *newTopic) differs(has driver.TopicInfo) error {
+func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 	all := maps.Clone(has.Options)
 	if all == nil {
 		all = driver.Values{}
@@ -98,21 +101,54 @@ func (t *newTopic) differs(has driver.TopicInfo) error {
 	wanted["partitions"], wanted["replicas"] = t.Partitions, t.Replicas
 	var errs []error
 	for _, name := range t.asked {
-		if value, told := all[name]; told && !covers(value, wanted[name]) {
-			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, wanted[name])})
+		value, told := all[name]
+		if !told {
+			continue
+		}
+		option, _ := of.Option(name)
+		for _, d := range differences(option, value, wanted[name]) {
+			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists %s", t.Name, d)})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// covers tells whether a value is what was asked for: of a list, that all of it is there. A number or a time of 0 leaves it to the broker.
-func covers(has, asked any) bool {
-	switch asked := asked.(type) {
-	case []string:
-		all, _ := has.([]string)
-		return !slices.ContainsFunc(asked, func(item string) bool { return !slices.Contains(all, item) })
-	case int64, time.Duration:
-		return has == asked || reflect.ValueOf(asked).IsZero()
+// differences says how a value is not what was asked for: of a list, what of it is not there.
+func differences(o driver.Option, has, asked any) (all []string) {
+	list, isList := asked.([]string)
+	switch {
+	case isList:
+		items, _ := has.([]string)
+		for _, item := range list {
+			if d := lacks(items, item); d != "" {
+				all = append(all, d)
+			}
+		}
+	case has != asked && (!o.ZeroIsDefault || !reflect.ValueOf(asked).IsZero()):
+		all = append(all, fmt.Sprintf("with %v, asked for %v", has, asked))
 	}
-	return has == asked
+	return all
+}
+
+// lacks says what a list has instead of an item; "" where it has it.
+func lacks(list []string, item string) string {
+	name, _, named := strings.Cut(item, "=")
+	instead := "without " + item
+	for _, other := range list {
+		if unordered(other) == unordered(item) {
+			return ""
+		}
+		if named && strings.HasPrefix(other, name+"=") {
+			instead = fmt.Sprintf("with %s, asked for %s", other, item)
+		}
+	}
+	return instead
+}
+
+// unordered is an item such as cleanup.policy=delete,compact, whose value is a list that may be in any order.
+func unordered(item string) string {
+	name, value, _ := strings.Cut(item, "=")
+	values := strings.Split(value, ",")
+	slices.Sort(values)
+	return name + "=" + strings.Join(values, ",")
 }

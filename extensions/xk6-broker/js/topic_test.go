@@ -14,11 +14,13 @@ import (
 func TestATopicIsWhatTheBrokerHas(t *testing.T) {
 	features := faulty.Log()
 	features.Order = driver.PerPartition
-	driver.Register(faulty.New(faulty.Config{Name: "parts", Features: features}).Driver())
+	parts := faulty.New(faulty.Config{Name: "parts", Features: features}).Driver()
+	parts.Options = append(parts.Options, driver.Option{Name: "copies", Scope: driver.OnTopic, Type: driver.Int, Doc: "What this broker never tells of a topic."})
+	driver.Register(parts)
 	s := newScript(t).begin()
 	s.mustRun(`
 		const conn = broker.connect('parts://127.0.0.1:7', { drainTimeout: 1 });
-		await conn.createTopic('described', { partitions: 3 });
+		await conn.createTopic('described', { partitions: 3, copies: 5 });
 		await conn.createTopic('described');
 		await conn.producer('described').send('x');`)
 	_, err := s.run(`const conn = broker.connect('parts://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic('described', { partitions: 6, replicas: 1 })`)
@@ -29,38 +31,49 @@ func TestATopicIsWhatTheBrokerHas(t *testing.T) {
 	if got := fmt.Sprint(s.mustRun(used)); got != "[3 1]" {
 		t.Error(got)
 	}
+	if got := fmt.Sprint(s.mustRun(`return broker.result().topics[0].options.topic.map((o) => 'copies' in o)`)); got != "[false]" {
+		t.Errorf("what the broker does not tell is in the result: %s", got)
+	}
 	s = newScript(t).begin()
 	s.mustRun(`
 		const conn = broker.connect('broken://h', { drainTimeout: 1 });
-		await conn.createTopic('no partitions', { partitions: 6 });
+		await conn.createTopic('no partitions', { partitions: 6, replicas: 3 });
 		await conn.producer('no partitions').send('x');`)
-	if got := fmt.Sprint(s.mustRun(used)); got != "[ 1]" {
+	if got := fmt.Sprint(s.mustRun(used)); got != "[ ]" { // who does not say what a topic is may have made another number of copies
 		t.Error(got)
 	}
 }
 
 func TestAnOptionThatTheBrokerHas(t *testing.T) {
 	brokers := []string{"a", "b"}
+	lax := driver.Option{ZeroIsDefault: true}
 	for _, c := range []struct {
+		option     driver.Option
 		has, asked any
-		want       bool
+		want       string
 	}{
-		{"file", "file", true},
-		{"file", "memory", false},
-		{nil, "memory", false},
-		{true, false, false},
-		{brokers, []string{"b"}, true},
-		{brokers, []string{"b", "c"}, false},
-		{nil, []string{"a"}, false},
-		{brokers, []string{}, true},
-		{int64(8), int64(8), true},
-		{int64(8), int64(4), false},
-		{int64(8), int64(0), true}, // zero: as the broker has it
-		{time.Hour, time.Minute, false},
-		{time.Hour, time.Duration(0), true},
+		{has: "file", asked: "file"},
+		{has: "file", asked: "memory", want: "with file, asked for memory"},
+		{has: nil, asked: "memory", want: "with <nil>, asked for memory"},
+		{has: true, asked: false, want: "with true, asked for false"},
+		{has: brokers, asked: []string{"b"}},
+		{has: brokers, asked: []string{"b", "c"}, want: "without c"},
+		{has: nil, asked: []string{"a"}, want: "without a"},
+		{has: brokers, asked: []string{}},
+		{has: []string{"x=1", "y=2", "z=3"}, asked: []string{"x=1", "y=3", "zz=3"}, want: "with y=2, asked for y=3; without zz=3"},
+		{has: []string{"policy=delete,compact"}, asked: []string{"policy=compact,delete"}},
+		{has: []string{"policy=delete"}, asked: []string{"policy=compact,delete"}, want: "with policy=delete, asked for policy=compact,delete"},
+		{has: int64(8), asked: int64(8)},
+		{has: int64(8), asked: int64(4), want: "with 8, asked for 4"},
+		{has: int64(8), asked: int64(0), want: "with 8, asked for 0"},
+		{option: lax, has: int64(8), asked: int64(0)},
+		{option: lax, has: int64(8), asked: int64(4), want: "with 8, asked for 4"},
+		{has: time.Hour, asked: time.Minute, want: "with 1h0m0s, asked for 1m0s"},
+		{has: time.Minute, asked: time.Duration(0), want: "with 1m0s, asked for 0s"},
+		{option: lax, has: time.Hour, asked: time.Duration(0)},
 	} {
-		if got := covers(c.has, c.asked); got != c.want {
-			t.Errorf("it has %v, asked %v: %v", c.has, c.asked, got)
+		if got := strings.Join(differences(c.option, c.has, c.asked), "; "); got != c.want {
+			t.Errorf("it has %v, asked %v: %q, want %q", c.has, c.asked, got, c.want)
 		}
 	}
 }

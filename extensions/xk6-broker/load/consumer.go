@@ -47,6 +47,9 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	if h, ok := opened.(driver.Holder); ok && !h.Holds() {
 		g.unheld.Store(true)
 	}
+	if s, ok := opened.(driver.Selector); ok && s.Selects() {
+		t.routed.Store(true)
+	}
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
 		settles: d.Features.Settle != 0, waiting: map[*Inbox]struct{}{},

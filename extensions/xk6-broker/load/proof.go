@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,11 +18,36 @@ type Proof struct {
 	How     string `json:"how,omitempty"` // by which setting
 }
 
-// Created notes that this test made the topic, and as what.
-func (t *Topic) Created(as driver.TopicSpec) {
+// Created notes that this test made the topic, and as what. For the producers that are open it is asked anew what a confirmation proves: the
+// topic may have been another one.
+func (r *Run) Created(t *Topic, as driver.TopicSpec) {
+	if !t.is(&as) {
+		return
+	}
+	r.mu.Lock()
+	publishers := slices.Clone(r.publishers)
+	r.mu.Unlock()
+	for _, p := range publishers {
+		if p.topic == t {
+			p.prove()
+		}
+	}
+}
+
+// Deleted notes that this test deleted the topic: what comes to be under its name may be another one.
+func (t *Topic) Deleted() { t.is(nil) }
+
+// is notes what this test made the topic as, nil where it is gone, and tells whether that is new. What had been proven stays in the result.
+func (t *Topic) is(created *driver.TopicSpec) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.created = &as
+	if reflect.DeepEqual(t.created, created) {
+		return false
+	}
+	t.created = created
+	t.proven = slices.AppendSeq(t.proven, maps.Values(t.proofs))
+	clear(t.proofs)
+	return true
 }
 
 // proving is what is being found out of a sort of producers.
@@ -30,41 +57,49 @@ type proving struct {
 	known chan struct{} // closed when it is
 }
 
-// prove asks once, for producers of the same options, what a confirmation proves. Nobody who sends waits for the answer.
-func (r *Run) prove(t *Topic, conn driver.Conn, c driver.ProducerConfig) *proving {
-	key := fmt.Sprint(c.Options)
+// prove asks what a confirmation proves for such a producer: each one that finds it out for itself, and else once for all of the same options, while
+// the topic is the same. Nobody who sends waits for the answer.
+func (p *Publisher) prove() *proving {
+	t := p.topic
+	key := fmt.Sprint(p.config.Options)
+	prover, known := p.producer.(driver.Prover)
+	if known {
+		key = fmt.Sprintf("%p", p)
+	} else {
+		prover, known = p.conn.(driver.Prover)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p, ok := t.proofs[key]; ok {
-		return p
+	if asked, ok := t.proofs[key]; ok {
+		return asked
 	}
-	p := &proving{known: make(chan struct{})}
-	t.proofs[key] = p
-	prover, ok := conn.(driver.Prover)
-	if !ok {
-		p.Confirm = t.Address.Driver.Features.Confirm.String()
-		close(p.known)
-		return p
+	asked := &proving{known: make(chan struct{})}
+	t.proofs[key] = asked
+	if !known {
+		asked.Confirm = t.Address.Driver.Features.Confirm.String()
+		close(asked.known)
+		return asked
 	}
 	created := t.created
-	r.proving.Go(func() {
-		defer close(p.known)
+	p.run.proving.Go(func() {
+		defer close(asked.known)
 		ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
 		defer cancel()
-		proof := prover.Proof(ctx, c, created)
-		p.Confirm, p.How = proof.Confirm.String(), proof.How
+		proof := prover.Proof(ctx, p.config, created)
+		asked.Confirm, asked.How = proof.Confirm.String(), proof.How
 		if proof.Routed {
 			t.routed.Store(true)
 		}
 	})
-	return p
+	return asked
 }
 
 // Proof is what a confirmation proves, once that is known.
 func (s *Sender) Proof(ctx context.Context) (Proof, error) {
+	asked := s.pub.prove()
 	select {
-	case <-s.pub.proof.known:
-		return s.pub.proof.Proof, nil
+	case <-asked.known:
+		return asked.Proof, nil
 	case <-ctx.Done():
 		return Proof{}, ctx.Err()
 	}

@@ -15,7 +15,7 @@ func TestWhatConfirmationsProved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, faulty.Config{})
 		defer b.finish()
-		b.topic.Created(driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
+		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
 		asked := &asked{Conn: b.conn}
 		b.conn = asked
 		for _, acks := range []string{"all", "none", "all"} {
@@ -63,6 +63,119 @@ func (a *asked) Proof(_ context.Context, c driver.ProducerConfig, created *drive
 	}
 	return driver.Proof{How: "acks=" + acks}
 }
+
+// Producers of the same options may prove different things: the weakest is what holds for the topic.
+func TestAProducerThatProvesLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		defer b.finish()
+		for _, p := range []driver.Proof{{Confirm: driver.Replicated, How: "1 replica"}, {Confirm: driver.Accepted, How: "one server"}} {
+			pub, err := b.run.NewPublisher(t.Context(), finding{b.conn, p}, b.topic, driver.ProducerConfig{Topic: "orders", Window: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := pub.NewSender(StampInBody, b.series)
+			b.produce(s, 1)
+			if got, err := s.Proof(t.Context()); err != nil || got.How != p.How {
+				t.Errorf("%+v, %v, want %q", got, err, p.How)
+			}
+		}
+		topic := b.run.NewCollector().Result().Topics[0]
+		if want := "accepted: one server; replicated: 1 replica"; topic.Confirm != "accepted" || topic.Meaning() != want {
+			t.Errorf("%s: %s, want %s", topic.Confirm, topic.Meaning(), want)
+		}
+	})
+}
+
+// finding makes producers that find for themselves what they prove.
+type finding struct {
+	driver.Conn
+
+	proof driver.Proof
+}
+
+func (f finding) NewProducer(ctx context.Context, c driver.ProducerConfig) (driver.Producer, error) {
+	p, err := f.Conn.NewProducer(ctx, c)
+	return found{p, f.proof}, err
+}
+
+type found struct {
+	driver.Producer
+
+	proof driver.Proof
+}
+
+func (f found) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
+	return f.proof
+}
+
+// A topic that the test deletes and makes again as another one proves another thing to those who send on.
+func TestATopicThatIsMadeAgainIsAskedOfAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		defer b.finish()
+		asked := &asked{Conn: b.conn}
+		b.conn = asked
+		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
+		pub, err := b.run.NewPublisher(t.Context(), b.conn, b.topic, driver.ProducerConfig{Topic: "orders", Window: 1, Options: driver.Values{"acks": "all"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := pub.NewSender(StampInBody, b.series)
+		b.produce(s, 1)
+		synctest.Wait()
+		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
+		if asked.times != 1 {
+			t.Errorf("asked %d times of a topic that is still the same", asked.times)
+		}
+		b.topic.Deleted()
+		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 1})
+		b.produce(s, 1)
+		if got, err := s.Proof(t.Context()); err != nil || got.Confirm != "unconfirmed" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		topic := b.run.NewCollector().Result().Topics[0]
+		if want := "unconfirmed: acks=all; replicated: acks=all"; topic.Meaning() != want {
+			t.Errorf("%s, want %s", topic.Meaning(), want)
+		}
+	})
+}
+
+// Nor is what a consumer did not ask for.
+func TestWhatAConsumerDidNotSelectIsNotCalledLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		collector := b.run.NewCollector()
+		broker := b.conn
+		b.conn = choosing{b.conn, b.conn.(driver.Backlogger)}
+		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(b.sender(100), 10)
+		b.receive(c, 10)
+		b.produce(b.sender(100), 5)
+		if err := broker.(driver.Admin).PurgeTopic(t.Context(), "orders"); err != nil { // as if they had not been selected
+			t.Fatal(err)
+		}
+		b.finish()
+		if a := collector.Result().Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
+			t.Errorf("%+v", a.Accounting)
+		}
+	})
+}
+
+// choosing makes consumers that select.
+type choosing struct {
+	driver.Conn
+	driver.Backlogger
+}
+
+func (c choosing) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	r, err := c.Conn.NewConsumer(ctx, config)
+	return selecting{r}, err
+}
+
+type selecting struct{ driver.Consumer }
+
+func (selecting) Selects() bool { return true }
 
 // What goes where its key says may have been meant for others: nobody but the broker knows whether what a group lacks is lost.
 func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {

@@ -15,8 +15,9 @@ type Publisher struct {
 	run      *Run
 	driver   *driver.Driver
 	topic    *Topic
+	conn     driver.Conn
+	config   driver.ProducerConfig
 	producer driver.Producer
-	proof    *proving
 	window   *window      // of messages
 	workers  *window      // of calls of Send; nil where they do not wait for the broker
 	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
@@ -28,15 +29,15 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 	if err != nil {
 		return nil, t.Address.Driver.Wrap("open producer on "+t.Name, t.explain(err))
 	}
-	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, producer: p, window: newWindow(c.Window)}
+	pub := &Publisher{run: r, driver: t.Address.Driver, topic: t, conn: conn, config: c, producer: p, window: newWindow(c.Window)}
 	if !pub.driver.Features.Async {
 		pub.workers = newWindow(max(1, c.Workers))
 	}
 	t.connected(conn)
-	pub.proof = r.prove(t, conn, c)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
+	r.mu.Unlock()
+	pub.prove() // where createTopic ends meanwhile, one of the two asks again
 	return pub, nil
 }
 

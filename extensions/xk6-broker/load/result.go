@@ -167,7 +167,7 @@ func (t *Topic) result() TopicResult {
 		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(), passed: t.passage.result(),
 		interrupted: maps.Clone(t.interrupted),
 	}
-	for _, p := range t.proofs {
+	for _, p := range slices.AppendSeq(slices.Clone(t.proven), maps.Values(t.proofs)) {
 		select {
 		case <-p.known:
 			result.proves(p.Proof)

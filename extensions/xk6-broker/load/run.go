@@ -89,7 +89,8 @@ type Topic struct {
 	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
 	uses      Uses
 	created   *driver.TopicSpec   // by this test
-	proofs    map[string]*proving // what confirmations prove, by the producer's options
+	proofs    map[string]*proving // what confirmations prove while the topic is as it is: by the producer's options, or of each one
+	proven    []*proving          // what they proved while it was another one
 	passage   passage
 
 	interrupted map[goal]interruptions
