@@ -88,13 +88,15 @@ type wait struct {
 	spent   bool     // they have no more of what is in no account
 	awaited []*group // of which something is missing or held
 	strange []*group // that got what is in no account of theirs
+
+	forwarded bool // something is to come in at another topic, and need not be at the broker that the group asks
 }
 
 // done tells whether nothing is outstanding that is accounted for.
 func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 }
 
 func (w *wait) look(r *Run, now int64) {
-	w.awaited, w.strange = w.awaited[:0], w.strange[:0]
+	w.awaited, w.strange, w.forwarded = w.awaited[:0], w.strange[:0], false
 	s := standing{inFlight: r.InFlight(), received: r.received.Load()}
 	for _, t := range r.Topics() {
 		for _, g := range t.everyGroup() {
@@ -108,10 +110,10 @@ func (w *wait) look(r *Run, now int64) {
 			s.missing += missing
 			s.held += held
 		}
-		if missing, at := t.passing(); missing > 0 {
-			s.missing += missing
-			w.awaited = append(w.awaited, at.everyGroup()...)
-		}
+		missing, at := t.passing()
+		s.missing += missing
+		w.forwarded = w.forwarded || missing > 0 && !t.shared() // in a shared run others may have received it
+		w.awaited = append(w.awaited, at...)
 	}
 	if s != w.standing {
 		w.standing, w.changed, w.none, w.spent = s, now, 0, false
@@ -131,7 +133,7 @@ func (w *wait) more(ctx context.Context, now int64) bool {
 
 // hopeless tells whether nothing more can come, as far as that is known.
 func (w *wait) hopeless(ctx context.Context, now int64) bool {
-	if w.inFlight > 0 || now-w.asked < int64(askEvery) {
+	if w.inFlight > 0 || w.forwarded || now-w.asked < int64(askEvery) {
 		return false
 	}
 	w.asked = now
@@ -146,18 +148,25 @@ func (w *wait) hopeless(ctx context.Context, now int64) bool {
 }
 
 // awaited is how many messages the group's members have not received, and how many they have received and not settled although the test
-// settles. Members that the script has closed may come back, those whose time is over do not.
+// settles.
 func (g *group) awaited() (missing, held uint64) {
-	g.mu.Lock()
-	there, settles := g.members > 0 || g.left && g.kept, g.settles
-	g.mu.Unlock()
-	if !there {
+	if !g.attended() {
 		return 0, 0
 	}
+	g.mu.Lock()
+	settles := g.settles
+	g.mu.Unlock()
 	if settles && g.kept {
 		held = g.track.Held().All
 	}
 	return g.track.Outstanding(), held
+}
+
+// attended tells whether somebody is there for the group. Members that the script has closed may come back, those whose time is over do not.
+func (g *group) attended() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members > 0 || g.left && g.kept
 }
 
 // keepsStrangers tells whether the group, which somebody is there for, has got messages that are in no account of it, and the broker may

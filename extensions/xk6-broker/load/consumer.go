@@ -163,7 +163,7 @@ func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
 		c.group.strangers.note(m)
 	}
 	if verdict&track.Foreign != 0 {
-		what := c.run.stranger(stamp, c.topic)
+		what := c.run.stranger(stamp, c.group)
 		series.add(what, 1)
 		latency = what != Earlier
 	}
@@ -185,7 +185,7 @@ func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
 const clockSkew = 5 * time.Second
 
 // stranger says what a message of this test is that no producer of its topic sent.
-func (r *Run) stranger(s *Stamp, at *Topic) Counter {
+func (r *Run) stranger(s *Stamp, at *group) Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
 		if !r.shared || s.Sent < r.Started-int64(clockSkew) {
 			return Earlier
@@ -200,10 +200,10 @@ func (r *Run) stranger(s *Stamp, at *Topic) Counter {
 	r.mu.Unlock()
 	switch {
 	case from == nil:
-	case from.Name == at.Name:
+	case from.Name == at.topic.Name:
 		return Aliased
 	default:
-		from.passed(s, at)
+		at.passed(s, from)
 	}
 	return Routed
 }
@@ -245,6 +245,9 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	for i := from; i < to; {
 		n := in.consecutive(i, to)
 		known := 0
+		if in.Stamped[i] && o == driver.Reject {
+			c.settler.RejectedN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
+		}
 		if in.Stamped[i] {
 			known = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
@@ -309,6 +312,7 @@ func (c *Consumer) Leave(ctx context.Context) error {
 	if !c.group.kept {
 		if last {
 			c.group.track.Close()
+			c.group.passages.close()
 		}
 		c.readRest(ctx, last)
 	}

@@ -90,7 +90,7 @@ type Topic struct {
 	uses      Uses
 	created   *driver.TopicSpec   // by this test
 	proofs    map[string]*proving // what confirmations prove, by the producer's options
-	passage   passage
+	passages  []*passage          // of its messages, to groups of other topics
 }
 
 // Topic finds or makes the accounting of a topic.
