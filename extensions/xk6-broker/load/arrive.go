@@ -10,6 +10,10 @@ import (
 // arrivedQuiet is how long nothing must be outstanding, and nobody at work, until everything is known to have arrived.
 const arrivedQuiet = 200 * time.Millisecond
 
+// passingEvery is how often it is looked at what is to come in at other topics, which takes a comparison of all messages: often enough for
+// [arrivedQuiet].
+const passingEvery = arrivedQuiet / 2
+
 // Arrived returns when those who consume have received all that was sent, have settled it as far as they settle, and wait for more; or when
 // they do not get on although nothing more is sent. That is after [Run.Patience], and less where all have waited for a while and the broker
 // says that it has no more. It may also return ctx's error.
@@ -82,21 +86,23 @@ type standing struct {
 type wait struct {
 	standing
 
-	changed int64    // when that last did
-	asked   int64    // when the brokers last were
-	none    int      // how often in a row they had nothing
-	spent   bool     // they have no more of what is in no account
-	awaited []*group // of which something is missing or held
-	strange []*group // that got what is in no account of theirs
-
-	forwarded bool // something is to come in at another topic, and need not be at the broker that the group asks
+	changed   int64    // when that last did
+	asked     int64    // when the brokers last were
+	none      int      // how often in a row they had nothing
+	spent     bool     // they have no more of what is in no account
+	awaited   []*group // of which something is missing or held
+	strange   []*group // that got what is in no account of theirs
+	passing   uint64   // of what is missing, what is to come in at other topics
+	detours   []*group // the groups there
+	forwarded bool     // it need not be at the broker of these yet
+	passed    int64    // when that was looked at
 }
 
 // done tells whether nothing is outstanding that is accounted for.
 func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 }
 
 func (w *wait) look(r *Run, now int64) {
-	w.awaited, w.strange, w.forwarded = w.awaited[:0], w.strange[:0], false
+	w.awaited, w.strange = w.awaited[:0], w.strange[:0]
 	s := standing{inFlight: r.InFlight(), received: r.received.Load()}
 	for _, t := range r.Topics() {
 		for _, g := range t.everyGroup() {
@@ -110,14 +116,29 @@ func (w *wait) look(r *Run, now int64) {
 			s.missing += missing
 			s.held += held
 		}
-		missing, at := t.passing()
-		s.missing += missing
-		w.forwarded = w.forwarded || missing > 0 && !t.shared() // in a shared run others may have received it
-		w.awaited = append(w.awaited, at...)
+	}
+	w.pass(r, now)
+	s.missing += w.passing
+	if r.shared { // others may have received it
+		w.awaited = append(w.awaited, w.detours...)
 	}
 	if s != w.standing {
 		w.standing, w.changed, w.none, w.spent = s, now, 0, false
 	}
+}
+
+// pass looks at what is to come in at other topics, once in a while.
+func (w *wait) pass(r *Run, now int64) {
+	if now-w.passed < int64(passingEvery) {
+		return
+	}
+	w.passed, w.passing, w.detours = now, 0, w.detours[:0]
+	for _, t := range r.Topics() {
+		missing, at := t.passing()
+		w.passing += missing
+		w.detours = append(w.detours, at...)
+	}
+	w.forwarded = w.passing > 0 && !r.shared
 }
 
 // more tells whether a broker has more for a group that got messages that are in no account: without a stamp, or of other producers.

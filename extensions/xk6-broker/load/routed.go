@@ -107,13 +107,21 @@ func (p *passage) passedBy() (passedBy, bool) {
 			continue // who got nothing tells nothing
 		}
 		owned = true
-		if known, apart := apart(p.track, g.track); known && apart && !by.keyed {
+		if !g.kept || by.keyed { // what is not kept is no dead letter
+			continue
+		}
+		if known, apart := apart(p.track, g.track); known && apart {
 			return passedBy{}, false
 		}
 	}
 	var others []*track.Group
+	fanouts := map[*Topic]bool{p.to.topic: p.to.subscriber} // each subscriber gets what any of them gets: one is enough
 	for _, o := range p.from.everyPassage() {
-		if _, apart := apart(p.track, o.track); o != p && (apart || by.keyed) {
+		if o == p || o.to.subscriber && fanouts[o.to.topic] {
+			continue
+		}
+		fanouts[o.to.topic] = o.to.subscriber || fanouts[o.to.topic]
+		if _, apart := apart(p.track, o.track); apart || by.keyed {
 			others = append(others, o.track)
 		}
 	}

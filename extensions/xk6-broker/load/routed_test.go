@@ -82,17 +82,10 @@ func (b *bench) create(topic string) {
 	}
 }
 
-// read receives all and acks it, but for every so manieth message, which is rejected; 0 is none.
-func (b *bench) read(c *Consumer, n, reject int) {
+// read receives and acks.
+func (b *bench) read(c *Consumer, n int) {
 	b.t.Helper()
-	in := b.receive(c, n)
-	for i := range n {
-		outcome := driver.Ack
-		if reject > 0 && i%reject == 0 {
-			outcome = driver.Reject
-		}
-		b.settle(c, in, i, i+1, outcome)
-	}
+	b.settle(c, b.receive(c, n), 0, n, driver.Ack)
 }
 
 // judgedGroup is what a result says of one group.
@@ -138,7 +131,7 @@ func TestWhatDidNotComeByWayOfAnotherTopic(t *testing.T) {
 					if own == "one that left before" {
 						early := b.consumer(driver.ConsumerConfig{Group: "early"})
 						b.produce(s, 50)
-						b.read(early, 50, 0)
+						b.read(early, 50)
 						b.close(early)
 						early.group.kept = false // as of a broker that keeps nothing
 						early.group.track.Close()
@@ -152,14 +145,14 @@ func TestWhatDidNotComeByWayOfAnotherTopic(t *testing.T) {
 						good = b.elsewhere("*ers", "orders", "good")
 					}
 					b.produce(s, sent)
-					b.read(bad, 500, 0)
+					b.read(bad, 500)
 					thief.take(lost)
-					b.read(bad, sent-500-lost, 0)
+					b.read(bad, sent-500-lost)
 					if own == "an audit" {
-						b.read(audit, sent, 0)
+						b.read(audit, sent)
 					}
 					if further {
-						b.read(good, sent, 0)
+						b.read(good, sent)
 					}
 					got := b.judged(collector, "ord*", "bad")
 					if got.median != (lost < 250 && complete) || got.max != (lost == 0 && complete) || got.valid != (lost < 250 && complete) {
@@ -172,6 +165,24 @@ func TestWhatDidNotComeByWayOfAnotherTopic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Nothing in common is no sign of dead letters where the one broke before the other came.
+func TestAnAuditThatComesLateHidesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, faulty.Config{})
+		collector := b.run.NewCollector()
+		s, bad, thief := b.sender(100), b.elsewhere("ord*", "orders", "bad"), b.outside("orders", "bad")
+		b.produce(s, 500)
+		b.read(bad, 500)
+		audit := b.consumer(driver.ConsumerConfig{Group: "audit"})
+		b.produce(s, 250)
+		thief.take(250)
+		b.read(audit, 250)
+		if got := b.judged(collector, "ord*", "bad"); got.median || got.max {
+			t.Errorf("%+v", got)
+		}
+	})
 }
 
 // Dead letters are what the topic's own consumers did not take: nobody misses the others. Of those who are given copies it does not matter
@@ -216,8 +227,8 @@ func TestWhatIsSharedOutIsMissedByAllTogether(t *testing.T) {
 			b.produce(b.sender(100), 1000)
 			service.send(service.take(400), "left")
 			service.send(service.take(600-lost), "right")
-			b.read(left, 400, 0)
-			b.read(right, 600-lost, 0)
+			b.read(left, 400)
+			b.read(right, 600-lost)
 			if got := b.judged(collector, "left", "l"); got.median != (lost == 0) || got.max != (lost == 0) {
 				t.Errorf("%d lost: %+v", lost, got)
 			}
@@ -238,8 +249,8 @@ func TestWhatGoesElsewhereByItsKeyIsNotMissed(t *testing.T) {
 		b.conn = b.conn.(byKey).Conn
 		all := exchange.take(1000)
 		exchange.send(all[:300], "some")
-		b.read(workers, 1000, 0)
-		b.read(some, 300, 0)
+		b.read(workers, 1000)
+		b.read(some, 300)
 		got := b.judged(collector, "some", "s")
 		if !got.valid || !got.median || !got.max || !strings.Contains(got.notes, "700 (70 %) never did: where messages go by their keys, it cannot be told") {
 			t.Errorf("%+v", got)
@@ -255,8 +266,8 @@ func TestFailedSendsAreMissedElsewhereToo(t *testing.T) {
 		bad, own := b.elsewhere("ord*", "orders", "bad"), b.consumer(driver.ConsumerConfig{Group: "own"})
 		b.produce(b.sender(100), 1000)
 		b.series.fail("send", driver.Timeout)
-		b.read(bad, 1000, 0)
-		b.read(own, 1000, 0)
+		b.read(bad, 1000)
+		b.read(own, 1000)
 		if got := b.judged(collector, "ord*", "bad"); !got.median || got.max {
 			t.Errorf("%+v", got)
 		}

@@ -223,8 +223,12 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.Topic, messages(n))
 	}
 	if n := t.Counts[Routed.String()]; n > 0 {
-		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost",
-			t.Topic, messages(n))
+		unknown := ""
+		if !t.alone {
+			unknown = "; how many did not come is not known in a test of several processes"
+		}
+		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost%s",
+			t.Topic, messages(n), unknown)
 	}
 }
 
