@@ -43,10 +43,11 @@ func (g *Group) MissingFromAll(others ...*Group) (n uint64) {
 		if d.foreign {
 			continue
 		}
-		for seq := range d.missing {
-			if !slices.ContainsFunc(others, func(o *Group) bool { return o.deliveries[id].got(seq) }) {
-				n++
+		for first, missing := range d.missingWords {
+			for _, o := range others {
+				missing &^= o.deliveries[id].got(first)
 			}
+			n += uint64(bits.OnesCount64(missing))
 		}
 	}
 	return n
@@ -59,8 +60,10 @@ func (d *delivery) expecting() []Bounds {
 	return slices.Clone(d.spans)
 }
 
-func (d *delivery) got(seq uint64) bool {
-	return d.received.has(seq) || d.past != nil && d.past.received.has(seq)
+// got is a word of what was received, whatever became of it.
+func (d *delivery) got(first uint64) uint64 {
+	i, k := first/pageBits, first/64%pageWords
+	return d.received.page(i).words[k].Load() | d.past.page(i).words[k].Load()
 }
 
 // seen is how many pages there may be of what was received.

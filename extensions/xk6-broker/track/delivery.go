@@ -175,6 +175,17 @@ func distance(n, first uint64) uint64 {
 
 // missing yields the numbers of the messages that are expected and have not arrived, ascending.
 func (d *delivery) missing(yield func(uint64) bool) {
+	for first, m := range d.missingWords {
+		for ; m != 0; m &= m - 1 {
+			if !yield(first + uint64(bits.TrailingZeros64(m))) {
+				return
+			}
+		}
+	}
+}
+
+// missingWords yields them 64 at a time: the number of the first bit, and a word in which those that are missing are set.
+func (d *delivery) missingWords(yield func(first, missing uint64) bool) {
 	d.mu.Lock()
 	spans, own := slices.Clone(d.spans), slices.Clone(d.own())
 	d.mu.Unlock()
@@ -188,10 +199,8 @@ func (d *delivery) missing(yield func(uint64) bool) {
 			first := i*pageBits + uint64(k)*64
 			m := expected.words[k].Load() & within(spans, first) &^ (received.words[k].Load()&within(own, first) |
 				past.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
-			for ; m != 0; m &= m - 1 {
-				if !yield(first + uint64(bits.TrailingZeros64(m))) {
-					return
-				}
+			if m != 0 && !yield(first, m) {
+				return
 			}
 		}
 	}
