@@ -74,6 +74,8 @@ func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec
 		return accepted("the queue that the routing key names, of a kind that RabbitMQ does not tell")
 	case created == nil:
 		return accepted("a queue of a kind that RabbitMQ does not tell, as this test did not create it")
+	case created.Replicas < 2 && (c.mode == stream || created.Options.String("queueType") == amqp.QueueTypeQuorum):
+		return accepted("a replicated queue of one member")
 	case c.mode == stream:
 		return driver.Proof{Confirm: driver.Replicated, How: "a majority of the stream's members, whose number RabbitMQ does not tell"}
 	case created.Options.String("queueType") == amqp.QueueTypeQuorum:

@@ -14,6 +14,12 @@ import (
 // receives the message again.
 var errRevoked = errors.New("the partition has been given to another member of the group: the message will be delivered again")
 
+// errForgotten is a message that waited to be sent to a topic that was deleted.
+var errForgotten = errors.New("the topic was deleted while the message waited to be sent")
+
+// purged is what the library says of such a message; it exports no error for it.
+const purged = "topic purged while buffered"
+
 // tooLargeError is a message that does not fit into a batch and was not sent.
 type tooLargeError struct {
 	batch int64 // the largest, in bytes
@@ -81,6 +87,8 @@ func classify(err error) driver.Kind {
 		return driver.Closed
 	case errors.Is(err, errRevoked):
 		return driver.Rejected
+	case errors.Is(err, errForgotten):
+		return driver.NotFound
 	case errors.Is(err, kgo.ErrMaxBuffered):
 		return driver.Throttled
 	case errors.As(err, new(*kadm.AuthError)), errors.As(err, new(*refusedError)):

@@ -188,6 +188,9 @@ func (p *producer) explain(err error) error {
 	if errors.Is(err, kerr.MessageTooLarge) && !strings.Contains(err.Error(), ", compressed_bytes=") {
 		return &tooLargeError{p.largest, err}
 	}
+	if err.Error() == purged {
+		return errForgotten
+	}
 	return p.failure.explain(err)
 }
 

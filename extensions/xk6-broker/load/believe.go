@@ -146,7 +146,7 @@ func (t *TopicResult) measured(name string) uint64 {
 // missing is how many messages a group's distribution lacks: no consumer received them, or their sends failed.
 func (t *TopicResult) missing(name string, g *GroupResult) uint64 {
 	failed := t.failed(name) * uint64(max(1, g.Subscribers))
-	return failed + min(g.unseen(), t.mostUnseen(name, g)) + t.stray
+	return failed + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed()
 }
 
 // unseen is how many of the messages that the group should have received no consumer did.

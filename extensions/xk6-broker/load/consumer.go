@@ -199,7 +199,7 @@ func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
 		c.group.strangers.note(m)
 	}
 	if verdict&track.Foreign != 0 {
-		what := c.run.stranger(stamp, c.topic)
+		what := c.run.stranger(stamp, c.group)
 		series.add(what, 1)
 		latency = what != Earlier
 	}
@@ -221,7 +221,7 @@ func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
 const clockSkew = 5 * time.Second
 
 // stranger says what a message of this test is that no producer of its topic sent.
-func (r *Run) stranger(s *Stamp, at *Topic) Counter {
+func (r *Run) stranger(s *Stamp, at *group) Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
 		if !r.shared || s.Sent < r.Started-int64(clockSkew) {
 			return Earlier
@@ -236,10 +236,10 @@ func (r *Run) stranger(s *Stamp, at *Topic) Counter {
 	r.mu.Unlock()
 	switch {
 	case from == nil:
-	case from.Name == at.Name:
+	case from.Name == at.topic.Name:
 		return Aliased
 	default:
-		from.passed(s, at)
+		at.passed(s, from)
 	}
 	return Routed
 }
@@ -281,6 +281,9 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	for i := from; i < to; {
 		n := in.consecutive(i, to)
 		known := 0
+		if in.Stamped[i] && o == driver.Reject {
+			c.settler.RejectedN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
+		}
 		if in.Stamped[i] {
 			known = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
@@ -345,6 +348,7 @@ func (c *Consumer) Leave(ctx context.Context) error {
 	if !c.group.kept {
 		if last {
 			c.group.track.Close()
+			c.group.passages.close()
 		}
 		c.readRest(ctx, last)
 	}

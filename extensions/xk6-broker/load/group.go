@@ -63,6 +63,7 @@ type group struct {
 	looked    int64                   // when it had said so, ns since the Unix epoch
 	strangers strangers
 	unheld    atomic.Bool // the broker may be done with any message that is not settled
+	passages  passages    // of messages of other topics
 }
 
 // strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
@@ -140,6 +141,7 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 	g := &group{
 		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(f, c.Group),
 		shared: t.shared() && !subscriber, earliest: since == track.Earliest, members: 1, most: 1, requeued: map[messageID]int64{},
+		passages: passages{of: map[*Topic]*passage{}},
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
@@ -168,6 +170,7 @@ func (g *group) takeOver() bool {
 	g.members, g.vacant = 1, false
 	clear(g.requeued)
 	g.track.Succeed()
+	g.passages.succeed()
 	return true
 }
 
@@ -187,6 +190,7 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 		}
 	})
 	g.track.Ready()
+	g.passages.ready()
 	if !g.topic.Address.Driver.Features.Attempts { // what another member held may come again, and nothing tells that it does
 		g.strangers.doubt()
 	}
@@ -393,15 +397,19 @@ func (t *Topic) members() map[string]int {
 	return all
 }
 
+// label is what a result calls the group.
+func (g *group) label() string {
+	if g.subscriber {
+		return Subscribers
+	}
+	return g.account
+}
+
 // strangers is how many messages each account's consumers received that are none of the topic's own.
 func (t *Topic) strangers() map[string]int64 {
 	all := map[string]int64{}
 	for _, g := range t.everyGroup() {
-		name := g.account
-		if g.subscriber {
-			name = Subscribers
-		}
-		all[name] += g.strangers.received.Load()
+		all[g.label()] += g.strangers.received.Load()
 	}
 	return all
 }

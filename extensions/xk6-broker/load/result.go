@@ -61,10 +61,8 @@ type TopicResult struct {
 	shared  bool            // other processes of the test may use it, and what they know is not in here
 	alone   bool            // there is no other process
 	before  int64           // messages that this test sent long before the process that received them began
-	passed  passedBy        // what came in at other topics
 	routed  bool            // some of its messages went where their keys said
 	after   int64           // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
-	stray   uint64          // messages of other topics that should have come in here, and did not
 	hiccups *hist.Histogram // of the platform, while the topic was in use
 
 	interrupted map[goal]interruptions
@@ -77,8 +75,9 @@ type GroupResult struct {
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
-	kept      bool  // the broker keeps what it has received until it is settled
-	strangers int64 // received that no producer of the topic sent, as this process knows
+	kept      bool       // the broker keeps what it has received until it is settled
+	strangers int64      // received that no producer of the topic sent, as this process knows
+	passed    []passedBy // of these, what is known of each topic that they were sent to
 }
 
 // ErrorCount counts errors of one sort.
@@ -124,7 +123,7 @@ func (c *Collector) Result() *Result {
 		}
 		r.Topics = append(r.Topics, result)
 	}
-	r.strayed()
+	r.passes(c.run)
 	r.Describe()
 	return r
 }
@@ -164,7 +163,7 @@ func (t *Topic) result() TopicResult {
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Proofs: []Proof{},
 		Options: t.uses.sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: t.info, Errors: []ErrorCount{}, Groups: []GroupResult{},
-		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(), passed: t.passage.result(),
+		shared: t.shared(), alone: !t.shared(), routed: t.routed.Load(), Declared: t.declared.Load(),
 		interrupted: maps.Clone(t.interrupted),
 	}
 	for _, p := range slices.AppendSeq(slices.Clone(t.proven), maps.Values(t.proofs)) {

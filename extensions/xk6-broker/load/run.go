@@ -91,7 +91,7 @@ type Topic struct {
 	created   *driver.TopicSpec   // by this test
 	proofs    map[string]*proving // what confirmations prove while the topic is as it is: by the producer's options, or of each one
 	proven    []*proving          // what they proved while it was another one
-	passage   passage
+	passages  []*passage          // of its messages, to groups of other topics
 
 	interrupted map[goal]interruptions
 }

@@ -477,53 +477,6 @@ func TestWhatCannotBeKnownIsSaid(t *testing.T) {
 	})
 }
 
-// Nobody is expected to receive what comes by way of a wildcard: what of it nobody received is said all the same.
-func TestMessagesThatOnlyAWildcardReceives(t *testing.T) {
-	for _, grouped := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, faulty.Config{})
-			collector := b.run.NewCollector()
-			wildcard := b.run.Topic(b.topic.Address, "ord*")
-			series := b.run.Series(Labels{Broker: wildcard.Address.String(), Driver: "memory", Topic: wildcard.Name, Group: "audit"})
-			c, err := b.run.NewConsumer(t.Context(), b.conn, wildcard,
-				driver.ConsumerConfig{Topic: "orders", Group: "audit", Prefetch: 100, Start: driver.StartNew}, series)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if grouped { // which has an account of its own
-				workers := b.consumer(driver.ConsumerConfig{Group: "workers"})
-				defer func() { _ = workers.Leave(t.Context()) }()
-			}
-			s := b.sender(100)
-			b.produce(s, 10)
-			b.receive(c, 4)
-			b.produce(s, 60)
-			b.receive(c, 36)
-			if err := c.Leave(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			b.finish()
-			r := collector.Result()
-			r.Judge(Circumstances{})
-			notes := strings.Join(r.Verdict.Notes, "\n")
-			// The first ten were numbered before any came in, and so were none that must come.
-			if says := strings.Contains(notes, "orders: nobody consumes it but by way of ord*: of 60 messages sent since the first came in there, 30 (50 %)"); says == grouped {
-				t.Errorf("grouped %v: %s", grouped, notes)
-			}
-			if !strings.Contains(notes, "it is not known what was lost") {
-				t.Errorf("%s", notes)
-			}
-			// Half of what should have come in has no latency: the median may be any.
-			for _, topic := range r.Topics {
-				why := topic.TooLow(Condition{Method: "p", Quantile: 0.9, Operator: "<", Limit: 1e9}, E2ELatency.String())
-				if topic.Topic == "ord*" && (why == "") != grouped {
-					t.Errorf("grouped %v: p90 is too low: %q", grouped, why)
-				}
-			}
-		})
-	}
-}
-
 // A dead letter is this test's own, and so is what comes by another address of the same broker; the account of that is not kept.
 func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -226,12 +226,12 @@ func (t *TopicResult) judgeStrangers(v *Verdict) {
 		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.Topic, messages(n))
 	}
 	if n := t.Counts[Routed.String()]; n > 0 {
-		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, of which none is expected, so that it is not known what was lost",
-			t.Topic, messages(n))
-	}
-	if p := t.passed; p.missing > 0 && len(t.Groups) == 0 && !t.shared {
-		v.note("%s: nobody consumes it but by way of %s: of %d messages sent since the first came in there, %d (%s) were received by no consumer: lost, or sent "+
-			"when none was there; they are in no account, and in no latency", t.Topic, p.at, p.expected, p.missing, percent(share(int64(p.missing), int64(p.expected))))
+		unknown := ""
+		if !t.alone {
+			unknown = "; how many did not come is not known in a test of several processes"
+		}
+		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost%s",
+			t.Topic, messages(n), unknown)
 	}
 }
 
@@ -257,6 +257,12 @@ func (t *TopicResult) judgeAbsence(v *Verdict) {
 
 func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 	name := t.nameOf(g)
+	for _, by := range g.passed {
+		if by.missing > 0 {
+			v.note("%s: of %d messages sent to %s since the first of them came in here, %d (%s) never did: %s", name, by.expected, by.from.Name, by.missing,
+				percent(share(int64(by.missing), int64(by.expected))), by.fate())
+		}
+	}
 	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the accounting: their latencies, "+
 			"the longest ones, are missing from the distribution; let the consumers run for longer, or give them more capacity", name, g.Drained, percent(s))

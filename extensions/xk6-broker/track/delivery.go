@@ -19,6 +19,7 @@ type delivery struct {
 	removed  bitmap // missing when somebody removed them from the broker
 	doubted  bitmap // the broker may be done with them although nobody settled them
 	cleared  bitmap // read again, and settled, to complete the account
+	rejected bitmap // settled by a rejection: the broker may have passed them on to another topic
 	foreign  bool   // of another process's producer
 	past     *past  // what those had that the group's place was taken over from; nil where it has been one's alone
 
@@ -46,6 +47,21 @@ func (d *delivery) open(from uint64) {
 	defer d.mu.Unlock()
 	d.spans = append(d.spans, Bounds{from, math.MaxUint64})
 	clear(d.found) // pages were judged by the spans that there were
+}
+
+// backdate lets it expect what is numbered from from on too, as far as it did not close before.
+func (d *delivery) backdate(from uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := len(d.spans) - 1
+	if last > 0 {
+		from = max(from, d.spans[last-1].Until)
+	}
+	if last < 0 || from >= d.spans[last].From {
+		return
+	}
+	d.spans[last].From = from
+	clear(d.found)
 }
 
 // close lets it expect nothing from until on.
@@ -159,6 +175,17 @@ func distance(n, first uint64) uint64 {
 
 // missing yields the numbers of the messages that are expected and have not arrived, ascending.
 func (d *delivery) missing(yield func(uint64) bool) {
+	for first, m := range d.missingWords {
+		for ; m != 0; m &= m - 1 {
+			if !yield(first + uint64(bits.TrailingZeros64(m))) {
+				return
+			}
+		}
+	}
+}
+
+// missingWords yields them 64 at a time: the number of the first bit, and a word in which those that are missing are set.
+func (d *delivery) missingWords(yield func(first, missing uint64) bool) {
 	d.mu.Lock()
 	spans, own := slices.Clone(d.spans), slices.Clone(d.own())
 	d.mu.Unlock()
@@ -172,10 +199,8 @@ func (d *delivery) missing(yield func(uint64) bool) {
 			first := i*pageBits + uint64(k)*64
 			m := expected.words[k].Load() & within(spans, first) &^ (received.words[k].Load()&within(own, first) |
 				past.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
-			for ; m != 0; m &= m - 1 {
-				if !yield(first + uint64(bits.TrailingZeros64(m))) {
-					return
-				}
+			if m != 0 && !yield(first, m) {
+				return
 			}
 		}
 	}
@@ -217,6 +242,6 @@ func (d *delivery) doubt() {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() + d.cleared.memory() + d.past.memory() +
-		int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() +
+		d.cleared.memory() + d.rejected.memory() + d.past.memory() + int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

@@ -79,6 +79,17 @@ func (g *Group) Ready() {
 	}
 }
 
+// ExpectFrom tells that the group, which is consuming since [New], was there when a producer numbered seq: it expects what that numbered from
+// then on, but for what was numbered while the group had closed.
+func (g *Group) ExpectFrom(id, seq uint64) {
+	g.topic.mu.RLock()
+	d, ok := g.deliveries[id]
+	g.topic.mu.RUnlock()
+	if ok && !d.foreign {
+		d.backdate(seq)
+	}
+}
+
 // Close tells that the group has stopped consuming, ahead of the producers: it expects what was numbered so far and nothing more, until
 // it is ready again. That is for a subscriber that leaves where messages are not kept for it. A group that consumes to the end, or
 // whose messages wait for it, needs no Close.

@@ -89,6 +89,21 @@ func (r *Reader) Drained(id, seq uint64) bool {
 	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && (s.foreign || s.expects(seq)) && s.drained.set(seq)
 }
 
+// Seen tells that a message arrived, for a group that stands for where messages of the topic come in elsewhere: it is accounted for, and
+// nothing is said of copies, order or settlement.
+func (r *Reader) Seen(id, seq uint64) {
+	if s := r.source(id); s != nil && s.producer.numbered(seq) {
+		s.received.set(seq)
+	}
+}
+
+// RejectedN tells that n consecutive messages are about to be settled by a rejection, see [Reader.SettledN].
+func (r *Reader) RejectedN(id, first uint64, n int) {
+	if s := r.source(id); n > 0 && s != nil && s.producer.numbered(first+uint64(n)-1) {
+		s.rejected.setRange(first, uint64(n))
+	}
+}
+
 // Cleared tells that a message that was read to complete the account is settled: the group holds it no more, where it had arrived before.
 func (r *Reader) Cleared(id, seq uint64) {
 	if s := r.source(id); s != nil && s.producer.numbered(seq) && s.received.has(seq) {
