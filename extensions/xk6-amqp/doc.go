@@ -59,12 +59,13 @@
 // Every producer uses publisher confirms. A classic queue confirms when its one node has the message, on disk if the queue
 // is durable and the message persistent (both the default); a quorum queue when a majority of its members has it on disk; a
 // stream when a majority of its replicas has it. Features says Accepted for queues, as the default is a classic one;
-// profile=durable makes quorum queues, for which it is Replicated. How many members they have is at most the topic's
-// replicas, and RabbitMQ does not tell. What a queue is that the test did not create, or that a routing key leads to, it does not tell either: Accepted.
+// profile=durable makes quorum queues. How many members they have is at most the topic's replicas, and RabbitMQ does not
+// tell: it is Replicated where the topic was created with several replicas and the URL names several nodes, else Accepted.
+// What a queue is that the test did not create, or that a routing key leads to, it does not tell either: Accepted.
 //
 // Messages are published as mandatory: one that no queue takes fails as not_found (312 NO_ROUTE), although the broker
 // confirms it. Not so in rabbitmq-pubsub, where a topic without listeners is no mistake. basic.nack, from a full queue
-// with overflow=reject-publish, is of kind rejected. The library reports confirmations in the order of publishing.
+// with overflow=reject-publish, is of kind rejected.
 //
 // While the broker is low on memory or disk it blocks publishers (connection.blocked). Messages then wait, and their
 // latency shows it; those still waiting when the producer closes fail as throttled. With blocked=fail each message fails as

@@ -77,13 +77,23 @@ func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec
 	case created.Replicas < 2 && (c.mode == stream || created.Options.String("queueType") == amqp.QueueTypeQuorum):
 		return accepted("a replicated queue of one member")
 	case c.mode == stream:
-		return driver.Proof{Confirm: driver.Replicated, How: "a majority of the stream's members, whose number RabbitMQ does not tell"}
+		return c.majority("stream")
 	case created.Options.String("queueType") == amqp.QueueTypeQuorum:
-		return driver.Proof{Confirm: driver.Replicated, How: "a majority of the quorum queue's members, whose number RabbitMQ does not tell"}
+		return c.majority("quorum queue")
 	case !created.Options.Bool("durable"):
 		return accepted("a classic queue that is not durable")
 	case !p.Options.Bool("persistent"):
 		return accepted("a durable classic queue, messages not persistent")
 	}
 	return accepted("a durable classic queue, persistent messages")
+}
+
+// majority is what a replicated queue proves that was asked to have several members. RabbitMQ takes it as it is where there are not as many
+// nodes, and does not tell: that there is more than one is known where the URL names them.
+func (c *conn) majority(of string) driver.Proof {
+	p := driver.Proof{Confirm: driver.Accepted, How: "a majority of the " + of + "'s members, perhaps the only one: the URL names one node"}
+	if c.hosts > 1 {
+		p = driver.Proof{Confirm: driver.Replicated, How: "a majority of the " + of + "'s members, whose number RabbitMQ does not tell"}
+	}
+	return p
 }
