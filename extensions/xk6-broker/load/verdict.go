@@ -419,7 +419,7 @@ func (t *TopicResult) doubt(name string, p Percentile, advice string) string {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
 	}
-	text := fmt.Sprintf("%s of the messages, the slowest, are not in it", percent(t.absent(name, nil)))
+	text := fmt.Sprintf("%s of the messages, which count as the slowest, are not in it", percent(t.absent(name, nil)))
 	if strings.HasPrefix(name, E2ELatency.String()) {
 		text += t.unless()
 	}

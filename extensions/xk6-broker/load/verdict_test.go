@@ -154,7 +154,7 @@ func TestLatenciesOfOneTopicShareASentence(t *testing.T) {
 	late := func(share, value, late string) string {
 		return share + " % of its p99 (" + value + ") is lateness of the machine (" + late + "); lower the rate"
 	}
-	const absent = "1 % of the messages, the slowest, are not in it"
+	const absent = "1 % of the messages, which count as the slowest, are not in it"
 	for name, c := range map[string]struct {
 		beliefs []Belief
 		want    []string
@@ -217,7 +217,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		},
 		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "not even the median"},
 		"failed sends are absent": {
-			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "0.050 % of the messages, the slowest, are not in it",
+			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "0.050 % of the messages, which count as the slowest, are not in it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
