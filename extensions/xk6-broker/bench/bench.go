@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 )
 
 // Rounds is how often each loop of a comparison runs.
@@ -109,13 +109,13 @@ func (c Case) turn(l Loop) (rate, cost float64, err error) {
 			return 0, 0, fmt.Errorf("before it: %w", err)
 		}
 	}
-	before := cpu.Time()
+	before := clock.CPU()
 	took, err := l.Run()
 	if err != nil {
 		return 0, 0, err
 	}
 	n := float64(c.Messages)
-	return n / took.Seconds(), float64((cpu.Time() - before).Nanoseconds()) / 1e3 / n, nil
+	return n / took.Seconds(), float64((clock.CPU() - before).Nanoseconds()) / 1e3 / n, nil
 }
 
 // ratio is the median of the ratios of those rounds that both took part in.

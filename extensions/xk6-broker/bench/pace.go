@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -44,11 +44,11 @@ func (s *Session) PacedCost(perSecond int, duration time.Duration, m Sending) (f
 
 // paced calls do at a steady pace and gives the CPU time that all took.
 func paced(perSecond, count int, do func()) time.Duration {
-	before := cpu.Time()
+	before := clock.CPU()
 	start := time.Now()
 	for i := range count {
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
 		do()
 	}
-	return cpu.Time() - before
+	return clock.CPU() - before
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // barrier is where the scenarios of a test wait for each other: those that send for consumers to be ready, consumers for all others to be
@@ -143,7 +143,7 @@ func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTi
 		}
 		waited = max(waited, b.waited(name))
 	}
-	return wake.Timer(ctx, came+waited)
+	return clock.Timer(ctx, came+waited)
 }
 
 // waited is how long whoever came first waited for a scenario's consumers, which are ready, in ns.
@@ -185,7 +185,7 @@ const (
 func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start int64) error {
 	all := others(es)
 	for quiet := 0; quiet < overQuiet; {
-		if err := wake.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
+		if err := clock.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
 			return err
 		}
 		quiet++

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 )
 
 // freeze is a time in which the process stands still: what would have woken in it wakes at its end.
@@ -21,7 +21,9 @@ func (f *freeze) thaw(at int64) int64 {
 	return at
 }
 
-func (f *freeze) sleep(ctx context.Context, until int64) error { return wake.Timer(ctx, f.thaw(until)) }
+func (f *freeze) sleep(ctx context.Context, until int64) error {
+	return clock.Timer(ctx, f.thaw(until))
+}
 
 // serves is an iteration whose answer comes at the time that answer gives for the time of its start, both after the scenario's start.
 func (f *freeze) serves(answer func(time.Duration) time.Duration) func(context.Context, Arrival) error {

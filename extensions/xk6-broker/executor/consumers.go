@@ -12,8 +12,8 @@ import (
 	"go.k6.io/k6/v2/lib/executor"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // consumers is k6's executor consumers: VUs that loop until all scenarios but those of consumers are over and everything that was sent has
@@ -114,7 +114,7 @@ const longWait = 10 * time.Second
 // awaitEnd returns when the VUs are to begin no further iteration, or with ctx's error.
 func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) error {
 	if d := c.config.Duration; d.Valid {
-		if err := wake.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
+		if err := clock.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (c *crew) add(vu lib.InitializedVU) {
 			m.iterates(false)
 			m.isReady() // as far as it will ever be
 			if !ok {
-				_ = wake.Timer(c.over, driver.Now()+int64(failurePause))
+				_ = clock.Timer(c.over, driver.Now()+int64(failurePause))
 			}
 		}
 	})

@@ -18,8 +18,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // play is a test of several scenarios under virtual time, which all have begun at 0.
@@ -125,13 +125,13 @@ func (p play) inBubble(t *testing.T) *played {
 			t.Fatal(err)
 		}
 		if open, ok := e.(*openArrivalRate); ok {
-			open.sleep = wake.Timer
+			open.sleep = clock.Timer
 		}
 		if err := e.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() {
-			if wake.Timer(ctx, start+int64(config.GetStartTime())) != nil {
+			if clock.Timer(ctx, start+int64(config.GetStartTime())) != nil {
 				return
 			}
 			err := e.Run(ctx, out)
@@ -157,7 +157,7 @@ func consume(opening, wait time.Duration, arrived Arrived) func(context.Context)
 	return func(ctx context.Context) error {
 		m, _ := MemberFrom(ctx)
 		if done := m.Opening(arrived); !m.ready { // a consumer stays open
-			if err := wake.Timer(ctx, driver.Now()+int64(opening)); err != nil {
+			if err := clock.Timer(ctx, driver.Now()+int64(opening)); err != nil {
 				return err
 			}
 			done()
@@ -172,7 +172,7 @@ func consume(opening, wait time.Duration, arrived Arrived) func(context.Context)
 }
 
 func lasting(d time.Duration) func(context.Context) error {
-	return func(ctx context.Context) error { return wake.Timer(ctx, driver.Now()+int64(d)) }
+	return func(ctx context.Context) error { return clock.Timer(ctx, driver.Now()+int64(d)) }
 }
 
 func atOnce(context.Context) error { return nil }
@@ -287,7 +287,7 @@ func twoAfterAnother(ctx context.Context) error {
 	m, _ := MemberFrom(ctx)
 	first, second := m.Opening(in(0)), m.Opening(in(0))
 	first()
-	_ = wake.Timer(ctx, driver.Now()+int64(5*time.Second))
+	_ = clock.Timer(ctx, driver.Now()+int64(5*time.Second))
 	second()
 	return lasting(time.Second)(ctx)
 }

@@ -21,9 +21,9 @@ import (
 	"go.k6.io/k6/v2/lib/executor"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/thin"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // openArrivalRate runs one scenario, as far as this process has a share in it.
@@ -34,8 +34,8 @@ type openArrivalRate struct {
 	state   *lib.ExecutionState
 	logger  *logrus.Entry
 	metrics *Metrics
-	sleep   func(ctx context.Context, until int64) error // [wake.Until], but under virtual time
-	doze    func(ctx context.Context, until int64) error // [wake.Timer]
+	sleep   func(ctx context.Context, until int64) error // [clock.Until], but under virtual time
+	doze    func(ctx context.Context, until int64) error // [clock.Timer]
 }
 
 var _ lib.Executor = &openArrivalRate{}
@@ -99,7 +99,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	p.start = start
 	line.begin(start)
 	if interrupted {
-		line.clock.stop(start - 1) // nothing was due
+		line.agenda.stop(start - 1) // nothing was due
 	}
 
 	serving, served := context.WithCancel(ctx)
@@ -109,7 +109,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	watchers.Go(func() { p.guard(serving, shares[2]) })
 	watchers.Go(func() { line.heartbeat(serving, e.doze) })
 	watchers.Go(func() {
-		if wake.Timer(serving, end) == nil {
+		if clock.Timer(serving, end) == nil {
 			bar.stopping()
 		}
 	})
@@ -119,12 +119,12 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	}
 	stranded := line.stranded()
 	if ctx.Err() != nil && !interrupted {
-		line.clock.stop(driver.Now()) // what comes later was not to be served
+		line.agenda.stop(driver.Now()) // what comes later was not to be served
 	}
 	served()
 	watchers.Wait()
 	p.loops.Wait()
-	_ = wake.Timer(ctx, end) // the last arrival may be over before the scenario is
+	_ = clock.Timer(ctx, end) // the last arrival may be over before the scenario is
 	stop(nil)
 	tally.finish()
 	flusher.finish()

@@ -18,8 +18,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"go.uber.org/goleak"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 func TestMain(m *testing.M) {
@@ -132,7 +132,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.(*openArrivalRate).sleep = wake.Timer
+	e.(*openArrivalRate).sleep = clock.Timer
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
 		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep

@@ -18,7 +18,7 @@ import (
 type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends
-	clock    clock
+	agenda   agenda
 	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] where there is none
 	taken    atomic.Uint64 // arrivals
 	deepest  atomic.Uint64 // the most arrivals that were ever left waiting
@@ -36,12 +36,12 @@ type line struct {
 }
 
 func newLine(mine, clocks *share, sleep func(ctx context.Context, until int64) error) *line {
-	return &line{sleep: sleep, finished: make(chan struct{}), share: mine, clock: clock{share: clocks}}
+	return &line{sleep: sleep, finished: make(chan struct{}), share: mine, agenda: agenda{share: clocks}}
 }
 
 // begin starts the schedule.
 func (l *line) begin(start int64) {
-	l.clock.begin(start)
+	l.agenda.begin(start)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.start, l.open = start, true
@@ -97,7 +97,7 @@ func (l *line) serve(s *seat, due, now int64) {
 	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, now-s.own, n
 	l.taken.Store(n + 1)
 	if l.peek() <= now {
-		l.deepen(l.clock.due(now) - n - 1)
+		l.deepen(l.agenda.due(now) - n - 1)
 	}
 	if !l.sentinel {
 		l.call()
@@ -173,5 +173,5 @@ func (l *line) deepen(waiting uint64) {
 // waiting is how many arrivals are due and not taken.
 func (l *line) waiting() uint64 {
 	taken := l.taken.Load() // first, or an arrival might be taken that was not yet due
-	return max(l.clock.due(driver.Now()), taken) - taken
+	return max(l.agenda.due(driver.Now()), taken) - taken
 }

@@ -12,8 +12,8 @@ import (
 	"go.k6.io/k6/v2/errext/exitcodes"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // pool is the VUs of a scenario while it runs.
@@ -127,7 +127,7 @@ func (p *pool) lack(ctx context.Context) error {
 		case due <= now:
 			return nil
 		default:
-			if err := wake.Timer(ctx, due); err != nil {
+			if err := clock.Timer(ctx, due); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func (p *pool) guard(ctx context.Context, ahead *share) {
 	for {
 		// If no arrival is taken until then, this is when one too many waits.
 		at, ok := ahead.at(p.line.taken.Load() + most)
-		if !ok || wake.Timer(ctx, p.start+int64(at)) != nil {
+		if !ok || clock.Timer(ctx, p.start+int64(at)) != nil {
 			return
 		}
 		if waiting := p.line.waiting(); waiting > most {

@@ -67,7 +67,7 @@ func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
 
 // finish stops the clock.
 func (t *tally) finish() {
-	due := t.line.clock.due(driver.Now())
+	due := t.line.agenda.due(driver.Now())
 	t.line.deepen(due - t.line.taken.Load())
 	t.final.Store(&due)
 }
@@ -80,7 +80,7 @@ func (t *tally) totals() ScenarioTotals {
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
 	} else {
-		s.Due = max(s.Started, t.line.clock.due(driver.Now()))
+		s.Due = max(s.Started, t.line.agenda.due(driver.Now()))
 	}
 	return s
 }

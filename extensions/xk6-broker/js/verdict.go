@@ -7,7 +7,7 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	open "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
 )
@@ -19,7 +19,7 @@ func (r *run) circumstances() load.Circumstances {
 		c.Unserved += scenario.Unserved
 	}
 	if state := r.state.Load(); state != nil {
-		used, could := cpu.Time()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
+		used, could := clock.CPU()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
 		c.CPU = min(1, float64(used)/float64(could))
 		c.Ended = endedEarly(state.execution)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 )
@@ -48,7 +48,7 @@ type seen struct {
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
 	return &Collector{
-		run: r, last: r.Started, cpu: cpu.Time(), seen: map[*Series]*seen{}, timelines: map[topicKey]*timeline{},
+		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*seen{}, timelines: map[topicKey]*timeline{},
 		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[Trend]*intervalLog{}},
 	}
 }
@@ -74,7 +74,7 @@ func (c *Collector) Collect() []Delta {
 		topics[key] = append(topics[key], d)
 	}
 	c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[Due]+d.Counters[Received] > 0 }))
-	used := cpu.Time()
+	used := clock.CPU()
 	c.busy = 0
 	if now > c.last {
 		c.busy = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // sameTrend tells whether two trends have the same distribution.
@@ -42,7 +42,7 @@ func TestAStandstillIsTheGeneratorsOwn(t *testing.T) {
 				if until >= from && until < to {
 					until = to
 				}
-				return wake.Timer(ctx, until)
+				return clock.Timer(ctx, until)
 			}
 			made, err := Produce{Schedule: constant(c.rate, 5*time.Second), Payload: Payload{Size: 100}, Batch: c.batch}.
 				Run(t.Context(), []*Sender{b.sender(c.window)})

@@ -8,17 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // process makes the bench of one of several processes of a test on the broker of b.
 func (b *bench) process(name string) *bench {
 	p := *b
 	p.run = NewRun(name, 0)
-	p.run.sleep = wake.Timer
+	p.run.sleep = clock.Timer
 	p.topic = p.run.Topic(b.topic.Address, "orders")
 	p.series = p.run.Series(Labels{Broker: b.topic.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: "orders"})
 	return &p

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Produce is a loop that sends generated messages.
@@ -87,7 +87,7 @@ type produceLoop struct {
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
 	ahead    arrival
-	sleep    wake.Sleeper
+	sleep    clock.Sleeper
 	room     int64 // when the window last had room again; 0 where it always had
 	err      error
 
@@ -107,7 +107,7 @@ type arrival struct {
 
 func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1), sleep: wake.Sleeper{Sleep: s.pub.run.sleep},
+		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
 		rng: rand.New(rand.NewPCG(s.id, share)), // filler bytes, not secrets
 	}
 	if p.Schedule != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // In real time, with real sleeps, response times are within 10 % of theory too. The stretch of the Poisson process is one whose own
@@ -39,7 +39,7 @@ func TestResponseTimesInRealTime(t *testing.T) {
 	}
 	for attempt := 1; ; attempt++ {
 		b := newBench(t, faulty.Config{Service: func(int64) time.Duration { return work }})
-		b.run.sleep = wake.Until
+		b.run.sleep = clock.Until
 		if _, err := (Produce{Schedule: func() pace.Schedule { return pace.Shard(schedule, 0, 1) }, Payload: Payload{Size: 64}}).
 			Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 			t.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/track"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Run is one test, as far as one process takes part in it.
@@ -60,7 +60,7 @@ func NewRun(name string, processes int) *Run {
 		instance:  rand.Uint32(),
 		shared:    name != "" && processes != 1,
 		processes: processes,
-		sleep:     wake.Until,
+		sleep:     clock.Until,
 		topics:    map[topicKey]*Topic{},
 		senders:   map[uint64]*Topic{},
 		readers:   map[*Consumer]struct{}{},

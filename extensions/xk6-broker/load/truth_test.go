@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 func sum(h *hist.Histogram) (all float64) { return h.Mean() * float64(h.Count()) }
@@ -373,7 +373,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 					before.end()
 				}
 				b.run = NewRun("nightly", c.processes)
-				b.run.sleep = wake.Timer
+				b.run.sleep = clock.Timer
 				b.topic = b.run.Topic(b.topic.Address, "orders")
 				b.series = b.run.Series(b.series.Labels)
 				collector := b.run.NewCollector()
@@ -633,7 +633,7 @@ func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, faulty.Config{})
 			b.run = NewRun("nightly", processes)
-			b.run.sleep = wake.Timer
+			b.run.sleep = clock.Timer
 			b.topic = b.run.Topic(b.topic.Address, "orders")
 			b.series = b.run.Series(b.series.Labels)
 			collector := b.run.NewCollector()

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/faulty"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/pace"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // bench is a run against a broker in memory, under virtual time.
@@ -34,7 +34,7 @@ func newBench(t *testing.T, c faulty.Config) *bench {
 	t.Helper()
 	c.Name = fmt.Sprintf("memory%d", addresses.Add(1))
 	b := &bench{t: t, run: NewRun("", 0), broker: faulty.New(c)}
-	b.run.sleep = wake.Timer
+	b.run.sleep = clock.Timer
 	driver.Register(b.broker.Driver())
 	address, err := driver.ParseURL(b.broker.URL(), nil)
 	if err != nil {

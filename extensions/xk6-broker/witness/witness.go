@@ -20,10 +20,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // Interval is what a witness saw between two moments.
@@ -85,7 +84,7 @@ type moment struct {
 // thousand times a second, and little more. Where the system has no sleep that is as precise, its hiccups are rough.
 func Start() *Witness {
 	w := &Witness{host: thisHost(), stop: make(chan struct{}), done: make(chan struct{})}
-	sleeper := wake.Sleeper{Sleep: wake.Until}
+	sleeper := clock.Sleeper{Sleep: clock.Until}
 	ready := make(chan struct{})
 	go func() {
 		defer close(w.done)
@@ -101,7 +100,7 @@ func Start() *Witness {
 }
 
 func (w *Witness) now() moment {
-	return moment{at: driver.Now(), process: int64(cpu.Time()), host: w.host.count()}
+	return moment{at: driver.Now(), process: int64(clock.CPU()), host: w.host.count()}
 }
 
 // Interval is what was seen since it was last called, or since the start. It reads a few small files of the operating system's and is

@@ -1,6 +1,6 @@
-// Package wake sleeps until a moment, as precisely as the platform lets: a load generator that wakes late starts late whatever it
-// was to start. Times are nanoseconds since the Unix epoch by [driver.Now].
-package wake
+// Package clock sleeps until a moment, as precisely as the platform lets: a load generator that wakes late starts late whatever it
+// was to start. It also tells the CPU time of the process. Times are nanoseconds since the Unix epoch by [driver.Now].
+package clock
 
 import (
 	"context"

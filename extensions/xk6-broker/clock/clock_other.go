@@ -1,6 +1,6 @@
 //go:build !linux
 
-package wake
+package clock
 
 import "context"
 

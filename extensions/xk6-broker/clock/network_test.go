@@ -1,4 +1,4 @@
-package wake_test
+package clock_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 // However many goroutines sleep again and again, the answers that others wait for are read when they come: a load generator would measure
@@ -22,7 +22,7 @@ func TestSleepersDoNotKeepTheNetworkWaiting(t *testing.T) {
 		var sleepers sync.WaitGroup
 		for range runtime.GOMAXPROCS(0) {
 			sleepers.Go(func() {
-				sleeper := wake.Sleeper{Sleep: sleep}
+				sleeper := clock.Sleeper{Sleep: sleep}
 				for next := driver.Now(); ctx.Err() == nil; next += int64(time.Millisecond) {
 					_ = sleeper.Until(ctx, next)
 				}
@@ -32,7 +32,7 @@ func TestSleepersDoNotKeepTheNetworkWaiting(t *testing.T) {
 		defer stop()
 		return medianRoundTrip(t, 200)
 	}
-	by, timers := median(wake.Until), median(wake.Timer)
+	by, timers := median(clock.Until), median(clock.Timer)
 	t.Logf("a round trip takes %v beside sleepers, and %v beside Go's timers", by, timers)
 	if by > 10*timers+time.Millisecond {
 		t.Errorf("a round trip takes %v, and %v beside as many that sleep by Go's timers", by, timers)

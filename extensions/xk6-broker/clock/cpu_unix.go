@@ -1,15 +1,14 @@
 //go:build unix
 
-// Package cpu tells how much CPU time the process has used.
-package cpu
+package clock
 
 import (
 	"syscall"
 	"time"
 )
 
-// Time is the CPU time of the process so far.
-func Time() time.Duration {
+// CPU is the CPU time of the process so far.
+func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

@@ -1,4 +1,4 @@
-package wake_test
+package clock_test
 
 import (
 	"context"
@@ -7,15 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cpu"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/wake"
 )
 
 func TestNeverBeforeTheMoment(t *testing.T) {
-	sleeper := &wake.Sleeper{Sleep: wake.Until}
+	sleeper := &clock.Sleeper{Sleep: clock.Until}
 	for _, ahead := range []time.Duration{-time.Second, 0, 5 * time.Microsecond, 50 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
-		for name, sleep := range map[string]func(context.Context, int64) error{"Until": wake.Until, "Timer": wake.Timer, "Sleeper": sleeper.Until} {
+		for name, sleep := range map[string]func(context.Context, int64) error{"Until": clock.Until, "Timer": clock.Timer, "Sleeper": sleeper.Until} {
 			until := driver.Now() + int64(ahead)
 			if err := sleep(t.Context(), until); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -32,8 +31,8 @@ func TestAContextThatEndsWakes(t *testing.T) {
 	cancel()
 	ending, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer stop()
-	sleeper := &wake.Sleeper{Sleep: wake.Until}
-	for name, sleep := range map[string]func(context.Context, int64) error{"Until": wake.Until, "Timer": wake.Timer, "Sleeper": sleeper.Until} {
+	sleeper := &clock.Sleeper{Sleep: clock.Until}
+	for name, sleep := range map[string]func(context.Context, int64) error{"Until": clock.Until, "Timer": clock.Timer, "Sleeper": sleeper.Until} {
 		for _, ahead := range []time.Duration{-time.Second, time.Millisecond, time.Hour} {
 			if err := sleep(ended, driver.Now()+int64(ahead)); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s %v ahead with an ended context: %v", name, ahead, err)
@@ -48,7 +47,7 @@ func TestAContextThatEndsWakes(t *testing.T) {
 func TestTimerIsExactUnderVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		until := driver.Now() + int64(time.Hour)
-		if err := wake.Timer(t.Context(), until); err != nil || driver.Now() != until {
+		if err := clock.Timer(t.Context(), until); err != nil || driver.Now() != until {
 			t.Errorf("woke at %d with %v, want %d", driver.Now(), err, until)
 		}
 	})
@@ -57,17 +56,17 @@ func TestTimerIsExactUnderVirtualTime(t *testing.T) {
 // BenchmarkSleep tells what it costs to wake, and how late.
 func BenchmarkSleep(b *testing.B) {
 	for _, every := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
-		sleeper := &wake.Sleeper{Sleep: wake.Until}
-		for name, sleep := range map[string]func(context.Context, int64) error{"Until": wake.Until, "Timer": wake.Timer, "Sleeper": sleeper.Until} {
+		sleeper := &clock.Sleeper{Sleep: clock.Until}
+		for name, sleep := range map[string]func(context.Context, int64) error{"Until": clock.Until, "Timer": clock.Timer, "Sleeper": sleeper.Until} {
 			b.Run(name+"/"+every.String(), func(b *testing.B) {
-				before, next := cpu.Time(), driver.Now()
+				before, next := clock.CPU(), driver.Now()
 				var late int64
 				for range b.N {
 					next += int64(every)
 					_ = sleep(b.Context(), next)
 					late += driver.Now() - next
 				}
-				b.ReportMetric(float64(cpu.Time()-before)/1e3/float64(b.N), "cpu-µs/op")
+				b.ReportMetric(float64(clock.CPU()-before)/1e3/float64(b.N), "cpu-µs/op")
 				b.ReportMetric(float64(late)/1e3/float64(b.N), "late-µs/op")
 			})
 		}

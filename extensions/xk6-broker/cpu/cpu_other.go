@@ -1,8 +1,0 @@
-//go:build !unix
-
-package cpu
-
-import "time"
-
-// Time is not known here.
-func Time() time.Duration { return 0 }
