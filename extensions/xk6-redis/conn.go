@@ -35,7 +35,9 @@ func open(ctx context.Context, t driver.Target) (*conn, error) {
 	if err := c.build(t, t.Hosts); err != nil {
 		return nil, err
 	}
-	if err := c.client.Ping(ctx).Err(); err != nil {
+	greeting, cancel := context.WithTimeout(ctx, t.Options.Duration("connectTimeout"))
+	defer cancel()
+	if err := c.client.Ping(greeting).Err(); err != nil {
 		_ = c.client.Close()
 		if text := discreet(err.Error()); text != err.Error() {
 			err = replyError(text)

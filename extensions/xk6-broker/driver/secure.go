@@ -76,7 +76,7 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 }
 
 func speaksTLS(ctx context.Context, host string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	// Nothing is sent to whoever answers; it is only asked what it speaks.
 	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}

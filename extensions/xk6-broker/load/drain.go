@@ -172,7 +172,7 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 			continue
 		}
 		in.read(n, r.ID)
-		strangers := g.drained(reader, in, 0)
+		strangers := g.drained(r, reader, in, 0)
 		if settles {
 			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
@@ -191,10 +191,11 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 }
 
 // drained accounts for the messages of an inbox from a place on, and tells how many of them have no stamp of this test.
-func (g *group) drained(reader *track.Reader, in *Inbox, from int) (strangers int64) {
+func (g *group) drained(r *Run, reader *track.Reader, in *Inbox, from int) (strangers int64) {
 	for i := from; i < in.n; i++ {
 		if in.Stamped[i] {
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
+			g.drainedPassing(r, &in.Stamps[i])
 		} else {
 			strangers++
 			g.strangers.note(&in.Messages[i])
@@ -218,7 +219,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	c.handing.Lock()
 	defer c.handing.Unlock()
 	for in := range c.waiting {
-		c.group.drained(c.reader, in, in.next)
+		c.group.drained(c.run, c.reader, in, in.next)
 		c.passOn(ctx, in.Messages[in.next:in.n])
 	}
 	clear(c.waiting)
@@ -236,7 +237,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 			}
 		}
 		in.read(n, c.run.ID)
-		c.group.drained(c.reader, in, 0)
+		c.group.drained(c.run, c.reader, in, 0)
 		c.passOn(ctx, in.Messages[:n])
 		before, after := in.sent(left)
 		switch now := driver.Now(); {

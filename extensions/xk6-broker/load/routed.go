@@ -43,6 +43,18 @@ func (g *group) passed(s *Stamp, from *Topic) {
 	}
 }
 
+// drainedPassing notes that a message of another topic was read when the group left, by none of its consumers.
+func (g *group) drainedPassing(r *Run, s *Stamp) {
+	r.mu.Lock()
+	from := r.senders[s.Producer]
+	r.mu.Unlock()
+	g.passages.mu.Lock()
+	defer g.passages.mu.Unlock()
+	if p, known := g.passages.of[from]; known {
+		p.reader.Drained(s.Producer, s.Sequence)
+	}
+}
+
 func (g *group) newPassage(from *Topic) *passage {
 	name := "\x00" + g.topic.Address.String() + "\x00" + g.topic.Name + "\x00" + g.account // none of the topic's own has such a one
 	all := from.track.Group(name, track.New)
@@ -82,11 +94,11 @@ func (all *passages) each(do func(*passage)) {
 // dead letters, or what a service shares out.
 const copiedShare = 0.1
 
-// apart tells whether of two that receive messages of a topic each gets its own; known is false where the first got nothing of what the
-// second was there for.
-func apart(a, b *track.Group) (known, apart bool) {
+// apart tells whether of two that receive messages of a topic each gets its own. Where one has nothing of what the other was there for, or
+// has rejected all of that, nothing tells that it is so.
+func apart(a, b *track.Group) bool {
 	both, mine, theirs := a.Common(b)
-	return mine > 0, float64(both) <= copiedShare*float64(min(mine, theirs))
+	return mine > 0 && theirs > 0 && float64(both) <= copiedShare*float64(min(mine, theirs))
 }
 
 // passedBy is what is known of the messages of a topic that come in at a group of another.
@@ -94,23 +106,16 @@ type passedBy struct {
 	from     *Topic
 	expected uint64 // since the first came in
 	missing  uint64 // of these
+	drained  uint64 // of these, read when the group left, by none of its consumers
 	failed   uint64 // sends to the topic that failed
-	keyed    bool   // what is missing was perhaps meant for the topic's own consumers, by its key
+	keyed    bool   // what is missing was perhaps meant for others, by its key
 }
 
 // passedBy is false where what comes in are dead letters of the topic's own consumers, so that nobody knows how many must.
 func (p *passage) passedBy() (passedBy, bool) {
 	by := passedBy{from: p.from, keyed: p.from.routed.Load()}
-	owned := false
 	for _, g := range p.from.everyGroup() {
-		if g.track.Tally().Received == 0 {
-			continue // who got nothing tells nothing
-		}
-		owned = true
-		if !g.kept || by.keyed { // what is not kept is no dead letter
-			continue
-		}
-		if known, apart := apart(p.track, g.track); known && apart {
+		if g.kept && !by.keyed && apart(p.track, g.track) { // what is not kept is no dead letter
 			return passedBy{}, false
 		}
 	}
@@ -121,12 +126,12 @@ func (p *passage) passedBy() (passedBy, bool) {
 			continue
 		}
 		fanouts[o.to.topic] = o.to.subscriber || fanouts[o.to.topic]
-		if _, apart := apart(p.track, o.track); apart || by.keyed {
+		if apart(p.track, o.track) {
 			others = append(others, o.track)
 		}
 	}
-	by.keyed = by.keyed && owned
-	by.expected, by.missing = p.track.Tally().Expected, p.track.MissingFromAll(others...)
+	tally := p.track.Tally()
+	by.expected, by.drained, by.missing = tally.Expected, tally.Drained, p.track.MissingFromAll(others...)
 	return by, true
 }
 
@@ -204,12 +209,14 @@ func (g *GroupResult) pass(by passedBy) {
 	}
 	g.passed[i].expected += by.expected
 	g.passed[i].missing += by.missing
+	g.passed[i].drained += by.drained
 	g.passed[i].failed += by.failed
 }
 
 // strayed is how many messages of other topics are missing from a group's distributions.
 func (g *GroupResult) strayed() (n uint64) {
 	for _, by := range g.passed {
+		n += by.drained
 		if !by.keyed {
 			n += by.missing + by.failed
 		}

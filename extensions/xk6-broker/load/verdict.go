@@ -262,6 +262,10 @@ func (t *TopicResult) judgeGroup(v *Verdict, g *GroupResult) {
 			v.note("%s: of %d messages sent to %s since the first of them came in here, %d (%s) never did: %s", name, by.expected, by.from.Name, by.missing,
 				percent(share(int64(by.missing), int64(by.expected))), by.fate())
 		}
+		if s := share(int64(by.drained), int64(by.expected)); s > trifle {
+			v.because(latencies, "%s: %d messages of %s (%s) reached no consumer of the test and were read when theirs left: their latencies are missing from the "+
+				"distribution; let the consumers run for longer, or give them more capacity", name, by.drained, by.from.Name, percent(s))
+		}
 	}
 	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the accounting: their latencies, "+
