@@ -20,7 +20,8 @@ type promise struct {
 	enqueue         func(func() error)
 	resolve, reject func(any) error
 
-	before, after *promise // among those of the VU that are not settled
+	of            context.Context // the activation of the VU that it belongs to
+	before, after *promise        // among those of the VU that are not settled
 	settled       bool
 }
 
@@ -59,9 +60,11 @@ func (l *promises) add(p *promise) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx := p.in.vu.Context(); ctx != nil && (l.of == nil || l.of.Err() != nil) {
-		l.of = activation(ctx)
-		context.AfterFunc(l.of, func() { time.AfterFunc(p.in.run.patience, l.giveUp) })
+		of := activation(ctx)
+		l.of = of
+		context.AfterFunc(of, func() { time.AfterFunc(p.in.run.patience, func() { l.giveUp(of) }) })
 	}
+	p.of = l.of
 	if p.before = l.last; l.last != nil {
 		l.last.after = p
 	}
@@ -90,14 +93,17 @@ func (l *promises) remove(p *promise) bool {
 
 // giveUp rejects what has waited since the VU's time was over. What it waited for goes on; of a send it is known at the test's end, when the
 // producer closes, what became of it.
-func (l *promises) giveUp() {
-	for {
-		l.mu.Lock()
-		p := l.last
-		l.mu.Unlock()
-		if p == nil {
-			return
+// Meanwhile the VU may have another activation, whose promises are none of these.
+func (l *promises) giveUp(of context.Context) {
+	var over []*promise
+	l.mu.Lock()
+	for p := l.last; p != nil; p = p.before {
+		if p.of == of {
+			over = append(over, p)
 		}
+	}
+	l.mu.Unlock()
+	for _, p := range over {
 		err := fmt.Errorf("%s: given up %v after the end of the VU's time: %w", p.verb, p.in.run.patience, context.Canceled)
 		p.in.run.stuck.Do(func() { p.in.run.logger.Warn(err) })
 		p.settle(func() (any, error) { return nil, err })

@@ -77,3 +77,22 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A VU that has another activation soon after the first waits in it for as long as it likes.
+func TestAnotherActivationIsNotGivenUp(t *testing.T) {
+	s := newScript(t).begin()
+	s.module.run.patience = 100 * time.Millisecond
+	alive := s.ctx
+	ctx, over := context.WithCancel(alive)
+	s.ctx = ctx
+	s.mustRun(`
+		globalThis.conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
+		await conn.createTopic('again');
+		await conn.producer('again').ready();`)
+	over()
+	s.ctx = alive
+	s.mustRun(`await conn.consumer('again', { group: 'g', start: 'earliest' }).receive({ wait: '400ms' })`)
+	if said := s.says(); strings.Contains(said, "given up") {
+		t.Error(said)
+	}
+}
