@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
-modules := $(dir $(wildcard extensions/*/go.mod))
+modules := ./ e2e/ $(dir $(wildcard extensions/*/go.mod))
 tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
@@ -14,7 +14,7 @@ help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 build: ## ./k6, with every broker in it
-	cd extensions/k6 && go build -o ../../k6 .
+	go build -o k6 ./cmd/k6
 
 demo: build ## producers and consumers on the embedded broker, about 15 s
 	./k6 run scenarios/quickstart.js
@@ -45,13 +45,13 @@ $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
 
 generate: ## the tables in the documents, and the types for scripts, that come from the code
-	cd extensions/k6 && go run ./docgen ../..
+	cd e2e && go run ./docgen ..
 
 methodology: build ## the tables of docs/methodology.md, from real runs on a server of its own
 	scripts/methodology
 
-report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/report/web; needs node
-	cd extensions/xk6-broker/report/web && npm ci --ignore-scripts && npm run build
+report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/internal/report/web; needs node
+	cd extensions/xk6-broker/internal/report/web && npm ci --ignore-scripts && npm run build
 
 fuzz: ## every fuzz test, 20 s each
 	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done

@@ -67,7 +67,7 @@ lifecycle() {
   local name=$1 url node before
   check "$name: up" broker up "$name"
   cp "$state/out" "$state/up"
-  check "$name: up prints NAME URL" grep -qE "^$name [a-z-]+://([^@/]+@)?127\.0\.0\.1:[0-9]+" "$state/up"
+  check "$name: up prints NAME URL" grep -qE "^$name [a-z0-9-]+://([^@/]+@)?127\.0\.0\.1:[0-9]+" "$state/up"
   url=$(broker url "$name")
   check "$name: url is the first that up printed" test "$name $url" = "$(head -n 1 "$state/up")"
   check "$name: env holds it" grep -qF "='$url'" <(broker env "$name")

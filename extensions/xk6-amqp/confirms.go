@@ -42,7 +42,7 @@ var everything = []ack{{math.MaxUint64, true}}
 
 func newOutbox(ch *channel, returns chan amqp.Return) *outbox {
 	b := &outbox{channel: ch, returns: returns, wake: make(chan struct{}, 1), returned: map[uint64]error{}}
-	ch.of.socket.acks.watch(ch.number, b.hear)
+	ch.of.socket.frames.watch(ch.number, b.hear)
 	return b
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -30,17 +32,20 @@ const (
 // deliveries and acks would suffer for what is published. Each is opened when it is first needed.
 type conn struct {
 	mode       mode
-	hosts      int
-	publishing *link // producers
-	consuming  *link // everything else
+	hosts      []string
+	vhost      string
+	patience   time.Duration // how long opening something again may take: as long as connecting to every server in turn
+	publishing link          // producers
+	consuming  link          // everything else
 
 	life    context.Context // ends with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup // the goroutines of producers and consumers
 
-	mu        sync.Mutex
-	consumers map[*consumer]struct{}
-	groups    map[string]map[string]struct{} // of a pubsub topic, the queues of the groups seen
+	mayNotAsk atomic.Bool // the server does not let this user declare queues again
+
+	mu     sync.Mutex
+	groups map[string]map[string]struct{} // of a pubsub topic, the queues of the groups seen
 }
 
 // queueConn is a [conn] whose consumers settle, so that there is a backlog.
@@ -53,14 +58,15 @@ func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) {
 	}
 	c := &conn{
 		mode:       m,
-		hosts:      len(d.hosts),
+		hosts:      d.hosts,
+		vhost:      d.config.Vhost,
+		patience:   d.timeout * time.Duration(len(d.hosts)),
 		publishing: newLink(d, publishing),
 		consuming:  newLink(d, consuming),
-		consumers:  map[*consumer]struct{}{},
 		groups:     map[string]map[string]struct{}{},
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
-	if _, err := c.consuming.connect(ctx); err != nil {
+	if _, err := c.consuming.Get(ctx); err != nil {
 		c.stop()
 		return nil, err
 	}
@@ -80,9 +86,9 @@ func (c *conn) Close(ctx context.Context) error {
 func (c *conn) Info() driver.Info {
 	info := driver.Info{
 		Client: fmt.Sprintf("amqp091-go %v", amqp.NewConnectionProperties()["version"]),
-		Nodes:  c.hosts,
+		Nodes:  len(c.hosts),
 	}
-	if open := c.consuming.lent.Load(); open != nil {
+	if open, ok := c.consuming.Last(); ok {
 		info.Server = fmt.Sprintf("%v %v", open.Properties["product"], open.Properties["version"])
 	}
 	return info
@@ -90,11 +96,6 @@ func (c *conn) Info() driver.Info {
 
 // As lends the *amqp091.Connection that consumers use at the moment.
 func (c *conn) As(target any) bool {
-	to, ok := target.(**amqp.Connection)
-	open := c.consuming.lent.Load()
-	if !ok || open == nil {
-		return false
-	}
-	*to = open.Connection
-	return true
+	open, ok := c.consuming.Last()
+	return ok && driver.As(target, open.Connection)
 }

@@ -7,10 +7,12 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
 // errCanceled is what the broker means by basic.cancel.
@@ -27,13 +29,9 @@ type consumer struct {
 
 	mu     sync.Mutex
 	intake *intake
-	inbox  driver.Batch  // not taken by Receive yet
-	lost   error         // why there is no channel, until Receive has told
-	wake   chan struct{} // there is something in inbox, or lost
-
-	taken  driver.Batch // what Receive has taken from inbox; only Receive uses it
-	handed int          // how many of taken are handed out
+	inbox  *inbox.Inbox[driver.Message]
 	next   atomic.Int64 // the offset in a stream to go on with; 0 while none was handed out
+	anew   bool         // the stream is another one than that it began with, and read from its first message; only run uses it
 
 	settling sync.Mutex // guards the ledger of every intake
 	replies  replies
@@ -48,8 +46,7 @@ type intake struct {
 	*channel
 	queue      string
 	deliveries <-chan amqp.Delivery
-	arrived    atomic.Uint64 // the tag of the last delivery; the broker counts from 1
-	tokens     []token       // made, and not given to a message yet
+	tokens     []token // made, and not given to a message yet
 	ledger     ledger
 }
 
@@ -78,18 +75,18 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 		prefetch: cfg.Prefetch,
 		start:    cfg.Start,
 		options:  cfg.Options,
-		wake:     make(chan struct{}, 1),
+		inbox:    inbox.New(func(b driver.Batch, came []driver.Message) { copy(b, came) }),
 		done:     make(chan struct{}),
 	}
 	r.life, r.stop = context.WithCancel(c.life)
-	if err := c.join(r); err != nil {
+	if err := process.join(r); err != nil {
 		r.stop()
 		return nil, err
 	}
 	in, err := r.open(ctx)
 	if err != nil {
 		r.stop()
-		c.leave(r)
+		process.leave(r)
 		return nil, err
 	}
 	r.mu.Lock()
@@ -143,7 +140,7 @@ func (r *consumer) arguments() amqp.Table {
 		switch next := r.next.Load(); {
 		case next > 0:
 			args[streamOffset] = next
-		case r.start == driver.StartEarliest:
+		case r.start == driver.StartEarliest, r.anew:
 			args[streamOffset] = "first"
 		default:
 			args[streamOffset] = "next"
@@ -156,101 +153,117 @@ func (r *consumer) arguments() amqp.Table {
 // them, and opens the channel again when it is lost, until Close.
 func (r *consumer) run() {
 	defer close(r.done)
-	for in := r.intake; in != nil; in = r.reopen() {
-		for d := range in.deliveries {
-			r.arrive(in, &d, driver.Now())
-		}
-		if in.IsClosed() {
-			r.fail(in.cause())
-		} else {
+	defer r.inbox.Close()
+	var last amqp.Delivery
+	for in := r.intake; in != nil; {
+		r.take(in, &last)
+		canceled := !in.IsClosed()
+		if canceled {
 			_ = in.Close()
 			r.fail(errCanceled)
+		} else {
+			r.fail(in.cause())
+		}
+		in = r.reopen(&last, canceled)
+	}
+}
+
+// take takes deliveries until there are no more, and leaves the last one of a stream.
+func (r *consumer) take(in *intake, last *amqp.Delivery) {
+	if r.conn.mode == pubsub {
+		r.takeBound(in)
+		return
+	}
+	for d := range in.deliveries {
+		r.arrive(in, &d, driver.Now())
+		if r.conn.mode == stream {
+			*last = d
+		}
+	}
+}
+
+// takeBound takes them from a queue of the consumer's own, and sees while none come that it is still bound: nobody says when its exchange
+// is another one.
+func (r *consumer) takeBound(in *intake) {
+	tick := time.NewTicker(bindEvery)
+	defer tick.Stop()
+	came := false
+	var binding atomic.Bool
+	for {
+		select {
+		case d, open := <-in.deliveries:
+			if !open {
+				return
+			}
+			r.arrive(in, &d, driver.Now())
+			came = true
+		case <-tick.C:
+			if !came && binding.CompareAndSwap(false, true) {
+				r.conn.running.Go(func() { // deliveries are stamped meanwhile
+					defer binding.Store(false)
+					r.rebind(in)
+				})
+			}
+			came = false
 		}
 	}
 }
 
 // arrive puts a delivery where Receive finds it.
 func (r *consumer) arrive(in *intake, d *amqp.Delivery, now int64) {
-	in.arrived.Store(d.DeliveryTag)
-	t := in.token(d)
-	r.mu.Lock()
-	r.inbox = append(r.inbox, driver.Message{})
-	n := len(r.inbox)
-	r.describe(&r.inbox[n-1], d, t)
-	r.inbox[n-1].Received = now
-	r.mu.Unlock()
-	if n == 1 {
-		r.notify()
-	}
+	r.inbox.Put(r.message(in, d, now))
 }
 
 // fail drops what is not handed out yet, since it cannot be settled any more and the broker will deliver it again.
 func (r *consumer) fail(err error) {
-	r.mu.Lock()
-	clear(r.inbox)
-	r.inbox = r.inbox[:0]
-	r.lost = err
-	r.mu.Unlock()
-	r.notify()
-}
-
-func (r *consumer) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.inbox.Clear()
+	r.inbox.Fail(err)
 }
 
 // reopen consumes again, as often as it takes; each new reason for its failing is one error of Receive. It gives nil
 // after Close.
-func (r *consumer) reopen() *intake {
-	for n := 0; r.life.Err() == nil; n++ {
-		in, err := attempt(r.life, n, r.open)
-		if err != nil {
-			r.fail(err)
-			continue
+func (r *consumer) reopen(last *amqp.Delivery, canceled bool) *intake {
+	known := !canceled || r.conn.mode != stream // whether the topic is the same
+	in, ok := again(r.life, r.conn.patience, func(ctx context.Context) (_ *intake, err error) {
+		if !known {
+			if known, err = r.renew(ctx, last); err != nil {
+				return nil, err
+			}
 		}
-		r.mu.Lock()
-		closed := r.life.Err() != nil
-		if !closed {
-			r.intake = in
-		}
-		r.mu.Unlock()
-		if !closed {
-			return in
-		}
-		_ = in.Close() // Close came first, and did not see this channel
+		return r.open(ctx)
+	}, r.fail)
+	if !ok {
+		return nil
 	}
-	return nil
+	r.mu.Lock()
+	closed := r.life.Err() != nil
+	if !closed {
+		r.intake = in
+	}
+	r.mu.Unlock()
+	if closed {
+		_ = in.Close() // Close came first, and did not see this channel
+		return nil
+	}
+	return in
 }
 
+// Receive passes over what came on a channel that is lost by now: nothing of it can be settled, and all of it comes again. What waits at one
+// time came on one channel.
 func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	for len(b) > 0 {
-		if r.life.Err() != nil {
-			return 0, driver.ErrClosed
-		}
-		if n := r.hand(b); n > 0 {
-			return n, nil
-		}
-		r.mu.Lock()
-		r.inbox, r.taken, r.handed = r.taken[:0], r.inbox, 0
-		err := r.lost
-		r.lost = nil
-		r.mu.Unlock()
-		if len(r.taken) > 0 {
-			continue
-		}
-		if err != nil {
+	for {
+		n, err := r.inbox.Receive(ctx, b)
+		if n == 0 {
 			return 0, err
 		}
-		select {
-		case <-r.wake:
-		case <-r.life.Done():
-		case <-ctx.Done():
-			return 0, ctx.Err()
+		if first, last := tokenOf(b[0]), tokenOf(b[n-1]); !first.intake.IsClosed() {
+			if r.conn.mode == stream {
+				r.next.Store(last.offset + 1)
+			}
+			return n, nil
 		}
+		clear(b[:n])
 	}
-	return 0, nil
 }
 
 // Settle sends acks, which the broker never answers.
@@ -262,13 +275,13 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		return driver.ErrClosed
 	}
 	for i := 0; i < len(b); {
-		first, ok := b[i].Token.(*token)
-		if !ok {
+		first := tokenOf(b[i])
+		if first == nil {
 			return errors.New("the message was not received by this driver")
 		}
 		n := i + 1
 		for ; n < len(b); n++ {
-			if next, ok := b[n].Token.(*token); !ok || next.intake != first.intake {
+			if next := tokenOf(b[n]); next == nil || next.intake != first.intake {
 				break
 			}
 		}
@@ -285,7 +298,8 @@ func (r *consumer) Close(ctx context.Context) error {
 	r.stop()
 	in := r.intake
 	r.mu.Unlock()
-	r.conn.leave(r)
+	r.inbox.Close()
+	defer process.leave(r) // until its channel is closed it holds what it has not settled
 	if err := errors.Join(r.replies.close(ctx), in.end(ctx)); err != nil {
 		return err
 	}
@@ -299,12 +313,7 @@ func (r *consumer) Close(ctx context.Context) error {
 
 // As lends the current *amqp091.Channel.
 func (r *consumer) As(target any) bool {
-	to, ok := target.(**amqp.Channel)
-	if !ok {
-		return false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*to = r.intake.Channel
-	return true
+	return driver.As(target, r.intake.Channel)
 }

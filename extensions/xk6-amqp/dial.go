@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
 // dialer opens connections to any one of the servers that a target names.
@@ -71,19 +72,21 @@ func authentication(t driver.Target) amqp.Authentication {
 }
 
 // dial connects to the first server that answers; the error is the last one's.
-func (d *dialer) dial(ctx context.Context, purpose string) (*amqp.Connection, *socket, error) {
+func (d *dialer) dial(ctx context.Context, purpose string) (*connection, error) {
 	var last error
 	for _, host := range d.hosts {
 		c, s, err := d.dialHost(ctx, host, purpose)
 		if err == nil {
-			return c, s, nil
+			open := &connection{Connection: c, socket: s, watched: make(chan struct{})}
+			go open.watch(c.NotifyBlocked(make(chan amqp.Blocking, 8)))
+			return open, nil
 		}
 		last = err
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return nil, nil, last
+	return nil, last
 }
 
 func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Connection, *socket, error) {
@@ -100,9 +103,6 @@ func (d *dialer) dialHost(ctx context.Context, host, purpose string) (*amqp.Conn
 	config.Properties = amqp.NewConnectionProperties()
 	config.Properties.SetClientConnectionName(strings.TrimSpace(d.name + " " + purpose))
 	s := newSocket(stream)
-	if purpose == publishing {
-		s.acks = &acks{}
-	}
 	c, err := amqp.Open(s, config)
 	if err == nil && !unwatch() {
 		err = ctx.Err() // ctx ended at the last moment and the socket is being closed
@@ -132,17 +132,12 @@ func inContext(ctx context.Context, err error) error {
 	return err
 }
 
-// attempt opens something again: at once for n = 0, and later and later for greater n. It gives up in good time, so that
-// one server that does not answer does not stand for all times to come.
-func attempt[T any](ctx context.Context, n int, open func(context.Context) (T, error)) (T, error) {
-	const first, most, patience = 25 * time.Millisecond, time.Second, 10 * time.Second
-	if n > 0 {
-		select {
-		case <-time.After(min(first<<min(n, 10), most)):
-		case <-ctx.Done():
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return open(ctx)
+// again is [redial.Until], whose attempts are given up in good time, so that one server that does not answer does not stand for all times
+// to come.
+func again[T any](ctx context.Context, patience time.Duration, open func(context.Context) (T, error), failed func(error)) (T, bool) {
+	return redial.Until(ctx, func(ctx context.Context) (T, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return open(ctx)
+	}, failed)
 }

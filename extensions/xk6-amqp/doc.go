@@ -88,9 +88,10 @@
 //   - CreateTopic fails as rejected where the topic exists with other properties. DeleteTopic leaves dead letter queues and
 //     exchanges of the option exchange, which others may use; in pubsub it deletes the queues of those groups that the
 //     connection has seen. A stream cannot be purged.
-//   - Backlog is what the broker says is ready, plus what this connection's consumers hold unsettled. What other
-//     processes hold is not in it, since AMQP tells only of ready messages, and messages that are being delivered
-//     between the two countings may be counted twice.
+//   - Backlog is what the broker says is ready, and what it has delivered to this process's consumers and they have not settled, whichever
+//     connections they are on, as long as one host and the virtual host are named alike. What other processes hold is not in it, since AMQP tells only
+//     of ready messages; nor, for a moment, what was just given back, which a quorum queue gets some time after the consumer has closed. Of what is
+//     delivered while others are settled, some may be counted twice.
 //
 // # As
 //

@@ -19,6 +19,7 @@ func init() {
 		Headers:         true,
 		Attempts:        true,
 		Requests:        true,
+		BacklogWhole:    true,
 		MaxMessageBytes: 16 << 20,
 	}
 	driver.Register(driver.Driver{
@@ -52,6 +53,7 @@ func init() {
 	streams.Start = driver.StartNew | driver.StartEarliest
 	streams.Replay, streams.Fanout = true, true
 	streams.Groups, streams.Attempts = false, false
+	streams.Position = driver.Offset
 	driver.Register(driver.Driver{
 		Name:     "rabbitmq-stream",
 		Schemes:  []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
@@ -60,5 +62,6 @@ func init() {
 		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), streamOptions()),
 		Open:     stream.open,
 		Classify: classify,
+		Place:    streamPlace,
 	})
 }

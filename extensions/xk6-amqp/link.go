@@ -7,19 +7,11 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// link is one AMQP connection that is dialed when it is first needed, and again by its next use after it broke. The
-// client library's own recovery is off: it would keep messages back while a connection is down.
-type link struct {
-	dialer  *dialer
-	purpose string
-	turn    chan struct{} // holds a token while nobody dials; guards what follows
-	current *connection
-	closed  bool
-	lent    atomic.Pointer[connection] // the same as current, for those who only look
-}
+// link is one AMQP connection. The client library's own recovery is off: it would keep messages back while a connection is down.
+type link struct{ *redial.Link[*connection] }
 
 // connection is an open AMQP connection with what is known of it.
 type connection struct {
@@ -34,41 +26,19 @@ type connection struct {
 type channel struct {
 	*amqp.Channel
 	of     *connection
-	number uint16           // where the connection publishes
+	number uint16
 	closes chan *amqp.Error // tells once why the channel closed, and is closed then
 	gone   chan *amqp.Error // the same, for who waits for the channel to close
 	once   sync.Once
 	why    error
+	asking sync.Mutex // for the library takes the answer to one method for that to another
 }
 
-func newLink(d *dialer, purpose string) *link {
-	l := &link{dialer: d, purpose: purpose, turn: make(chan struct{}, 1)}
-	l.turn <- struct{}{}
-	return l
-}
-
-// connect gives the open connection, after dialing where there is none.
-func (l *link) connect(ctx context.Context) (*connection, error) {
-	select {
-	case <-l.turn:
-		defer func() { l.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if l.closed {
-		return nil, driver.ErrClosed
-	}
-	if l.current != nil && !l.current.IsClosed() {
-		return l.current, nil
-	}
-	c, s, err := l.dialer.dial(ctx, l.purpose)
-	if err != nil {
-		return nil, err
-	}
-	l.current = &connection{Connection: c, socket: s, watched: make(chan struct{})}
-	l.lent.Store(l.current)
-	go l.current.watch(c.NotifyBlocked(make(chan amqp.Blocking, 8)))
-	return l.current, nil
+func newLink(d *dialer, purpose string) link {
+	return link{redial.New(
+		func(ctx context.Context) (*connection, error) { return d.dial(ctx, purpose) },
+		func(c *connection) bool { return c.IsClosed() },
+	)}
 }
 
 // watch notes when the broker blocks the connection, until it closes.
@@ -93,8 +63,8 @@ func (c *connection) blocked() error {
 
 // channel opens a channel and prepares it. The library's calls know no context: one that outlives ctx is left behind,
 // and undone when the broker does answer.
-func (l *link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*channel, error) {
-	c, err := l.connect(ctx)
+func (l link) channel(ctx context.Context, prepare func(*amqp.Channel) error) (*channel, error) {
+	c, err := l.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +105,11 @@ func (c *connection) open() (*amqp.Channel, uint16, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	ch, err := c.Channel()
-	return ch, c.socket.acks.latest(), err
+	return ch, c.socket.frames.latest(), err
 }
 
 // do runs a few synchronous methods on a channel of their own, since the broker closes the channel of one that fails.
-func (l *link) do(ctx context.Context, methods func(*amqp.Channel) error) error {
+func (l link) do(ctx context.Context, methods func(*amqp.Channel) error) error {
 	ch, err := l.channel(ctx, methods)
 	if err != nil {
 		return err
@@ -157,6 +127,13 @@ func (ch *channel) end(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Close closes a channel, which is no error where it is closed.
+func (ch *channel) Close() error {
+	ch.asking.Lock()
+	defer ch.asking.Unlock()
+	return ch.Channel.Close()
 }
 
 // cause is why a channel that is closed, or just closing, did so; it waits for a channel that is open.
@@ -179,29 +156,19 @@ func (ch *channel) explain(err error) error {
 }
 
 // close says goodbye, and hangs up when ctx ends before the broker has said it too.
-func (l *link) close(ctx context.Context) error {
-	select {
-	case <-l.turn:
-		defer func() { l.turn <- struct{}{} }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	l.closed = true
-	c := l.current
-	if c == nil {
-		return nil
-	}
-	l.current = nil
-	hangUp := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
-	defer hangUp()
-	var err error
-	if !c.IsClosed() {
-		err = c.Close()
-	}
-	_ = c.socket.Close()
-	<-c.watched
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return err
+func (l link) close(ctx context.Context) error {
+	return l.Close(func(c *connection) error {
+		hangUp := context.AfterFunc(ctx, func() { _ = c.socket.Close() })
+		defer hangUp()
+		var err error
+		if !c.IsClosed() {
+			err = c.Close()
+		}
+		_ = c.socket.Close()
+		<-c.watched
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	})
 }

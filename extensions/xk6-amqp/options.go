@@ -51,7 +51,7 @@ func routeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchange", Scope: driver.OnProducer | driver.OnTopic, Type: driver.String, Doc: "Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty."},
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "direct", Doc: "Type of the exchange to create: direct, fanout, topic, headers, or a plugin's."},
-		{Name: "bindings", Scope: driver.OnTopic, Type: driver.List, Doc: "Binding keys of the queue to the exchange; the topic's name where empty."},
+		{Name: "bindings", Scope: driver.OnTopic, Type: driver.List, Doc: "Binding keys of the queue to the exchange; the topic's name where empty. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one and an exchange is named."},
 	}

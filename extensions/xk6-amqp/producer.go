@@ -93,24 +93,25 @@ func (p *producer) run() {
 
 // reopen opens a channel, as often as it takes. Until then Send fails with the latest reason. It gives nil after Close.
 func (p *producer) reopen() *outbox {
-	for n := 0; p.life.Err() == nil; n++ {
-		box, err := attempt(p.life, n, p.open)
+	box, ok := again(p.life, p.conn.patience, p.open, func(err error) {
 		p.mu.Lock()
-		switch {
-		case err != nil:
-			p.lost = err
-		case !p.closed:
-			p.outbox = box
-		}
-		closed := p.closed
-		p.mu.Unlock()
-		if err == nil && closed {
-			_ = box.Close() // Close came first, and did not see this channel
-		} else if err == nil {
-			return box
-		}
+		defer p.mu.Unlock()
+		p.lost = err
+	})
+	if !ok {
+		return nil
 	}
-	return nil
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.outbox = box
+	}
+	p.mu.Unlock()
+	if closed {
+		_ = box.Close() // Close came first, and did not see this channel
+		return nil
+	}
+	return box
 }
 
 func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
@@ -233,10 +234,5 @@ func (p *producer) Close(ctx context.Context) error {
 func (p *producer) As(target any) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	to, ok := target.(**amqp.Channel)
-	if !ok || p.outbox == nil {
-		return false
-	}
-	*to = p.outbox.channel.Channel
-	return true
+	return p.outbox != nil && driver.As(target, p.outbox.channel.Channel)
 }

@@ -12,9 +12,9 @@ import (
 
 // Proof implements [driver.Prover]. AMQP does not tell what a queue is: it is known where this test has declared it, which RabbitMQ refuses
 // for a queue that is another one. Nor does it tell how many members a replicated queue has.
-func (c *conn) Proof(_ context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
+func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
 	r := c.route(p)
-	proof := c.proof(p, r, created)
+	proof := c.proof(ctx, p, r, created)
 	proof.Routed = r.mayMiss(created)
 	return proof
 }
@@ -65,7 +65,7 @@ func (r *consumer) Selects() bool {
 	return r.conn.mode == pubsub && key != everyKey
 }
 
-func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
+func (c *conn) proof(ctx context.Context, p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
 	accepted := func(how string) driver.Proof { return driver.Proof{Confirm: driver.Accepted, How: how} }
 	switch {
 	case r.exchange != "":
@@ -74,6 +74,14 @@ func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec
 		return accepted("the queue that the routing key names, of a kind that RabbitMQ does not tell")
 	case created == nil:
 		return accepted("a queue of a kind that RabbitMQ does not tell, as this test did not create it")
+	}
+	switch c.likeness(ctx, created) {
+	case another:
+		return accepted("a queue of a kind that RabbitMQ does not tell, which is not as this test created it")
+	case unknown:
+		return accepted("a queue of a kind that RabbitMQ does not tell, and does not let this user compare with what this test created")
+	}
+	switch {
 	case created.Replicas < 2 && (c.mode == stream || created.Options.String("queueType") == amqp.QueueTypeQuorum):
 		return accepted("a replicated queue of one member")
 	case c.mode == stream:
@@ -92,7 +100,7 @@ func (c *conn) proof(p driver.ProducerConfig, r route, created *driver.TopicSpec
 // nodes, and does not tell: that there is more than one is known where the URL names them.
 func (c *conn) majority(of string) driver.Proof {
 	p := driver.Proof{Confirm: driver.Accepted, How: "a majority of the " + of + "'s members, perhaps the only one: the URL names one node"}
-	if c.hosts > 1 {
+	if len(c.hosts) > 1 {
 		p = driver.Proof{Confirm: driver.Replicated, How: "a majority of the " + of + "'s members, whose number RabbitMQ does not tell"}
 	}
 	return p

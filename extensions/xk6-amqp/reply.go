@@ -193,7 +193,7 @@ type replies struct {
 	current *channel
 }
 
-func (q *replies) open(ctx context.Context, l *link) (*channel, error) {
+func (q *replies) open(ctx context.Context, l link) (*channel, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.current != nil && !q.current.IsClosed() {

@@ -20,11 +20,12 @@ const sendBuffer = 256 << 10
 // socket is the network connection under the client library. The library writes and flushes every frame with a system
 // call of its own, under a lock that its teardown needs too, so that a server which stops reading would hang publishers,
 // heartbeats and Close together. Here a write only copies, one goroutine passes on whatever has come together by the
-// time it gets to run, and who has much to send waits in ready, where a context can end the waiting.
+// time it gets to run, and who has much to send waits in ready, where a context can end the waiting. What that brings is the loop "driver"
+// of BenchmarkPublish beside "raw", the library by itself: about as fast or faster, for about half of the CPU time.
 type socket struct {
 	net.Conn
 	reader *bufio.Reader
-	acks   *acks // of a connection that publishes
+	frames frames
 
 	mu      sync.Mutex
 	wake    *sync.Cond    // there is something to pass on, or err is set
@@ -123,9 +124,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	if n > 0 && !s.heard.Load() {
 		s.heard.Store(true)
 	}
-	if s.acks != nil {
-		s.acks.read(p[:n])
-	}
+	s.frames.read(p[:n])
 	if err != nil {
 		s.mu.Lock()
 		if s.readErr == nil {

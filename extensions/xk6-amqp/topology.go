@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -46,7 +47,6 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 	if err := c.refuseQueue(o); err != nil {
 		return err
 	}
-	args := c.queueArguments(o, replicas)
 	if dead := o.String("deadLetterQueue"); dead != "" {
 		kind := amqp.Table{amqp.QueueTypeArg: o.String("queueType")}
 		if _, err := ch.QueueDeclare(dead, c.isDurable(o), false, false, false, kind); err != nil {
@@ -55,7 +55,6 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 		exchange, key := o.String("deadLetterExchange"), o.String("deadLetterRoutingKey")
 		switch {
 		case exchange == "":
-			args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", dead
 		case key == "":
 			return rejectedError("deadLetterQueue with deadLetterExchange needs deadLetterRoutingKey, to bind them by")
 		default:
@@ -64,8 +63,47 @@ func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, repl
 			}
 		}
 	}
-	_, err := ch.QueueDeclare(name, c.isDurable(o), false, false, false, args)
+	_, err := ch.QueueDeclare(name, c.isDurable(o), false, false, false, c.queueArguments(o, replicas))
 	return err
+}
+
+// likeness is what is known of a queue beside what it was created as.
+type likeness uint8
+
+const (
+	same likeness = iota
+	another
+	unknown // nobody may ask
+)
+
+// likeness tells whether a queue that is there is what it was created as. RabbitMQ does not tell what a queue is, but refuses to declare it again as
+// another one. One that expires is not asked for, as that would keep it, and what is refused once is not asked again.
+func (c *conn) likeness(ctx context.Context, created *driver.TopicSpec) likeness {
+	o := created.Options
+	if o.Duration("expires") > 0 {
+		return same
+	}
+	if c.mayNotAsk.Load() {
+		return unknown
+	}
+	err := c.consuming.do(ctx, func(ch *amqp.Channel) error {
+		if _, err := ch.QueueDeclarePassive(created.Name, false, false, false, false, nil); err != nil {
+			return err
+		}
+		_, err := ch.QueueDeclare(created.Name, c.isDurable(o), false, false, false, c.queueArguments(o, created.Replicas))
+		return err
+	})
+	var refused *amqp.Error
+	if errors.As(err, &refused) {
+		switch refused.Code {
+		case amqp.PreconditionFailed, amqp.ResourceLocked: // the latter is another client's own
+			return another
+		case amqp.AccessRefused:
+			c.mayNotAsk.Store(true)
+			return unknown
+		}
+	}
+	return same // or not there, or not to be reached
 }
 
 // refuseQueue finds options that a queue of its kind would pass over.
@@ -119,6 +157,9 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 		if s := o.String(option); s != "" {
 			args[name] = s
 		}
+	}
+	if dead := o.String("deadLetterQueue"); dead != "" && o.String("deadLetterExchange") == "" {
+		args["x-dead-letter-exchange"], args["x-dead-letter-routing-key"] = "", dead
 	}
 	if overflow := o.String("overflow"); overflow != "" && overflow != "drop-head" {
 		args[amqp.QueueOverflowArg] = overflow

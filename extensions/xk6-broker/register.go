@@ -8,10 +8,10 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/subcommand"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/cli"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/executor"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/js"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/cli"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/js"
 )
 
 func init() {
@@ -21,7 +21,7 @@ func init() {
 		guardExit(gs, module)
 		return cli.New(gs)
 	})
-	executor.Register()
+	executors.Register()
 	// Each driver has a name of its own to import, so that k6 can find by it which extension a script needs.
 	driver.Watch(func(d *driver.Driver) { modules.Register("k6/x/broker/"+d.Name, js.NewDriver(d)) })
 }

@@ -33,7 +33,7 @@ func (c *conn) anchor(ctx context.Context, group string, ends kadm.Offsets) erro
 
 // begin is the library's hook for where to begin in partitions that this member has got. While the group is not anchored in all of
 // them, those without a committed offset begin at their present end.
-func (g *groupConsumer) begin(ctx context.Context, at map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+func (g *member) begin(ctx context.Context, at map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var ends kadm.Offsets
@@ -57,7 +57,7 @@ func (g *groupConsumer) begin(ctx context.Context, at map[string]map[int32]kgo.O
 }
 
 // anchored waits until the group has committed an offset for every partition of the topic, for which each member does its part.
-func (g *groupConsumer) anchored(ctx context.Context, all kadm.Offsets) error {
+func (g *member) anchored(ctx context.Context, all kadm.Offsets) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -82,7 +82,7 @@ func (g *groupConsumer) anchored(ctx context.Context, all kadm.Offsets) error {
 }
 
 // commitAnchors commits, as a member, where this member has begun in those of the partitions that are its own.
-func (g *groupConsumer) commitAnchors(ctx context.Context, missing map[int32]kadm.Offset) (err error) {
+func (g *member) commitAnchors(ctx context.Context, missing map[int32]kadm.Offset) (err error) {
 	mine := map[int32]kgo.EpochOffset{}
 	g.mu.Lock()
 	for partition := range missing {

@@ -142,3 +142,32 @@ func BenchmarkShare(b *testing.B) {
 		s.Receive(receiving), s.Consume(receiving),
 	}}.Compare(b)
 }
+
+// BenchmarkKMQ has a tracker beside each loop, and all messages in the topic when it begins.
+func BenchmarkKMQ(b *testing.B) {
+	const count, batch = benchMessages / 5, 1000
+	s, hosts, topic := benchSession(b, "BROKER_URL_KMQ")
+	if err := s.Filler(bench.Sending{Size: benchSize, Window: benchWindow})(count); err != nil {
+		b.Fatal(err)
+	}
+	groups := 0
+	receiving := bench.Receiving{
+		Count: count, Batch: batch, Config: driver.ConsumerConfig{Group: topic + "-ours", Prefetch: 4 * batch, Start: driver.StartEarliest},
+	}
+	bench.Case{Name: "kmq consume, acks", Messages: count, Loops: []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) {
+			groups++
+			c, ok := s.Conn().(*kmqConn)
+			if !ok {
+				return 0, fmt.Errorf("%T has no markers", s.Conn())
+			}
+			q := queue{topic: topic, group: fmt.Sprintf("%s-raw-%d", topic, groups)}
+			q.markers = c.markersTopic(topic, q.group)
+			if err := c.makeMarkersTopic(context.Background(), q); err != nil {
+				return 0, err
+			}
+			return raw.KMQ(hosts, topic, q.markers, q.group, count, batch)
+		}},
+		s.Receive(receiving), s.Consume(receiving),
+	}}.Compare(b)
+}

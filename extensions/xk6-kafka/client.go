@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
 const (
@@ -52,11 +53,7 @@ func (c *client) drop() {
 
 // As lends the library's object.
 func (c *client) As(target any) bool {
-	if p, ok := target.(**kgo.Client); ok {
-		*p = c.Client
-		return true
-	}
-	return false
+	return driver.As(target, c.Client)
 }
 
 // clientOptions are the options that all clients of a connection share.
@@ -77,7 +74,7 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 		kgo.Dialer(dial),
 		kgo.RetryTimeout(t.Options.Duration("requestTimeout")),
 		kgo.RequestTimeoutOverhead(t.Options.Duration("requestTimeout")),
-		kgo.RetryBackoffFn(backoff),
+		kgo.RetryBackoffFn(redial.Pause), // where the library's defaults would wait 5 s
 		kgo.MetadataMinAge(metadataMinAge),
 		kgo.ConnIdleTimeout(idleTimeout),
 		kgo.DisableClientMetrics(), // they are traffic that nobody asked for
@@ -89,12 +86,6 @@ func clientOptions(t driver.Target) ([]kgo.Opt, error) {
 		options = append(options, kgo.SASL(refusing{mechanism}))
 	}
 	return options, nil
-}
-
-// backoff is how long a client waits after its n-th failure in a row, n from 1: from 25 ms to 1 s, as Kafka's own does,
-// where the library's defaults would wait 5 s.
-func backoff(n int) time.Duration {
-	return min(25*time.Millisecond<<min(n-1, 10), time.Second)
 }
 
 // lastFailure remembers why the latest request of a producer failed, which the library does not tell: a message whose

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 	"go.uber.org/goleak"
@@ -30,4 +31,8 @@ func TestKafkaConforms(t *testing.T) {
 
 func TestKafkaShareConforms(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "kafka-share", URL: server("BROKER_URL_KAFKA_SHARE"), HeaderBytes: true})
+}
+
+func TestKMQConforms(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Driver: "kmq", URL: server("BROKER_URL_KMQ"), HeaderBytes: true, Prompt: 40 * time.Millisecond})
 }

@@ -61,6 +61,7 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 		err = ctx.Err()
 	}
 	if noTopic(err) {
+		r.AllowRebalance() // where polling holds it up: leaving the topic is one
 		err = errors.Join(err, r.again(ctx))
 	}
 	if len(records) > 0 {
@@ -72,7 +73,7 @@ func (r *reader) pollOnce(ctx context.Context, n int, records []*kgo.Record) ([]
 // message gives a record the driver's form. headers is an array that many messages share.
 func message(m *driver.Message, r *kgo.Record, headers []driver.Header) []driver.Header {
 	*m = driver.Message{
-		Key: r.Key, Body: r.Value, Topic: r.Topic, Partition: r.Partition, Received: r.Timestamp.UnixNano(), Token: r,
+		Key: r.Key, Body: r.Value, Topic: r.Topic, Partition: r.Partition, Received: received(r), Token: r,
 	}
 	if len(r.Headers) > 0 {
 		start := len(headers)

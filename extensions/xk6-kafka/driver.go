@@ -35,11 +35,15 @@ func init() {
 		Key:             true,
 		Headers:         true,
 		Tombstones:      true,
+		Partitions:      true,
+		Position:        driver.Offset,
+		Timestamps:      true,
+		Receipts:        true,
 		MaxMessageBytes: maxMessageBytes,
 	}
 	driver.Register(driver.Driver{
 		Name:     "kafka",
-		Schemes:  []string{"kafka", "kafka+tls"},
+		Schemes:  []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
 		Doc:      "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
 		Features: features,
 		Options:  append(commonOptions(), groupOptions()...),
@@ -47,6 +51,7 @@ func init() {
 			return open(ctx, t, (*conn).newGroupConsumer, (*conn).groupBacklog)
 		},
 		Classify: classify,
+		Place:    place,
 	})
 
 	features.Order = driver.Unordered
@@ -63,6 +68,20 @@ func init() {
 			return open(ctx, t, (*conn).newShareConsumer, (*conn).shareBacklog)
 		},
 		Classify: classify,
+		Place:    place,
+	})
+
+	features.Order = driver.PerPartition
+	features.MaxMessageBytes = maxKMQMessageBytes
+	driver.Register(driver.Driver{
+		Name:     "kmq",
+		Schemes:  []string{"kmq", "kmq+tls"},
+		Doc:      "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, each message settled by itself through a topic of markers.",
+		Features: features,
+		Options:  kmqOptions(),
+		Open:     openKMQ,
+		Classify: classify,
+		Place:    kmqPlace,
 	})
 }
 
@@ -80,6 +99,7 @@ type conn struct {
 
 	mu      sync.Mutex
 	members map[*groupConsumer]struct{} // the open consumers of groups
+	sharing map[*shareConsumer]struct{} // those of share groups
 }
 
 func open(
@@ -87,11 +107,23 @@ func open(
 	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error),
 	backlog func(*conn, context.Context, string, string) (int64, error),
 ) (driver.Conn, error) {
+	c, err := dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	c.consume, c.backlog = consume, backlog
+	return c, nil
+}
+
+func dial(ctx context.Context, t driver.Target) (*conn, error) {
 	options, err := clientOptions(t)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{options: options, timeout: t.Options.Duration("requestTimeout"), consume: consume, backlog: backlog, members: map[*groupConsumer]struct{}{}}
+	c := &conn{
+		options: options, timeout: t.Options.Duration("requestTimeout"),
+		members: map[*groupConsumer]struct{}{}, sharing: map[*shareConsumer]struct{}{},
+	}
 	if c.client, err = newClient(options...); err != nil {
 		return nil, err
 	}
@@ -126,18 +158,33 @@ func (c *conn) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.info = driver.Info{Server: "Apache Kafka", Client: "franz-go" + clientVersion(), Nodes: len(metadata.Brokers)}
 	versions, err := c.admin.ApiVersions(ctx)
 	if err != nil {
 		return err
 	}
+	guess := ""
 	for _, v := range versions {
 		if v.Err == nil {
-			c.info.Server = "Apache Kafka " + strings.TrimPrefix(v.VersionGuess(), "v") + ", by its protocol"
+			guess = strings.TrimPrefix(v.VersionGuess(), "v")
 			break
 		}
 	}
+	c.info = driver.Info{Server: product(metadata.Cluster, guess), Client: "franz-go" + clientVersion(), Nodes: len(metadata.Brokers)}
 	return nil
+}
+
+// product is who answers. Redpanda begins the cluster's id with its name, so that clients can tell it from others, and the protocol tells no version of
+// it. protocol is the version of Apache Kafka that has the same requests, or "".
+func product(clusterID, protocol string) string {
+	switch redpanda := strings.HasPrefix(clusterID, "redpanda."); {
+	case redpanda && protocol == "":
+		return "Redpanda, by its cluster id"
+	case redpanda:
+		return "Redpanda, by its cluster id, with the protocol of Apache Kafka " + protocol
+	case protocol == "":
+		return "Apache Kafka"
+	}
+	return "Apache Kafka " + protocol + ", by its protocol"
 }
 
 // clientVersion is the version of franz-go that this program was built with, after a space.
@@ -169,11 +216,7 @@ func (c *conn) Info() driver.Info { return c.info }
 
 // As lends the *kgo.Client and *kadm.Client that the connection itself uses.
 func (c *conn) As(target any) bool {
-	if admin, ok := target.(**kadm.Client); ok {
-		*admin = c.admin
-		return true
-	}
-	return c.client.As(target)
+	return driver.As(target, c.admin) || c.client.As(target)
 }
 
 // Close ends the connection's own client.

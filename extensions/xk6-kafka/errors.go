@@ -20,6 +20,9 @@ var errForgotten = errors.New("the topic was deleted while the message waited to
 // purged is what the library says of such a message; it exports no error for it.
 const purged = "topic purged while buffered"
 
+// noPartition is how the library begins to say that a topic has no such partition, and how many it has; there is no error for that, either.
+const noPartition = "invalid record partitioning choice of "
+
 // tooLargeError is a message that does not fit into a batch and was not sent.
 type tooLargeError struct {
 	batch int64 // the largest, in bytes

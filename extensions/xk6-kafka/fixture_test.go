@@ -17,7 +17,7 @@ type fixture struct {
 	conn    driver.Conn
 }
 
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 func within(t testing.TB) context.Context {
 	t.Helper()

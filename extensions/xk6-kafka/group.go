@@ -11,25 +11,46 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
-// groupConsumer is a member of a consumer group.
-type groupConsumer struct {
+// member is what any consumer in a group of Kafka's has.
+type member struct {
 	reader
-	group    string
-	instance string // of static membership
-	leave    bool
-	confirm  bool
-	prefetch int
-	joined   chan error // has room for the first news of the group
+	group  string
+	joined chan error // has room for the first news of the group
 
 	mu      sync.Mutex
 	anchors map[int32]int64 // where this member has begun in partitions without a commit; nil where the group need not be anchored
-	ledger  *ledger
-	failed  error // of a commit that nobody waited for
-	closed  bool
+}
 
-	settled chan struct{} // has room for one: there is less unsettled than there was
+func newMember(c *conn, topic, group string) member {
+	return member{reader: reader{conn: c, topic: topic}, group: group, joined: make(chan error, 1)}
+}
+
+// await returns when the group has let this member in.
+func (g *member) await(ctx context.Context) error {
+	select {
+	case err := <-g.joined:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("joining group %s: %w", g.group, ctx.Err())
+	}
+}
+
+// groupConsumer is a member of a consumer group that commits what it has settled.
+type groupConsumer struct {
+	member
+	instance string // of static membership
+	leave    bool
+	confirm  bool
+	room     *inbox.Room
+
+	ledger *ledger // this and what follows under mu
+	used   int     // of room, by what the ledger has unsettled
+	failed error   // of a commit that nobody waited for
+	closed bool
+
 	records []*kgo.Record
 }
 
@@ -55,8 +76,8 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	}
 	v := cfg.Options
 	g := &groupConsumer{
-		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
-		prefetch: cfg.Prefetch, joined: make(chan error, 1), ledger: newLedger(cfg.Topic), settled: make(chan struct{}, 1),
+		member: newMember(c, cfg.Topic, cfg.Group), leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
+		room: inbox.NewRoom(cfg.Prefetch), ledger: newLedger(cfg.Topic),
 	}
 	if ends != nil {
 		g.anchors = map[int32]int64{}
@@ -74,12 +95,8 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		kgo.OnPartitionsAssigned(g.assigned),
 		kgo.OnPartitionsRevoked(g.revoked),
 		kgo.OnPartitionsLost(g.lost),
-		kgo.SessionTimeout(v.Duration("sessionTimeout")),
-		kgo.HeartbeatInterval(v.Duration("heartbeatInterval")),
 	)
-	if v.String("groupProtocol") == "consumer" {
-		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
-	}
+	options = append(options, membershipOf(v)...)
 	if id := v.String("instanceId"); id != "" {
 		g.instance = instances.take(cfg.Group, id)
 		options = append(options, kgo.InstanceID(g.instance))
@@ -88,11 +105,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 		instances.giveBack(cfg.Group, g.instance)
 		return nil, err
 	}
-	select {
-	case err = <-g.joined:
-	case <-ctx.Done():
-		err = fmt.Errorf("joining group %s: %w", cfg.Group, ctx.Err())
-	}
+	err = g.await(ctx)
 	if err == nil && ends != nil {
 		err = g.anchored(ctx, ends)
 	}
@@ -107,7 +120,16 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	return g, nil
 }
 
-func (g *groupConsumer) news(err error) {
+// membershipOf are the options of being a member.
+func membershipOf(v driver.Values) []kgo.Opt {
+	options := []kgo.Opt{kgo.SessionTimeout(v.Duration("sessionTimeout")), kgo.HeartbeatInterval(v.Duration("heartbeatInterval"))}
+	if v.String("groupProtocol") == "consumer" {
+		options = append(options, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	}
+	return options
+}
+
+func (g *member) news(err error) {
 	select {
 	case g.joined <- err:
 	default:
@@ -116,7 +138,7 @@ func (g *groupConsumer) news(err error) {
 
 // OnGroupManageError is the library's hook for a member that cannot be one. It goes on trying; so do we where only the
 // connection is at fault.
-func (g *groupConsumer) OnGroupManageError(err error) {
+func (g *member) OnGroupManageError(err error) {
 	if kind := classify(err); kind != driver.Disconnected && kind != driver.Timeout {
 		g.news(err)
 	}
@@ -146,8 +168,8 @@ func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][
 	for _, partition := range gone[g.topic] {
 		delete(g.anchors, partition)
 	}
+	g.level()
 	g.mu.Unlock()
-	g.wake()
 }
 
 // committed hears how a commit fared that was made because its time had come.
@@ -174,44 +196,24 @@ func commitError(answer *kmsg.OffsetCommitResponse) (err error) {
 	return err
 }
 
-func (g *groupConsumer) wake() {
-	select {
-	case g.settled <- struct{}{}:
-	default:
-	}
+// level gives the room what the ledger has unsettled. The lock is held.
+func (g *groupConsumer) level() {
+	g.room.Give(g.used - g.ledger.unsettled)
+	g.used = g.ledger.unsettled
 }
 
-// room waits until there may be more messages with this consumer, and tells how many.
-func (g *groupConsumer) room(ctx context.Context) (int, error) {
-	for {
-		g.mu.Lock()
-		free, closed := g.prefetch-g.ledger.unsettled, g.closed
-		g.mu.Unlock()
-		if closed {
-			return 0, driver.ErrClosed
-		}
-		if free > 0 {
-			return free, nil
-		}
-		select {
-		case <-g.settled:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
+// Receive has no queue of its own: the client library's is polled for as much as there is room for.
 func (g *groupConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	for {
-		free, err := g.room(ctx)
+		room, err := g.room.Reserve(ctx, 1, len(b))
 		if err != nil {
 			return 0, err
 		}
-		if g.records, err = g.poll(ctx, min(free, len(b)), g.records[:0]); err != nil {
-			return 0, err
-		}
-		if n := g.deliver(b); n > 0 {
-			return n, nil
+		g.records, err = g.poll(ctx, room, g.records[:0])
+		n := g.deliver(b)
+		g.room.Give(room) // level has taken what the messages need
+		if n > 0 || err != nil {
+			return n, err
 		}
 	}
 }
@@ -225,6 +227,7 @@ func (g *groupConsumer) deliver(b driver.Batch) (n int) {
 			n++
 		}
 	}
+	g.level()
 	g.mu.Unlock()
 	clear(g.records)
 	return n
@@ -266,8 +269,8 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 	if last != nil {
 		g.MarkCommitRecords(last)
 	}
+	g.level()
 	g.mu.Unlock()
-	g.wake()
 	if err == nil && g.confirm {
 		err = g.CommitMarkedOffsets(ctx)
 	}
@@ -283,7 +286,7 @@ func (g *groupConsumer) Close(ctx context.Context) error {
 	if already {
 		return nil
 	}
-	g.wake()
+	g.room.Close()
 	g.end(ctx)
 	g.conn.mu.Lock()
 	delete(g.conn.members, g)

@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -32,7 +31,7 @@ type lender struct {
 }
 
 func (l *lender) OnFetchRecordBuffered(r *kgo.Record) {
-	r.Timestamp = time.Unix(0, driver.Now())
+	note(r, driver.Now())
 	l.mu.Lock()
 	if len(l.leases) == 0 {
 		l.leases = make([]lease, 64)

@@ -54,35 +54,47 @@ func (c *conn) committed(ctx context.Context, group string, topics ...string) (c
 	return committed, nil
 }
 
-func (c *conn) groupBacklog(ctx context.Context, topic, group string) (int64, error) {
+func (c *conn) groupBacklog(ctx context.Context, topic, group string) (backlog int64, err error) {
 	if group == "" {
 		return 0, fmt.Errorf("backlog without a group: %w", errors.ErrUnsupported)
 	}
 	if err := c.flush(ctx, topic, group); err != nil {
 		return 0, err
 	}
+	ahead, err := c.uncommittedSpans(ctx, topic, group)
+	for _, s := range ahead {
+		backlog += max(0, s.end-s.from)
+	}
+	return backlog, err
+}
+
+// span is a part of a partition, from an offset on and before another.
+type span struct{ from, end int64 }
+
+// uncommittedSpans are what a group has not committed of each partition of a topic.
+func (c *conn) uncommittedSpans(ctx context.Context, topic, group string) (map[int32]span, error) {
 	starts, err := c.offsets(ctx, topic, driver.StartEarliest)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	ends, err := c.offsets(ctx, topic, driver.StartNew)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	committed, err := c.committed(ctx, group, topic)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var backlog int64
+	spans := map[int32]span{}
 	ends.Each(func(end kadm.Offset) {
 		start, _ := starts.Lookup(topic, end.Partition)
 		from := start.At
 		if at, ok := committed.Lookup(topic, end.Partition); ok {
 			from = max(from, at.At)
 		}
-		backlog += max(0, end.At-from)
+		spans[end.Partition] = span{from, end.At}
 	})
-	return backlog, nil
+	return spans, nil
 }
 
 // flush commits what this connection's own members have settled and not yet committed.

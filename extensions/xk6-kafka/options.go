@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -42,14 +44,14 @@ func commonOptions() []driver.Option {
 		{Name: "partitioner", Scope: driver.OnProducer, Type: driver.Enum, Default: "sticky",
 			Allowed: []string{"sticky", "uniform", "roundrobin"},
 			Doc:     "Where messages without a key go: sticky to one partition until its batch is full or sent, uniform to one for 64 KiB, roundrobin in turn (keys ignored). Keys are hashed as Kafka's own client does (murmur2)."},
-		{Name: "partition", Scope: driver.OnProducer, Type: driver.Int, Default: "-1", Min: -1,
+		{Name: "partition", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Int, Default: "-1", Min: -1,
 			Doc: "The one partition to send to; -1 leaves it to the partitioner."},
 
 		{Name: "retention", Scope: driver.OnTopic, Type: driver.Duration, Default: "0", Step: int64(time.Millisecond), ZeroIsDefault: true,
-			Doc: "How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default."},
+			Doc: "How long messages are kept (retention.ms), whole milliseconds; 0 is the broker's default, and takes a topic that exists as it is."},
 		{Name: "minInsyncReplicas", Scope: driver.OnTopic, Type: driver.Int, Default: "0", ZeroIsDefault: true,
 			Profile: map[driver.Profile]string{driver.Durable: "2"},
-			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default."},
+			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default, and takes a topic that exists as it is."},
 		{Name: "configs", Scope: driver.OnTopic, Type: driver.List,
 			Doc: "Any other topic configs, as name=value."},
 	}...)
@@ -95,22 +97,54 @@ func checkProtocol(v driver.Values) error {
 }
 
 func groupOptions() []driver.Option {
-	return append(fetchOptions("500ms"),
+	return append(append(fetchOptions("500ms"),
 		driver.Option{Name: "commitInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: "250ms",
 			Min: int64(100 * time.Millisecond), Max: int64(time.Hour),
-			Doc: "How long an ack may wait for its commit where no confirmation is asked for."},
-		driver.Option{Name: "groupProtocol", Scope: driver.OnConsumer, Type: driver.Enum, Default: "classic",
+			Doc: "How long an ack may wait for its commit where no confirmation is asked for."}),
+		append(membershipOptions(),
+			driver.Option{Name: "instanceId", Scope: driver.OnConsumer, Type: driver.String,
+				Doc: "Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance."},
+			driver.Option{Name: "leaveOnClose", Scope: driver.OnConsumer, Type: driver.Bool, Default: "true",
+				Doc: "A static member that is closed gives its partitions up at once, instead of keeping them for sessionTimeout."},
+		)...)
+}
+
+// membershipOptions are those of any member of a consumer group.
+func membershipOptions() []driver.Option {
+	return []driver.Option{
+		{Name: "groupProtocol", Scope: driver.OnConsumer, Type: driver.Enum, Default: "classic",
 			Allowed: []string{"classic", "consumer"},
 			Doc:     "Who assigns partitions: a member (classic, cooperative-sticky) or the broker (consumer, KIP-848, Kafka 4)."},
-		driver.Option{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: sessionTimeout.String(), Min: int64(time.Second), Max: int64(time.Hour),
+		{Name: "sessionTimeout", Scope: driver.OnConsumer, Type: driver.Duration, Default: sessionTimeout.String(), Min: int64(time.Second), Max: int64(time.Hour),
 			Doc: "How long a silent member keeps its partitions; classic only."},
-		driver.Option{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: heartbeatInterval.String(), Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
+		{Name: "heartbeatInterval", Scope: driver.OnConsumer, Type: driver.Duration, Default: heartbeatInterval.String(), Min: int64(10 * time.Millisecond), Max: int64(time.Hour),
 			Doc: "How often a member asks whether the group has changed, and so how long a new member may wait for the others; classic only."},
-		driver.Option{Name: "instanceId", Scope: driver.OnConsumer, Type: driver.String,
-			Doc: "Static membership: members are named instanceId-0, instanceId-1 and so on, and one that comes back within sessionTimeout gets its partitions back without a rebalance."},
-		driver.Option{Name: "leaveOnClose", Scope: driver.OnConsumer, Type: driver.Bool, Default: "true",
-			Doc: "A static member that is closed gives its partitions up at once, instead of keeping them for sessionTimeout."},
-	)
+	}
 }
 
 func shareOptions() []driver.Option { return fetchOptions("100ms") }
+
+// defaultMarkersTopic is a topic of markers for each topic and group.
+const defaultMarkersTopic = "{topic}__markers__{group}"
+
+func kmqOptions() []driver.Option {
+	common := commonOptions()
+	for i := range common {
+		if o := &common[i]; o.Name == "batchMaxBytes" {
+			o.Default, o.Max = strconv.Itoa(kmqBatchBytes), kmqBatchBytes
+			o.Doc = "The largest batch, in bytes before compression; what is larger could not be sent again within a broker's default message.max.bytes."
+		}
+	}
+	return slices.Concat(common, fetchOptions("500ms"), membershipOptions(), []driver.Option{
+		{Name: "markersTopic", Scope: driver.OnConnect, Type: driver.String, Default: defaultMarkersTopic,
+			Doc: "The topic of a group's markers, where {topic} and {group} stand for their names; it is made, with as many partitions as the topic, where it is not there."},
+		{Name: "redeliverAfter", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(100 * time.Millisecond), Max: int64(24 * time.Hour), Step: int64(time.Millisecond),
+			Doc: "How long a message may be with a consumer, from when it is marked as begun, until it is sent again, whole milliseconds."},
+		{Name: "maxAttempts", Scope: driver.OnConsumer, Type: driver.Int, Default: "0", Max: 1 << 30,
+			Doc: "After how many deliveries a message that is not acknowledged is given up: sent to deadLetterTopic, or dropped where there is none; 0 is without end."},
+		{Name: "deadLetterTopic", Scope: driver.OnConsumer, Type: driver.String,
+			Doc: "The topic, which must be there, that gets messages that are rejected or given up; without it they are dropped."},
+		{Name: "requeueDelay", Scope: driver.OnConsumer, Type: driver.Duration, Default: "0", Max: int64(24 * time.Hour), Step: int64(time.Millisecond),
+			Doc: "How long a message that is given back waits until it is sent again, whole milliseconds; 0 is at once."},
+	})
+}

@@ -20,6 +20,7 @@ type producer struct {
 	*client
 	topic      string
 	partition  int32
+	acked      bool // the broker is asked for an answer
 	failure    lastFailure
 	forgetting atomic.Bool
 	largest    int64 // batch, in bytes
@@ -36,6 +37,7 @@ type record struct {
 	p       *producer
 	i       int
 	done    driver.Done
+	place   *driver.Place
 	promise func(*kgo.Record, error)
 }
 
@@ -45,8 +47,8 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		return nil, err
 	}
 	p := &producer{
-		topic: cfg.Topic, partition: int32(cfg.Options.Int("partition")), // checked below
-		largest: cfg.Options.Int("batchMaxBytes"),
+		topic: cfg.Topic, partition: partitionOf(cfg.Options.Int("partition")),
+		largest: cfg.Options.Int("batchMaxBytes"), acked: cfg.Options.String("acks") != "none",
 	}
 	if want := cfg.Options.Int("partition"); want >= int64(n) {
 		return nil, &driver.OptionError{Name: "partition", Err: fmt.Errorf("%d: topic %s has partitions 0 to %d", want, cfg.Topic, n-1)}
@@ -109,27 +111,14 @@ func (p *producer) options(v driver.Values) []kgo.Opt {
 	case "zstd":
 		options = append(options, kgo.ProducerBatchCompression(kgo.ZstdCompression()))
 	}
-	return append(options, kgo.RecordPartitioner(p.partitioner(v.String("partitioner"))))
-}
-
-func (p *producer) partitioner(name string) kgo.Partitioner {
-	switch {
-	case p.partition >= 0:
-		return kgo.ManualPartitioner()
-	case name == "uniform":
-		return kgo.UniformBytesPartitioner(64<<10, true, true, nil)
-	case name == "roundrobin":
-		return kgo.RoundRobinPartitioner()
-	default:
-		return kgo.StickyKeyPartitioner(nil)
-	}
+	return append(options, kgo.RecordPartitioner(newPartitioner(v.String("partitioner"))))
 }
 
 // warm makes the client do before the first message what it would do because of it: learn where the partitions are,
 // connect to their leaders and, with idempotence, become a numbered producer. The library has no call for the first of
 // these, but a message that is too large to be sent makes it look, and fails without being sent.
 func (p *producer) warm(ctx context.Context) error {
-	tooLarge := kgo.Record{Topic: p.topic, Partition: max(p.partition, 0), Value: make([]byte, p.largest+1)}
+	tooLarge := kgo.Record{Topic: p.topic, Partition: p.partition, Value: make([]byte, p.largest+1)}
 	if err := p.ProduceSync(ctx, &tooLarge).FirstErr(); err != nil && !errors.Is(err, kerr.MessageTooLarge) {
 		return p.failure.explain(err)
 	}
@@ -157,8 +146,11 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 
 	for i := range b {
 		r, _ := p.records.Get().(*record)
-		r.i, r.done = i, done
+		r.i, r.done, r.place = i, done, b[i].Place
 		r.Key, r.Value, r.Partition = b[i].Key, b[i].Body, p.partition
+		if chosen, ok := b[i].Properties["partition"].(int64); ok {
+			r.Partition = partitionOf(chosen)
+		}
 		for _, h := range b[i].Headers {
 			r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
 		}
@@ -170,8 +162,11 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 // finished is the promise of a record: the client is done with it.
 func (r *record) finished(_ *kgo.Record, err error) {
 	i, done, p := r.i, r.done, r.p
+	if err == nil {
+		tell(r.place, &r.Record, p.acked)
+	}
 	clear(r.Headers)
-	r.Record, r.done = kgo.Record{Headers: r.Headers[:0]}, nil
+	r.Record, r.done, r.place = kgo.Record{Headers: r.Headers[:0]}, nil, nil
 	p.records.Put(r)
 	if err != nil {
 		if noTopic(err) {
@@ -188,8 +183,11 @@ func (p *producer) explain(err error) error {
 	if errors.Is(err, kerr.MessageTooLarge) && !strings.Contains(err.Error(), ", compressed_bytes=") {
 		return &tooLargeError{p.largest, err}
 	}
-	if err.Error() == purged {
+	switch text := err.Error(); {
+	case text == purged:
 		return errForgotten
+	case strings.HasPrefix(text, noPartition):
+		return &driver.OptionError{Name: "partition", Err: err}
 	}
 	return p.failure.explain(err)
 }

@@ -1,8 +1,11 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -50,6 +53,9 @@ func (r *reader) again(ctx context.Context) error {
 // assigned partitions of a topic that it does not know, does not say so.
 const lookEvery = time.Second
 
+// errAnew tells that there will be nothing for a while, and why.
+var errAnew = fmt.Errorf("the topic was deleted and created again, and the broker takes its time to give the share group the new one: %w", kerr.UnknownTopicID)
+
 // await is poll, for a topic that may be created again. The group then begins with it where its config says.
 func (s *shareConsumer) await(ctx context.Context, n int, records []*kgo.Record) (_ []*kgo.Record, err error) {
 	for {
@@ -65,11 +71,52 @@ func (s *shareConsumer) await(ctx context.Context, n int, records []*kgo.Record)
 		now, err := s.conn.metadata(ctx, s.topic)
 		if err == nil && now.TopicID != s.id {
 			s.id = now.TopicID
-			err = s.again(ctx)
+			err = cmp.Or(s.again(ctx), errAnew)
 		}
 		if err != nil {
 			return records, err
 		}
 		s.same = time.Now()
 	}
+}
+
+// began knows, by their ids, the topics that share groups of this process began with where they were told to.
+var began = bases{id: map[[2]string][16]byte{}}
+
+type bases struct {
+	mu sync.Mutex
+	id map[[2]string][16]byte // by group and topic
+}
+
+// note notes the topic of a group, the first time and after forget.
+func (b *bases) note(group, topic string, id [16]byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if key := [2]string{group, topic}; b.id[key] == [16]byte{} {
+		b.id[key] = id
+	}
+}
+
+func (b *bases) forget(group, topic string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.id, [2]string{group, topic})
+}
+
+// errBeganElsewhere keeps what the group was never given from being called lost: the log may have it, before the place where the group began.
+var errBeganElsewhere = errors.New("the topic was deleted and created again while the share group had members: where the group began with the new one is not known")
+
+// sameTopic fails where the topic is not the one that the group began with.
+func (c *conn) sameTopic(ctx context.Context, topic, group string) error {
+	began.mu.Lock()
+	id, known := began.id[[2]string{group, topic}]
+	began.mu.Unlock()
+	if !known {
+		return nil
+	}
+	now, err := c.metadata(ctx, topic)
+	if err == nil && now.TopicID != id {
+		err = errBeganElsewhere
+	}
+	return err
 }

@@ -14,6 +14,7 @@ import (
 func TestATopicThatIsCreatedAgain(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { single(t).createdAgain(t, false, false) })
 	t.Run("in a group", func(t *testing.T) { single(t).createdAgain(t, true, false) })
+	t.Run("with markers", func(t *testing.T) { markedQueue(t).createdAgain(t, true, false) })
 	// A share group begins with the new topic at its end, and so misses what was sent before.
 	t.Run("in a share group", func(t *testing.T) { shared(t).createdAgain(t, true, true) })
 }
@@ -87,5 +88,36 @@ func (f *fixture) createdAgain(t *testing.T, grouped, late bool) {
 	}
 	if !done {
 		t.Errorf("%d confirmed messages have not come", len(missing))
+	}
+}
+
+// A member that comes when a topic has been created again begins with all of it: it came after the group began with the old one.
+func TestAShareGroupBeginsAnewWithATopicThatIsCreatedAgain(t *testing.T) {
+	f := shared(t)
+	topic := f.topic(t, 2)
+	config := driver.ConsumerConfig{Topic: topic, Group: topic, Prefetch: 100, Start: driver.StartNew, Options: f.values(t, driver.OnConsumer, nil)}
+	c, err := f.conn.NewConsumer(within(t), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.admin().DeleteTopic(within(t), topic); err != nil {
+		t.Fatal(err)
+	}
+	spec := driver.TopicSpec{Name: topic, Partitions: 2, Replicas: 1, Options: f.values(t, driver.OnTopic, nil)}
+	if err := f.admin().CreateTopic(within(t), spec); err != nil {
+		t.Fatal(err)
+	}
+	f.send(t, f.producer(t, topic, nil), numbered("new", 5))
+	if n, err := f.conn.(driver.Backlogger).Backlog(within(t), topic, topic); err == nil {
+		t.Errorf("the broker has %+v for a group that began with it somewhere", n)
+	}
+	closed(t, c)
+	again, err := f.conn.NewConsumer(within(t), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, again)
+	if err := again.Settle(within(t), take(t, again, 5), driver.Ack); err != nil {
+		t.Error(err)
 	}
 }

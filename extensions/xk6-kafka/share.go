@@ -9,25 +9,25 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
 // shareConsumer is a member of a share group.
 type shareConsumer struct {
 	reader
-	confirm  bool
-	prefetch int
-	id       [16]byte           // of the topic
-	same     time.Time          // when it was last known to be that one
-	batch    int                // how many records a fetch may bring
-	joined   context.CancelFunc // called when this member has partitions, and the group has begun with them
-	answers  atomic.Int32       // how many fetches must be answered until then; 0: it is enough that one is sent
+	group   string
+	confirm bool
+	room    *inbox.Room
+	id      [16]byte           // of the topic
+	same    time.Time          // when it was last known to be that one
+	batch   int                // how many records a fetch may bring
+	joined  context.CancelFunc // called when this member has partitions, and the group has begun with them
+	answers atomic.Int32       // how many fetches must be answered until then; 0: it is enough that one is sent
 
-	mu        sync.Mutex
-	unsettled int
-	failed    error // of the group, or of an acknowledgement
-	closed    bool
+	mu     sync.Mutex
+	failed error // of the group, or of an acknowledgement
+	closed bool
 
-	settled chan struct{} // has room for one: there is less unsettled than there was
 	records []*kgo.Record // polled and not yet received
 	spare   []*kgo.Record // the array of records
 }
@@ -36,18 +36,22 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if cfg.Group == "" {
 		cfg.Group = defaultGroup(cfg.Topic)
 	}
+	if err := c.sameTopic(ctx, cfg.Topic, cfg.Group); errors.Is(err, errBeganElsewhere) {
+		cfg.Start = driver.StartEarliest // what is in the new topic came after the group began with the old one
+	}
 	anchored, err := c.anchorShare(ctx, cfg.Topic, cfg.Group, cfg.Start)
 	if err != nil {
 		return nil, err
 	}
 	s := &shareConsumer{
-		reader: reader{conn: c, topic: cfg.Topic}, confirm: cfg.ConfirmSettle, prefetch: cfg.Prefetch, batch: max(1, cfg.Prefetch/4), settled: make(chan struct{}, 1),
+		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, confirm: cfg.ConfirmSettle, room: inbox.NewRoom(cfg.Prefetch), batch: max(1, cfg.Prefetch/4),
 	}
 	known, err := c.metadata(ctx, cfg.Topic)
 	if err != nil {
 		return nil, err
 	}
 	s.id, s.same = known.TopicID, time.Now()
+	began.note(cfg.Group, cfg.Topic, s.id)
 	if anchored {
 		err = s.join(ctx, c, cfg)
 	} else {
@@ -56,6 +60,9 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	c.sharing[s] = struct{}{}
+	c.mu.Unlock()
 	return s, nil
 }
 
@@ -93,6 +100,7 @@ func (s *shareConsumer) join(ctx context.Context, c *conn, cfg driver.ConsumerCo
 	}
 	// The library fetches when it is polled, and can do so when the group has assigned partitions.
 	s.records, err = s.poll(joining, s.batch, nil)
+	s.room.Take(len(s.records))
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil
 	}
@@ -151,33 +159,15 @@ func (s *shareConsumer) trouble() error {
 	return err
 }
 
-// room waits until a whole fetch more may be with this consumer.
-func (s *shareConsumer) room(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		held, closed := s.unsettled, s.closed
-		s.mu.Unlock()
-		if closed {
-			return driver.ErrClosed
-		}
-		if held+s.batch <= s.prefetch {
-			return nil
-		}
-		select {
-		case <-s.settled:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	if len(s.records) == 0 {
-		if err := s.room(ctx); err != nil {
+		if _, err := s.room.Reserve(ctx, s.batch, s.batch); err != nil { // a whole fetch must have room
 			return 0, err
 		}
 		var err error
-		if s.records, err = s.await(ctx, min(len(b), s.batch), s.spare[:0]); err != nil {
+		s.records, err = s.await(ctx, min(len(b), s.batch), s.spare[:0])
+		s.room.Give(s.batch - len(s.records))
+		if err != nil {
 			return 0, err
 		}
 		s.spare = s.records
@@ -192,9 +182,6 @@ func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error
 	}
 	clear(records)
 	s.records = s.records[len(records):]
-	s.mu.Lock()
-	s.unsettled += len(records)
-	s.mu.Unlock()
 	return len(records), nil
 }
 
@@ -229,16 +216,12 @@ func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 			records = append(records, r)
 		}
 	}
-	s.unsettled -= len(records)
 	s.mu.Unlock()
 	if len(records) == 0 {
 		return nil // MarkAcks without records would mean all of the last poll's
 	}
 	s.MarkAcks(status, records...)
-	select {
-	case s.settled <- struct{}{}:
-	default:
-	}
+	s.room.Give(len(records))
 	switch {
 	case s.confirm:
 		if err := s.FlushAcks(ctx); err != nil {
@@ -267,10 +250,10 @@ func (s *shareConsumer) Close(ctx context.Context) error {
 	if already {
 		return nil
 	}
-	select {
-	case s.settled <- struct{}{}:
-	default:
-	}
+	s.conn.mu.Lock()
+	delete(s.conn.sharing, s)
+	s.conn.mu.Unlock()
+	s.room.Close()
 	s.end(ctx)
 	return s.trouble()
 }

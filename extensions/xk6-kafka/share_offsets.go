@@ -49,6 +49,9 @@ func (c *conn) anchorShare(ctx context.Context, topic, group string, start drive
 	})
 	switch {
 	case err == nil:
+		if len(at[topic]) == len(begin[topic]) {
+			began.forget(group, topic)
+		}
 		return true, nil
 	case errors.Is(err, kerr.GroupIDNotFound): // one that is not there would have been made
 		return false, fmt.Errorf("group %s is there already, and is no share group: %w", group, err)
@@ -94,6 +97,12 @@ func (c *conn) shareBacklog(ctx context.Context, topic, group string) (int64, er
 	if group == "" {
 		group = defaultGroup(topic)
 	}
+	if err := c.sameTopic(ctx, topic, group); err != nil {
+		return 0, err
+	}
+	if err := c.flushShared(ctx, topic, group); err != nil {
+		return 0, err
+	}
 	from, err := c.shareOffsets(ctx, topic, group)
 	if err != nil {
 		return 0, err
@@ -118,6 +127,24 @@ func (c *conn) shareBacklog(ctx context.Context, topic, group string) (int64, er
 		}
 	})
 	return backlog, nil
+}
+
+// flushShared sends what this connection's own members have settled and the library keeps for their next fetch.
+func (c *conn) flushShared(ctx context.Context, topic, group string) error {
+	c.mu.Lock()
+	var members []*shareConsumer
+	for s := range c.sharing {
+		if s.topic == topic && s.group == group {
+			members = append(members, s)
+		}
+	}
+	c.mu.Unlock()
+	for _, s := range members {
+		if err := s.FlushAcks(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shareOffsets are where a share group is, in the partitions where it is anywhere.

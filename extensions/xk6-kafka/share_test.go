@@ -133,3 +133,21 @@ func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
 		t.Errorf("%v; want %s", err, want)
 	}
 }
+
+// What is settled is in no backlog, also before the next fetch, with which the library sends it.
+func TestSharesThatAreSettledAreInNoBacklog(t *testing.T) {
+	f := shared(t)
+	topic := f.topic(t, 1)
+	c := f.consumer(t, topic, topic, earliest)
+	defer func() { closed(t, c) }()
+	f.send(t, f.producer(t, topic, nil), numbered("m", 10))
+	b := take(t, c, 10)
+	for n := range 10 {
+		if err := c.Settle(within(t), b[n:n+1], driver.Ack); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.conn.(driver.Backlogger).Backlog(within(t), topic, topic); err != nil || got.Messages != int64(9-n) {
+			t.Errorf("after settling %d messages the backlog is %d, %v", n+1, got.Messages, err)
+		}
+	}
+}

@@ -14,3 +14,13 @@ var (
 	_ driver.Unwrapper      = &groupConsumer{}
 	_ driver.Unwrapper      = &shareConsumer{}
 )
+
+var (
+	_ driver.Admin          = &kmqConn{}
+	_ driver.TopicDescriber = &kmqConn{}
+	_ driver.Backlogger     = &kmqConn{}
+	_ driver.Prover         = &kmqConn{}
+	_ driver.Informer       = &kmqConn{}
+	_ driver.Unwrapper      = &kmqConn{}
+	_ driver.Unwrapper      = &kmqConsumer{}
+)

@@ -195,11 +195,7 @@ func (c *conn) Info() driver.Info {
 
 // As implements [driver.Unwrapper] for **nats.Conn.
 func (c *conn) As(target any) bool {
-	if nc, ok := target.(**nats.Conn); ok {
-		*nc = c.nc
-		return true
-	}
-	return false
+	return driver.As(target, c.nc)
 }
 
 func (c *conn) watch(w watcher) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
 // coreConn is a connection of the driver "nats".
@@ -72,9 +73,7 @@ func (p *coreProducer) Request(ctx context.Context, m driver.Message) (driver.Me
 	if err != nil {
 		return driver.Message{}, err
 	}
-	var reply driver.Message
-	fillCore(&reply, delivery{in, driver.Now()})
-	return reply, nil
+	return coreMessage(delivery{in, driver.Now()}), nil
 }
 
 // Close implements [driver.Producer]. It returns when the server has read what was sent.
@@ -104,10 +103,11 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, fmt.Errorf("%w: core NATS keeps no messages to start from", errors.ErrUnsupported)
 	}
 	k := &coreConsumer{
-		conn:  c.conn,
-		inbox: newInbox(config.Options.Int("pendingMessages"), config.Options.Int("pendingBytes")),
-		gone:  make(chan struct{}),
+		conn: c.conn,
+		most: amount{config.Options.Int("pendingMessages"), config.Options.Int("pendingBytes")},
+		gone: make(chan struct{}),
 	}
+	k.inbox = inbox.New(k.hand)
 	var err error
 	if config.Group == "" {
 		k.sub, err = c.nc.Subscribe(config.Topic, k.deliver)
@@ -118,7 +118,7 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, err
 	}
 	k.sub.SetClosedHandler(func(string) { close(k.gone) })
-	// nats.go's own queue is only passed through: the inbox has the limits, and counts each message that it drops.
+	// nats.go's own queue is only passed through: ours has the limits, so that each message that is dropped is counted.
 	if err = k.sub.SetPendingLimits(-1, -1); err == nil {
 		err = c.subscribed(ctx, config.Topic)
 	}
@@ -134,21 +134,65 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 type coreConsumer struct {
 	conn  *conn
 	sub   *nats.Subscription
-	inbox *inbox
+	inbox *inbox.Inbox[delivery]
 	gone  chan struct{} // closed when no message comes any more
+
+	most    amount       // that may wait
+	came    amount       // in all; the callback's
+	left    atomic.Int64 // messages that were received, of those that came
+	bytes   atomic.Int64 // their payloads
+	dropped atomic.Int64 // messages that had no room, until Receive has told
 }
 
-// deliver is nats.go's callback.
-func (k *coreConsumer) deliver(msg *nats.Msg) { k.inbox.put(msg, driver.Now()) }
+// delivery is a message and when the driver saw it, by driver.Now.
+type delivery struct {
+	msg *nats.Msg
+	at  int64
+}
+
+// amount is a number of messages and of the bytes of their payloads.
+type amount struct{ messages, bytes int64 }
+
+// deliver is nats.go's callback. It drops what has no room.
+func (k *coreConsumer) deliver(msg *nats.Msg) {
+	at, size := driver.Now(), int64(len(msg.Data))
+	if k.came.messages-k.left.Load() >= k.most.messages || k.came.bytes-k.bytes.Load()+size > k.most.bytes {
+		if k.dropped.Add(1) == 1 {
+			k.inbox.Fail(nats.ErrSlowConsumer)
+		}
+		return
+	}
+	k.came.messages++
+	k.came.bytes += size
+	k.inbox.Put(delivery{msg, at})
+}
 
 // Receive implements [driver.Consumer]. After messages were dropped, because more than pendingMessages or pendingBytes were
 // waiting, it returns an error that wraps [nats.ErrSlowConsumer] and says how many.
 func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	return k.inbox.receive(ctx, b, fillCore, nil)
+	for {
+		if k.dropped.Load() > 0 {
+			return 0, fmt.Errorf("%w: %d", nats.ErrSlowConsumer, k.dropped.Swap(0))
+		}
+		n, err := k.inbox.Receive(ctx, b)
+		if err != nats.ErrSlowConsumer { //nolint:errorlint // this very one, which deliver wakes us with
+			return n, err
+		}
+	}
 }
 
-func fillCore(m *driver.Message, d delivery) {
-	*m = driver.Message{
+func (k *coreConsumer) hand(b driver.Batch, came []delivery) {
+	var size int64
+	for i, d := range came {
+		b[i] = coreMessage(d)
+		size += int64(len(d.msg.Data))
+	}
+	k.left.Add(int64(len(came)))
+	k.bytes.Add(size)
+}
+
+func coreMessage(d delivery) driver.Message {
+	return driver.Message{
 		Body:     d.msg.Data,
 		Headers:  headersOf(d.msg.Header),
 		Topic:    d.msg.Subject,
@@ -176,11 +220,7 @@ func (k *coreConsumer) Reply(_ context.Context, to, reply driver.Message) error 
 
 // As implements [driver.Unwrapper] for **nats.Subscription.
 func (k *coreConsumer) As(target any) bool {
-	if sub, ok := target.(**nats.Subscription); ok {
-		*sub = k.sub
-		return true
-	}
-	return false
+	return driver.As(target, k.sub)
 }
 
 // Stop implements [driver.Stopper].
@@ -199,7 +239,7 @@ func (k *coreConsumer) Stop(ctx context.Context) error {
 // Close implements [driver.Consumer].
 func (k *coreConsumer) Close(context.Context) error {
 	k.conn.unwatch(k)
-	k.inbox.close()
+	k.inbox.Close()
 	if err := k.sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) && !errors.Is(err, nats.ErrConnectionClosed) {
 		return err
 	}
@@ -207,11 +247,11 @@ func (k *coreConsumer) Close(context.Context) error {
 }
 
 // lost makes it known that messages may be missing: nobody keeps them for a subscriber who is not there.
-func (k *coreConsumer) lost(err error) { k.inbox.fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err)) }
+func (k *coreConsumer) lost(err error) { k.inbox.Fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err)) }
 func (k *coreConsumer) regained()      {}
 
 func (k *coreConsumer) failed(sub *nats.Subscription, err error) {
 	if sub == k.sub || denies(err, "Subscription", k.sub.Subject) {
-		k.inbox.fail(err)
+		k.inbox.Fail(err)
 	}
 }

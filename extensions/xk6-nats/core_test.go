@@ -53,6 +53,25 @@ func TestDroppedMessagesAreCounted(t *testing.T) {
 	}
 }
 
+// What has no room although nothing waits is told to who waits for it.
+func TestADropWakesReceive(t *testing.T) {
+	c, a := open(t, "embedded-nats:")
+	topic := unique("large")
+	k := consumer(t, c, a, driver.ConsumerConfig{Topic: topic}, map[string]any{"pendingBytes": 40})
+	p := producer(t, c, a, topic, nil)
+	for range 3 {
+		told := make(chan error, 1)
+		go func() {
+			_, err := k.Receive(within(t), make(driver.Batch, 1))
+			told <- err
+		}()
+		send(t, p, driver.Batch{{Body: make([]byte, 41)}})
+		if err := <-told; !errors.Is(err, nats.ErrSlowConsumer) || !strings.HasSuffix(err.Error(), ": 1") {
+			t.Error(err)
+		}
+	}
+}
+
 func TestWildcard(t *testing.T) {
 	for _, url := range []string{"embedded-nats:", "embedded:"} {
 		c, a := open(t, url)

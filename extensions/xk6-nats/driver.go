@@ -44,10 +44,14 @@ func init() {
 			Fanout:          true,
 			Headers:         true,
 			Attempts:        true,
+			Position:        driver.Offset,
+			Timestamps:      true,
+			Receipts:        true,
 			MaxMessageBytes: defaultPayload,
 		},
 		Options:  append(connectOptions(), streamOptions()...),
 		Open:     openStream,
 		Classify: classify,
+		Place:    streamPlace,
 	})
 }

@@ -16,6 +16,7 @@ var (
 	errHeaderValue = errors.New("a NATS header value cannot hold a line break, nor space at its ends")
 	errCertificate = errors.New("holds no certificate in PEM form")
 	errDuplicate   = errors.New("the server dropped it as a duplicate of an earlier message with the same Nats-Msg-Id")
+	errNoLeader    = errors.New("no server answers for the stream, which has kept messages before: it has no leader, as without a quorum of its servers, or is just gone")
 	errForeign     = errors.New("the message was not received by this consumer")
 )
 
@@ -47,7 +48,7 @@ var kinds = []struct {
 	{driver.Disconnected, []error{
 		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrConnectionReconnecting,
 		nats.ErrConnectionDraining, nats.ErrNoServers, nats.ErrStaleConnection, nats.ErrInvalidConnection, nats.ErrNoInfoReceived,
-		jetstream.ErrServerShutdown, jetstream.ErrConsumerLeadershipChanged, jetstream.ErrConnectionClosed,
+		jetstream.ErrServerShutdown, jetstream.ErrConsumerLeadershipChanged, jetstream.ErrConnectionClosed, errNoLeader,
 		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed,
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
 	}},

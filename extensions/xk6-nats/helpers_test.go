@@ -2,12 +2,14 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -77,7 +79,7 @@ func create(t testing.TB, c driver.Conn, a *driver.Address, topic string, given 
 	t.Helper()
 	admin := c.(driver.Admin)
 	spec := driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: values(t, a, driver.OnTopic, given)}
-	if err := admin.CreateTopic(within(t), spec); err != nil {
+	if err := createTopic(within(t), admin, spec); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -140,6 +142,17 @@ func reconnected(t testing.TB, c driver.Conn) {
 	for deadline := time.Now().Add(20 * time.Second); !client(t, c).IsConnected(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection is not back")
+		}
+	}
+}
+
+// createTopic creates a topic, again while the server is still removing the files of the one of that name that was deleted just before.
+func createTopic(ctx context.Context, admin driver.Admin, spec driver.TopicSpec) error {
+	const storeFailed = 10049
+	for {
+		err := admin.CreateTopic(ctx, spec)
+		if api := (*jetstream.APIError)(nil); !errors.As(err, &api) || api.ErrorCode != storeFailed {
+			return err
 		}
 	}
 }

@@ -111,13 +111,13 @@ func streamOptions() []driver.Option {
 		},
 		{
 			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1,
-			ZeroIsDefault: true,
-			Doc:           "How many bytes the stream keeps; -1 is no limit, 0 the server's default, which is none either.",
+			ZeroMeans: int64(-1),
+			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1,
-			ZeroIsDefault: true,
-			Doc:           "How many messages the stream keeps; -1 is no limit, 0 the server's default, which is none either.",
+			ZeroMeans: int64(-1),
+			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
 			Name: "discard", Scope: driver.OnTopic, Type: driver.Enum, Default: "old", Allowed: []string{"old", "new"},
@@ -126,7 +126,7 @@ func streamOptions() []driver.Option {
 		{
 			Name: "duplicates", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
 			ZeroIsDefault: true,
-			Doc:           "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes.",
+			Doc:           "How long the stream remembers the header Nats-Msg-Id in order to drop duplicates, whose sends fail as rejected; 0 is the server's default of 2 minutes, and takes a stream that exists as it is.",
 		},
 		{
 			Name: "persist", Scope: driver.OnTopic, Type: driver.Enum, Default: "default", Allowed: []string{"default", "async"},

@@ -16,11 +16,11 @@ import (
 //
 // nats.go's PublishAsync does the same for PubAcks. It is not used here because it calls its error handler with its own lock
 // held, forgets what is pending when the connection closes, and costs about ten allocations and a timer per message, which a
-// load generator would mistake for the broker's time.
+// load generator would mistake for the broker's time: it is the loop "raw" of BenchmarkStreamPublish.
 type replies struct {
 	timeout time.Duration
-	late    error                 // what a question fails with after timeout
-	verdict func(*nats.Msg) error // what an answer means
+	late    error // what a question fails with after timeout
+	verdict verdict
 	sub     *nats.Subscription
 	prefix  string
 
@@ -34,11 +34,15 @@ type replies struct {
 	idle    chan struct{} // closed when closed and nothing is pending
 }
 
+// verdict is what an answer means. It fills the place, where somebody asks for that.
+type verdict func(*nats.Msg, *driver.Place) error
+
 // slot is one question. Its subject is made anew only when an answer may still come to the old one.
 type slot struct {
 	done     driver.Done // nil while the slot is free
 	index    int
-	deadline int64 // by driver.Now
+	place    *driver.Place // to be filled; nil where nobody asks
+	deadline int64         // by driver.Now
 	round    uint32
 	subject  string
 }
@@ -46,7 +50,7 @@ type slot struct {
 // ticket names a slot in one of its rounds.
 type ticket struct{ number, round uint32 }
 
-func newReplies(nc *nats.Conn, timeout time.Duration, late error, verdict func(*nats.Msg) error) (*replies, error) {
+func newReplies(nc *nats.Conn, timeout time.Duration, late error, verdict verdict) (*replies, error) {
 	inbox := nc.NewInbox()
 	r := &replies{timeout: timeout, late: late, verdict: verdict, prefix: inbox + ".", idle: make(chan struct{})}
 	r.timer = time.AfterFunc(time.Hour, r.expire)
@@ -60,7 +64,7 @@ func newReplies(nc *nats.Conn, timeout time.Duration, late error, verdict func(*
 }
 
 // expect takes a slot for question index and returns the subject to answer to.
-func (r *replies) expect(index int, done driver.Done, now int64) (string, ticket, error) {
+func (r *replies) expect(index int, done driver.Done, place *driver.Place, now int64) (string, ticket, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -76,7 +80,7 @@ func (r *replies) expect(index int, done driver.Done, now int64) (string, ticket
 	if s.subject == "" {
 		s.subject = r.prefix + strconv.FormatUint(uint64(s.round)<<32|uint64(number), 36)
 	}
-	s.done, s.index, s.deadline = done, index, now+int64(r.timeout)
+	s.done, s.index, s.place, s.deadline = done, index, place, now+int64(r.timeout)
 	r.pending++
 	if !r.armed {
 		r.armed = true
@@ -91,36 +95,35 @@ func (r *replies) answer(msg *nats.Msg) {
 	if err != nil {
 		return // not a subject of ours
 	}
-	verdict := r.verdict(msg)
-	if done, index := r.take(ticket{uint32(token), uint32(token >> 32)}, false); done != nil {
-		done(index, verdict)
+	if done, index, place := r.take(ticket{uint32(token), uint32(token >> 32)}, false); done != nil {
+		done(index, r.verdict(msg, place))
 	}
 }
 
 // resolve ends a question that no answer will come to, or that is not waited for any longer.
 func (r *replies) resolve(t ticket, err error) {
-	if done, index := r.take(t, true); done != nil {
+	if done, index, _ := r.take(t, true); done != nil {
 		done(index, err)
 	}
 }
 
-func (r *replies) take(t ticket, mayComeYet bool) (driver.Done, int) {
+func (r *replies) take(t ticket, mayComeYet bool) (driver.Done, int, *driver.Place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if int(t.number) >= len(r.slots) || r.slots[t.number].round != t.round {
-		return nil, 0
+		return nil, 0, nil
 	}
 	return r.release(t.number, mayComeYet)
 }
 
-// release frees a slot and tells whom to tell; nil where it was free already. The lock is held.
-func (r *replies) release(number uint32, mayComeYet bool) (driver.Done, int) {
+// release frees a slot and tells whom to tell, and what to fill; nil where it was free already. The lock is held.
+func (r *replies) release(number uint32, mayComeYet bool) (driver.Done, int, *driver.Place) {
 	s := &r.slots[number]
-	done := s.done
+	done, place := s.done, s.place
 	if done == nil {
-		return nil, 0
+		return nil, 0, nil
 	}
-	s.done = nil
+	s.done, s.place = nil, nil
 	if mayComeYet {
 		s.round++
 		s.subject = ""
@@ -129,7 +132,7 @@ func (r *replies) release(number uint32, mayComeYet bool) (driver.Done, int) {
 	if r.pending--; r.pending == 0 && r.closed {
 		close(r.idle)
 	}
-	return done, s.index
+	return done, s.index, place
 }
 
 // expire fails what has waited for too long.
@@ -142,7 +145,7 @@ func (r *replies) expire() {
 		switch {
 		case s.done == nil:
 		case s.deadline <= now:
-			done, index := r.release(uint32(number), true)
+			done, index, _ := r.release(uint32(number), true)
 			late = append(late, func() { done(index, r.late) })
 		case next == 0 || s.deadline < next:
 			next = s.deadline
@@ -162,7 +165,7 @@ func (r *replies) fail(err error) {
 	var all []func()
 	r.mu.Lock()
 	for number := range r.slots {
-		if done, index := r.release(uint32(number), true); done != nil {
+		if done, index, _ := r.release(uint32(number), true); done != nil {
 			all = append(all, func() { done(index, err) })
 		}
 	}

@@ -38,11 +38,7 @@ func openStream(ctx context.Context, t driver.Target) (driver.Conn, error) {
 
 // As implements [driver.Unwrapper] for **nats.Conn and *jetstream.JetStream.
 func (c streamConn) As(target any) bool {
-	if js, ok := target.(*jetstream.JetStream); ok {
-		*js = c.js
-		return true
-	}
-	return c.conn.As(target)
+	return driver.As(target, c.js) || c.conn.As(target)
 }
 
 // nameFor makes the name of a stream or durable consumer from a topic or group: names cannot hold what subjects can.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/inbox"
 )
 
 // maxWaiting is how many requests for messages a durable consumer takes from all its members.
@@ -38,12 +39,13 @@ func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 		remote:   remote,
 		prefetch: config.Prefetch,
 		policy:   info.Config.AckPolicy,
+		retains:  stream.CachedInfo().Config.Retention,
 		next:     c.api + "CONSUMER.MSG.NEXT." + info.Stream + "." + info.Name,
 		nak:      []byte("-NAK"),
-		inbox:    newInbox(math.MaxInt64, math.MaxInt64), // the prefetch is the limit
 		gone:     make(chan struct{}),
 		stop:     func() {},
 	}
+	k.inbox = inbox.New(k.hand)
 	if delay := config.Options.Duration("nakDelay"); delay > 0 {
 		k.nak = fmt.Appendf(nil, `-NAK {"delay": %d}`, delay.Nanoseconds())
 	}
@@ -93,17 +95,23 @@ func subscribe(ctx context.Context, stream jetstream.Stream, config driver.Consu
 
 // streamConsumer is one member of a pull consumer. It asks the server for as many messages as its prefetch leaves room for,
 // before it needs them, and again when half of that is settled.
+//
+// nats.go's own continuous pull is as fast (the loop "raw callback" of BenchmarkStreamConsume), and is not used for one reason: it asks for more as
+// soon as its callback returns, whether or not anything has been settled, and does not let a caller say for how many. What is with a member would have no bound but
+// the whole group's maxAckPending; TestTheLibrarysPullBoundsNothing will tell when that has changed. Its Fetch can be told for how many, but
+// makes a subscription for each request, and in between nothing comes.
 type streamConsumer struct {
 	conn     *conn
 	js       jetstream.JetStream
 	remote   jetstream.Consumer
 	prefetch int
 	policy   jetstream.AckPolicy
+	retains  jetstream.RetentionPolicy
 	next     string // where requests go
 	nak      []byte
 	sub      *nats.Subscription
 	confirms *replies // nil where settlements are not confirmed
-	inbox    *inbox
+	inbox    *inbox.Inbox[delivery]
 	seen     atomic.Int64  // when the server was last heard of
 	gone     chan struct{} // closed when no message comes any more
 	stop     func()        // ends attend
@@ -188,17 +196,21 @@ func (k *streamConsumer) compact() {
 
 // Receive implements [driver.Consumer].
 func (k *streamConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	n, err := k.inbox.receive(ctx, b, fillStream, k.took)
+	n, err := k.inbox.Receive(ctx, b)
 	if k.policy == jetstream.AckNonePolicy && n > 0 {
 		if err := k.pull(); err != nil {
-			k.inbox.fail(err)
+			k.inbox.Fail(err)
 		}
 	}
 	return n, err
 }
 
-// took remembers what is received until it is settled.
-func (k *streamConsumer) took(b driver.Batch) {
+// hand remembers what is received until it is settled.
+func (k *streamConsumer) hand(b driver.Batch, came []delivery) {
+	for i, d := range came {
+		b[i] = coreMessage(d)
+		b[i].Attempt = int32(min(fromReply(d.msg.Reply, tokenDelivered), math.MaxInt32))
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.policy == jetstream.AckNonePolicy {
@@ -209,16 +221,9 @@ func (k *streamConsumer) took(b driver.Batch) {
 	if len(k.held)+len(b) > 2*k.prefetch+few {
 		k.compact()
 	}
-	for i := range b {
-		if msg, ok := b[i].Token.(*nats.Msg); ok {
-			k.held = append(k.held, msg)
-		}
+	for _, d := range came {
+		k.held = append(k.held, d.msg)
 	}
-}
-
-func fillStream(m *driver.Message, d delivery) {
-	fillCore(m, d)
-	m.Attempt = int32(min(fromReply(d.msg.Reply, tokenDelivered), math.MaxInt32))
 }
 
 // Where a message's reply subject tells about its delivery, counted in the form without domain and account:
@@ -248,17 +253,17 @@ func (k *streamConsumer) Holds() bool {
 	return k.policy == jetstream.AckExplicitPolicy && k.remote.CachedInfo().Config.MaxDeliver != 1
 }
 
+// Keeps implements [driver.Keeper]. A work queue keeps what nobody has settled for the one group that it can have.
+func (k *streamConsumer) Keeps() driver.Keeping {
+	if k.retains == jetstream.InterestPolicy {
+		return driver.KeepsWanted
+	}
+	return driver.KeepsAll
+}
+
 // As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
 func (k *streamConsumer) As(target any) bool {
-	switch t := target.(type) {
-	case *jetstream.Consumer:
-		*t = k.remote
-	case **nats.Subscription:
-		*t = k.sub
-	default:
-		return false
-	}
-	return true
+	return driver.As(target, k.remote) || driver.As(target, k.sub)
 }
 
 // Close implements [driver.Consumer]. What this member holds goes back to the group at once; what is on its way when it
@@ -279,7 +284,7 @@ func (k *streamConsumer) leave(ctx context.Context) error {
 	defer cancel()
 	k.conn.unwatch(k)
 	k.stop()
-	k.inbox.close()
+	k.inbox.Close()
 	info := k.remote.CachedInfo()
 	ephemeral := info.Config.Durable == ""
 	if k.sub != nil {
@@ -324,7 +329,7 @@ func (k *streamConsumer) unsettled() []*nats.Msg {
 	if k.policy == jetstream.AckNonePolicy {
 		return nil
 	}
-	rest := k.inbox.drain()
+	rest := k.inbox.Waiting()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.compact()

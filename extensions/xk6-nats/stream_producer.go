@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,11 +14,12 @@ import (
 
 // NewProducer implements [driver.Conn].
 func (c streamConn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
-	acks, err := newReplies(c.nc, config.Options.Duration("ackTimeout"), jetstream.ErrAsyncPublishTimeout, published)
+	p := &streamProducer{conn: c.conn, subject: config.Topic, stream: keeper{js: c.js, subject: config.Topic}}
+	acks, err := newReplies(c.nc, config.Options.Duration("ackTimeout"), jetstream.ErrAsyncPublishTimeout, p.published)
 	if err != nil {
 		return nil, err
 	}
-	p := &streamProducer{conn: c.conn, subject: config.Topic, acks: acks}
+	p.acks = acks
 	if err := c.subscribed(ctx, acks.sub.Subject); err != nil {
 		acks.close(ctx)
 		return nil, err
@@ -30,6 +33,7 @@ type streamProducer struct {
 	conn    *conn
 	subject string
 	acks    *replies
+	stream  keeper
 }
 
 // Send implements [driver.Producer].
@@ -42,7 +46,7 @@ func (p *streamProducer) Send(ctx context.Context, b driver.Batch, done driver.D
 	}
 	now := driver.Now()
 	for i := range b {
-		reply, ticket, err := p.acks.expect(i, done, now)
+		reply, ticket, err := p.acks.expect(i, done, b[i].Place, now)
 		if err != nil {
 			done(i, err)
 			continue
@@ -57,6 +61,7 @@ func (p *streamProducer) Send(ctx context.Context, b driver.Batch, done driver.D
 func (p *streamProducer) Close(ctx context.Context) error {
 	p.acks.close(ctx)
 	p.conn.unwatch(p)
+	p.stream.close()
 	return nil
 }
 
@@ -70,9 +75,25 @@ func (p *streamProducer) failed(_ *nats.Subscription, err error) {
 	}
 }
 
+// published reads an answer of the server. That nobody answers means that there is no stream, unless it has kept messages before.
+func (p *streamProducer) published(msg *nats.Msg, place *driver.Place) error {
+	err := published(msg, place)
+	switch {
+	case err == nil:
+		p.stream.kept()
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		return p.stream.absent(err)
+	}
+	return err
+}
+
 // published reads a PubAck. The common one, such as {"stream":"S","seq":1}, is known by its start and its end: nothing else is in it.
-func published(msg *nats.Msg) error {
-	if stored(msg.Data) {
+func published(msg *nats.Msg, place *driver.Place) error {
+	if at := sequenceOf(msg.Data); at > 0 {
+		if place != nil {
+			sequence, _ := strconv.ParseUint(string(msg.Data[at:len(msg.Data)-1]), 10, 64) // digits
+			place.Position = inStream(sequence)
+		}
 		return nil
 	}
 	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
@@ -81,6 +102,7 @@ func published(msg *nats.Msg) error {
 	var ack struct {
 		Error     *jetstream.APIError `json:"error"`
 		Stream    string              `json:"stream"`
+		Sequence  uint64              `json:"seq"`
 		Duplicate bool                `json:"duplicate"`
 	}
 	switch err := json.Unmarshal(msg.Data, &ack); {
@@ -93,18 +115,24 @@ func published(msg *nats.Msg) error {
 	case ack.Duplicate:
 		return errDuplicate
 	}
+	if place != nil {
+		place.Position = inStream(ack.Sequence)
+	}
 	return nil
 }
 
-// stored tells whether an ack starts with the stream and ends with the sequence number.
-func stored(ack []byte) bool {
+// sequenceOf tells where in an ack that starts with the stream and ends with the sequence number that number begins; 0 of any other ack.
+func sequenceOf(ack []byte) int {
 	last := len(ack) - 1
 	if last < 0 || ack[last] != '}' || !bytes.HasPrefix(ack, []byte(`{"stream":"`)) {
-		return false
+		return 0
 	}
 	number := last
 	for number > 0 && ack[number-1] >= '0' && ack[number-1] <= '9' {
 		number--
 	}
-	return number < last && bytes.HasSuffix(ack[:number], []byte(`"seq":`))
+	if number == last || !bytes.HasSuffix(ack[:number], []byte(`"seq":`)) {
+		return 0
+	}
+	return number
 }

@@ -37,18 +37,18 @@ func (k *streamConsumer) attend(ctx context.Context) {
 		}
 		if now := driver.Now(); now-k.seen.Load() > int64(pullSilence) && k.requested.Load() > 0 {
 			k.reset(now)
-			k.inbox.fail(k.silence(ctx))
+			k.inbox.Fail(k.silence(ctx))
 		}
 		if k.missing.Swap(false) {
 			again, err := k.again(ctx, began)
 			if err != nil {
-				k.inbox.fail(err)
+				k.inbox.Fail(err)
 				continue
 			}
 			began = again
 		}
 		if err := k.pull(); err != nil {
-			k.inbox.fail(err)
+			k.inbox.Fail(err)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (k *streamConsumer) deliver(msg *nats.Msg) {
 		return
 	}
 	k.count()
-	k.inbox.put(msg, at)
+	k.inbox.Put(delivery{msg, at})
 }
 
 // count moves one message from those requested to those that are here; the sum of both stays.
@@ -180,7 +180,7 @@ func (k *streamConsumer) status(msg *nats.Msg) {
 	}
 	k.forget(left)
 	if err := k.pull(); err != nil {
-		k.inbox.fail(err)
+		k.inbox.Fail(err)
 	}
 }
 
@@ -196,12 +196,12 @@ func (k *streamConsumer) forget(left int) {
 // refused makes Receive return err; attend asks again, not at once.
 func (k *streamConsumer) refused(err error) {
 	k.reset(driver.Now())
-	k.inbox.fail(err)
+	k.inbox.Fail(err)
 }
 
 func (k *streamConsumer) lost(err error) {
 	k.reset(driver.Now())
-	k.inbox.fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err))
+	k.inbox.Fail(fmt.Errorf("%w: %w", nats.ErrDisconnected, err))
 	if k.confirms != nil {
 		k.confirms.fail(nats.ErrDisconnected)
 	}
@@ -210,12 +210,12 @@ func (k *streamConsumer) lost(err error) {
 func (k *streamConsumer) regained() {
 	k.reset(driver.Now())
 	if err := k.pull(); err != nil {
-		k.inbox.fail(err)
+		k.inbox.Fail(err)
 	}
 }
 
 func (k *streamConsumer) failed(sub *nats.Subscription, err error) {
 	if sub == k.sub || denies(err, "Subscription", k.sub.Subject) || denies(err, "Publish", k.next) {
-		k.inbox.fail(err)
+		k.inbox.Fail(err)
 	}
 }

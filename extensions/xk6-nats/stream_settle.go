@@ -113,7 +113,7 @@ func (k *streamConsumer) tell(ctx context.Context, subjects []string, word []byt
 	}
 	now := driver.Now()
 	for i, subject := range subjects {
-		reply, ticket, err := k.confirms.expect(i, done, now)
+		reply, ticket, err := k.confirms.expect(i, done, nil, now)
 		if err != nil {
 			done(i, err)
 		} else if err := nc.PublishRequest(subject, reply, word); err != nil {
@@ -135,7 +135,7 @@ func (k *streamConsumer) tell(ctx context.Context, subjects []string, word []byt
 }
 
 // settled reads the answer to a settlement.
-func settled(msg *nats.Msg) error {
+func settled(msg *nats.Msg, _ *driver.Place) error {
 	if len(msg.Data) == 0 && msg.Header.Get("Status") == "503" {
 		return nats.ErrNoResponders
 	}

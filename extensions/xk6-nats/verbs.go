@@ -18,5 +18,6 @@ var (
 	_ driver.Informer       = streamConn{}
 	_ driver.Unwrapper      = streamConn{}
 	_ driver.Holder         = &streamConsumer{}
+	_ driver.Keeper         = &streamConsumer{}
 	_ driver.Unwrapper      = &streamConsumer{}
 )

@@ -51,6 +51,7 @@ func benchPublish(b *testing.B, window int) {
 	sending := bench.Sending{Count: count, Size: benchSize, Window: window}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Publish(client, stream, body, count, window) }},
+		{Name: "raw full duplex", Run: func() (time.Duration, error) { return raw.PublishFullDuplex(client, stream, body, count, window) }},
 		s.Send(sending), s.Produce(sending),
 	}
 	if program, err := redisBenchmark(); err != nil {

@@ -89,7 +89,7 @@ func (c *conn) build(t driver.Target, hosts []string) error {
 		Username: c.user, Password: c.password, DB: c.db, OnConnect: c.introduce,
 		SentinelUsername: c.options.String("sentinelUser"), SentinelPassword: c.options.String("sentinelPassword"),
 		Protocol: 2, DisableIdentity: true,
-		MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1, PoolSize: 4, MaxIdleConns: 1,
+		MaxRetries: -1, MaxRedirects: -1, DialerRetries: 1, PoolSize: 4,
 		DialTimeout: connect, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
 		Dialer:                   dial,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -204,21 +204,12 @@ func (v version) atLeast(major, minor int) bool {
 func (c *conn) Info() driver.Info { return c.about }
 
 // As lends the client library's client, as the type that the mode gives or as the interface that all of them have.
-func (c *conn) As(target any) bool { return as(c.client, target) }
-
-func as(client redis.UniversalClient, target any) bool {
-	switch t := target.(type) {
-	case *redis.UniversalClient:
-		*t = client
-		return true
-	case **redis.Client:
-		single, ok := client.(*redis.Client)
-		*t = single
-		return ok
-	case **redis.ClusterClient:
-		cluster, ok := client.(*redis.ClusterClient)
-		*t = cluster
-		return ok
+func (c *conn) As(target any) bool {
+	switch client := c.client.(type) {
+	case *redis.Client:
+		return driver.As(target, client) || driver.As(target, c.client)
+	case *redis.ClusterClient:
+		return driver.As(target, client) || driver.As(target, c.client)
 	}
 	return false
 }

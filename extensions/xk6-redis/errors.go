@@ -35,7 +35,7 @@ func classify(err error) driver.Kind {
 		return driver.NotFound
 	case errors.Is(err, errNoSubscriber), errors.Is(err, errSettled):
 		return driver.Rejected
-	case errors.As(err, new(unprovenError)):
+	case errors.As(err, new(unprovenError)), errors.Is(err, redis.ErrPoolTimeout):
 		return driver.Timeout
 	case errors.Is(err, redis.ErrClosed):
 		return driver.Closed

@@ -2,88 +2,55 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// link keeps one wire to the server that has a key, and makes a new one on the next use after it broke.
+// link is one wire to the server that has a key.
 type link struct {
+	*redial.Link[*wire]
 	conn    *conn
 	key     string
-	timeout time.Duration // see [wire]
-	barrier *barrier      // what every wire asks for, each with one of its own; nil where nothing is
-
-	dialing chan struct{} // a lock that can be waited for with a context
-	mu      sync.Mutex
-	wire    *wire
-	closed  bool
+	barrier *barrier // what every wire asks for, each with one of its own; nil where nothing is
 }
 
+// link makes a link whose server may be silent for longer than the option timeout, by so much.
 func (c *conn) link(key string, extra time.Duration) *link {
-	return &link{conn: c, key: key, timeout: c.options.Duration("timeout") + extra, dialing: make(chan struct{}, 1)}
-}
-
-// current is the wire, if there is one that is of use.
-func (l *link) current() (*wire, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil, driver.ErrClosed
-	}
-	if l.wire == nil || l.wire.broken() {
-		return nil, nil
-	}
-	return l.wire, nil
-}
-
-// get gives the wire and dials where there is none.
-func (l *link) get(ctx context.Context) (*wire, error) {
-	if w, err := l.current(); w != nil || err != nil {
+	l := &link{conn: c, key: key}
+	timeout := c.options.Duration("timeout") + extra
+	l.Link = redial.New(func(ctx context.Context) (*wire, error) {
+		if _, again := l.Last(); again {
+			c.moved(ctx)
+		}
+		within, b := timeout, l.barrier
+		if b != nil {
+			within, b = timeout+2*b.timeout, b.again()
+		}
+		w, err := c.dial(ctx, key, within, b)
+		if err != nil {
+			c.moved(ctx)
+		}
 		return w, err
-	}
-	select {
-	case l.dialing <- struct{}{}:
-		defer func() { <-l.dialing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if w, err := l.current(); w != nil || err != nil {
-		return w, err
-	}
-	if l.wire != nil {
-		l.conn.moved(ctx)
-	}
-	w, err := l.dial(ctx)
-	if err != nil {
-		l.conn.moved(ctx)
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		w.abort(driver.ErrClosed)
-		<-w.finished
-		return nil, driver.ErrClosed
-	}
-	l.wire = w
-	return w, nil
+	}, (*wire).broken)
+	return l
 }
 
-func (l *link) dial(ctx context.Context) (*wire, error) {
-	b := l.barrier
-	if b == nil {
-		return l.conn.dial(ctx, l.key, l.timeout, nil)
+// current is the wire while it is good; nil where there is none.
+func (l *link) current() *wire {
+	if w, ok := l.Last(); ok && !w.broken() {
+		return w
 	}
-	return l.conn.dial(ctx, l.key, l.timeout+2*b.timeout, b.again())
+	return nil
 }
 
 // do is [wire.do] on the wire.
 func (l *link) do(ctx context.Context, commands []byte, replies int, parse func(r reader, i int) error) error {
-	w, err := l.get(ctx)
+	w, err := l.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,14 +59,41 @@ func (l *link) do(ctx context.Context, commands []byte, replies int, parse func(
 
 // close waits until nothing is due, or ctx ends.
 func (l *link) close(ctx context.Context) error {
-	l.mu.Lock()
-	l.closed = true
-	w := l.wire
-	l.mu.Unlock()
-	if w == nil {
-		return nil
+	return l.Close(func(w *wire) error { return w.close(ctx) })
+}
+
+// end closes without waiting for what is due.
+func (l *link) end(ctx context.Context) error {
+	if w, ok := l.Last(); ok {
+		w.abort(driver.ErrClosed)
 	}
-	return w.close(ctx)
+	return l.close(ctx)
+}
+
+// unblock ends the read that waits at the server, so that nothing is delivered to a connection that is gone, and
+// closes the link. Where the server does not let us it is closed all the same.
+func (l *link) unblock(ctx context.Context) error {
+	w := l.current()
+	if w == nil || w.id < 0 {
+		return l.end(ctx)
+	}
+	node, err := l.conn.node(ctx, l.key)
+	if err != nil {
+		return errors.Join(err, l.end(ctx))
+	}
+	over := make(chan error, 1)
+	go func() { over <- l.close(ctx) }()
+	for {
+		// A read that was on its way to the server is not blocked yet, hence the repetition.
+		if err := node.ClientUnblock(ctx, w.id).Err(); err != nil {
+			return errors.Join(l.end(ctx), <-over)
+		}
+		select {
+		case err := <-over:
+			return err
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
 }
 
 // dial connects to the server that has the key and greets it.
@@ -173,17 +167,4 @@ func (c *conn) greet(socket interface{ Write(b []byte) (int, error) }, in reader
 // optional tells whether an answer only says that CLIENT is not allowed or not known.
 func optional(err error) bool {
 	return answered(err) && !strings.HasPrefix(err.Error(), "NOAUTH") && !strings.HasPrefix(err.Error(), "LOADING")
-}
-
-// end closes without waiting for what is due.
-func (l *link) end(ctx context.Context) error {
-	l.mu.Lock()
-	l.closed = true
-	w := l.wire
-	l.mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	w.abort(driver.ErrClosed)
-	return w.close(ctx)
 }

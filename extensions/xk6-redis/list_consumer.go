@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -43,12 +44,13 @@ return 0`
 
 // listConsumer moves messages to a list of its own until they are settled.
 type listConsumer struct {
-	inbox
-	keys  listKeys
-	me    string
-	lease time.Duration
-	in    *link // blocks in moves
-	out   *link // settles
+	*intake
+	client redis.UniversalClient // for what is not measured
+	keys   listKeys
+	me     string
+	lease  time.Duration
+	in     *link // blocks in moves
+	out    *link // settles
 
 	burst  int   // how many to ask for: about twice as many as there were last
 	reader *wire // what was last read from; Receive's
@@ -65,7 +67,7 @@ func (c listConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 		return nil, fmt.Errorf("start %v: %w", config.Start, errors.ErrUnsupported)
 	}
 	s := &listConsumer{
-		inbox: newInbox(config.Prefetch, true), keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
+		intake: newIntake(config.Prefetch, true), client: c.client, keys: keysOf(config.Topic), me: c.name + "-" + rand.Text(),
 		lease: config.Options.Duration("lease"), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), burst: 1,
 	}
 	err := s.live(ctx)
@@ -87,10 +89,13 @@ func (s *listConsumer) processing() string { return s.keys.processing + s.me }
 
 // live gives a sign of life, and takes the messages of those who have given none for their lease.
 func (s *listConsumer) live(ctx context.Context) error {
-	b := appendCommand(nil, "SET", s.keys.alive+s.me, "1", "PX", milliseconds(s.lease))
-	b = appendCommand(b, "SADD", s.keys.members, s.me)
-	b = appendCommand(b, "EVAL", scriptRecover, "2", s.keys.list, s.keys.members, s.keys.alive, s.keys.processing)
-	return s.out.do(ctx, b, 3, ignore)
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, s.keys.alive+s.me, "1", s.lease)
+		p.SAdd(ctx, s.keys.members, s.me)
+		p.Eval(ctx, scriptRecover, []string{s.keys.list, s.keys.members}, s.keys.alive, s.keys.processing)
+		return nil
+	})
+	return err
 }
 
 func (s *listConsumer) stayAlive(ctx context.Context) {
@@ -113,7 +118,7 @@ func (s *listConsumer) Receive(ctx context.Context, b driver.Batch) (int, error)
 
 // ask makes sure that the server has been asked for more, over a new connection if need be.
 func (s *listConsumer) ask(ctx context.Context) error {
-	w, err := s.in.get(ctx)
+	w, err := s.in.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,7 +136,7 @@ func (s *listConsumer) ask(ctx context.Context) error {
 
 // more asks for more where the connection is good.
 func (s *listConsumer) more() {
-	if w, err := s.in.current(); w != nil && err == nil {
+	if w := s.in.current(); w != nil {
 		_ = s.move(w) // an error comes again with the next ask
 	}
 }
@@ -212,23 +217,11 @@ func (s *listConsumer) recoverLost(ctx context.Context) error {
 	for _, d := range s.here() {
 		here[string(d.raw)]++
 	}
-	var lost []*delivery
-	command := appendCommand(nil, "LRANGE", s.processing(), "0", "-1")
-	err := s.out.do(ctx, command, 1, func(r reader, _ int) error {
-		n, err := r.array()
-		for range max(n, 0) {
-			body, err := r.bulk()
-			if err != nil {
-				return err
-			}
-			if here[string(body)]--; here[string(body)] < 0 {
-				lost = append(lost, s.delivery(body, driver.Now()))
-			}
+	all, err := s.client.LRange(ctx, s.processing(), 0, -1).Result()
+	for _, body := range all {
+		if here[body]--; here[body] < 0 {
+			s.put(s.delivery([]byte(body), driver.Now()))
 		}
-		return err
-	})
-	if err == nil && len(lost) > 0 {
-		s.put(lost...)
 	}
 	return err
 }
@@ -243,10 +236,9 @@ func (s *listConsumer) Close(ctx context.Context) error {
 	}
 	s.stop()
 	s.living.Wait()
-	err := unblock(ctx, s.in, s.out)
+	err := s.in.unblock(ctx)
 	if err == nil {
-		leave := appendCommand(nil, "EVAL", scriptLeave, "4", s.keys.list, s.keys.members, s.processing(), s.keys.alive+s.me, s.me)
-		err = s.out.do(ctx, leave, 1, ignore)
+		err = s.client.Eval(ctx, scriptLeave, []string{s.keys.list, s.keys.members, s.processing(), s.keys.alive + s.me}, s.me).Err()
 	}
 	return errors.Join(err, s.out.close(ctx))
 }

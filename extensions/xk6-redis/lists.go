@@ -67,7 +67,7 @@ func (c listConn) NewProducer(ctx context.Context, p driver.ProducerConfig) (dri
 	fixed := appendBulk(appendBulk(appendArray(nil, 3), "RPUSH"), p.Topic)
 	return c.newProducer(ctx, p, &producer{
 		command: func(b []byte, m *driver.Message) []byte { return appendBulk(append(b, fixed...), m.Body) },
-		answer: func(r reader) error {
+		answer: func(r reader, _ *driver.Place) error {
 			_, err := r.integer()
 			return err
 		},

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -194,21 +193,4 @@ func bodies(b driver.Batch) []string {
 func group(t testing.TB, c driver.Conn, url, topic string, options map[string]any) driver.Consumer {
 	t.Helper()
 	return consume(t, c, url, driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 100, Start: driver.StartEarliest}, options)
-}
-
-// A server that accepts connections and says nothing is given up after connectTimeout, and not after the time that answers may take.
-func TestADeafServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	a, err := driver.ParseURL("redis-streams://"+l.Addr().String()+"?connectTimeout=100ms&timeout=10m", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Open(t.Context(), "")
-	if kind := a.Driver.KindOf(err); kind != driver.Timeout {
-		t.Errorf("%s: %v", kind, err)
-	}
 }

@@ -12,8 +12,8 @@ type producer struct {
 	headers bool
 	// command appends the command that sends a message; it has one reply.
 	command func(b []byte, m *driver.Message) []byte
-	// answer reads that reply. An error that it makes of the reply is a [replyError].
-	answer func(r reader) error
+	// answer reads that reply, and fills the place where somebody asks for it. An error that it makes of the reply is a [replyError].
+	answer func(r reader, place *driver.Place) error
 }
 
 // Send hands the batch to the writer, which sends all that waits when the socket is free.
@@ -25,7 +25,7 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	if s.left() == 0 {
 		return
 	}
-	w, err := p.link.get(ctx)
+	w, err := p.link.Get(ctx)
 	if err == nil {
 		s.barrier = w.barrier
 		err = w.put(s)
@@ -95,7 +95,7 @@ func (s *sending) encode(b []byte) ([]byte, int) {
 }
 
 func (s *sending) read(r reader, i int) error {
-	err := s.answer(r)
+	err := s.answer(r, s.batch[s.place(i)].Place)
 	if err == nil && s.barrier != nil {
 		s.barrier.hold(s, i)
 	} else if err == nil || answered(err) {

@@ -55,7 +55,7 @@ func (c pubsubConn) NewProducer(ctx context.Context, p driver.ProducerConfig) (d
 	must := p.Options.Bool("requireSubscriber")
 	return c.newProducer(ctx, p, &producer{
 		command: func(b []byte, m *driver.Message) []byte { return appendBulk(append(b, fixed...), m.Body) },
-		answer: func(r reader) error {
+		answer: func(r reader, _ *driver.Place) error {
 			n, err := r.integer()
 			if err == nil && n == 0 && must {
 				return errNoSubscriber
@@ -67,7 +67,7 @@ func (c pubsubConn) NewProducer(ctx context.Context, p driver.ProducerConfig) (d
 
 // pubsubConsumer is a subscriber.
 type pubsubConsumer struct {
-	inbox
+	*intake
 	topic   string
 	command []byte
 	link    *link
@@ -82,7 +82,7 @@ func (c pubsubConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 		return nil, fmt.Errorf("start %v: %w", config.Start, errors.ErrUnsupported)
 	}
 	s := &pubsubConsumer{
-		inbox: newInbox(config.Prefetch, false), topic: config.Topic, link: c.link(config.Topic, 0),
+		intake: newIntake(config.Prefetch, false), topic: config.Topic, link: c.link(config.Topic, 0),
 		command: appendCommand(nil, c.verb("SUBSCRIBE"), config.Topic),
 	}
 	if err := s.subscribe(ctx); err != nil {
@@ -102,7 +102,7 @@ func (s *pubsubConsumer) subscribe(ctx context.Context) error {
 	if s.begin() == 0 {
 		return nil
 	}
-	w, err := s.link.get(ctx)
+	w, err := s.link.Get(ctx)
 	if err != nil {
 		s.finish(nil)
 		return err
@@ -194,25 +194,12 @@ func (x *subscription) push(r reader) error {
 	if err != nil || kind != "message" && kind != "smessage" {
 		return err
 	}
-	return x.deliver(&delivery{message: driver.Message{Topic: x.topic, Body: body, Received: now}})
-}
-
-// deliver waits for room, which the server feels: it drops subscribers that do not read.
-func (x *subscription) deliver(d *delivery) error {
-	for {
-		x.mu.Lock()
-		room := x.room() > 0
-		x.mu.Unlock()
-		if room {
-			x.put(d)
-			return nil
-		}
-		select {
-		case <-x.vacancy:
-		case <-x.gone:
-			return driver.ErrClosed
-		}
+	// While there is no room this waits, which the server feels: it drops subscribers that do not read.
+	if _, err := x.room.Reserve(context.Background(), 1, 1); err != nil {
+		return err
 	}
+	x.Put(&delivery{message: driver.Message{Topic: x.topic, Body: body, Received: now}})
+	return nil
 }
 
 func (x *subscription) end(_ int, err error) {

@@ -145,29 +145,40 @@ func (r reader) bulk() ([]byte, error) {
 
 // peek reads a string that there must be, and lends it to f.
 func (r reader) peek(f func(b []byte)) error {
-	kind, n, err := r.header()
-	if err != nil {
-		return err
-	}
-	if kind != '$' || n < 0 {
+	none, err := r.lend(f)
+	if none {
 		return errProtocol
+	}
+	return err
+}
+
+// lend reads a string and lends it to f, unless there is none.
+func (r reader) lend(f func(b []byte)) (none bool, err error) {
+	kind, n, err := r.header()
+	switch {
+	case err != nil:
+		return false, err
+	case (kind == '$' || kind == '*') && n == -1:
+		return true, nil
+	case kind != '$' || n < 0:
+		return false, errProtocol
 	}
 	if n > int64(r.Size()) {
 		b := make([]byte, n)
 		if _, err := io.ReadFull(r, b); err != nil {
-			return err
+			return false, err
 		}
 		f(b)
 		n = 0
 	} else {
 		b, err := r.Peek(int(n))
 		if err != nil {
-			return err
+			return false, err
 		}
 		f(b)
 	}
 	_, err = r.Discard(int(n) + 2)
-	return err
+	return false, err
 }
 
 // text reads a string that there must be.

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -37,6 +39,45 @@ func TestReader(t *testing.T) {
 	}
 	if n, err := r.integer(); n != 7 || err != nil {
 		t.Errorf("%d %v: out of step", n, err)
+	}
+}
+
+// What XADD answers is the entry's id, of which nothing is made unless somebody asks.
+func TestTheAnswerToXADD(t *testing.T) {
+	for text, want := range map[string]string{
+		"1526919030474-55": "1526919030474-55", "0-1": "0-1", "18446744073709551615-18446744073709551615": "18446744073709551615-18446744073709551615",
+		"5": "", "-": "", "1-x": "",
+	} {
+		var place driver.Place
+		if err := (xadd{}).answer(read(fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)), &place); err != nil || place.Position.String() != want {
+			t.Errorf("%s: %q, %v", text, place.Position, err)
+		}
+	}
+	for _, place := range []*driver.Place{nil, {}} {
+		if err := (xadd{}).answer(read("$-1\r\n"), place); !errors.Is(err, errNoTopic) {
+			t.Errorf("no stream: %v", err)
+		}
+		if err := (xadd{}).answer(read("-ERR no\r\n"), place); !answered(err) {
+			t.Errorf("an error: %v", err)
+		}
+		r := read(strings.Repeat("$15\r\n1526919030474-0\r\n", 200))
+		if n := testing.AllocsPerRun(100, func() { _ = (xadd{}).answer(r, place) }); n > 0 {
+			t.Errorf("%v allocations to read an id", n)
+		}
+	}
+}
+
+func TestWhereAnEntryIs(t *testing.T) {
+	for id, want := range map[string]driver.Place{
+		"1526919030474-55":       {Position: driver.Position{Form: driver.Identifier, Number: 1526919030474, Sub: 55}, Timestamp: 1526919030474000000},
+		"18446744073709551615-1": {Position: driver.Position{Form: driver.Identifier, Number: 1<<64 - 1, Sub: 1}}, // no time that there is
+	} {
+		if got := entryPlace(&driver.Message{Token: &delivery{id: id}}); got != want {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	if got := entryPlace(&driver.Message{}); got != (driver.Place{}) {
+		t.Errorf("no entry: %+v", got)
 	}
 }
 
@@ -164,6 +205,9 @@ func TestClassify(t *testing.T) {
 		if got := classify(replyError(answer)); got != want {
 			t.Errorf("%q is of kind %s, want %s", answer, got, want)
 		}
+	}
+	if got := classify(goredis.ErrPoolTimeout); got != driver.Timeout {
+		t.Errorf("a full pool is %s", got)
 	}
 	if got := classify(errors.New("else")); got != driver.Unknown {
 		t.Errorf("unknown is %s", got)

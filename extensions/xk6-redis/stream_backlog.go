@@ -29,7 +29,7 @@ type mark struct {
 	excess int64  // by how much the server's lag was too high
 }
 
-// Backlog is what was never delivered to the group, and what is pending.
+// Backlog is what was never delivered to the group, and what is pending and still there.
 func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	none := driver.Backlog{}
 	if group == "" {
@@ -41,8 +41,10 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Ba
 	}
 	var groups *redis.XInfoGroupsCmd
 	var stream *redis.XInfoStreamCmd
+	var listed *redis.XPendingExtCmd
 	if _, err := node.TxPipelined(ctx, func(p redis.Pipeliner) error { // of one instant
 		groups, stream = p.XInfoGroups(ctx, topic), p.XInfoStream(ctx, topic)
+		listed = p.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: topic, Group: group, Start: "-", End: "+", Count: page})
 		return nil
 	}); err != nil {
 		return none, err
@@ -50,7 +52,11 @@ func (c streamConn) Backlog(ctx context.Context, topic, group string) (driver.Ba
 	for _, g := range groups.Val() {
 		if g.Name == group {
 			n, err := c.undelivered(ctx, topic, &g, stream.Val())
-			return driver.Backlog{Messages: g.Pending + n, Undelivered: n}, err
+			if err != nil {
+				return none, err
+			}
+			pending, err := c.pending(ctx, topic, &g, stream.Val(), listed.Val())
+			return driver.Backlog{Messages: pending + n, Undelivered: n}, err
 		}
 	}
 	return none, replyError("NOGROUP no such group")
@@ -82,6 +88,62 @@ func (c streamConn) undelivered(ctx context.Context, topic string, g *redis.XInf
 		c.marks.of[key] = mark{g.LastDeliveredID, g.Lag - n}
 	} else {
 		delete(c.marks.of, key)
+	}
+	return n, nil
+}
+
+// pending is how many of the entries that the group was given and has not acknowledged are still in the stream: the server goes on to list those that were
+// trimmed or deleted. Listed is the first page. Before Redis 7 the server does not tell whether any was deleted.
+func (c streamConn) pending(ctx context.Context, topic string, g *redis.XInfoGroup, s *redis.XInfoStream, listed []redis.XPendingExt) (n int64, err error) {
+	if s.Length == 0 {
+		return 0, nil
+	}
+	gone := s.LastGeneratedID // none after that has gone
+	if c.server.atLeast(7, 0) {
+		if gone = s.MaxDeletedEntryID; before(gone, s.FirstEntry.ID) {
+			gone = s.FirstEntry.ID
+		}
+	}
+	for seen := int64(0); ; {
+		doubtful := len(listed)
+		for doubtful > 0 && before(gone, listed[doubtful-1].ID) {
+			doubtful--
+		}
+		there, err := c.there(ctx, topic, listed[:doubtful])
+		if err != nil {
+			return 0, err
+		}
+		n, seen = n+there, seen+int64(doubtful)
+		if doubtful < page {
+			return n + max(0, g.Pending-seen), nil
+		}
+		listed, err = c.client.XPendingExt(ctx, &redis.XPendingExtArgs{
+			Stream: topic, Group: g.Name, Start: "(" + listed[page-1].ID, End: "+", Count: page,
+		}).Result()
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// there counts which of some pending entries, in their order, are in the stream.
+func (c streamConn) there(ctx context.Context, topic string, listed []redis.XPendingExt) (n int64, err error) {
+	for len(listed) > 0 {
+		entries, err := c.client.XRangeN(ctx, topic, listed[0].ID, listed[len(listed)-1].ID, page).Result()
+		if err != nil || len(entries) == 0 {
+			return n, err
+		}
+		for _, e := range entries {
+			for len(listed) > 0 && before(listed[0].ID, e.ID) {
+				listed = listed[1:]
+			}
+			if len(listed) > 0 && listed[0].ID == e.ID {
+				n, listed = n+1, listed[1:]
+			}
+		}
+		if len(entries) < page {
+			return n, nil
+		}
 	}
 	return n, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -18,14 +19,15 @@ const block = 2 * time.Second
 
 // streamConsumer is a member of a group, or a reader without one.
 type streamConsumer struct {
-	inbox
+	*intake
+	client redis.UniversalClient // for what is not measured
 	config driver.ConsumerConfig
 	me     string
 	in     *link // blocks in reads
 	out    *link // settles
 
 	last     string // the last entry read, where there is no group
-	orphaned bool   // the server said that there is no group; guarded by the inbox's lock
+	orphaned bool   // the server said that there is no group; guarded by mu
 	reader   *wire  // what was last read from; Receive's
 	claiming sync.WaitGroup
 	stop     context.CancelFunc
@@ -34,7 +36,7 @@ type streamConsumer struct {
 // NewConsumer joins a group, which it creates together with the stream where they do not exist, or begins to read.
 func (c streamConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
 	s := &streamConsumer{
-		inbox: newInbox(config.Prefetch, config.Group != ""), config: config,
+		intake: newIntake(config.Prefetch, config.Group != ""), client: c.client, config: config,
 		me: c.name + "-" + rand.Text(), in: c.link(config.Topic, block), out: c.link(config.Topic, 0), last: "0-0",
 	}
 	err := s.join(ctx)
@@ -69,32 +71,19 @@ func (s *streamConsumer) join(ctx context.Context) error {
 		return nil
 	}
 	// XREAD's own "$" would miss what comes between two reads.
-	err := s.out.do(ctx, appendCommand(nil, "XINFO", "STREAM", s.config.Topic), 1, func(r reader, _ int) error {
-		n, err := r.array()
-		for range n / 2 {
-			name, err := r.text()
-			if err != nil {
-				return err
-			}
-			if name != "last-generated-id" {
-				if _, err := r.skip(); err != nil {
-					return err
-				}
-			} else if s.last, err = r.text(); err != nil {
-				return err
-			}
+	info, err := s.client.XInfoStream(ctx, s.config.Topic).Result()
+	if err != nil {
+		if classify(err) == driver.NotFound {
+			return nil
 		}
 		return err
-	})
-	if err != nil && classify(err) == driver.NotFound {
-		return nil
 	}
-	return err
+	s.last = info.LastGeneratedID
+	return nil
 }
 
 func (s *streamConsumer) createGroup(ctx context.Context, from string) error {
-	create := appendCommand(nil, "XGROUP", "CREATE", s.config.Topic, s.config.Group, from, "MKSTREAM")
-	err := s.out.do(ctx, create, 1, ignore)
+	err := s.client.XGroupCreateMkStream(ctx, s.config.Topic, s.config.Group, from).Err()
 	if err != nil && strings.HasPrefix(err.Error(), "BUSYGROUP") {
 		return nil
 	}
@@ -117,7 +106,7 @@ func (s *streamConsumer) ask(ctx context.Context) error {
 			return err
 		}
 	}
-	w, err := s.in.get(ctx)
+	w, err := s.in.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,7 +125,7 @@ func (s *streamConsumer) ask(ctx context.Context) error {
 
 // more asks for more where the connection is good.
 func (s *streamConsumer) more() {
-	if w, err := s.in.current(); w != nil && err == nil {
+	if w := s.in.current(); w != nil {
 		_ = s.read(w) // an error comes again with the next ask
 	}
 }
@@ -233,32 +222,17 @@ func (s *streamConsumer) Close(ctx context.Context) error {
 		s.stop()
 		s.claiming.Wait()
 	}
-	err := unblock(ctx, s.in, s.out)
+	err := s.in.unblock(ctx)
 	if s.grouped() && err == nil {
 		err = s.giveBack(ctx)
 	}
 	return errors.Join(err, s.out.close(ctx))
 }
 
-// unblock ends the read that waits at the server, so that nothing is delivered to a connection that is gone, and
-// closes the link. Where the server does not let us it is closed all the same.
-func unblock(ctx context.Context, blocked, free *link) error {
-	w, err := blocked.current()
-	if w == nil || err != nil || w.id < 0 {
-		return blocked.end(ctx)
+// Keeps implements [driver.Keeper].
+func (s *streamConsumer) Keeps() driver.Keeping {
+	if s.config.Options.Bool("deleteSettled") {
+		return driver.KeepsUnsettled
 	}
-	command := appendCommand(nil, "CLIENT", "UNBLOCK", strconv.FormatInt(w.id, 10))
-	over := make(chan error, 1)
-	go func() { over <- blocked.close(ctx) }()
-	for {
-		// A read that was on its way to the server is not blocked yet, hence the repetition.
-		if err := free.do(ctx, command, 1, ignore); err != nil {
-			return errors.Join(blocked.end(ctx), <-over)
-		}
-		select {
-		case err := <-over:
-			return err
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	return driver.KeepsAll
 }

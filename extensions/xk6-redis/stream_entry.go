@@ -2,7 +2,9 @@ package redis
 
 import (
 	"bytes"
+	"math"
 	"strconv"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -60,12 +62,42 @@ func (x xadd) command(b []byte, m *driver.Message) []byte {
 }
 
 // answer reads the entry's id, or none where there is no stream.
-func (xadd) answer(r reader) error {
-	none, err := r.skip()
+func (xadd) answer(r reader, place *driver.Place) error {
+	var none bool
+	var err error
+	if place == nil {
+		none, err = r.skip()
+	} else {
+		none, err = r.lend(func(id []byte) { place.Position = positionOf(id) })
+	}
 	if none {
 		return errNoTopic
 	}
 	return err
+}
+
+// entryPlace is where a stream has an entry: its id, whose first part is when the server added it, in ms, unless whoever did so chose another.
+func entryPlace(m *driver.Message) driver.Place {
+	d, ok := m.Token.(*delivery)
+	if !ok {
+		return driver.Place{}
+	}
+	place := driver.Place{Position: positionOf([]byte(d.id))}
+	if ms := place.Position.Number; ms < math.MaxInt64/uint64(time.Millisecond) {
+		place.Timestamp = int64(ms) * int64(time.Millisecond)
+	}
+	return place
+}
+
+// positionOf reads an entry's id, without a string.
+func positionOf(id []byte) driver.Position {
+	ms, number, ok := bytes.Cut(id, []byte("-"))
+	first, err := strconv.ParseUint(string(ms), 10, 64)
+	second, err2 := strconv.ParseUint(string(number), 10, 64)
+	if !ok || err != nil || err2 != nil {
+		return driver.Position{}
+	}
+	return driver.Position{Form: driver.Identifier, Number: first, Sub: second}
 }
 
 // entries reads an array of entries and gives each to f as soon as it is read. Entries that were deleted have no fields and are left out.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // What a consumer gives back when it closes it hands to a consumer of this name, as idle for longer than anything else
@@ -17,59 +19,13 @@ const (
 // page is how many pending entries are looked at together.
 const page = 1000
 
-// pending is an entry that the group has delivered and nobody has settled.
-type pending struct {
-	id       string
-	consumer string
-	attempts int64
-}
-
-// pendings reads XPENDING's longer form.
-func (r reader) pendings() (all []pending, err error) {
-	n, err := r.array()
-	for range max(n, 0) {
-		var p pending
-		if err = r.arrayOf(4); err != nil {
-			return nil, err
-		}
-		if p.id, err = r.text(); err != nil {
-			return nil, err
-		}
-		if p.consumer, err = r.text(); err != nil {
-			return nil, err
-		}
-		if _, err = r.integer(); err != nil {
-			return nil, err
-		}
-		if p.attempts, err = r.integer(); err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, err
-}
-
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // pendingOf lists pending entries from an id on: those idle for so long, and of one consumer where it is named.
-func (s *streamConsumer) pendingOf(ctx context.Context, consumer string, idle time.Duration, from string) ([]pending, error) {
-	args := []string{"XPENDING", s.config.Topic, s.config.Group}
-	if idle > 0 {
-		args = append(args, "IDLE", milliseconds(idle))
-	}
-	args = append(args, from, "+", strconv.Itoa(page))
-	if consumer != "" {
-		args = append(args, consumer)
-	}
-	var all []pending
-	err := s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) (err error) {
-		all, err = r.pendings()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+func (s *streamConsumer) pendingOf(ctx context.Context, consumer string, idle time.Duration, from string) ([]redis.XPendingExt, error) {
+	return s.client.XPendingExt(ctx, &redis.XPendingExtArgs{
+		Stream: s.config.Topic, Group: s.config.Group, Idle: idle, Start: from, End: "+", Count: page, Consumer: consumer,
+	}).Result()
 }
 
 // reclaim takes over, every claimInterval, what other consumers gave back or have held for longer than minIdle.
@@ -91,11 +47,11 @@ func (s *streamConsumer) reclaim(ctx context.Context) {
 }
 
 func (s *streamConsumer) look(ctx context.Context, idle bool, minIdle time.Duration) error {
-	sum, err := s.summary(ctx)
-	if err != nil || sum.total == 0 {
+	sum, err := s.client.XPending(ctx, s.config.Topic, s.config.Group).Result() // whose cost is the number of consumers
+	if err != nil || sum.Count == 0 {
 		return err
 	}
-	if sum.givenBack {
+	if sum.Consumers[nobody] > 0 {
 		if err := s.takeOver(ctx, nobody, idleThen); err != nil {
 			return err
 		}
@@ -106,59 +62,9 @@ func (s *streamConsumer) look(ctx context.Context, idle bool, minIdle time.Durat
 	return nil
 }
 
-// summary reads XPENDING's short form, whose cost is the number of consumers.
-func (s *streamConsumer) summary(ctx context.Context) (sum summary, err error) {
-	var read summary
-	command := appendCommand(nil, "XPENDING", s.config.Topic, s.config.Group)
-	err = s.out.do(ctx, command, 1, func(r reader, _ int) (err error) {
-		read, err = r.summary()
-		return err
-	})
-	if err != nil {
-		return sum, err
-	}
-	return read, nil
-}
-
-type summary struct {
-	total     int64
-	givenBack bool
-}
-
-func (r reader) summary() (s summary, err error) {
-	if err = r.arrayOf(4); err != nil {
-		return s, err
-	}
-	if s.total, err = r.integer(); err != nil {
-		return s, err
-	}
-	for range 2 { // the least and the greatest id
-		if _, err = r.skip(); err != nil {
-			return s, err
-		}
-	}
-	n, err := r.array()
-	for range max(n, 0) {
-		if err = r.arrayOf(2); err != nil {
-			return s, err
-		}
-		consumer, err := r.text()
-		if err != nil {
-			return s, err
-		}
-		s.givenBack = s.givenBack || consumer == nobody
-		if _, err = r.skip(); err != nil {
-			return s, err
-		}
-	}
-	return s, err
-}
-
 // takeOver claims entries that are not here, as many as there is room for.
 func (s *streamConsumer) takeOver(ctx context.Context, consumer string, idle time.Duration) error {
-	s.mu.Lock()
-	room := s.room()
-	s.mu.Unlock()
+	room := s.room.Free()
 	for from := "-"; room > 0; {
 		found, err := s.pendingOf(ctx, consumer, idle, from)
 		if err != nil {
@@ -170,27 +76,28 @@ func (s *streamConsumer) takeOver(ctx context.Context, consumer string, idle tim
 			return err
 		}
 		room -= n
-		from = "(" + found[len(found)-1].id
+		from = "(" + found[len(found)-1].ID
 	}
 	return nil
 }
 
 // absent leaves out what is with this consumer already.
-func (s *streamConsumer) absent(found []pending) (wanted []pending) {
+func (s *streamConsumer) absent(found []redis.XPendingExt) (wanted []redis.XPendingExt) {
 	here := map[string]bool{}
 	for _, d := range s.here() {
 		here[d.id] = true
 	}
 	for _, p := range found {
-		if !here[p.id] {
+		if !here[p.ID] {
 			wanted = append(wanted, p)
 		}
 	}
 	return wanted
 }
 
-// claim makes entries those of this consumer if they are still so idle, and receives them.
-func (s *streamConsumer) claim(ctx context.Context, wanted []pending, idle time.Duration) (int, error) {
+// claim makes entries those of this consumer if they are still so idle, and receives them: over a wire, for the client library keeps neither the order
+// of an entry's fields nor two of one name.
+func (s *streamConsumer) claim(ctx context.Context, wanted []redis.XPendingExt, idle time.Duration) (int, error) {
 	if len(wanted) == 0 {
 		return 0, nil
 	}
@@ -198,8 +105,8 @@ func (s *streamConsumer) claim(ctx context.Context, wanted []pending, idle time.
 	attempts := map[string]int64{}
 	args := []string{"XCLAIM", s.config.Topic, s.config.Group, s.me, milliseconds(idle)}
 	for _, p := range wanted {
-		args = append(args, p.id)
-		attempts[p.id] = p.attempts
+		args = append(args, p.ID)
+		attempts[p.ID] = p.RetryCount
 	}
 	err := s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) error {
 		return r.entries(s.config.Topic, func(d *delivery) {
@@ -224,7 +131,7 @@ func (s *streamConsumer) recoverLost(ctx context.Context) error {
 		if _, err = s.claim(ctx, s.absent(found), 0); err != nil || len(found) < page {
 			return err
 		}
-		from = "(" + found[len(found)-1].id
+		from = "(" + found[len(found)-1].ID
 	}
 }
 
@@ -244,19 +151,19 @@ func (s *streamConsumer) giveBack(ctx context.Context) error {
 		}
 		all := make([]*delivery, len(found))
 		for i, p := range found {
-			all[i] = &delivery{id: p.id}
+			all[i] = &delivery{id: p.ID}
 		}
 		if err := s.out.do(ctx, appendClaim(nil, s.config, nobody, all, "IDLE", idle, "JUSTID"), 1, ignore); err != nil {
 			return err
 		}
 	}
-	return s.out.do(ctx, appendCommand(nil, "XGROUP", "DELCONSUMER", s.config.Topic, s.config.Group, s.me), 1, ignore)
+	return s.client.XGroupDelConsumer(ctx, s.config.Topic, s.config.Group, s.me).Err()
 }
 
 // recount takes one delivery off what came and was never received.
 func (s *streamConsumer) recount(ctx context.Context) error {
 	byAttempt := map[int32][]*delivery{}
-	for _, d := range s.unreceived() {
+	for _, d := range s.Waiting() {
 		byAttempt[d.message.Attempt] = append(byAttempt[d.message.Attempt], d)
 	}
 	var commands []byte

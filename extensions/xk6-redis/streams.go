@@ -29,11 +29,13 @@ func streams() driver.Driver {
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartNew | driver.StartEarliest,
 			SettleConfirmed: driver.Always,
 			Async:           true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true,
+			Position: driver.Identifier, Timestamps: true, Receipts: true,
 			MaxMessageBytes: maxBulk,
 		},
 		Options:  append(append(connectOptions(), confirmOptions()...), streamOptions()...),
 		Open:     openStreams,
 		Classify: classify,
+		Place:    entryPlace,
 	}
 }
 
@@ -86,7 +88,7 @@ func (c *conn) newProducer(ctx context.Context, config driver.ProducerConfig, p 
 		c.moved(ctx)
 		return nil, err
 	}
-	if _, err := p.link.get(ctx); err != nil {
+	if _, err := p.link.Get(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -217,6 +217,9 @@ func TestTrimAndDelete(t *testing.T) {
 	c := dial(t, url)
 	topic := topic(t, c)
 	r := group(t, c, url, topic, map[string]any{"deleteSettled": true})
+	if kept := r.(driver.Keeper).Keeps(); kept != driver.KeepsUnsettled {
+		t.Errorf("it is said to keep %v", kept)
+	}
 	mustSend(t, produce(t, c, url, topic, 100, map[string]any{"maxLen": 50}), numbered("trimmed", 200)...)
 	if n := s.client.XLen(t.Context(), topic).Val(); n < 50 || n > 70 {
 		t.Errorf("%d messages are left with maxLen=50", n)
@@ -251,6 +254,57 @@ func TestBacklogAfterTrim(t *testing.T) {
 	left := s.client.XLen(t.Context(), topic).Val()
 	if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b.Messages != left || err != nil {
 		t.Errorf("backlog %d of a stream of %d, %v", b.Messages, left, err)
+	}
+}
+
+// TestBacklogAfterPendingHasGone has others delete and trim what a group was given and has not settled, more than one page of it: the server goes on to
+// list it as pending, and it is no backlog.
+func TestBacklogAfterPendingHasGone(t *testing.T) {
+	s := start(t)
+	url := s.url("redis-streams")
+	c := dial(t, url)
+	topic := topic(t, c)
+	if err := s.client.XGroupCreate(t.Context(), topic, "g", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	const sent, given = 4000, 3000
+	mustSend(t, produce(t, c, url, topic, sent, nil), numbered("gone", sent)...)
+	got, err := s.client.XReadGroup(t.Context(), &redis.XReadGroupArgs{Group: "g", Consumer: "c", Streams: []string{topic, ">"}, Count: given}).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	backlog := func(when string, want int64) {
+		t.Helper()
+		if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b.Messages != want || b.Undelivered != sent-given || err != nil {
+			t.Errorf("%s: backlog %+v, %v, want %d", when, b, err, want)
+		}
+	}
+	backlog("all is there", sent)
+	ids := make([]string, given)
+	for i, m := range got[0].Messages {
+		ids[i] = m.ID
+	}
+	if err := s.client.XDel(t.Context(), topic, ids[10], ids[1500], ids[1501], ids[2990]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backlog("some were deleted", sent-4)
+	if err := s.client.XTrimMinID(t.Context(), topic, ids[1200]).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backlog("the oldest were trimmed", sent-1200-3)
+	if err := s.client.XAck(t.Context(), topic, "g", ids[:2000]...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backlog("two thousand were acknowledged", sent-2000-1)
+	if err := s.client.XTrimMaxLen(t.Context(), topic, sent-given).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backlog("all that was given was trimmed", sent-given)
+	if err := s.client.XTrimMaxLen(t.Context(), topic, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.(driver.Backlogger).Backlog(t.Context(), topic, "g"); b.Messages != 0 || err != nil {
+		t.Errorf("backlog %+v, %v of an empty stream", b, err)
 	}
 }
 

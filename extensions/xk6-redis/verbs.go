@@ -8,6 +8,7 @@ var (
 	_ driver.Backlogger = streamConn{}
 	_ driver.Informer   = streamConn{}
 	_ driver.Unwrapper  = streamConn{}
+	_ driver.Keeper     = &streamConsumer{}
 	_ driver.Unwrapper  = &streamConsumer{}
 
 	_ driver.Admin      = listConn{}

@@ -27,7 +27,9 @@ type exchange interface {
 //
 // The client library's own pipelines send a batch, wait for all its replies and only then send the next, so that a
 // message waits half a round trip on average before it is sent, and is confirmed no earlier than the last of its batch.
-// That would be measured as the broker's latency.
+// That would be measured as the broker's latency. Its automatic ones can send and receive at once (FullDuplex, experimental), but a
+// reply is only told to who waits for it, and WAIT goes over another connection, where it proves nothing of this one. Both are loops of
+// BenchmarkStreamPublish: "raw", which is the faster one, and "raw full duplex".
 type wire struct {
 	net.Conn
 	in       reader

@@ -16,6 +16,15 @@ export function number(name, fallback, least = 0) {
   return value;
 }
 
+// list reads whole numbers of at least 1.
+export function list(name, fallback) {
+  return (__ENV[name] || fallback).split(',').map((text) => {
+    const value = Number(text);
+    if (!(Number.isInteger(value) && value >= 1)) throw new Error(`${name}: "${text}" is not a whole number of at least 1`);
+    return value;
+  });
+}
+
 // choice reads one of some words.
 export function choice(name, fallback, allowed) {
   const value = __ENV[name] || fallback;

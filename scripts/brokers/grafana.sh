@@ -1,9 +1,8 @@
 # Grafana with the dashboards of ./grafana, beside InfluxDB. There is no native way to it: no package registry has it.
 
 names=(grafana)
+contained=yes
 
 layout() { node 1 client=3000; }
-
-missing() { echo "Grafana comes as a container only"; }
 
 urls() { echo "grafana http://$(hosts)"; }

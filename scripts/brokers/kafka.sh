@@ -165,6 +165,7 @@ urls() {
   [[ $name != *-secure ]] || query=$(tls_query)
   echo "kafka kafka://$hosts$query"
   echo "kafka-share kafka-share://$hosts$query"
+  echo "kmq kmq://$hosts$query"
 }
 
 also() { [[ $name != *-secure ]] || echo "kafka-certificate kafka://127.0.0.1:$(port certificate)$(tls_query)"; }

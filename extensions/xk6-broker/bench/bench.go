@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 )
 
 // Rounds is how often each loop of a comparison runs.

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Receiving is what is to be received, and acknowledged a batch at a time where the broker knows acks. The clock starts when
@@ -92,13 +93,13 @@ func (s *Session) Consume(r Receiving) Loop {
 		if err != nil {
 			return 0, fmt.Errorf("consume: %w", err)
 		}
-		had, failures := series.Count(load.Received), len(series.Errors())
+		had, failures := series.Count(metric.Received), len(series.Errors())
 		latencies := func() uint64 {
-			return series.Trend(load.Open, load.E2ELatency).Count() + series.Trend(load.Closed, load.E2ELatency).Count()
+			return series.Trend(metric.Open, metric.E2ELatency).Count() + series.Trend(metric.Closed, metric.E2ELatency).Count()
 		}
 		fresh := latencies()
 		start := time.Now()
-		fed := r.feed(func() int64 { return series.Count(load.Received) - had })
+		fed := r.feed(func() int64 { return series.Count(metric.Received) - had })
 		got, err := loop.Run(ctx, []*load.Consumer{consumer})
 		took := time.Since(start)
 		if err = errors.Join(err, fed(), consumer.Close(ctx)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 )
 
 // PacedCost is the CPU time of this process, in µs, that it takes the client library to send one message at a time at a steady pace:

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 )
 
 // Sending is what is to be sent: as many messages of some size, as fast as a window of unconfirmed ones lets.
 type Sending struct {
 	Count, Size, Window int
+	Workers             int            // how many calls of Send there may be at a time, of a driver that waits in them for the broker
 	Options             map[string]any // as a script would give them to the producer
 }
 
@@ -32,7 +33,10 @@ func (s *Session) Send(m Sending) Loop {
 		batch[i].Body = make([]byte, m.Size)
 	}
 	return Loop{Name: "driver", Run: func() (time.Duration, error) {
-		places := make(chan struct{}, m.Window/len(batch))
+		places, hand := make(chan struct{}, m.Window/len(batch)), func(send func()) { send() }
+		if m.Workers > 0 {
+			places, hand = make(chan struct{}, min(cap(places), m.Workers)), func(send func()) { go send() }
+		}
 		var failure atomic.Pointer[error]
 		start := time.Now()
 		for sent := 0; sent < m.Count; {
@@ -41,13 +45,15 @@ func (s *Session) Send(m Sending) Loop {
 			sent += n
 			var left atomic.Int64
 			left.Store(int64(n))
-			producer.Send(context.Background(), batch[:n], func(_ int, err error) {
-				if err != nil {
-					failure.Store(&err)
-				}
-				if left.Add(-1) == 0 {
-					<-places
-				}
+			hand(func() {
+				producer.Send(context.Background(), batch[:n], func(_ int, err error) {
+					if err != nil {
+						failure.Store(&err)
+					}
+					if left.Add(-1) == 0 {
+						<-places
+					}
+				})
 			})
 		}
 		for range cap(places) { // all of them free: nothing is on its way
@@ -63,7 +69,7 @@ func (s *Session) Send(m Sending) Loop {
 
 func (s *Session) sending(m Sending) driver.ProducerConfig {
 	s.tb.Helper()
-	return driver.ProducerConfig{Topic: s.topic, Window: m.Window, Options: s.resolve(driver.OnProducer, m.Options)}
+	return driver.ProducerConfig{Topic: s.topic, Window: m.Window, Workers: m.Workers, Options: s.resolve(driver.OnProducer, m.Options)}
 }
 
 // Produce is a loop of the engine: generated messages, stamped, measured and accounted for.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 )
 
 // Session is one topic of one broker: its driver, and the engine on it.

@@ -236,9 +236,13 @@ func TestTLSIsAskedForInEveryWay(t *testing.T) {
 
 func TestADriverThatContradictsItselfIsNotRegistered(t *testing.T) {
 	for name, change := range map[string]func(*Driver){
-		"no name":      func(d *Driver) { d.Name = "" },
-		"taken scheme": func(d *Driver) { d.Name = "other" },
-		"no start":     func(d *Driver) { d.Schemes, d.Features.Start = []string{"x"}, 0 },
+		"no name":                               func(d *Driver) { d.Name = "" },
+		"taken scheme":                          func(d *Driver) { d.Name = "other" },
+		"consumers' features without consumers": func(d *Driver) { d.Schemes, d.Features = []string{"x"}, Features{Groups: true} },
+		"a place that is not claimed": func(d *Driver) {
+			d.Schemes, d.Place = []string{"x"}, func(*Message) Place { return Place{} }
+		},
+		"positions without a place": func(d *Driver) { d.Schemes, d.Features.Position = []string{"x"}, Offset },
 		"bad default": func(d *Driver) {
 			d.Schemes, d.Options = []string{"x"}, []Option{{Name: "a", Scope: OnConnect, Type: Int, Default: "b", Doc: "c"}}
 		},

@@ -7,8 +7,9 @@ type Features struct {
 	Confirm         Confirm         // what a nil error in [Done] proves at most: see [Prover]
 	Deliver         Deliver         // what happens to a message whose consumer fails
 	Settle          Outcome         // the outcomes that Settle takes, a bit set; 0 where nothing is settled
-	Start           Start           // where a consumer may begin, a bit set; never 0
+	Start           Start           // where a consumer may begin, a bit set; 0 of a driver that only sends, and has no consumers
 	SettleConfirmed SettleConfirmed // whether Settle knows that the broker knows
+	Position        Form            // what Driver.Place tells of where a received message is
 
 	Async    bool // Send returns before the broker has answered; where it does not, the engine calls it in workers
 	Replay   bool // a new group may read what other groups have settled
@@ -20,8 +21,23 @@ type Features struct {
 	// Tombstones says that a message may have no body at all, which is not the same as an empty one: Message.Body is nil.
 	Tombstones bool
 	Requests   bool // producers are [Requester]s and consumers [Replier]s
+	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
+	Timestamps bool // Driver.Place tells when a received message is from
+	Receipts   bool // Message.Place is filled by a producer whose broker tells, with its settings
+	// BacklogEstimated says that what a [Backlogger] tells is an estimate: what is missing is never called lost by it, nor undelivered, but uncertain.
+	BacklogEstimated bool
+	// BacklogWhole says that what a [Backlogger] tells is whole, whichever connection it is that is asked: the others of this process are not asked too.
+	BacklogWhole bool
 
 	MaxMessageBytes int // the largest body with the server's default settings; 0 where there is no fixed limit
+}
+
+// ofSending is what is left of the features without consumers.
+func (f Features) ofSending() Features {
+	return Features{
+		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones, Partitions: f.Partitions,
+		Receipts: f.Receipts, MaxMessageBytes: f.MaxMessageBytes,
+	}
 }
 
 // Order is the scope within which messages of one producer are delivered in the order they were sent, while nothing fails.

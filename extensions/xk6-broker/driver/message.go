@@ -16,6 +16,8 @@ type Message struct {
 	// Properties are those that the message has of the driver's options of scope [OnMessage]; nil where it has none. Of those that are not
 	// in there a producer's own options hold, where they have that scope, too.
 	Properties Values
+	// Place, where it is not nil, is filled before [Done] is called with nil, where Features.Receipts: with what the broker's answer says.
+	Place *Place
 
 	// What follows is set by Receive.
 

@@ -24,8 +24,11 @@ type Option struct {
 	Max     int64              // the greatest; 0 is no limit
 	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
+	// SendOnly says of a property of messages that it does not come with what is received.
+	SendOnly bool
 	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
 	ZeroIsDefault bool
+	ZeroMeans     any    // what 0 stands for, where that is known; nil where 0 is itself, or left to the broker
 	Doc           string // one sentence, with units
 }
 

@@ -15,11 +15,17 @@ var registry struct {
 	watchers []func(*Driver)
 }
 
-// Register makes a driver known. It panics where the name, a scheme or an option is missing or already taken: that is a
-// mistake in a program, found at its start.
+// Register makes a driver known. It panics where the name, a scheme or an option is missing or already taken, or where features contradict
+// one another: that is a mistake in a program, found at its start.
 func Register(d Driver) {
-	if d.Name == "" || len(d.Schemes) == 0 || d.Open == nil || d.Features.Start == 0 {
-		panic(fmt.Sprintf("driver %q: Name, Schemes, Open and Features.Start are required", d.Name))
+	if d.Name == "" || len(d.Schemes) == 0 || d.Open == nil {
+		panic(fmt.Sprintf("driver %q: Name, Schemes and Open are required", d.Name))
+	}
+	if claimed := d.Features.Position != NoPosition || d.Features.Timestamps; claimed != (d.Place != nil) {
+		panic(fmt.Sprintf("driver %q: Place goes with Features.Position or Features.Timestamps", d.Name))
+	}
+	if d.Features.Start == 0 && d.Features != d.Features.ofSending() {
+		panic(fmt.Sprintf("driver %q: without Features.Start it only sends, and claims what only consumers have", d.Name))
 	}
 	checkOptions(&d)
 	registry.Lock()

@@ -42,12 +42,30 @@ func (k *kit) settleFrozen(t *testing.T, confirm bool) (back bool, err error) {
 func settleConfirmed(t *testing.T, k *kit) {
 	k.can(t, driver.Ack)
 	claimed(t, k.f.SettleConfirmed != driver.Never, "settlements are confirmed")
+	if k.SettleUnconfirmed {
+		k.confirmRefused(t)
+		return
+	}
 	back, err := k.settleFrozen(t, true)
 	if back && err == nil {
 		t.Error("a server that was frozen confirmed a settlement")
 	}
 	if err != nil {
 		t.Errorf("Settle, while the server was frozen for a moment: %v", err)
+	}
+}
+
+// confirmRefused is of a server that cannot confirm: a consumer that asks for it must not come to be, as if it had been granted.
+func (k *kit) confirmRefused(t *testing.T) {
+	t.Helper()
+	c := k.open(t)
+	topic := k.topic(t, c)
+	config := k.config(t, topic, k.group(topic, "group"))
+	config.ConfirmSettle = true
+	consumer, err := k.tryConsumer(t, c, config)
+	unsupported(t, "a settlement that is confirmed", err)
+	if err == nil {
+		k.close(t, "consumer", consumer)
 	}
 }
 

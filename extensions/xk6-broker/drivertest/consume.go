@@ -15,6 +15,8 @@ var consume = []test{
 	{"fills a batch with what is there", fills},
 	{"a batch stays as it was", staysValid},
 	{"what comes with a message", stamps},
+	{"position", position},
+	{"timestamp", timestamp},
 	{"a group shares", groupShares},
 	{"groups are independent", groupsIndependent},
 	{"groups refused", groupsRefused},
@@ -240,6 +242,7 @@ func startRefused(t *testing.T, k *kit) {
 // is kept by partition a partition has one consumer at a time, so there is none to get the rest.
 func prefetch(t *testing.T, k *kit) {
 	claimed(t, k.f.Settle.Has(driver.Ack) && k.shared(), "acknowledgement")
+	k.single(t)
 	c := k.open(t)
 	topic := k.topic(t, c)
 	config := k.config(t, topic, k.group(topic, "group"))

@@ -31,10 +31,23 @@ type Harness struct {
 	Cut func(t testing.TB)
 	// NoProxy says that a proxy is of no use because clients go round it to the address that the server advertises.
 	NoProxy bool
+	// Stored reads what the server has of a topic, in any order: all of it each time, from any goroutine. It is needed for a driver that
+	// only sends, whose messages the kit finds there: Key, Headers and Body.
+	Stored func(t testing.TB, topic string) []driver.Message
+	// Numbers says that a body must be the text of a number: the kit sends one of its own in place of each body, and takes one that is stored for that body.
+	Numbers bool
 	// HeaderBytes says that the values of headers may hold any byte.
 	HeaderBytes bool
+	// Batches says that the broker delivers and counts as one what a producer sends as a batch, as it does with profile throughput.
+	Batches bool
+	// SettleUnconfirmed says that this server confirms no settlement, though others that the driver speaks to do: who asks for it is refused.
+	SettleUnconfirmed bool
 	// Patience is how long a thing that must happen may take; by default 20 s.
 	Patience time.Duration
+	// Prompt is how long the best of many single messages may take over loopback, there or back; by default 5 ms. A delay that is meant to gather a batch,
+	// such as the 10 ms of several clients, is in every one of them; what a busy machine adds is not. A server that is asked several times for a message,
+	// or over HTTP, needs more.
+	Prompt time.Duration
 }
 
 // kit is a harness at work.
@@ -42,6 +55,8 @@ type kit struct {
 	Harness
 	d *driver.Driver
 	f driver.Features
+
+	numbers *numbers // nil where bodies may be any bytes
 }
 
 type test struct {
@@ -72,7 +87,16 @@ func Run(t *testing.T, h Harness) {
 	if h.Patience == 0 {
 		h.Patience = 20 * time.Second
 	}
+	if h.Prompt == 0 {
+		h.Prompt = 5 * time.Millisecond
+	}
 	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
+	if h.Numbers {
+		k.numbers = &numbers{of: map[string]int{}}
+	}
+	if k.onlySends() && h.Stored == nil {
+		t.Fatalf("%s only sends: Harness.Stored is needed, to read what it has sent", h.Driver)
+	}
 	outcome := &Outcome{Driver: h.Driver, NotProven: []string{}}
 	for _, g := range groups {
 		g.run(t, k, outcome)
@@ -80,7 +104,7 @@ func Run(t *testing.T, h Harness) {
 	for _, profile := range k.profiles() {
 		t.Run(string(profile), func(t *testing.T) {
 			k := *k
-			k.URL = withProfile(k.URL, profile)
+			k.URL = withOption(k.URL, "profile", string(profile))
 			for _, g := range groups {
 				if g.profiled {
 					g.run(t, &k, nil)
@@ -96,18 +120,19 @@ type group struct {
 	name     string
 	tests    []test
 	profiled bool // they are about messages, whose fate a profile may change
+	consumes bool // they are about consumers, which a driver that only sends has none of
 }
 
 var groups = []group{
-	{"Lifecycle", lifecycle, false},
-	{"Publish", publish, true},
-	{"Consume", consume, true},
-	{"Order", order, true},
-	{"Settle", settle, true},
-	{"Request", request, false},
-	{"Errors", failures, false},
-	{"Reconnect", reconnect, false},
-	{"Measure", measure, false},
+	{name: "Lifecycle", tests: lifecycle},
+	{name: "Publish", tests: publish, profiled: true},
+	{name: "Consume", tests: consume, profiled: true, consumes: true},
+	{name: "Order", tests: order, profiled: true, consumes: true},
+	{name: "Settle", tests: settle, profiled: true, consumes: true},
+	{name: "Request", tests: request, consumes: true},
+	{name: "Errors", tests: failures},
+	{name: "Reconnect", tests: reconnect},
+	{name: "Measure", tests: measure},
 }
 
 func (g group) run(t *testing.T, k *kit, outcome *Outcome) {
@@ -116,6 +141,9 @@ func (g group) run(t *testing.T, k *kit, outcome *Outcome) {
 			t.Run(c.name, func(t *testing.T) {
 				if outcome != nil {
 					defer outcome.note(t, g.name+"/"+c.name)
+				}
+				if g.consumes {
+					k.consumes(t)
 				}
 				c.run(t, k)
 			})
@@ -136,11 +164,11 @@ func (k *kit) profiles() (all []driver.Profile) {
 	return all
 }
 
-func withProfile(url string, p driver.Profile) string {
+func withOption(url, name, value string) string {
 	if strings.Contains(url, "?") {
-		return url + "&profile=" + string(p)
+		return url + "&" + name + "=" + value
 	}
-	return url + "?profile=" + string(p)
+	return url + "?" + name + "=" + value
 }
 
 // claimed skips the test where the driver does not claim what it proves.
@@ -149,6 +177,23 @@ func claimed(t *testing.T, claim bool, what string) {
 	if !claim {
 		t.Skipf("not claimed: %s", what)
 	}
+}
+
+// single skips the test where messages go in batches, and it counts single ones.
+func (k *kit) single(t *testing.T) {
+	t.Helper()
+	if k.Batches && strings.Contains(k.URL, "profile="+string(driver.Throughput)) {
+		notProven(t, "the broker delivers and counts batches")
+	}
+}
+
+// onlySends tells whether the driver has no consumers.
+func (k *kit) onlySends() bool { return k.f.Start == 0 }
+
+// consumes skips the test where the driver has no consumers.
+func (k *kit) consumes(t *testing.T) {
+	t.Helper()
+	claimed(t, !k.onlySends(), "consumers")
 }
 
 // context ends with the kit's patience.
@@ -284,7 +329,7 @@ func (k *kit) start() driver.Start {
 }
 
 // kept tells whether messages wait for a consumer that is not there.
-func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce }
+func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce || k.onlySends() }
 
 // shared tells whether the consumers of the kit's usual group share its messages.
 func (k *kit) shared() bool { return k.f.Groups || !k.f.Fanout }

@@ -26,8 +26,10 @@ var lifecycle = []test{
 	{"receive goes on after a context ended", receiveResumes},
 	{"no message is lost to a cancelled receive", cancelRacesArrival},
 	{"a consumer that comes back goes on", reopen},
+	{"a driver that only sends has no consumers", noConsumers},
 	{"server unreachable", unreachable},
 	{"server silent", silent},
+	{"connectTimeout at a deaf server", deaf},
 	{"no goroutine outlives close", goroutines},
 }
 
@@ -140,6 +142,7 @@ func sendAfterClose(t *testing.T, k *kit) {
 }
 
 func receiveAfterClose(t *testing.T, k *kit) {
+	k.consumes(t)
 	c := k.open(t)
 	r := k.consumer(t, c, k.topic(t, c))
 	k.close(t, "consumer", r)
@@ -150,6 +153,7 @@ func receiveAfterClose(t *testing.T, k *kit) {
 
 // closeWakesReceive cannot see that Receive waits; either order must end alike, and the pauses make both likely.
 func closeWakesReceive(t *testing.T, k *kit) {
+	k.consumes(t)
 	c := k.open(t)
 	topic := k.topic(t, c)
 	for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
@@ -176,6 +180,7 @@ func closeWakesReceive(t *testing.T, k *kit) {
 }
 
 func receiveContext(t *testing.T, k *kit) {
+	k.consumes(t)
 	c := k.open(t)
 	r := k.consumer(t, c, k.topic(t, c))
 	ended, cancel := context.WithCancel(context.Background())
@@ -194,6 +199,7 @@ func receiveContext(t *testing.T, k *kit) {
 }
 
 func receiveResumes(t *testing.T, k *kit) {
+	k.consumes(t)
 	c := k.open(t)
 	topic := k.topic(t, c)
 	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
@@ -207,6 +213,7 @@ func receiveResumes(t *testing.T, k *kit) {
 
 // cancelRacesArrival ends Receive's context about when a message comes: it must then be returned by this call or the next.
 func cancelRacesArrival(t *testing.T, k *kit) {
+	k.consumes(t)
 	c := k.open(t)
 	topic := k.topic(t, c)
 	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
@@ -242,6 +249,20 @@ func reopen(t *testing.T, k *kit) {
 	same(t, "received before and after a pause", bodies(done, again), bodies(b))
 }
 
+func noConsumers(t *testing.T, k *kit) {
+	if !k.onlySends() {
+		t.Skip("consumers are claimed")
+	}
+	c := k.open(t)
+	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
+		consumer, err := k.tryConsumer(t, c, driver.ConsumerConfig{Topic: k.topic(t, c), Prefetch: 1, Start: start, Options: k.options(t, driver.OnConsumer)})
+		unsupported(t, "a consumer", err)
+		if err == nil {
+			k.close(t, "consumer", consumer)
+		}
+	}
+}
+
 // unreachable has a grace of its own: a client that counts attempts and not time must still be back soon.
 func unreachable(t *testing.T, k *kit) {
 	if k.host() == "" {
@@ -251,7 +272,11 @@ func unreachable(t *testing.T, k *kit) {
 }
 
 // silent connects to a port whose connections are accepted, by the kernel, and never answered.
-func silent(t *testing.T, k *kit) {
+func silent(t *testing.T, k *kit) { k.mustNotOpen(t, k.at(k.deafServer(t))) }
+
+// deafServer accepts connections, and says nothing.
+func (k *kit) deafServer(t *testing.T) (host string) {
+	t.Helper()
 	if k.host() == "" {
 		notProven(t, "the URL has no single host and port")
 	}
@@ -259,8 +284,28 @@ func silent(t *testing.T, k *kit) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	k.mustNotOpen(t, k.at(l.Addr().String()))
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
+}
+
+// deaf lets no context end: what gives up is the driver. The time is the option's, whatever other options say of answers.
+func deaf(t *testing.T, k *kit) {
+	_, known := k.d.Option("connectTimeout")
+	claimed(t, known, "the option connectTimeout")
+	const timeout, late = 200 * time.Millisecond, 4 * time.Second
+	begin := time.Now()
+	c, err := k.dial(t, context.Background(), withOption(k.at(k.deafServer(t)), "connectTimeout", timeout.String()))
+	took := time.Since(begin)
+	if err == nil {
+		k.close(t, "connection", c)
+		t.Fatal("Open succeeded without a server")
+	}
+	if kind := k.d.KindOf(err); kind != driver.Timeout {
+		t.Errorf("a server that says nothing: kind %s, want timeout: %v", kind, err)
+	}
+	if took < timeout || took > late {
+		t.Errorf("a server that says nothing was given up after %v, and connectTimeout was %v", took, timeout)
+	}
 }
 
 func (k *kit) mustNotOpen(t *testing.T, url string) {

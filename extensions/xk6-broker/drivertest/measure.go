@@ -18,10 +18,6 @@ var measure = []test{
 	{"memory per message", memory},
 }
 
-// linger is the bound on the best of many single messages over loopback. A delay that is meant to gather a batch, such as
-// the 10 ms of several clients, is in every one of them; what a busy machine adds is not.
-const linger = 5 * time.Millisecond
-
 func confirmFrozen(t *testing.T, k *kit) {
 	claimed(t, k.confirmed(), "confirmation")
 	url, freeze := k.freezer(t)
@@ -93,21 +89,35 @@ func alone(t *testing.T, k *kit, n int) (published, delivered []time.Duration) {
 	return published, delivered
 }
 
+// What waits does so each time; a busy machine has moments in which it does not.
+const rounds = 5
+
 func publishLinger(t *testing.T, k *kit) {
-	published, _ := alone(t, k, 50)
-	t.Logf("from Send to done: best %v, median %v", published[0], published[len(published)/2])
-	if published[0] > linger {
-		t.Errorf("from Send to done the best of %d messages took %v: something waits for more of them", len(published), published[0])
+	for round := 1; ; round++ {
+		published, _ := alone(t, k, 50)
+		t.Logf("from Send to done: best %v, median %v", published[0], published[len(published)/2])
+		if published[0] <= k.Prompt {
+			return
+		}
+		if round == rounds {
+			t.Fatalf("from Send to done the best of %d messages took %v: something waits for more of them", len(published), published[0])
+		}
 	}
 }
 
 // receiveLinger takes the lower quartile, not the best: a consumer that polls is sometimes lucky.
 func receiveLinger(t *testing.T, k *kit) {
-	_, delivered := alone(t, k, 50)
-	quartile := delivered[len(delivered)/4]
-	t.Logf("from done to received: best %v, lower quartile %v, median %v", delivered[0], quartile, delivered[len(delivered)/2])
-	if quartile > linger {
-		t.Errorf("from done to received three quarters of %d messages took %v or more: something waits or polls", len(delivered), quartile)
+	k.consumes(t)
+	for round := 1; ; round++ {
+		_, delivered := alone(t, k, 50)
+		quartile := delivered[len(delivered)/4]
+		t.Logf("from done to received: best %v, lower quartile %v, median %v", delivered[0], quartile, delivered[len(delivered)/2])
+		if quartile <= k.Prompt {
+			return
+		}
+		if round == rounds {
+			t.Fatalf("from done to received three quarters of %d messages took %v or more: something waits or polls", len(delivered), quartile)
+		}
 	}
 }
 
@@ -115,6 +125,7 @@ func receiveLinger(t *testing.T, k *kit) {
 // takes it from the load generator beside it. What a loop that does spin gets in the same time is the yardstick, as on a
 // busy machine that is little.
 func idle(t *testing.T, k *kit) {
+	k.consumes(t)
 	_, _, p, r := k.flow(t)
 	p.send(t, messages("idle", 1))
 	r.finish(t, 1)
@@ -143,7 +154,9 @@ func memory(t *testing.T, k *kit) {
 	const rounds, each = 10, 200
 	round := func() {
 		p.send(t, messages("memory", each))
-		r.finish(t, each)
+		if !k.onlySends() {
+			r.finish(t, each)
+		}
 	}
 	round()
 	var before, after runtime.MemStats

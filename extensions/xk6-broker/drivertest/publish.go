@@ -25,6 +25,8 @@ var publish = []test{
 	{"headers", headers},
 	{"headers of any bytes", headerBytes},
 	{"properties", properties},
+	{"partition of choice", chosenPartition},
+	{"receipts", receiptsTell},
 	{"largest body", largest},
 	{"body too large", tooLarge},
 	{"nothing is kept after done", nothingKept},
@@ -103,6 +105,7 @@ func every() []byte {
 }
 
 func body(t *testing.T, k *kit) {
+	k.bytes(t)
 	b := driver.Batch{
 		{Body: every()}, {Body: []byte("\r\n.\r\n\r\n")}, {Body: []byte{0}}, {Body: []byte{0xff, 0xfe}}, {Body: []byte("+OK ÿ")}, {},
 	}
@@ -175,11 +178,14 @@ func (k *kit) echoHeaders(t *testing.T, want []driver.Header) {
 	}
 }
 
+// partitionProperty is the option for the partition that a message is sent to. It comes as Message.Partition.
+const partitionProperty = "partition"
+
 // properties are those that the driver has options for: what a message is given is what comes, and of what it is not given the producer's.
 func properties(t *testing.T, k *kit) {
 	want := driver.Values{}
 	for _, o := range k.d.Options {
-		if o.Scope&driver.OnMessage == 0 {
+		if o.Scope&driver.OnMessage == 0 || o.Name == partitionProperty || o.SendOnly {
 			continue
 		}
 		switch o.Type {
@@ -209,6 +215,7 @@ func properties(t *testing.T, k *kit) {
 
 // largest stops at 1 MiB: more shows nothing but the machine's patience.
 func largest(t *testing.T, k *kit) {
+	k.bytes(t)
 	const mebi = 1 << 20
 	b := messages("large", 1)
 	b[0].Body = bytes.Repeat([]byte("0123456789abcde\n"), mebi/16)[:min(cmp.Or(k.f.MaxMessageBytes, mebi), mebi)]

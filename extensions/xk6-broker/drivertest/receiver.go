@@ -24,10 +24,20 @@ func (k *kit) config(t testing.TB, topic, group string) driver.ConsumerConfig {
 	}
 }
 
-// consumer makes a consumer of the kit's usual group.
+// consumer makes a consumer of the kit's usual group, or what stands for one where the driver has none.
 func (k *kit) consumer(t testing.TB, c driver.Conn, topic string) *receiver {
 	t.Helper()
-	return k.consumerWith(t, c, k.config(t, topic, k.group(topic, "group")))
+	return k.consumerFrom(t, c, topic, k.start())
+}
+
+func (k *kit) consumerFrom(t testing.TB, c driver.Conn, topic string, start driver.Start) *receiver {
+	t.Helper()
+	if k.onlySends() {
+		return k.store(t, topic)
+	}
+	config := k.config(t, topic, k.group(topic, "group"))
+	config.Start = start
+	return k.consumerWith(t, c, config)
 }
 
 // consumerWith makes a consumer as described, and closes it when the test ends.

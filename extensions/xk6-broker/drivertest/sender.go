@@ -47,6 +47,24 @@ func (k *kit) producer(t testing.TB, c driver.Conn, topic string) *sender {
 	return s
 }
 
+// Send hands numbers to the producer in place of the bodies, where bodies must be numbers. They are no more as soon as done is called.
+func (s *sender) Send(ctx context.Context, b driver.Batch, done driver.Done) {
+	if s.k.numbers == nil {
+		s.Producer.Send(ctx, b, done)
+		return
+	}
+	encoded := slices.Clone(b)
+	for i := range encoded {
+		encoded[i].Body = s.k.numbers.number(b[i].Body)
+	}
+	s.Producer.Send(ctx, encoded, func(i int, err error) {
+		if i >= 0 && i < len(encoded) {
+			clear(encoded[i].Body)
+		}
+		done(i, err)
+	})
+}
+
 // receipts counts the Done of each message of a batch.
 type receipts struct {
 	mu    sync.Mutex

@@ -170,7 +170,7 @@ func settleTwice(t *testing.T, k *kit) {
 func settleBeside(t *testing.T, k *kit) {
 	k.can(t, driver.Ack)
 	c, topic, p, r := k.flow(t)
-	b := messages("beside", 1000)
+	b := messages("beside", 300)
 	p.send(t, b)
 	received := make(chan driver.Batch, len(b))
 	errs := make(chan error, len(b))
@@ -235,7 +235,8 @@ func unsettled(t *testing.T, k *kit) {
 	k.gone(t, c, topic, again)
 }
 
-// backlog acknowledges from the first on, so that a broker which keeps a position only can follow.
+// backlog acknowledges from the first on, so that a broker which keeps a position only can follow. Another connection, asked after the consumer's own, says the
+// same. Where the broker is done with messages before they are settled, nothing is said of those that are with a consumer, and there is none when they are sent.
 func backlog(t *testing.T, k *kit) {
 	c, topic, p, r := k.flow(t)
 	if _, ok := c.(driver.Backlogger); !ok {
@@ -243,13 +244,27 @@ func backlog(t *testing.T, k *kit) {
 	}
 	k.can(t, driver.Ack)
 	claimed(t, k.shared(), "a backlog that stays")
+	k.single(t)
 	k.settled(t, c, topic, 0)
+	h, ok := r.Consumer.(driver.Holder)
+	holds := !ok || h.Holds()
+	if !holds {
+		k.close(t, "consumer", r)
+	}
 	p.send(t, messages("backlog", 10))
 	k.settled(t, c, topic, 10)
-	b := r.take(t, 10)
+	if !holds {
+		same(t, "sent while nobody was there", bodies(k.consumer(t, c, topic).finish(t, 10)), bodies(messages("backlog", 10)))
+		k.settled(t, c, topic, 0)
+		return
+	}
+	b, other := r.take(t, 10), k.open(t)
 	k.settled(t, c, topic, 10)
+	k.settled(t, other, topic, 10)
 	r.settle(t, b[:4], driver.Ack)
 	k.settled(t, c, topic, 6)
+	k.settled(t, other, topic, 6)
 	r.settle(t, b[4:], driver.Ack)
 	k.settled(t, c, topic, 0)
+	k.settled(t, other, topic, 0)
 }

@@ -30,7 +30,7 @@ list() {
       choose "$each"
       how="docker compose"
       if [[ $(backend) == native ]]; then
-        how=$(missing)
+        how=$(lacks)
         how=${how:+not here: $how}
         how=${how:-$source}
       fi

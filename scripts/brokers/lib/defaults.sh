@@ -3,6 +3,7 @@
 names=()  # the names that the file answers to
 nodes=()  # filled by layout, in the order in which they are started
 ports=()  # "node role port", filled by layout
+contained='' # set where there is no native way to it, and it comes as containers only
 source='' # how it is got natively, in a few words
 
 layout() { :; }    # calls node for every node of $name
@@ -14,4 +15,5 @@ healthy() { :; }   # succeeds when node $1 answers its own protocol
 form() { :; }      # joins the nodes, once, when all of them are healthy for the first time
 formed() { :; }    # succeeds when all nodes know of one another
 urls() { :; }      # prints "driver url" lines, the most natural one first
+outside() { :; }   # prints the process groups of a node, whose first process is $1, that are not its own
 also() { :; }      # prints further "name url" lines, which env shows

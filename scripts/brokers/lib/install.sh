@@ -82,7 +82,7 @@ locate() {
 # script beside it, because it needs its libraries.
 show_program() {
   local folder=$cache/${name%%-*} lacking path script
-  lacking=$(missing)
+  lacking=$(lacks)
   [[ -z $lacking ]] || fail "$lacking"
   install_alone
   path=$(locate "$folder" "$2") || fail "has no program \"$2\""

@@ -1,8 +1,11 @@
 # The native backend: the servers are processes of this machine. What fails leaves by fail, and the trap tidies up.
 
+# lacks prints why the broker cannot be started natively; nothing if it can be.
+lacks() { if [[ -n $contained ]]; then echo "it comes as containers only"; else missing; fi; }
+
 native_up() {
   local node dir lacking
-  lacking=$(missing)
+  lacking=$(lacks)
   [[ -z $lacking ]] || fail "cannot be started here: $lacking (and no Docker engine answers)"
   install_alone
 

@@ -69,11 +69,15 @@ command_line() {
   fi
 }
 
-# signal sends SIGNAL to the process group of node $dir, if it still is the process that we started.
+# signal sends SIGNAL to the process group of node $dir, and to what it has outside of that, if it still is the process that we started.
 signal() {
-  local pid born
+  local pid born group others
   [[ $(condition) == @(up|paused) ]] || return 0
-  read_pid && kill -s "$1" -- "-$pid"
+  read_pid || return 0
+  others=$(outside "$pid")
+  for group in "$pid" $others; do
+    kill -s "$1" -- "-$group" 2>/dev/null || true # it may have ended meanwhile
+  done
 }
 
 # gone waits up to SECONDS until the process of node $dir has ended.

@@ -28,6 +28,39 @@ func Publish(client *redis.Client, stream string, body []byte, count, window int
 	return time.Since(start), nil
 }
 
+// PublishFullDuplex adds count messages to a stream by the library's automatic pipelines, with up to window of them unanswered. Commands and replies
+// flow at once, over one connection of a client of its own.
+func PublishFullDuplex(client *redis.Client, stream string, body []byte, count, window int) (time.Duration, error) {
+	ctx := context.Background()
+	options := *client.Options()
+	own := redis.NewClient(&options)
+	defer func() { _ = own.Close() }()
+	config := redis.DefaultAutoPipelineOptions()
+	config.FullDuplex = true
+	pipe, err := own.AsyncAutoPipelineWithOptions(config)
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: %w", err)
+	}
+	unanswered := make(chan *redis.StringCmd, window)
+	answered := make(chan error, 1)
+	start := time.Now()
+	go func() {
+		var err error
+		for one := range unanswered {
+			if e := one.Err(); e != nil {
+				err = e
+			}
+		}
+		answered <- err
+	}()
+	for range count {
+		unanswered <- pipe.XAdd(ctx, &redis.XAddArgs{Stream: stream, NoMkStream: true, Values: []any{"body", body}})
+	}
+	close(unanswered)
+	err = <-answered
+	return time.Since(start), err
+}
+
 // Consume makes a group and, as its only member, receives and acknowledges count messages, a batch at a time. The clock starts
 // when the group is there.
 func Consume(client *redis.Client, stream, group string, count, batch int) (time.Duration, error) {

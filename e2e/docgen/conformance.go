@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+)
+
+const (
+	recorded = ".cache/conformance.jsonl" // what the last `make test` found; a line for each driver and server
+	kept     = "docs/conformance.json"    // what the documents say
+)
+
+// record keeps what the last tests found, if there were any: of each driver the run that proved the most.
+func record(repository string) error {
+	text, err := os.ReadFile(filepath.Join(repository, recorded))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("conformance: %w", err)
+	}
+	best, err := outcomes(repository)
+	if err != nil {
+		return err
+	}
+	seen, known := map[string]bool{}, map[string]bool{}
+	for _, d := range driver.Drivers() { // the kit's own tests are in the file too
+		known[d.Name] = true
+	}
+	for line := range bytes.Lines(text) {
+		var o drivertest.Outcome
+		if err := json.Unmarshal(line, &o); err != nil {
+			return fmt.Errorf("conformance: %w", err)
+		}
+		if !known[o.Driver] {
+			continue
+		}
+		if before, ok := best[o.Driver]; !ok || !seen[o.Driver] || o.Passed > before.Passed {
+			best[o.Driver] = o
+		}
+		seen[o.Driver] = true
+	}
+	all := slices.SortedFunc(maps.Values(best), func(a, b drivertest.Outcome) int { return cmp.Compare(a.Driver, b.Driver) })
+	text, err = json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("conformance: %w", err)
+	}
+	return os.WriteFile(filepath.Join(repository, kept), append(text, '\n'), 0o644)
+}
+
+// outcomes reads what is kept, by driver.
+func outcomes(repository string) (map[string]drivertest.Outcome, error) {
+	text, err := os.ReadFile(filepath.Join(repository, kept))
+	if errors.Is(err, os.ErrNotExist) {
+		return map[string]drivertest.Outcome{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("conformance: %w", err)
+	}
+	var all []drivertest.Outcome
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("conformance: %w", err)
+	}
+	byDriver := map[string]drivertest.Outcome{}
+	for _, o := range all {
+		byDriver[o.Driver] = o
+	}
+	return byDriver, nil
+}
+
+// stands says what the kit ran on where that is another implementation than the one a driver is for, or none that the tests start.
+var stands = map[string]string{
+	"sqs": "on ElasticMQ, not on AWS", "sqs-fifo": "on ElasticMQ, not on AWS", "mongodb": "on mongo-java-server, not on a real MongoDB",
+	"blueflood": "on a server that `make test` does not have",
+}
+
+func conformance(proven map[string]drivertest.Outcome, name string) string {
+	o, ok := proven[name]
+	if !ok {
+		return "not proven on a real server"
+	}
+	text := fmt.Sprintf("%d passed", o.Passed)
+	if o.Failed > 0 {
+		text += fmt.Sprintf(", **%d failed**", o.Failed)
+	}
+	if n := len(o.NotProven); n > 0 {
+		text += fmt.Sprintf(", %d not proven", n)
+	}
+	if stand, ok := stands[name]; ok {
+		text += ", " + stand
+	}
+	return text
+}

@@ -1,0 +1,197 @@
+// Command docgen writes what comes from the code: the tables of the documents, of the drivers, their features and their options, and the
+// types of the options and of the result. Given the repository's folder, it replaces what stands between the markers of each table, and the
+// files of types as a whole.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "github.com/xk6-broker/xk6-broker"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: docgen REPOSITORY")
+		os.Exit(2)
+	}
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "docgen:", err)
+		os.Exit(1)
+	}
+}
+
+func write(repository string) error {
+	if err := record(repository); err != nil {
+		return err
+	}
+	files, err := current(repository)
+	if err != nil {
+		return err
+	}
+	for path, text := range files {
+		if err := os.WriteFile(filepath.Join(repository, path), []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}
+
+// current is what the files that come from the code should hold, by their paths in the repository.
+func current(repository string) (map[string]string, error) {
+	files, err := declarations(repository)
+	if err != nil {
+		return nil, err
+	}
+	proven, err := outcomes(repository)
+	if err != nil {
+		return nil, err
+	}
+	for path, tables := range documents(proven) {
+		text, err := os.ReadFile(filepath.Join(repository, path))
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		if files[path], err = render(string(text), tables); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return files, nil
+}
+
+// documents are the files with tables, and the tables of each by the name in its markers.
+func documents(proven map[string]drivertest.Outcome) map[string]map[string]string {
+	return map[string]map[string]string{
+		"README.md":       {"drivers": features(proven)},
+		"docs/drivers.md": {"options": options()},
+	}
+}
+
+func render(text string, tables map[string]string) (string, error) {
+	for name, table := range tables {
+		begin, end := "<!-- generated: "+name+" -->\n", "<!-- end -->"
+		head, rest, ok := strings.Cut(text, begin)
+		_, tail, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return "", fmt.Errorf("no place for the table %q", name)
+		}
+		text = head + begin + table + end + tail
+	}
+	return text, nil
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "–"
+}
+
+// features is a row for each driver.
+func features(proven map[string]drivertest.Outcome) string {
+	var b strings.Builder
+	b.WriteString("| driver | URL | confirmed means at most | delivery | order | settle | start | groups | fan-out | replay | key | headers | attempts | tombstones | request/reply | message tells | receipt tells | conformance |\n")
+	b.WriteString("|" + strings.Repeat("---|", 18) + "\n")
+	for _, d := range driver.Drivers() {
+		f := d.Features
+		received, confirmed := place(f)
+		deliver := f.Deliver.String()
+		if f.Start == 0 { // it only sends
+			deliver = "–"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, deliver, f.Order,
+			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
+			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), yes(f.Requests),
+			received, confirmed,
+			conformance(proven, d.Name))
+	}
+	return b.String()
+}
+
+// place is what the broker tells of where a received message is and when it is from, and, when it takes one, of where it goes.
+func place(f driver.Features) (received, confirmed string) {
+	var where []string
+	if f.Partitions {
+		where = append(where, "partition")
+	}
+	if f.Position != driver.NoPosition {
+		where = append(where, f.Position.String())
+	}
+	if f.Receipts {
+		confirmed = strings.Join(where, ", ")
+	}
+	if f.Timestamps {
+		where = append(where, "timestamp")
+	}
+	return cmp.Or(strings.Join(where, ", "), yes(false)), cmp.Or(confirmed, yes(false))
+}
+
+func set[T interface {
+	~uint8
+	fmt.Stringer
+}](have T, all ...T,
+) string {
+	var names []string
+	for _, one := range all {
+		if have&one != 0 {
+			names = append(names, one.String())
+		}
+	}
+	if len(names) == 0 {
+		return "–"
+	}
+	return strings.Join(names, ", ")
+}
+
+// options is a section for each driver.
+func options() string {
+	var b strings.Builder
+	for _, d := range driver.Drivers() {
+		fmt.Fprintf(&b, "\n### %s\n\n%s\n\n| option | where | type | default | what it does |\n|---|---|---|---|---|\n", d.Name, d.Doc)
+		for _, o := range d.Options {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, scopes(o.Scope), kind(o), defaults(o), strings.ReplaceAll(o.Doc, "|", "\\|"))
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func scopes(s driver.Scope) string {
+	var names []string
+	for scope, name := range []string{"connect", "producer", "consumer", "createTopic", "message"} {
+		if s&(1<<scope) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func kind(o driver.Option) string {
+	text := o.Type.String()
+	if o.Type == driver.Enum {
+		text = strings.Join(o.Allowed, " \\| ")
+	}
+	if o.Secret {
+		text += ", secret"
+	}
+	return text
+}
+
+func defaults(o driver.Option) string {
+	var parts []string
+	if o.Default != "" {
+		parts = append(parts, "`"+o.Default+"`")
+	}
+	for _, p := range []driver.Profile{driver.Latency, driver.Throughput, driver.Durable} {
+		if v, ok := o.Profile[p]; ok {
+			parts = append(parts, fmt.Sprintf("%s `%s`", p, v))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

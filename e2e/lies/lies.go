@@ -1,0 +1,197 @@
+// Package lies is a collection of experiments: each provokes a way in which a load test can state a falsehood, on a real server, and looks at
+// what the tool says of it.
+package lies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+)
+
+// Lie is one of the experiments.
+type Lie struct {
+	Name   string // what is not as it seems
+	How    string // how it is provoked
+	script string
+	env    []string
+	before string                              // a script that runs first, to its end
+	during func(context.Context, *Scene) error // what is done while it runs
+	Naive  Naive                               // what would be believed without a word
+	Says   []string                            // each must stand among the reasons or the notes of the verdict; the first is shown
+	Valid  bool                                // the run is all the same
+	Fails  bool                                // k6's exit code must not be 0
+}
+
+// Naive is a number of the result that is true and misleads.
+type Naive struct {
+	Label string
+	Of    func(*Outcome) string
+}
+
+// Scene is an experiment under way.
+type Scene struct {
+	Process *os.Process
+	Proxy   *proxy.Proxy // between k6 and the server
+	URL     string       // of the server
+	topic   string
+}
+
+// Outcome is what an experiment gave.
+type Outcome struct {
+	Code   int // k6's exit code
+	Said   string
+	Result summary.Summary
+}
+
+// Quantile is a percentile of a trend of the first topic, as people read it.
+func (o *Outcome) Quantile(trend string, q float64) string {
+	h := o.trend(trend)
+	if h == nil {
+		return "–"
+	}
+	return milliseconds(h.Quantile(q))
+}
+
+func (o *Outcome) trend(name string) *summary.Histogram {
+	for _, t := range o.Result.Topics {
+		if h := t.Trends[name]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+func milliseconds(ns int64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// Verdict is what the tool says of the run.
+func (o *Outcome) Verdict() string {
+	v := o.Result.Verdict
+	switch {
+	case !v.Valid:
+		return "not valid"
+	case v.UpTo > 0:
+		return fmt.Sprintf("valid up to p%g", 100*v.UpTo)
+	}
+	return "valid"
+}
+
+// Find gives the reason or note that contains the text.
+func (o *Outcome) Find(text string) (string, bool) {
+	for _, s := range append(o.Result.Verdict.Reasons, o.Result.Verdict.Notes...) {
+		if strings.Contains(s, text) {
+			return s, true
+		}
+	}
+	for _, b := range o.Result.Verdict.Beliefs {
+		if strings.Contains(b.Why, text) {
+			return b.Label + ": " + b.Why, true
+		}
+	}
+	return "", false
+}
+
+// Topic is what the names of the experiments' topics begin with.
+const Topic = "lie-"
+
+// limit bounds an experiment.
+const limit = 3 * time.Minute
+
+const head = `
+import broker from 'k6/x/broker';
+const url = __ENV.BROKER_URL, topic = __ENV.TOPIC;
+export function handleSummary(data) { return { [__ENV.OUTCOME]: JSON.stringify(broker.result()) }; }
+`
+
+// Run does an experiment with a k6 binary on a JetStream server.
+func Run(k6, url string, lie Lie) (*Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	scheme, rest, _ := strings.Cut(url, "://")
+	p, err := proxy.Listen(rest)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lie.Name, err)
+	}
+	defer p.Close() //nolint:errcheck // nothing is lost with it
+	dir, err := os.MkdirTemp("", "xk6-broker-lies-")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", lie.Name, err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	s := &Scene{Proxy: p, URL: url, topic: fmt.Sprintf("%s%d", Topic, time.Now().UnixNano())}
+	out := filepath.Join(dir, "outcome.json")
+	env := append(os.Environ(), "K6_NO_USAGE_REPORT=true", "OUTCOME="+out, "TOPIC="+s.topic, "BROKER_URL="+scheme+"://"+p.Addr(), "DIRECT="+url)
+	env = append(env, lie.env...)
+	start := func(name, text string) (*exec.Cmd, *strings.Builder, error) {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(head+text), 0o600); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", lie.Name, err)
+		}
+		said := &strings.Builder{}
+		cmd := exec.CommandContext(ctx, k6, "run", "--quiet", path)
+		cmd.Env, cmd.Stdout, cmd.Stderr = env, said, said
+		return cmd, said, nil
+	}
+	if lie.before != "" {
+		cmd, said, err := start("before.js", lie.before)
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Run(); err != nil {
+			return nil, fmt.Errorf("%s: what goes before: %w\n%s", lie.Name, err, said)
+		}
+	}
+	cmd, said, err := start("script.js", lie.script)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", lie.Name, err)
+	}
+	s.Process = cmd.Process
+	done := make(chan error, 1)
+	during, stop := context.WithCancel(ctx)
+	go func() {
+		if lie.during == nil {
+			done <- nil
+			return
+		}
+		done <- lie.during(during, s)
+	}()
+	waited := cmd.Wait()
+	stop()
+	if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, said)
+	}
+	o := &Outcome{Said: said.String()}
+	if exit := (*exec.ExitError)(nil); errors.As(waited, &exit) {
+		o.Code = exit.ExitCode()
+	} else if waited != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, waited, said)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", lie.Name, err, said)
+	}
+	if err := json.Unmarshal(text, &o.Result); err != nil {
+		return nil, fmt.Errorf("%s: %w", lie.Name, err)
+	}
+	return o, nil
+}

@@ -1,0 +1,161 @@
+// Package summary reads what a run of k6 left, summary.json or broker.result(), as a program of a user's would: by the schema and with
+// HdrHistogram's own library, and by nothing that wrote it.
+package summary
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The files that stand in every folder of results.
+const (
+	File = "summary.json"
+	Page = "report.html"
+)
+
+// Summary is as much of a result as the tests look at.
+type Summary struct {
+	Name        string
+	Seconds     float64
+	Dropped     uint64
+	Environment map[string]string
+	Test        struct {
+		Script    string
+		Scenarios []Scenario
+	}
+	Checks []Check
+	Marks  []struct {
+		At   float64
+		What string
+	}
+	Topics     []Topic
+	Thresholds []Threshold
+	Verdict    Verdict
+}
+
+// Scenario is one of the test's.
+type Scenario struct {
+	Name, Executor, Exec string
+	VUs, MaxVUs          uint64
+	Options              map[string]any
+}
+
+// Check is one of the script's.
+type Check struct {
+	Name          string
+	Passes, Fails int64
+}
+
+// Topic is what was measured of one.
+type Topic struct {
+	Topic   string
+	Counts  map[string]int64
+	Options map[string][]map[string]any
+	Errors  []struct {
+		Op, Kind string
+		Count    int64
+	}
+	Groups  []Group
+	Trends  map[string]*Histogram
+	History []struct {
+		Seconds     float64
+		Outstanding uint64
+	}
+}
+
+// Group is the account of one, and what its consumers measured.
+type Group struct {
+	Account
+	Members int
+	Trends  map[string]*Histogram
+}
+
+// Account is what became of the messages that a group should have received.
+type Account struct {
+	Group                                                                     string
+	Expected, Received, Missing, Lost, Undelivered, Uncertain, Elsewhere      uint64
+	Duplicated, Redelivered, Reordered, Unexpected, Foreign, Drained, Removed uint64
+}
+
+// Threshold is a condition, and what became of it.
+type Threshold struct {
+	Metric, Source string
+	Held, Judged   bool
+	Value          *float64
+	Why            string
+}
+
+// Verdict says whether the run can be believed.
+type Verdict struct {
+	Valid          bool
+	UpTo           float64
+	Reasons, Notes []string
+	Beliefs        []struct{ Topic, Label, Why string }
+}
+
+// Read reads a folder of results.
+func Read(folder string) (*Summary, error) {
+	text, err := os.ReadFile(filepath.Join(folder, File))
+	if err != nil {
+		return nil, err
+	}
+	var s Summary
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", folder, err)
+	}
+	return &s, nil
+}
+
+// Histogram is a distribution of nanoseconds, with the exact extremes. Nil has no values.
+type Histogram struct {
+	Count    int64
+	Min, Max int64
+	hdr      *hdrhistogram.Histogram
+}
+
+// NewHistogram has no values, and takes them as nanoseconds.
+func NewHistogram() *Histogram {
+	return &Histogram{Min: math.MaxInt64, hdr: hdrhistogram.New(1, int64(3600e9), 3)}
+}
+
+// Record adds a value of an hour at most.
+func (h *Histogram) Record(ns int64) {
+	if err := h.hdr.RecordValue(ns); err != nil {
+		panic(err)
+	}
+	h.Count, h.Min, h.Max = h.Count+1, min(h.Min, ns), max(h.Max, ns)
+}
+
+// UnmarshalJSON reads one as results carry it.
+func (h *Histogram) UnmarshalJSON(text []byte) error {
+	var document struct {
+		Count, Min, Max int64
+		HDR             string
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	hdr, err := hdrhistogram.Decode([]byte(document.HDR))
+	if err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	if hdr.TotalCount() != document.Count {
+		return fmt.Errorf("histogram: count %d, and %d values", document.Count, hdr.TotalCount())
+	}
+	*h = Histogram{document.Count, document.Min, document.Max, hdr}
+	return nil
+}
+
+// Quantile is the value that a share q of all are not above, to three digits.
+func (h *Histogram) Quantile(q float64) int64 { return min(h.Max, h.hdr.ValueAtQuantile(100*q)) }
+
+// Mean is the mean, to three digits.
+func (h *Histogram) Mean() float64 { return h.hdr.Mean() }
+
+// Milliseconds is the quantile in ms.
+func (h *Histogram) Milliseconds(q float64) float64 { return float64(h.Quantile(q)) / 1e6 }

@@ -1,0 +1,491 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
+)
+
+// verdictOn is what a test expects of a threshold.
+type verdictOn struct {
+	metric, source string
+	held           bool
+	because        string // "" where it is judged
+}
+
+// busyMachine is why a threshold on a latency cannot be judged where the machine is too busy for the test.
+var busyMachine = regexp.MustCompile("the latencies of this run cannot be believed|is lateness of the load generator")
+
+// kept tells whether a run kept its thresholds, as far as a busy machine lets them be judged.
+func (r result) kept() bool {
+	if r.code != 99 {
+		return r.code == 0
+	}
+	said := strings.Join(strings.Fields(r.stdout), " ") // as it was before it was broken into lines
+	_, reasons, _ := strings.Cut(said, "verdict: NOT VALID")
+	reasons, _, _ = strings.Cut(reasons, " note: ")
+	unjudged := 0
+	for reason := range strings.SplitSeq(reasons, " because ") {
+		if !strings.Contains(reason, " could not be judged, and fails: ") {
+			continue
+		}
+		if !busyMachine.MatchString(reason) {
+			return false
+		}
+		unjudged++
+	}
+	return unjudged > 0 && strings.Count(r.stdout, "✗") <= unjudged
+}
+
+// check compares what the result says of thresholds, what k6 made of them, and how k6 ended. One that holds on an idle machine may be
+// beyond judging on a busy one.
+func (o outcome) check(t *testing.T, r result, want ...verdictOn) {
+	t.Helper()
+	if len(o.Result.Thresholds) != len(want) {
+		t.Errorf("%d thresholds, want %d: %+v", len(o.Result.Thresholds), len(want), o.Result.Thresholds)
+	}
+	failed := false
+	for _, w := range want {
+		i := slices.IndexFunc(o.Result.Thresholds, func(t summary.Threshold) bool { return t.Metric == w.metric && t.Source == w.source })
+		if i < 0 {
+			t.Errorf("%s %s is not in the result: %+v", w.metric, w.source, o.Result.Thresholds)
+			continue
+		}
+		got := o.Result.Thresholds[i]
+		if w.because == "" && !got.Judged && busyMachine.MatchString(got.Why) {
+			t.Logf("%s %s: this machine is too busy to judge it: %s", w.metric, w.source, got.Why)
+			w.held, w.because = false, got.Why
+		}
+		failed = failed || !w.held
+		if got.Held != w.held || got.Judged != (w.because == "") || !strings.Contains(got.Why, w.because) {
+			t.Errorf("%s %s: %+v, want held %v, %q", w.metric, w.source, got, w.held, w.because)
+		}
+		if k6 := o.Metrics[w.metric].Thresholds[w.source]; k6.OK != w.held {
+			t.Errorf("%s %s: k6 says %v", w.metric, w.source, k6.OK)
+		}
+		reason := fmt.Sprintf("threshold %s %s could not be judged, and fails: %s", w.metric, w.source, got.Why)
+		if slices.Contains(o.Result.Verdict.Reasons, reason) == got.Judged {
+			t.Errorf("%s %s is judged: %v; the verdict says %q", w.metric, w.source, got.Judged, o.Result.Verdict.Reasons)
+		}
+	}
+	if code := map[bool]int{true: 99, false: 0}[failed]; r.code != code {
+		t.Errorf("exit code %d, want %d\n%v", r.code, code, r)
+	}
+}
+
+// What could be asked, and gave green where nothing had been measured.
+func TestAThresholdThatCannotBeJudgedFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		want   []verdictOn
+	}{
+		"every send fails": {`
+const p = broker.connect('embedded:').producer('absent');
+export const options = { iterations: 30, thresholds: {
+  broker_lost: ['count==0'], broker_duplicated: ['count==0'], broker_corrupted: ['count==0'], broker_e2e_latency: ['p(99)<50'],
+  broker_publish_latency: ['p(99)<50', 'max<50', 'avg<50'], broker_valid: ['value==1'], 'broker_errors{op:send}': ['count==30'],
+  'broker_errors{kind:timeout}': ['count==0'], 'broker_curve{trend:publish_latency,quantile:0.5}': ['value<50'],
+  'broker_publish_latency_quantile{quantile:1}': ['value<50'],
+} };
+export default async function () { await p.send('x').catch(() => {}); }`, []verdictOn{
+			{"broker_lost", "count==0", false, "no such group"},
+			{"broker_duplicated", "count==0", false, "no such group"},
+			{"broker_corrupted", "count==0", false, "nothing was received"},
+			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
+			{"broker_publish_latency", "p(99)<50", false, "no samples"},
+			{"broker_publish_latency", "max<50", false, "no samples"},
+			{"broker_publish_latency", "avg<50", false, "no samples"},
+			{"broker_valid", "value==1", false, ""},
+			{"broker_errors{op:send}", "count==30", true, ""},
+			{"broker_errors{kind:timeout}", "count==0", true, ""},
+			{"broker_curve{trend:publish_latency,quantile:0.5}", "value<50", false, "there is no such point"},
+			{"broker_publish_latency_quantile{quantile:1}", "value<50", false, "cannot be believed"},
+		}},
+		"nobody consumes": {`
+const conn = broker.connect('embedded:');
+const p = conn.producer('unheard'), c = conn.consumer('unheard', { group: 'g' });
+export const options = { iterations: 100, thresholds: {
+  broker_lost: ['count==0'], broker_e2e_latency: ['p(99)<50'], broker_received: ['count==0'], 'broker_received{topic:unheard}': ['count==0'],
+} };
+export async function setup() { await conn.createTopic('unheard'); }
+export default async function () { await p.send('x'); }`, []verdictOn{
+			{"broker_lost", "count==0", false, "no such group"},
+			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
+			{"broker_received", "count==0", true, ""},
+			{"broker_received{topic:unheard}", "count==0", true, ""},
+		}},
+		"the module is not used": {`
+const p = broker.connect('embedded:').producer('unused');
+export const options = { iterations: 1, thresholds: { broker_lost: ['count==0'], broker_e2e_latency: ['p(99)<50'], broker_in_flight: ['value==0'] } };
+export default function () {}`, []verdictOn{
+			{"broker_lost", "count==0", false, "no such group"},
+			{"broker_e2e_latency", "p(99)<50", false, "no samples"},
+			{"broker_in_flight", "value==0", false, "no samples"},
+		}},
+		"two groups of which one is idle, and a topic that is not there": {`
+const conn = broker.connect('embedded:');
+const p = conn.producer('one'), one = conn.consumer('one', { group: 'g' }), other = conn.consumer('two', { group: 'idle' });
+export const options = { scenarios: { s: { executor: 'per-vu-iterations' } }, thresholds: {
+  broker_lost: ['count==0'], 'broker_lost{topic:one}': ['count==0'], 'broker_lost{consumer_group:idle}': ['count==0'],
+  'broker_lost{topic:nosuch}': ['count==0'], 'broker_e2e_latency{topic:nosuch}': ['max<50'], 'broker_sent{topic:nosuch}': ['count==0'],
+  'broker_sent{scenario:s}': ['count==50'], 'broker_sent{scenario:nosuch}': ['count==0'], 'broker_backlog{topic:nosuch}': ['value==0'],
+  'broker_redelivered{consumer_group:idle}': ['count==0'], 'broker_foreign{topic:one}': ['count==0'],
+} };
+export async function setup() { for (const t of ['one', 'two']) await conn.createTopic(t); }
+export default async function () {
+  await one.ready(); await other.ready();
+  for (let i = 0; i < 50; i++) await p.send('x');
+  for (let n = 0; n < 50;) { const got = await one.receive({ max: 50, wait: '10s' }); n += got.length; await one.ack(got); }
+}`, []verdictOn{
+			{"broker_lost", "count==0", false, "two, idle: no message was expected"},
+			{"broker_lost{topic:one}", "count==0", false, "the account of this run cannot be believed"},
+			{"broker_lost{consumer_group:idle}", "count==0", false, "two, idle: no message was expected"},
+			{"broker_lost{topic:nosuch}", "count==0", false, "no such group"},
+			{"broker_e2e_latency{topic:nosuch}", "max<50", false, "no samples"},
+			{"broker_sent{topic:nosuch}", "count==0", false, "nothing in the test had these tags"},
+			{"broker_sent{scenario:s}", "count==50", true, ""},
+			{"broker_sent{scenario:nosuch}", "count==0", false, "nothing in the test had these tags"},
+			{"broker_backlog{topic:nosuch}", "value==0", false, "no samples"},
+			{"broker_redelivered{consumer_group:idle}", "count==0", false, "two, idle: nothing was received"},
+			{"broker_foreign{topic:one}", "count==0", true, ""},
+		}},
+		"few of one topic beside many of another": {`
+const conn = broker.connect('embedded-nats:');
+const many = conn.producer('many'), few = conn.producer('few');
+export const options = { scenarios: { s: { executor: 'per-vu-iterations' } }, thresholds: {
+  broker_publish_latency: ['p(99)<60000'], 'broker_publish_latency{topic:many}': ['p(99)<60000', 'p(99.9)<60000'],
+  'broker_publish_latency{topic:few}': ['p(99)<60000', 'med<60000', 'max<60000'],
+} };
+export default async function () {
+  for (let i = 0; i < 2000; i++) await many.send('x');
+  for (let i = 0; i < 10; i++) await few.send('x');
+}`, []verdictOn{
+			{"broker_publish_latency", "p(99)<60000", true, ""},
+			{"broker_publish_latency{topic:many}", "p(99)<60000", true, ""},
+			{"broker_publish_latency{topic:many}", "p(99.9)<60000", false, "of 2000 samples 2 lie beyond p99.9"},
+			{"broker_publish_latency{topic:few}", "p(99)<60000", false, "of 10 samples 0 lie beyond p99"},
+			{"broker_publish_latency{topic:few}", "med<60000", false, "of 10 samples 5 lie beyond p50"},
+			{"broker_publish_latency{topic:few}", "max<60000", true, ""},
+		}},
+		"both loops": {`
+const p = broker.connect('embedded-nats:').producer('loops');
+export const options = {
+  scenarios: {
+    open: { executor: 'open-arrival-rate', exec: 'send', rate: 200, duration: '2s', preAllocatedVUs: 5 },
+    closed: { executor: 'per-vu-iterations', exec: 'closed' },
+  },
+  thresholds: {
+    broker_publish_latency: ['p(95)<60000'], 'broker_publish_latency{loop:open}': ['p(95)<60000'], 'broker_publish_latency{loop:closed}': ['p(95)<60000'],
+    broker_queue_wait: ['p(95)<60000', 'p(99)<60000', 'max<60000'], 'broker_queue_wait{scenario:closed}': ['max<60000'],
+    'broker_arrivals{scenario:open}': ['count==400'], broker_queue_length: ['value==0'],
+    broker_curve: ['value<60000'], 'broker_curve{trend:publish_latency,quantile:0.95}': ['value<60000'],
+    broker_publish_latency_quantile: ['value<60000'],
+  },
+};
+export async function send() { await p.send('x'); }
+export async function closed() { for (let i = 0; i < 400; i++) await p.send('x'); }`, []verdictOn{
+			{"broker_publish_latency", "p(95)<60000", false, "name one by the tag loop"},
+			{"broker_publish_latency{loop:open}", "p(95)<60000", true, ""},
+			{"broker_publish_latency{loop:closed}", "p(95)<60000", true, ""},
+			{"broker_queue_wait", "p(95)<60000", true, ""},
+			{"broker_queue_wait", "p(99)<60000", false, "of 400 samples 4 lie beyond p99"},
+			{"broker_queue_wait", "max<60000", true, ""},
+			{"broker_queue_wait{scenario:closed}", "max<60000", false, "no samples"},
+			{"broker_arrivals{scenario:open}", "count==400", true, ""},
+			{"broker_queue_length", "value==0", true, ""},
+			{"broker_curve", "value<60000", false, "points: name the tags of one of them"},
+			{"broker_curve{trend:publish_latency,quantile:0.95}", "value<60000", true, ""},
+			{"broker_publish_latency_quantile", "value<60000", false, "series, whose last values are not one"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, r := runToOutcome(t, c.script)
+			o.check(t, r, c.want...)
+		})
+	}
+}
+
+// Half of what a stream may hold is overwritten while nobody reads: that is lost, for its topic and for its group, and for nobody else.
+func TestThresholdsOnTheAccount(t *testing.T) {
+	o, r := runToOutcome(t, `
+const conn = broker.connect('embedded:');
+const p = conn.producer('sub'), c = conn.consumer('sub', { group: 'g' }), audit = conn.consumer('sub', { group: 'audit' });
+export const options = { scenarios: { s: { executor: 'per-vu-iterations' } }, thresholds: {
+  broker_lost: ['count==0', 'count==5', 'rate>0'], 'broker_lost{topic:sub}': ['count<5', 'count<=5'], 'broker_lost{consumer_group:g}': ['count==5'],
+  'broker_lost{consumer_group:audit}': ['count==0'], broker_undelivered: ['count==0'], broker_duplicated: ['count==0'],
+  'broker_received{consumer_group:audit}': ['count==10'], broker_valid: ['value==1'],
+  'broker_e2e_latency{consumer_group:audit}': ['max<0.0001', 'min>=0'],
+} };
+export async function setup() { await conn.createTopic('sub', { maxMessages: 5 }); }
+async function take(consumer, n) {
+  while (n > 0) { const got = await consumer.receive({ max: n, wait: '10s' }); n -= got.length; await consumer.ack(got); }
+}
+export default async function () {
+  await c.ready(); await audit.ready(); await c.close();
+  for (let i = 0; i < 10; i++) { await p.send('x'); await take(audit, 1); }
+  await take(c, 5);
+}`)
+	o.check(t, r,
+		verdictOn{"broker_lost", "count==0", false, ""}, verdictOn{"broker_lost", "count==5", true, ""}, verdictOn{"broker_lost", "rate>0", true, ""},
+		verdictOn{"broker_lost{topic:sub}", "count<5", false, ""}, verdictOn{"broker_lost{topic:sub}", "count<=5", true, ""},
+		verdictOn{"broker_lost{consumer_group:g}", "count==5", true, ""}, verdictOn{"broker_lost{consumer_group:audit}", "count==0", true, ""},
+		verdictOn{"broker_undelivered", "count==0", true, ""}, verdictOn{"broker_duplicated", "count==0", true, ""},
+		verdictOn{"broker_received{consumer_group:audit}", "count==10", true, ""},
+		verdictOn{"broker_valid", "value==1", o.Result.Verdict.Valid, ""},
+		// Within what a broker can do nothing is that fast; and the samples are the group's own.
+		verdictOn{"broker_e2e_latency{consumer_group:audit}", "max<0.0001", false, ""},
+		verdictOn{"broker_e2e_latency{consumer_group:audit}", "min>=0", true, ""},
+	)
+}
+
+// The summary shows the decision, and the terminal why.
+func TestTheSummaryShowsTheDecision(t *testing.T) {
+	r := k6(t, nil, "run", "--quiet", script(t, `
+import broker from 'k6/x/broker';
+const p = broker.connect('embedded:').producer('absent');
+export const options = { iterations: 30, thresholds: { broker_e2e_latency: ['p(99)<50'], broker_sent: ['count==30'] } };
+export default async function () { await p.send('x').catch(() => {}); }`))
+	for _, want := range []string{
+		"✗ 'p(99)<50'", "✓ 'count==30'", "because threshold broker_e2e_latency p(99)<50 could not be judged, and fails: there are no samples",
+	} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in\n%v", want, r)
+		}
+	}
+	if r.code != 99 {
+		t.Error(r)
+	}
+}
+
+// Tags that no sample can have are found before the first VU is there.
+func TestThresholdsThatNothingCouldMeetAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ condition, want string }{
+		"broker_lost{scenario:s}":                     {"count==0", `broker_lost has no tag "scenario": it has consumer_group, driver, topic, the tags of the whole test (--tag)`},
+		"broker_duplicated{loop:open}":                {"count==0", `broker_duplicated has no tag "loop"`},
+		"broker_backlog{scenario:s}":                  {"value<9", `broker_backlog has no tag "scenario"`},
+		"broker_in_flight{topic:t}":                   {"value<9", `broker_in_flight has no tag "topic": it has the tags of the whole test`},
+		"broker_valid{group:::a}":                     {"value==1", `broker_valid has no tag "group"`},
+		"broker_curve{scenario:s,quantile:0.5}":       {"value<9", `broker_curve has no tag "scenario": it has consumer_group, driver, loop, one_in, quantile, topic, trend`},
+		"broker_curve{quantile:0.97}":                 {"value<9", `broker_curve has no quantile "0.97": there are 0, 0.2, 0.375, 0.5, 0.6, 0.6875, 0.75, 0.8, 0.8438, 0.875, ...`},
+		"broker_curve{trend:latency}":                 {"value<9", `broker_curve has no trend "latency": there are publish_latency, publish_time`},
+		"broker_e2e_latency{loop:opened}":             {"p(99)<9", `broker_e2e_latency has no loop "opened": there are open, closed`},
+		"broker_settle_time{loop:open}":               {"p(99)<9", `broker_settle_time has no tag "loop"`},
+		"broker_publish_latency{consumer_group:g}":    {"p(99)<9", `broker_publish_latency has no tag "consumer_group": it has driver, loop, topic, those that k6 and the script set`},
+		"broker_e2e_latency{quantile:0.99}":           {"p(99)<9", `broker_e2e_latency has no tag "quantile"`},
+		"broker_e2e_latency_quantile{quantile:0.991}": {"value<9", `no quantile "0.991": there are 0.5, 0.9, 0.99, 0.999, 0.9999, 1`},
+		"broker_sent{consumer_group:g}":               {"count>0", `broker_sent has no tag "consumer_group"`},
+		"broker_settled{outcome:acked}":               {"count>0", `broker_settled has no outcome "acked": there are ack, requeue, reject`},
+		"broker_errors{kind:broken}":                  {"count==0", `broker_errors has no kind "broken": there are timeout, `},
+		"broker_queue_wait{topic:t}":                  {"p(99)<9", `broker_queue_wait has no tag "topic": it has scenario, the tags of the whole test`},
+		"broker_e2e_latency{group:g}":                 {"p(99)<9", `broker_e2e_latency has no tag "group" (did you mean consumer_group?)`},
+		"broker_e2e_latency{gruop:g}":                 {"p(99)<9", `broker_e2e_latency has no tag "gruop" (did you mean consumer_group?)`},
+		"broker_lost{group:g}":                        {"count==0", `broker_lost has no tag "group" (did you mean consumer_group?)`},
+		"broker_received{consumer-group:g}":           {"count==0", `broker_received has no tag "consumer-group" (did you mean consumer_group?)`},
+		"broker_sent{topci:g}":                        {"count==0", `broker_sent has no tag "topci" (did you mean topic?)`},
+		"broker_sent{group:g}":                        {"count==0", `broker_sent has no tag "group": it has driver, topic, those`},
+		"broker_marks{scenario:s}":                    {"count>0", `broker_marks has no tag "scenario"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := `import broker from 'k6/x/broker';
+export const options = { vus: 2, iterations: 2, thresholds: { [__ENV.ON]: [__ENV.CONDITION] } };
+export function setup() { throw new Error('the test began'); }
+export default function () {}`
+			env := []string{"ON=" + name, "CONDITION=" + c.condition}
+			r := k6(t, env, "run", "--quiet", script(t, text))
+			said := strings.ReplaceAll(r.stderr+r.stdout, `\"`, `"`)
+			if r.code == 0 || strings.Contains(said, "the test began") || !strings.Contains(said, "threshold on "+name+": ") || !strings.Contains(said, c.want) {
+				t.Errorf("no %q in\n%v", c.want, r)
+			}
+			if r := k6(t, env, "run", "--quiet", "--no-thresholds", script(t, text)); !strings.Contains(r.stderr, "the test began") {
+				t.Errorf("without thresholds it was refused too:\n%v", r)
+			}
+		})
+	}
+}
+
+// A group that no consumer of the script is in is found before anything is sent; where consumers are made later, or by another process,
+// nobody can know.
+func TestThresholdsOnGroupsThatNobodyIsIn(t *testing.T) {
+	const text = `import broker from 'k6/x/broker';
+export const options = { iterations: 1, thresholds: { [__ENV.ON]: ['count>=0'] } };
+const conn = broker.connect('embedded:');
+const p = conn.producer('t'), others = __ENV.LATER ? [] : [conn.consumer('t', { group: 'g' }), conn.consumer('t', { group: 'vu-' + __VU }), conn.consumer('t')];
+export default async function () {
+  if (__ENV.LATER) conn.consumer('t', { group: 'later' });
+  await conn.createTopic('t');
+  console.log('it goes on');
+}`
+	for _, c := range []struct {
+		on, want string
+		env      []string
+	}{
+		{"broker_received{consumer_group:gg}", `threshold on broker_received{consumer_group:gg}: no consumer is in the group "gg": those of the init context are in g, subscribers, vu-0, vu-1`, nil},
+		{"broker_lost{consumer_group:gg}", `no consumer is in the group "gg"`, nil},
+		{"broker_lost{consumer_group:g}", "", nil},
+		{"broker_received{consumer_group:vu-1}", "", nil},
+		{"broker_received{consumer_group:subscribers}", "", nil},
+		{"broker_received{consumer_group:later}", "", []string{"LATER=1"}},
+		{"broker_received{consumer_group:gg}", "", []string{"BROKER_RUN=one"}},
+	} {
+		t.Run(c.on+" "+strings.Join(c.env, ""), func(t *testing.T) {
+			t.Parallel()
+			r := k6(t, append(c.env, "ON="+c.on), "run", script(t, text))
+			said := strings.ReplaceAll(r.stderr+r.stdout, `\"`, `"`)
+			if began := strings.Contains(said, "it goes on"); began != (c.want == "") || !strings.Contains(said, c.want) || c.want != "" && r.code != 108 {
+				t.Errorf("want %q in\n%v", c.want, r)
+			}
+		})
+	}
+}
+
+// A tag of the script's own, whatever its name, and one of the whole test are no mistakes.
+func TestThresholdsOnTagsOfTheScript(t *testing.T) {
+	o, r := runToOutcome(t, `
+import exec from 'k6/execution';
+const conn = broker.connect('embedded:');
+const p = conn.producer('tagged'), c = conn.consumer('tagged', { group: 'g' });
+export const options = { tags: { team: 'a' }, scenarios: { s: { executor: 'per-vu-iterations', tags: { size: 'small' } } }, thresholds: {
+  'broker_sent{kind:order}': ['count==7'], 'broker_sent{size:small}': ['count==10'], 'broker_lost{team:a}': ['count==0'], 'broker_lost{team:b}': ['count==0'],
+  'broker_publish_latency{kind:order,size:small}': ['max<60000'], 'broker_publish_latency{kind:refund}': ['max<60000'],
+} };
+export async function setup() { await conn.createTopic('tagged'); }
+export default async function () {
+  await c.ready();
+  for (let i = 0; i < 10; i++) { exec.vu.metrics.tags.kind = i < 7 ? 'order' : 'bill'; await p.send('x'); }
+  for (let n = 0; n < 10;) { const got = await c.receive({ max: 10, wait: '10s' }); n += got.length; await c.ack(got); }
+}`)
+	o.check(t, r,
+		verdictOn{"broker_sent{kind:order}", "count==7", true, ""}, verdictOn{"broker_sent{size:small}", "count==10", true, ""},
+		verdictOn{"broker_lost{team:a}", "count==0", true, ""}, verdictOn{"broker_lost{team:b}", "count==0", false, "no such group"},
+		verdictOn{"broker_publish_latency{kind:order,size:small}", "max<60000", true, ""},
+		verdictOn{"broker_publish_latency{kind:refund}", "max<60000", false, "no samples"},
+	)
+}
+
+// At rates far above what k6 gets sample by sample, its extremes are those of all messages, and the decision is on all of them.
+func TestThresholdsAreExactAtHighRates(t *testing.T) {
+	o, r := runToOutcome(t, `
+const p = broker.connect('embedded-nats:').producer('fast');
+export const options = { scenarios: { produce: { executor: 'per-vu-iterations' } }, summaryTrendStats: ['min', 'max', 'count'], thresholds: {
+  broker_publish_latency: ['min>=0', 'max<60000', 'avg<60000', 'med<60000', 'p(99.99)<60000', 'p(99.9)<0.000001'],
+} };
+export default async function () { await p.produce({ rate: 30000, duration: '5s' }); }`)
+	h := o.Result.Topics[0].Trends["publish_latency"]
+	k6s := o.Metrics["broker_publish_latency"].Values
+	if h.Count != 150_000 || k6s["count"] > 2000 {
+		t.Errorf("%d latencies, of which k6 got %v", h.Count, k6s["count"])
+	}
+	if n := strings.Count(r.stdout, "up to 200 samples a second of each latency"); n != 1 {
+		t.Errorf("it is said %d times that k6 has only some\n%v", n, r)
+	}
+	const ms = 1e6
+	if k6s["max"] != float64(h.Max)/ms || k6s["min"] != float64(h.Min)/ms {
+		t.Errorf("k6 has latencies from %v to %v, all are from %v to %v", k6s["min"], k6s["max"], float64(h.Min)/ms, float64(h.Max)/ms)
+	}
+	for source, want := range map[string]float64{
+		"min>=0": float64(h.Min), "max<60000": float64(h.Max), "avg<60000": h.Mean(), "med<60000": float64(h.Quantile(0.5)),
+		"p(99.99)<60000": float64(h.Quantile(0.9999)), "p(99.9)<0.000001": float64(h.Quantile(0.999)),
+	} {
+		for _, threshold := range o.Result.Thresholds {
+			if threshold.Source == source && (threshold.Value == nil || math.Abs(*threshold.Value-want/ms) > 0.001*want/ms) /* three digits */ {
+				t.Errorf("%s was decided on %+v, want %v", source, threshold, want/ms)
+			}
+		}
+	}
+	if r.code != 99 {
+		t.Error(r)
+	}
+}
+
+// A script that keeps every receipt knows the latencies of all its messages. A whole ladder of limits is decided as they say.
+func TestThresholdsAgreeWithWhatTheScriptSaw(t *testing.T) {
+	url := external(t, "BROKER_URL_NATS_JETSTREAM")
+	var limits []string
+	for limit := 0.05; limit < 20_000; limit *= 1.1 {
+		limits = append(limits, strconv.FormatFloat(limit, 'g', 4, 64))
+	}
+	o, r := runToOutcome(t, `
+import { b64encode } from 'k6/encoding';
+const limits = __ENV.LIMITS.split(',');
+const conn = broker.connect(__ENV.BROKER_URL);
+const p = conn.producer('oracle');
+export const options = { scenarios: { s: { executor: 'per-vu-iterations', maxDuration: '2m' } }, thresholds: {
+  broker_publish_latency: ['p(99.9)', 'p(95)', 'max', 'avg'].flatMap((of) => limits.map((limit) => of + '<' + limit)),
+} };
+export async function setup() { await conn.createTopic('oracle', { storage: 'memory' }); }
+export async function teardown() { await conn.deleteTopic('oracle'); }
+export default async function () {
+  const all = [];
+  const sender = async () => { for (let i = 0; i < 1500; i++) all.push((await p.send('x')).latency); };
+  await Promise.all([...Array(10)].map(sender));
+  all.sort((a, b) => a - b);
+  const at = (q) => all[Math.ceil(q * all.length) - 1];
+  const saw = { n: all.length, 'p(99.9)': at(0.999), 'p(95)': at(0.95), max: at(1), avg: all.reduce((a, b) => a + b, 0) / all.length };
+  console.log('SAW ' + b64encode(JSON.stringify(saw)));
+}
+`, "BROKER_URL="+url, "LIMITS="+strings.Join(limits, ","))
+	saw := sawOf(t, r)
+	if saw["n"] != 15_000 || len(o.Result.Thresholds) != 4*len(limits) {
+		t.Fatalf("%v, %d thresholds\n%v", saw, len(o.Result.Thresholds), r)
+	}
+	if n := o.Metrics["broker_publish_latency"].Values["count"]; n >= 15_000 {
+		t.Logf("k6 got all %v samples: the machine was too slow to be thinned for", n)
+	}
+	judged := 0
+	for _, threshold := range o.Result.Thresholds {
+		method, limit, _ := strings.Cut(threshold.Source, "<")
+		value, err := strconv.ParseFloat(limit, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !threshold.Judged {
+			if threshold.Held || !busyMachine.MatchString(threshold.Why) {
+				t.Errorf("%+v", threshold)
+			}
+			continue
+		}
+		judged++
+		if math.Abs(*threshold.Value-saw[method]) > saw[method]/500 {
+			t.Errorf("%s was decided on %v, the receipts say %v", threshold.Source, *threshold.Value, saw[method])
+		}
+		if near := math.Abs(value-saw[method]) < saw[method]/500; !near && threshold.Held != (saw[method] < value) {
+			t.Errorf("%s: held is %v, the receipts say %v", threshold.Source, threshold.Held, saw[method])
+		}
+		if k6 := o.Metrics["broker_publish_latency"].Thresholds[threshold.Source]; k6.OK != threshold.Held {
+			t.Errorf("%s: held is %v, k6 shows %v", threshold.Source, threshold.Held, k6.OK)
+		}
+	}
+	t.Logf("receipts: %v; %d of %d thresholds were judged", saw, judged, len(o.Result.Thresholds))
+}
+
+// sawOf reads what a script printed.
+func sawOf(t *testing.T, r result) map[string]float64 {
+	t.Helper()
+	found := regexp.MustCompile(`SAW ([A-Za-z0-9+/=]+)`).FindStringSubmatch(r.stderr + r.stdout)
+	if found == nil {
+		t.Fatalf("the script said nothing\n%v", r)
+	}
+	saw := map[string]float64{}
+	if err := json.Unmarshal(saw64(t, found[1]), &saw); err != nil {
+		t.Fatal(err)
+	}
+	return saw
+}
+
+func saw64(t *testing.T, text string) []byte {
+	t.Helper()
+	plain, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}

@@ -1,0 +1,12 @@
+package amqp
+
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+
+// streamPlace is where a stream has a message.
+func streamPlace(m *driver.Message) driver.Place {
+	t, ok := m.Token.(*token)
+	if !ok { // a reply
+		return driver.Place{}
+	}
+	return driver.Place{Position: driver.At(uint64(t.offset))}
+}

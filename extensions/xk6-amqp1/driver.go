@@ -1,0 +1,64 @@
+package amqp1
+
+import (
+	"context"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+func init() {
+	queues := driver.Features{
+		Order:           driver.PerTopic,
+		Confirm:         driver.Accepted,
+		Deliver:         driver.AtLeastOnce,
+		Settle:          driver.Ack | driver.Requeue | driver.Reject,
+		Start:           driver.StartEarliest,
+		SettleConfirmed: driver.OnRequest,
+		Async:           true,
+		Key:             true,
+		Headers:         true,
+		Attempts:        true,
+		Requests:        true,
+	}
+	driver.Register(driver.Driver{
+		Name:     "amqp1",
+		Schemes:  []string{"amqp1", "amqp1+tls"},
+		Doc:      "Queues over AMQP 1.0, of Artemis, RabbitMQ 4, Qpid, Azure Service Bus and others: a topic is a queue (anycast), which is one shared flow.",
+		Features: queues,
+		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), topicOptions()),
+		Open:     queue.open,
+		Classify: classify,
+	})
+
+	groups := queues
+	groups.Start = driver.StartNew
+	groups.Groups, groups.Fanout = true, true
+	driver.Register(driver.Driver{
+		Name:     "amqp1-pubsub",
+		Schemes:  []string{"amqp1-pubsub", "amqp1-pubsub+tls"},
+		Doc:      "Topics over AMQP 1.0 (multicast): each group is a subscription, durable and shared by its consumers.",
+		Features: groups,
+		Options:  slices.Concat(connectOptions(), messageOptions(), consumeOptions(), subscribeOptions()),
+		Open:     pubsub.open,
+		Classify: classify,
+	})
+}
+
+// mode tells the drivers of this package apart.
+type mode uint8
+
+const (
+	queue  mode = iota // a message goes to one consumer
+	pubsub             // a message goes to every subscription
+)
+
+// capability is how AMQP's bindings of JMS ask for a mode: brokers whose addresses may be either go by it, others pass over it.
+func (m mode) capability() string {
+	if m == pubsub {
+		return "topic"
+	}
+	return "queue"
+}
+
+func (m mode) open(ctx context.Context, t driver.Target) (driver.Conn, error) { return open(ctx, t, m) }

@@ -1,0 +1,125 @@
+package amqp1
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	amqp "github.com/Azure/go-amqp"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// Annotations of a message: Azure's names for its key and for when it is to be delivered, and Artemis's name for the latter.
+const (
+	annotationKey   = "x-opt-partition-key"
+	annotationDelay = "x-opt-delivery-delay"
+	annotationTime  = "x-opt-scheduled-enqueue-time"
+)
+
+// envelope is what goes to the client library, which keeps nothing of it: one is used for all messages of a producer.
+type envelope struct {
+	amqp.Message
+	header amqp.MessageHeader
+	data   [1][]byte
+}
+
+// fill makes the message of another one.
+func (e *envelope) fill(m *driver.Message, own properties) error {
+	if m.Properties != nil {
+		own = own.with(m.Properties)
+	}
+	e.header, e.data[0] = own.header(), m.Body
+	e.Message = amqp.Message{Header: &e.header, Properties: own.section(), Annotations: own.annotations(), Data: e.data[:]}
+	if len(m.Key) > 0 {
+		if e.Annotations == nil {
+			e.Annotations = amqp.Annotations{}
+		}
+		e.Annotations[annotationKey] = textOrBytes(m.Key)
+	}
+	if len(m.Headers) == 0 {
+		return nil
+	}
+	e.ApplicationProperties = make(map[string]any, len(m.Headers))
+	for _, h := range m.Headers {
+		if !utf8.ValidString(h.Name) {
+			return &driver.OptionError{Name: "headers", Err: fmt.Errorf("the name %q is not UTF-8", h.Name)}
+		}
+		e.ApplicationProperties[h.Name] = textOrBytes(h.Value)
+	}
+	return nil
+}
+
+// ask makes the message a request.
+func (e *envelope) ask(a *asking) {
+	if e.Properties == nil {
+		e.Properties = &amqp.MessageProperties{}
+	}
+	e.Properties.ReplyTo, e.Properties.CorrelationID = &a.replyTo, a.id
+}
+
+// textOrBytes is a string, which every broker and every client understands, where it can be one.
+func textOrBytes(b []byte) any {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return bytes.Clone(b)
+}
+
+// received is what a message is to the engine.
+func (d *delivery) received(topic string) driver.Message {
+	m := d.message
+	to := driver.Message{Body: bodyOf(m), Headers: headersOf(m.ApplicationProperties), Topic: topic, Received: d.at, Attempt: 1, Token: d}
+	if h := m.Header; h != nil {
+		to.Attempt += int32(h.DeliveryCount)
+		if h.DeliveryCount == 0 && !h.FirstAcquirer && d.intake.on.rabbitmq() {
+			to.Attempt = 2 // a classic queue knows no more than that it was delivered before
+		}
+	}
+	if key, ok := m.Annotations[annotationKey]; ok {
+		to.Key = scalar(key)
+	}
+	to.Properties = propertiesOf(m)
+	return to
+}
+
+// bodyOf joins the parts of a body of bytes, and takes a value for what it is as text.
+func bodyOf(m *amqp.Message) []byte {
+	switch {
+	case len(m.Data) == 1:
+		return m.Data[0]
+	case len(m.Data) > 1:
+		return bytes.Join(m.Data, nil)
+	case m.Value != nil:
+		return scalar(m.Value)
+	}
+	return nil
+}
+
+// headersOf gives the application properties by name, the order of the wire being lost in the client library.
+func headersOf(from map[string]any) []driver.Header {
+	if len(from) == 0 {
+		return nil
+	}
+	headers := make([]driver.Header, 0, len(from))
+	for name, value := range from {
+		headers = append(headers, driver.Header{Name: name, Value: scalar(value)})
+	}
+	slices.SortFunc(headers, func(a, b driver.Header) int { return cmp.Compare(a.Name, b.Name) })
+	return headers
+}
+
+// scalar is a value of AMQP as bytes: text for what is neither text nor bytes.
+func scalar(value any) []byte {
+	switch v := value.(type) {
+	case []byte:
+		return v
+	case string:
+		return []byte(v)
+	case nil:
+		return nil
+	}
+	return fmt.Append(nil, value)
+}

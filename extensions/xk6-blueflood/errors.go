@@ -1,0 +1,104 @@
+package blueflood
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+var (
+	errStranger = errors.New("what answers at this port is no Blueflood")
+	errTimeout  = errors.New("the option timeout")
+	errHeaders  = fmt.Errorf("headers: %w", errors.ErrUnsupported)
+	errNumber   = errors.New(`the body is not the text of a number: Blueflood stores nothing else; with the producer's option "value" at "size" it is the body's size that is sent`)
+	errAhead    = errors.New(`the producer has sent more than a point per metric and millisecond for so long that their times are 10 minutes ahead, which is as far as the server lets them: raise the option "metrics"`)
+)
+
+// tooLarge is a batch whose request the server would never answer.
+type tooLarge struct{ messages, bytes, most int }
+
+func (e *tooLarge) Error() string {
+	return fmt.Sprintf("too large: a request of %d bytes for %d messages, and the server never answers one of more than %d: send fewer at a time, or see option \"maxRequest\"",
+		e.bytes, e.messages, e.most)
+}
+
+// entry is what an answer says of one point.
+type entry struct {
+	MetricName string
+	Timestamp  int64
+	Source     string
+	Message    string
+}
+
+func (e entry) String() string {
+	if e.Source == "" {
+		return e.Message
+	}
+	return e.Source + ": " + e.Message
+}
+
+// answerError is an answer that is not 200.
+type answerError struct {
+	status  int
+	text    string
+	entries []entry
+}
+
+func newAnswerError(status int, said []byte) *answerError {
+	var object struct{ Errors []entry }
+	if json.Unmarshal(said, &object) != nil || len(object.Errors) == 0 {
+		return &answerError{status: status, text: strings.TrimSpace(string(said[:min(len(said), maxShown)]))}
+	}
+	return &answerError{status, object.Errors[0].String(), object.Errors}
+}
+
+// maxShown is how much of an answer an error shows.
+const maxShown = 1 << 10
+
+func (e *answerError) Error() string {
+	text := fmt.Sprintf("%d %s: %s", e.status, http.StatusText(e.status), e.text)
+	if e.status == http.StatusAccepted {
+		text += " (nobody knows whether the points are stored)"
+	}
+	return text
+}
+
+// pointError is what an answer says of one message's point.
+type pointError struct {
+	status int
+	entry  entry
+}
+
+func (e *pointError) Error() string {
+	return fmt.Sprintf("%d %s: %s", e.status, http.StatusText(e.status), e.entry)
+}
+
+// classify tells the kind of an error.
+func classify(err error) driver.Kind {
+	var answer *answerError
+	switch {
+	case errors.Is(err, errStranger), errors.Is(err, errNumber), errors.As(err, new(*tooLarge)), errors.As(err, new(*pointError)):
+		return driver.Rejected
+	case errors.Is(err, errAhead):
+		return driver.Throttled
+	case errors.As(err, &answer):
+		return kindOfStatus(answer.status)
+	}
+	return driver.Unknown
+}
+
+func kindOfStatus(status int) driver.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return driver.Denied
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return driver.Throttled
+	case http.StatusAccepted, http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return driver.Timeout
+	}
+	return driver.Rejected
+}

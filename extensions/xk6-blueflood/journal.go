@@ -1,0 +1,73 @@
+package blueflood
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// journal is what a producer knows of its points: how many of each metric the server has confirmed, and which it may have that it did not confirm.
+type journal struct {
+	mu        sync.Mutex
+	confirmed []int64 // by metric
+	all       int64   // of these
+	doubtful  map[place]struct{}
+	// The times of what was confirmed, in ms since the Unix epoch; first is 0 where nothing was.
+	first, last int64
+}
+
+// place is where a point is.
+type place struct {
+	metric int
+	at     int64 // ms since the Unix epoch
+}
+
+func newJournal(metrics int) *journal {
+	return &journal{confirmed: make([]int64, metrics), doubtful: map[place]struct{}{}}
+}
+
+// note keeps what has become of those points that were sent.
+func (j *journal) note(at points, sent []int, fate func(k int) error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for k, i := range sent {
+		metric, ms := at.metric(i), at.time(i)
+		switch err := fate(k); {
+		case err == nil:
+			j.confirmed[metric]++
+			j.all++
+			if j.first == 0 || ms < j.first {
+				j.first = ms
+			}
+			j.last = max(j.last, ms)
+		case mayBeStored(err):
+			j.doubtful[place{metric, ms}] = struct{}{}
+		}
+	}
+}
+
+// mayBeStored is false where the server did not get the point, or has refused it.
+func mayBeStored(err error) bool {
+	var answer *answerError
+	var network *net.OpError
+	switch {
+	case errors.As(err, new(*pointError)):
+		return false
+	case errors.As(err, &answer):
+		return answer.status < 400 || answer.status >= http.StatusInternalServerError
+	case errors.As(err, &network):
+		return network.Op != "dial"
+	}
+	return true
+}
+
+// among tells how many of a metric's points, which are there by their times, are of those that were confirmed.
+func (j *journal) among(metric int, times []int64) (n int64) {
+	for _, at := range times {
+		if _, doubtful := j.doubtful[place{metric, at}]; !doubtful {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,155 @@
+// Package executors is two executors for k6: open-arrival-rate and consumers.
+//
+// In open-arrival-rate iterations start when a schedule says, and an arrival that finds no VU free waits for one, with its due time kept,
+// instead of being dropped.
+//
+// A due arrival that waits is late, and is meant to be seen late: whatever measures from [Arrival].Due has the wait in it. When the
+// scenario's duration ends, the arrivals that still wait are served within gracefulStop; those that cannot be are counted and
+// reported.
+//
+// In consumers VUs loop until all else is over and everything that was sent has arrived. The schedules of open-arrival-rate begin when they
+// are ready.
+package executors
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/executor"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+)
+
+// openArrivalRate runs one scenario, as far as this process has a share in it.
+type openArrivalRate struct {
+	*executor.BaseExecutor
+
+	config  *Config
+	state   *lib.ExecutionState
+	logger  *logrus.Entry
+	metrics *Metrics
+	sleep   func(ctx context.Context, until int64) error // [clock.Until], but under virtual time
+	doze    func(ctx context.Context, until int64) error // [clock.Timer]
+}
+
+var _ lib.Executor = &openArrivalRate{}
+
+// Run runs the scenario to its end. Its error ends the test.
+func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleContainer) error {
+	ctx, stop := context.WithCancelCause(parent)
+	defer stop(nil)
+	defer barrierOf(e.state).finish(e.config.Name)
+	shares := make([]*share, 3)
+	for i := range shares {
+		var err error
+		if shares[i], err = newShare(e.config, e.state.ExecutionTuple); err != nil {
+			return err
+		}
+	}
+	line := newLine(shares[0], shares[1], e.sleep)
+	tally := newTally(e.config.Name, line, e.tags())
+	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: Type}
+	var failure error
+	var failed sync.Once
+	p := &pool{
+		ctx: lib.WithScenarioState(ctx, scenario), config: e.config, state: e.state, logger: e.logger, line: line, tally: tally,
+		short: make(chan struct{}, 1),
+		abort: func(err error) {
+			failed.Do(func() {
+				failure = err
+				barrierOf(e.state).aborted.Store(true)
+				stop(err)
+			})
+		},
+	}
+	planned, most := e.config.vus(e.state.ExecutionTuple)
+	if most > planned {
+		p.full.Store(growing)
+	}
+	bar := newProgress(e, p, most)
+	scenario.ProgressFn = bar.text
+
+	defer p.activation.Wait() // every VU is given back
+	defer stop(nil)
+	for range planned {
+		vu, err := e.state.GetPlannedVU(e.logger, false)
+		if err != nil {
+			stop(err)
+			line.begin(driver.Now()) // those that were added already see the end
+			p.loops.Wait()
+			return err
+		}
+		p.add(vu)
+	}
+	bar.waiting()
+	interrupted := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
+	start := driver.Now()
+	scenario.StartTime = time.Now()
+	end := start + int64(e.config.length())
+	bar.begin(start)
+	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
+	defer over.Stop()
+	flusher := startFlusher(e.metrics, tally, out, samples.BudgetFor(Planned(e.state)))
+	p.start = start
+	line.begin(start)
+	if interrupted {
+		line.agenda.stop(start - 1) // nothing was due
+	}
+
+	serving, served := context.WithCancel(ctx)
+	defer served()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { p.grow(serving, most-planned) })
+	watchers.Go(func() { p.guard(serving, shares[2]) })
+	watchers.Go(func() { line.heartbeat(serving, e.doze) })
+	watchers.Go(func() {
+		if clock.Timer(serving, end) == nil {
+			bar.stopping()
+		}
+	})
+	select {
+	case <-line.finished:
+	case <-ctx.Done():
+	}
+	stranded := line.stranded()
+	if ctx.Err() != nil && !interrupted {
+		line.agenda.stop(driver.Now()) // what comes later was not to be served
+	}
+	served()
+	watchers.Wait()
+	p.loops.Wait()
+	_ = clock.Timer(ctx, end) // the last arrival may be over before the scenario is
+	stop(nil)
+	tally.finish()
+	flusher.finish()
+	bar.done(parent.Err() != nil || failure != nil)
+	e.report(tally.totals(), p, stranded)
+	return failure
+}
+
+// report says in the log what was late for want of VUs, and what was not served: it is no error of the script's, but nobody shall miss it.
+func (e *openArrivalRate) report(t ScenarioTotals, p *pool, stranded bool) {
+	e.logger.Debugf("%d arrivals were due, %d were started; at most %d waited", t.Due, t.Started, t.MaxQueue)
+	if text := p.insufficient(t, stranded); text != "" {
+		e.logger.Warn(text)
+	}
+	if t.Unserved > 0 {
+		e.logger.Warnf("%d of %d arrivals that were due were never started: the scenario ended with them waiting for one of %d VUs",
+			t.Unserved, t.Due, p.allocated.Load())
+	}
+}
+
+// tags are those of all samples of the scenario.
+func (e *openArrivalRate) tags() *metrics.TagSet {
+	tags := e.state.Test.RunTags.WithTagsFromMap(e.config.Tags)
+	if e.state.Test.Options.SystemTags.Has(metrics.TagScenario) {
+		tags = tags.With("scenario", e.config.Name)
+	}
+	return tags
+}

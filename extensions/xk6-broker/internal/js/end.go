@@ -1,0 +1,154 @@
+package js
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// k6's global events. Their type is in an internal package; untyped constants fit it all the same.
+const (
+	eventTestEnd = 3
+	eventExit    = 6
+)
+
+// subscribe waits for the end of the test. k6 does not close its flow of samples, nor decide on thresholds, before TestEnd is done.
+func (r *run) subscribe(vu modules.VU) {
+	events := vu.Events().Global
+	if events == nil {
+		return
+	}
+	_, ch := events.Subscribe(eventTestEnd, eventExit)
+	go func() {
+		for e := range ch {
+			switch e.Type {
+			case eventTestEnd:
+				r.ended.Do(r.end)
+				r.over.Store(true)
+			case eventExit:
+				if r.state.Load() != nil {
+					r.ended.Do(r.end)
+				}
+				r.printTable()
+				r.collector.Close()
+			}
+			e.Done()
+		}
+	}()
+}
+
+// interruptedDrain is how long a test that was interrupted still waits, and leaveTimeout how long consumers may take to leave when nothing
+// is late.
+const (
+	interruptedDrain = time.Second
+	leaveTimeout     = 20 * time.Second
+)
+
+// end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
+func (r *run) end() {
+	state := r.state.Load()
+	if state == nil {
+		r.endUnused()
+		return
+	}
+	drain := r.Patience()
+	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
+		drain = min(drain, interruptedDrain)
+		r.Hurry()
+	}
+	ctx := context.Background()
+	// k6 hears signals too: the second one ends the process.
+	drainCtx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(drainCtx, r.Hurry)
+	r.awaitLeaving(drain + leaveTimeout)
+	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: drainCtx.Done(), Tell: func(w load.Waiting) {
+		r.logger.Infof("%s: %d messages that group %q should have received have not arrived: reading on for up to %v (Ctrl-C ends that)",
+			w.Topic, w.Messages, w.Group, drain)
+	}})
+	stop()
+	if err != nil {
+		r.logger.WithError(err).Warn("the test did not end cleanly")
+	}
+	r.flusher.halt()
+	r.flusher.last()
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	if err := r.Disconnect(ctx); err != nil {
+		r.logger.WithError(err).Warn("not every connection closed well")
+	}
+}
+
+// endUnused ends a test that never used a broker. Should it set thresholds on the module's metrics, there is nothing to judge them by.
+func (r *run) endUnused() {
+	result := r.buildResult()
+	r.decide(result)
+	r.final.Store(result)
+	for _, t := range result.Thresholds {
+		if !t.Judged {
+			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+		}
+	}
+}
+
+// awaitLeaving waits for the consumers of VUs that have just been deactivated.
+func (r *run) awaitLeaving(limit time.Duration) {
+	left := make(chan struct{})
+	go func() {
+		r.leaving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+	case <-time.After(limit):
+		r.logger.Warnf("some consumers did not leave within %v", limit)
+	}
+}
+
+// result is what is known of the run: once it has ended, always the same.
+func (r *run) result() *result.Result {
+	final := r.final.Load()
+	if final == nil {
+		return r.buildResult()
+	}
+	checked := *final // of its checks k6 has the last only after the end
+	checked.Checks = r.checks()
+	return &checked
+}
+
+// buildResult sums up the run, with what only k6 and the process know.
+func (r *run) buildResult() *result.Result {
+	result := r.collector.Result()
+	result.Environment = environment()
+	result.Test = r.test()
+	result.Marks = r.marked()
+	result.Judge(r.circumstances())
+	return result
+}
+
+func (r *run) resultJSON() ([]byte, error) {
+	text, err := json.Marshal(r.result())
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	return text, nil
+}
+
+// printTable prints the latency table after k6's own summary, and where the results were written.
+func (r *run) printTable() {
+	if r.state.Load() == nil || r.quiet {
+		return
+	}
+	if err := r.printReport(); err != nil {
+		r.logger.Error(err)
+	}
+}

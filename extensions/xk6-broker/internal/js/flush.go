@@ -1,0 +1,222 @@
+package js
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+)
+
+// quantiles are those that the gauges carry.
+var quantiles = []struct {
+	q    float64
+	name string
+}{{0.5, "0.5"}, {0.9, "0.9"}, {0.99, "0.99"}, {0.999, "0.999"}, {0.9999, "0.9999"}, {1, "1"}}
+
+// flusher gives k6 once a second what was measured since.
+type flusher struct {
+	run   *run
+	halts []func()
+
+	tags     map[load.Labels]*metrics.TagSet
+	thinners map[thinnerKey]*samples.Trend
+	accounts map[load.GroupKey]result.Account
+	flushed  time.Time
+}
+
+type thinnerKey struct {
+	series *load.Series
+	loop   metric.Loop
+	trend  metric.Trend
+}
+
+func startFlusher(r *run) *flusher {
+	f := &flusher{
+		run: r, tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
+		accounts: map[load.GroupKey]result.Account{}, flushed: time.Now(),
+	}
+	r.mark("start", f.flushed)
+	ctx, cancel := context.WithCancel(context.Background())
+	// The brokers are asked apart, for one may take its time to answer.
+	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
+	return f
+}
+
+// halt ends what is done each interval; flush may be called by its caller afterwards.
+func (f *flusher) halt() {
+	for _, halt := range f.halts {
+		halt()
+	}
+}
+
+// flush pushes everything since the last flush.
+func (f *flusher) flush() {
+	b := f.collect(false)
+	f.run.push(b.Close())
+}
+
+// last pushes the rest, and what is known only now: it makes the result, once, and decides the thresholds by it.
+func (f *flusher) last() {
+	rest := f.collect(true)
+	f.run.push(rest.Close())
+	f.run.mark("end", rest.Now) // thresholds may be on it
+	result := f.run.buildResult()
+	f.run.decide(result)
+	f.run.final.Store(result)
+	f.run.collector.Unwatch()
+	b := &samples.Bundle{Now: rest.Now}
+	valid := 0.0
+	if result.Verdict.Valid {
+		valid = 1
+	}
+	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	f.curves(result, b)
+	f.run.push(b.Close())
+}
+
+// collect gathers what was measured since the last time; the last time holds nothing back.
+func (f *flusher) collect(last bool) *samples.Bundle {
+	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
+	defer func() { f.flushed = b.End() }()
+	for i, d := range f.run.collector.Collect() {
+		tags := f.tagsOf(d.Labels)
+		f.counters(&d, tags, b)
+		b.Shift = time.Duration(i)
+		for l := range d.Trends {
+			for t, interval := range d.Trends[l] {
+				f.trend(thinnerKey{d.Series, metric.Loop(l), metric.Trend(t)}, interval, tags, last, b)
+			}
+		}
+	}
+	f.accounting(last, b)
+	b.Add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
+	b.Add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
+	return b
+}
+
+func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
+	tags, ok := f.tags[l]
+	if !ok {
+		tags = tagsOf(l)
+		f.tags[l] = tags
+	}
+	return tags
+}
+
+// tagsOf are the tags of what a series measures.
+func tagsOf(l load.Labels) *metrics.TagSet {
+	return named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
+}
+
+// trendTags are those of a trend of a series, made of the series' own.
+func trendTags(tags *metrics.TagSet, t metric.Trend, l metric.Loop) *metrics.TagSet {
+	if t.Looped() {
+		return tags.With("loop", l.String())
+	}
+	return tags
+}
+
+// named adds to tags the names of what was measured.
+func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
+	tags = tags.With("driver", driver).With("topic", tagValue(topic))
+	if group != "" {
+		tags = tags.With("consumer_group", tagValue(group))
+	}
+	return tags
+}
+
+// tagValue is a name as a tag can have it: InfluxDB's line protocol knows no way to write a line break, nor a backslash at the end.
+func tagValue(name string) string {
+	return strings.TrimRight(strings.NewReplacer("\r", " ", "\n", " ").Replace(name), `\`)
+}
+
+func (f *flusher) counters(d *load.Delta, tags *metrics.TagSet, b *samples.Bundle) {
+	m, state := f.run.metrics, f.run.state.Load().builtin
+	for c, n := range d.Counters {
+		if n == 0 {
+			continue
+		}
+		c := metric.Counter(c)
+		if outcome := c.Outcome(); outcome != "" {
+			b.Count(m.settled, tags.With("outcome", outcome), float64(n))
+			continue
+		}
+		b.Count(m.counters[c], tags, float64(n))
+		switch c {
+		case metric.BytesSent:
+			b.Count(state.DataSent, tags, float64(n))
+		case metric.BytesReceived:
+			b.Count(state.DataReceived, tags, float64(n))
+		}
+	}
+	for labels, n := range d.Errors {
+		b.Count(m.errors, tags.With("op", labels.Op).With("kind", string(labels.Kind)), float64(n))
+	}
+}
+
+// trend passes on an interval of a trend: samples within the budget, and exact quantiles as gauges.
+func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *samples.Bundle) {
+	th := f.thinners[key]
+	if th == nil {
+		if interval == nil {
+			return
+		}
+		th = &samples.Trend{Budget: f.run.state.Load().budget}
+		f.thinners[key] = th
+	}
+	tags = trendTags(tags, key.trend, key.loop)
+	if interval != nil {
+		for _, q := range quantiles {
+			if q.q == 1 || interval.Supported(q.q) {
+				b.Add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
+			}
+		}
+	}
+	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.expected(), last))
+}
+
+// accounting passes on what the accounting of each group has found since the last time; what is lost is known at the end.
+func (f *flusher) accounting(last bool, b *samples.Bundle) {
+	m := f.run.metrics
+	for key, a := range f.run.Accounts() {
+		before := f.accounts[key]
+		f.accounts[key] = a
+		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
+		if key.Group == result.ReadBack { // of which no copies are known, and all at the end
+			if last {
+				b.Count(m.lost, tags, float64(a.Lost))
+				b.Count(m.uncertain, tags, float64(a.Uncertain))
+			}
+			continue
+		}
+		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
+		b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
+		if last {
+			b.Count(m.lost, tags, float64(a.Lost))
+			b.Count(m.undelivered, tags, float64(a.Undelivered))
+			b.Count(m.uncertain, tags, float64(a.Uncertain))
+			b.Count(m.drained, tags, float64(a.Drained))
+			b.Count(m.counters[metric.Corrupted], tags, 0) // that there was none is worth saying
+		}
+	}
+}
+
+// ask asks the brokers for their backlogs and passes them on, and whether topics are still what they were.
+func (f *flusher) ask(ctx context.Context, now time.Time) {
+	f.run.ProveAgain(ctx)
+	b := &samples.Bundle{Now: now}
+	for key, n := range f.run.Backlogs(ctx) {
+		b.Shift++ // two brokers may have groups and topics of one name
+		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
+		b.Add(f.run.metrics.backlog, tags, float64(n))
+	}
+	f.run.push(b.Close())
+}

@@ -1,0 +1,288 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+)
+
+// produced is what produce resolves to.
+type produced struct {
+	Due       uint64  `js:"due"`
+	Sent      uint64  `js:"sent"`
+	Confirmed uint64  `js:"confirmed"`
+	Failed    uint64  `js:"failed"`
+	Seconds   float64 `js:"seconds"`
+	Rate      float64 `js:"rate"` // confirmed per second
+}
+
+// produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches.
+func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("produce", opts)
+	if err != nil {
+		return nil, err
+	}
+	given := maps.Clone(o.given)
+	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
+	payload, _ := o.object("payload")
+	loop.Payload = load.Payload{
+		Size: payload.integer("size", 100, 0, 1<<30), Random: payload.number("random", 1), Keys: payload.integer("keys", 0, 0, 1<<24),
+	}
+	senders := o.integer("producers", 1, 1, 1<<16)
+	due, err := arrivalsOf(o, loop.Duration)
+	if err = errors.Join(err, payload.done(), o.done()); err != nil {
+		return nil, err
+	}
+	if loop.Duration == 0 && loop.Count == 0 && !due.end {
+		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
+	}
+	if err := loop.Payload.Check(p.mode(true)); err != nil {
+		return nil, fmt.Errorf("produce: %w", err)
+	}
+	loop.Schedule = due.schedule
+	series, err := p.conn.series(p.config.Topic, "")
+	if err != nil {
+		return p.conn.in.rejected(err), nil
+	}
+	p.conn.in.run.expectRate(due.peak)
+	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
+	topic.Use("produce", producing(given, loop, senders))
+	vu := p.conn.in.vu.State().VUID
+	return p.conn.in.async(func(ctx context.Context) (any, error) {
+		all := make([]*load.Sender, senders)
+		for i := range all {
+			pub, err := p.open(ctx, vu+uint64(i))
+			if err != nil {
+				series.Fail("connect", p.conn.address.Driver.KindOf(err))
+				return nil, err
+			}
+			all[i] = pub.NewSender(p.mode(true), series)
+		}
+		if err := executors.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+			loop.Interrupted(topic, 0, 0)
+			return nil, err
+		}
+		r, err := loop.Run(ctx, all)
+		return &produced{
+			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
+			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
+		}, err
+	}), nil
+}
+
+// producing is what a result says of a loop: what the script gives, and what is in force where it gives nothing. A trace is too long.
+func producing(given map[string]any, loop load.Produce, senders int) map[string]any {
+	if _, ok := given["trace"]; ok {
+		given["trace"] = "given"
+	} else if loop.Schedule != nil {
+		given = withDefaults(given, rateDefaults[executors.Type])
+	}
+	delete(given, "payload")
+	maps.Copy(given, map[string]any{
+		"producers": senders, "payload.size": loop.Payload.Size, "payload.random": loop.Payload.Random, "payload.keys": loop.Payload.Keys,
+	})
+	return given
+}
+
+// arrivals is when messages are due.
+type arrivals struct {
+	schedule func() pace.Schedule // nil in a closed loop
+	peak     float64              // messages per second
+	end      bool                 // the schedule has one of its own
+}
+
+// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals, seed and trace. Without any there is no schedule: a closed
+// loop.
+func arrivalsOf(o *options, duration time.Duration) (arrivals, error) {
+	if text, ok := o.take("trace"); ok {
+		return traceOf(o, text)
+	}
+	unit := o.duration("timeUnit", time.Second)
+	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))}
+	rate, hasRate := o.take("rate")
+	stages, hasStages := o.take("stages")
+	start, hasStart := o.take("startRate")
+	if !hasRate && !hasStages {
+		if plan.Arrivals != "" || hasStart {
+			return arrivals{}, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.of)
+		}
+		return arrivals{}, nil
+	}
+	var err error
+	if hasRate {
+		plan.Duration = duration
+		if plan.Rate, err = rateOf(o, "rate", rate, unit); err != nil {
+			return arrivals{}, err
+		}
+	}
+	if hasStart {
+		if plan.StartRate, err = rateOf(o, "startRate", start, unit); err != nil {
+			return arrivals{}, err
+		}
+	}
+	if hasStages {
+		if plan.Stages, err = stagesOf(o, stages, unit); err != nil {
+			return arrivals{}, err
+		}
+	}
+	first, err := plan.Schedule()
+	if err != nil {
+		return arrivals{}, fmt.Errorf("%s: %w", o.of, err)
+	}
+	return arrivals{
+		schedule: func() pace.Schedule { s, _ := plan.Schedule(); return s }, peak: pace.Peak(first), end: len(plan.Stages) > 0,
+	}, nil
+}
+
+func rateOf(o *options, name string, raw any, unit time.Duration) (pace.Rate, error) {
+	n, ok := number(raw)
+	if !ok {
+		return pace.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.of, name, driver.Show(raw))
+	}
+	r, err := pace.NewRate(n, unit)
+	if err != nil {
+		return r, fmt.Errorf("%s: option %q: %w", o.of, name, err)
+	}
+	return r, nil
+}
+
+func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
+	list, ok := raw.([]any)
+	if !ok {
+		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.of, driver.Show(raw))
+	}
+	stages := make([]pace.Stage, len(list))
+	for i, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf(`%s: option "stages": stage %d is not {target, duration}`, o.of, i+1)
+		}
+		stage := &options{of: fmt.Sprintf("%s: stage %d", o.of, i+1), given: fields}
+		stages[i].Duration = stage.duration("duration", 0)
+		target, _ := stage.take("target")
+		var err error
+		if stages[i].Target, err = rateOf(stage, "target", target, unit); err != nil {
+			return nil, err
+		}
+		if err := stage.done(); err != nil {
+			return nil, err
+		}
+	}
+	return stages, nil
+}
+
+func traceOf(o *options, raw any) (arrivals, error) {
+	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals", "seed"} {
+		if _, ok := o.take(other); ok {
+			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.of, other)
+		}
+	}
+	text, ok := raw.(string)
+	if !ok {
+		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
+	}
+	trace, err := pace.Trace(strings.NewReader(text))
+	if err != nil {
+		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
+	}
+	return arrivals{schedule: func() pace.Schedule { return trace }, peak: pace.Peak(trace), end: true}, nil
+}
+
+// consuming is what a result says of a loop: what the script gives, and what is in force where it gives nothing.
+func consuming(given map[string]any, loop load.Consume, members int, group string) map[string]any {
+	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
+	if group != "" {
+		given["group"] = group
+	}
+	return given
+}
+
+// consumed is what consume resolves to.
+type consumed struct {
+	Received   uint64  `js:"received"`
+	Prefetched uint64  `js:"prefetched"` // of the received, those that had come before the call
+	Settled    uint64  `js:"settled"`
+	Errors     uint64  `js:"errors"`
+	Seconds    float64 `js:"seconds"` // to the last message
+	Rate       float64 `js:"rate"`    // received per second
+}
+
+// consume runs the loop in Go.
+func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("consume", opts)
+	if err != nil {
+		return nil, err
+	}
+	given := maps.Clone(o.given)
+	loop, err := load.Consume{
+		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
+		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
+	}.Resolve(k.conn.address.Driver.Features)
+	if err != nil {
+		err = fmt.Errorf("consume: %w", err)
+	}
+	members := o.integer("consumers", 1, 1, 1<<16)
+	if err = errors.Join(err, o.done()); err != nil {
+		return nil, err
+	}
+	if _, ok := executors.MemberFrom(k.conn.in.vu.Context()); !ok && loop.Duration == 0 && loop.Count == 0 && loop.Idle == 0 {
+		return nil, errors.New(`consume: it would never end: give "duration", "count" or "idle", or run it in a scenario whose executor is "consumers"`)
+	}
+	series, err := k.conn.series(k.config.Topic, k.group)
+	if err != nil {
+		return k.conn.in.rejected(err), nil
+	}
+	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
+	vu := k.conn.in.vu.State().VUID
+	opened := k.conn.in.opening(k.conn.in.vu.Context())
+	loop.Called = driver.Now()
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
+		k.narrow(members)
+		k.loop(1)
+		defer k.loop(-1)
+		all, err := k.members(ctx, vu, members, series)
+		opened()
+		if err != nil {
+			return nil, err
+		}
+		ctx, stop := untilOver(ctx, false)
+		defer stop()
+		looped := looping(ctx)
+		r, err := loop.Run(ctx, all)
+		looped(r.Received > 0)
+		return &consumed{
+			Received: r.Received, Prefetched: r.Prefetched, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
+			Rate: float64(r.Received) / r.Elapsed.Seconds(),
+		}, err
+	}), nil
+}
+
+// loop counts the loops under way.
+func (k *consumer) loop(n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.loops += n
+}
+
+// members gives the VU's first n consumers, ready.
+func (k *consumer) members(ctx context.Context, vu uint64, n int, series *load.Series) ([]*load.Consumer, error) {
+	all := make([]*load.Consumer, n)
+	for i := range all {
+		var err error
+		if all[i], err = k.open(ctx, vu, i, series); err != nil {
+			series.Fail("connect", k.conn.address.Driver.KindOf(err))
+			return nil, err
+		}
+	}
+	return all, nil
+}

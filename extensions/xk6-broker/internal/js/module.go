@@ -1,0 +1,296 @@
+// Package js is the k6 module k6/x/broker: it lends the engine to JavaScript and gives k6 the metrics.
+package js
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/sirupsen/logrus"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+)
+
+// Module is the k6 module: one for the process, with an instance for each VU.
+type Module struct {
+	begin sync.Once
+	run   *run
+}
+
+var _ modules.Module = &Module{}
+
+// New makes the module.
+func New() *Module { return &Module{} }
+
+// NewModuleInstance makes the instance of one VU.
+func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
+	first := false
+	m.begin.Do(func() {
+		collector()
+		run, err := newRun(vu)
+		if err != nil {
+			common.Throw(vu.Runtime(), err)
+		}
+		m.run, first = run, true
+	})
+	if err := m.run.refuse(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
+	in := &instance{vu: vu, run: m.run, first: first, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
+	in.due.in = in
+	if err := in.checkSettings(); err != nil {
+		common.Throw(vu.Runtime(), err)
+	}
+	return in
+}
+
+// builtin is a function of the language, as it is before a script may have changed it.
+func builtin(vu modules.VU, object, name string) sobek.Callable {
+	rt := vu.Runtime()
+	f, _ := sobek.AssertFunction(rt.GlobalObject().Get(object).ToObject(rt).Get(name))
+	return f
+}
+
+// instance is the module in one VU.
+type instance struct {
+	vu    modules.VU
+	run   *run
+	first bool // of the process: its init context is run before the test begins
+	due   dueTimes
+
+	promises promises
+	stranded bool // its scripts are resumed no more
+
+	verb          string // of the module, which the script called last; for the event loop only
+	parse, isView sobek.Callable
+}
+
+// Exports is what a script imports.
+func (in *instance) Exports() modules.Exports {
+	rt := in.vu.Runtime()
+	exports := map[string]any{
+		"connect":     in.connect,
+		"drivers":     in.drivers,
+		"arrival":     in.arrival,
+		"mark":        in.mark,
+		"checkReport": in.checkReport, "report": in.report, "handleSummary": in.handleSummary,
+		"result": in.result,
+	}
+	def := rt.NewObject()
+	for name, value := range exports {
+		exports[name] = in.guarded(name, value)
+		if err := def.Set(name, exports[name]); err != nil {
+			common.Throw(rt, err)
+		}
+	}
+	return modules.Exports{Default: def, Named: exports}
+}
+
+// drivers lists what this binary can connect to.
+func (in *instance) drivers() any {
+	rt := in.vu.Runtime()
+	list := make([]any, 0, len(driver.Drivers()))
+	for _, d := range driver.Drivers() {
+		list = append(list, describe(d))
+	}
+	return rt.ToValue(list)
+}
+
+// result gives what is known of the run: complete in handleSummary, and so far anywhere else.
+func (in *instance) result() (any, error) {
+	text, err := in.run.resultJSON()
+	if err != nil {
+		return nil, err
+	}
+	return in.parse(sobek.Undefined(), in.vu.Runtime().ToValue(string(text)))
+}
+
+// run is what all VUs of the process share.
+type run struct {
+	*load.Run
+	metrics   *brokerMetrics
+	subjects  []subject
+	limits    thresholds
+	declared  declared
+	shared    bool // the test has several processes
+	noTags    *metrics.TagSet
+	pushed    pushed
+	collector *load.Collector
+	logger    logrus.FieldLogger
+	patience  time.Duration
+	quiet     bool  // k6 was asked for no summary
+	usage     usage // nil where k6 notes none down
+
+	peak     atomic.Uint64 // messages per second, the most that any loop announced
+	used     sync.Once
+	state    atomic.Pointer[testState] // once a VU has run
+	flusher  *flusher
+	leaving  sync.WaitGroup // consumers whose VU is still active
+	ended    sync.Once
+	internal sync.Once                     // a mistake of ours is told with its stack once
+	stuck    sync.Once                     // and that something was given up, once
+	final    atomic.Pointer[result.Result] // once the test has ended
+	over     atomic.Bool                   // everything is accounted for
+	wanted   atomic.Bool                   // the script asks for results
+	stranded atomic.Uint64                 // VUs whose scripts are resumed no more
+	reported atomic.Pointer[reported]      // once it has written them
+
+	marksLock sync.Mutex
+	marks     []result.Annotation // of the script, in order
+
+	slotsLock sync.Mutex
+	ramps     map[string]*rampSlots // by scenario
+}
+
+// testState is what k6 tells of the test once it runs.
+type testState struct {
+	samples   chan<- metrics.SampleContainer
+	builtin   *metrics.BuiltinMetrics
+	runTags   *metrics.TagSet
+	execution *lib.ExecutionState
+	budget    uint64 // of samples that k6 gets of each trend each second
+
+	audience audience
+	cpu      time.Duration // of the process, when the test began
+	began    time.Time
+}
+
+// push gives samples to k6, as far as somebody wants them.
+func (r *run) push(samples metrics.Samples) {
+	state := r.state.Load()
+	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool { return !state.audience.wants(r.metrics, &s) })
+	if len(samples) > 0 {
+		r.pushed.note(samples)
+		state.give(samples)
+	}
+}
+
+// give gives samples to k6, unless it has closed their channel: it does before the test's end where it panics itself.
+func (s *testState) give(samples metrics.Samples) {
+	defer func() { _ = recover() }() // there is one cause
+	s.samples <- samples
+}
+
+// expectRate tells the greatest rate that a loop is going to have, so that one sampling ratio fits the whole run.
+func (r *run) expectRate(perSecond float64) {
+	for n := uint64(perSecond); ; {
+		peak := r.peak.Load()
+		if n <= peak || r.peak.CompareAndSwap(peak, n) {
+			return
+		}
+	}
+}
+
+func (r *run) expected() uint64 { return r.peak.Load() }
+
+func newRun(vu modules.VU) (*run, error) {
+	name, processes := "", 0
+	r := &run{patience: patience, ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
+	if env := vu.InitEnv(); env != nil {
+		r.logger = env.Logger.WithField("source", "broker")
+		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"
+		if env.Usage != nil {
+			r.usage = env.Usage
+		}
+		var err error
+		if name, processes, err = processesOf(env.LookupEnv); err != nil {
+			return nil, err
+		}
+		if r.metrics, err = registerMetrics(env.Registry); err != nil {
+			return nil, err
+		}
+		// k6 refuses thresholds on metrics that are not there when the script has been read, before there is an executor.
+		queue, err := executors.RegisterMetrics(env.Registry)
+		if err != nil {
+			return nil, err
+		}
+		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	}
+	r.Run, r.shared = load.NewRun(name, processes), name != ""
+	r.collector = r.NewCollector()
+	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
+	r.subscribe(vu)
+	return r, nil
+}
+
+// use is called by whatever needs a VU that runs: it starts the flow of metrics.
+func (in *instance) use() (*lib.State, error) {
+	state := in.vu.State()
+	if state == nil {
+		return nil, errInInit
+	}
+	in.run.used.Do(func() {
+		execution := lib.GetExecutionState(in.vu.Context())
+		in.run.state.Store(&testState{
+			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
+			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
+		})
+		if err := in.run.refuseGroups(); err != nil {
+			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
+		}
+		in.run.collector.Watch()
+		in.run.flusher = startFlusher(in.run)
+	})
+	return state, nil
+}
+
+var (
+	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
+)
+
+// async runs work in a goroutine and settles a promise with what it gives.
+func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Promise {
+	p, settle := in.promise()
+	if _, err := in.use(); err != nil {
+		settle(func() (any, error) { return nil, err })
+		return p
+	}
+	ctx := in.vu.Context()
+	in.spawn(in.verb, settle, func() {
+		v, err := work(ctx)
+		settle(func() (any, error) { return v, err })
+	})
+	return p
+}
+
+// rejected is a promise for what failed before it began.
+func (in *instance) rejected(err error) *sobek.Promise {
+	p, settle := in.promise()
+	settle(func() (any, error) { return nil, err })
+	return p
+}
+
+// jsError is an Error with the properties kind, op and driver, where they are known.
+func (in *instance) jsError(err error) *sobek.Object {
+	rt := in.vu.Runtime()
+	class := rt.Get("Error")
+	if class == nil {
+		return rt.NewGoError(err)
+	}
+	object, newErr := rt.New(class, rt.ToValue(err.Error()))
+	if newErr != nil {
+		return rt.NewGoError(err)
+	}
+	var e *driver.Error
+	if errors.As(err, &e) {
+		for name, value := range map[string]string{"kind": string(e.Kind), "op": e.Op, "driver": e.Driver, "name": "BrokerError"} {
+			_ = object.Set(name, value) // a fresh Error takes any property
+		}
+	}
+	return object
+}

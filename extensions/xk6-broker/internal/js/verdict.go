@@ -1,0 +1,38 @@
+package js
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// circumstances are what k6 and the process know of the run.
+func (r *run) circumstances() result.Circumstances {
+	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load()}
+	for _, scenario := range executors.Totals() {
+		c.Unserved += scenario.Unserved
+	}
+	if state := r.state.Load(); state != nil {
+		used, could := clock.CPU()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
+		c.CPU = min(1, float64(used)/float64(could))
+		c.Ended = endedEarly(state.execution)
+	}
+	return c
+}
+
+// endedEarly says why a test ended before its time, where it did.
+func endedEarly(execution *lib.ExecutionState) string {
+	switch status := execution.GetCurrentExecutionStatus(); {
+	case status == lib.ExecutionStatusInterrupted, executors.Aborted(execution):
+		return fmt.Sprintf("the test was interrupted or aborted, %v after its start", execution.GetCurrentTestRunDuration().Round(100*time.Millisecond))
+	case status == lib.ExecutionStatusEnded && execution.GetFullIterationCount()+execution.GetPartialIterationCount() == 0:
+		return "no iteration ever ran: setup() failed, or there was no time for one"
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package load
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Delta is what one series measured since the last collection.
+type Delta struct {
+	*Series
+	Counters [metric.NumCounters]int64
+	Trends   [metric.NumLoops][metric.NumTrends]*hist.Histogram // nil where nothing was measured
+	Errors   map[ErrorLabels]int64
+}
+
+// Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
+type Collector struct {
+	// LogsCut, if it is set, is called once if the interval logs have to end before the run does, with the reason. It must not call the
+	// collector.
+	LogsCut func(error)
+
+	run  *Run
+	mu   sync.Mutex
+	last int64
+	cpu  time.Duration // of the process, at last
+	busy float64       // the share of its CPUs that the process used in the last interval
+	seen map[*Series]*seen
+
+	platform platform
+
+	timelines map[topicKey]*timeline
+	logs      logs
+}
+
+type seen struct {
+	counters [metric.NumCounters]int64
+	trends   [metric.NumLoops][metric.NumTrends]*hist.Histogram
+	errors   map[ErrorLabels]int64
+}
+
+// NewCollector makes the collector of a run; there is one.
+func (r *Run) NewCollector() *Collector {
+	return &Collector{
+		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*seen{}, timelines: map[topicKey]*timeline{},
+		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[metric.Trend]*intervalLog{}},
+	}
+}
+
+// Close lets go of what the logs have on disk; they cannot be written after it.
+func (c *Collector) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.logs.spool.close()
+}
+
+// Collect gives what every series measured since the last call.
+func (c *Collector) Collect() []Delta {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := driver.Now()
+	deltas := make([]Delta, 0, len(c.seen))
+	topics := map[topicKey][]Delta{}
+	for _, s := range c.run.All() {
+		d := c.delta(s)
+		deltas = append(deltas, d)
+		key := topicKey{s.Broker, s.Topic}
+		topics[key] = append(topics[key], d)
+	}
+	c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[metric.Due]+d.Counters[metric.Received] > 0 }))
+	used := clock.CPU()
+	c.busy = 0
+	if now > c.last {
+		c.busy = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
+	}
+	for key, ds := range topics {
+		c.note(key, now, c.busy, ds)
+	}
+	if err := c.logs.settle(now); err != nil && c.LogsCut != nil {
+		c.LogsCut(err)
+	}
+	c.last, c.cpu = now, used
+	return deltas
+}
+
+// CPU is the share of its CPUs, 0 to 1, that the process used in the interval that was collected last.
+func (c *Collector) CPU() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}
+
+func (c *Collector) delta(s *Series) Delta {
+	before, ok := c.seen[s]
+	if !ok {
+		before = &seen{errors: map[ErrorLabels]int64{}}
+		c.seen[s] = before
+	}
+	d := Delta{Series: s, Errors: map[ErrorLabels]int64{}}
+	for i := range d.Counters {
+		n := s.counters[i].Load()
+		d.Counters[i], before.counters[i] = n-before.counters[i], n
+	}
+	for l := range s.trends {
+		for i, r := range s.trends[l] {
+			all := r.Snapshot()
+			if before.trends[l][i] == nil {
+				before.trends[l][i] = &hist.Histogram{}
+			}
+			if all.Count() > before.trends[l][i].Count() {
+				d.Trends[l][i] = all.Sub(before.trends[l][i])
+				before.trends[l][i] = all
+			}
+		}
+	}
+	for labels, n := range s.Errors() {
+		if more := n - before.errors[labels]; more > 0 {
+			d.Errors[labels], before.errors[labels] = more, n
+		}
+	}
+	return d
+}
+
+// note adds an interval to a topic's timeline and to its logs.
+func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
+	i := &interval{from: c.last, to: now, inFlight: c.run.InFlight(), cpu: share}
+	if t := c.run.known(key); t != nil {
+		t.queues(i)
+	}
+	trends := map[measured]*hist.Histogram{}
+	for l := range metric.Loop(metric.NumLoops) {
+		for t := range metric.Trend(metric.NumTrends) {
+			var sum *hist.Histogram
+			for _, d := range deltas {
+				sum = hist.Merged(sum, d.Trends[l][t])
+			}
+			if sum != nil {
+				trends[measured{l, t}] = sum
+				c.log(key, measured{l, t}, now, sum, deltas)
+			}
+		}
+	}
+	for _, d := range deltas {
+		for counter, n := range d.Counters {
+			i.counts[counter] += n
+		}
+		for labels, n := range d.Errors {
+			if i.errors == nil {
+				i.errors = map[driver.Kind]int64{}
+			}
+			i.errors[labels.Kind] += n
+		}
+	}
+	t := c.timelines[key]
+	if t == nil {
+		t = newTimeline(len(c.timelines) + 1)
+		c.timelines[key] = t
+	}
+	t.add(i, trends)
+}
+
+// log adds an interval to a log: where the topic has several groups, what each measured by itself.
+func (c *Collector) log(key topicKey, m measured, now int64, sum *hist.Histogram, deltas []Delta) {
+	groups := map[string]*hist.Histogram{}
+	for _, d := range deltas {
+		if h := d.Trends[m.loop][m.trend]; h != nil || d.Group != "" {
+			groups[d.Group] = hist.Merged(groups[d.Group], h)
+		}
+	}
+	if len(groups) < 2 || !m.trend.Consumers() {
+		groups = map[string]*hist.Histogram{"": sum}
+	}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		if h := groups[group]; h != nil {
+			c.logs.write(key, m.trend, tagOf(m.loop, group), c.last, now, h)
+		}
+	}
+}
+
+// Logs gives what the interval logs hold so far, in the order of the topics and trends.
+func (c *Collector) Logs() []result.IntervalLog {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []result.IntervalLog
+	for _, t := range c.run.Topics() {
+		all = append(all, c.logs.list(topicKey{t.Address.String(), t.Name})...)
+	}
+	return all
+}
+
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

@@ -1,0 +1,89 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// A loop that its scenario's end cuts short has not put the system under the load that it was asked for, though all that was due was sent.
+func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
+	const cutAt = 2*time.Second - time.Nanosecond
+	perSecond := pace.Rate{Events: 200, Per: time.Second}
+	trace := &strings.Builder{}
+	for n := range 100 {
+		fmt.Fprintln(trace, float64(n)/10)
+	}
+	list, err := pace.Trace(strings.NewReader(trace.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	poisson := func() pace.Schedule { return pace.Poisson(pace.Constant(perSecond, 5*time.Second), 1) }
+	drawn := pace.Until(poisson(), cutAt)
+	for name, c := range map[string]struct {
+		loop    Produce
+		senders int
+		times   int
+		ended   string
+		reason  string // "" for a valid run
+		note    string
+	}{
+		"a rate":       {loop: Produce{Schedule: constant(200, 5*time.Second)}, reason: "a schedule of produce() was interrupted after 400 of 1000 messages"},
+		"five senders": {loop: Produce{Schedule: constant(200, 5*time.Second)}, senders: 5, reason: "after 400 of 1000 messages"},
+		"two loops":    {loop: Produce{Schedule: constant(200, 5*time.Second)}, times: 2, reason: "2 schedules of produce() were interrupted after 401 of 2000 messages"}, // the first of the second
+		"stages": {
+			loop: Produce{Schedule: func() pace.Schedule {
+				return pace.Ramp(perSecond, pace.Stage{Duration: 5 * time.Second, Target: perSecond})
+			}},
+			reason: "after 399 of 1000 messages", // the first is due when the integral reaches 1
+		},
+		"a trace":              {loop: Produce{Schedule: func() pace.Schedule { return list }}, reason: "after 20 of 100 messages"},
+		"a part of a trace":    {loop: Produce{Schedule: func() pace.Schedule { return list }, Duration: 5 * time.Second}, reason: "after 20 of 50 messages"},
+		"a count":              {loop: Produce{Schedule: constant(200, 0), Count: 500}, reason: "after 400 of 500 messages"},
+		"at random":            {loop: Produce{Schedule: poisson}, reason: fmt.Sprintf("after %d of 1000 messages", drawn)},
+		"hardly":               {loop: Produce{Schedule: constant(1000, 2001*time.Millisecond)}, note: "after 2000 of 2001 messages"},
+		"not at all":           {loop: Produce{Schedule: constant(200, 5*time.Second), Count: 400}},
+		"with the whole test":  {loop: Produce{Schedule: constant(200, 5*time.Second)}, ended: "it was interrupted", reason: "it was interrupted"},
+		"a closed loop":        {loop: Produce{Duration: 5 * time.Second}, note: "a closed loop of produce() was interrupted after 2 of 5 s"},
+		"a closed loop of few": {loop: Produce{Count: 1000}, note: "a closed loop of produce() was interrupted after 200 of 1000 messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config, window := memory.Config{}, 1000
+				if c.loop.Schedule == nil {
+					config.Service, window = func(int64) time.Duration { return 10 * time.Millisecond }, 1
+				}
+				b := newBench(t, config)
+				var senders []*Sender
+				for range max(1, c.senders) {
+					senders = append(senders, b.sender(window))
+				}
+				c.loop.Payload = Payload{Size: 100}
+				ctx, cancel := context.WithTimeout(t.Context(), cutAt)
+				defer cancel()
+				for range max(1, c.times) {
+					if _, err := c.loop.Run(ctx, senders); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.finish()
+				r := b.run.NewCollector().Result()
+				r.Judge(result.Circumstances{Ended: c.ended})
+				reasons, notes := strings.Join(r.Verdict.Reasons, "\n"), strings.Join(r.Verdict.Notes, "\n")
+				if (c.reason == "") != r.Verdict.Valid || !strings.Contains(reasons, c.reason) || !strings.Contains(notes, c.note) {
+					t.Errorf("%s\n%s", reasons, notes)
+				}
+				if said := strings.Contains(reasons+notes, "produce()"); said != (strings.Contains(c.reason, "messages") || c.note != "") {
+					t.Errorf("%s\n%s", reasons, notes)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package load
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/witness"
+)
+
+func TestTheWorstFiveSecondsOfAShare(t *testing.T) {
+	known := func(v float64) witness.Share { return witness.Share{Value: v, Known: true} }
+	var w worst
+	if w.value() != nil {
+		t.Error("a share of nothing")
+	}
+	w.add(witness.Share{}, 1)
+	w.add(known(0.5), 1)
+	if v := w.value(); v == nil || *v != 0.5 {
+		t.Errorf("of a short run: %v", v)
+	}
+	for i := range 60 {
+		share := 0.1
+		if i >= 20 && i < 25 {
+			share = 0.9
+		}
+		w.add(known(share), 1)
+	}
+	if v := w.value(); v == nil || math.Abs(*v-0.9) > 1e-9 {
+		t.Errorf("%v", *v)
+	}
+}
+
+// A process that is frozen hears of it from its witness.
+func TestAPlatformThatStoodStill(t *testing.T) {
+	run := NewRun("", 0)
+	c := run.NewCollector()
+	c.Watch()
+	defer c.Unwatch()
+	c.platform.note(true)
+	before := c.Result().Platform.Hiccups.Count()
+	time.Sleep(50 * time.Millisecond)
+	c.platform.note(true)
+	if after := c.Result().Platform.Hiccups.Count(); after <= before {
+		t.Errorf("%d, then %d", before, after)
+	}
+	c.platform.note(false)
+	idle := c.Result().Platform.Hiccups.Count()
+	time.Sleep(50 * time.Millisecond)
+	c.platform.note(false)
+	if again := c.Result().Platform.Hiccups.Count(); again != idle {
+		t.Errorf("what happened while nothing was sent counts: %d, then %d", idle, again)
+	}
+}
+
+// All processes use no less than one of them, however the system counts.
+func TestTheWholeIsNoLessThanItsPart(t *testing.T) {
+	for _, c := range []struct{ all, part, want witness.Share }{
+		{witness.Share{Value: 0.27, Known: true}, witness.Share{Value: 0.38, Known: true}, witness.Share{Value: 0.38, Known: true}},
+		{witness.Share{Value: 0.9, Known: true}, witness.Share{Value: 0.38, Known: true}, witness.Share{Value: 0.9, Known: true}},
+		{witness.Share{}, witness.Share{Value: 0.38, Known: true}, witness.Share{}},
+		{witness.Share{Value: 0.9, Known: true}, witness.Share{}, witness.Share{Value: 0.9, Known: true}},
+	} {
+		if got := withIn(c.all, c.part); got != c.want {
+			t.Errorf("%v with %v: %v, want %v", c.all, c.part, got, c.want)
+		}
+	}
+}

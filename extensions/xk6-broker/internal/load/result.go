@@ -1,0 +1,137 @@
+package load
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Result sums up the run. The caller adds what it knows of the environment, and asks for the verdict.
+func (c *Collector) Result() *result.Result {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &result.Result{
+		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: c.run.processes, Siblings: c.run.heardOf(),
+		Started: time.Unix(0, c.run.Started).UTC(),
+		Seconds: seconds(driver.Now() - c.run.Started),
+		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{}, Topics: []result.Topic{},
+		Platform: c.platform.result(),
+		LogsCut:  c.logs.cut,
+	}
+	for _, t := range c.run.Topics() {
+		key := topicKey{t.Address.String(), t.Name}
+		of := t.result()
+		for _, s := range c.run.All() {
+			if (topicKey{s.Broker, s.Topic}) == key {
+				sumUp(&of, s)
+			}
+		}
+		if !of.Used() {
+			continue // a script may describe what it then does not use
+		}
+		if over := t.over.Load(); over > 0 && t.forgets() {
+			of.After = of.Counts[metric.Confirmed.String()] - (over - 1)
+		}
+		settles(&of, t.Address.Driver.Features)
+		of.PlainNames()
+		of.Hiccups = r.Platform.Seen()
+		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
+		if t := c.timelines[key]; t != nil {
+			all := t.all()
+			of.History, of.OverTime = history(all, c.run.Started), overTime(all, c.run.Started, of.OpenLoop)
+		}
+		r.Topics = append(r.Topics, of)
+	}
+	addPassed(r, c.run)
+	r.Describe()
+	return r
+}
+
+func (t *Topic) result() result.Topic {
+	accounts, members, strangers := t.accounts(), t.members(), t.strangers()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := result.Topic{
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, Proofs: []result.Proof{},
+		Options: t.uses.Sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
+		Info: result.Server(t.info), Errors: []result.ErrorCount{}, Groups: []result.Group{},
+		Shared: t.shared(), Alone: !t.shared(), Routed: t.routed.Load(), Declared: t.declared.Load(),
+		Interrupted: maps.Clone(t.interrupted),
+	}
+	for _, p := range slices.AppendSeq(slices.Clone(t.proven), maps.Values(t.proofs)) {
+		select {
+		case <-p.known:
+			of.Proves(p.Proof)
+		default:
+		}
+	}
+	for _, a := range accounts {
+		if of.Shared && a.Subscribers == 0 { // what was removed another process may have received before
+			a.Missing, a.Elsewhere, a.Removed = a.Missing+a.Removed, a.Elsewhere+a.Removed, 0
+		}
+		of.Groups = append(of.Groups, result.Group{
+			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
+			Kept: a.Subscribers == 0 && a.Group != result.ReadBack && t.groups[a.Group].keepsReceived(), Strangers: strangers[a.Group],
+		})
+	}
+	return of
+}
+
+// sumUp adds what a series measured.
+func sumUp(t *result.Topic, s *Series) {
+	t.OpenLoop = t.OpenLoop || s.sent[metric.Open].Load()
+	t.ClosedLoop = t.ClosedLoop || s.sent[metric.Closed].Load()
+	for i := range s.counters {
+		if n := s.counters[i].Load(); n != 0 {
+			t.Counts[metric.Counter(i).String()] += n
+		}
+	}
+	g := slices.IndexFunc(t.Groups, func(g result.Group) bool { return g.Group == s.Group })
+	for l := range metric.Loop(metric.NumLoops) {
+		for i := range metric.Trend(metric.NumTrends) {
+			all := s.Trend(l, i)
+			if all.Count() == 0 && all.Negative() == 0 {
+				continue
+			}
+			name := i.In(l)
+			t.Trends[name] = hist.Merged(t.Trends[name], all)
+			if g >= 0 && i.Consumers() {
+				of := t.Groups[g].Trends
+				of[name] = hist.Merged(of[name], all)
+			}
+		}
+	}
+	for labels, n := range s.Errors() {
+		t.AddErrors(result.ErrorCount{Op: labels.Op, Kind: string(labels.Kind), Count: n})
+	}
+}
+
+// connected keeps a connection that the topic is used by, and what that says of the broker.
+func (t *Topic) connected(conn driver.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conn = conn
+	if informer, ok := conn.(driver.Informer); ok {
+		t.info = informer.Info()
+	}
+}
+
+// settles makes the count of acknowledgements one of those that are there, though it be 0, where the broker takes them.
+func settles(t *result.Topic, f driver.Features) {
+	if f.Settle.Has(driver.Ack) && t.Counts[metric.Received.String()] > 0 {
+		t.Counts[metric.Acked.String()] += 0
+	}
+}
+
+// Use notes the options in force for one that uses the topic, defaults included and secrets masked: of a connection ("connect"), of
+// the topic's creation ("topic"), of a "producer" or a "consumer", or of a loop ("produce", "consume").
+func (t *Topic) Use(of string, options map[string]any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uses.Add(of, options)
+}

@@ -1,0 +1,26 @@
+package load
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+func TestUsersOfATopicAreKeptOnceAndInOrder(t *testing.T) {
+	topic := &Topic{uses: result.Uses{}}
+	for range 2 {
+		topic.Use("producer", map[string]any{"linger": "5ms"})
+		topic.Use("producer", map[string]any{"linger": "0s"})
+	}
+	want := result.Uses{"producer": {{"linger": "0s"}, {"linger": "5ms"}}}
+	if got := topic.uses.Sorted(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+	for i := range 10 * result.MostUses {
+		topic.Use("produce", map[string]any{"seed": i})
+	}
+	if n := len(topic.uses["produce"]); n != result.MostUses {
+		t.Errorf("%d users are kept", n)
+	}
+}

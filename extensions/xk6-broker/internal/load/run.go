@@ -1,0 +1,183 @@
+// Package load is the engine: it sends and receives through drivers, at the times that a schedule says, and measures and
+// accounts for every message. It knows nothing of k6 and nothing of any broker.
+package load
+
+import (
+	"context"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+)
+
+// Run is one test, as far as one process takes part in it.
+type Run struct {
+	*Meter
+	ID      uint32 // the same in all processes of a test that were given the same name
+	Started int64  // ns since the Unix epoch
+
+	instance  uint32
+	shared    bool     // other processes take part
+	processes int      // of the test, as somebody said; 0 where nobody did
+	siblings  sync.Map // of the other processes, those that messages came from, by instance
+	producers atomic.Uint32
+	consumers atomic.Uint32
+	received  atomic.Int64 // messages that were handed over, by all consumers, whatever they were
+	sleep     func(ctx context.Context, until int64) error
+	patience  atomic.Int64 // ns; 0 is [defaultPatience]
+	proving   sync.WaitGroup
+	proved    int         // producers that were asked again what their confirmations prove
+	hurries   atomic.Bool // nobody waits for what may be late any more
+
+	connections connections
+
+	mu         sync.Mutex
+	topics     map[topicKey]*Topic
+	order      []*Topic
+	publishers []*Publisher
+	senders    map[uint64]*Topic // where each producer sends to
+	readers    map[*Consumer]struct{}
+	finished   bool
+}
+
+type topicKey struct{ address, name string }
+
+// NewRun starts a run. Processes that shall measure one another's messages are given one name, and may be told how many they are, else 0.
+// Without a name, or where there is but one, the run is this process's own.
+func NewRun(name string, processes int) *Run {
+	id := rand.Uint32()
+	if name != "" {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(name)) // a hash does not fail
+		id = h.Sum32()
+	}
+	return &Run{
+		Meter:       newMeter(min(runtime.GOMAXPROCS(0), 8)),
+		ID:          id,
+		Started:     driver.Now(),
+		instance:    rand.Uint32(),
+		shared:      name != "" && processes != 1,
+		processes:   processes,
+		sleep:       clock.Until,
+		topics:      map[topicKey]*Topic{},
+		senders:     map[uint64]*Topic{},
+		readers:     map[*Consumer]struct{}{},
+		connections: connections{open: map[string]*connection{}},
+	}
+}
+
+// Topic is one topic of one broker, with the accounting of its messages.
+type Topic struct {
+	Address *driver.Address
+	Name    string
+
+	track    *track.Topic
+	declared atomic.Bool  // there is a consumer for it, opened or not
+	over     atomic.Int64 // one more than had been confirmed when its consumers were told that nothing more would come; 0 before
+	routed   atomic.Bool  // some of its messages go where their keys say, see [driver.Proof]
+	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
+	mu       sync.Mutex
+	groups   map[string]*group // those with a name that the broker knows
+	order    []*group          // all, subscribers too
+	conn     driver.Conn       // the one opened last, to ask for the backlog
+	info     driver.Info
+	index    map[uint64][]result.Mark // of a shared run, by producer: when which number was reached
+	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
+	// none in this process.
+	announced map[string]backlog
+	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
+	uses      result.Uses
+	created   *driver.TopicSpec     // by this test
+	proofs    map[string]*proving   // what confirmations prove while the topic is as it is: by the producer's options, or of each one
+	proven    []*proving            // what they proved while it was another one
+	passages  []*passage            // of its messages, to groups of other topics
+	removals  []result.TopicRemoval // of a shared run: that this process deleted or emptied it
+	keeping   driver.Keeping        // the least that its consumers said that it keeps for groups that come later
+	doubted   map[uint64]uint64     // what may have been removed from it at another address: below which number of each producer
+	readBack  result.Account        // of what the broker was asked for at the end, where the driver only sends
+
+	interrupted map[result.Goal]result.Interruption
+}
+
+// Topic finds or makes the accounting of a topic.
+func (r *Run) Topic(a *driver.Address, name string) *Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := topicKey{a.String(), name}
+	t, ok := r.topics[key]
+	if !ok {
+		t = &Topic{
+			Address: a, Name: name, track: track.NewTopic(),
+			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: result.Uses{}, proofs: map[string]*proving{},
+			interrupted: map[result.Goal]result.Interruption{},
+		}
+		if r.shared {
+			t.track.Share()
+			t.index = map[uint64][]result.Mark{}
+			t.announced = map[string]backlog{}
+		}
+		r.topics[key] = t
+		r.order = append(r.order, t)
+	}
+	return t
+}
+
+// shared tells whether other processes of the test may use the topic.
+func (t *Topic) shared() bool { return t.index != nil }
+
+// Declare says that the test has a consumer for the topic, in that group or none, that begins where start says: that nothing is received
+// then speaks against the run. In a test of several processes the consumer may be another one's.
+func (t *Topic) Declare(group string, start driver.Start) {
+	t.declared.Store(true)
+	if !keeps(t.Address.Driver.Features, group) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch _, announced := t.announced[group]; {
+	case t.shared() && !announced: // the script is read once more when the test is over
+		t.announced[group] = backlog{}
+	case !t.shared() && start == driver.StartEarliest: // else others may have received them
+		t.awaited[group] = struct{}{}
+	}
+}
+
+// known finds the accounting of a topic, nil where nothing has opened it.
+func (r *Run) known(key topicKey) *Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.topics[key]
+}
+
+// Topics lists the topics in the order they were first used.
+func (r *Run) Topics() []*Topic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.order[:len(r.order):len(r.order)]
+}
+
+// producerID gives every producer of every process its own number.
+func (r *Run) producerID(t *Topic) uint64 {
+	id := uint64(r.instance)<<32 | uint64(r.producers.Add(1))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.senders[id] = t
+	return id
+}
+
+// InFlight is how many messages are handed over and not yet done.
+func (r *Run) InFlight() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var n int64
+	for _, p := range r.publishers {
+		n += p.window.inFlight()
+	}
+	return n
+}

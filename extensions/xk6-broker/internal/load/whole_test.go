@@ -1,0 +1,649 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// sibling is a process of a test that notes each second how far its producers have come, as k6 makes it do.
+type sibling struct {
+	*bench
+	name      string
+	collector *Collector
+	halt      chan struct{}
+}
+
+func (b *bench) sibling(name string) *sibling {
+	p := b.process("test")
+	s := &sibling{p, name, p.run.NewCollector(), make(chan struct{})}
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.collector.Collect()
+			case <-s.halt:
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// end ends the process, and gives what it leaves behind.
+func (s *sibling) end() result.Part {
+	s.t.Helper()
+	s.bench.end()
+	close(s.halt)
+	return s.part(s.name, s.collector)
+}
+
+// send sends so many a second, for some seconds.
+func (s *sibling) send(sender *Sender, rate int64, d time.Duration) {
+	s.t.Helper()
+	if _, err := (Produce{Schedule: constant(rate, d), Payload: Payload{Size: 64}}).Run(s.t.Context(), []*Sender{sender}); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// work receives and acknowledges n messages.
+func (s *sibling) work(c *Consumer, n int) {
+	s.t.Helper()
+	for n > 0 {
+		batch := min(n, 20)
+		if err := c.Settle(s.t.Context(), s.receive(c, batch), 0, batch, driver.Ack); err != nil {
+			s.t.Fatal(err)
+		}
+		n -= batch
+	}
+}
+
+// steal takes messages from under the test, which so loses them.
+func (b *bench) steal(n int) {
+	b.t.Helper()
+	b.stealFrom("workers", n)
+}
+
+func (b *bench) stealFrom(group string, n int) {
+	b.t.Helper()
+	thief, err := b.conn.NewConsumer(b.t.Context(), driver.ConsumerConfig{Topic: "orders", Group: group, Prefetch: n, Start: driver.StartEarliest})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for got := 0; got < n; {
+		batch := make(driver.Batch, n-got)
+		more, err := thief.Receive(b.t.Context(), batch)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if err := thief.Settle(b.t.Context(), batch[:more], driver.Ack); err != nil {
+			b.t.Fatal(err)
+		}
+		got += more
+	}
+	if err := thief.Close(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) backlogNow(_, _, topic, group string) (result.Backlog, bool, error) {
+	said, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
+	return result.Backlog(said), true, err
+}
+
+// told is a result, and what is asked of it.
+type told struct{ *result.Result }
+
+func together(t *testing.T, known result.Siblings, parts ...result.Part) told {
+	t.Helper()
+	r, err := result.Merge(parts, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told{r}
+}
+
+// fates are what became of the messages of the only group of a result.
+type fates struct{ expected, received, lost, undelivered, uncertain, elsewhere uint64 }
+
+func (r told) fates(t *testing.T) fates {
+	t.Helper()
+	var all []result.Group
+	for _, topic := range r.Topics {
+		all = append(all, topic.Groups...)
+	}
+	if len(all) != 1 {
+		t.Fatalf("%d groups: %+v", len(all), all)
+	}
+	a := all[0].Account
+	return fates{a.Expected, a.Received, a.Lost, a.Undelivered, a.Uncertain, a.Elsewhere}
+}
+
+func (r told) says(texts ...string) bool {
+	all := strings.Join(r.Verdict.Reasons, "\n")
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r told) notes(text string) bool {
+	return strings.Contains(strings.Join(r.Verdict.Notes, "\n"), text)
+}
+
+// A producer and two consumers, of three processes. What the one received that is not there is not lost, and the verdict says that it is
+// missing, as far as anything shows it.
+func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		producer, first, second := b.sibling("producer"), b.sibling("first"), b.sibling("second")
+		one := first.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 100})
+		two := second.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 100})
+		sender := producer.sender(100)
+		producer.send(sender, 100, time.Second)
+		first.work(one, 60)
+		second.work(two, 40)
+		producer.send(sender, 10, 500*time.Millisecond)
+		b.steal(5)
+		time.Sleep(time.Second)
+		p := producer.end()
+		time.Sleep(time.Second)
+		a, c := first.end(), second.end()
+		here := []result.Part{a, p}
+
+		r := together(t, result.Siblings{}, here...) // a consumer that is missing leaves no trace
+		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
+			t.Errorf("of an unknown number: %+v, want %+v", got, want)
+		}
+		if r.Verdict.Account || !r.says("say so with --processes 2", "45 messages were not received here: they are lost, or somebody has them") {
+			t.Errorf("of an unknown number: %+v", r.Verdict)
+		}
+		r = together(t, result.Siblings{Processes: 3}, here...)
+		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
+			t.Errorf("two of three: %+v, want %+v", got, want)
+		}
+		if r.Verdict.Account || r.Verdict.Latencies || !r.says("1 of the 3 processes of the test are missing") {
+			t.Errorf("two of three: %+v", r.Verdict)
+		}
+		r = together(t, result.Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
+		if got := r.fates(t); got != (fates{}) {
+			t.Errorf("without the producer: %+v", got)
+		}
+		if n := r.Topics[0].Counts[metric.Sibling.String()]; n != 100 || r.Verdict.Account ||
+			!r.says(fmt.Sprintf("100 messages came from instance %d", p.Result.Instance)) {
+			t.Errorf("without the producer: %d of a sibling, %+v", n, r.Verdict)
+		}
+		r = together(t, result.Siblings{Processes: 3}, a, p, c)
+		if got, want := r.fates(t), (fates{expected: 105, received: 100, lost: 5}); got != want || !r.Verdict.Valid || r.Processes != 3 {
+			t.Errorf("all: %+v, want %+v; %+v", got, want, r.Verdict)
+		}
+		for i := range here { // as BROKER_PROCESSES has it
+			here[i].Result.Processes = 3
+		}
+		if r = together(t, result.Siblings{}, here...); !r.says("1 of the 3 processes of the test are missing") {
+			t.Errorf("two of three, as they say: %+v", r.Verdict)
+		}
+		if r = together(t, result.Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
+			t.Errorf("all, as they say: %+v", r.Verdict)
+		}
+		fails := func(known result.Siblings, want string) {
+			t.Helper()
+			if _, err := result.Merge([]result.Part{a, p, c}, known); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+		fails(result.Siblings{Processes: 2}, "3 results of a test that has 2 processes")
+		c.Result.Processes = 2
+		fails(result.Siblings{}, "the same BROKER_PROCESSES")
+	})
+}
+
+// The consumers' process ends two seconds before the producers'. What it said of the backlog was before that: what was sent since is
+// not lost for not being in it. Who knows of the group and ends last can say, and so can the broker itself when all is over.
+func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
+	for _, announced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{})
+			consumer, producer := b.sibling("consumer"), b.sibling("producer")
+			if announced { // both run the script that has the consumer
+				producer.topic.Declare("workers", driver.StartNew)
+			}
+			c := consumer.consumer(driver.ConsumerConfig{Group: "workers"})
+			sender := producer.sender(100)
+			producer.send(sender, 1000, 4*time.Second)
+			b.steal(10)
+			consumer.work(c, 3500)
+			producer.send(sender, 1000, 1500*time.Millisecond)
+			consumer.work(c, 300)
+			early := consumer.end() // 1690 are at the broker
+			producer.send(sender, 1000, 2500*time.Millisecond)
+			producer.bench.end() // and 4190 now
+			if announced {       // handleSummary reads the script once more
+				producer.topic.Declare("workers", driver.StartNew)
+			}
+			late := producer.end()
+			r := together(t, result.Siblings{Processes: 2}, early, late)
+			want := fates{expected: 8000, received: 3800, undelivered: 1690, uncertain: 2510}
+			if announced {
+				want.undelivered, want.lost, want.uncertain = 4190, 10, 0
+			}
+			if got := r.fates(t); got != want || r.says("cannot be told") == announced || r.notes("with --broker URL") == announced {
+				t.Errorf("announced %v: %+v, want %+v; %v", announced, got, want, r.Verdict.Reasons)
+			}
+			r = together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, early, late)
+			want.undelivered, want.lost, want.uncertain = 4190, 10, 0
+			if got := r.fates(t); got != want || !r.Verdict.Account || !r.notes("what the brokers had was asked at") {
+				t.Errorf("asked afterwards: %+v, want %+v; %+v", got, want, r.Verdict)
+			}
+		})
+	}
+}
+
+// What was sent before a backlog was read, and is neither in it nor received, is lost whatever came later; how far before is a question
+// of the clocks.
+func TestWhatABacklogLacksIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		consumer, producer := b.sibling("consumer"), b.sibling("producer")
+		c := consumer.consumer(driver.ConsumerConfig{Group: "workers"})
+		sender := producer.sender(100)
+		producer.send(sender, 100, 2*time.Second)
+		b.steal(30)
+		consumer.work(c, 170)
+		time.Sleep(2500 * time.Millisecond)
+		early := consumer.end()
+		producer.send(sender, 100, 3*time.Second)
+		late := producer.end()
+		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, lost: 30, uncertain: 300}); got != want {
+			t.Errorf("by one clock: %+v, want %+v", got, want)
+		}
+		late.Ledger.Clock = "another"
+		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
+			t.Errorf("by two clocks: %+v, want %+v", got, want)
+		}
+		early.Ledger.Topics[0].Groups[0].Asked = 0 // it did not answer
+		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
+			t.Errorf("without an answer: %+v, want %+v", got, want)
+		}
+	})
+}
+
+// The process that asked last was not asked last: another one's members received of that backlog, and then got no answer.
+func TestABacklogThatOthersReceivedFromSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		one, two := b.sibling("one"), b.sibling("two")
+		one.consumer(driver.ConsumerConfig{Group: "workers"})
+		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 100)
+		time.Sleep(1500 * time.Millisecond)
+		early := one.end()
+		two.work(c, 50)
+		time.Sleep(time.Second)
+		late := two.end()
+		late.Ledger.Topics[0].Groups[0].Asked = 0
+		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 100, received: 50, uncertain: 50}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// What comes for a group whose messages are kept is expected also when its members have gone, were they there for an instant only.
+func TestAGroupExpectsWhatIsKeptForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		producer, visitor := b.sibling("producer"), b.sibling("visitor")
+		sender := producer.sender(100)
+		producer.send(sender, 100, 2300*time.Millisecond)
+		visitor.consumer(driver.ConsumerConfig{Group: "workers"})
+		early := visitor.end()
+		producer.send(sender, 100, 3*time.Second)
+		late := producer.end()
+		known := result.Siblings{Processes: 2, Backlog: b.backlogNow}
+		r := together(t, known, early, late) // of what is sent until the third second is over it is not certain that it came after the visit
+		if got := r.fates(t); got.expected < 200 || got.expected > 300 || got.undelivered != got.expected || got.lost != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A backlog counts what has been received and not settled, whichever process holds it, and what was there before the test; neither is
+// missing, and neither hides a loss.
+func TestWhatIsHeldHidesNoLossFromTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		earlier := b.process("yesterday")
+		earlier.consumer(driver.ConsumerConfig{Group: "workers"})
+		earlier.produce(earlier.sender(100), 20)
+		earlier.end()
+		one, two := b.sibling("one"), b.sibling("two")
+		first := one.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 320})
+		one.receive(first, 20) // yesterday's
+		two.produce(two.sender(100), 1000)
+		one.receive(first, 300)
+		b.steal(100)
+		second := two.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 200})
+		two.receive(second, 200)
+		time.Sleep(time.Second)
+		parts := []result.Part{one.end(), two.end()}
+		r := together(t, result.Siblings{Processes: 2}, parts...)
+		if got, want := r.fates(t), (fates{expected: 1000, received: 500, lost: 100, undelivered: 400}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// Of yesterday's messages nobody has received any: so many of those that the broker has may be none of today's.
+func TestWhatWasThereBeforeTheTestLeavesDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		earlier := b.process("yesterday")
+		earlier.consumer(driver.ConsumerConfig{Group: "workers"})
+		earlier.produce(earlier.sender(100), 20)
+		earlier.end()
+		one, two := b.sibling("one"), b.sibling("two")
+		sender := two.sender(100)
+		two.produce(sender, 50)
+		time.Sleep(2500 * time.Millisecond)
+		one.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
+		two.produce(sender, 100)
+		time.Sleep(time.Second)
+		parts := []result.Part{two.end(), one.end()}
+		if got, want := together(t, result.Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, undelivered: 150}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		b.steal(20) // yesterday's, but who knows?
+		now := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, parts...)
+		if got, want := now.fates(t), (fates{expected: 150, undelivered: 130, uncertain: 20}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// The consumer came within a second of the producer, so that it cannot be told which of its messages the group found there. What was
+// received of them was: nothing is left of it to be in doubt about.
+func TestWhatSiblingsSentBeforeTheGroupIsNoLeftover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		one, two := b.sibling("one"), b.sibling("two")
+		sender := two.sender(100)
+		two.produce(sender, 50)
+		time.Sleep(time.Millisecond)
+		c := one.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
+		two.produce(sender, 100)
+		one.work(c, 60)
+		time.Sleep(time.Second)
+		parts := []result.Part{two.end(), one.end()}
+		if n := parts[1].Ledger.Topics[0].Groups[0].Leftovers; n != 50 {
+			t.Errorf("%d were there before the group", n)
+		}
+		if got, want := together(t, result.Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, received: 60, undelivered: 90}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// Two processes that name one broker differently mean one topic. Where one process uses both names they are told apart, and what crosses
+// from the one to the other is said to have no account.
+func TestABrokerOfTwoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		name := b.topic.Address.Driver.Name
+		at := func(s *sibling, url string) *bench {
+			t.Helper()
+			address, err := driver.ParseURL(url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := *s.bench
+			other.topic = s.run.Topic(address, "orders")
+			other.series = s.run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders"})
+			return &other
+		}
+		one, two := b.sibling("one"), b.sibling("two")
+		there := at(two, name+"://localhost:7")
+		c := there.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 100)
+		b.steal(3)
+		two.work(c, 97)
+		time.Sleep(time.Second)
+		parts := []result.Part{one.end(), two.end()}
+		r := together(t, result.Siblings{Processes: 2}, parts...)
+		if got, want := r.fates(t), (fates{expected: 100, received: 97, lost: 3}); got != want || len(r.Topics) != 1 || !r.Verdict.Valid {
+			t.Errorf("one topic: %+v, want %+v; %+v", got, want, r.Verdict)
+		}
+
+		b = newBench(t, memory.Config{})
+		core := b.broker.Driver() // another way to the same topic
+		core.Name += "core"
+		core.Schemes = []string{core.Name}
+		driver.Register(core)
+		for title, other := range map[string]string{
+			"another host": b.topic.Address.Driver.Name + "://localhost:7", "another driver": core.Name + "://127.0.0.1:7",
+		} {
+			one, two := b.sibling("one"), b.sibling("two")
+			there, here := at(two, other), two.consumer(driver.ConsumerConfig{Group: "workers"})
+			c := there.consumer(driver.ConsumerConfig{Group: "workers"})
+			one.produce(one.sender(100), 100)
+			two.produce(two.sender(100), 40) // which the process counts as crossing by itself
+			in := there.receive(c, 140)
+			if err := c.Settle(t.Context(), in, 0, 140, driver.Ack); err != nil {
+				t.Fatal(err)
+			}
+			if err := here.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			r = together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+			var lost, elsewhere uint64
+			var aliased, siblings int64
+			for _, topic := range r.Topics {
+				aliased += topic.Counts[metric.Aliased.String()]
+				siblings += topic.Counts[metric.Sibling.String()]
+				for _, g := range topic.Groups {
+					lost, elsewhere = lost+g.Lost, elsewhere+g.Elsewhere
+				}
+			}
+			if len(r.Topics) != 2 || aliased != 140 || siblings != 0 || lost != 0 || elsewhere != 140 || r.Verdict.Account || !r.says("name it by one URL") {
+				t.Errorf("%s: %d topics, aliased %d, of siblings %d, lost %d, elsewhere %d; %+v", title, len(r.Topics), aliased, siblings, lost, elsewhere, r.Verdict)
+			}
+		}
+	})
+}
+
+// A producer began ten seconds before the consumers' process, which so cannot know whether its messages are of this test. The whole can.
+func TestMessagesFromLongBeforeAreKnownToTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		producer := b.sibling("producer")
+		sender := producer.sender(1000)
+		producer.send(sender, 10, time.Second)
+		time.Sleep(10 * time.Second)
+		first, second := b.sibling("first"), b.sibling("second")
+		c := first.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
+		d := second.consumer(driver.ConsumerConfig{Group: "workers"})
+		first.work(c, 10)
+		producer.send(sender, 100, 20*time.Second)
+		first.work(c, 1000)
+		second.work(d, 1000)
+		late := producer.end()
+		time.Sleep(time.Second)
+		a, z := first.end(), second.end()
+		if r := a.Result; r.Topics[0].Counts[metric.Earlier.String()] != 10 || r.Verdict.Valid || !(told{r}).says("10 messages were sent more than 5s before") {
+			t.Errorf("alone: %+v, %v", r.Topics[0].Counts, r.Verdict.Reasons)
+		}
+		r := together(t, result.Siblings{Processes: 3}, late, a, z)
+		if got, want := r.fates(t), (fates{expected: 2010, received: 2010}); got != want || r.Topics[0].Counts[metric.Earlier.String()] != 0 {
+			t.Errorf("%+v, want %+v; %v", got, want, r.Topics[0].Counts)
+		}
+		// Ten of 2010 waited longest, and are in no latency.
+		if !r.Verdict.Account || r.Verdict.Latencies || len(r.Verdict.Reasons) != 1 || !r.says("10 messages (0.50 %) were sent more than 5s before") {
+			t.Errorf("%+v", r.Verdict)
+		}
+		r = together(t, result.Siblings{Processes: 2}, a, z)
+		if r.Topics[0].Counts[metric.Earlier.String()] != 10 || r.Verdict.Account || !r.says("an earlier test with the same BROKER_RUN") {
+			t.Errorf("without the producer: %v, %+v", r.Topics[0].Counts, r.Verdict)
+		}
+	})
+}
+
+// A consumer that every script has, and that receives nothing in one process, may receive in another. In none it does speak against the whole.
+func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
+	for _, received := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{})
+			one, two := b.sibling("one"), b.sibling("two")
+			for _, p := range []*sibling{one, two} {
+				p.topic.Declare("workers", driver.StartNew)
+				p.produce(p.sender(100), 50)
+			}
+			if received {
+				two.work(two.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest}), 100)
+			}
+			parts := []result.Part{one.end(), two.end()}
+			if r := parts[0].Result; !r.Verdict.Account || !strings.Contains(strings.Join(r.Verdict.Notes, "; "), "received nothing in this process") {
+				t.Errorf("alone: %+v", r.Verdict)
+			}
+			r := together(t, result.Siblings{Processes: 2}, parts...)
+			if says := r.says("it has a consumer that received nothing"); says == received || r.Verdict.Account != received || !r.Topics[0].Declared {
+				t.Errorf("received %v: %+v", received, r.Verdict)
+			}
+		})
+	}
+}
+
+// What one process could not say of the others' doings it says no more when they are there: that there was a backlog when it ended, which
+// another then received.
+func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		one, two := b.sibling("one"), b.sibling("two")
+		one.consumer(driver.ConsumerConfig{Group: "workers"})
+		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 100)
+		early := one.end()
+		if !(told{early.Result}).says("100 messages (100 %) were still at the broker") {
+			t.Errorf("alone: %+v", early.Result.Verdict)
+		}
+		two.work(c, 100)
+		if r := together(t, result.Siblings{Processes: 2}, early, two.end()); !r.Verdict.Valid || r.fates(t) != (fates{expected: 100, received: 100}) {
+			t.Errorf("%+v, %+v", r.fates(t), r.Verdict)
+		}
+	})
+}
+
+// A member of a group that others go on with waits for nothing: they read what is left. One whose broker keeps nothing reads what was on
+// its way to it, and nothing that is others'.
+func TestAProcessDoesNotWaitForWhatOthersReceive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		one, two := b.sibling("one"), b.sibling("two")
+		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.consumer(driver.ConsumerConfig{Group: "workers"})
+		one.produce(one.sender(100), 100)
+		two.work(c, 40)
+		before := driver.Now()
+		early := one.end()
+		if took := time.Duration(driver.Now() - before); took != 0 {
+			t.Errorf("it took %v to end", took)
+		}
+		if a := early.Result.Topics[0].Groups[0]; a.Drained != 0 || a.Missing != 100 {
+			t.Errorf("%+v", a)
+		}
+		two.work(c, 60)
+		two.end()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		queueGroups := memory.Subject()
+		queueGroups.Groups = true
+		const transit = 120 * time.Millisecond // longer than the quiet that tells that all has come
+		b := newBench(t, memory.Config{Features: queueGroups, Transit: func(int64) time.Duration { return transit }})
+		one, two, three := b.sibling("one"), b.sibling("two"), b.sibling("three")
+		one.consumer(driver.ConsumerConfig{Group: "workers"})
+		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
+		own, others := one.sender(100), three.sender(100)
+		one.produce(own, 100)
+		time.Sleep(time.Second)
+		two.receive(c, 100) // which one will never see
+		go three.send(others, 1000, 5*time.Second)
+		time.Sleep(500*time.Millisecond + time.Millisecond/2)
+		sent := three.topic.track.Numbered()[others.id] // some of it is on the way to one, or to two, when one leaves
+		before := driver.Now()
+		early := one.end()
+		if took := time.Duration(driver.Now() - before); took > transit+2*restQuiet {
+			t.Errorf("it took %v to end", took)
+		}
+		drained := early.Ledger.Topics[0].Groups[0].Source(others.id).Drained.Len()
+		if sent < 500 || drained < sent || drained > sent+100 {
+			t.Errorf("%d messages were sent before it left, and it read %d", sent, drained)
+		}
+		rest := 5000 - int(drained)
+		two.receive(c, rest)
+		time.Sleep(time.Second)
+		r := together(t, result.Siblings{Processes: 3}, early, two.end(), three.end())
+		if a := r.Topics[0].Groups[0]; a.Lost+a.Missing+a.Unexpected != 0 || a.Received != uint64(100+rest) {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// One member of several leaves while messages go on: it reads what was on its way when it left, and leaves the rest to the others.
+func TestAMemberThatLeavesTakesNothingFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queueGroups := memory.Subject()
+		queueGroups.Groups = true
+		const transit = 20 * time.Millisecond
+		b := newBench(t, memory.Config{Features: queueGroups, Transit: func(int64) time.Duration { return transit }})
+		s := b.sibling("one")
+		stays, leaves := s.consumer(driver.ConsumerConfig{Group: "workers"}), s.consumer(driver.ConsumerConfig{Group: "workers"})
+		go s.send(s.sender(100), 1000, 2*time.Second)
+		time.Sleep(time.Second + time.Millisecond/2)
+		s.receive(stays, 900)
+		before := driver.Now()
+		if err := leaves.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took, drained := time.Duration(driver.Now()-before), s.only().Drained
+		if took > transit+2*drainPoll || drained < 81 || drained > 150 {
+			t.Errorf("it took %v and %d messages", took, drained)
+		}
+		s.receive(stays, 2000-900-int(drained))
+		s.end()
+	})
+}
+
+// A subscriber that comes and goes expects of other processes what they send while it is there.
+func TestASubscriberIsSentNothingWhileItIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{Features: memory.Subject()})
+		sender, listener := b.sibling("sender"), b.sibling("listener")
+		s := sender.sender(100)
+		for range 3 {
+			c := listener.consumer(driver.ConsumerConfig{})
+			time.Sleep(2 * time.Second)
+			sender.produce(s, 100)
+			listener.receive(c, 90)
+			time.Sleep(2 * time.Second)
+			if err := c.Leave(t.Context()); err != nil { // and it drains 10
+				t.Fatal(err)
+			}
+			sender.produce(s, 1000)
+			time.Sleep(2 * time.Second)
+		}
+		r := together(t, result.Siblings{Processes: 2}, sender.end(), listener.end())
+		if a := r.Topics[0].Groups[0]; a.Expected != 300 || a.Received != 270 || a.Drained != 30 || a.Lost != 0 {
+			t.Errorf("%+v", a)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+func encode(t testing.TB, r *result.Result) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	if err := report.WriteSummary(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	return text.Bytes()
+}
+
+func files(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestAFolderHoldsEverything(t *testing.T) {
+	r := stalled()
+	dir := filepath.Join(t.TempDir(), "made", "on demand")
+	folder := report.Folder{Dir: dir, Name: "a"}
+	logs := []result.IntervalLog{{Broker: r.Topics[0].Broker, Topic: r.Topics[0].Topic, Trend: metric.E2ELatency, Write: func(w io.Writer) error {
+		_, err := io.WriteString(w, "log\n")
+		return err
+	}}}
+	if err := folder.Write(r, logs, []byte("ledger")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Orders___script_-2.publish_latency.hgrm", "ledger.bin", "orders___script_.e2e_latency.hgrm", "orders___script_.e2e_latency.hlog",
+		"orders___script_.e2e_time.hgrm", "orders___script_.generator_lag.hgrm", "orders___script_.publish_latency.hgrm", "orders___script_.publish_time.hgrm",
+		"orders___script_.schedule_lag.hgrm", "report.html", "summary.json",
+	}
+	if got := files(t, folder.Path()); !slices.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("drafts are left: %q", got)
+	}
+	read, err := report.Read(folder.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sameResult(t, r, read) {
+		t.Error("what was read is not what was written")
+	}
+}
+
+func TestResultsAreNotOverwrittenUnasked(t *testing.T) {
+	dir := t.TempDir()
+	first, second := stalled(), stalled()
+	second.Name, second.Topics = "second", second.Topics[1:]
+	if err := (report.Folder{Dir: dir, Name: "a"}).Write(first, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, filepath.Join(dir, "a"))
+	err := report.Folder{Dir: dir, Name: "a"}.Write(second, nil, nil)
+	if !errors.Is(err, report.ErrExists) || !strings.Contains(err.Error(), "BROKER_REPORT_OVERWRITE") {
+		t.Fatalf("error %v", err)
+	}
+	if got := files(t, filepath.Join(dir, "a")); !slices.Equal(got, before) {
+		t.Errorf("files %q, were %q", got, before)
+	}
+	notes := filepath.Join(dir, "a", "notes.txt")
+	if err := os.WriteFile(notes, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (report.Folder{Dir: dir, Name: "a", Overwrite: true}).Write(second, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Orders___script_.publish_latency.hgrm", "notes.txt", "report.html", "summary.json"}
+	if got := files(t, filepath.Join(dir, "a")); !slices.Equal(got, want) {
+		t.Errorf("files %q, want %q", got, want)
+	}
+	if read, err := report.Read(filepath.Join(dir, "a")); err != nil || read.Name != "second" {
+		t.Errorf("read %v, %v", read, err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "latest")); err != nil {
+		t.Fatal(err)
+	}
+	if err := (report.Folder{Dir: dir, Name: "latest", Overwrite: true}).Write(first, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := report.Read(filepath.Join(dir, "a")); err != nil || read.Name != first.Name {
+		t.Errorf("what a link leads to was not overwritten: %v, %v", read, err)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"a", "latest"}) {
+		t.Errorf("drafts are left: %q", got)
+	}
+}
+
+func TestOnlyResultsAreOverwritten(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "src", "deep"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := (report.Folder{Dir: dir, Name: "src", Overwrite: true}).Write(stalled(), nil, nil); !errors.Is(err, report.ErrExists) {
+		t.Errorf("a folder of something else was overwritten: %v", err)
+	}
+	for _, name := range []string{"", "..", "a/b", "-x", ".hidden", strings.Repeat("x", 200)} {
+		if err := (report.Folder{Dir: dir, Name: name}).Check(); err == nil {
+			t.Errorf("the name %q was accepted", name)
+		}
+	}
+}
+
+// A writer that fails leaves the file as it was, and nothing beside it.
+func TestWriteAtomicIsAllOrNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "compare.html")
+	if err := report.WriteAtomic(path, func(w io.Writer) error { _, err := w.Write([]byte("old")); return err }); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("failed")
+	err := report.WriteAtomic(path, func(w io.Writer) error {
+		_, _ = w.Write([]byte("ne"))
+		return failed
+	})
+	if text, _ := os.ReadFile(path); !errors.Is(err, failed) || string(text) != "old" {
+		t.Errorf("error %v, text %q", err, text)
+	}
+	if got := files(t, filepath.Dir(path)); len(got) != 1 {
+		t.Errorf("files %q", got)
+	}
+}
+
+func TestTheSchemaDescribesWhatIsWritten(t *testing.T) {
+	schema, err := jsonschema.NewCompiler().Compile("summary.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := func(text []byte) any {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	text := encode(t, stalled())
+	if err := schema.Validate(document(text)); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range [][2]string{
+		{`"version": 2`, `"version": 3`}, {`"lost": 2`, `"lost": -2`}, {`"seconds": 20,`, ``}, {`"valid": false`, `"valid": "no"`},
+		{`"supported": true`, `"supported": 1`}, {`"p999"`, `"p998"`}, {`"trends"`, `"trendz"`}, {`"judged": true`, `"judged": 1`},
+	} {
+		changed := strings.Replace(string(text), wrong[0], wrong[1], 1)
+		if changed == string(text) {
+			t.Errorf("there is no %s", wrong[0])
+		} else if schema.Validate(document([]byte(changed))) == nil {
+			t.Errorf("the schema takes %s", wrong[1])
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Read reads the result in a folder, or in a file. The error says what is wrong with it and where.
+func Read(path string) (*result.Result, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, SummaryFile)
+	}
+	if filepath.Ext(path) == filepath.Ext(PageFile) {
+		return nil, fmt.Errorf("%s: a result is read from its folder, and not from a page: give %s", path, filepath.Dir(path))
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("no result: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	r, err := ReadSummary(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// ReadLedger reads the ledger in a folder; it is nil where there is none.
+func ReadLedger(folder string) (*result.Ledger, error) {
+	path := filepath.Join(folder, LedgerFile)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // not every run has one
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no ledger: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	l, err := result.ReadLedger(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, nil
+}
+
+// ReadSummary reads a result that WriteSummary wrote. What it accepts can be reported, compared and merged.
+func ReadSummary(from io.Reader) (*result.Result, error) {
+	text, err := io.ReadAll(from)
+	if err != nil {
+		return nil, fmt.Errorf("result: %w", err)
+	}
+	var versioned struct {
+		Version *int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &versioned); err != nil {
+		return nil, fmt.Errorf("no result: %w", err)
+	}
+	switch {
+	case versioned.Version == nil:
+		return nil, errors.New("no result: it has no version")
+	case *versioned.Version != result.Version:
+		return nil, fmt.Errorf("a result of version %d: this program reads version %d", *versioned.Version, result.Version)
+	}
+	var r result.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("a damaged result: %w", err)
+	}
+	if err := check(&r); err != nil {
+		return nil, fmt.Errorf("a damaged result: %w", err)
+	}
+	return &r, nil
+}
+
+// check looks for what no run can have written, and spells out the percentiles anew, for the histograms are what counts.
+func check(r *result.Result) error {
+	seen := map[[2]string]bool{}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		key := [2]string{t.Broker, t.Topic}
+		if seen[key] {
+			return fmt.Errorf("topic %q of %s is there twice", t.Topic, t.Broker)
+		}
+		seen[key] = true
+		for name, h := range t.Trends {
+			switch {
+			case h == nil:
+				return fmt.Errorf("topic %q: the trend %q is empty", t.Topic, name)
+			case name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+				return fmt.Errorf("topic %q: %q is no trend's name", t.Topic, name)
+			}
+		}
+		for name, n := range t.Counts {
+			if n < 0 {
+				return fmt.Errorf("topic %q: %d %s", t.Topic, n, name)
+			}
+		}
+		last := 0.0
+		for _, p := range t.History {
+			if p.At < last || p.Seconds < 0 {
+				return fmt.Errorf("topic %q: the history goes back at %v s", t.Topic, p.At)
+			}
+			last = p.At
+		}
+		for name, summaries := range t.OverTime {
+			last := 0.0
+			for _, s := range summaries {
+				if s.At < last || s.Seconds < 0 {
+					return fmt.Errorf("topic %q: %s goes back at %v s", t.Topic, name, s.At)
+				}
+				last = s.At
+			}
+		}
+	}
+	r.Describe()
+	return nil
+}

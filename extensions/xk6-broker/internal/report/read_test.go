@@ -1,0 +1,80 @@
+package report_test
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+)
+
+func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
+	text := string(encode(t, stalled()))
+	for _, c := range []struct{ old, changed, want string }{
+		{text, "", "no result"},
+		{text, "[]", "no result"},
+		{text, "{}", "no version"},
+		{text, text + "{}", "no result"},
+		{`"version": 2`, `"version": 3`, "version 3: this program reads version 2"},
+		{`"at": 9`, `"at": 0.5`, "the history goes back"},
+		{"\"at\": 9,\n      \"seconds\": 1,\n      \"count\": 0", "\"at\": 0.5, \"seconds\": 1, \"count\": 0", "latency goes back at 0.5 s"},
+		{`"count": 20000`, `"count": 20001`, "20000 values"},
+		{`"jetstream://127.0.0.1:4222"`, `5`, "damaged"},
+		{`"e2e_time": {`, `"e2e_tame": null, "e2e_time": {`, `"e2e_tame" is empty`},
+		{`"e2e_time": {`, `"../../e2e": {`, "no trend's name"},
+		{`"acked": 19993`, `"acked": -1`, "-1 acked"},
+	} {
+		damaged := strings.Replace(text, c.old, c.changed, 1)
+		if damaged == text {
+			t.Errorf("there is no %s", c.old)
+			continue
+		}
+		if _, err := report.ReadSummary(strings.NewReader(damaged)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s instead of %s: error %v, want %q", c.changed, c.old, err, c.want)
+		}
+	}
+	if _, err := report.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "summary.json") {
+		t.Errorf("an empty folder: error %v", err)
+	}
+}
+
+// Whatever the reader accepts can be shown, and survives being written and read again.
+func FuzzSummary(f *testing.F) {
+	r := stalled()
+	topic := &r.Topics[0]
+	topic.History = topic.History[8:10] // short, for a fuzzer works through every byte
+	for name, summaries := range topic.OverTime {
+		topic.OverTime[name] = summaries[7:9]
+	}
+	for name := range topic.Trends {
+		topic.Trends[name] = &hist.Histogram{}
+		topic.Trends[name].RecordN(1500, 200)
+	}
+	topic.Describe()
+	f.Add(encode(f, r))
+	r.Topics = r.Topics[1:]
+	f.Add(encode(f, r))
+	r.Topics = nil
+	f.Add(encode(f, r))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := report.ReadSummary(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		if err := report.Text(io.Discard, r); err != nil {
+			t.Error(err)
+		}
+		if err := report.HTML(io.Discard, r); err != nil {
+			t.Error(err)
+		}
+		again, err := report.ReadSummary(bytes.NewReader(encode(t, r)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sameResult(t, r, again) {
+			t.Error("another result when it is read again")
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package report_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// A name that is taken is no reason to lose results, even where it has no room for a number, and even if it was free a moment ago.
+func TestSavedResultsGoToANameThatIsFree(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("x", 100)
+	for _, name := range []string{"a", long} {
+		for range 3 {
+			folder, err := report.Folder{Dir: dir, Name: name}.Save(stalled(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read, err := report.Read(folder.Path()); err != nil || read.Name != folder.Name {
+				t.Errorf("%s: %v, %v", folder.Path(), read, err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (report.Folder{Dir: dir, Name: "file", Overwrite: true}).Save(stalled(), nil, nil); err != nil {
+		t.Error(err)
+	}
+	want := []string{"a", "a-2", "a-3", "file", "file-2", long[:98] + "-2", long[:98] + "-3", long}
+	if got := files(t, dir); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	small := stalled()
+	small.Topics = small.Topics[1:]
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if _, err := (report.Folder{Dir: dir, Name: "b"}).Save(small, nil, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := files(t, dir); len(got) != len(want)+5 {
+		t.Errorf("%q", got)
+	}
+}
+
+// Runs that overwrite one folder at once: what is there, at any time and at the end, is of one of them, and other files stay.
+func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
+	dir := t.TempDir()
+	folder := report.Folder{Dir: dir, Name: "a", Overwrite: true}
+	// Each run has a topic of its own, and so files that no other has.
+	of := func(n int) *result.Result {
+		topic := unread()
+		topic.Topic = fmt.Sprintf("topic-%d", n)
+		topic.Counts["sent"] = int64(n)
+		return &result.Result{Version: result.Version, Name: topic.Topic, Topics: []result.Topic{topic}}
+	}
+	if err := folder.Write(of(0), nil, []byte("ledger")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder.Path(), "notes.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for n := range 6 {
+		wg.Go(func() {
+			for range 5 {
+				if err := folder.Write(of(n+1), nil, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r, err := report.Read(folder.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"notes.txt", "report.html", "summary.json", r.Name + ".publish_latency.hgrm"}
+	if got := files(t, folder.Path()); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	page, err := os.ReadFile(filepath.Join(folder.Path(), report.PageFile))
+	if err != nil || !strings.Contains(string(page), "<title>"+r.Name) {
+		t.Errorf("the page is not of %s: %v", r.Name, err)
+	}
+	if got := files(t, dir); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// On a disk that is too small for all, what matters most is there, and the error says what is missing; on one that is too small for
+// anything the results go where temporary files go.
+func TestAFullDiskLosesAsLittleAsCanBe(t *testing.T) {
+	small := t.TempDir()
+	mount(t, small, 512<<10)
+	t.Setenv("TMPDIR", t.TempDir())
+	folder := report.Folder{Dir: filepath.Join(small, "results"), Name: "a"}
+	r, logs := stalledWithLogs()
+	huge := logs[0]
+	huge.Trend = metric.SettleTime
+	huge.Write = func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 1<<20))
+		return err
+	}
+	saved, err := folder.Save(r, append([]result.IntervalLog{huge}, logs...), []byte("ledger"))
+	incomplete := (*report.IncompleteError)(nil)
+	if saved != folder || !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "orders___script_.settle_time.hlog (no space left on device)") {
+		t.Fatalf("%+v: %v", saved, err)
+	}
+	if got := files(t, folder.Path()); len(incomplete.Missing) != 1 || len(got) != 3+len(r.Topics[0].Trends)+1+len(logs) {
+		t.Errorf("missing %v, there %q", incomplete.Missing, got)
+	}
+	if err := os.WriteFile(filepath.Join(small, "filler"), make([]byte, 512<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	folder.Name = "b"
+	saved, err = folder.Save(r, logs, nil)
+	if err == nil || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the results are in "+saved.Path()) {
+		t.Fatalf("%+v: %v", saved, err)
+	}
+	if read, err := report.Read(saved.Path()); err != nil || !strings.HasPrefix(saved.Dir, os.Getenv("TMPDIR")) || !sameResult(t, named(r, "b"), read) {
+		t.Errorf("%s: %v", saved.Path(), err)
+	}
+	if got := files(t, filepath.Join(small, "results")); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("drafts are left: %q", got)
+	}
+	t.Setenv("TMPDIR", small)
+	if saved, err := folder.Save(r, logs, nil); saved.Name != "" || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%+v: %v", saved, err)
+	}
+}
+
+func named(r *result.Result, name string) *result.Result {
+	n := *r
+	n.Name = name
+	return &n
+}
+
+// mount mounts a file system of so many bytes in memory.
+func mount(t *testing.T, dir string, size int) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d", size), "tmpfs", dir).CombinedOutput()
+	if err != nil {
+		t.Skipf("a small disk cannot be made here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package result
+
+import (
+	"math"
+	"slices"
+)
+
+// Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
+type Point struct {
+	At          float64          `json:"at"`      // seconds from the start to the end of the interval
+	Seconds     float64          `json:"seconds"` // its length
+	Counts      map[string]int64 `json:"counts"`
+	Errors      int64            `json:"errors"`
+	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
+	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+}
+
+// Summary is the distribution of an interval in five numbers; ns.
+type Summary struct {
+	At      float64 `json:"at"`      // seconds from the start to the end of the interval
+	Seconds float64 `json:"seconds"` // its length
+	Count   uint64  `json:"count"`   // 0: nothing was measured, and the other numbers are 0
+	P50     int64   `json:"p50"`
+	P90     int64   `json:"p90"`
+	P99     int64   `json:"p99"`
+	P999    int64   `json:"p999"`
+	Max     int64   `json:"max"`
+}
+
+// timed is something that is known of an interval.
+type timed interface {
+	end() float64
+	length() float64
+}
+
+func (p Point) end() float64      { return p.At }
+func (p Point) length() float64   { return p.Seconds }
+func (s Summary) end() float64    { return s.At }
+func (s Summary) length() float64 { return s.Seconds }
+
+// Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
+// last ends with the run.
+func Length[T timed](all []T) float64 {
+	lengths := make([]float64, len(all))
+	for i, one := range all {
+		lengths[i] = one.length()
+	}
+	slices.Sort(lengths)
+	if len(lengths) == 0 {
+		return 1
+	}
+	return max(1, math.Round(lengths[len(lengths)/2]))
+}

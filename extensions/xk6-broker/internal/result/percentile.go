@@ -1,0 +1,205 @@
+package result
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+)
+
+const (
+	// OwedShare is how much of a percentile may be the generator's or the platform's own lateness: more is marked. It counts against
+	// the percentile where that lateness is beyond owedFloor too, below which no system would notice.
+	OwedShare = 0.1
+	owedFloor = 2 * time.Millisecond
+	// absentShare is how many of the messages beyond a percentile may be absent from the distribution. They are the slowest: they never
+	// came, or came when nobody measured.
+	absentShare = 0.1
+)
+
+// spell spells out the percentiles of trends: of the whole topic or, where g is not nil, of one group.
+func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]Percentile {
+	spelt := make(map[string][]Percentile, len(trends))
+	for name, h := range trends {
+		absent := t.absent(name, g)
+		believed := true
+		for _, p := range h.Percentiles(shownQuantiles) {
+			point, misled := t.owed(name, p)
+			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
+				believed = false // and so is nothing beyond it
+			}
+			point.Believed = believed && p.Supported
+			spelt[name] = append(spelt[name], point)
+		}
+	}
+	return spelt
+}
+
+// owed gives a percentile the share of it that is lateness, and tells whether that is enough to mislead.
+func (t *Topic) owed(trend string, p hist.Percentile) (point Percentile, misled bool) {
+	own := t.late(trend, p.Q)
+	point.Percentile = p
+	if p.Value > 0 {
+		point.Owed = min(1, float64(own)/float64(p.Value))
+	}
+	return point, point.Owed > OwedShare && own > owedFloor
+}
+
+// misled is the least percentile of those shown up to the quantile q, itself included, that lateness makes another one; false where
+// there is none.
+func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, bool) {
+	upTo := slices.DeleteFunc(slices.Clone(shownQuantiles), func(shown float64) bool { return shown >= q })
+	for _, p := range h.Percentiles(append(upTo, q)) {
+		if point, misled := t.owed(trend, p); misled {
+			return point, true
+		}
+	}
+	return Percentile{}, false
+}
+
+// late is how late the generator itself was, or the platform, at a quantile of a latency. Of other trends it says nothing.
+func (t *Topic) late(trend string, q float64) time.Duration {
+	var late int64
+	trend, closed := strings.CutSuffix(trend, metric.ClosedSuffix)
+	switch trend {
+	case metric.PublishLatency.String(), metric.E2ELatency.String(), metric.RequestLatency.String(), metric.FailedLatency.String():
+		if lag := t.Trends[metric.GeneratorLag.String()]; lag != nil && !closed { // what has no schedule is not late
+			late = lag.Quantile(q)
+		}
+	case metric.PublishTime.String(), metric.E2ETime.String(), metric.RequestTime.String(), metric.DeliveryWait.String():
+	default:
+		return 0
+	}
+	if t.Hiccups != nil && t.Hiccups.Supported(q) {
+		late = max(late, t.Hiccups.Quantile(q))
+	}
+	return time.Duration(late)
+}
+
+// absent is the share of the messages that are not in a distribution: of the whole topic, which has it from the group that lacks most, or of
+// one group where g is not nil.
+func (t *Topic) absent(name string, g *Group) (most float64) {
+	if trend, _ := strings.CutSuffix(name, metric.ClosedSuffix); !consumers(trend) {
+		return lacking(t.Failed(name), t.measured(name))
+	}
+	if g != nil {
+		has := g.Received // where several accounts are one
+		if h := g.Trends[name]; h != nil {
+			has = h.Count()
+		}
+		return lacking(t.missing(name, g), has)
+	}
+	for i := range t.Groups {
+		most = max(most, t.absent(name, &t.Groups[i]))
+	}
+	return most
+}
+
+// lacking is the share that n values are of all, where a distribution has the others.
+func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
+
+// consumers tells whether a trend is of the way of each message to its consumer.
+func consumers(trend string) bool {
+	return trend == metric.E2ELatency.String() || trend == metric.E2ETime.String() || trend == metric.DeliveryWait.String()
+}
+
+// Failed is how many messages are not in a trend of the producers' side, as the topic calls it, because their sends failed; 0 of another trend.
+// Those of which it is not known in which loop they were sent count in both.
+func (t *Topic) Failed(name string) uint64 {
+	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
+	if op := SentBy(trend); op != "" {
+		return min(uint64(t.ErrorsOf(op)), t.failed(name))
+	}
+	return 0
+}
+
+// SentBy is the operation whose success a trend of the producers' side is measured of; "" of another trend.
+func SentBy(trend string) string {
+	switch trend {
+	case metric.PublishLatency.String(), metric.PublishTime.String():
+		return "send"
+	case metric.RequestLatency.String(), metric.RequestTime.String():
+		return "request"
+	}
+	return ""
+}
+
+// failed is how many sends and requests failed in the loop that a trend is of: all but those that are known to be of the other loop.
+func (t *Topic) failed(name string) uint64 {
+	n, other := uint64(t.ErrorsOf("send")+t.ErrorsOf("request")), metric.FailedLatency.String()
+	if !strings.HasSuffix(name, metric.ClosedSuffix) {
+		other += metric.ClosedSuffix
+	}
+	return n - min(n, t.measured(other))
+}
+
+// measured is how many values a trend has.
+func (t *Topic) measured(name string) uint64 {
+	if h := t.Trends[name]; h != nil {
+		return h.Count()
+	}
+	return 0
+}
+
+// missing is how many messages a group's distribution lacks: no consumer received them, or their sends failed.
+func (t *Topic) missing(name string, g *Group) uint64 {
+	failed := t.failed(name) * uint64(max(1, g.Subscribers))
+	return failed + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed()
+}
+
+// unseen is how many of the messages that the group should have received no consumer did.
+func (a *Account) unseen() uint64 {
+	return a.Missing + a.Drained + a.Removed - min(a.Elsewhere, a.Missing)
+}
+
+// mostUnseen is how many messages of one loop the group may not have received at most: what was sent in it, without what the group has of it.
+// Nobody knows which of what came from elsewhere, or twice, is among the latter. Where all is of one loop there is no bound.
+func (t *Topic) mostUnseen(name string, g *Group) uint64 {
+	suffix := ""
+	if strings.HasSuffix(name, metric.ClosedSuffix) {
+		suffix = metric.ClosedSuffix
+	}
+	if t.Trends[metric.E2ELatency.String()] == nil || t.Trends[metric.E2ELatency.String()+metric.ClosedSuffix] == nil {
+		return math.MaxUint64
+	}
+	sent := t.failed(name) + t.measured(metric.PublishLatency.String()+suffix) + t.measured(metric.RequestLatency.String()+suffix)
+	sent *= uint64(max(1, g.Subscribers))
+	for _, c := range []metric.Counter{metric.Sibling, metric.Earlier, metric.Routed, metric.Aliased} {
+		sent += uint64(t.Counts[c.String()])
+	}
+	sent += g.Redelivered + g.Duplicated
+	if h := g.Trends[metric.E2ELatency.String()+suffix]; h != nil {
+		sent -= min(sent, h.Count())
+	}
+	return sent
+}
+
+// ErrorsOf is how many errors an operation had.
+func (t *Topic) ErrorsOf(op string) (n int64) {
+	for _, e := range t.Errors {
+		if e.Op == op {
+			n += e.Count
+		}
+	}
+	return n
+}
+
+func share(n, of int64) float64 {
+	if n <= 0 || of <= 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown; false where not even the least can.
+func believedUpTo(all []Percentile) (q float64, ok bool) {
+	for _, p := range all {
+		if p.Believed {
+			q, ok = p.Q, true
+		}
+	}
+	return q, ok
+}

@@ -1,0 +1,92 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+)
+
+// Platform is what a witness saw of the machine, and of who else was there, while messages were sent or received. The shares are those
+// of the worst five seconds, 0 to 1, and absent where the platform does not tell.
+type Platform struct {
+	Hiccups       *hist.Histogram `json:"hiccups"`                 // how late a thread was that wakes every millisecond, in ns
+	Process       *float64        `json:"process,omitempty"`       // of its CPUs, used by this process
+	Host          *float64        `json:"host,omitempty"`          // of the same CPUs, used by all processes
+	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines by the hypervisor
+	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task of the machine waited for a CPU
+	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same of the process's cgroup: its own limit shows here
+}
+
+// Seen are the hiccups; nil where nobody watched.
+func (p *Platform) Seen() *hist.Histogram {
+	if p == nil {
+		return nil
+	}
+	return p.Hiccups
+}
+
+// join adds what was seen of another machine: its hiccups, and what is worse there.
+func (p *Platform) join(o *Platform) *Platform {
+	if p == nil || o == nil {
+		return cmp.Or(p, o)
+	}
+	hiccups := hist.Merged(hist.Merged(nil, p.Hiccups), o.Hiccups)
+	return &Platform{
+		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Steal: worse(p.Steal, o.Steal),
+		Pressure: worse(p.Pressure, o.Pressure), GroupPressure: worse(p.GroupPressure, o.GroupPressure),
+	}
+}
+
+func worse(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+const (
+	// crowded is the share of the CPUs that other processes may use before they are named as the cause of lateness, stolen that of the
+	// hypervisor, and of other processes beside it; pressed is that of the time that tasks of the cgroup wait.
+	crowded = 0.25
+	stolen  = 0.05
+	pressed = 0.25
+	// busy is the share of its CPUs beyond which more of them would help the generator.
+	busy = 0.7
+)
+
+// advice says what would make the generator less late.
+func (p *Platform) advice() string {
+	if p == nil {
+		return "lower the rate, or use a machine that is less busy"
+	}
+	has := func(v *float64, most float64) bool { return v != nil && *v > most }
+	others, hypervisor := 0.0, 0.0
+	if p.Host != nil && p.Process != nil {
+		others = *p.Host - *p.Process
+	}
+	if p.Steal != nil {
+		hypervisor = *p.Steal
+	}
+	neighbours := func() string {
+		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s: run the generator apart from them", percent(others), percent(*p.Process))
+	}
+	machines := func() string {
+		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(hypervisor))
+	}
+	switch {
+	case hypervisor > stolen && others > hypervisor:
+		return neighbours() + "; " + machines()
+	case hypervisor > stolen && others > stolen:
+		return machines() + "; " + neighbours()
+	case hypervisor > stolen:
+		return machines()
+	case others > crowded:
+		return neighbours()
+	case has(p.Process, busy):
+		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process))
+	case has(p.GroupPressure, pressed):
+		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure))
+	}
+	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving"
+}

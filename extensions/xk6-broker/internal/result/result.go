@@ -1,0 +1,179 @@
+// Package result is what a run found out, and whether that can be believed: the model that text, page, JSON, comparison and merging read, its
+// verdict, and thresholds on it. Nothing of the engine is in it.
+package result
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+)
+
+// Version is the version of the schema of [Result].
+const Version = 2
+
+// Result is everything that a run found out.
+type Result struct {
+	Version     int               `json:"version"`
+	Name        string            `json:"name"`
+	Run         uint32            `json:"run"`      // the same in all processes of one test
+	Instance    uint32            `json:"instance"` // this process
+	Started     time.Time         `json:"started"`
+	Seconds     float64           `json:"seconds"`
+	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
+	Test        Test              `json:"test"`
+	Thresholds  []Threshold       `json:"thresholds"`
+	Checks      []Check           `json:"checks"`
+	Marks       []Annotation      `json:"marks"`
+	Environment map[string]string `json:"environment"` // versions, machine
+	Topics      []Topic           `json:"topics"`
+	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped: arrivals for which no VU was free, and what maxDuration left of a given number
+	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
+	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
+	Platform    *Platform         `json:"platform,omitempty"`
+	Verdict     Verdict           `json:"verdict"`
+
+	Siblings int   `json:"-"` // other processes that messages came from
+	LogsCut  error `json:"-"` // why the interval logs ended before the run did
+}
+
+// Topic is what was measured on one topic of one broker.
+type Topic struct {
+	Broker      string                     `json:"broker"` // address, without credentials
+	Driver      string                     `json:"driver"`
+	Topic       string                     `json:"topic"`
+	Info        Server                     `json:"info"`
+	Confirm     string                     `json:"confirm"`    // the least that a confirmation proved; "" where nobody sent
+	Proofs      []Proof                    `json:"proofs"`     // what confirmations proved, by the producers' options
+	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
+	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
+	Declared    bool                       `json:"declared"`   // the script has a consumer for it
+	OnlySends   bool                       `json:"onlySends"`  // the driver has no consumers: what becomes of messages is not observed, but for what is [ReadBack]
+	Options     Uses                       `json:"options"`    // in force for each that used it
+	Counts      map[string]int64           `json:"counts"`
+	Errors      []ErrorCount               `json:"errors"`
+	Trends      map[string]*hist.Histogram `json:"trends"`      // of a topic with both loops, those of the closed one with the suffix "_closed"
+	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
+	Groups      []Group                    `json:"groups"`      // empty: nobody consumed here, loss was not observed
+	History     []Point                    `json:"history"`
+	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
+
+	Shared  bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
+	Alone   bool            `json:"-"` // there is no other process
+	Before  int64           `json:"-"` // messages that this test sent long before the process that received them began
+	Routed  bool            `json:"-"` // some of its messages went where their keys said
+	After   int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
+	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
+
+	Interrupted map[Goal]Interruption `json:"-"`
+}
+
+// Group is what was measured of one group of consumers, and what became of its messages.
+type Group struct {
+	Account
+	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
+	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
+	Percentiles map[string][]Percentile    `json:"percentiles"`
+
+	Kept      bool     `json:"-"` // the broker keeps what it has received until it is settled
+	Strangers int64    `json:"-"` // received that no producer of the topic sent, as this process knows
+	Passed    []Passed `json:"-"` // of these, what is known of each topic that they were sent to
+}
+
+// Server is what is known of the broker.
+type Server struct {
+	Server   string `json:"server"`   // product and version
+	Client   string `json:"client"`   // library and version
+	Nodes    int    `json:"nodes"`    // how many servers the client knows of; 0 when unknown
+	Embedded bool   `json:"embedded"` // the server runs inside the process
+}
+
+// ErrorCount counts errors of one sort.
+type ErrorCount struct {
+	Op    string `json:"op"`
+	Kind  string `json:"kind"`
+	Count int64  `json:"count"`
+}
+
+// shownQuantiles are those that a result spells out; any other can be read from its histograms.
+var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
+
+// Percentile is one point of a distribution, and how far it can be believed.
+type Percentile struct {
+	hist.Percentile
+	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
+	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+}
+
+// Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
+func (r *Result) Describe() {
+	for i := range r.Topics {
+		r.Topics[i].Hiccups = r.Platform.Seen()
+		r.Topics[i].Describe()
+	}
+}
+
+// Describe spells out the percentiles of the trends. It is called again where the trends have changed.
+func (t *Topic) Describe() {
+	t.Percentiles = t.spell(t.Trends, nil)
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		g.Percentiles = t.spell(g.Trends, g)
+	}
+}
+
+// Used tells whether anything was done with the topic, beyond its creation.
+func (t *Topic) Used() bool {
+	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
+}
+
+// PlainNames gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere may be of one, too.
+func (t *Topic) PlainNames() {
+	if t.OpenLoop = t.OpenLoop || t.Trends[metric.E2ELatency.String()] != nil; t.OpenLoop {
+		return
+	}
+	t.Trends = plain(t.Trends)
+	for i := range t.Groups {
+		t.Groups[i].Trends = plain(t.Groups[i].Trends)
+	}
+}
+
+// plain takes the suffix off. The trends that no loop is known of, as settle time, keep what they have.
+func plain(trends map[string]*hist.Histogram) map[string]*hist.Histogram {
+	named := make(map[string]*hist.Histogram, len(trends))
+	for name, h := range trends {
+		name = strings.TrimSuffix(name, metric.ClosedSuffix)
+		named[name] = hist.Merged(named[name], h)
+	}
+	return named
+}
+
+// AddErrors counts more of one sort. They are sorted.
+func (t *Topic) AddErrors(more ErrorCount) {
+	i, found := slices.BinarySearchFunc(t.Errors, more, compareErrors)
+	if !found {
+		t.Errors = slices.Insert(t.Errors, i, ErrorCount{Op: more.Op, Kind: more.Kind})
+	}
+	t.Errors[i].Count += more.Count
+}
+
+func compareErrors(a, b ErrorCount) int {
+	return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Kind, b.Kind))
+}
+
+// Loop takes the name of one of the topic's trends apart: the name of its metric, and the loop that it is of, "open" or "closed"; "" where
+// loops are not told apart.
+func (t *Topic) Loop(name string) (trend, loop string) {
+	trend, closed := strings.CutSuffix(name, metric.ClosedSuffix)
+	of, known := metric.TrendNamed(trend)
+	switch {
+	case !known || !of.Looped():
+		return trend, ""
+	case closed || !t.OpenLoop:
+		return trend, metric.Closed.String()
+	}
+	return trend, metric.Open.String()
+}

@@ -1,0 +1,429 @@
+package result
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+)
+
+// wholeTopic is what the ledgers of all processes know of one topic.
+type wholeTopic struct {
+	id        topicID
+	producers []track.ProducerLedger
+	senders   map[uint64]sender // by producer
+	groups    map[string][]groupShare
+	removals  []removal
+	spends    bool // what a group settles is not kept for others that come later
+	failed    int64
+	routed    bool // some of its messages went where their keys said
+	// elsewhere tells that what is missing may have been received by somebody whose ledger is not here, or not of this topic.
+	elsewhere bool
+}
+
+// sender is what is known of a producer besides its numbers.
+type sender struct {
+	by      *Ledger // of its process
+	topic   *wholeTopic
+	next    uint64 // how many numbers it handed out
+	index   []Mark
+	slowest time.Duration // the longest that a send to the topic took, from its number to its confirmation
+}
+
+// groupShare is what one process knows of a group.
+type groupShare struct {
+	*GroupLedger
+	by *Ledger // of the process
+}
+
+// account puts the ledgers together.
+func (m *merger) account() error {
+	topics := make([]*wholeTopic, len(m.result.Topics))
+	senders := map[uint64]sender{}
+	for i := range topics {
+		topics[i] = m.gather(m.result.Topics[i].Broker, m.result.Topics[i].Driver, m.result.Topics[i].Topic)
+		maps.Copy(senders, topics[i].senders)
+	}
+	m.absent = map[uint32]uint64{}
+	for i, w := range topics {
+		m.strangers(&m.result.Topics[i], w, senders)
+	}
+	for i, w := range topics {
+		if err := m.groups(&m.result.Topics[i], w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather finds what the ledgers say of a topic.
+func (m *merger) gather(broker, driver, topic string) *wholeTopic {
+	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}}
+	for n, p := range m.parts {
+		for k := range p.Ledger.Topics {
+			l := &p.Ledger.Topics[k]
+			if m.key(l.Broker, l.Driver, l.Topic) != w.id {
+				continue
+			}
+			for _, r := range l.Removals {
+				w.removals = append(w.removals, removal{r, p.Ledger})
+			}
+			w.producers = append(w.producers, l.Producers...)
+			w.failed += l.Failed
+			w.routed = w.routed || l.Routed
+			w.spends = w.spends || l.Spends
+			slowest := p.Result.slowest(l.Broker, l.Topic)
+			for _, producer := range l.Producers {
+				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, index: l.Index[producer.ID], slowest: slowest}
+			}
+			for g := range l.Groups {
+				name := l.Groups[g].Name
+				if l.Groups[g].Subscriber {
+					name = fmt.Sprintf("process %d, %s", n+1, name)
+				}
+				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger})
+			}
+		}
+	}
+	return w
+}
+
+// slowest is the longest that a send to a topic took that the broker confirmed.
+func (r *Result) slowest(broker, topic string) time.Duration {
+	var longest int64
+	for _, t := range r.Topics {
+		if t.Broker != broker || t.Topic != topic {
+			continue
+		}
+		for _, trend := range []metric.Trend{metric.PublishTime, metric.RequestTime} {
+			for _, name := range []string{trend.String(), trend.String() + metric.ClosedSuffix} {
+				if h := t.Trends[name]; h != nil {
+					longest = max(longest, h.Max())
+				}
+			}
+		}
+	}
+	return time.Duration(longest)
+}
+
+// strangers looks at what the topic's groups received of producers that are none of the topic's. Each process has counted those of its
+// own; of those of others it could not know what they are.
+func (m *merger) strangers(t *Topic, w *wholeTopic, senders map[uint64]sender) {
+	var absent, routed, aliased uint64
+	for _, shares := range w.groups {
+		for _, s := range shares {
+			for i := range s.Sources {
+				id := s.Sources[i].ID
+				if _, own := w.senders[id]; own {
+					continue
+				}
+				n := s.Sources[i].Received.Len()
+				from, known := senders[id]
+				elsewhere := uint32(id>>32) != s.by.Instance
+				switch {
+				case n == 0:
+				case !known && elsewhere:
+					m.absent[uint32(id>>32)] += n
+					absent += n
+				case known && from.topic.id.name == w.id.name:
+					from.topic.elsewhere = true
+					if elsewhere {
+						aliased += n
+					}
+				case elsewhere:
+					routed += n
+				}
+			}
+		}
+	}
+	delete(t.Counts, metric.Sibling.String()) // they are siblings no more
+	for counter, n := range map[metric.Counter]uint64{metric.Sibling: absent, metric.Routed: routed, metric.Aliased: aliased} {
+		if n > 0 {
+			t.Counts[counter.String()] += int64(n)
+		}
+	}
+	if absent == 0 { // those that were sent long before the receiving process began were of this test all the same
+		t.Before = t.Counts[metric.Earlier.String()]
+		delete(t.Counts, metric.Earlier.String())
+	}
+}
+
+// complete tells whether all processes of the test are here, for certain.
+func (m *merger) complete() bool { return len(m.parts) == m.processes && len(m.absent) == 0 }
+
+// groups gives the result the accounts of the topic's groups.
+func (m *merger) groups(t *Topic, w *wholeTopic) error {
+	for _, name := range slices.Sorted(maps.Keys(w.groups)) {
+		shares := w.groups[name]
+		if !slices.ContainsFunc(shares, groupShare.consumed) {
+			continue // the group was announced, and nobody joined it
+		}
+		said, err := m.asked(t, name, shares)
+		if err != nil {
+			return err
+		}
+		a := w.group(name, shares, said)
+		if !shares[0].Subscriber {
+			if w.elsewhere || !m.complete() { // what was removed another process may have received before
+				a.Lost, a.Elsewhere = 0, a.Lost
+				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
+			}
+			g := t.group(name)
+			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld })
+			continue
+		}
+		a.Group = Subscribers
+		if g := t.group(Subscribers); g.Subscribers == 0 {
+			a.Subscribers = 1
+			g.Account = a
+		} else {
+			g.Join(a)
+		}
+	}
+	return nil
+}
+
+func (s groupShare) consumed() bool { return len(s.There) > 0 }
+
+// answer is what a broker said that it has for a group, and when and to whom.
+type answer struct {
+	Backlog
+	known bool
+	at    int64   // ns since the Unix epoch
+	to    *Ledger // nil where it was asked when all processes had ended
+}
+
+// asked is the broker's last word on a group. It is none where a process had members in it after that.
+func (m *merger) asked(t *Topic, name string, shares []groupShare) (answer, error) {
+	if !shares[0].Kept {
+		return answer{}, nil
+	}
+	if m.known.Backlog != nil {
+		b, known, err := m.known.Backlog(t.Broker, t.Driver, t.Topic, name)
+		if err != nil {
+			return answer{}, err
+		}
+		if known {
+			m.askedLate = true
+			return answer{Backlog: b, known: true}, nil
+		}
+	}
+	var last answer
+	for _, s := range shares {
+		if s.Asked > last.at {
+			last = answer{s.Backlog, true, s.Asked, s.by}
+		}
+	}
+	for _, s := range shares {
+		if s.consumed() && s.Asked == 0 && s.by.Ended > last.at {
+			return answer{}, nil
+		}
+	}
+	return last, nil
+}
+
+// group gives the account of a group: of one subscriber, or of the members that all processes had.
+func (w *wholeTopic) group(name string, shares []groupShare, said answer) Account {
+	ledgers := make([]track.GroupLedger, len(shares))
+	for i, s := range shares {
+		ledgers[i] = s.GroupLedger.GroupLedger
+	}
+	removals := w.removalsOf(shares)
+	all := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
+		from := w.senders[id]
+		terms := track.Terms{Spans: from.spans(id, shares, w.removals)}
+		for _, r := range removals {
+			terms.Removals = append(terms.Removals, from.before(r))
+		}
+		if said.known {
+			terms.Sure, terms.Possible = from.given(said)
+		}
+		return terms
+	}, ShownRanges)
+	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges}
+	waiting, holds := w.waiting(shares, all)
+	removed, lost := divideRemoved(name, shares, removals, all, waiting)
+	unknown := all.Removed - removed - lost
+	a.Removed = removed
+	a.Missing += lost + unknown
+	switch {
+	case !shares[0].Kept:
+		a.Lost = all.Missing
+	case !said.known:
+		a.Uncertain = all.Missing
+	default:
+		waiting.Backlog = said.Backlog
+		waiting.Strange += int64(unknown) // what was on its way while others were removed
+		a.Lost, a.Undelivered, a.Uncertain = Divide(all.Missing, all.Sure, all.Possible, waiting)
+	}
+	a.Lost += lost
+	a.Uncertain += unknown
+	if shares[0].Kept && !holds && said.known || w.routed { // a broker is done with what lay in the client of one who has left
+		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
+	}
+	return a
+}
+
+// removalsOf lists the removals of what the broker had for a group: it had nothing for those who were not there where it keeps nothing.
+func (w *wholeTopic) removalsOf(shares []groupShare) (all []removal) {
+	for _, r := range w.removals {
+		if meanwhile, _ := r.attended(shares); shares[0].Kept || meanwhile {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// waiting is what is known of the messages that a broker has for a group, but for its backlog, and whether it holds what was received and not settled.
+func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, holds bool) {
+	strangers, holds := int64(0), true
+	of.Held = Held{Least: int64(all.SureHeld), Most: int64(all.Held)}
+	for _, s := range shares {
+		strangers += s.Strangers
+		of.Held.Least += s.SureHeld
+		of.Held.Most += s.Held
+		holds = holds && !s.Unheld
+	}
+	if !holds {
+		of.Held.Least = 0
+	}
+	of.Strange = max(0, w.leftovers(shares)-strangers) + w.failed
+	return of, holds
+}
+
+// spans is what a group expects of a producer, by all that the processes know.
+func (s sender) spans(id uint64, shares []groupShare, removals []removal) []track.Bounds {
+	var all []track.Bounds
+	first := uint64(math.MaxUint64)
+	for _, g := range shares {
+		spans := slices.Clone(g.spans(id, s.next, s.index))
+		if g.Earliest && g.consumed() && len(spans) > 0 {
+			spans[0].From = max(spans[0].From, s.since(g, removals))
+			if s.topic.spends && len(s.topic.groups) > 1 {
+				_, there := handedOut(s.index, g.There[0].From, s.next)
+				spans[0].From = max(spans[0].From, there)
+			}
+		}
+		all = append(all, spans...)
+		for _, b := range spans {
+			first = min(first, b.From)
+		}
+	}
+	if shares[0].Kept { // it is there from its first member on
+		return []track.Bounds{{From: first, Until: math.MaxUint64}}
+	}
+	return all
+}
+
+// given is which of the producer's messages a broker had been given when it was asked: those below sure for certain, and none from
+// possible on.
+func (s sender) given(said answer) (sure, possible uint64) {
+	if said.to == nil || said.to == s.by { // a process asks when its producers are done
+		return math.MaxUint64, math.MaxUint64
+	}
+	skew := s.by.apart(said.to)
+	sure, _ = handedOut(s.index, said.at-int64(skew+s.slowest), s.next)
+	_, possible = handedOut(s.index, said.at+int64(skew), s.next)
+	return sure, possible
+}
+
+// apart is how far the clocks of two processes may be apart.
+func (l *Ledger) apart(o *Ledger) time.Duration {
+	if l.Clock != "" && l.Clock == o.Clock {
+		return 0
+	}
+	return ClockSkew
+}
+
+// leftovers is what the broker had for the group before the test: what it had before the group's first member came, without what the
+// member's siblings had sent by then. Of what they sent in that second it is taken that those were there that were received: brokers give
+// the oldest first.
+func (w *wholeTopic) leftovers(shares []groupShare) int64 {
+	var first groupShare
+	for _, s := range shares {
+		if s.consumed() && (first.GroupLedger == nil || s.There[0].From < first.There[0].From) {
+			first = s
+		}
+	}
+	left := first.Leftovers
+	for _, p := range w.producers {
+		from := w.senders[p.ID]
+		if left <= 0 || from.by == first.by { // its own it has not counted
+			continue
+		}
+		skew := from.by.apart(first.by)
+		sent, _ := handedOut(from.index, first.There[0].From-int64(skew+from.slowest), from.next)
+		_, perhaps := handedOut(from.index, first.Looked+int64(skew), from.next)
+		there := p.Expected.Within([]track.Bounds{{From: 0, Until: sent}})
+		for _, s := range shares {
+			if source := s.Source(p.ID); source != nil {
+				there = there.Or(source.Received.Within([]track.Bounds{{From: 0, Until: perhaps}}))
+			}
+		}
+		left -= int64(there.Len())
+	}
+	return max(0, left)
+}
+
+// verdict adds what only the whole can tell, and what the processes had to say of themselves. The thresholds of one are none of all
+// together.
+func (m *merger) verdict() {
+	v := &m.result.Verdict
+	m.missing(v)
+	for i, p := range m.parts {
+		own := p.Result.Verdict
+		var what about
+		if !own.Latencies {
+			what |= latencies
+		}
+		if !own.Account {
+			what |= account
+		}
+		for _, reason := range own.Reasons {
+			if !strings.HasSuffix(reason, mergeTells) && !slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
+				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
+			}
+		}
+	}
+	m.notes(v)
+	m.doubts(v)
+	switch {
+	case !m.askedLate && slices.ContainsFunc(m.result.Topics, func(t Topic) bool { return slices.ContainsFunc(t.Groups, doubted) }):
+		v.note("what is uncertain the broker may still tell: ask it with --broker URL")
+	case m.askedLate:
+		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
+			instant(time.Now()), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
+	}
+	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
+		"of the process that had the worst", len(m.parts))
+}
+
+func doubted(g Group) bool { return g.Uncertain > 0 }
+
+// missing says which processes are not here, as far as that is known.
+func (m *merger) missing(v *Verdict) {
+	if here := len(m.parts); m.processes > here {
+		v.because(latencies|account, "%d of the %d processes of the test are missing: merge their results too", m.processes-here, m.processes)
+	}
+	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
+		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+
+			"merge it too, or, if it was an earlier test, give each test a BROKER_RUN of its own", m.absent[instance], instance)
+	}
+	if m.processes != 0 {
+		return
+	}
+	text := fmt.Sprintf("that these %d processes are all of the test is not known: if they are, say so with --processes %d, or give each of them "+
+		"BROKER_PROCESSES=%d", len(m.parts), len(m.parts), len(m.parts))
+	for _, t := range m.result.Topics {
+		if slices.ContainsFunc(t.Groups, func(g Group) bool { return g.Elsewhere > 0 }) {
+			v.because(account, "%s", text)
+			return
+		}
+	}
+	v.note("%s", text)
+}

@@ -1,0 +1,263 @@
+package track
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+	"unsafe"
+)
+
+// delivery is what has become of one producer's messages in one group.
+type delivery struct {
+	producer *Producer
+	received bitmap
+	settled  bitmap
+	again    bitmap // first copies that the broker had delivered before
+	late     bitmap // of these, those whose first delivery has come since
+	drained  bitmap // read to complete the account, by no consumer of the test
+	removed  bitmap // missing when somebody removed them from the broker
+	doubted  bitmap // the broker may be done with them although nobody settled them
+	cleared  bitmap // read again, and settled, to complete the account
+	rejected bitmap // settled by a rejection: the broker may have passed them on to another topic
+	foreign  bool   // of another process's producer
+	past     *past  // what those had that the group's place was taken over from; nil where it has been one's alone
+
+	mu    sync.Mutex
+	spans []Bounds // what the group expects, ascending
+	// What count has found, page by page, so that it need not look again at a page that has not changed.
+	found []found
+}
+
+// Bounds is what a group expects of a producer while it is there: From <= number < Until.
+type Bounds struct{ From, Until uint64 }
+
+// counts are numbers of messages.
+type counts struct{ expected, received, drained, removed, missing uint64 }
+
+// found is what a page held when the counts of its bits were those of version.
+type found struct {
+	version                                       [4]uint16
+	expected, received, drained, removed, missing uint16
+}
+
+// open lets the group expect what is numbered from from on.
+func (d *delivery) open(from uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans = append(d.spans, Bounds{from, math.MaxUint64})
+	clear(d.found) // pages were judged by the spans that there were
+}
+
+// backdate lets it expect what is numbered from from on too, as far as it did not close before.
+func (d *delivery) backdate(from uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := len(d.spans) - 1
+	if last > 0 {
+		from = max(from, d.spans[last-1].Until)
+	}
+	if last < 0 || from >= d.spans[last].From {
+		return
+	}
+	d.spans[last].From = from
+	clear(d.found)
+}
+
+// close lets it expect nothing from until on.
+func (d *delivery) close(until uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans[len(d.spans)-1].Until = until
+	clear(d.found)
+}
+
+// expects tells whether a number is one that the group waits for.
+func (d *delivery) expects(seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return within(d.own(), seq)&1 != 0
+}
+
+// first adds a copy to what was received and tells whether it is the first one.
+func (d *delivery) first(seq uint64, attempt int32) bool {
+	if attempt <= 1 {
+		return d.received.set(seq)
+	}
+	d.mu.Lock() // overdue sees both or neither
+	defer d.mu.Unlock()
+	first := d.received.set(seq)
+	if first {
+		d.again.set(seq)
+	}
+	return first
+}
+
+// overdue tells, once, whether the first copy of a message was not its first delivery.
+func (d *delivery) overdue(seq uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.again.has(seq) && d.late.set(seq)
+}
+
+// count counts a producer's messages in the group.
+func (d *delivery) count() counts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len(), d.past.len())
+	if pages > len(d.found) {
+		d.found = append(d.found, make([]found, pages-len(d.found))...)
+	}
+	var sum counts
+	if d.past != nil {
+		sum.received = d.past.strays
+	}
+	for i := range d.found {
+		f := &d.found[i]
+		d.look(uint64(i), f)
+		sum.expected += uint64(f.expected)
+		sum.received += uint64(f.received)
+		sum.drained += uint64(f.drained)
+		sum.removed += uint64(f.removed)
+		sum.missing += uint64(f.missing)
+	}
+	return sum
+}
+
+// look brings f up to date with page i.
+func (d *delivery) look(i uint64, f *found) {
+	expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
+	version := [4]uint16{
+		uint16(expected.count.Load()), uint16(received.count.Load()), uint16(drained.count.Load()), uint16(removed.count.Load()),
+	}
+	if version == f.version {
+		return
+	}
+	*f = found{version: version}
+	past := d.past.page(i)
+	for k := range pageWords {
+		e := expected.words[k].Load() & within(d.spans, i*pageBits+uint64(k)*64)
+		r, before := received.words[k].Load(), past.words[k].Load()
+		f.received += uint16(bits.OnesCount64(r) + bits.OnesCount64(before))
+		if d.past != nil {
+			r = r&within(d.own(), i*pageBits+uint64(k)*64) | before
+		}
+		l := drained.words[k].Load() &^ r
+		gone := e & removed.words[k].Load() &^ (r | l)
+		f.expected += uint16(bits.OnesCount64(e))
+		f.drained += uint16(bits.OnesCount64(l))
+		f.removed += uint16(bits.OnesCount64(gone))
+		f.missing += uint16(bits.OnesCount64(e &^ (r | l | gone)))
+	}
+}
+
+// within is a word with a bit for each number of the spans, the first bit being number first.
+func within(spans []Bounds, first uint64) uint64 {
+	var w uint64
+	for _, s := range spans {
+		w |= between(s.From, s.Until, first)
+	}
+	return w
+}
+
+// between is a word with a bit for each number of from <= n < until, the first bit being number first.
+func between(from, until, first uint64) uint64 {
+	return ^uint64(0) << distance(from, first) &^ (^uint64(0) << distance(until, first))
+}
+
+// distance is how far n is above first, 64 at most. (A shift by 64 leaves nothing.)
+func distance(n, first uint64) uint64 {
+	if n <= first {
+		return 0
+	}
+	return min(n-first, 64)
+}
+
+// missing yields the numbers of the messages that are expected and have not arrived, ascending.
+func (d *delivery) missing(yield func(uint64) bool) {
+	for first, m := range d.missingWords {
+		for ; m != 0; m &= m - 1 {
+			if !yield(first + uint64(bits.TrailingZeros64(m))) {
+				return
+			}
+		}
+	}
+}
+
+// missingWords yields them 64 at a time: the number of the first bit, and a word in which those that are missing are set.
+func (d *delivery) missingWords(yield func(first, missing uint64) bool) {
+	d.mu.Lock()
+	spans, own := slices.Clone(d.spans), slices.Clone(d.own())
+	d.mu.Unlock()
+	for i := range uint64(d.producer.expected.len()) {
+		expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
+		past := d.past.page(i)
+		if expected == empty || received == full && d.past == nil {
+			continue
+		}
+		for k := range pageWords {
+			first := i*pageBits + uint64(k)*64
+			m := expected.words[k].Load() & within(spans, first) &^ (received.words[k].Load()&within(own, first) |
+				past.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
+			if m != 0 && !yield(first, m) {
+				return
+			}
+		}
+	}
+}
+
+// remove marks all that is numbered below next and has not arrived.
+func (d *delivery) remove(next uint64) {
+	d.mu.Lock()
+	own := slices.Clone(d.own())
+	d.mu.Unlock()
+	for first := uint64(0); first < next; first += 64 {
+		i, k := first/pageBits, first%pageBits/64
+		received, past, drained, removed := d.received.page(i), d.past.page(i), d.drained.page(i), d.removed.page(i)
+		left := between(0, next, first) &^ (received.words[k].Load()&within(own, first) | past.words[k].Load() | drained.words[k].Load() |
+			removed.words[k].Load())
+		for ; left != 0; left &= left - 1 {
+			d.removed.set(first + uint64(bits.TrailingZeros64(left)))
+		}
+	}
+}
+
+// held is how many messages were received and not settled, nor cleared, and how many of these are not in doubt.
+func (d *delivery) held() (sure, all uint64) {
+	for i := range uint64(d.received.len()) {
+		received, settled, cleared, doubted := d.received.page(i), d.settled.page(i), d.cleared.page(i), d.doubted.page(i)
+		if received == empty || settled == full {
+			continue
+		}
+		for k := range pageWords {
+			held := received.words[k].Load() &^ (settled.words[k].Load() | cleared.words[k].Load())
+			all += uint64(bits.OnesCount64(held))
+			sure += uint64(bits.OnesCount64(held &^ doubted.words[k].Load()))
+		}
+	}
+	return sure, all
+}
+
+// doubt puts all that is held in doubt.
+func (d *delivery) doubt() {
+	for i := range uint64(d.received.len()) {
+		received, settled := d.received.page(i), d.settled.page(i)
+		if received == empty || settled == full {
+			continue
+		}
+		for k := range pageWords {
+			held := received.words[k].Load() &^ settled.words[k].Load()
+			for ; held != 0; held &= held - 1 {
+				d.doubted.set(i*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(held)))
+			}
+		}
+	}
+}
+
+// memory is about how many bytes the delivery uses.
+func (d *delivery) memory() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() +
+		d.cleared.memory() + d.rejected.memory() + d.past.memory() + int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
+}

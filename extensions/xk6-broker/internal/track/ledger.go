@@ -1,0 +1,245 @@
+package track
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// Ledger is what one process knows of a topic, message by message, for [Merge] to put together with what other processes know.
+type Ledger struct {
+	Producers []ProducerLedger
+	Groups    []GroupLedger
+}
+
+// ProducerLedger is what was numbered and what must arrive.
+type ProducerLedger struct {
+	ID       uint64
+	Next     uint64 // one more than the last number
+	Expected Set
+}
+
+// GroupLedger is what a group received in this process, by producer, and what it counted.
+type GroupLedger struct {
+	Name    string
+	Tally   Tally
+	Sources []SourceLedger // ascending
+}
+
+// SourceLedger is what a group received of one producer, of this process or another.
+type SourceLedger struct {
+	ID       uint64
+	Foreign  bool     // of another process: there are no Spans
+	Spans    []Bounds // what the group expects
+	Received Set
+	Settled  Set
+	Again    Set // first copies that the broker had delivered before
+	Drained  Set // read to complete the account
+	Doubted  Set // the broker may be done with them although nobody settled them
+}
+
+// Ledger copies what is known. It is consistent once nothing is going on.
+func (t *Topic) Ledger() Ledger {
+	var l Ledger
+	for _, g := range t.Groups() {
+		l.Groups = append(l.Groups, GroupLedger{Name: g.name, Tally: g.Tally(), Sources: g.sources()})
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, id := range slices.Sorted(maps.Keys(t.producers)) {
+		p := t.producers[id]
+		l.Producers = append(l.Producers, ProducerLedger{ID: id, Next: p.next.Load(), Expected: p.expected.snapshot()})
+	}
+	return l
+}
+
+func (g *Group) sources() []SourceLedger {
+	g.topic.mu.RLock()
+	defer g.topic.mu.RUnlock()
+	sources := make([]SourceLedger, 0, len(g.deliveries))
+	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
+		d := g.deliveries[id]
+		d.mu.Lock()
+		spans, own := slices.Clone(d.spans), slices.Clone(d.own())
+		d.mu.Unlock()
+		received, settled := d.received.snapshot(), d.settled.snapshot()
+		if d.past != nil {
+			if !d.foreign { // where it is, what the group expects is known to the whole test only
+				received = received.Within(own)
+			}
+			received, settled = received.Or(d.past.received.snapshot()), settled.Or(d.past.settled.snapshot())
+		}
+		sources = append(sources, SourceLedger{
+			ID: id, Foreign: d.foreign, Spans: spans, Received: received, Settled: settled,
+			Again: d.again.snapshot(), Drained: d.drained.snapshot(), Doubted: d.doubted.snapshot(),
+		})
+	}
+	return sources
+}
+
+// Numbered gives how many messages each producer of this process has numbered.
+func (t *Topic) Numbered() map[uint64]uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	next := make(map[uint64]uint64, len(t.producers))
+	for id, p := range t.producers {
+		next[id] = p.next.Load()
+	}
+	return next
+}
+
+// Terms are what is to be known of a producer, besides its ledger, to account for its messages in a group.
+type Terms struct {
+	Spans    []Bounds // what the group expects of it
+	Given             // of the broker's last word on what it has for the group
+	Removals []Given  // of what it had before each time that the topic's messages were removed on purpose
+}
+
+// Given is about what a broker has for a group at a time: every message numbered below Sure that it had been given and that nobody had settled, and none
+// numbered from Possible on.
+type Given struct{ Sure, Possible uint64 }
+
+// Whole is what several processes know of one group together.
+type Whole struct {
+	Tally
+	Ranges   []Range // of what is missing, the first
+	Given            // of what is missing, how many are numbered below the producer's Sure and Possible
+	Removals []Given // likewise, for each removal, of what did not arrive and may have been removed
+	Held     uint64  // received and not settled, of whatever producer
+	SureHeld uint64  // of these, those that the broker must still have, see [Held]
+}
+
+// Merge puts together what several processes know of one group. The producers are those of all processes, and terms says what else is
+// known of each. A copy of a message that another process of the group has received as well is Duplicated where both settled it, and
+// else Redelivered, unless the broker's own count of deliveries has made it that already. Removed is what did not arrive and was perhaps numbered before
+// one of the removals. Foreign, in what comes out, is a number of
+// messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
+func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) Whole {
+	var w Whole
+	for _, s := range shares {
+		w.Duplicated += s.Tally.Duplicated
+		w.Redelivered += s.Tally.Redelivered
+		w.Reordered += s.Tally.Reordered
+	}
+	known := map[uint64]bool{}
+	for _, p := range slices.SortedFunc(slices.Values(producers), byID) {
+		known[p.ID] = true
+		w.add(p, gather(p.ID, shares, &w.Tally), terms(p.ID), limit)
+	}
+	for _, id := range sources(shares) {
+		if !known[id] {
+			all := gather(id, shares, &w.Tally)
+			w.Foreign += all.Received.Len()
+			w.hold(all)
+		}
+	}
+	w.Unexpected = w.unexpected()
+	return w
+}
+
+// add accounts for the messages of one producer.
+func (w *Whole) add(p ProducerLedger, all SourceLedger, terms Terms, limit int) {
+	expected := p.Expected.Within(terms.Spans)
+	drained := all.Drained.Within(terms.Spans).andNot(all.Received)
+	missing := expected.andNot(all.Received).andNot(drained)
+	var last uint64
+	for i, r := range terms.Removals {
+		if len(w.Removals) <= i {
+			w.Removals = append(w.Removals, Given{})
+		}
+		w.Removals[i].Sure += missing.below(r.Sure).Len()
+		w.Removals[i].Possible += missing.below(r.Possible).Len()
+		last = max(last, r.Possible)
+	}
+	removed := missing.below(last)
+	missing = missing.andNot(removed)
+	w.Expected += expected.Len()
+	w.Received += all.Received.Len()
+	w.Drained += drained.Len()
+	w.Removed += removed.Len()
+	w.Settled += all.Settled.Len()
+	w.Missing += missing.Len()
+	w.Sure += missing.below(terms.Sure).Len()
+	w.Possible += missing.below(terms.Possible).Len()
+	w.hold(all)
+	w.Ranges = missing.ranges(p.ID, w.Ranges, limit)
+}
+
+func (w *Whole) hold(all SourceLedger) {
+	held := all.Received.andNot(all.Settled)
+	w.Held += held.Len()
+	w.SureHeld += held.andNot(all.Doubted).Len()
+}
+
+// sources lists the producers of which somebody received something, ascending.
+func sources(shares []GroupLedger) []uint64 {
+	var ids []uint64
+	for _, s := range shares {
+		for i := range s.Sources {
+			ids = append(ids, s.Sources[i].ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func byID(a, b ProducerLedger) int { return cmp.Compare(a.ID, b.ID) }
+
+// Source finds what the group received of a producer; nil where it received nothing and expects nothing.
+func (g *GroupLedger) Source(id uint64) *SourceLedger {
+	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceLedger, id uint64) int { return cmp.Compare(s.ID, id) })
+	if !ok {
+		return nil
+	}
+	return &g.Sources[i]
+}
+
+// gather joins what the processes received of one producer, and counts the copies that crossed.
+func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
+	var all SourceLedger
+	for i := range shares {
+		source := shares[i].Source(id)
+		if source == nil {
+			continue
+		}
+		copies := all.Received.and(source.Received)
+		twice := copies.and(all.Settled).and(source.Settled)
+		t.Duplicated += twice.Len()
+		t.Redelivered += copies.andNot(twice).andNot(all.Again.Or(source.Again)).Len()
+		all.Received = all.Received.Or(source.Received)
+		all.Settled = all.Settled.Or(source.Settled)
+		all.Again = all.Again.Or(source.Again)
+		all.Drained = all.Drained.Or(source.Drained)
+		all.Doubted = all.Doubted.Or(source.Doubted).Or(copies)
+	}
+	return all
+}
+
+// ranges adds the numbers of the set to ranges of a producer.
+func (s Set) ranges(id uint64, to []Range, limit int) []Range {
+	for i, p := range s.pages {
+		if p == nil {
+			continue
+		}
+		for k, w := range p {
+			for ; w != 0; w &= w - 1 {
+				seq := uint64(i)*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(w))
+				last := len(to) - 1
+				if last >= 0 && to[last].ID == id && to[last].To+1 == seq {
+					to[last].To = seq
+					continue
+				}
+				if len(to) >= limit {
+					return to
+				}
+				to = append(to, Range{ID: id, From: seq, To: seq})
+			}
+		}
+	}
+	return to
+}
+
+// Everything is what a group expects that was there before the producer.
+func Everything() []Bounds { return []Bounds{{0, math.MaxUint64}} }

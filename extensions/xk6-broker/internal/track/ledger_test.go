@@ -1,0 +1,215 @@
+package track_test
+
+import (
+	"bytes"
+	"encoding/gob"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+)
+
+// recoded sends a ledger through its encoding, as from one machine to another.
+func recoded(t *testing.T, l track.Ledger) track.Ledger {
+	t.Helper()
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(l); err != nil {
+		t.Fatal(err)
+	}
+	var got track.Ledger
+	if err := gob.NewDecoder(&b).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Three processes produce and share one group; what they know together is what a single one that saw everything would have counted.
+func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
+	const processes, producers, messages = 3, 2, 20_000 // several pages, complete ones among them
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 5)) // the same numbers each time is what it is for
+		topics, readers := make([]*track.Topic, processes), make([]*track.Reader, processes)
+		for i := range topics {
+			topics[i] = track.NewTopic()
+			topics[i].Share()
+			readers[i] = topics[i].Group("g", track.Earliest).Reader()
+		}
+		var want track.Tally
+		received, settled := map[message][processes]bool{}, map[message][processes]bool{}
+		for home := range processes {
+			for k := range producers {
+				id := uint64(home)<<32 | uint64(k)
+				p := topics[home].Producer(id)
+				for range messages {
+					m := message{id, p.Next()}
+					expected := random.IntN(1000) > 0
+					if expected {
+						p.Expect(m.seq)
+						want.Expected++
+					}
+					var copies [processes]bool
+					for range 1 + random.IntN(50)/49 { // one in 50 crosses to another process, perhaps
+						copies[random.IntN(processes)] = true
+					}
+					if random.IntN(100) == 0 {
+						copies = [processes]bool{}
+						if expected {
+							want.Missing++
+						}
+					}
+					got, acked := 0, [processes]bool{}
+					for i, has := range copies {
+						if !has {
+							continue
+						}
+						got++
+						readers[i].Received(m.id, m.seq, int32(i), 1)
+						if acked[i] = random.IntN(3) > 0; acked[i] {
+							readers[i].Settled(m.id, m.seq)
+						}
+					}
+					received[m], settled[m] = copies, acked
+					if got > 0 {
+						want.Received++
+						if !expected {
+							want.Unexpected++
+						}
+					}
+					if acked != ([processes]bool{}) {
+						want.Settled++
+					}
+					before := false // whether a process before this one has settled it
+					for i := range processes {
+						if !copies[i] {
+							continue
+						}
+						if got--; got >= 0 && i > firstOf(copies) {
+							if acked[i] && before {
+								want.Duplicated++
+							} else {
+								want.Redelivered++
+							}
+						}
+						before = before || acked[i]
+					}
+				}
+			}
+		}
+		var all []track.ProducerLedger
+		var shares []track.GroupLedger
+		for i := range topics {
+			l := recoded(t, topics[i].Ledger())
+			all = append(all, l.Producers...)
+			shares = append(shares, l.Groups...)
+			if own := l.Groups[0].Tally; own.Foreign == 0 || own.Missing == 0 {
+				t.Errorf("process %d alone: %+v", i, own)
+			}
+		}
+		got := track.Merge(all, shares, func(uint64) track.Terms {
+			return track.Terms{Spans: track.Everything(), Given: track.Given{Possible: messages / 2}}
+		}, 5)
+		if got.Tally != want {
+			t.Errorf("seed %d:\n got %+v\nwant %+v", seed, got.Tally, want)
+		}
+		held, possible := uint64(0), uint64(0)
+		for m, copies := range received {
+			if copies != ([processes]bool{}) && settled[m] == ([processes]bool{}) {
+				held++
+			}
+		}
+		for _, p := range all {
+			for _, r := range track.Merge([]track.ProducerLedger{p}, shares, everything, messages).Ranges {
+				if r.From < messages/2 {
+					possible += min(r.To+1, messages/2) - r.From
+				}
+			}
+		}
+		if got.Held != held || got.Sure != 0 || got.Possible != possible {
+			t.Errorf("seed %d: %d held, %d and %d missing below the bounds; want %d, none and %d", seed, got.Held, got.Sure, got.Possible, held, possible)
+		}
+		if ranges := got.Ranges; len(ranges) != 5 || received[message{ranges[0].ID, ranges[0].From}] != ([processes]bool{}) {
+			t.Errorf("ranges %v", ranges)
+		}
+	}
+}
+
+func everything(uint64) track.Terms { return track.Terms{Spans: track.Everything()} }
+
+func firstOf(copies [3]bool) int {
+	for i, has := range copies {
+		if has {
+			return i
+		}
+	}
+	return len(copies)
+}
+
+func TestMergeKeepsToTheBounds(t *testing.T) {
+	sender, receiver := track.NewTopic(), track.NewTopic()
+	sender.Share()
+	receiver.Share()
+	p := sender.Producer(1)
+	reader := receiver.Group("g", track.New).Reader()
+	for range 100 {
+		p.Expect(p.Next())
+	}
+	for seq := range uint64(40) {
+		reader.Received(1, 20+seq, 0, 2) // 20 to 59, which the broker says it delivered before
+	}
+	reader.Received(9, 3, 0, 1) // a producer that nobody has
+	if v := reader.Received(1, 1<<40, 0, 1); v != track.Foreign {
+		t.Errorf("a number beyond all bounds: %v", v)
+	}
+	if v := reader.Received(1, 20, 0, 2); v != track.Redelivered|track.Foreign {
+		t.Errorf("a second copy: %v", v)
+	}
+	own := receiver.Groups()[0].Tally()
+	if want := (track.Tally{Redelivered: 41, Foreign: 43}); own != want {
+		t.Errorf("the receiver alone: %+v, want %+v", own, want)
+	}
+	terms := func(uint64) track.Terms {
+		return track.Terms{Spans: []track.Bounds{{From: 10, Until: 30}, {From: 40, Until: 70}}, Given: track.Given{Sure: 12, Possible: 65}}
+	}
+	reader.Drained(1, 80) // which nobody expects
+	got := track.Merge(recoded(t, sender.Ledger()).Producers, recoded(t, receiver.Ledger()).Groups, terms, 9)
+	want := track.Tally{Expected: 50, Received: 40, Missing: 20, Unexpected: 10, Redelivered: 41, Foreign: 1}
+	if got.Tally != want || got.Sure != 2 || got.Possible != 15 || got.Held != 41 {
+		t.Errorf("got %+v, want %+v, 2 and 15 of it missing below the bounds, 41 held", got, want)
+	}
+	if ranges := got.Ranges; len(ranges) != 2 || ranges[0] != (track.Range{ID: 1, From: 10, To: 19}) || ranges[1] != (track.Range{ID: 1, From: 60, To: 69}) {
+		t.Errorf("ranges %v", ranges)
+	}
+}
+
+func TestAnUnsharedTopicRemembersNothingOfOthers(t *testing.T) {
+	topic := track.NewTopic()
+	reader := topic.Group("g", track.Earliest).Reader()
+	for range 2 {
+		if v := reader.Received(5, 0, 0, 1); v != track.Foreign {
+			t.Errorf("%v", v)
+		}
+	}
+	if l := topic.Ledger(); len(l.Groups[0].Sources) != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func FuzzSet(f *testing.F) {
+	for _, text := range []string{"\x00", "\x02\x00\x01\x01\x01", "\x01\x02", "\xff\xff\xff\xff\x0f\x01\x01"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s track.Set
+		if s.GobDecode(text) != nil {
+			return
+		}
+		again, err := s.GobEncode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var same track.Set
+		if err := same.GobDecode(again); err != nil || same.Len() != s.Len() {
+			t.Errorf("%v: %d numbers, then %d", err, s.Len(), same.Len())
+		}
+	})
+}

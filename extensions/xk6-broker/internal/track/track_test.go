@@ -1,0 +1,175 @@
+package track_test
+
+import (
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+)
+
+func TestVerdicts(t *testing.T) {
+	topic := track.NewTopic()
+	group := topic.Group("workers", track.Earliest)
+	p := topic.Producer(7)
+	for range 10 {
+		p.Expect(p.Next())
+	}
+	a, b := group.Reader(), group.Reader()
+	for _, step := range []struct {
+		what      string
+		reader    *track.Reader
+		id, seq   uint64
+		partition int32
+		attempt   int32
+		settle    bool
+		want      track.Verdict
+	}{
+		{"the first", a, 7, 0, 0, 1, true, track.First},
+		{"a later one", a, 7, 3, 0, 1, false, track.First},
+		{"one that was overtaken", a, 7, 2, 0, 1, true, track.First | track.Reordered},
+		{"one in another partition", a, 7, 1, 1, 1, true, track.First},
+		{"one in a partition that is no index", a, 7, 5, -1, 1, true, track.First},
+		{"one overtaken there", a, 7, 4, -1, 0, true, track.First | track.Reordered},
+		{"a copy of one that is not settled", b, 7, 3, 0, 0, true, track.Redelivered},
+		{"a copy of one that is", b, 7, 3, 0, 0, true, track.Duplicated},
+		{"the broker repeats one that is settled", a, 7, 0, 0, 2, true, track.Duplicated | track.Redelivered},
+		{"one that a dead consumer had", b, 7, 6, 0, 2, true, track.First | track.Redelivered},
+		{"a redelivery overtakes nothing", b, 7, 1, 0, 2, true, track.Duplicated | track.Redelivered},
+		{"nor is it a measure of what comes first", b, 7, 7, 0, 1, false, track.First},
+		{"an unknown producer", b, 8, 0, 0, 1, true, track.Foreign},
+		{"a number that was not handed out", b, 7, 10, 0, 1, true, track.Foreign},
+	} {
+		if got := step.reader.Received(step.id, step.seq, step.partition, step.attempt); got != step.want {
+			t.Errorf("%s: got %v, want %v", step.what, got, step.want)
+		}
+		if step.settle {
+			step.reader.Settled(step.id, step.seq)
+		}
+	}
+	want := track.Tally{Expected: 10, Received: 8, Missing: 2, Settled: 7, Duplicated: 3, Redelivered: 4, Reordered: 2, Foreign: 2}
+	if got := group.Tally(); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// A consumer holds the first delivery in its client while another is given the second and hands it over: one redelivery, whichever comes
+// first, and no duplicate.
+func TestOneRedeliveryIsOneInEitherOrder(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		attempts []int32
+		settle   bool // each at once
+		want     []track.Verdict
+		tally    track.Tally
+	}{
+		{"in order", []int32{1, 2}, false, []track.Verdict{track.First, track.Redelivered}, track.Tally{Redelivered: 1}},
+		{"the first comes late", []int32{2, 1}, false, []track.Verdict{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
+		{"when the second is settled", []int32{2, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
+		{"between two redeliveries", []int32{3, 1, 2}, false, []track.Verdict{track.First | track.Redelivered, track.Late, track.Redelivered}, track.Tally{Redelivered: 2}},
+		{"and twice", []int32{2, 1, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late, track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
+		{"of a broker that does not count", []int32{0, 0, 0}, false, []track.Verdict{track.First, track.Redelivered, track.Redelivered}, track.Tally{Redelivered: 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			topic := track.NewTopic()
+			group := topic.Group("workers", track.Earliest)
+			p := topic.Producer(1)
+			expect(p, 1)
+			for i, attempt := range c.attempts {
+				r := group.Reader()
+				if got := r.Received(1, 0, 0, attempt); got != c.want[i] {
+					t.Errorf("copy %d, attempt %d, is %v; want %v", i, attempt, got, c.want[i])
+				}
+				if c.settle {
+					r.Settled(1, 0)
+				}
+			}
+			c.tally.Expected, c.tally.Received = 1, 1
+			if c.settle {
+				c.tally.Settled = 1
+			}
+			if got := group.Tally(); got != c.tally {
+				t.Errorf("got  %+v\nwant %+v", got, c.tally)
+			}
+		})
+	}
+}
+
+func TestWhatAGroupExpects(t *testing.T) {
+	topic := track.NewTopic()
+	early := topic.Producer(1)
+	groups := []*track.Group{
+		topic.Group("new", track.New),
+		topic.Group("earliest", track.Earliest),
+		topic.Group("ready late", track.New),
+		topic.Group("leaves", track.Earliest),
+	}
+	for _, stage := range []struct {
+		what string
+		do   func()
+		want [4]uint64 // what each group expects after it
+	}{
+		{"three messages", func() { expect(early, 3) }, [4]uint64{0, 3, 0, 3}},
+		{"ready", groups[0].Ready, [4]uint64{0, 3, 0, 3}},
+		{"four more", func() { expect(early, 4) }, [4]uint64{4, 7, 0, 7}},
+		{"ready again", groups[0].Ready, [4]uint64{4, 7, 0, 7}},
+		{"a new producer", func() { expect(topic.Producer(2), 5) }, [4]uint64{9, 12, 0, 12}},
+		{"one leaves", groups[3].Close, [4]uint64{9, 12, 0, 12}},
+		{"two more", func() { expect(early, 2) }, [4]uint64{11, 14, 0, 12}},
+		{"another producer", func() { expect(topic.Producer(3), 1) }, [4]uint64{12, 15, 0, 12}},
+		{"late readiness", groups[2].Ready, [4]uint64{12, 15, 0, 12}},
+		{"one more", func() { expect(early, 1) }, [4]uint64{13, 16, 1, 12}},
+		{"readiness after leaving", groups[3].Ready, [4]uint64{13, 16, 1, 12}},
+	} {
+		stage.do()
+		for i, g := range groups {
+			if got := g.Tally(); got != (track.Tally{Expected: stage.want[i], Missing: stage.want[i]}) {
+				t.Errorf("after %s, group %q: %+v, want %d expected", stage.what, g.Name(), got, stage.want[i])
+			}
+		}
+	}
+}
+
+// expect numbers n messages and expects them.
+func expect(p *track.Producer, n int) {
+	for range n {
+		p.Expect(p.Next())
+	}
+}
+
+func TestExpectOfWhatWasNotNumberedPanics(t *testing.T) {
+	p := track.NewTopic().Producer(1)
+	p.Next()
+	p.Expect(0)
+	p.ExpectN(0, 1)
+	for name, expect := range map[string]func(){"one": func() { p.Expect(1) }, "some": func() { p.ExpectN(0, 2) }} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("a message that was never numbered is expected")
+				}
+			}()
+			expect()
+		})
+	}
+}
+
+// What was removed from a topic is expected by no group that comes later, and what is numbered afterwards is, of every producer.
+func TestAGroupThatComesAfterARemovalExpectsTheRest(t *testing.T) {
+	topic := track.NewTopic()
+	old, late := topic.Producer(1), topic.Producer(2)
+	const before = 1<<13 + 70 // a page and a bit
+	old.ExpectN(old.NextN(before), before)
+	topic.Remove()
+	old.ExpectN(old.NextN(10), 10)
+	late.ExpectN(late.NextN(5), 5)
+	if n := topic.Expected(); n != 15 {
+		t.Errorf("%d are expected, want 15", n)
+	}
+	g := topic.Group("workers", track.Earliest)
+	r := g.Reader()
+	if v := r.Received(1, before-1, 0, 1); v != track.First { // it was on its way
+		t.Errorf("what came all the same is %v", v)
+	}
+	if a := g.Tally(); a.Expected != 15 || a.Missing != 15 || a.Received != 1 || a.Unexpected != 1 {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,0 +1,13 @@
+module github.com/xk6-broker/xk6-broker/extensions/xk6-influxdb
+
+go 1.26.0
+
+require github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

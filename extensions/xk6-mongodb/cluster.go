@@ -1,0 +1,122 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+)
+
+// kind is what sort of server it is.
+type kind uint8
+
+const (
+	standalone kind = iota
+	replicaSet
+	sharded
+)
+
+// cluster is what the servers say of themselves.
+type cluster struct {
+	kind    kind
+	set     string // the replica set's name
+	members int    // of the replica set, that have data and are not hidden; at least 1
+}
+
+// changeStreams tells whether the server has them.
+func (t cluster) changeStreams() bool { return t.kind != standalone }
+
+func (t cluster) String() string {
+	switch t.kind {
+	case replicaSet:
+		return fmt.Sprintf("replica set %s of %d with data", t.set, t.members)
+	case sharded:
+		return "sharded"
+	}
+	return "standalone, which has no change streams, so consumers poll"
+}
+
+// monitor keeps what the client's monitoring last heard: a server that does not answer has not changed.
+type monitor struct {
+	mu     sync.Mutex
+	known  cluster
+	hosts  int // that the URL names
+	failed map[string]error
+	give   context.CancelCauseFunc // gives up connecting
+}
+
+// events has the client tell.
+func (m *monitor) events() *event.ServerMonitor {
+	return &event.ServerMonitor{
+		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) { m.hear(&e.NewDescription) },
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
+			if err := e.NewDescription.CompatibilityErr; err != nil {
+				m.abandon(oldError{err})
+			}
+		},
+		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { m.fail(e.ConnectionID, e.Failure) },
+	}
+}
+
+func (m *monitor) hear(s *event.ServerDescription) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch s.Kind {
+	case "Standalone":
+		m.known = cluster{members: 1}
+	case "Mongos":
+		m.known = cluster{kind: sharded, members: 1}
+	case "RSPrimary", "RSSecondary", "RSMember":
+		m.known = cluster{kind: replicaSet, set: s.SetName, members: max(1, len(s.Hosts)+len(s.Passives))}
+	}
+}
+
+// fail gives up connecting once no server is left that may answer: the client itself would go on until the time is up.
+func (m *monitor) fail(connection string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.give == nil || err == nil {
+		return
+	}
+	host, _, _ := strings.Cut(connection, "[") // which number of connection to it this is follows
+	m.failed[host] = err
+	if len(m.failed) < m.hosts {
+		return
+	}
+	if strings.Contains(err.Error(), "read message too large") || strings.Contains(err.Error(), "malformed message length") {
+		m.give(&strangerError{err})
+	} else {
+		m.give(&awayError{err})
+	}
+}
+
+// abandon gives up connecting.
+func (m *monitor) abandon(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.give != nil {
+		m.give(err)
+	}
+}
+
+// connecting gives a context that ends, for a reason, when no server answers; settled has been called when that is over.
+func (m *monitor) connecting(ctx context.Context, hosts int) (connecting context.Context, settled func()) {
+	connecting, give := context.WithCancelCause(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hosts, m.failed, m.give = hosts, map[string]error{}, give
+	return connecting, func() {
+		m.mu.Lock()
+		m.give = nil
+		m.mu.Unlock()
+		give(nil)
+	}
+}
+
+func (m *monitor) cluster() cluster {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known
+}

@@ -1,0 +1,15 @@
+package mongodb_test
+
+import (
+	"testing"
+	"time"
+
+	_ "github.com/xk6-broker/xk6-broker/extensions/xk6-mongodb"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+)
+
+// TestConformance is patient: a consumer is told of a message and then asks for it, and the stand-in, which has no index, looks through all messages for each.
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", URL: givenURL(t), HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
+}

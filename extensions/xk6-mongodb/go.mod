@@ -1,0 +1,24 @@
+module github.com/xk6-broker/xk6-broker/extensions/xk6-mongodb
+
+go 1.26.0
+
+require (
+	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+	go.mongodb.org/mongo-driver/v2 v2.9.3
+	golang.org/x/sync v0.22.0
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/klauspost/compress v1.19.2 // indirect
+	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
+	github.com/xdg-go/scram v1.2.0 // indirect
+	github.com/xdg-go/stringprep v1.0.4 // indirect
+	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

@@ -1,0 +1,126 @@
+package postgres_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+)
+
+// between puts a proxy in front of the server.
+func between(t *testing.T) (throughIt string, p *proxy.Proxy) {
+	t.Helper()
+	u, err := url.Parse(serverURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = proxy.Listen(u.Host); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	u.Host = p.Addr()
+	return u.String(), p
+}
+
+// TestServerAway sends while nobody answers: each message fails, also those that come when the connection is known to be gone.
+func TestServerAway(t *testing.T) {
+	far, p := between(t)
+	s := dial(t, serverURL(t), nil)
+	topic := s.topic(t)
+	producer := dial(t, far, nil).produce(t, topic)
+	mustSend(t, producer, "before")
+	p.Refuse(true)
+	p.Cut()
+	for range 3 {
+		for _, err := range send(t, producer, "away", "away") {
+			if kindOf(t, err) != driver.Disconnected {
+				t.Errorf("sent to a server that is away: %v, want kind disconnected", err)
+			}
+		}
+	}
+	p.Refuse(false)
+	mustSend(t, producer, "after")
+	if b := s.backlog(t, topic); b.Messages != 2 {
+		t.Errorf("%d messages, and two were confirmed", b.Messages)
+	}
+}
+
+// TestReplyLostOnTheWay has the table as it is when the server has leased a message and the answer was lost with the connection. The lease is so long that
+// waiting for its end would not do.
+func TestReplyLostOnTheWay(t *testing.T) {
+	far, p := between(t)
+	s := dial(t, serverURL(t), nil)
+	topic := s.topic(t)
+	r := dial(t, far, map[string]any{"lease": "1h"}).consume(t, topic)
+	mustSend(t, s.produce(t, topic), "held")
+	held := receive(t, r, 1, false)
+	table := pgx.Identifier{"public", topic}.Sanitize()
+	if _, err := s.client(t).Exec(t.Context(), "INSERT INTO "+table+" (body, next_delivery, attempts, receiver) SELECT 'lost', next_delivery, 1, receiver FROM "+table); err != nil {
+		t.Fatal(err)
+	}
+	p.Cut()
+	got := receive(t, r, 1, true)
+	if string(got[0].Body) != "lost" || got[0].Attempt != 1 {
+		t.Errorf("received %q, attempt %d", got[0].Body, got[0].Attempt)
+	}
+	await(t, "what was held over the break can be settled", func() bool { return r.Settle(t.Context(), append(held, got...), driver.Ack) == nil })
+	if b := s.backlog(t, topic); b.Messages != 0 {
+		t.Errorf("a backlog of %d", b.Messages)
+	}
+}
+
+// TestSettleThatFails has no room for a second message while the first is held, and the first cannot be settled: that must not hold up the consumer for ever.
+func TestSettleThatFails(t *testing.T) {
+	far, p := between(t)
+	s := dial(t, serverURL(t), nil)
+	topic := s.topic(t)
+	producer := s.produce(t, topic)
+	r := dial(t, far, map[string]any{"lease": "1h"}).consumeUpTo(t, topic, 1)
+	mustSend(t, producer, "first")
+	first := receive(t, r, 1, false)
+	p.Refuse(true)
+	p.Cut()
+	if err := r.Settle(t.Context(), first, driver.Ack); kindOf(t, err) != driver.Disconnected {
+		t.Errorf("settled at a server that is away: %v, want kind disconnected", err)
+	}
+	p.Refuse(false)
+	mustSend(t, producer, "second")
+	if second := receive(t, r, 1, true); string(second[0].Body) != "second" {
+		t.Errorf("received %q", second[0].Body)
+	}
+	settle(t, r, first, driver.Ack) // again
+	if b := s.backlog(t, topic); b.Messages != 1 {
+		t.Errorf("a backlog of %d", b.Messages)
+	}
+}
+
+// TestFirstQuestionAfterABreak asks over a connection that broke while nobody used it.
+func TestFirstQuestionAfterABreak(t *testing.T) {
+	far, p := between(t)
+	s := dial(t, far, nil)
+	topic := s.topic(t)
+	p.Cut()
+	s.backlog(t, topic)
+}
+
+// TestProvesLess makes the table again as one that no crash survives: what the producer then sends would be confirmed for less than it proved.
+func TestProvesLess(t *testing.T) {
+	far, p := between(t)
+	s := dial(t, serverURL(t), nil)
+	topic := s.topic(t)
+	producer := dial(t, far, nil).produce(t, topic)
+	mustSend(t, producer, "before")
+	s.remove(t, topic)
+	dial(t, serverURL(t), map[string]any{"unlogged": true}).create(t, topic)
+	p.Cut()
+	await(t, "the producer connects again, and refuses", func() bool { return kindOf(t, send(t, producer, "less")[0]) == driver.Rejected })
+	proof := producer.(driver.Prover).Proof(context.Background(), driver.ProducerConfig{Topic: topic}, nil)
+	if proof.Confirm != driver.Accepted || proof.How != "one server, in an unlogged table, which a crash empties" {
+		t.Errorf("proof %+v", proof)
+	}
+	mustSend(t, producer, "now that it was asked again")
+}

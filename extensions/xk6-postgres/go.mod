@@ -1,0 +1,19 @@
+module github.com/xk6-broker/xk6-broker/extensions/xk6-postgres
+
+go 1.26.0
+
+require (
+	github.com/jackc/pgx/v5 v5.12.0
+	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

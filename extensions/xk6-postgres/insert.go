@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// inserting is one transaction after the other. It keeps the slices that the parameters are made of.
+type inserting struct {
+	topic        topic
+	keys, bodies [][]byte
+	headers      []*string
+}
+
+const insertion = "INSERT INTO %s (key, body, headers) SELECT k, b, h::jsonb FROM unnest($1::bytea[], $2::bytea[], $3::text[]) AS m (k, b, h)"
+
+// insert commits the messages, calls confirmed, and, in a second transaction, notifies who waits for some. A transaction that notifies keeps all others that do
+// from committing until it has, so this one must not be the one that waits for the disk. Both are sent at once.
+func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, confirmed func()) (err error) {
+	values, err := in.parameters(s.TypeMap(), all)
+	if err != nil {
+		return err
+	}
+	pipeline := s.PgConn().StartPipeline(ctx)
+	defer func() {
+		if closed := pipeline.Close(); err == nil {
+			err = closed
+		}
+	}()
+	pipeline.SendQueryPrepared("insert", values, []int16{1, 1, 1}, nil)
+	pipeline.SendPipelineSync()
+	notify(pipeline, in.topic)
+	if err := pipeline.Sync(); err != nil {
+		return err
+	}
+	if err := in.committed(pipeline); err != nil {
+		return err
+	}
+	if s.doubt != "" {
+		return doubtError(s.doubt)
+	}
+	confirmed()
+	return nil
+}
+
+// notify wakes the consumers of a topic.
+func notify(pipeline *pgconn.Pipeline, t topic) {
+	pipeline.SendQueryParams("SELECT pg_notify($1, '')", [][]byte{[]byte(t.name)}, []uint32{pgtype.TextOID}, nil, nil)
+}
+
+// committed reads the answer to the first statement and to the commit behind it.
+func (in *inserting) committed(pipeline *pgconn.Pipeline) error {
+	for {
+		switch got, err := pipeline.GetResults(); got := got.(type) {
+		case nil:
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("pipeline: %w", pgconn.ErrConnClosed)
+		case *pgconn.ResultReader:
+			if _, err := got.Close(); err != nil {
+				return err
+			}
+		case *pgconn.PipelineSync:
+			return nil
+		}
+	}
+}
+
+// parameters are three arrays. A message without a key, a body or headers has NULL there.
+func (in *inserting) parameters(types *pgtype.Map, all []outgoing) ([][]byte, error) {
+	in.keys, in.bodies, in.headers = in.keys[:0], in.bodies[:0], in.headers[:0]
+	for _, o := range all {
+		in.keys, in.bodies, in.headers = append(in.keys, o.message.Key), append(in.bodies, o.message.Body), append(in.headers, o.headers)
+	}
+	defer func() { // they must not live on here
+		clear(in.keys)
+		clear(in.bodies)
+		clear(in.headers)
+	}()
+	values := make([][]byte, 3)
+	for i, p := range []struct {
+		oid   uint32
+		array any
+	}{{pgtype.ByteaArrayOID, in.keys}, {pgtype.ByteaArrayOID, in.bodies}, {pgtype.TextArrayOID, in.headers}} {
+		value, err := types.Encode(p.oid, pgtype.BinaryFormatCode, p.array, nil)
+		if err != nil {
+			return nil, fmt.Errorf("encoding messages: %w", err)
+		}
+		values[i] = value
+	}
+	return values, nil
+}

@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// errWeaker is what messages fail with that would be confirmed for less than the producer proved when it opened.
+var errWeaker = errors.New("the server, or the table, does not keep what a confirmation proved when the producer opened")
+
+// proof is what a commit proves.
+type proof struct {
+	commit   string // synchronous_commit
+	fsync    bool
+	unlogged bool
+	standbys string // synchronous_standby_names
+}
+
+// ask finds out what a commit proves. A topic that is not there is taken for one with a log.
+func (p *proof) ask(ctx context.Context, s *session, t topic) error {
+	const sql = `SELECT current_setting('fsync')::boolean, current_setting('synchronous_standby_names'),
+		coalesce((SELECT relpersistence = 'u' FROM pg_class WHERE oid = to_regclass($1)), false)`
+	return s.QueryRow(ctx, sql, t.table).Scan(&p.fsync, &p.standbys, &p.unlogged)
+}
+
+// first is how many standbys the setting asks for: 2 of "ANY 2 (a, b)" and of "2 (a, b)"; a mere list asks for one.
+var first = regexp.MustCompile(`(?i)^\s*(?:(?:ANY|FIRST)\s+)?(\d+)\s*\(`)
+
+// copies is how many standbys a commit waits for.
+func (p *proof) copies() int {
+	if p.standbys == "" || p.unlogged || p.commit == "off" || p.commit == "local" {
+		return 0
+	}
+	if m := first.FindStringSubmatch(p.standbys); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	return 1
+}
+
+// onDisk tells whether a commit is on the server's disk.
+func (p *proof) onDisk() bool { return p.fsync && !p.unlogged && p.commit != "off" }
+
+// weaker tells whether a commit proves less than another.
+func (p *proof) weaker(than proof) bool {
+	return p.copies() < than.copies() || !p.onDisk() && than.onDisk() || p.unlogged && !than.unlogged
+}
+
+func (p *proof) say() driver.Proof {
+	var how string
+	switch {
+	case p.unlogged:
+		how = "one server, in an unlogged table, which a crash empties"
+	case p.commit == "off":
+		how = "one server, in memory: synchronous_commit=off, so a crash may take the last moments"
+	case !p.fsync:
+		how = "one server, not on disk: fsync=off"
+	default:
+		how = "one server, on disk (synchronous_commit=" + p.commit + ")"
+	}
+	n := p.copies()
+	if n == 0 {
+		return driver.Proof{Confirm: driver.Accepted, How: how}
+	}
+	where := map[string]string{"on": "on disk", "remote_write": "in memory", "remote_apply": "applied"}[p.commit]
+	return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("%s, and %d of its standbys, %s", how, n, where)}
+}
+
+// prepare makes a session of the producer's ready. One that comes after a break must prove no less than the first.
+func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
+	p.proving.Lock()
+	defer p.proving.Unlock()
+	now := proof{commit: p.proven.commit}
+	if _, err := s.Exec(ctx, "SELECT set_config('synchronous_commit', $1, false)", now.commit); err != nil {
+		return err
+	}
+	if _, err := s.PgConn().Prepare(ctx, "insert", fmt.Sprintf(insertion, p.topic.table), nil); err != nil {
+		return err
+	}
+	if err := now.ask(ctx, s, p.topic); err != nil {
+		return err
+	}
+	if !first && now.weaker(p.proven) {
+		return errWeaker
+	}
+	if first {
+		p.proven = now
+	}
+	return nil
+}
+
+// Proof implements [driver.Prover]. It asks again, as the topic may have been made anew; a server that does not answer has not changed.
+func (p *producer) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
+	p.proving.Lock()
+	now := p.proven
+	p.proving.Unlock()
+	err := p.conn.line.do(ctx, func(ctx context.Context, s *session) error { return now.ask(ctx, s, p.topic) })
+	p.proving.Lock()
+	defer p.proving.Unlock()
+	if err == nil {
+		p.proven = now
+	}
+	return p.proven.say()
+}

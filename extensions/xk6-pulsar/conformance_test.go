@@ -1,0 +1,86 @@
+package pulsar
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+	"go.uber.org/goleak"
+)
+
+// The client's goroutine that looks for messages whose time is over ends when it looks next, up to sendTimeout after its producer, and the one that
+// connects a producer again never does where the client itself closed the producer, as that of a deleted topic.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).runEventsLoop.func1"),
+		goleak.IgnoreAnyFunction("github.com/apache/pulsar-client-go/pulsar.(*partitionProducer).failTimeoutMessages"))
+}
+
+// harness is for a server of scripts/broker: the client connects to the address that it advertises, so that no proxy can stand in front of it.
+// It is frozen as a process, and the system breaks its connections.
+func harness(name, variable string) drivertest.Harness {
+	h := drivertest.Harness{Driver: name, URL: os.Getenv(variable), HeaderBytes: true, NoProxy: true, Batches: true, Patience: 30 * time.Second}
+	if h.URL == "" {
+		return h
+	}
+	h.Freeze = func(t testing.TB) func() {
+		command(t, "../../scripts/broker", "pause", "pulsar")
+		return func() { command(t, "../../scripts/broker", "resume", "pulsar") }
+	}
+	if !raced { // the client's goroutines race where it connects again: TestReconnectsWithoutTheRaceDetector
+		h.Cut = func(t testing.TB) { cut(t, h.URL) }
+	}
+	return h
+}
+
+// The client writes a producer's name and its sequence again when it connects again, while it reads them to send: harmless, as they stay what they
+// are, but races. So what breaks connections runs in a process that nobody watches for them.
+func TestReconnectsWithoutTheRaceDetector(t *testing.T) {
+	if !raced || os.Getenv("BROKER_URL_PULSAR") == "" {
+		t.Skip("the tests of this process prove it, or there is no server")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, "go", "test", "-count=1", "-run", "Conforms/Reconnect|Restart", ".")
+	child.Env = append(os.Environ(), "GOFLAGS=", "BROKER_CONFORMANCE=")
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// cut resets every connection to the server.
+func cut(t testing.TB, url string) {
+	t.Helper()
+	address, err := driver.ParseURL(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, "ss", "-K", "-t", "state", "established", "dst", host(address))
+}
+
+func command(t testing.TB, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+}
+
+func TestPulsarConforms(t *testing.T) {
+	drivertest.Run(t, harness("pulsar", "BROKER_URL_PULSAR"))
+}
+
+func TestPulsarFailoverConforms(t *testing.T) {
+	drivertest.Run(t, harness("pulsar-failover", "BROKER_URL_PULSAR_FAILOVER"))
+}
+
+// host is the host and port of an address's URL.
+func host(a *driver.Address) string {
+	_, behind, _ := strings.Cut(a.String(), "://")
+	return behind
+}

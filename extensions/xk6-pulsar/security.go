@@ -1,0 +1,71 @@
+package pulsar
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// credentials are what a connection and the admin API are told of who they serve.
+type credentials struct {
+	client pulsar.Authentication // nil where there is nothing to tell
+	sign   func(*http.Request) error
+}
+
+func credentialsOf(t driver.Target) (credentials, error) {
+	token, file := t.Options.String("token"), t.Options.String("tokenFile")
+	user, password := t.Login()
+	switch {
+	case token != "" || file != "":
+		read := func() (string, error) {
+			if token != "" {
+				return token, nil
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return "", &driver.OptionError{Name: "tokenFile", Err: err}
+			}
+			return strings.TrimSpace(string(b)), nil
+		}
+		if _, err := read(); err != nil {
+			return credentials{}, err
+		}
+		return credentials{pulsar.NewAuthenticationTokenFromSupplier(read), func(r *http.Request) error {
+			token, err := read()
+			r.Header.Set("Authorization", "Bearer "+token)
+			return err
+		}}, nil
+	case user != "":
+		if password == "" {
+			return credentials{}, fmt.Errorf("user %q needs a password, in the URL or as the option password", user)
+		}
+		basic, err := pulsar.NewAuthenticationBasic(user, password)
+		return credentials{basic, func(r *http.Request) error { r.SetBasicAuth(user, password); return nil }}, err
+	}
+	none := credentials{sign: func(*http.Request) error { return nil }}
+	if t.Options.String("tlsCert") != "" { // the certificate of the connection says who it is
+		none.client = pulsar.NewAuthenticationTLS(t.Options.String("tlsCert"), t.Options.String("tlsKey"))
+	}
+	return none, nil
+}
+
+// adminURL is where the admin API is.
+func adminURL(t driver.Target, secure bool) string {
+	scheme, port := "http", "8080"
+	if secure {
+		scheme, port = "https", "8443"
+	}
+	host := "127.0.0.1"
+	if t.URL.Hostname() != "" {
+		host = t.URL.Hostname()
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return strings.TrimSuffix(cmp.Or(t.Options.String("adminUrl"), scheme+"://"+host+":"+port), "/")
+}

@@ -1,0 +1,133 @@
+package rocketmq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// port is that of a host that names none.
+const port = "8081"
+
+// conn is what a test has of one cluster: connections to the servers that the topics need, and the way to the name servers.
+type conn struct {
+	name      string // of this client, for the servers' tools
+	namespace string
+	options   driver.Values
+	servers   *servers
+	admin     *admin
+	info      driver.Info
+}
+
+func open(ctx context.Context, t driver.Target) (driver.Conn, error) {
+	s, err := newServers(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{
+		name: cmp.Or(t.ClientName, "xk6-broker"), namespace: t.Options.String("namespace"),
+		options: t.Options, servers: s, admin: newAdmin(t, s.dial),
+	}
+	within := t.Options.Duration("connectTimeout")
+	greeting, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := c.greet(greeting); err != nil {
+		s.close()
+		if ctx.Err() == nil && greeting.Err() != nil {
+			return nil, fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), within, context.DeadlineExceeded)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// greet proves that a server answers, at one of the URL's hosts. That a topic is not there is an answer.
+func (c *conn) greet(ctx context.Context) error {
+	var failed error
+	for _, host := range c.servers.given {
+		if err := c.servers.reach(ctx, host); err != nil { // gRPC would go on dialing, and say less of why
+			failed = cmp.Or(failed, err)
+			continue
+		}
+		if _, err := c.ask(ctx, host, "xk6-broker"); err != nil && !isNotFound(err) {
+			failed = cmp.Or(failed, explain(ctx, err, host))
+			continue
+		}
+		c.servers.prefer(host)
+		c.info = driver.Info{Server: "Apache RocketMQ", Client: "rocketmq-clients" + clientVersion() + " (protocol)"}
+		c.introduce(ctx)
+		return ctx.Err()
+	}
+	return failed
+}
+
+// explain names a server that speaks something else.
+func explain(ctx context.Context, err error, host string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.As(err, new(*statusError)) {
+		return err
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Internal, codes.Unknown, codes.Unimplemented:
+		return fmt.Errorf("%s does not answer as a RocketMQ proxy does, whose port for gRPC is %s by default: %w", host, port, err)
+	default:
+		return err
+	}
+}
+
+// introduce learns what the brokers are, where a name server tells.
+func (c *conn) introduce(ctx context.Context) {
+	brokers, err := c.admin.brokers(ctx)
+	if err != nil || len(brokers) == 0 {
+		return
+	}
+	c.info.Nodes = len(brokers)
+	if version := c.admin.version(ctx, brokers[0]); version != "" {
+		c.info.Server += " " + version
+	}
+}
+
+// clientVersion is the version of the client library that this program was built with, after a space.
+func clientVersion() string {
+	build, _ := debug.ReadBuildInfo()
+	if build == nil {
+		return ""
+	}
+	for _, m := range build.Deps {
+		if m.Path == "github.com/apache/rocketmq-clients/golang/v5" {
+			return " " + m.Version
+		}
+	}
+	return ""
+}
+
+// resource names a topic or a group in the namespace.
+func (c *conn) resource(name string) *v2.Resource {
+	return &v2.Resource{ResourceNamespace: c.namespace, Name: name}
+}
+
+// Info is what the connection found when it opened.
+func (c *conn) Info() driver.Info { return c.info }
+
+// As lends the *grpc.ClientConn to the server that answered first.
+func (c *conn) As(target any) bool {
+	s, err := c.servers.at(c.servers.ways()[0])
+	return err == nil && driver.As(target, s.channel)
+}
+
+// Close closes the connections. It never waits.
+func (c *conn) Close(context.Context) error {
+	c.servers.close()
+	return nil
+}

@@ -1,0 +1,21 @@
+module github.com/xk6-broker/xk6-broker/extensions/xk6-rocketmq
+
+go 1.26.0
+
+require (
+	github.com/apache/rocketmq-clients/golang/v5 v5.1.2
+	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
+	go.uber.org/goleak v1.3.0
+	google.golang.org/grpc v1.83.0
+	google.golang.org/protobuf v1.36.11
+)
+
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto v0.0.0-20230410155749-daa745c078e1 // indirect
+)
+
+replace github.com/xk6-broker/xk6-broker/extensions/xk6-broker => ../xk6-broker

@@ -1,0 +1,24 @@
+package sqs_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	_ "github.com/xk6-broker/xk6-broker/extensions/xk6-sqs"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
+)
+
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, drivertest.Harness{Driver: "sqs", URL: os.Getenv("BROKER_URL_SQS"), HeaderBytes: true, Prompt: 40 * time.Millisecond})
+}
+
+// TestConformanceFIFO is patient: for each message of a FIFO queue ElasticMQ looks through all that is with consumers.
+func TestConformanceFIFO(t *testing.T) {
+	url := os.Getenv("BROKER_URL_SQS_FIFO")
+	if url != "" {
+		url += "?visibilityTimeout=10m"
+	}
+	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", URL: url, HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
+}

@@ -1,0 +1,85 @@
+// Package raw holds what someone who knows aws-sdk-go-v2 would write by hand to move messages through a queue: the measure for the driver. Every loop
+// returns how long its messages took.
+package raw
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const batch = 10
+
+// each runs so many loops side by side until one of them is done or fails.
+func each(loops int, loop func() error) (time.Duration, error) {
+	var wg sync.WaitGroup
+	errs := make(chan error, loops)
+	start := time.Now()
+	for range loops {
+		wg.Go(func() { errs <- loop() })
+	}
+	wg.Wait()
+	took := time.Since(start)
+	for range loops {
+		if err := <-errs; err != nil {
+			return 0, err
+		}
+	}
+	return took, nil
+}
+
+// Send sends count messages, ten with each request, so many requests at a time.
+func Send(c *sqs.Client, url, body string, count, requests int) (time.Duration, error) {
+	var next atomic.Int64
+	return each(requests, func() error {
+		for next.Add(batch) <= int64(count) {
+			entries := make([]types.SendMessageBatchRequestEntry, batch)
+			for i := range entries {
+				entries[i] = types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: &body}
+			}
+			out, err := c.SendMessageBatch(context.Background(), &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: entries})
+			if err != nil {
+				return fmt.Errorf("send: %w", err)
+			}
+			if len(out.Failed) > 0 {
+				return fmt.Errorf("send: %s", aws.ToString(out.Failed[0].Message))
+			}
+		}
+		return nil
+	})
+}
+
+// Receive receives and deletes count messages, up to ten with each request, so many loops at a time.
+func Receive(c *sqs.Client, url string, count, loops int) (time.Duration, error) {
+	var got atomic.Int64
+	return each(loops, func() error {
+		for got.Load() < int64(count) {
+			in, err := c.ReceiveMessage(context.Background(), &sqs.ReceiveMessageInput{
+				QueueUrl: &url, MaxNumberOfMessages: batch, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"},
+				MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+			})
+			if err != nil {
+				return fmt.Errorf("receive: %w", err)
+			}
+			if len(in.Messages) == 0 {
+				continue
+			}
+			entries := make([]types.DeleteMessageBatchRequestEntry, len(in.Messages))
+			for i := range entries {
+				entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: in.Messages[i].ReceiptHandle}
+			}
+			if _, err := c.DeleteMessageBatch(context.Background(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}); err != nil {
+				return fmt.Errorf("delete: %w", err)
+			}
+			got.Add(int64(len(entries)))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,173 @@
+package sqs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// answering is a server that answers each request by f, and its URL.
+func answering(t *testing.T, f http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return "sqs://key:5ecret@" + strings.TrimPrefix(s.URL, "http://")
+}
+
+// refuse answers as the service does.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"__type":"com.amazonaws.sqs#%s","message":"%s"}`, code, message)
+}
+
+func open(t *testing.T, url string, options map[string]any) error {
+	t.Helper()
+	c, err := address(t, url, options).Open(t.Context(), "test")
+	if err == nil {
+		_ = c.Close(context.Background())
+	}
+	return err
+}
+
+// TestDenied has the answers that Amazon's own service gives; ElasticMQ checks no credentials.
+func TestDenied(t *testing.T) {
+	for _, code := range []string{"InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "ExpiredToken"} {
+		url := answering(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusForbidden, code, "no") })
+		err := open(t, url, nil)
+		if kindOf(t, err) != driver.Denied || !strings.Contains(fmt.Sprint(err), code) || strings.Contains(fmt.Sprint(err), "5ecret") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusForbidden, "AccessDeniedException", "no")
+	})
+	if err := open(t, url, nil); err != nil {
+		t.Errorf("who may not list queues may send to one: %v", err)
+	}
+}
+
+// TestNoCredentials has none, nor a place to find any.
+func TestNoCredentials(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "",
+	} {
+		t.Setenv(name, value)
+	}
+	url := answering(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	err := open(t, strings.Replace(url, "key:5ecret@", "", 1), nil)
+	if kindOf(t, err) != driver.Denied || !strings.Contains(fmt.Sprint(err), "no credentials in the URL") {
+		t.Errorf("no credentials: %v", err)
+	}
+	if err := open(t, "sqs://key:5ecret@", nil); kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), `option "region": there is none`) {
+		t.Errorf("no region: %v", err)
+	}
+}
+
+// TestEnvironment takes credentials and region from where AWS's programs do.
+func TestEnvironment(t *testing.T) {
+	var said atomic.Value
+	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		said.Store(r.Header.Get("Authorization"))
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = io.WriteString(w, "{}")
+	})
+	t.Setenv("AWS_ACCESS_KEY_ID", "fromEnvironment")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
+	t.Setenv("AWS_REGION", "eu-north-1")
+	for _, c := range []struct{ url, says string }{
+		{strings.Replace(url, "key:5ecret@", "", 1), "fromEnvironment/"}, {url, "key/"}, {url, "/eu-north-1/sqs/"}, {url + "?region=ap-south-2", "/ap-south-2/sqs/"},
+	} {
+		if err := open(t, c.url, nil); err != nil {
+			t.Error(err)
+		}
+		if got, _ := said.Load().(string); !strings.Contains(got, c.says) {
+			t.Errorf("%s: signed %q, want %s", c.url, got, c.says)
+		}
+	}
+}
+
+// TestNothingIsTriedAgain counts the requests of a send and of a greeting that fail in ways that the client library would try again.
+func TestNothingIsTriedAgain(t *testing.T) {
+	var sends, greetings atomic.Int32
+	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("X-Amz-Target") {
+		case "AmazonSQS.SendMessageBatch":
+			sends.Add(1)
+			refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "later")
+		case "AmazonSQS.ListQueues":
+			greetings.Add(1)
+			_, _ = io.WriteString(w, "{}")
+		default:
+			_, _ = io.WriteString(w, `{"QueueUrl":"http://127.0.0.1/q"}`)
+		}
+	})
+	s := dial(t, url, nil)
+	err := send(t, s.produce(t, "q"), "m")[0]
+	if kindOf(t, err) != driver.Throttled || sends.Load() != 1 || greetings.Load() != 1 {
+		t.Errorf("%d sends, %d greetings: %v", sends.Load(), greetings.Load(), err)
+	}
+}
+
+// TestOddAnswers says nothing of one message, and speaks of one that was not sent.
+func TestOddAnswers(t *testing.T) {
+	url := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		if r.Header.Get("X-Amz-Target") == "AmazonSQS.SendMessageBatch" {
+			_, _ = io.WriteString(w, `{"Successful":[{"Id":"0","MessageId":"a","MD5OfMessageBody":"x"},{"Id":"7","MessageId":"b","MD5OfMessageBody":"x"},{"Id":"x"}],
+				"Failed":[{"Id":"2","Code":"InternalError","SenderFault":false}]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"QueueUrl":"http://127.0.0.1/q"}`)
+	})
+	errs := send(t, dial(t, url, map[string]any{"inFlight": 1}).produce(t, "q"), "a", "b", "c")
+	if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "says nothing") || kindOf(t, errs[2]) != driver.Rejected {
+		t.Errorf("%v", errs)
+	}
+}
+
+// TestOtherProtocols has something else answer at the port.
+func TestOtherProtocols(t *testing.T) {
+	web := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>no such page</html>", http.StatusNotFound)
+	})
+	page := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>welcome</html>") })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "INFO {\"server_id\":\"another\"}\r\n")
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	for what, url := range map[string]string{"a web server": web, "a page": page, "no HTTP": "sqs://a:b@" + l.Addr().String()} {
+		if err := open(t, url, nil); kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "does not speak the protocol of SQS") {
+			t.Errorf("%s: kind %s: %v", what, kindOf(t, err), err)
+		}
+	}
+}
+
+func TestProofOfAmazonsOwn(t *testing.T) {
+	here := standard(t, nil).Conn
+	proof := here.(driver.Prover).Proof(t.Context(), driver.ProducerConfig{}, nil)
+	if proof.Confirm != driver.Accepted {
+		t.Errorf("a server that is not Amazon's: %+v", proof)
+	}
+}

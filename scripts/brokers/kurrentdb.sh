@@ -1,0 +1,8 @@
+# KurrentDB, in insecure mode. There is no native way to it: no package registry has it.
+
+names=(kurrentdb)
+contained=yes
+
+layout() { node 1 client=2113; }
+
+urls() { echo "kurrentdb kurrentdb://$(hosts)"; }
