@@ -76,6 +76,7 @@ pair() {
   create --allow-anonymous --default-port "$(port client "$1")" --no-amqp-acceptor --no-hornetq-acceptor --no-mqtt-acceptor --no-stomp-acceptor --no-autocreate \
     --java-options "-Xms256m -Xmx512m" --clustered --cluster-user pair --cluster-password pair --replicated "${role[@]}" \
     --static-cluster "tcp://127.0.0.1:$(port client "$other")"
+  sed -i 's|<max-disk-usage>.*</max-disk-usage>|<min-disk-free>512M</min-disk-free>|' "$dir/data/instance/etc/broker.xml"
 }
 
 create() {
