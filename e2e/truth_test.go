@@ -124,7 +124,7 @@ export async function consume() {
 				t.Errorf("the script got %v, the result says %+v", script, g)
 			}
 			if g.Expected != 1000 || g.Received != g.Expected || g.Drained != 0 || g.Lost != 0 {
-				t.Errorf("%+v\n%v", g, r)
+				t.Fatalf("%+v\n%v", g, r)
 			}
 			if p99 := o.Result.Topics[0].Trends["e2e_latency"].Milliseconds(0.99); p99 > 10_000 {
 				t.Errorf("messages waited for consumers that had gone: p99 %v ms", p99)

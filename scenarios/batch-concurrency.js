@@ -26,7 +26,7 @@ const pause = seconds('PAUSE', '1s');
 const size = number('SIZE', 100);
 
 // A store of numbers cannot have what generated bodies are: of each it gets the size.
-const numeric = conn.driver === 'blueflood' ? { value: 'size', readBack: choice('READ_BACK', 'yes', ['yes', 'no']) === 'yes' } : {};
+const numeric = conn.driver === 'blueflood' ? { value: /** @type {const} */ ('size'), readBack: choice('READ_BACK', 'yes', ['yes', 'no']) === 'yes' } : {};
 const pairs = list('BATCHES', '1,10,100').flatMap((batch) => list('CONCURRENCY', '1,10').map((workers) => {
   // There is always room for one more batch than is under way: each request has as many messages as are asked for.
   const options = { workers, maxInFlight: batch * (workers + 1), ...numeric };
@@ -44,6 +44,7 @@ export async function sweep() {
     const each = { batch, payload: { size } };
     if (warmup > 0) await warm.produce({ ...each, duration: `${warmup}s` });
     const made = await load.produce({ ...each, duration: `${duration}s` });
+    // @ts-ignore: k6's types have no console
     console.log(`batch ${batch}, concurrency ${workers}: ${Math.round(made.rate)} messages/s confirmed, ${made.failed} failed`);
     sleep(pause);
   }

@@ -48,7 +48,7 @@ type outLink struct {
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	p := &producer{
 		conn: c, topic: config.Topic, defaults: properties{}.with(config.Options),
-		over: make(chan struct{}), out: outbox.New(func(outgoing) int { return 0 }),
+		over: make(chan struct{}), out: outbox.New[outgoing](nil),
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
 	p.link = redial.New(p.open, func(o *outLink) bool { return o.lost || o.on.broken() })

@@ -5,17 +5,30 @@ import (
 	"errors"
 	"sync"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
+
+// maxBytes is of how many bytes of documents a command has no second message.
+const maxBytes = 16 << 20
+
+// outgoing is a message that is not done.
+type outgoing struct {
+	document bson.Raw
+	done     driver.Done
+	i        int
+}
 
 // producer sends by as many goroutines as it may have commands under way, each of which takes what waits.
 type producer struct {
 	conn       *conn
 	collection *mongo.Collection
-	lane       *lane
+	out        *outbox.Outbox[outgoing]
+	batch      int // most messages of one command
 	concern    concern
 	members    int // that its replica set had when it opened
 
@@ -34,7 +47,8 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 		return nil, err
 	}
 	p := &producer{
-		conn: c, concern: w, members: c.monitor.cluster().members, lane: newLane(int(config.Options.Int("batch"))),
+		conn: c, concern: w, members: c.monitor.cluster().members, batch: int(config.Options.Int("batch")),
+		out:        outbox.New(func(o outgoing) int { return len(o.document) }),
 		collection: c.db.Collection(config.Topic, options.Collection().SetWriteConcern(w.of())),
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
@@ -56,17 +70,18 @@ func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
 		}
 		add = append(add, outgoing{document, done, i})
 	}
-	p.lane.add(add)
+	if len(add) > 0 && !p.out.Put(len(add), func(i int) outgoing { return add[i] }) {
+		tell(add, driver.ErrClosed, nil)
+	}
 }
 
-// run sends what comes to the lane, until that is closed and empty.
+// run sends what comes, until the producer is closed and all has gone.
 func (p *producer) run() {
 	var all []outgoing
 	var documents []any
 	for {
-		clear(all) // they must not live on here
-		clear(documents)
-		if all = p.lane.take(all[:0]); len(all) == 0 {
+		clear(documents) // they must not live on here
+		if all = p.out.Next(all, p.batch, maxBytes); len(all) == 0 {
 			return
 		}
 		documents = documents[:0]
@@ -113,7 +128,7 @@ func tell(all []outgoing, err error, refused []mongo.BulkWriteError) {
 
 // Close waits for what was sent. What remains when ctx ends fails with its error.
 func (p *producer) Close(ctx context.Context) error {
-	p.lane.close()
+	p.out.Close()
 	defer context.AfterFunc(ctx, func() { p.stop(ctx.Err()) })()
 	p.sending.Wait()
 	p.stop(driver.ErrClosed)

@@ -10,9 +10,17 @@ import (
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
-// producer sends to one topic, over lanes. Each lane has one request under way at a time, so that what goes over one lane stays in order.
+// pending is a message that waits to be sent.
+type pending struct {
+	message *v2.Message
+	index   int
+	done    driver.Done
+}
+
+// producer sends to one topic. What FIFO messages wait in has one request under way at a time, so that they stay in order.
 type producer struct {
 	conn     *conn
 	topic    string
@@ -24,8 +32,8 @@ type producer struct {
 	batch    int
 
 	route atomic.Pointer[route]
-	turn  atomic.Uint64 // of the brokers
-	lanes []*lane       // one in all that take from the same queue, or in order one for each queue of the topic
+	turn  atomic.Uint64             // of the brokers
+	outs  []*outbox.Outbox[pending] // one, or of FIFO messages one for each queue of the topic
 
 	life    context.Context // ends when Close gives up
 	stop    context.CancelFunc
@@ -43,15 +51,15 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	}
 	p.route.Store(r)
 	p.life, p.stop = context.WithCancel(context.Background())
-	lanes, requests := 1, int(cfg.Options.Int("requests"))
+	outs, requests := 1, int(cfg.Options.Int("requests"))
 	if p.fifo {
-		lanes, requests, p.batch = len(r.queues), 1, 1
+		outs, requests, p.batch = len(r.queues), 1, 1
 	}
-	for range lanes {
-		l := newLane(cfg.Window)
-		p.lanes = append(p.lanes, l)
+	for range outs {
+		out := outbox.New[pending](nil)
+		p.outs = append(p.outs, out)
 		for range min(requests, cfg.Window) {
-			p.running.Go(func() { p.work(l) })
+			p.running.Go(func() { p.work(out) })
 		}
 	}
 	return p, nil
@@ -67,8 +75,8 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	}
 	for i := range b {
 		m, err := p.encode(&b[i])
-		if err == nil {
-			err = p.laneOf(m).put(pending{m, i, done})
+		if err == nil && !p.outOf(m).Put(1, func(int) pending { return pending{m, i, done} }) {
+			err = driver.ErrClosed
 		}
 		if err != nil {
 			done(i, err)
@@ -76,27 +84,25 @@ func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	}
 }
 
-// laneOf keeps the messages of one queue in order, which a server chooses by the message group.
-func (p *producer) laneOf(m *v2.Message) *lane {
-	if len(p.lanes) == 1 {
-		return p.lanes[0]
+// outOf keeps the messages of one queue in order, which a server chooses by the message group.
+func (p *producer) outOf(m *v2.Message) *outbox.Outbox[pending] {
+	if len(p.outs) == 1 {
+		return p.outs[0]
 	}
-	return p.lanes[bucket(m.GetSystemProperties().GetMessageGroup(), len(p.lanes))]
+	return p.outs[bucket(m.GetSystemProperties().GetMessageGroup(), len(p.outs))]
 }
 
-// work sends what waits in a lane, until that is closed and empty.
-func (p *producer) work(l *lane) {
-	some := make([]pending, 0, p.batch)
+// work sends what waits, until the producer is closed and all has gone.
+func (p *producer) work(out *outbox.Outbox[pending]) {
+	var some []pending
 	for {
-		some = l.take(some[:0], p.batch)
-		if len(some) == 0 {
+		if some = out.Next(some, p.batch, 0); len(some) == 0 {
 			return
 		}
 		errs := p.request(some)
 		for i, one := range some {
 			one.done(one.index, errs(i))
 		}
-		clear(some)
 	}
 }
 
@@ -132,8 +138,8 @@ func (p *producer) request(some []pending) func(i int) error {
 
 // Close waits for the answers, and gives those up that have not come when ctx ends.
 func (p *producer) Close(ctx context.Context) error {
-	for _, l := range p.lanes {
-		l.close()
+	for _, out := range p.outs {
+		out.Close()
 	}
 	stop := context.AfterFunc(ctx, p.stop)
 	p.running.Wait()

@@ -6,18 +6,29 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
+// outgoing is a message that is not done.
+type outgoing struct {
+	entry types.SendMessageBatchRequestEntry
+	size  int // bytes, of the body and the attributes
+	done  driver.Done
+	i     int
+}
+
 // producer sends by as many goroutines as it may have requests under way, each of which takes up to ten of the messages that wait. Of a standard queue all
-// take from one lane; of a FIFO queue each has its own, to which a message group keeps, as two requests under way may overtake each other.
+// take from one outbox; of a FIFO queue each has its own, to which a message group keeps, as two requests under way may overtake each other.
 type producer struct {
 	conn   *conn
 	url    string
 	client *client
 	config driver.ProducerConfig
 	marks  *marks // of a FIFO queue
-	lanes  []*lane
+	outs   []*outbox.Outbox[outgoing]
 	seed   maphash.Seed
 
 	life    context.Context // ends when Close gives up waiting
@@ -33,36 +44,46 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 	}
 	requests := int(config.Options.Int("inFlight"))
 	p := &producer{conn: c, url: url, client: c.endpoint.client(requests), config: config, seed: maphash.MakeSeed()}
-	lanes := 1
+	outs := 1
 	if c.kind == fifo {
-		lanes, p.marks = requests, newMarks(config.Options.Int("messageGroups"))
+		outs, p.marks = requests, newMarks(config.Options.Int("messageGroups"))
 	}
 	p.life, p.stop = context.WithCancelCause(context.Background())
-	for range lanes {
-		p.lanes = append(p.lanes, newLane())
+	for range outs {
+		p.outs = append(p.outs, outbox.New(func(o outgoing) int { return o.size }))
 	}
 	for i := range requests {
-		p.sending.Go(func() { p.run(p.lanes[i%lanes]) })
+		p.sending.Go(func() { p.run(p.outs[i%outs]) })
 	}
 	return p, nil
 }
 
 // Send hands the batch to the goroutines that send.
 func (p *producer) Send(_ context.Context, b driver.Batch, done driver.Done) {
-	if len(p.lanes) == 1 {
+	if len(p.outs) == 1 {
 		add := make([]outgoing, 0, len(b))
 		for i := range b {
 			if o, ok := p.outgoing(&b[i], done, i); ok {
 				add = append(add, o)
 			}
 		}
-		p.lanes[0].add(add...)
+		put(p.outs[0], add...)
 		return
 	}
 	for i := range b {
 		if o, ok := p.outgoing(&b[i], done, i); ok {
-			p.lanes[maphash.String(p.seed, *o.entry.MessageGroupId)%uint64(len(p.lanes))].add(o)
+			put(p.outs[maphash.String(p.seed, *o.entry.MessageGroupId)%uint64(len(p.outs))], o)
 		}
+	}
+}
+
+// put fails the messages of a producer that is closed.
+func put(out *outbox.Outbox[outgoing], all ...outgoing) {
+	if len(all) == 0 || out.Put(len(all), func(i int) outgoing { return all[i] }) {
+		return
+	}
+	for _, o := range all {
+		o.done(o.i, driver.ErrClosed)
 	}
 }
 
@@ -76,12 +97,11 @@ func (p *producer) outgoing(m *driver.Message, done driver.Done, i int) (outgoin
 	return o, err == nil
 }
 
-// run sends what comes to a lane, until that is closed and empty.
-func (p *producer) run(l *lane) {
+// run sends what comes to an outbox, until that is closed and empty.
+func (p *producer) run(out *outbox.Outbox[outgoing]) {
 	var all []outgoing
 	for {
-		clear(all) // they must not live on here
-		if all = l.take(all[:0]); len(all) == 0 {
+		if all = out.Next(all, maxEntries, maxBytes); len(all) == 0 {
 			return
 		}
 		for i := range all {
@@ -93,8 +113,8 @@ func (p *producer) run(l *lane) {
 
 // Close waits for what was sent. What remains when ctx ends fails with its error.
 func (p *producer) Close(ctx context.Context) error {
-	for _, l := range p.lanes {
-		l.close()
+	for _, out := range p.outs {
+		out.Close()
 	}
 	defer context.AfterFunc(ctx, func() { p.stop(ctx.Err()) })()
 	p.sending.Wait()

@@ -1,22 +1,25 @@
-// Package outbox is the queue of a producer that makes one request after the other, which keeps the order: what is sent while one is on its way goes with
-// the next.
+// Package outbox is the queue of a producer whose requests each take what has come since the last one: what is sent while one is on its way goes with the
+// next.
 package outbox
 
 import "sync"
 
-// Outbox holds what was sent and has not gone out. One goroutine takes from it.
+// Outbox holds what was sent and has not gone out, in its order. Several goroutines may take from it, where requests may overtake each other.
 type Outbox[T any] struct {
 	size func(T) int
-	wake chan struct{} // holds one token while there may be something to take
 
 	mu     sync.Mutex
+	some   sync.Cond
 	queue  []T
+	first  int // of the queue's items that has not been taken
 	closed bool
 }
 
-// New returns an empty one. Size is what an item counts for the bytes of [Outbox.Next].
+// New returns an empty one. Size is what an item counts for the bytes of [Outbox.Next]; nil is nothing.
 func New[T any](size func(T) int) *Outbox[T] {
-	return &Outbox[T]{size: size, wake: make(chan struct{}, 1)}
+	o := &Outbox[T]{size: size}
+	o.some.L = &o.mu
+	return o
 }
 
 // Put adds n items. It is false, and adds none, after Close.
@@ -26,60 +29,56 @@ func (o *Outbox[T]) Put(n int, item func(i int) T) bool {
 	if o.closed {
 		return false
 	}
+	if o.first > 0 && len(o.queue)+n > cap(o.queue) { // what was taken makes room
+		rest := copy(o.queue, o.queue[o.first:])
+		clear(o.queue[rest:])
+		o.queue, o.first = o.queue[:rest], 0
+	}
 	for i := range n {
 		o.queue = append(o.queue, item(i))
 	}
-	o.signal()
+	o.some.Signal()
 	return true
-}
-
-func (o *Outbox[T]) signal() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Next waits until there is something and gives it, the oldest first: at most so many items, of so many bytes together unless it is one. It gives nothing
 // when all has been taken after Close. Spare is what Next gave last: it is cleared and its place used again.
 func (o *Outbox[T]) Next(spare []T, most, bytes int) []T {
 	clear(spare)
-	for {
-		all, closed := o.take(spare[:0], most, bytes)
-		if len(all) > 0 || closed {
-			return all
-		}
-		<-o.wake
-	}
-}
-
-func (o *Outbox[T]) take(into []T, most, bytes int) (all []T, closed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for o.first == len(o.queue) {
+		if o.closed {
+			return nil
+		}
+		o.some.Wait()
+	}
 	n := o.within(most, bytes)
-	if n == 0 {
-		return nil, o.closed
+	taken := o.queue[o.first : o.first+n]
+	all := append(spare[:0], taken...)
+	clear(taken)
+	if o.first += n; o.first == len(o.queue) {
+		o.queue, o.first = o.queue[:0], 0
+	} else {
+		o.some.Signal() // one Put may fill several requests
 	}
-	if n == len(o.queue) {
-		all, o.queue = o.queue, into
-		return all, false
-	}
-	all = append(into, o.queue[:n]...)
-	rest := copy(o.queue, o.queue[n:])
-	clear(o.queue[rest:])
-	o.queue = o.queue[:rest]
-	return all, false
+	return all
 }
 
 // within is how many of the oldest items may go together.
 func (o *Outbox[T]) within(most, bytes int) int {
+	waiting := o.queue[o.first:]
+	most = min(len(waiting), most)
+	if o.size == nil {
+		return most
+	}
 	sum := 0
-	for n := range min(len(o.queue), most) {
-		if sum += o.size(o.queue[n]); n > 0 && sum > bytes {
+	for n := range most {
+		if sum += o.size(waiting[n]); n > 0 && sum > bytes {
 			return n
 		}
 	}
-	return min(len(o.queue), most)
+	return most
 }
 
 // Close lets nothing more in. What is there can still be taken.
@@ -87,5 +86,5 @@ func (o *Outbox[T]) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.signal()
+	o.some.Broadcast()
 }

@@ -36,7 +36,7 @@ func TestNext(t *testing.T) {
 // Many put and one takes: each item comes once, and those of one in order.
 func TestManyPut(t *testing.T) {
 	const each, who = 10_000, 4
-	o := outbox.New(func(int) int { return 0 })
+	o := outbox.New[int](nil)
 	var all sync.WaitGroup
 	for w := range who {
 		all.Go(func() {
@@ -58,6 +58,34 @@ func TestManyPut(t *testing.T) {
 	}
 	if !slices.Equal(next, slices.Repeat([]int{each}, who)) {
 		t.Errorf("%v came", next)
+	}
+}
+
+// What is put once wakes as many that take as there are requests for it: each item comes once.
+func TestManyTake(t *testing.T) {
+	const all, who = 10_000, 4
+	o := outbox.New[int](nil)
+	var taking sync.WaitGroup
+	taken := make([][]int, who)
+	for w := range who {
+		taking.Go(func() {
+			for got := o.Next(nil, 7, 0); len(got) > 0; got = o.Next(got, 7, 0) {
+				taken[w] = append(taken[w], got...)
+			}
+		})
+	}
+	for first := 0; first < all; first += 100 {
+		o.Put(100, func(i int) int { return first + i })
+	}
+	o.Close()
+	taking.Wait()
+	got := slices.Sorted(slices.Values(slices.Concat(taken...)))
+	want := make([]int, all)
+	for i := range want {
+		want[i] = i
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d came of %d", len(got), all)
 	}
 }
 
