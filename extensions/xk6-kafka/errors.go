@@ -101,10 +101,11 @@ func classify(err error) driver.Kind {
 		return kind
 	}
 	switch {
+	// The client may add that a connection has died, and not whether it ended that itself because nobody answered.
+	case errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
+		return driver.Timeout
 	case kgo.IsRetryableBrokerErr(err):
 		return driver.Disconnected
-	case errors.Is(err, kgo.ErrRecordRetries), errors.Is(err, kgo.ErrRecordTimeout):
-		return driver.Timeout // and the client did not say why
 	}
 	return driver.Unknown
 }
