@@ -187,27 +187,58 @@ declare module 'k6/x/broker' {
     /** Linear ramps, as in k6: from startRate to each target in turn. */
     stages?: Array<{ target: number; duration: Duration }>;
     startRate?: number;
-    /** The text of a trace: a due time on each line, in seconds or as a duration. It excludes the other options of arrivals. */
+    /**
+     * The text of a trace: a due time on each line, in seconds or as a duration, and after it, on all lines or on none, the message's size in bytes and, where it
+     * has one, its key: `12.5 512 order-17`. It excludes the other options of arrivals, and sizes and keys those of the payload.
+     */
     trace?: string;
     /** How arrivals keep to the rate: evenly, or at random. */
     arrivals?: 'constant' | 'poisson';
-    /** Of the random arrivals: equal seeds give equal due times. 0. */
+    /** Of what is random, arrivals, sizes, keys, the choice of bodies and batches: equal seeds give equal loads, with any number of producers. 0. */
     seed?: number;
     duration?: Duration;
     /** How many messages at most. */
     count?: number;
     /** Senders side by side, each with its own sequence. 1. */
     producers?: number;
-    /** How many messages at most are handed over in one call, of those that are due. Chosen by size. */
-    batch?: number;
-    payload?: {
-      /** Bytes of the body, the stamp included where it is in the body. 100. */
-      size?: number;
-      /** The share of random bytes, 0 to 1; the rest is zeros. 1. */
-      random?: number;
-      /** How many different keys in turn; 0 for none. */
-      keys?: number;
-    };
+    /** How many messages at most are handed over in one call, of those that are due: a number, or one that is drawn for each call. Chosen by size. */
+    batch?: number | { min?: number; max: number };
+    payload?: Payload;
+  }
+
+  /** What the messages of produce() are like. */
+  export interface Payload {
+    /** Bytes of the body, the stamp included where it is in the body. 100. */
+    size?: number | Sizes;
+    /** The share of random bytes, 0 to 1; the rest is zeros. 1. */
+    random?: number;
+    /** How many different keys, in turn or as a distribution says; 0 for none. */
+    keys?: number | Keys;
+    /** Bodies in place of generated ones. They go out as they are, with the stamp in a header, where the broker has headers. */
+    bodies?: Bodies | Bytes[];
+    /** How bodies are chosen: one after the other, or at random. `in-turn`. */
+    order?: 'in-turn' | 'random';
+    /** Of every message. Where the broker has headers. */
+    headers?: { [name: string]: Bytes };
+    /** Of every message: options of the driver for messages. */
+    properties?: DriverMessageOptions;
+  }
+
+  /**
+   * `uniform`: all sizes from min (0) to max equally often. `normal`: around the mean, and never beyond min (0) and max (the mean and six deviations). A list:
+   * each size as often as its weight (1) says.
+   */
+  export type Sizes =
+    | { distribution: 'uniform'; min?: number; max: number }
+    | { distribution: 'normal'; mean: number; deviation: number; min?: number; max?: number }
+    | Array<{ size: number; weight?: number }>;
+
+  /** `uniform`: all keys equally often. `zipf`: the i-th key, from 1, as often as 1 / i to the power of the exponent (1) says. */
+  export type Keys = { count: number; distribution: 'uniform' } | { count: number; distribution: 'zipf'; exponent?: number };
+
+  /** What files hold, in memory once for all VUs. */
+  export interface Bodies {
+    readonly count: number;
   }
 
   export interface Produced {
@@ -407,6 +438,12 @@ declare module 'k6/x/broker' {
     duration?: Duration;
   }
 
+  /**
+   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these. Paths are
+   * those of `open()`.
+   */
+  export function bodies(path: string, options?: { lines?: boolean }): Bodies;
+
   /** What the running iteration was started for; undefined outside an open-arrival-rate scenario. Works in any script, http included. */
   export function arrival(): Arrival | undefined;
 
@@ -459,7 +496,7 @@ declare module 'k6/x/broker' {
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark };
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; bodies: typeof bodies };
   export default broker;
 }
 

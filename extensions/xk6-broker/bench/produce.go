@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // Sending is what is to be sent: as many messages of some size, as fast as a window of unconfirmed ones lets.
@@ -93,7 +94,7 @@ func (s *Session) Filler(m Sending) func(count int) error {
 	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), load.Drain{Limit: patience}) })
 	sender := pub.NewSender(load.StampInBody, s.series())
 	return func(count int) error {
-		made, err := load.Produce{Count: uint64(count), Payload: load.Payload{Size: m.Size, Random: 1}}.
+		made, err := load.Produce{Count: uint64(count), Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}.
 			Run(context.Background(), []*load.Sender{sender})
 		if err == nil && made.Confirmed != uint64(count) {
 			err = fmt.Errorf("confirmed %d of %d", made.Confirmed, count)

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // produced is what produce resolves to.
@@ -33,20 +34,25 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	given := maps.Clone(o.given)
-	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
-	payload, _ := o.object("payload")
-	loop.Payload = load.Payload{
-		Size: payload.integer("size", 100, 0, 1<<30), Random: payload.number("random", 1), Keys: payload.integer("keys", 0, 0, 1<<24),
+	seed := uint64(o.integer("seed", 0, 0, 1<<52))
+	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52))}
+	loop.LeastBatch, loop.Batch = batchOf(o)
+	if loop.Payload, err = p.payloadOf(o, opts, seed); err != nil {
+		return nil, err
 	}
 	senders := o.integer("producers", 1, 1, 1<<16)
-	due, err := arrivalsOf(o, loop.Duration)
-	if err = errors.Join(err, payload.done(), o.done()); err != nil {
+	due, err := arrivalsOf(o, loop.Duration, seed)
+	if err = errors.Join(err, o.done()); err != nil {
 		return nil, err
+	}
+	if err := due.recorded(&loop.Payload); err != nil {
+		return nil, fmt.Errorf("produce: %w", err)
 	}
 	if loop.Duration == 0 && loop.Count == 0 && !due.end {
 		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
 	}
-	if err := loop.Payload.Check(p.mode(true)); err != nil {
+	stamp := p.mode(loop.Payload.Bodies == nil) // into others' bodies it goes only where there are no headers
+	if err := loop.Payload.Check(stamp.Front()); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	loop.Schedule = due.schedule
@@ -66,7 +72,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 				series.Fail("connect", p.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
-			all[i] = pub.NewSender(p.mode(true), series)
+			all[i] = pub.NewSender(stamp, series)
 		}
 		if err := executors.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
 			loop.Interrupted(topic, 0, 0)
@@ -88,9 +94,11 @@ func producing(given map[string]any, loop load.Produce, senders int) map[string]
 		given = withDefaults(given, rateDefaults[executors.Type])
 	}
 	delete(given, "payload")
-	maps.Copy(given, map[string]any{
-		"producers": senders, "payload.size": loop.Payload.Size, "payload.random": loop.Payload.Random, "payload.keys": loop.Payload.Keys,
-	})
+	given["producers"] = senders
+	if loop.LeastBatch > 0 {
+		given["batch"] = fmt.Sprintf("%d to %d", loop.LeastBatch, loop.Batch)
+	}
+	describePayload(&loop.Payload, given)
 	return given
 }
 
@@ -99,16 +107,38 @@ type arrivals struct {
 	schedule func() pace.Schedule // nil in a closed loop
 	peak     float64              // messages per second
 	end      bool                 // the schedule has one of its own
+	sizes    payload.Sizes        // of a trace that has them
+	keys     payload.Keys         // likewise
 }
 
-// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals, seed and trace. Without any there is no schedule: a closed
+// recorded has messages be as a trace says, where it says something of them.
+func (a *arrivals) recorded(spec *payload.Spec) error {
+	if a.sizes != nil {
+		if spec.Bodies != nil || spec.Size != nil {
+			return errors.New(`options "trace" and "payload": the trace has sizes: give no others, and no bodies`)
+		}
+		spec.Size = a.sizes
+	}
+	if a.keys != nil {
+		if spec.Keys != nil {
+			return errors.New(`options "trace" and "payload.keys": the trace has keys: give no others`)
+		}
+		spec.Keys = a.keys
+	}
+	if spec.Size == nil && spec.Bodies == nil {
+		spec.Size = payload.Fixed(defaultSize)
+	}
+	return nil
+}
+
+// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without any there is no schedule: a closed
 // loop.
-func arrivalsOf(o *options, duration time.Duration) (arrivals, error) {
+func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, error) {
 	if text, ok := o.take("trace"); ok {
 		return traceOf(o, text)
 	}
 	unit := o.duration("timeUnit", time.Second)
-	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))}
+	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: seed}
 	rate, hasRate := o.take("rate")
 	stages, hasStages := o.take("stages")
 	start, hasStart := o.take("startRate")
@@ -182,7 +212,7 @@ func stagesOf(o *options, raw any, unit time.Duration) ([]pace.Stage, error) {
 }
 
 func traceOf(o *options, raw any) (arrivals, error) {
-	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals", "seed"} {
+	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals"} {
 		if _, ok := o.take(other); ok {
 			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.of, other)
 		}
@@ -191,11 +221,15 @@ func traceOf(o *options, raw any) (arrivals, error) {
 	if !ok {
 		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
 	}
-	trace, err := pace.Trace(strings.NewReader(text))
+	text, sizes, keys, err := payload.Trace(text)
+	var trace pace.Schedule
+	if err == nil {
+		trace, err = pace.Trace(strings.NewReader(text))
+	}
 	if err != nil {
 		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
 	}
-	return arrivals{schedule: func() pace.Schedule { return trace }, peak: pace.Peak(trace), end: true}, nil
+	return arrivals{schedule: func() pace.Schedule { return trace }, peak: pace.Peak(trace), end: true, sizes: sizes, keys: keys}, nil
 }
 
 // consuming is what a result says of a loop: what the script gives, and what is in force where it gives nothing.

@@ -26,7 +26,6 @@ func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
 		`{ trace: '0.1', stages: [] }`:                           `options "trace" and "stages": ` + both,
 		`{ trace: '0.1', startRate: 5 }`:                         `options "trace" and "startRate": ` + both,
 		`{ trace: '0.1', arrivals: 'poisson' }`:                  `options "trace" and "arrivals": ` + both,
-		`{ trace: '0.1', seed: 5 }`:                              `options "trace" and "seed": ` + both,
 		`{ trace: '0.1', timeUnit: '1m' }`:                       `options "trace" and "timeUnit": ` + both,
 		`{ trace: '0.1', colour: 'red' }`:                        `no option "colour"`,
 		`{ rate: 5, duration: '1s' }`:                            errInInit.Error(), // nothing else is wrong with these

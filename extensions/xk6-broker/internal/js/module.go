@@ -87,6 +87,7 @@ func (in *instance) Exports() modules.Exports {
 		"drivers":     in.drivers,
 		"arrival":     in.arrival,
 		"mark":        in.mark,
+		"bodies":      in.bodies,
 		"checkReport": in.checkReport, "report": in.report, "handleSummary": in.handleSummary,
 		"result": in.result,
 	}
@@ -152,6 +153,9 @@ type run struct {
 	marksLock sync.Mutex
 	marks     []result.Annotation // of the script, in order
 
+	filesLock sync.Mutex
+	files     map[string]*bodies // that scripts have named
+
 	slotsLock sync.Mutex
 	ramps     map[string]*rampSlots // by scenario
 }
@@ -199,7 +203,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
-	r := &run{patience: patience, ramps: map[string]*rampSlots{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
+	r := &run{patience: patience, ramps: map[string]*rampSlots{}, files: map[string]*bodies{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
 		r.quiet = env.RuntimeOptions.SummaryMode.String == "disabled"

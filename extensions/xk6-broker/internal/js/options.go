@@ -79,6 +79,23 @@ func (o *options) integer(name string, def, least, most int) int {
 	return int(n)
 }
 
+// required is an integer that must be given.
+func (o *options) required(name string, least, most int) int {
+	if _, ok := o.given[name]; !ok && o.err == nil {
+		o.known = append(o.known, name)
+		o.err = fmt.Errorf("%s: option %q is missing: an integer from %d to %d", o.of, name, least, most)
+		return least
+	}
+	return o.integer(name, least, least, most)
+}
+
+// fold has the mistakes of an option that is an object be those of its owner.
+func (o *options) fold(part *options) {
+	if err := part.done(); err != nil && o.err == nil {
+		o.err = err
+	}
+}
+
 func (o *options) number(name string, def float64) float64 {
 	raw, ok := o.take(name)
 	if !ok {

@@ -11,12 +11,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 func (b *bench) produce(s *Sender, n uint64) Produced {
 	b.t.Helper()
-	made, err := Produce{Count: n, Payload: Payload{Size: 64}}.Run(b.t.Context(), []*Sender{s})
+	made, err := Produce{Count: n, Payload: payload.Spec{Size: payload.Fixed(64)}}.Run(b.t.Context(), []*Sender{s})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -271,11 +272,12 @@ func TestStampSurvivesTheWayThereAndBack(t *testing.T) {
 }
 
 func TestPayloadTooSmallForItsStamp(t *testing.T) {
-	err := Payload{Size: 10}.Check(StampInBody)
+	small := payload.Spec{Size: payload.Fixed(10)}
+	err := small.Check(StampInBody.Front())
 	if err == nil || errors.Is(err, errNoStamp) {
 		t.Fatalf("got %v", err)
 	}
-	if err := (Payload{Size: 10}).Check(StampOff); err != nil {
+	if err := small.Check(StampOff.Front()); err != nil {
 		t.Error(err)
 	}
 }

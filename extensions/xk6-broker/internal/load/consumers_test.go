@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -123,7 +124,7 @@ func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				produce := Produce{Schedule: constant(rate, length), Start: driver.Now(), Payload: Payload{Size: 100}}
+				produce := Produce{Schedule: constant(rate, length), Start: driver.Now(), Payload: payload.Spec{Size: payload.Fixed(100)}}
 				if _, err := produce.Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 					t.Fatal(err)
 				}

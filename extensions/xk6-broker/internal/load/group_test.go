@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -68,7 +69,7 @@ func TestSubscribersThatComeAndGoHaveNoDuplicates(t *testing.T) {
 				}
 			})
 		}
-		if _, err := (Produce{Schedule: constant(1000, 7*time.Second), Payload: Payload{Size: 64}}).Run(t.Context(), []*Sender{s}); err != nil {
+		if _, err := (Produce{Schedule: constant(1000, 7*time.Second), Payload: payload.Spec{Size: payload.Fixed(64)}}).Run(t.Context(), []*Sender{s}); err != nil {
 			t.Error(err)
 		}
 		all.Wait()

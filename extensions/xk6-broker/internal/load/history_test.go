@@ -12,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -112,7 +113,7 @@ func TestLogsTellGroupsApart(t *testing.T) {
 		collector.Collect()
 		open("or, ders")
 		b.produce(s, 50)
-		if _, err := (Produce{Schedule: constant(10, time.Second), Payload: Payload{Size: 64}}).Run(t.Context(), []*Sender{s}); err != nil {
+		if _, err := (Produce{Schedule: constant(10, time.Second), Payload: payload.Spec{Size: payload.Fixed(64)}}).Run(t.Context(), []*Sender{s}); err != nil {
 			t.Fatal(err)
 		}
 		b.receive(consumers["audit"], 60)

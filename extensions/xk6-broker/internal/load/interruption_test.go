@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -65,7 +66,7 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 				for range max(1, c.senders) {
 					senders = append(senders, b.sender(window))
 				}
-				c.loop.Payload = Payload{Size: 100}
+				c.loop.Payload = payload.Spec{Size: payload.Fixed(100)}
 				ctx, cancel := context.WithTimeout(t.Context(), cutAt)
 				defer cancel()
 				for range max(1, c.times) {

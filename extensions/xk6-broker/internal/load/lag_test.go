@@ -12,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // sameTrend tells whether two trends have the same distribution.
@@ -45,7 +46,7 @@ func TestAStandstillIsTheGeneratorsOwn(t *testing.T) {
 				}
 				return clock.Timer(ctx, until)
 			}
-			made, err := Produce{Schedule: constant(c.rate, 5*time.Second), Payload: Payload{Size: 100}, Batch: c.batch}.
+			made, err := Produce{Schedule: constant(c.rate, 5*time.Second), Payload: payload.Spec{Size: payload.Fixed(100)}, Batch: c.batch}.
 				Run(t.Context(), []*Sender{b.sender(c.window)})
 			if err != nil || made.Failed != 0 {
 				t.Fatalf("%+v, %v", made, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // asking counts the messages whose sender wants to know where the broker puts them.
@@ -46,7 +47,7 @@ func TestOnlyReceiptsAskForPlaces(t *testing.T) {
 		a := asking{b.conn, &atomic.Int64{}, &atomic.Int64{}}
 		b.conn = a
 		s := b.sender(100)
-		if _, err := (Produce{Count: 50, Payload: Payload{Size: 100}}).Run(t.Context(), []*Sender{s}); err != nil {
+		if _, err := (Produce{Count: 50, Payload: payload.Spec{Size: payload.Fixed(100)}}).Run(t.Context(), []*Sender{s}); err != nil {
 			t.Fatal(err)
 		}
 		if a.sent.Load() != 50 || a.asked.Load() != 0 {

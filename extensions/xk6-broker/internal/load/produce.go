@@ -3,7 +3,7 @@ package load
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // Produce is a loop that sends generated messages.
@@ -22,9 +23,11 @@ type Produce struct {
 	Start    int64
 	Duration time.Duration // no message is due after it; 0 is no limit
 	Count    uint64        // how many messages at most; 0 is no limit
-	Payload  Payload
+	Payload  payload.Spec
 	// Batch is how many messages at most are handed over in one call, of those that are due; 0 chooses by size.
 	Batch int
+	// LeastBatch, where it is not 0, makes that a number from it to Batch, drawn for each call.
+	LeastBatch int
 }
 
 // Produced is what a produce loop did.
@@ -44,12 +47,12 @@ const (
 // Each sender works in its own goroutine on its share of the schedule.
 func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	for _, s := range senders {
-		if err := p.Payload.Check(s.stamp); err != nil {
+		if err := p.Payload.Check(s.stamp.Front()); err != nil {
 			return Produced{}, err
 		}
 	}
 	if p.Batch == 0 {
-		p.Batch = min(largestBatch, max(1, batchBytes/max(1, p.Payload.Size)))
+		p.Batch = min(largestBatch, max(1, batchBytes/max(1, int(p.Payload.Mean()))))
 	}
 	if p.Start == 0 {
 		p.Start = driver.Now()
@@ -83,10 +86,12 @@ type produceLoop struct {
 	Produce
 	sender   *Sender
 	schedule pace.Schedule // nil in a closed loop
-	keys     [][]byte
-	rng      *rand.Rand
+	maker    *payload.Maker
+	share    uint64 // of so many shares
+	shares   uint64
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
+	calls    uint64
 	ahead    arrival
 	sleep    clock.Sleeper
 	room     int64 // when the window last had room again; 0 where it always had
@@ -108,9 +113,9 @@ type arrival struct {
 
 func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
-		rng: rand.New(rand.NewPCG(s.id, share)), // filler bytes, not secrets
+		Produce: p, sender: s, share: share, shares: shares, landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
 	}
+	l.maker = l.Payload.Maker(s.stamp.Front(), s.id)
 	if p.Schedule != nil {
 		l.schedule = pace.Shard(p.Schedule(), share, shares)
 	}
@@ -154,7 +159,7 @@ func (l *produceLoop) due() (most int, until int64) {
 		if l.Duration > 0 && now-l.Start >= int64(l.Duration) {
 			return 0, never
 		}
-		return l.bounded(l.Batch), 0
+		return l.bounded(l.most()), 0
 	}
 	if !l.peek() {
 		return 0, never
@@ -162,8 +167,19 @@ func (l *produceLoop) due() (most int, until int64) {
 	if l.ahead.due > now {
 		return 0, l.ahead.due
 	}
-	return l.bounded(l.Batch), 0
+	return l.bounded(l.most()), 0
 }
+
+// most is how many messages the next call may have.
+func (l *produceLoop) most() int {
+	if l.LeastBatch == 0 {
+		return l.Batch
+	}
+	return l.Payload.Batch(l.numberOf(l.calls), l.LeastBatch, l.Batch)
+}
+
+// numberOf is which of the whole load the n-th of this share is.
+func (l *produceLoop) numberOf(n uint64) uint64 { return l.share + n*l.shares }
 
 func (l *produceLoop) bounded(most int) int {
 	if l.Count > 0 {
@@ -226,6 +242,7 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 	if unused := n - len(f.batch); unused > 0 {
 		w.release(int64(unused))
 	}
+	l.calls++
 	f.launch(ctx)
 	return true
 }
@@ -239,15 +256,14 @@ func (l *produceLoop) fill(f *flight, due int64) {
 		f.batch = append(f.batch, driver.Message{})
 	}
 	m := &f.batch[i]
-	if m.Body == nil {
-		m.Body = l.Payload.body(l.rng)
+	l.maker.Fill(m, l.numberOf(l.next))
+	if m.Headers == nil && (l.Payload.Headers != nil || l.sender.stamp == StampInHeader) {
+		m.Headers = slices.Clone(l.Payload.Headers)
 		if l.sender.stamp == StampInHeader {
 			attachStamp(m, StampInHeader)
 		}
 	}
-	if len(l.keys) > 0 {
-		m.Key = l.keys[l.next%uint64(len(l.keys))]
-	}
+	m.Properties = l.Payload.Properties
 	f.due = append(f.due, due)
 }
 

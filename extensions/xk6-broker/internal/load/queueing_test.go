@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // service is the time that the broker's only server takes for a message, on average.
@@ -167,7 +168,7 @@ func (m model) respond(t *testing.T, rho float64, seed uint64) []*hist.Histogram
 			before = now
 		}
 	})
-	made, err := Produce{Schedule: schedule, Payload: Payload{Size: 64}}.Run(t.Context(), []*Sender{b.sender(1 << 20)})
+	made, err := Produce{Schedule: schedule, Payload: payload.Spec{Size: payload.Fixed(64)}}.Run(t.Context(), []*Sender{b.sender(1 << 20)})
 	if err != nil || made.Failed != 0 || made.Confirmed != made.Due {
 		t.Errorf("%+v, %v", made, err)
 	}

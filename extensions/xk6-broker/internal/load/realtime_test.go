@@ -9,6 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // In real time, with real sleeps, response times are within 10 % of theory too. The stretch of the Poisson process is one whose own
@@ -41,7 +42,7 @@ func TestResponseTimesInRealTime(t *testing.T) {
 	for attempt := 1; ; attempt++ {
 		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return work }})
 		b.run.sleep = clock.Until
-		if _, err := (Produce{Schedule: func() pace.Schedule { return pace.Shard(schedule, 0, 1) }, Payload: Payload{Size: 64}}).
+		if _, err := (Produce{Schedule: func() pace.Schedule { return pace.Shard(schedule, 0, 1) }, Payload: payload.Spec{Size: payload.Fixed(64)}}).
 			Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 			t.Fatal(err)
 		}

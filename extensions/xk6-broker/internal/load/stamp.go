@@ -178,6 +178,14 @@ func (m StampMode) Resolve(f driver.Features, generated bool) (StampMode, error)
 	return "", fmt.Errorf(`option "stamp": %q is not one of auto, header, body, off`, string(m))
 }
 
+// Front is how many bytes of a body come before what is sent.
+func (m StampMode) Front() int {
+	if m == StampInBody {
+		return StampSize
+	}
+	return 0
+}
+
 // attachStamp makes room for a stamp in a script's message.
 func attachStamp(m *driver.Message, mode StampMode) {
 	switch mode {

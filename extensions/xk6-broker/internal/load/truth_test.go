@@ -15,6 +15,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -55,7 +56,7 @@ func TestASlowConsumerShows(t *testing.T) {
 				}
 			}
 		})
-		produce := Produce{Schedule: constant(rate, length), Start: start, Payload: Payload{Size: 100}}
+		produce := Produce{Schedule: constant(rate, length), Start: start, Payload: payload.Spec{Size: payload.Fixed(100)}}
 		if _, err := produce.Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 			t.Fatal(err)
 		}
@@ -525,7 +526,7 @@ func TestTheTwoLoopsAreNotPutTogether(t *testing.T) {
 		c := b.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 10_000})
 		s := b.sender(100)
 		b.produce(s, 1000)
-		if _, err := (Produce{Schedule: constant(10, time.Second), Payload: Payload{Size: 64}}).Run(t.Context(), []*Sender{s}); err != nil {
+		if _, err := (Produce{Schedule: constant(10, time.Second), Payload: payload.Spec{Size: payload.Fixed(64)}}).Run(t.Context(), []*Sender{s}); err != nil {
 			t.Fatal(err)
 		}
 		b.receive(c, 1010)

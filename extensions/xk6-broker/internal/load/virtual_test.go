@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
 // bench is a run against a broker in memory, under virtual time.
@@ -159,7 +160,7 @@ func TestAStallShowsInEveryMessageThatWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Service: stalls})
 		defer b.finish()
-		made, err := Produce{Schedule: constant(stallRate, stallRun), Payload: Payload{Size: 100}}.
+		made, err := Produce{Schedule: constant(stallRate, stallRun), Payload: payload.Spec{Size: payload.Fixed(100)}}.
 			Run(t.Context(), []*Sender{b.sender(1 << 16)})
 		if err != nil {
 			t.Fatal(err)
@@ -178,7 +179,7 @@ func TestAFullWindowCannotHideAStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Service: stalls})
 		defer b.finish()
-		if _, err := (Produce{Schedule: constant(stallRate, stallRun), Payload: Payload{Size: 100}}).
+		if _, err := (Produce{Schedule: constant(stallRate, stallRun), Payload: payload.Spec{Size: payload.Fixed(100)}}).
 			Run(t.Context(), []*Sender{b.sender(1)}); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +197,7 @@ func TestAClosedLoopIsUncorrected(t *testing.T) {
 		tick := func(n int64) time.Duration { return max(stalls(n), stallTick) }
 		b := newBench(t, memory.Config{Service: tick})
 		defer b.finish()
-		if _, err := (Produce{Count: 10000, Payload: Payload{Size: 100}}).Run(t.Context(), []*Sender{b.sender(1)}); err != nil {
+		if _, err := (Produce{Count: 10000, Payload: payload.Spec{Size: payload.Fixed(100)}}).Run(t.Context(), []*Sender{b.sender(1)}); err != nil {
 			t.Fatal(err)
 		}
 		want := make([]time.Duration, 10000)
@@ -230,7 +231,7 @@ func TestEndToEndLatencyRunsFromTheDueTime(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if _, err := (Produce{Schedule: constant(stallRate, stallRun), Payload: Payload{Size: 100}}).
+		if _, err := (Produce{Schedule: constant(stallRate, stallRun), Payload: payload.Spec{Size: payload.Fixed(100)}}).
 			Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -50,7 +51,7 @@ func (s *sibling) end() result.Part {
 // send sends so many a second, for some seconds.
 func (s *sibling) send(sender *Sender, rate int64, d time.Duration) {
 	s.t.Helper()
-	if _, err := (Produce{Schedule: constant(rate, d), Payload: Payload{Size: 64}}).Run(s.t.Context(), []*Sender{sender}); err != nil {
+	if _, err := (Produce{Schedule: constant(rate, d), Payload: payload.Spec{Size: payload.Fixed(64)}}).Run(s.t.Context(), []*Sender{sender}); err != nil {
 		s.t.Error(err)
 	}
 }

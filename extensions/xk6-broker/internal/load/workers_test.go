@@ -9,6 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -60,7 +61,7 @@ func TestADriverThatWaitsForTheBroker(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, s := blockingBench(t)
 			defer b.finish()
-			made, err := Produce{Schedule: constant(int64(rate), seconds*time.Second), Payload: Payload{Size: 100}, Batch: 1}.Run(t.Context(), []*Sender{s})
+			made, err := Produce{Schedule: constant(int64(rate), seconds*time.Second), Payload: payload.Spec{Size: payload.Fixed(100)}, Batch: 1}.Run(t.Context(), []*Sender{s})
 			if err != nil || made.Confirmed != uint64(rate*seconds) {
 				t.Fatalf("%+v, %v", made, err)
 			}

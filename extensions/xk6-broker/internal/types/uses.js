@@ -1,5 +1,5 @@
 // What is right, and in no script of the repository.
-import broker, { arrival, checkReport, connect, drivers, mark, report, result } from 'k6/x/broker';
+import broker, { arrival, bodies, checkReport, connect, drivers, mark, report, result } from 'k6/x/broker';
 import nats from 'k6/x/broker/nats';
 
 const { name, schemes } = nats;
@@ -15,6 +15,8 @@ const jetstream = connect('embedded:');
 jetstream.createTopic('orders', { storage: 'memory', maxBytes: '64MiB', maxAge: '1h' });
 jetstream.consumer('orders', { ackWait: 5000, nakDelay: '1s', ackPolicy: 'none' });
 connect('rabbitmq:').createTopic('orders', { queueType: 'quorum', bindings: ['a', 'b'], messageTTL: '1s' });
+
+const lines = bodies('orders.ndjson', { lines: true });
 
 /** @type {import('k6/x/broker').Options} */
 export const options = {
@@ -40,6 +42,10 @@ export async function run() {
   await workers.nack(messages, { requeue: false });
   await workers.ack(messages[0]);
   await orders.produce({ stages: [{ target: receipt.latency, duration: '5s' }], arrivals: 'poisson', seed: receipts.length });
+  const headers = { kind: 'order', n: 5 };
+  await orders.produce({ count: lines.count, batch: { min: 1, max: 10 }, payload: { bodies: lines, order: 'random', headers, keys: { count: 5, distribution: 'zipf' } } });
+  await orders.produce({ count: 5, payload: { size: [{ size: 50, weight: 9 }, { size: 5000 }], properties: { partition: 1 } } });
+  await orders.produce({ count: 5, payload: { size: { distribution: 'normal', mean: 500, deviation: 50 }, bodies: ['a', { b: 1 }] } });
   mark('over');
 }
 
