@@ -249,7 +249,31 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** Confirmed per second. */
     rate: number;
+    latencies: Latencies;
   }
+
+  /** A distribution, in milliseconds. A percentile is there only where 10 samples lie beyond it. */
+  export interface Latency {
+    count: number;
+    min: number;
+    mean: number;
+    max: number;
+    p50?: number;
+    p90?: number;
+    p95?: number;
+    p99?: number;
+    'p99.9'?: number;
+    'p99.99'?: number;
+    'p99.999'?: number;
+    'p99.9999'?: number;
+  }
+
+  /**
+   * What a loop measured of its own messages, by the metrics' names without `broker_`: of `produce()` publish_latency, publish_time, schedule_lag,
+   * generator_lag and failed_latency, of `consume()` e2e_latency, e2e_time, delivery_wait, settle_time and redelivery_time. What has no samples is not
+   * there. Where a consumer gets messages of both loops, those of the closed one are apart: e2e_latency_closed.
+   */
+  export type Latencies = { [name: string]: Latency | undefined };
 
   export interface ConsumerOptions extends DriverConsumerOptions {
     profile?: Profile;
@@ -351,6 +375,7 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** Received per second of these, the prefetched among them. */
     rate: number;
+    latencies: Latencies;
   }
 
   /** The reason that a promise of this module is rejected with. */

@@ -78,10 +78,19 @@ func (s *shard) grow(i int) *[rowLen]atomic.Uint64 {
 	return s.rows[i].Load()
 }
 
-// Snapshot is everything recorded so far. A value that is being recorded at the same time is in this snapshot or in the
-// next one, never in both intervals and never in none.
-func (r *Recorder) Snapshot() *Histogram {
+// Snapshot is everything recorded so far, by others too where some are given. A value that is being recorded at the same time is in this
+// snapshot or in the next one, never in both intervals and never in none.
+func (r *Recorder) Snapshot(others ...*Recorder) *Histogram {
 	h := &Histogram{min: math.MaxInt64, max: -1}
+	r.addTo(h)
+	for _, other := range others {
+		other.addTo(h)
+	}
+	h.bound()
+	return h
+}
+
+func (r *Recorder) addTo(h *Histogram) {
 	for k := range r.shards {
 		s := &r.shards[k]
 		h.negative += s.negative.Load()
@@ -101,6 +110,4 @@ func (r *Recorder) Snapshot() *Histogram {
 		h.min = min(h.min, s.min.Load())
 		h.max = max(h.max, s.max.Load())
 	}
-	h.bound()
-	return h
 }

@@ -86,7 +86,7 @@ func (f *flusher) collect(last bool) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range f.run.collector.Collect() {
-		tags := f.tagsOf(d.Labels)
+		tags := f.tagsOf(d.Series.Labels)
 		f.counters(&d, tags, b)
 		b.Shift = time.Duration(i)
 		for l := range d.Trends {
@@ -172,7 +172,7 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 		f.thinners[key] = th
 	}
 	tags = trendTags(tags, key.trend, key.loop)
-	if interval != nil {
+	if interval != nil && interval.Count() > 0 {
 		for _, q := range quantiles {
 			if q.q == 1 || interval.Supported(q.q) {
 				b.Add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))

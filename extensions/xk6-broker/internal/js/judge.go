@@ -24,11 +24,12 @@ func latency(t metric.Trend) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		var portions []result.Portion
 		for _, s := range j.run.All() {
+			of := s.Measured()
 			for l := range metric.Loop(metric.NumLoops) {
 				if !trendTags(tagsOf(s.Labels), t, l).Contains(asked) {
 					continue
 				}
-				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: s.Trend(l, t), Missing: s.Failed(l, t)})
+				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Of(l, t), Missing: of.Failed(l, t)})
 			}
 		}
 		return j.result.Latency(c, t.String(), portions)

@@ -25,6 +25,7 @@ type produced struct {
 	Failed    uint64  `js:"failed"`
 	Seconds   float64 `js:"seconds"`
 	Rate      float64 `js:"rate"` // confirmed per second
+	Latencies any     `js:"latencies"`
 }
 
 // produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches.
@@ -65,6 +66,8 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	topic.Use("produce", producing(given, loop, senders))
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
+		lane := series.Lane(senders)
+		defer lane.End()
 		all := make([]*load.Sender, senders)
 		for i := range all {
 			pub, err := p.open(ctx, vu+uint64(i))
@@ -72,7 +75,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 				series.Fail("connect", p.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
-			all[i] = pub.NewSender(stamp, series)
+			all[i] = pub.NewSender(stamp, lane.Series)
 		}
 		if err := executors.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
 			loop.Interrupted(topic, 0, 0)
@@ -81,7 +84,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(),
+			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
 		}, err
 	}), nil
 }
@@ -249,6 +252,7 @@ type consumed struct {
 	Errors     uint64  `js:"errors"`
 	Seconds    float64 `js:"seconds"` // to the last message
 	Rate       float64 `js:"rate"`    // received per second
+	Latencies  any     `js:"latencies"`
 }
 
 // consume runs the loop in Go.
@@ -284,7 +288,9 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		k.narrow(members)
 		k.loop(1)
 		defer k.loop(-1)
-		all, err := k.members(ctx, vu, members, series)
+		lane := series.Lane(members)
+		defer lane.End()
+		all, err := k.members(ctx, vu, members, lane.Series)
 		opened()
 		if err != nil {
 			return nil, err
@@ -296,7 +302,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		looped(r.Received > 0)
 		return &consumed{
 			Received: r.Received, Prefetched: r.Prefetched, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Received) / r.Elapsed.Seconds(),
+			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
 		}, err
 	}), nil
 }

@@ -16,10 +16,8 @@ import (
 
 // Delta is what one series measured since the last collection.
 type Delta struct {
-	*Series
-	Counters [metric.NumCounters]int64
-	Trends   [metric.NumLoops][metric.NumTrends]*hist.Histogram // nil where nothing was measured
-	Errors   map[ErrorLabels]int64
+	Series *Series
+	Measured
 }
 
 // Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
@@ -31,9 +29,9 @@ type Collector struct {
 	run  *Run
 	mu   sync.Mutex
 	last int64
-	cpu  time.Duration // of the process, at last
-	busy float64       // the share of its CPUs that the process used in the last interval
-	seen map[*Series]*seen
+	cpu  time.Duration         // of the process, at last
+	busy float64               // the share of its CPUs that the process used in the last interval
+	seen map[*Series]*Measured // at last
 
 	platform platform
 
@@ -41,16 +39,10 @@ type Collector struct {
 	logs      logs
 }
 
-type seen struct {
-	counters [metric.NumCounters]int64
-	trends   [metric.NumLoops][metric.NumTrends]*hist.Histogram
-	errors   map[ErrorLabels]int64
-}
-
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
 	return &Collector{
-		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*seen{}, timelines: map[topicKey]*timeline{},
+		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*Measured{}, timelines: map[topicKey]*timeline{},
 		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[metric.Trend]*intervalLog{}},
 	}
 }
@@ -99,33 +91,9 @@ func (c *Collector) CPU() float64 {
 }
 
 func (c *Collector) delta(s *Series) Delta {
-	before, ok := c.seen[s]
-	if !ok {
-		before = &seen{errors: map[ErrorLabels]int64{}}
-		c.seen[s] = before
-	}
-	d := Delta{Series: s, Errors: map[ErrorLabels]int64{}}
-	for i := range d.Counters {
-		n := s.counters[i].Load()
-		d.Counters[i], before.counters[i] = n-before.counters[i], n
-	}
-	for l := range s.trends {
-		for i, r := range s.trends[l] {
-			all := r.Snapshot()
-			if before.trends[l][i] == nil {
-				before.trends[l][i] = &hist.Histogram{}
-			}
-			if all.Count() > before.trends[l][i].Count() {
-				d.Trends[l][i] = all.Sub(before.trends[l][i])
-				before.trends[l][i] = all
-			}
-		}
-	}
-	for labels, n := range s.Errors() {
-		if more := n - before.errors[labels]; more > 0 {
-			d.Errors[labels], before.errors[labels] = more, n
-		}
-	}
+	now := s.Measured()
+	d := Delta{s, now.since(c.seen[s])}
+	c.seen[s] = now
 	return d
 }
 
@@ -135,7 +103,7 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 	if t := c.run.known(key); t != nil {
 		t.queues(i)
 	}
-	trends := map[measured]*hist.Histogram{}
+	trends := map[trendKey]*hist.Histogram{}
 	for l := range metric.Loop(metric.NumLoops) {
 		for t := range metric.Trend(metric.NumTrends) {
 			var sum *hist.Histogram
@@ -143,8 +111,8 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 				sum = hist.Merged(sum, d.Trends[l][t])
 			}
 			if sum != nil {
-				trends[measured{l, t}] = sum
-				c.log(key, measured{l, t}, now, sum, deltas)
+				trends[trendKey{l, t}] = sum
+				c.log(key, trendKey{l, t}, now, sum, deltas)
 			}
 		}
 	}
@@ -168,18 +136,18 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 }
 
 // log adds an interval to a log: where the topic has several groups, what each measured by itself.
-func (c *Collector) log(key topicKey, m measured, now int64, sum *hist.Histogram, deltas []Delta) {
+func (c *Collector) log(key topicKey, m trendKey, now int64, sum *hist.Histogram, deltas []Delta) {
 	groups := map[string]*hist.Histogram{}
 	for _, d := range deltas {
-		if h := d.Trends[m.loop][m.trend]; h != nil || d.Group != "" {
-			groups[d.Group] = hist.Merged(groups[d.Group], h)
+		if h := d.Trends[m.loop][m.trend]; h != nil || d.Series.Group != "" {
+			groups[d.Series.Group] = hist.Merged(groups[d.Series.Group], h)
 		}
 	}
 	if len(groups) < 2 || !m.trend.Consumers() {
 		groups = map[string]*hist.Histogram{"": sum}
 	}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if h := groups[group]; h != nil {
+		if h := groups[group]; h != nil && h.Count() > 0 {
 			c.logs.write(key, m.trend, tagOf(m.loop, group), c.last, now, h)
 		}
 	}

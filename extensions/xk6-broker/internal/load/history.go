@@ -59,7 +59,7 @@ var enoughFor = []uint64{1000, 100, 20}
 // overTime gives each trend's distribution over time, in intervals that are long enough to say something, see lengthFor. Trends of a topic
 // without open loop have their plain names.
 func overTime(all []*interval, started int64, open bool) map[string][]result.Summary {
-	names := map[string][]measured{}
+	names := map[string][]trendKey{}
 	for _, i := range all {
 		for key := range i.trends {
 			name := key.trend.In(key.loop)

@@ -7,7 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Labels tell one series of measurements from another.
@@ -24,7 +23,25 @@ type Labels struct {
 // but for the first error of a kind.
 type Series struct {
 	Labels
-	trends   [metric.NumLoops][metric.NumTrends]*hist.Recorder
+	*tally
+	recorders
+	lanes lanes
+}
+
+// recorders are those of each trend, in each loop.
+type recorders [metric.NumLoops][metric.NumTrends]*hist.Recorder
+
+func newRecorders(shards int) (all recorders) {
+	for l := range all {
+		for t := range all[l] {
+			all[l][t] = hist.NewRecorder(shards)
+		}
+	}
+	return all
+}
+
+// tally is what a series counts, whichever of its lanes measures.
+type tally struct {
 	counters [metric.NumCounters]atomic.Int64
 	sent     [metric.NumLoops]atomic.Bool // something was sent so
 
@@ -39,11 +56,11 @@ type ErrorLabels struct {
 }
 
 func (s *Series) record(shard uint32, l metric.Loop, t metric.Trend, ns int64) {
-	s.trends[l][t].Record(shard, ns)
+	s.recorders[l][t].Record(shard, ns)
 }
 
 func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, ns, n int64) {
-	s.trends[l][t].RecordN(shard, ns, uint64(n))
+	s.recorders[l][t].RecordN(shard, ns, uint64(n))
 }
 
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
@@ -76,7 +93,7 @@ func (s *Series) Count(c metric.Counter) int64 { return s.counters[c].Load() }
 
 // Trend is a copy of the distribution of a trend so far.
 func (s *Series) Trend(l metric.Loop, t metric.Trend) *hist.Histogram {
-	return s.trends[l][t].Snapshot()
+	return s.recorders[l][t].Snapshot(s.lanes.of(l, t)...)
 }
 
 // Errors is a copy of the error counts so far.
@@ -88,23 +105,6 @@ func (s *Series) Errors() map[ErrorLabels]int64 {
 		counts[labels] = *n
 	}
 	return counts
-}
-
-// Failed is how many messages are not in a trend of the producers' side because their sends failed in that loop; 0 of another trend. Those of
-// which it is not known in which loop they were sent count in both.
-func (s *Series) Failed(l metric.Loop, t metric.Trend) uint64 {
-	op := result.SentBy(t.String())
-	var all, of int64
-	for labels, n := range s.Errors() {
-		if labels.Op == "send" || labels.Op == "request" {
-			all += n
-		}
-		if labels.Op == op {
-			of += n
-		}
-	}
-	other := int64(s.Trend(1-l, metric.FailedLatency).Count())
-	return uint64(max(0, min(of, all-other)))
 }
 
 // Fail counts an error of an operation that the engine does not run itself, such as "connect".
@@ -121,6 +121,9 @@ func (s *Series) fail(op string, kind driver.Kind) {
 	}
 	*n++
 }
+
+// mostShards is how many shards a recorder has at most: more goroutines than that are seldom in one at a time.
+const mostShards = 8
 
 // Meter holds every series of a run.
 type Meter struct {
@@ -145,12 +148,7 @@ func (m *Meter) Series(l Labels) *Series {
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	s = &Series{Labels: l, errors: map[ErrorLabels]*int64{}}
-	for l := range s.trends {
-		for t := range s.trends[l] {
-			s.trends[l][t] = hist.NewRecorder(m.shards)
-		}
-	}
+	s = &Series{Labels: l, tally: &tally{errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s

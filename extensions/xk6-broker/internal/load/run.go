@@ -58,7 +58,7 @@ func NewRun(name string, processes int) *Run {
 		id = h.Sum32()
 	}
 	return &Run{
-		Meter:       newMeter(min(runtime.GOMAXPROCS(0), 8)),
+		Meter:       newMeter(min(runtime.GOMAXPROCS(0), mostShards)),
 		ID:          id,
 		Started:     driver.Now(),
 		instance:    rand.Uint32(),

@@ -27,11 +27,11 @@ type interval struct {
 	backlog     map[string]int64 // likewise, by group
 	cpu         float64          // the share of its CPUs that the process used, on average
 	busiest     float64          // the same over the worst [saturatedWindow] under load that ended in the interval
-	trends      map[measured]hist.Packed
+	trends      map[trendKey]hist.Packed
 }
 
-// measured tells the trends of one topic apart.
-type measured struct {
+// trendKey tells the trends of one topic apart.
+type trendKey struct {
 	loop  metric.Loop
 	trend metric.Trend
 }
@@ -69,7 +69,7 @@ type timeline struct {
 	longer    int
 
 	open    *interval // the interval in the making
-	trends  map[measured]*hist.Histogram
+	trends  map[trendKey]*hist.Histogram
 	pending int // the collections in it
 	load    loadWindow
 }
@@ -80,10 +80,10 @@ func newTimeline(n int) *timeline {
 }
 
 // add adds a collection, which follows the one before.
-func (t *timeline) add(next *interval, trends map[measured]*hist.Histogram) {
+func (t *timeline) add(next *interval, trends map[trendKey]*hist.Histogram) {
 	next.busiest = t.load.add(next)
 	if t.open == nil {
-		t.open, t.trends = next, map[measured]*hist.Histogram{}
+		t.open, t.trends = next, map[trendKey]*hist.Histogram{}
 	} else {
 		t.open = join(t.open, next)
 	}
@@ -103,7 +103,7 @@ func (t *timeline) add(next *interval, trends map[measured]*hist.Histogram) {
 // packed is the interval in the making, as it is now.
 func (t *timeline) packed() *interval {
 	i := *t.open
-	i.trends = make(map[measured]hist.Packed, len(t.trends))
+	i.trends = make(map[trendKey]hist.Packed, len(t.trends))
 	for key, h := range t.trends {
 		i.trends[key] = h.Pack()
 	}

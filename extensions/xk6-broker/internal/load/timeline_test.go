@@ -36,7 +36,7 @@ func someSeconds() []*hist.Histogram {
 // memory.
 func TestALongTestStaysSmall(t *testing.T) {
 	const whole = 6 * 60 * 60
-	measures := []measured{{metric.Closed, metric.E2ELatency}}
+	measures := []trendKey{{metric.Closed, metric.E2ELatency}}
 	load := someSeconds()
 	line := newTimeline(1)
 	var before, after runtime.MemStats
@@ -52,7 +52,7 @@ func TestALongTestStaysSmall(t *testing.T) {
 			i.errors = map[driver.Kind]int64{driver.Timeout: 3}
 		}
 		i.backlog = map[string]int64{"audit": s % 10, "orders": s % 20}
-		trends := map[measured]*hist.Histogram{}
+		trends := map[trendKey]*hist.Histogram{}
 		for k, m := range measures {
 			trends[m] = load[(int(s)+k)%len(load)]
 		}

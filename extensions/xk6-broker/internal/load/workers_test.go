@@ -128,7 +128,7 @@ func TestFailuresOfASeries(t *testing.T) {
 		for at, want := range map[*Series][metric.NumLoops]uint64{b.series: {}, rare: {metric.Closed: 2}} {
 			for l := range metric.Loop(metric.NumLoops) {
 				for trend, n := range map[metric.Trend]uint64{metric.PublishLatency: want[l], metric.PublishTime: want[l], metric.RequestLatency: 0, metric.ScheduleLag: 0} {
-					if got := at.Failed(l, trend); got != n {
+					if got := at.Measured().Failed(l, trend); got != n {
 						t.Errorf("%v, %s %s: %d, want %d", at.Tags, l, trend, got, n)
 					}
 				}

@@ -101,6 +101,17 @@ type ErrorCount struct {
 // shownQuantiles are those that a result spells out; any other can be read from its histograms.
 var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
 
+// Spell gives the percentiles of a distribution that a result spells out, as far as its samples support them, by their names.
+func Spell(h *hist.Histogram) map[string]int64 {
+	spelt := map[string]int64{}
+	for _, p := range h.Percentiles(shownQuantiles) {
+		if p.Supported {
+			spelt[QuantileName(p.Q)] = p.Value
+		}
+	}
+	return spelt
+}
+
 // Percentile is one point of a distribution, and how far it can be believed.
 type Percentile struct {
 	hist.Percentile

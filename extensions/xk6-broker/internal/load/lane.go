@@ -1,0 +1,63 @@
+package load
+
+import (
+	"sync"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+)
+
+// Lane is a part of a series that measures for one loop at a time, so that the loop can tell its own latencies: what the loop records goes
+// there instead, and is no more work. The distributions of the series are with those of its lanes; it counts for all of them.
+type Lane struct {
+	*Series
+	of    *Series
+	begun Distributions
+}
+
+// lanes are those of a series. There are as many as there were loops at a time: one that has ended leaves its lane to the next.
+type lanes struct {
+	mu   sync.Mutex
+	all  []*Series
+	idle []*Series
+}
+
+// of gives the recorders that the lanes have of a trend.
+func (l *lanes) of(loop metric.Loop, t metric.Trend) []*hist.Recorder {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var recorders []*hist.Recorder
+	for _, lane := range l.all {
+		recorders = append(recorders, lane.recorders[loop][t])
+	}
+	return recorders
+}
+
+// Lane lends a lane to a loop of so many goroutines.
+func (s *Series) Lane(goroutines int) *Lane {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if n := len(s.lanes.idle); n > 0 {
+		lane := s.lanes.idle[n-1]
+		s.lanes.idle = s.lanes.idle[:n-1]
+		return &Lane{Series: lane, of: s, begun: lane.distributions()}
+	}
+	// One of few shards serves a later loop of more goroutines too, only slower.
+	lane := &Series{Labels: s.Labels, tally: s.tally, recorders: newRecorders(min(goroutines, mostShards))}
+	s.lanes.all = append(s.lanes.all, lane)
+	return &Lane{Series: lane, of: s}
+}
+
+// End gives the lane back, and what was measured since it was lent. Only the first call does.
+func (l *Lane) End() (measured Distributions) {
+	if l.of == nil {
+		return measured
+	}
+	measured = l.distributions().since(&l.begun)
+	lanes := &l.of.lanes
+	l.of = nil
+	lanes.mu.Lock()
+	defer lanes.mu.Unlock()
+	lanes.idle = append(lanes.idle, l.Series)
+	return measured
+}
