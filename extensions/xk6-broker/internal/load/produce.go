@@ -109,7 +109,7 @@ type arrival struct {
 func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 	l := &produceLoop{
 		Produce: p, sender: s, keys: p.Payload.keys(), landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
-		rng: rand.New(rand.NewPCG(s.id, share)), // filler bytes, not secrets
+		rng: rand.New(rand.NewPCG(s.id, share)), //gosec:disable G404 -- filler bytes, no secrets
 	}
 	if p.Schedule != nil {
 		l.schedule = pace.Shard(p.Schedule(), share, shares)
