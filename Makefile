@@ -7,8 +7,9 @@ modules := ./ e2e/ $(dir $(wildcard extensions/*/go.mod))
 tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
+govulncheck_version := v1.8.0
 
-.PHONY: help build demo influx dashboards test test-quick bench fresh lint generate methodology fuzz clean
+.PHONY: help build demo influx dashboards test test-quick bench fresh lint vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -43,6 +44,9 @@ lint: $(golangci) ## the linter, which also holds the packages to their walls; t
 
 $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
+
+vulncheck: ## what Go's vulnerability database, in the network, has on k6 with every broker in it
+	go run golang.org/x/vuln/cmd/govulncheck@$(govulncheck_version) ./...
 
 generate: ## the tables in the documents, and the types for scripts, that come from the code
 	cd e2e && go run ./docgen ..

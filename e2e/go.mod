@@ -12,6 +12,7 @@ require (
 	github.com/xk6-broker/xk6-broker v0.0.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-broker v0.0.0
 	github.com/xk6-broker/xk6-broker/extensions/xk6-nats v0.0.0
+	golang.org/x/mod v0.41.0
 )
 
 require (
@@ -143,7 +144,6 @@ require (
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect

@@ -78,9 +78,15 @@ func (r result) String() string { return fmt.Sprintf("exit %d\n%s\n%s", r.code, 
 // k6 runs the binary to its end.
 func k6(t *testing.T, env []string, args ...string) result {
 	t.Helper()
+	return runs(t, k6Path, env, args...)
+}
+
+// runs runs any k6 to its end.
+func runs(t *testing.T, binary string, env []string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, k6Path, args...)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR=" + t.TempDir()}, env...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

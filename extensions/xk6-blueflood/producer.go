@@ -36,7 +36,7 @@ type producer struct {
 func (c *conn) NewProducer(_ context.Context, config driver.ProducerConfig) (driver.Producer, error) {
 	name, ttl := config.Options.String("producerName"), config.Options.Duration("ttl")
 	if name == "" {
-		name = fmt.Sprintf("%012x", rand.Uint64()>>16)
+		name = fmt.Sprintf("%012x", rand.Uint64()>>16) //gosec:disable G404 -- a name, no secret
 	}
 	for of, text := range map[string]string{"topic": config.Topic, "producerName": name, "unit": config.Options.String("unit")} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || of == "topic" && text == "" {

@@ -28,7 +28,7 @@ func (c *conn) newMember(ctx context.Context, cfg driver.ConsumerConfig) (driver
 	if err := c.join(ctx, cfg); err != nil {
 		return nil, err
 	}
-	r := &member{name: fmt.Sprintf("%s-%016x", c.name, rand.Uint64())}
+	r := &member{name: fmt.Sprintf("%s-%016x", c.name, rand.Uint64())} //gosec:disable G404 -- a name, no secret
 	r.consumer = c.newConsumer(cfg, hand)
 	if err := r.begin(ctx, r.open); err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (r *consumer) take() (*delivery, error) {
 	).Raw()
 	d.message.Received = driver.Now()
 	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil //nolint:nilnil // that there is none is no error
+		return nil, nil // that there is none is no error
 	}
 	if err != nil {
 		if !errors.As(err, new(topology.ServerSelectionError)) {

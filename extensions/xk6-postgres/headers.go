@@ -14,7 +14,7 @@ import (
 // encodeHeaders makes an object of headers, as JSON; nil where there are none. What JSON or the server's jsonb cannot hold is an error.
 func encodeHeaders(all []driver.Header) (*string, error) {
 	if len(all) == 0 {
-		return nil, nil //nolint:nilnil // no headers are no error
+		return nil, nil // no headers are no error
 	}
 	object := make(map[string]string, len(all))
 	for _, h := range all {

@@ -47,7 +47,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	}
 	r := &consumer{conn: c, cfg: cfg, topic: t, subscription: cfg.Group, letters: c.newDeadLetters(cfg.Options.String("deadLetterTopic"))}
 	if cfg.Group == "" {
-		r.subscription = fmt.Sprintf("xk6-broker-%016x", rand.Uint64())
+		r.subscription = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()) //gosec:disable G404 -- a name, no secret
 	}
 	r.inbox = inbox.New(r.hand)
 	r.life, r.stop = context.WithCancel(context.Background())
@@ -62,7 +62,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 
 // open subscribes.
 func (r *consumer) open(ctx context.Context, start driver.Start) (*receiver, error) {
-	s := &receiver{permits: newPermits(), name: fmt.Sprintf("xk6-broker-%016x", rand.Uint64())}
+	s := &receiver{permits: newPermits(), name: fmt.Sprintf("xk6-broker-%016x", rand.Uint64())} //gosec:disable G404 -- a name, no secret
 	options := r.options(s, start)
 	r.conn.journal.lost.Store(s.name, sync.OnceFunc(func() { r.lost(s) }))
 	var err error

@@ -52,10 +52,10 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 
 func (c *conn) newConsumer(cfg driver.ConsumerConfig) *consumer {
 	r := &consumer{
-		conn: c, cfg: cfg, group: cfg.Group, id: fmt.Sprintf("%s@%016x", c.name, rand.Uint64()), room: inbox.NewRoom(cfg.Prefetch), held: map[*delivery]bool{},
+		conn: c, cfg: cfg, group: cfg.Group, id: fmt.Sprintf("%s@%016x", c.name, rand.Uint64()), room: inbox.NewRoom(cfg.Prefetch), held: map[*delivery]bool{}, //gosec:disable G404 -- a name, no secret
 	}
 	if r.group == "" {
-		r.group, r.own = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()), true
+		r.group, r.own = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()), true //gosec:disable G404 -- a name, no secret
 	}
 	r.in = inbox.New(r.hand)
 	r.life, r.stop = context.WithCancel(context.Background())

@@ -91,7 +91,7 @@ func body(m *driver.Message) []byte {
 
 func encodeHeaders(m *driver.Message) (map[string]string, error) {
 	if len(m.Headers) == 0 && len(m.Body) > 0 {
-		return nil, nil //nolint:nilnil // no headers are no error
+		return nil, nil // no headers are no error
 	}
 	all := make(map[string]string, len(m.Headers)+1)
 	if len(m.Body) == 0 {
@@ -164,7 +164,7 @@ type ids struct {
 
 func newIDs() *ids {
 	var who [8]byte
-	for i, n := 0, rand.Uint64(); i < len(who); i, n = i+1, n>>8 {
+	for i, n := 0, rand.Uint64(); i < len(who); i, n = i+1, n>>8 { //gosec:disable G404 -- a name, no secret
 		who[i] = byte(n)
 	}
 	return &ids{who: "01" + strings.ToUpper(hex.EncodeToString(who[:]))}

@@ -46,7 +46,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 		return nil, fmt.Errorf("topic %s: %w", cfg.Topic, err)
 	}
 	p := &producer{
-		conn: c, topic: cfg.Topic, resource: c.resource(cfg.Topic), options: cfg.Options, group: fmt.Sprintf("xk6-broker-%016x", rand.Uint64()),
+		conn: c, topic: cfg.Topic, resource: c.resource(cfg.Topic), options: cfg.Options, group: fmt.Sprintf("xk6-broker-%016x", rand.Uint64()), //gosec:disable G404 -- a name, no secret
 		ids: newIDs(), fifo: r.fifo(), batch: int(cfg.Options.Int("batch")),
 	}
 	p.route.Store(r)

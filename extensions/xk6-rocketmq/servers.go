@@ -3,7 +3,7 @@ package rocketmq
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // the protocol's own
+	"crypto/sha1" //gosec:disable G505 -- the protocol's own
 	"encoding/hex"
 	"fmt"
 	"math"

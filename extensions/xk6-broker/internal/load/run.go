@@ -51,7 +51,7 @@ type topicKey struct{ address, name string }
 // NewRun starts a run. Processes that shall measure one another's messages are given one name, and may be told how many they are, else 0.
 // Without a name, or where there is but one, the run is this process's own.
 func NewRun(name string, processes int) *Run {
-	id := rand.Uint32()
+	id := rand.Uint32() //gosec:disable G404 -- an identifier, no secret
 	if name != "" {
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(name)) // a hash does not fail
@@ -61,7 +61,7 @@ func NewRun(name string, processes int) *Run {
 		Meter:       newMeter(min(runtime.GOMAXPROCS(0), mostShards)),
 		ID:          id,
 		Started:     driver.Now(),
-		instance:    rand.Uint32(),
+		instance:    rand.Uint32(), //gosec:disable G404 -- an identifier, no secret
 		shared:      name != "" && processes != 1,
 		processes:   processes,
 		sleep:       clock.Until,

@@ -19,7 +19,7 @@ type Maker struct {
 
 // Maker makes one whose bodies have so many bytes in front that are the caller's. Bodies of different makers differ.
 func (s *Spec) Maker(front int, own uint64) *Maker {
-	m := &Maker{spec: s, front: front, rng: rand.New(rand.NewPCG(s.Seed, own))} // filler bytes, not secrets
+	m := &Maker{spec: s, front: front, rng: rand.New(rand.NewPCG(s.Seed, own))} //gosec:disable G404 -- filler bytes, no secrets
 	if _, fixed := s.Size.(Fixed); !fixed && s.Bodies == nil && s.Random > 0 && s.Random < 1 {
 		m.noise = make([]byte, int(float64(s.Size.most())*s.Random))
 		m.fill(m.noise)

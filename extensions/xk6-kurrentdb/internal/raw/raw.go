@@ -49,7 +49,7 @@ func Append(channel *grpc.ClientConn, stream string, body []byte, count, batch i
 
 func id() *shared.UUID {
 	return &shared.UUID{Value: &shared.UUID_Structured_{Structured: &shared.UUID_Structured{
-		MostSignificantBits: rand.Int64(), LeastSignificantBits: rand.Int64(),
+		MostSignificantBits: rand.Int64(), LeastSignificantBits: rand.Int64(), //gosec:disable G404 -- an identifier, no secret
 	}}}
 }
 
