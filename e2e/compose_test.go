@@ -112,38 +112,3 @@ func TestComposeHasTheGrafanaOfTheDashboards(t *testing.T) {
 		t.Errorf("the dashboards are made for %v, the image is %s", sdk, image)
 	}
 }
-
-func TestDockerfile(t *testing.T) {
-	instructions := regexp.MustCompile(`(?m)^(FROM|COPY|USER) +(.*)$`).FindAllStringSubmatch(text(t, "Dockerfile"), -1)
-	ignored := strings.Split(text(t, ".dockerignore"), "\n")
-	stages, user := 0, ""
-	for _, i := range instructions {
-		words := strings.Fields(i[2])
-		switch i[1] {
-		case "FROM":
-			stages, user = stages+1, ""
-			if !pinned.MatchString(words[0]) {
-				t.Errorf("FROM %s has no whole version", words[0])
-			}
-			version, isGo := strings.CutPrefix(words[0], "golang:")
-			module := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(text(t, "go.mod"))
-			if isGo && !strings.HasPrefix(version, module[1]+".") {
-				t.Errorf("FROM %s, and the module wants Go %s", words[0], module[1])
-			}
-		case "COPY":
-			if strings.HasPrefix(words[0], "--from=") {
-				continue
-			}
-			for _, from := range words[:len(words)-1] {
-				if _, err := os.Stat(filepath.Join("..", from)); err != nil || !slices.Contains(ignored, "!"+from) {
-					t.Errorf("COPY %s: it is ignored, or not there: %v", from, err)
-				}
-			}
-		case "USER":
-			user = words[0]
-		}
-	}
-	if stages < 2 || user == "" || user == "0" || user == "root" {
-		t.Errorf("%d stages, the last runs as %q", stages, user)
-	}
-}

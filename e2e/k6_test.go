@@ -18,6 +18,9 @@ import (
 // k6Path is the binary under test, built once.
 var k6Path string
 
+// stamped is the version that the linker puts into the binary, as into that of a release.
+const stamped = "v0.0.0-test"
+
 // sideBySide is how many tests run at a time where the flag -parallel does not say: most of them wait for a k6 that waits itself.
 const sideBySide = "5"
 
@@ -35,7 +38,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	k6Path = filepath.Join(dir, "k6")
-	args := []string{"build", "-o", k6Path}
+	args := []string{"build", "-o", k6Path, "-ldflags", "-X github.com/xk6-broker/xk6-broker/extensions/xk6-broker.version=" + stamped}
 	if raced {
 		args = append(args, "-race")
 		if err := os.Setenv("GORACE", "halt_on_error=1"); err != nil {
@@ -116,8 +119,8 @@ func script(t *testing.T, text string) string {
 
 func TestVersionListsTheExtensions(t *testing.T) {
 	out := k6(t, nil, "version").stdout
-	for _, want := range []string{"k6/x/broker [js]", "k6/x/broker/nats [js]", "k6/x/broker/nats-jetstream [js]"} {
-		if !strings.Contains(out, want) {
+	for _, want := range []string{"broker [subcommand]", "k6/x/broker [js]", "k6/x/broker/nats [js]", "k6/x/broker/nats-jetstream [js]"} {
+		if !strings.Contains(out, "/extensions/xk6-broker "+stamped+", "+want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}

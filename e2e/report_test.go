@@ -74,7 +74,7 @@ func TestHandleSummaryWritesTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := result.Topics[0].Counts["received"]; n != 1000 || result.Name != folders[0] || result.Environment["k6"] == "" {
+	if n := result.Topics[0].Counts["received"]; n != 1000 || result.Name != folders[0] || result.Environment["k6"] == "" || result.Environment["xk6-broker"] != stamped {
 		t.Errorf("received %d, name %q, environment %v", n, result.Name, result.Environment)
 	}
 }

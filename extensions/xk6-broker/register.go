@@ -5,7 +5,7 @@ package broker
 import (
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
-	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/ext"
 	"go.k6.io/k6/v2/subcommand"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -16,14 +16,15 @@ import (
 
 func init() {
 	module := js.New()
-	modules.Register("k6/x/broker", module)
+	register("k6/x/broker", module)
 	subcommand.RegisterExtension("broker", func(gs *state.GlobalState) *cobra.Command {
 		guardExit(gs, module)
 		return cli.New(gs)
 	})
+	stamp(ext.SubcommandExtension, "broker")
 	executors.Register()
 	// Each driver has a name of its own to import, so that k6 can find by it which extension a script needs.
-	driver.Watch(func(d *driver.Driver) { modules.Register("k6/x/broker/"+d.Name, js.NewDriver(d)) })
+	driver.Watch(func(d *driver.Driver) { register("k6/x/broker/"+d.Name, js.NewDriver(d)) })
 }
 
 // guardExit makes the process fail whose results were asked for and could not be written. k6 knows no way to say that: thresholds and the

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"go.k6.io/k6/v2/ext"
 )
 
 // environment names the versions and the machine.
@@ -25,16 +27,13 @@ func environment() map[string]string {
 	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		env["kernel"] = strings.TrimSpace(string(kernel))
 	}
+	if module := ext.Get(ext.JSExtension)["k6/x/broker"]; module != nil {
+		env["xk6-broker"] = module.Version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			if m.Path == "go.k6.io/k6/v2" {
 				env["k6"] = m.Version
-			}
-			if strings.HasSuffix(m.Path, "/extensions/xk6-broker") {
-				env["xk6-broker"] = m.Version
-				if m.Replace != nil { // by a folder of a checkout, in which modules require one another at the last release
-					env["xk6-broker"] = info.Main.Version
-				}
 			}
 		}
 		for _, s := range info.Settings {

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 	"go.uber.org/goleak"
@@ -43,6 +44,7 @@ type script struct {
 	ctx     context.Context
 	rt      *sobek.Runtime
 	module  *Module
+	exports modules.Exports
 	init    *common.InitEnvironment // until begin
 	state   *lib.State              // from then on
 	log     *logtest.Hook
@@ -82,7 +84,8 @@ func newScript(t testing.TB) *script {
 	if !ok {
 		t.Fatal("not an instance")
 	}
-	s.set("broker", instance.Exports().Default)
+	s.exports = instance.Exports()
+	s.set("broker", s.exports.Default)
 	s.module = module
 	return s
 }

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -10,12 +11,85 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// The types for scripts have just the options that the code knows, of each call that takes some.
-func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
-	text, err := os.ReadFile("../../../../index.d.ts")
+func declarations(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../../../types/index.d.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+var (
+	exported   = regexp.MustCompile(`(?m)^  export function (\w+)\(`)
+	ofDefault  = regexp.MustCompile(`(?m)^  const broker: \{(.*)\};$`)
+	typeOf     = regexp.MustCompile(`(\w+): typeof (\w+)`)
+	interfaced = regexp.MustCompile(`(?m)^    (?:readonly )?(\w+)\??[:(]`)
+)
+
+// The types for scripts have just the functions that the module exports, and its objects just the members.
+func TestTheTypesHaveWhatTheModuleHas(t *testing.T) {
+	text := declarations(t)
+	s := newScript(t)
+	var functions []string
+	for _, found := range exported.FindAllStringSubmatch(text, -1) {
+		functions = append(functions, found[1])
+	}
+	same(t, "the functions", functions, slices.Collect(maps.Keys(s.exports.Named)))
+
+	same(t, "the default export", functions, s.rt.ToValue(s.exports.Default).ToObject(s.rt).Keys())
+	var ofBroker []string
+	for _, found := range typeOf.FindAllStringSubmatch(ofDefault.FindString(text), -1) {
+		if found[1] != found[2] {
+			t.Errorf("broker.%s is declared as %s", found[1], found[2])
+		}
+		ofBroker = append(ofBroker, found[1])
+	}
+	same(t, "the type of the default export", ofBroker, functions)
+
+	objects, _ := s.begin().mustRun(`
+		const conn = broker.connect('memory:'), p = conn.producer('t'), c = conn.consumer('t', { group: 'g', start: 'earliest' });
+		await conn.createTopic('t');
+		const receipt = await p.send('a'), [message] = await c.receive(), produced = await p.produce({ count: 1 }), consumed = await c.consume({ count: 1 });
+		const proof = await p.ready(), driver = broker.drivers()[0];
+		return Object.entries({
+			Connection: conn, Features: conn.features, Producer: p, Consumer: c, Proof: proof, Receipt: receipt, Message: message, Produced: produced,
+			Consumed: consumed, DriverInfo: driver,
+		}).map(([name, object]) => [name, ...Object.keys(object)]);`).([]any)
+	if len(objects) == 0 {
+		t.Fatal("no objects")
+	}
+	for _, object := range objects {
+		var names, declared []string
+		for _, name := range object.([]any) {
+			names = append(names, name.(string))
+		}
+		_, body, found := strings.Cut(text, "export interface "+names[0]+" {\n")
+		if !found {
+			t.Errorf("index.d.ts has no %s", names[0])
+			continue
+		}
+		body, _, _ = strings.Cut(body, "\n  }\n")
+		for _, found := range interfaced.FindAllStringSubmatch(body, -1) {
+			declared = append(declared, found[1])
+		}
+		same(t, names[0], declared, names[1:])
+	}
+}
+
+// same holds the names that are declared against those that are there.
+func same(t *testing.T, what string, declared, there []string) {
+	t.Helper()
+	slices.Sort(declared)
+	slices.Sort(there)
+	if declared, there = slices.Compact(declared), slices.Compact(there); !slices.Equal(declared, there) {
+		t.Errorf("%s: declared are\n%v, and there are\n%v", what, declared, there)
+	}
+}
+
+// The types for scripts have just the options that the code knows, of each call that takes some.
+func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
+	text := declarations(t)
 	const all = `const conn = broker.connect('memory://h', {}), waits = broker.connect('waits://h'), p = conn.producer('t'), c = conn.consumer('t', { group: 'g' });`
 	for what, calls := range map[string][]string{
 		"ConnectOptions":  {`broker.connect('memory://h', { zzz: 1 })`},
@@ -47,7 +121,7 @@ func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
 				delete(known, o.Name)
 			}
 		}
-		declared := declaredIn(t, string(text), what)
+		declared := declaredIn(t, text, what)
 		for name := range known {
 			if !slices.Contains(declared, name) {
 				t.Errorf("%s: index.d.ts lacks %q", what, name)

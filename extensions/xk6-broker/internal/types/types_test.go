@@ -1,13 +1,15 @@
-// Package types holds the test of the types for scripts, index.d.ts of the repository, in the hands of TypeScript.
+// Package types holds the test of the types for scripts, the npm package of the repository, in the hands of TypeScript.
 package types
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,11 +34,8 @@ func TestInTypeScript(t *testing.T) {
 	for _, own := range []string{"mistakes.js", "uses.js"} {
 		write(t, dir, own, read(t, own))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "types"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, declared := range []string{"index.d.ts", "types/drivers.d.ts", "types/result.d.ts"} {
-		write(t, dir, declared, read(t, repository+"/"+declared))
+	for _, declared := range []string{"index.d.ts", "drivers.d.ts", "result.d.ts"} {
+		write(t, dir, declared, read(t, repository+"/types/"+declared))
 	}
 	write(t, dir, "executors.ts", scenarios(t))
 	write(t, dir, "tsconfig.json", config(t))
@@ -72,55 +71,98 @@ func typescript(t *testing.T) string {
 
 var jsconfig = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
 
-// The jsconfig.json that the README shows finds the mistakes of a script outside of the repository, and none where there is none.
-func TestInAProjectOfOnesOwn(t *testing.T) {
-	compiler := typescript(t)
+// The package as npm packs it, installed into a project of one's own, has TypeScript find the mistakes of a script with the jsconfig.json of
+// the package's README, and none in the scripts of the repository.
+func TestThePackage(t *testing.T) {
+	typescript(t)
 	dir := t.TempDir()
-	modules, err := filepath.Abs("node_modules")
-	if err != nil {
+	for _, name := range []string{"package.json", "package-lock.json"} { // of TypeScript and of k6's types, at their versions
+		write(t, dir, name, read(t, name))
+	}
+	run(t, dir, "npm", "install", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error", packed(t))
+	shown := jsconfig.FindStringSubmatch(read(t, repository+"/types/README.md"))
+	if shown == nil {
+		t.Fatal("the package's README shows no jsconfig.json")
+	}
+	write(t, dir, "jsconfig.json", shown[1])
+
+	scripts := filepath.Join(dir, "scripts")
+	if err := os.CopyFS(scripts, os.DirFS(repository+"/scenarios")); err != nil {
 		t.Fatal(err)
 	}
-	clone, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
+	for _, document := range []string{"README.md", "types/README.md"} {
+		shown := scriptsIn(t, repository+"/"+document)
+		if len(shown) == 0 {
+			t.Fatalf("%s shows no script", document)
+		}
+		for i, script := range shown {
+			write(t, scripts, fmt.Sprintf("%s.%d.js", strings.ReplaceAll(document, "/", "."), i+1), script)
+		}
 	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
+	annotate(t, scripts)
+	run(t, dir, "npx", "--no-install", "tsc", "-p", "jsconfig.json", "--pretty", "false")
+
+	mistyped := strings.NewReplacer("maxInFlight", "maxInflight", "acks:", "aks:", "arrivals:", "arivals:", "orders.send", "orders.sned").
+		Replace(scriptsIn(t, repository+"/types/README.md")[0])
+	write(t, scripts, "mistyped.js", mistyped)
+	out, err := command(t, dir, "npx", "--no-install", "tsc", "-p", "jsconfig.json", "--pretty", "false").CombinedOutput()
+	if err == nil {
+		t.Error("mistakes are none")
 	}
-	shown := jsconfig.FindStringSubmatch(read(t, repository+"/README.md"))
-	if shown == nil || !strings.Contains(shown[1], `"../xk6-broker/`) {
-		t.Fatal("the README shows no jsconfig.json")
-	}
-	write(t, dir, "jsconfig.json", strings.Replace(shown[1], "../xk6-broker", filepath.ToSlash(clone), 1))
-	const script = `import { check } from 'k6';
-import broker from 'k6/x/broker';
-const conn = broker.connect('jetstream://127.0.0.1:4222');
-const p = conn.producer('orders', { maxInFlight: 3 });
-const c = conn.consumer('orders', { group: 'g' });
-/** @type {import('k6/x/broker').Options} */
-export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 9, duration: '1s', preAllocatedVUs: 1, arrivals: 'poisson' } } };
-export default async function () {
-  await p.send({ body: __ENV.BODY });
-  check(await c.receive(), { 'one came': (list) => list.length === 1 });
-}
-`
-	compile := func(script string) string {
-		write(t, dir, "script.js", script)
-		cmd := exec.CommandContext(t.Context(), "node", compiler, "-p", "jsconfig.json", "--pretty", "false")
-		cmd.Dir = dir
-		out, _ := cmd.CombinedOutput() // its exit code says no more
-		return string(out)
-	}
-	if out := compile(script); out != "" {
-		t.Errorf("a script without mistakes:\n%s", out)
-	}
-	mistyped := strings.NewReplacer("maxInFlight", "maxInflight", "group:", "gruop:", "arrivals:", "arivals:", "p.send", "p.sned").Replace(script)
-	out := compile(mistyped)
-	for _, name := range []string{"maxInflight", "gruop", "arivals", "sned"} {
-		if !strings.Contains(out, "'"+name+"' does not exist") {
+	for _, name := range []string{"maxInflight", "aks", "arivals", "sned"} {
+		if !strings.Contains(string(out), "'"+name+"' does not exist") {
 			t.Errorf("%s is not found:\n%s", name, out)
 		}
 	}
+}
+
+// packed is the package, which has nothing in it but types and what is said of them.
+func packed(t *testing.T) string {
+	t.Helper()
+	if read(t, repository+"/types/LICENSE") != read(t, repository+"/LICENSE") {
+		t.Error("the package's licence is another than the repository's")
+	}
+	folder := t.TempDir()
+	var packages []struct {
+		Filename string
+		Files    []struct{ Path string }
+	}
+	said := run(t, repository+"/types", "npm", "pack", "--json", "--ignore-scripts", "--loglevel=error", "--pack-destination", folder)
+	if err := json.Unmarshal([]byte(said), &packages); err != nil || len(packages) != 1 {
+		t.Fatalf("npm pack: %v\n%s", err, said)
+	}
+	var files []string
+	for _, f := range packages[0].Files {
+		files = append(files, f.Path)
+	}
+	slices.Sort(files)
+	if want := []string{"LICENSE", "README.md", "drivers.d.ts", "index.d.ts", "package.json", "result.d.ts"}; !slices.Equal(files, want) {
+		t.Errorf("the package has %v, not %v", files, want)
+	}
+	archives, err := filepath.Glob(folder + "/*.tgz")
+	if err != nil || len(archives) != 1 {
+		t.Fatal("no archive", err)
+	}
+	return archives[0]
+}
+
+func command(t *testing.T, dir, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+// run gives what a command says.
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := command(t, dir, name, args...)
+	var said, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &errors
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %v: %v\n%s%s", name, args, err, said.String(), errors.String())
+	}
+	return said.String()
 }
 
 func documents(t *testing.T) []string {
