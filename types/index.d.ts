@@ -101,7 +101,7 @@ declare module 'k6/x/broker' {
     /**
      * How many messages of the topic the group has not settled, over all connections of this process. RabbitMQ tells only what is ready to be delivered: what
      * consumers of this process at the same address hold is added to that, and what those of other processes, or at another address of the broker, hold
-     * is not in it.
+     * is not in it. RocketMQ does not count what is delayed, or was given back and has not come again. Of a compacted topic of Kafka it is the most that there may be.
      */
     backlog(topic: string, group?: string): Promise<number>;
   }

@@ -14,12 +14,13 @@ import (
 )
 
 // Backlog is what waits in the queue, which the broker tells, and what it has delivered to consumers of this process and they have not settled, whichever
-// connection they are on. What other processes hold unsettled the protocol does not tell, nor what has just been given back. It is asked again while the
-// broker delivers and nobody settles, as after a start; while messages are settled too, those delivered meanwhile may be counted twice.
+// connection they are on. What others hold unsettled the protocol does not tell, nor what has just been given back: where there are other consumers it is an
+// estimate. It is asked again while the broker delivers and nobody settles, as after a start; while messages are settled too, those delivered meanwhile may
+// be counted twice.
 func (c queueConn) Backlog(ctx context.Context, topic, group string) (b driver.Backlog, err error) {
 	before := c.holdings(topic, group)
 	for range askings {
-		waiting, err := c.waiting(ctx, c.queues(topic, group, before))
+		waiting, consumers, err := c.waiting(ctx, c.queues(topic, group, before))
 		if err != nil {
 			return b, err
 		}
@@ -27,7 +28,7 @@ func (c queueConn) Backlog(ctx context.Context, topic, group string) (b driver.B
 			return b, err
 		}
 		after := c.holdings(topic, group)
-		b.Messages = waiting + unsettled(after)
+		b.Messages, b.Estimate = waiting+unsettled(after), consumers > max(len(before), len(after))
 		if !fills(before, after) {
 			return b, nil
 		}
@@ -115,8 +116,8 @@ func (c *conn) queueOf(topic, group string) (name string, one bool) {
 	return "", false
 }
 
-// waiting is how many messages are ready in queues.
-func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages int64, err error) {
+// waiting is how many messages are ready in queues, and how many consumers these have.
+func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages int64, consumers int, err error) {
 	for name, of := range queues {
 		var q amqp.Queue
 		err := of.consuming.do(ctx, func(ch *amqp.Channel) (err error) {
@@ -124,11 +125,12 @@ func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages i
 			return err
 		})
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		messages += int64(q.Messages)
+		consumers += q.Consumers
 	}
-	return messages, nil
+	return messages, consumers, nil
 }
 
 // holdings are what the consumers of this process hold of a topic for a group, those that are open.

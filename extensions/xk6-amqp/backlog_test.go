@@ -155,3 +155,33 @@ func TestBacklogBesideClosing(t *testing.T) {
 		t.Errorf("a backlog of %d, want 100", got)
 	}
 }
+
+// What consumers outside of the process hold the broker does not tell, but that they are there.
+func TestBacklogBesideStrangersIsAnEstimate(t *testing.T) {
+	eachQueue(t, func(t *testing.T, url, group string) {
+		r := newRig(t, url)
+		topic := r.topic(nil)
+		r.consumer(topic, group, 5)
+		queue := topic
+		if group != "" {
+			queue += "." + group
+		}
+		said := func() driver.Backlog {
+			b, err := r.conn.(driver.Backlogger).Backlog(r.context(), topic, group)
+			r.must(err)
+			return b
+		}
+		if said().Estimate {
+			t.Error("an estimate with no consumer but our own")
+		}
+		strange := r.channel()
+		r.must(strange.Qos(10, 0, false))
+		_, err := strange.Consume(queue, "stranger", false, false, false, false, nil)
+		r.must(err)
+		if !said().Estimate {
+			t.Error("exact beside a stranger")
+		}
+		r.must(strange.Cancel("stranger", false))
+		r.eventually("it is exact without the stranger", func() bool { return !said().Estimate })
+	})
+}

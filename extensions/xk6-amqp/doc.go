@@ -90,7 +90,8 @@
 //     connection has seen. A stream cannot be purged.
 //   - Backlog is what the broker says is ready, and what it has delivered to this process's consumers and they have not settled, whichever
 //     connections they are on, as long as one host and the virtual host are named alike. What other processes hold is not in it, since AMQP tells only
-//     of ready messages; nor, for a moment, what was just given back, which a quorum queue gets some time after the consumer has closed. Of what is
+//     of ready messages: while there are consumers of theirs it is an estimate, by which nothing is called lost, and what a client holds that is no
+//     consumer (basic.get, the management's "Get messages") counts as lost, which a note in the verdict says; nor, for a moment, what was just given back, which a quorum queue gets some time after the consumer has closed. Of what is
 //     delivered while others are settled, some may be counted twice.
 //
 // # As

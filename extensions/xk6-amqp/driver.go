@@ -20,6 +20,7 @@ func init() {
 		Attempts:        true,
 		Requests:        true,
 		BacklogWhole:    true,
+		HeldUnseen:      true,
 		MaxMessageBytes: 16 << 20,
 	}
 	driver.Register(driver.Driver{

@@ -103,3 +103,38 @@ func TestTopicsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// How many of a compacted topic's offsets have a record nobody tells.
+func TestTheBacklogOfACompactedTopicIsAnEstimate(t *testing.T) {
+	f := single(t)
+	for policy, want := range map[string]bool{"delete": false, "compact": true, "compact,delete": true} {
+		name := newTopicName()
+		spec := driver.TopicSpec{Name: name, Partitions: 1, Replicas: 1, Options: f.values(t, driver.OnTopic, map[string]any{"configs": []any{"cleanup.policy=" + policy}})}
+		if err := f.admin().CreateTopic(within(t), spec); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := f.admin().DeleteTopic(within(t), name); err != nil {
+				t.Error(err)
+			}
+		})
+		asked := func() driver.Backlog {
+			b, err := f.conn.(driver.Backlogger).Backlog(within(t), name, "g-"+name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		if b := asked(); b != (driver.Backlog{}) {
+			t.Errorf("%s, empty: %+v", policy, b)
+		}
+		batch := numbered("m", 5)
+		for i := range batch {
+			batch[i].Key = []byte("k")
+		}
+		f.send(t, f.producer(t, name, nil), batch)
+		if b := asked(); b.Messages != 5 || b.Estimate != want {
+			t.Errorf("%s: %+v", policy, b)
+		}
+	}
+}

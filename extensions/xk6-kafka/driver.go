@@ -206,10 +206,17 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 }
 
 // Backlog is how far the group's committed offsets are behind the ends of the partitions, or behind their starts where
-// the group has committed nothing. Share groups count what is in flight too.
+// the group has committed nothing. Share groups count what is in flight too. Of a topic that is compacted it is an estimate: nobody tells which offsets have a
+// record.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	n, err := c.backlog(c, ctx, topic, group)
-	return driver.Backlog{Messages: n}, err
+	return driver.Backlog{Messages: n, Estimate: n > 0 && c.compacts(ctx, topic)}, err
+}
+
+// compacts tells whether the broker removes records of a topic that others of their keys follow. Who may not ask has seen no such topic.
+func (c *conn) compacts(ctx context.Context, topic string) bool {
+	configs, err := c.configs(ctx, topic)
+	return err == nil && strings.Contains(configs["cleanup.policy"], "compact")
 }
 
 func (c *conn) Info() driver.Info { return c.info }

@@ -40,6 +40,7 @@ func (c *kmqConn) Backlog(ctx context.Context, topic, group string) (backlog dri
 			}
 		}
 	}
+	backlog.Estimate = backlog.Messages > 0 && c.compacts(ctx, topic)
 	return backlog, nil
 }
 

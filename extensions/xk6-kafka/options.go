@@ -31,7 +31,7 @@ func commonOptions() []driver.Option {
 		{Name: "inFlight", Scope: driver.OnProducer, Type: driver.Int, Default: "5", Min: 1,
 			Doc: "Produce requests in flight per broker where idempotence is off; with it there are always up to 5."},
 		{Name: "retries", Scope: driver.OnProducer, Type: driver.Int, Default: "2147483647",
-			Doc: "How often the client sends a message again before it fails, within deliveryTimeout; see Limits before setting it to 0."},
+			Doc: "How often the client sends a message again before it fails, within deliveryTimeout. With 0 the first failure fails all messages that are buffered for its partition, too."},
 		{Name: "deliveryTimeout", Scope: driver.OnProducer, Type: driver.Duration, Default: "30s", Min: int64(time.Second), Max: int64(time.Hour),
 			Doc: "How long a message may wait to be sent, or for the broker's answer, before it fails."},
 		{Name: "linger", Scope: driver.OnProducer, Type: driver.Duration, Default: "0", Max: int64(time.Minute),

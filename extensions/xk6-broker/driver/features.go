@@ -28,6 +28,8 @@ type Features struct {
 	BacklogEstimated bool
 	// BacklogWhole says that what a [Backlogger] tells is whole, whichever connection it is that is asked: the others of this process are not asked too.
 	BacklogWhole bool
+	// HeldUnseen says that what clients outside of this process hold unsettled is in no [Backlog], and that nothing tells of all of them.
+	HeldUnseen bool
 
 	MaxMessageBytes int // the largest body with the server's default settings; 0 where there is no fixed limit
 }

@@ -105,5 +105,5 @@ func (all brokers) backlog(ctx context.Context, address, driver, topic, group st
 	if err != nil {
 		return said, false, b.address.Driver.Wrap(fmt.Sprintf("--broker %s: backlog of %s", b.address, topic), err)
 	}
-	return result.Backlog(has), true, nil
+	return result.Backlog{Messages: has.Messages, Undelivered: has.Undelivered}, !has.Estimate, nil
 }

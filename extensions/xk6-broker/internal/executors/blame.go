@@ -19,8 +19,11 @@ type blame struct {
 	vus, lot     int
 	most, before int64
 
-	// The latest standstill of the process, when it was last seen to run, and when it is to show that it does.
-	from, to, seen, next int64
+	// The latest standstills of the process that follow so closely that it had not recovered from one when the next came: from the first to the last, how
+	// long they were together, and how much of that it had not recovered from at the end of the last.
+	from, to, stood, owing int64
+
+	seen, next int64 // when the process was last seen to run, and when it is to show that it does
 }
 
 // join says that there is another VU, from now on.
@@ -42,7 +45,7 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	b.beat(now)
 	own := now - due
 	if b.resting == 0 && due > b.rested {
-		own = min(own, max(b.most, b.before, s.own+b.stood(s.Started, s.ended)+now-s.ended))
+		own = min(own, max(b.most, b.before, s.own+b.delayed(s.Started, s.ended)+now-s.ended))
 	}
 	if s.rested {
 		s.rested = false
@@ -61,7 +64,7 @@ func (b *blame) innocent(due, now int64) bool {
 	b.beat(now)
 	own := max(b.most, b.before)
 	if b.weighs(now) {
-		own = max(own, b.to-b.from)
+		own = max(own, b.stood)
 	}
 	return b.resting == 0 && due > b.rested && now-due > own
 }
@@ -86,25 +89,25 @@ func (b *blame) pulse(now int64) int64 {
 // beat notes a standstill that has just been over, if there was one: at most since the process was last seen to run.
 func (b *blame) beat(now int64) {
 	if b.next > 0 && now-b.next > int64(beatEvery) {
-		if b.weighs(b.seen) {
-			b.to = now // it has not recovered since the last
-		} else {
-			b.from, b.to = b.seen, now
+		if !b.weighs(b.seen) {
+			b.from, b.to, b.stood, b.owing = b.seen, b.seen, 0, 0
 		}
-		b.next = now
+		b.owing += now - b.seen - (b.seen - b.to) // it recovers as long as it stood, while it runs
+		b.stood += now - b.seen
+		b.to, b.next = now, now
 	}
 	b.seen = now
 }
 
-// weighs tells whether what ends at the given time may have been delayed by the standstill. What goes on for longer after it than the
-// standstill took waited for something else.
-func (b *blame) weighs(at int64) bool { return at-b.to < b.to-b.from }
+// weighs tells whether what ends at the given time may have been delayed by the standstills. What goes on for longer after them than they
+// took waited for something else.
+func (b *blame) weighs(at int64) bool { return at-b.to < b.owing }
 
-// stood is how much shorter, in ns, an iteration would have been had the process not stood still: at most, as nobody sees when in a
+// delayed is how much shorter, in ns, an iteration would have been had the process not stood still: at most, as nobody sees when in a
 // standstill an answer came.
-func (b *blame) stood(began, ended int64) int64 {
+func (b *blame) delayed(began, ended int64) int64 {
 	if b.to <= began || !b.weighs(ended) {
 		return 0
 	}
-	return max(0, min(b.to, ended)-max(b.from, began))
+	return min(b.stood, max(0, min(b.to, ended)-max(b.from, began)))
 }

@@ -121,6 +121,38 @@ func (b *bench) receive(c *Consumer, n int) *Inbox {
 	return all
 }
 
+// tardy is a consumer whose settling returns when others may go on.
+type tardy struct {
+	driver.Consumer
+
+	after func()
+}
+
+func (c tardy) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
+	err := c.Consumer.Settle(ctx, b, o)
+	c.after()
+	return err
+}
+
+// A message that comes again before the broker has said that it took it back has a redelivery time, too.
+func TestARedeliveryBeforeTheAnswerIsTimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		c, other := b.consumer(driver.ConsumerConfig{Group: "workers"}), b.consumer(driver.ConsumerConfig{Group: "workers"})
+		b.produce(b.sender(1), 1)
+		in := b.receive(c, 1)
+		c.consumer = tardy{c.consumer, func() {
+			time.Sleep(time.Second)
+			b.settle(other, b.receive(other, 1), 0, 1, driver.Ack)
+		}}
+		b.settle(c, in, 0, 1, driver.Requeue)
+		b.finish()
+		if h := b.series.Trend(metric.Open, metric.RedeliveryTime); h.Count() != 1 {
+			t.Errorf("redelivery time: %d values", h.Count())
+		}
+	})
+}
+
 func TestRequeuedMessagesComeBackAndAreTimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // backlog is what a broker said that it holds for a group.
@@ -15,6 +16,11 @@ type backlog struct {
 	known    bool
 	estimate bool
 	at       int64 // ns since the Unix epoch
+}
+
+// told is what a result keeps of it.
+func (b *backlog) told() result.Backlog {
+	return result.Backlog{Messages: b.Messages, Undelivered: b.Undelivered}
 }
 
 // exact tells whether what is missing can be judged by it.
@@ -83,7 +89,7 @@ func (t *Topic) askAll(ctx context.Context, group string, conns []driver.Conn) (
 		if err != nil {
 			return backlog{}, err
 		}
-		all.Backlog, all.known = said, true
+		all.Backlog, all.known, all.estimate = said, true, all.estimate || said.Estimate
 	}
 	return all, nil
 }

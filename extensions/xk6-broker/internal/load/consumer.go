@@ -264,7 +264,17 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	}
 	series := c.series.Load()
 	called := driver.Now()
+	if o == driver.Requeue { // before the broker knows: they may come again before it has answered
+		for i := from; i < to; i++ {
+			if in.Stamped[i] {
+				c.group.noteRequeued(in.id(i), called)
+			}
+		}
+	}
 	if err := c.consumer.Settle(ctx, in.Messages[from:to], o); err != nil {
+		for i := from; i < to && o == driver.Requeue; i++ {
+			c.group.takeRequeued(in.id(i))
+		}
 		c.doubt(in, from, to) // some of them may have been settled all the same
 		series.fail(o.String(), c.driver.KindOf(err))
 		return c.driver.Wrap(o.String(), err)
@@ -275,11 +285,6 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	c.group.touch(&c.group.settles)
 	series.add(settled(o), int64(to-from))
 	if o == driver.Requeue {
-		for i := from; i < to; i++ {
-			if in.Stamped[i] {
-				c.group.noteRequeued(messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}, called)
-			}
-		}
 		c.doubt(in, from, to) // the broker may give them up
 		return nil
 	}

@@ -65,6 +65,9 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 				if told := strings.Contains(all, "settled"); told != (c.note != "") || !strings.Contains(all, c.note) {
 					t.Errorf("want %q in\n%s", c.note, all)
 				}
+				if back := strings.Contains(all, "given back that did not come again"); back != (c.outcome == driver.Requeue) {
+					t.Errorf("what was given back is told: %v\n%s", back, all)
+				}
 				if !r.Verdict.Valid {
 					t.Errorf("%+v", r.Verdict)
 				}

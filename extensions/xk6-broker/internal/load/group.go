@@ -322,7 +322,7 @@ func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 // waiting is what the broker has for the group, by what it said.
 func (g *group) waiting(said *backlog) result.Waiting {
 	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
-	return result.Waiting{Backlog: result.Backlog(said.Backlog), Held: g.held(), Strange: strange}
+	return result.Waiting{Backlog: said.told(), Held: g.held(), Strange: strange}
 }
 
 func (g *group) isStuck() bool {

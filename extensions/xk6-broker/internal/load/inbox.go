@@ -61,6 +61,11 @@ func (in *Inbox) take(from *Inbox) int {
 	return n
 }
 
+// id names a message that has a stamp.
+func (in *Inbox) id(i int) messageID {
+	return messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}
+}
+
 // consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
 // and it is quicker to account for them together.
 func (in *Inbox) consecutive(i, to int) int {

@@ -66,7 +66,7 @@ func (t *Topic) ledger() result.TopicLedger {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.announced)) {
 		if b := t.announced[name]; b.exact() {
-			l.Groups = append(l.Groups, result.GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: result.Backlog(b.Backlog)})
+			l.Groups = append(l.Groups, result.GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: b.told()})
 		}
 	}
 	return l
@@ -82,7 +82,7 @@ func (g *group) ledger(known track.GroupLedger) result.GroupLedger {
 	defer g.mu.Unlock()
 	l.There = slices.Clone(g.there)
 	if last := g.backlog.Load(); last != nil && last.exact() {
-		l.Asked, l.Backlog = last.at, result.Backlog(last.Backlog)
+		l.Asked, l.Backlog = last.at, last.told()
 	}
 	return l
 }

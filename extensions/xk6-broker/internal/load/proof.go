@@ -82,18 +82,20 @@ func (r *Run) ProveAgain(ctx context.Context) {
 }
 
 // proveAgain asks what a confirmation proves once more, where the broker can say what the topic is, or whether it is still what this test made it as, and
-// was last asked before since: another one than this test may have deleted it, and created it otherwise. Of a topic that is gone nothing more is confirmed.
+// was last asked before since: another one than this test may have deleted it, and created it otherwise. Of a topic that is gone nothing more is confirmed. A
+// producer that finds it out for itself is always asked: its server may be set otherwise since.
 func (p *Publisher) proveAgain(ctx context.Context, since int64) {
 	t := p.topic
 	describer, tells := p.conn.(driver.TopicDescriber)
+	_, proves := p.conn.(driver.Prover)
 	_, itself := p.producer.(driver.Prover)
-	if _, proves := p.conn.(driver.Prover); !proves || itself {
+	if !proves && !itself {
 		return
 	}
-	key := fmt.Sprint(p.config.Options)
+	key := p.sort(itself)
 	t.mu.Lock()
 	before := t.proofs[key] // nil where the topic has vanished since
-	ok := (tells || t.created != nil) && (before == nil || before.at < since)
+	ok := (itself || tells || t.created != nil) && (before == nil || before.at < since)
 	if ok && before != nil {
 		before.at = driver.Now() // whoever comes meanwhile need not ask
 	}
@@ -146,11 +148,9 @@ type proving struct {
 // the topic is the same. Nobody who sends waits for the answer.
 func (p *Publisher) prove() *proving {
 	t := p.topic
-	key := fmt.Sprint(p.config.Options)
 	prover, known := p.producer.(driver.Prover)
-	if known {
-		key = fmt.Sprintf("%p", p)
-	} else {
+	key := p.sort(known)
+	if !known {
 		prover, known = p.conn.(driver.Prover)
 	}
 	t.mu.Lock()
@@ -177,6 +177,14 @@ func (p *Publisher) prove() *proving {
 		}
 	})
 	return asked
+}
+
+// sort tells producers apart whose confirmations may prove different things.
+func (p *Publisher) sort(itself bool) string {
+	if itself {
+		return fmt.Sprintf("%p", p)
+	}
+	return fmt.Sprint(p.config.Options)
 }
 
 // proofHolds is for how long what a confirmation proves is taken to hold.

@@ -91,6 +91,50 @@ func TestAProducerThatProvesLess(t *testing.T) {
 	})
 }
 
+// A producer that finds out for itself what it proves is asked again: its server may have been set otherwise.
+func TestAProducerThatProvesLessLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		defer b.finish()
+		says := &driver.Proof{Confirm: driver.Replicated, How: "1 standby"}
+		pub, err := b.run.NewPublisher(t.Context(), setOtherwise{finding{b.conn, *says}, says}, b.topic, driver.ProducerConfig{Topic: "orders", Window: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.produce(pub.NewSender(StampInBody, b.series), 1)
+		time.Sleep(2 * time.Second)
+		*says = driver.Proof{Confirm: driver.Accepted, How: "one server"}
+		b.run.ProveAgain(t.Context())
+		synctest.Wait()
+		topic := b.run.NewCollector().Result().Topics[0]
+		if want := "accepted: one server; replicated: 1 standby"; topic.Confirm != "accepted" || topic.Meaning() != want {
+			t.Errorf("%s: %s, want %s", topic.Confirm, topic.Meaning(), want)
+		}
+	})
+}
+
+// setOtherwise makes producers whose proof changes.
+type setOtherwise struct {
+	finding
+
+	says *driver.Proof
+}
+
+func (s setOtherwise) NewProducer(ctx context.Context, c driver.ProducerConfig) (driver.Producer, error) {
+	p, err := s.Conn.NewProducer(ctx, c)
+	return changing{p, s.says}, err
+}
+
+type changing struct {
+	driver.Producer
+
+	says *driver.Proof
+}
+
+func (c changing) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
+	return *c.says
+}
+
 // finding makes producers that find for themselves what they prove.
 type finding struct {
 	driver.Conn

@@ -135,7 +135,7 @@ func (t *Topic) has(ctx context.Context) map[string]*result.Waiting {
 	}
 	for _, name := range t.absent() {
 		if said := exactly(ctx, func(ctx context.Context) backlog { return t.ask(ctx, name) }); said != nil {
-			all[name] = &result.Waiting{Backlog: result.Backlog(said.Backlog)}
+			all[name] = &result.Waiting{Backlog: said.told()}
 		} else {
 			all[name] = nil
 		}

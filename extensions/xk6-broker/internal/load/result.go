@@ -57,7 +57,7 @@ func (t *Topic) result() result.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := result.Topic{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, Proofs: []result.Proof{},
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, HeldUnseen: t.Address.Driver.Features.HeldUnseen, Proofs: []result.Proof{},
 		Options: t.uses.Sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: result.Server(t.info), Errors: []result.ErrorCount{}, Groups: []result.Group{},
 		Shared: t.shared(), Alone: !t.shared(), Routed: t.routed.Load(), Declared: t.declared.Load(),

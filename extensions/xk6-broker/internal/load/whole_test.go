@@ -98,7 +98,7 @@ func (b *bench) stealFrom(group string, n int) {
 
 func (b *bench) backlogNow(_, _, topic, group string) (result.Backlog, bool, error) {
 	said, err := b.conn.(driver.Backlogger).Backlog(b.t.Context(), topic, group)
-	return result.Backlog(said), true, err
+	return result.Backlog{Messages: said.Messages, Undelivered: said.Undelivered}, !said.Estimate, err
 }
 
 // told is a result, and what is asked of it.

@@ -14,7 +14,7 @@ type Account struct {
 	Group       string `json:"group"`       // [Subscribers] where each consumer gets every message
 	Subscribers int    `json:"subscribers"` // of these, how many at a time, and all that began with the earliest: each expects every message
 	track.Tally
-	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more
+	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more for the group
 	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
 	Uncertain   uint64        `json:"uncertain"`           // missing, and it cannot be known whether the broker still has them
 	Elsewhere   uint64        `json:"elsewhere,omitempty"` // missing here, and received by a process of the test that is not here, or lost; or received at another topic by a group of the same name

@@ -61,6 +61,8 @@ type Topic struct {
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
 
+	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
+
 	Shared  bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
 	Alone   bool            `json:"-"` // there is no other process
 	Before  int64           `json:"-"` // messages that this test sent long before the process that received them began

@@ -309,6 +309,9 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
 			name, g.Undelivered, percent(s), t.unless())
 	}
+	if g.Lost > 0 && t.HeldUnseen {
+		v.note("%s: of the messages lost, a client outside of the test that is no consumer may hold some unsettled, as basic.get does: the broker does not tell", name)
+	}
 	switch {
 	case g.Uncertain > 0 && t.Routed:
 		v.because(account, "%s: %s never received: where messages go by their keys, it cannot be told whether they were meant for others, or are lost%s",

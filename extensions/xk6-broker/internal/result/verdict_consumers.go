@@ -39,15 +39,20 @@ func (t *Topic) judgeConsumers(v *Verdict) {
 }
 
 // judgeSettling looks at what a group has received and never settled, where the broker keeps it for that: it comes again. What was given
-// back is settled as far as the test goes.
+// back and did not come again is settled as far as the test goes.
 func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 	if !g.Kept || g.Received <= g.Settled || t.consumesWithoutAck(g.Group) {
 		return
 	}
-	unsettled := int64(g.Received-g.Settled) - t.Counts[metric.Requeued.String()]
+	requeued := t.Counts[metric.Requeued.String()]
+	back := max(0, requeued-int64(g.Redelivered))
+	unsettled := int64(g.Received-g.Settled) - back
+	if back = min(back, int64(g.Received-g.Settled)); share(back, int64(g.Received)) > trifle {
+		v.note("%s: %s given back that did not come again: the broker has them still, or gave them up", t.NameOf(g), messages(back))
+	}
 	switch {
 	case unsettled <= 0:
-	case g.Settled == 0 && t.Counts[metric.Requeued.String()] == 0:
+	case g.Settled == 0 && requeued == 0:
 		v.note("%s: received %d messages and settled none", t.NameOf(g), g.Received)
 	case share(unsettled, int64(g.Received)) > trifle:
 		v.note("%s: settled %d of %d messages that it received", t.NameOf(g), g.Settled, g.Received)
