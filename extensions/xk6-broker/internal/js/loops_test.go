@@ -127,7 +127,7 @@ func TestLoopsGiveTheirLatencies(t *testing.T) {
 		await conn.createTopic('own');
 		globalThis.p = conn.producer('own'), globalThis.c = conn.consumer('own', { group: 'g' });
 		await c.ready();
-		const same = (got, want) => { if (String(got) !== String(want)) throw new Error(`+"`${got} is not ${want}`"+`); };
+		const same = (got, want) => { if (String(got) !== String(want)) throw new Error(` + "`${got} is not ${want}`" + `); };
 		const [few, many] = await Promise.all([p.produce({ count: 20 }), p.produce({ count: 1000, rate: 50000 })]);
 		same(Object.keys(few.latencies).sort(), 'publish_latency,publish_time');
 		same(Object.keys(many.latencies).sort(), 'generator_lag,publish_latency,publish_time,schedule_lag');
