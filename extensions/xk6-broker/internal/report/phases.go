@@ -127,9 +127,15 @@ func wholeRun(b *strings.Builder, r *result.Result) {
 	if len(r.Phases) == 0 {
 		return
 	}
-	parts := make([]string, len(r.Phases))
-	for i, p := range r.Phases {
-		parts[i] = p.Name + " " + inSeconds(p.Seconds)
+	var parts []string
+	for _, p := range r.Phases {
+		if !p.Afterwards {
+			parts = append(parts, p.Name+" "+inSeconds(p.Seconds))
+		}
 	}
-	Wrap(b, "  ", fmt.Sprintf("the whole run: %s (%s)", inSeconds(r.Seconds), strings.Join(parts, ", ")))
+	line := "the whole run: " + inSeconds(r.Seconds)
+	if len(parts) > 0 {
+		line += " (" + strings.Join(parts, ", ") + ")"
+	}
+	Wrap(b, "  ", line)
 }

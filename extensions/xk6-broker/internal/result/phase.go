@@ -19,6 +19,8 @@ type Phase struct {
 	Stretches []Stretch       `json:"stretches"`
 	Seconds   float64         `json:"seconds"`           // of all its stretches
 	Hiccups   *hist.Histogram `json:"hiccups,omitempty"` // of the platform
+
+	Afterwards bool `json:"-"` // it was cut out of the run when that was over, beside its phases
 }
 
 // Stretch is the time between two instants, in seconds from the start.
