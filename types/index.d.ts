@@ -32,6 +32,12 @@ declare module 'k6/x/broker' {
     profile?: Profile;
     /** How long the end of the test waits for messages that are still to come. 10s. */
     drainTimeout?: Duration;
+    /**
+     * How long, from when the first scenario began that uses a broker, what is measured is in the phase `warmup`; what comes after it is in the
+     * phase `measured`, with which the verdict and the tables lead. The longest that any connection asks for, unless BROKER_WARMUP is set; in the
+     * init context only.
+     */
+    warmup?: Duration;
   }
 
   /** What has a message that was confirmed: nothing that is known of, one server, or more than one. */
@@ -520,7 +526,15 @@ declare module 'k6/x/broker' {
    */
   export function mark(what: string): void;
 
-  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; bodies: typeof bodies };
+  /**
+   * Begins a phase of the run, or goes on with one of that name: what is measured from now on is in it. Every VU is: one call is enough. The results and the
+   * page have each phase by itself beside the whole, and k6's samples of latencies and counters have it by the tag `phase`:
+   * `'broker_e2e_latency{phase:peak}': ['p(99)<50']`. What is measured before the first is in the phase `start`; with one that is called `measured` the verdict and
+   * the tables lead. A phase that is begun within the warm-up begins when that is over. Throws where there would be more than 50 phases or 1,000 changes.
+   */
+  export function phase(name: string): void;
+
+  const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };
   export default broker;
 }
 

@@ -82,9 +82,15 @@ declare module 'k6/x/broker' {
         /** what speaks against those beyond; empty where only samples are lacking */
         why: string;
       }>;
+      /** the phase whose latencies it is on; missing where that is the whole run */
+      of?: string;
       /** the greatest quantile up to which every latency can be believed; absent where all that is supported can */
       upTo?: number;
     };
+    /** the phase that tables show first; missing where that is the whole run */
+    leading?: string;
+    /** the parts of the run's time that have names, in the order in which they began; missing where the run is one. All that was measured was in one of them */
+    phases?: Array<ResultPhase>;
     /** what was seen of the machine while messages were sent or received; the shares are those of the worst five seconds */
     platform?: {
       /** how late a thread was that wakes every millisecond, ns */
@@ -176,6 +182,21 @@ declare module 'k6/x/broker' {
     believed: boolean;
   }
 
+  export interface ResultPhase {
+    name: string;
+    /** one or, where it came again, several */
+    stretches: Array<{
+      /** seconds from the start */
+      from: number;
+      /** seconds from the start */
+      to: number;
+    }>;
+    /** of all its stretches */
+    seconds: number;
+    /** how late a thread was that wakes every millisecond, ns */
+    hiccups?: ResultHistogram;
+  }
+
   /** an interval of about a second or, of a long run, a power of two of them, so that there are some hundreds at most */
   export interface ResultPoint {
     /** seconds from the start to the end of the interval */
@@ -255,5 +276,30 @@ declare module 'k6/x/broker' {
     declared?: boolean;
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
+    /** what was measured in each of the phases, by name, which adds up to the whole */
+    phases?: { [name: string]: ResultWindow };
+  }
+
+  export interface ResultWindow {
+    counts: { [name: string]: number };
+    errors: Array<{
+      op: string;
+      kind: string;
+      count: number;
+    }>;
+    trends: { [name: string]: ResultHistogram };
+    percentiles: { [name: string]: Array<ResultPercentile> };
+    /** what can be told of each group in the phase; what was lost is known of the whole run only */
+    groups: Array<{
+      group: string;
+      trends: { [name: string]: ResultHistogram };
+      percentiles: { [name: string]: Array<ResultPercentile> };
+      duplicated?: number;
+      /** messages, whatever the number of copies; missing, as the others, in what was merged */
+      received?: number;
+      redelivered?: number;
+      reordered?: number;
+      settled?: number;
+    }>;
   }
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report/compare"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // New makes the command.
@@ -29,10 +31,15 @@ func New(gs *state.GlobalState) *cobra.Command {
 }
 
 func newReport(gs *state.GlobalState) *cobra.Command {
-	return &cobra.Command{
-		Use: "report DIR...", Short: "Draw report.html anew from summary.json",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+	var part partOf
+	c := &cobra.Command{
+		Use: "report DIR...", Short: "Draw report.html anew from summary.json, or look at a part of the run",
+		Long: "Draws report.html anew from summary.json. With --phase, or --from and --to, it prints the tables of that part of the run, beside the whole,\n" +
+			"and draws a page of its own for it; the verdict stays the run's.",
+		Example: "  k6 x broker report results/nightly\n  k6 x broker report results/nightly --from 30s --to 90s\n  k6 x broker report results/nightly --phase peak",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			part.from.given, part.to.given = cmd.Flags().Changed("from"), cmd.Flags().Changed("to")
 			for i, dir := range args {
 				progress(gs, i, len(args), dir)
 				r, err := report.Read(dir)
@@ -42,7 +49,16 @@ func newReport(gs *state.GlobalState) *cobra.Command {
 				if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 					dir = filepath.Dir(dir)
 				}
-				path := filepath.Join(dir, report.PageFile)
+				page := report.PageFile
+				if part.asked() {
+					if page, err = part.cut(dir, r); err != nil {
+						return fmt.Errorf("%s: %w", dir, err)
+					}
+					if err := report.Text(gs.Stdout, r); err != nil {
+						return err
+					}
+				}
+				path := filepath.Join(dir, page)
 				if err := report.WriteAtomic(path, func(w io.Writer) error { return report.HTML(w, r) }); err != nil {
 					return err
 				}
@@ -51,6 +67,48 @@ func newReport(gs *state.GlobalState) *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().StringVar(&part.phase, "phase", "", "the phase of the run to look at")
+	c.Flags().DurationVar(&part.from.at, "from", 0, "look at what came after this time from the start (default the start)")
+	c.Flags().DurationVar(&part.to.at, "to", 0, "look at what came before this time from the start (default the end)")
+	return c
+}
+
+// partOf is the part of a run that is asked for.
+type partOf struct {
+	phase    string
+	from, to struct {
+		at    time.Duration
+		given bool
+	}
+}
+
+func (p *partOf) asked() bool { return p.phase != "" || p.from.given || p.to.given }
+
+// cut lets the part lead the result, and gives its page a name.
+func (p *partOf) cut(dir string, r *result.Result) (page string, err error) {
+	named := func(part string) string { return report.Sanitise("report-"+part) + filepath.Ext(report.PageFile) }
+	switch {
+	case p.phase != "" && (p.from.given || p.to.given):
+		return "", errors.New("give --phase, or --from and --to")
+	case p.phase != "" && len(r.Phases) == 0:
+		return "", fmt.Errorf("there was no phase %q: the run has none", p.phase)
+	case p.phase != "" && r.Phase(p.phase) == nil:
+		return "", fmt.Errorf("there was no phase %q: there were %s", p.phase, strings.Join(r.PhaseNames(), ", "))
+	case p.phase != "":
+		r.Leading = p.phase
+		return named(p.phase), nil
+	}
+	from, to := p.from.at.Seconds(), r.Seconds
+	if p.to.given {
+		to = p.to.at.Seconds()
+	}
+	if from < 0 || to <= from {
+		return "", fmt.Errorf("--from %v must be 0 or more, and before --to %v", p.from.at, time.Duration(to*float64(time.Second)))
+	}
+	if err := report.Recut(dir, r, from, to); err != nil {
+		return "", err
+	}
+	return named(r.Leading), nil
 }
 
 var errCondition = errors.New("a --fail-if holds, or cannot be decided")

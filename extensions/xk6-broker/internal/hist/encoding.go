@@ -55,21 +55,54 @@ func (h *Histogram) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("histogram: %w", err)
 	}
-	if from.LowestTrackableValue() != 1 || from.HighestTrackableValue() != Highest || from.SignificantFigures() != digits {
-		return fmt.Errorf("histogram: the layout is %d to %d with %d digits, not 1 to %d with %d",
-			from.LowestTrackableValue(), from.HighestTrackableValue(), from.SignificantFigures(), Highest, digits)
+	decoded, err := fromHDR(from)
+	if err != nil {
+		return err
 	}
-	decoded := Histogram{min: d.Min, max: d.Max, count: d.Count, negative: d.Negative, overflow: d.Overflow}
-	for i, c := range from.Export().Counts {
-		if c != 0 {
-			decoded.row(i >> rowBits)[i&rowMask] = uint64(c)
-		}
-	}
+	decoded.min, decoded.max, decoded.count, decoded.negative, decoded.overflow = d.Min, d.Max, d.Count, d.Negative, d.Overflow
 	if err := decoded.check(uint64(from.TotalCount())); err != nil {
 		return err
 	}
-	*h = decoded
+	*h = *decoded
 	return nil
+}
+
+// fromHDR is a distribution of the HdrHistogram library, whose extremes are the edges of their buckets.
+func fromHDR(from *hdrhistogram.Histogram) (*Histogram, error) {
+	if from.LowestTrackableValue() != 1 || from.HighestTrackableValue() != Highest || from.SignificantFigures() != digits {
+		return nil, fmt.Errorf("histogram: the layout is %d to %d with %d digits, not 1 to %d with %d",
+			from.LowestTrackableValue(), from.HighestTrackableValue(), from.SignificantFigures(), Highest, digits)
+	}
+	h := &Histogram{min: 0, max: Highest}
+	for i, c := range from.Export().Counts {
+		if c != 0 {
+			h.row(i >> rowBits)[i&rowMask] = uint64(c)
+			h.count += uint64(c)
+		}
+	}
+	h.bound()
+	return h, nil
+}
+
+// SameDistribution tells whether two distributions have the same values in the same buckets.
+func (h *Histogram) SameDistribution(other *Histogram) bool {
+	if h.count != other.count {
+		return false
+	}
+	var none [rowLen]uint64
+	for i := range h.rows {
+		a, b := h.rows[i], other.rows[i]
+		if a == nil {
+			a = &none
+		}
+		if b == nil {
+			b = &none
+		}
+		if *a != *b {
+			return false
+		}
+	}
+	return true
 }
 
 // check tells whether the exact numbers fit the buckets, which hold total values.

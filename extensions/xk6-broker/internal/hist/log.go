@@ -55,3 +55,40 @@ func (l *Log) Write(tag string, from, to time.Time, interval *Histogram) error {
 	}
 	return nil
 }
+
+// Tag is a name as a tag can have it, without commas, spaces and line breaks.
+func Tag(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(", \t\r\n", r) {
+			return '_'
+		}
+		return r
+	}, name)
+}
+
+// Interval is a line of a log.
+type Interval struct {
+	Tag      string
+	From, To time.Time // to the millisecond
+	*Histogram
+}
+
+// ReadLog reads a log that a [Log] wrote. The least and the greatest value of an interval are the edges of their buckets, and what was negative or
+// more than [Highest] is not told.
+func ReadLog(from io.Reader) (all []Interval, err error) {
+	reader := hdrhistogram.NewHistogramLogReader(from)
+	for {
+		line, err := reader.NextIntervalHistogram()
+		if err != nil {
+			return nil, fmt.Errorf("hlog: %w", err)
+		}
+		if line == nil {
+			return all, nil
+		}
+		h, err := fromHDR(line)
+		if err != nil {
+			return nil, fmt.Errorf("hlog: %w", err)
+		}
+		all = append(all, Interval{line.Tag(), time.UnixMilli(line.StartTimeMs()), time.UnixMilli(line.EndTimeMs()), h})
+	}
+}

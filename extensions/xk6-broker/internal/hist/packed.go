@@ -22,6 +22,9 @@ type Packed struct {
 // Count is what [Histogram.Count] was.
 func (p Packed) Count() uint64 { return p.count }
 
+// Empty tells whether there is nothing in it, as in one that Pack did not make.
+func (p Packed) Empty() bool { return p.count == 0 && p.negative == 0 && p.overflow == 0 }
+
 // Pack puts the histogram away. The counts of neighbouring buckets are alike, so an entropy coder makes few bytes of them.
 func (h *Histogram) Pack() Packed {
 	var plain []byte

@@ -46,6 +46,12 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if drain := o.duration("drainTimeout", 0); drain > 0 {
 		in.run.Patient(drain)
 	}
+	if warmUp := o.duration("warmup", 0); warmUp > 0 {
+		if in.vu.State() != nil {
+			return nil, errLateWarmUp
+		}
+		in.run.warmUp.want(warmUp)
+	}
 	given, err := o.rest()
 	if err != nil {
 		return nil, err

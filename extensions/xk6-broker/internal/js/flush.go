@@ -3,6 +3,7 @@ package js
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -25,6 +26,9 @@ type flusher struct {
 	run   *run
 	halts []func()
 
+	mu       sync.Mutex
+	over     bool
+	phase    string // that goes on; "" where the run has none
 	tags     map[load.Labels]*metrics.TagSet
 	thinners map[thinnerKey]*samples.Trend
 	accounts map[load.GroupKey]result.Account
@@ -43,6 +47,7 @@ func startFlusher(r *run) *flusher {
 		accounts: map[load.GroupKey]result.Account{}, flushed: time.Now(),
 	}
 	r.mark("start", f.flushed)
+	f.phase = r.collector.Phase()
 	ctx, cancel := context.WithCancel(context.Background())
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
@@ -58,13 +63,39 @@ func (f *flusher) halt() {
 
 // flush pushes everything since the last flush.
 func (f *flusher) flush() {
-	b := f.collect(false)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.collect(f.run.collector.Collect(), false)
 	f.run.push(b.Close())
+}
+
+// begin begins a phase: what was measured until now is passed on as of the one before.
+func (f *flusher) begin(phase string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return nil
+	}
+	deltas, err := f.run.collector.Begin(phase)
+	if err != nil || deltas == nil {
+		return err
+	}
+	b := f.collect(deltas, false)
+	f.run.push(b.Close())
+	f.phase = phase
+	clear(f.tags)
+	what := "phase " + phase
+	f.run.mark(what, b.Now)
+	f.run.remember(what, b.Now)
+	return nil
 }
 
 // last pushes the rest, and what is known only now: it makes the result, once, and decides the thresholds by it.
 func (f *flusher) last() {
-	rest := f.collect(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	rest := f.collect(f.run.collector.Collect(), true)
 	f.run.push(rest.Close())
 	f.run.mark("end", rest.Now) // thresholds may be on it
 	result := f.run.buildResult()
@@ -82,10 +113,10 @@ func (f *flusher) last() {
 }
 
 // collect gathers what was measured since the last time; the last time holds nothing back.
-func (f *flusher) collect(last bool) *samples.Bundle {
+func (f *flusher) collect(measured []load.Delta, last bool) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
-	for i, d := range f.run.collector.Collect() {
+	for i, d := range measured {
 		tags := f.tagsOf(d.Series.Labels)
 		f.counters(&d, tags, b)
 		b.Shift = time.Duration(i)
@@ -104,7 +135,9 @@ func (f *flusher) collect(last bool) *samples.Bundle {
 func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
 	tags, ok := f.tags[l]
 	if !ok {
-		tags = tagsOf(l)
+		if tags = tagsOf(l); f.phase != "" {
+			tags = tags.With(phaseTag, f.phase)
+		}
 		f.tags[l] = tags
 	}
 	return tags

@@ -23,16 +23,20 @@ type decider = func(j *judge, asked *metrics.TagSet, c result.Condition) result.
 func latency(t metric.Trend) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		var portions []result.Portion
+		in, why := j.portion(asked)
+		if why != "" {
+			return result.Undecided("%s", why)
+		}
 		for _, s := range j.run.All() {
-			of := s.Measured()
+			of := in.measured(s)
 			for l := range metric.Loop(metric.NumLoops) {
-				if !trendTags(tagsOf(s.Labels), t, l).Contains(asked) {
+				if !trendTags(tagsOf(s.Labels), t, l).Contains(in.tags) {
 					continue
 				}
 				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Of(l, t), Missing: of.Failed(l, t)})
 			}
 		}
-		return j.result.Latency(c, t.String(), portions)
+		return in.result.Latency(c, t.String(), portions)
 	}
 }
 
@@ -68,14 +72,18 @@ func (j *judge) seconds() float64 {
 func counter(m *metrics.Metric, event ...string) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)
-		rest := asked
+		in, why := j.portion(asked)
+		if why != "" {
+			return result.Undecided("%s", why)
+		}
+		rest := in.tags
 		for _, tag := range event {
 			rest = rest.Without(tag)
 		}
 		if len(values) == 0 && !asked.IsEmpty() && !j.inUse(rest) {
 			return result.Undecided("nothing in the test had these tags")
 		}
-		return c.DecideCount(total(values), j.seconds())
+		return c.DecideCount(total(values), in.seconds)
 	}
 }
 
@@ -96,9 +104,13 @@ func (j *judge) inUse(tags *metrics.TagSet) bool {
 func corrupted(m *metrics.Metric) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		received := int64(0)
+		in, why := j.portion(asked)
+		if why != "" {
+			return result.Undecided("%s", why)
+		}
 		for _, s := range j.run.All() {
-			if tagsOf(s.Labels).Contains(asked) {
-				received += s.Count(metric.Received)
+			if tagsOf(s.Labels).Contains(in.tags) {
+				received += in.measured(s).Counters[metric.Received]
 			}
 		}
 		switch {

@@ -88,6 +88,7 @@ func (in *instance) Exports() modules.Exports {
 		"arrival":     in.arrival,
 		"mark":        in.mark,
 		"bodies":      in.bodies,
+		"phase":       in.phase,
 		"checkReport": in.checkReport, "report": in.report, "handleSummary": in.handleSummary,
 		"result": in.result,
 	}
@@ -140,6 +141,7 @@ type run struct {
 	used     sync.Once
 	state    atomic.Pointer[testState] // once a VU has run
 	flusher  *flusher
+	warmUp   warmUp
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                     // a mistake of ours is told with its stack once
@@ -214,6 +216,9 @@ func newRun(vu modules.VU) (*run, error) {
 		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
+			return nil, err
+		}
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
@@ -247,8 +252,10 @@ func (in *instance) use() (*lib.State, error) {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
 		in.run.collector.Watch()
+		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)
 	})
+	in.loaded()
 	return state, nil
 }
 

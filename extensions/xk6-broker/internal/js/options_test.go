@@ -14,7 +14,7 @@ func TestAMistypedOption(t *testing.T) {
 		`broker.connect('memory://h').producer('t', { workers: 1 })`:         `no option "workers" here: known are connections, maxInFlight, stamp, profile`,
 		`broker.connect('waits://h').producer('t', { workers: 0 })`:          `option "workers": 0 is not an integer from 1 to 4096`,
 		`broker.connect('memory://h').createTopic('t', { partition: 1 })`:    `no option "partition" here (did you mean partitions?): known are partitions, replicas, profile`,
-		`broker.connect('memory://h', { drainTimout: 1 })`:                   `no option "drainTimout" (did you mean drainTimeout?): known are drainTimeout, profile, connectTimeout, token`,
+		`broker.connect('memory://h', { drainTimout: 1 })`:                   `no option "drainTimout" (did you mean drainTimeout?): known are drainTimeout, warmup, profile, connectTimeout, token`,
 		`broker.connect('memory://h?profil=durable')`:                        `no option "profil" in the URL (did you mean profile?): known are profile, connectTimeout, token`,
 		`broker.connect('memory://h?drainTimeout=5s')`:                       `option "drainTimeout" belongs in the options beside the URL, and not in its query`,
 		`broker.connect('memory://h').require({ reply: true })`:              `no feature "reply" (did you mean replay?)`,

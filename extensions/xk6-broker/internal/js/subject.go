@@ -28,7 +28,7 @@ const (
 func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 	whole := tagging{own: map[string][]string{}}
 	group := whole.with("driver").with("topic").with("consumer_group")
-	sender := tagging{own: map[string][]string{"driver": nil, "topic": nil}, vus: true}
+	sender := tagging{own: map[string][]string{"driver": nil, "topic": nil, phaseTag: nil}, vus: true}
 	consumer := sender.with("consumer_group")
 
 	all := []subject{

@@ -20,7 +20,7 @@ type tagging struct {
 
 // moduleTags are the names that the module gives to tags; exclusive are those that no script would have thought of.
 var (
-	moduleTags    = []string{"driver", "topic", "consumer_group", "loop", "quantile", "trend", "one_in", "op", "kind", "outcome", "mark"}
+	moduleTags    = []string{"driver", "topic", "consumer_group", "loop", "quantile", "trend", "one_in", "op", "kind", "outcome", "mark", phaseTag}
 	exclusiveTags = []string{"consumer_group", "loop", "quantile", "one_in", "outcome"}
 )
 

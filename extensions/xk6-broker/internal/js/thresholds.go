@@ -133,8 +133,9 @@ func (t *threshold) decide(j *judge) result.Decision {
 //
 //go:norace
 func (t *threshold) enforce(d result.Decision) {
+	_, phase := t.tags.Get(phaseTag) // k6 takes a rate by the time of the whole test
 	switch {
-	case d.Judged && t.on.by == byK6:
+	case d.Judged && t.on.by == byK6 && !phase:
 	case d.Held:
 		t.among[t.place] = t.held
 	default:

@@ -14,7 +14,7 @@ import (
 
 // circumstances are what k6 and the process know of the run.
 func (r *run) circumstances() result.Circumstances {
-	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load()}
+	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
 	for _, scenario := range executors.Totals() {
 		c.Unserved += scenario.Unserved
 	}

@@ -34,6 +34,7 @@ type Collector struct {
 	seen map[*Series]*Measured // at last
 
 	platform platform
+	phases   phases
 
 	timelines map[topicKey]*timeline
 	logs      logs
@@ -58,6 +59,10 @@ func (c *Collector) Close() {
 func (c *Collector) Collect() []Delta {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.collect()
+}
+
+func (c *Collector) collect() []Delta {
 	now := driver.Now()
 	deltas := make([]Delta, 0, len(c.seen))
 	topics := map[topicKey][]Delta{}
@@ -67,7 +72,8 @@ func (c *Collector) Collect() []Delta {
 		key := topicKey{s.Broker, s.Topic}
 		topics[key] = append(topics[key], d)
 	}
-	c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[metric.Due]+d.Counters[metric.Received] > 0 }))
+	hiccups := c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[metric.Due]+d.Counters[metric.Received] > 0 }))
+	c.phases.watched(hiccups)
 	used := clock.CPU()
 	c.busy = 0
 	if now > c.last {

@@ -103,12 +103,7 @@ func tagOf(l metric.Loop, group string) string {
 		parts = append(parts, metric.Closed.String())
 	}
 	if group != "" {
-		parts = append(parts, strings.Map(func(r rune) rune {
-			if strings.ContainsRune(", \t\r\n", r) {
-				return '_'
-			}
-			return r
-		}, group))
+		parts = append(parts, hist.Tag(group))
 	}
 	return strings.Join(parts, ":")
 }

@@ -58,20 +58,29 @@ func (w *worst) value() *float64 {
 	return &mean
 }
 
-// note takes what the witness saw since the last time, which counts where the run was at work.
-func (p *platform) note(working bool) {
+// note takes what the witness saw since the last time, which counts where the run was at work, and gives the hiccups that count.
+func (p *platform) note(working bool) *hist.Histogram {
 	if p.witness == nil {
-		return
+		return nil
 	}
 	i := p.witness.Interval()
 	if !working {
-		return
+		return nil
 	}
 	p.hiccups.Merge(i.Hiccups)
 	seconds := time.Duration(i.To - i.From).Seconds()
 	for k, s := range []witness.Share{i.Process, withIn(i.Host, i.Process), i.Steal, i.Pressure, i.GroupPressure} {
 		p.shares[k].add(s, seconds)
 	}
+	return i.Hiccups
+}
+
+// seen are the hiccups so far; nil where nobody watches.
+func (p *platform) seen() *hist.Histogram {
+	if p.witness == nil {
+		return nil
+	}
+	return &p.hiccups
 }
 
 // withIn is what all processes used of the CPUs, of which one used a part: the system counts the whole by sampling, and misses short bursts of

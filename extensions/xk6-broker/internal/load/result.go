@@ -15,21 +15,33 @@ import (
 func (c *Collector) Result() *result.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now, all := driver.Now(), c.run.measured()
 	r := &result.Result{
 		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: c.run.processes, Siblings: c.run.heardOf(),
 		Started: time.Unix(0, c.run.Started).UTC(),
-		Seconds: seconds(driver.Now() - c.run.Started),
+		Seconds: seconds(now - c.run.Started),
 		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{}, Topics: []result.Topic{},
 		Platform: c.platform.result(),
 		LogsCut:  c.logs.cut,
 	}
+	phases, during := c.phases.used(all)
+	for _, p := range phases {
+		r.Phases = append(r.Phases, c.phases.described(p, now, c.run.Started))
+	}
+	r.Lead()
 	for _, t := range c.run.Topics() {
 		key := topicKey{t.Address.String(), t.Name}
 		of := t.result()
-		for _, s := range c.run.All() {
+		for s, m := range all {
 			if (topicKey{s.Broker, s.Topic}) == key {
-				sumUp(&of, s)
+				sumUp(&of, s, m)
 			}
+		}
+		for _, p := range phases {
+			if of.Phases == nil {
+				of.Phases = map[string]result.Window{}
+			}
+			of.Phases[p.name] = c.phases.window(p, key, of.Driver, of.Groups, during[p])
 		}
 		if !of.Used() {
 			continue // a script may describe what it then does not use
@@ -83,19 +95,19 @@ func (t *Topic) result() result.Topic {
 }
 
 // sumUp adds what a series measured.
-func sumUp(t *result.Topic, s *Series) {
+func sumUp(t *result.Topic, s *Series, m *Measured) {
 	t.OpenLoop = t.OpenLoop || s.sent[metric.Open].Load()
 	t.ClosedLoop = t.ClosedLoop || s.sent[metric.Closed].Load()
-	for i := range s.counters {
-		if n := s.counters[i].Load(); n != 0 {
+	for i, n := range m.Counters {
+		if n != 0 {
 			t.Counts[metric.Counter(i).String()] += n
 		}
 	}
 	g := slices.IndexFunc(t.Groups, func(g result.Group) bool { return g.Group == s.Group })
 	for l := range metric.Loop(metric.NumLoops) {
 		for i := range metric.Trend(metric.NumTrends) {
-			all := s.Trend(l, i)
-			if all.Count() == 0 && all.Negative() == 0 {
+			all := m.Trends[l][i]
+			if all == nil {
 				continue
 			}
 			name := i.In(l)
@@ -106,7 +118,7 @@ func sumUp(t *result.Topic, s *Series) {
 			}
 		}
 	}
-	for labels, n := range s.Errors() {
+	for labels, n := range m.Errors {
 		t.AddErrors(result.ErrorCount{Op: labels.Op, Kind: string(labels.Kind), Count: n})
 	}
 }

@@ -42,13 +42,14 @@ var lags = []struct {
 	{metric.GeneratorLag, "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
 }
 
-// charts draws one topic. The prefix keeps the ids of several topics apart.
-func charts(prefix string, t *result.Topic) []Chart {
+// charts draws one topic: its distributions as they were in the phase that leads, and all of it over time. The prefix keeps the ids of
+// several topics apart.
+func charts(prefix string, t, led *result.Topic) []Chart {
 	var all []Chart
-	if c, ok := curves(prefix, t); ok {
+	if c, ok := curves(prefix, led); ok {
 		all = append(all, c)
 	}
-	if c, ok := byGroup(prefix, t); ok {
+	if c, ok := byGroup(prefix, led); ok {
 		all = append(all, c)
 	}
 	for _, o := range overTimeTrends {

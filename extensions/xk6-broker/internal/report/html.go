@@ -84,6 +84,7 @@ type topicView struct {
 	Charts   []string // their ids
 	Users    []user
 	Counts   []countRow
+	Phases   []phaseRow
 	Observed bool // whether anybody received, so that loss is known
 }
 
@@ -125,11 +126,14 @@ func HTML(w io.Writer, r *result.Result) error {
 		view.Name = "run of " + r.Started.UTC().Format("2006-01-02 15:04:05")
 	}
 	page := Page{Title: view.Name}
+	during := r.Led()
 	if len(r.Topics) > few {
 		all := r.Total()
-		view.Total = &topicView{Measured: &all, ID: "total", Table: newTableView(&all), Account: newAccountView(all.Groups)}
-		view.Columns, view.Lines = linesOf(r)
-		if c, ok := curves("total-", &all); ok {
+		of := during.Total()
+		view.Total = &topicView{Measured: &all, ID: "total", Table: newTableView(&of), Account: newAccountView(all.Groups)}
+		view.Total.Phases = phasesOf(r, (*result.Result).Total)
+		view.Columns, view.Lines = linesOf(during)
+		if c, ok := curves("total-", &of); ok {
 			page.Charts = append(page.Charts, c)
 			view.Total.Charts = append(view.Total.Charts, c.ID)
 		}
@@ -137,9 +141,10 @@ func HTML(w io.Writer, r *result.Result) error {
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		tv := topicView{
-			Measured: t, ID: fmt.Sprintf("topic%d", i+1), Table: newTableView(t), Account: newAccountView(t.Groups), Users: usersOf(t), Observed: len(t.Groups) > 0 || t.Counts["sent"] == 0,
+			Measured: t, ID: fmt.Sprintf("topic%d", i+1), Table: newTableView(&during.Topics[i]), Account: newAccountView(t.Groups), Users: usersOf(t), Observed: len(t.Groups) > 0 || t.Counts["sent"] == 0,
 		}
-		for _, c := range charts(tv.ID+"-", t) {
+		tv.Phases = phasesOf(r, func(of *result.Result) result.Topic { return of.Topics[i] })
+		for _, c := range charts(tv.ID+"-", t, &during.Topics[i]) {
 			c.mark(r.Marks)
 			page.Charts = append(page.Charts, c)
 			tv.Charts = append(tv.Charts, c.ID)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -89,12 +90,16 @@ func check(r *result.Result) error {
 			return fmt.Errorf("topic %q of %s is there twice", t.Topic, t.Broker)
 		}
 		seen[key] = true
-		for name, h := range t.Trends {
-			switch {
-			case h == nil:
-				return fmt.Errorf("topic %q: the trend %q is empty", t.Topic, name)
-			case name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
-				return fmt.Errorf("topic %q: %q is no trend's name", t.Topic, name)
+		if err := checkTrends(t.Trends); err != nil {
+			return fmt.Errorf("topic %q: %w", t.Topic, err)
+		}
+		for _, p := range r.Phases {
+			w, ok := t.Phases[p.Name]
+			if !ok {
+				return fmt.Errorf("topic %q: nothing says what was in the phase %q", t.Topic, p.Name)
+			}
+			if err := checkTrends(w.Trends); err != nil {
+				return fmt.Errorf("topic %q: phase %q: %w", t.Topic, p.Name, err)
 			}
 		}
 		for name, n := range t.Counts {
@@ -119,6 +124,21 @@ func check(r *result.Result) error {
 			}
 		}
 	}
+	if r.Leading != "" && r.Phase(r.Leading) == nil {
+		return fmt.Errorf("there is no phase %q, which leads", r.Leading)
+	}
 	r.Describe()
+	return nil
+}
+
+func checkTrends(trends map[string]*hist.Histogram) error {
+	for name, h := range trends {
+		switch {
+		case h == nil:
+			return fmt.Errorf("the trend %q is empty", name)
+		case name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "":
+			return fmt.Errorf("%q is no trend's name", name)
+		}
+	}
 	return nil
 }

@@ -23,8 +23,9 @@ func Text(w io.Writer, r *result.Result) error {
 	if len(r.Topics) > few {
 		total(&b, r)
 	} else {
+		during := r.Led()
 		for i := range r.Topics {
-			topic(&b, &r.Topics[i])
+			topic(&b, r, &r.Topics[i], &during.Topics[i])
 		}
 	}
 	platform(&b, r.Platform)
@@ -55,7 +56,7 @@ func test(b *strings.Builder, r *result.Result) {
 	}
 }
 
-func topic(b *strings.Builder, t *result.Topic) {
+func topic(b *strings.Builder, r *result.Result, t, during *result.Topic) {
 	fmt.Fprintf(b, "\n  %s · %s · topic %s", t.Driver, t.Broker, t.Topic)
 	if t.Info.Server != "" {
 		fmt.Fprintf(b, " · %s", t.Info.Server)
@@ -68,6 +69,7 @@ func topic(b *strings.Builder, t *result.Topic) {
 		Wrap(b, "  ", short)
 	}
 	b.WriteString("\n")
+	led(b, r, during)
 	latencies(b, t)
 	b.WriteString("\n")
 	counts(b, t)
@@ -260,7 +262,11 @@ func verdict(b *strings.Builder, r *result.Result) {
 		fmt.Fprintf(b, "  checks: %d passed, %d failed\n", passes, fails)
 	}
 	thresholds(b, r.Thresholds)
-	fmt.Fprintf(b, "  verdict: %s\n", validity(r.Verdict))
+	of := ""
+	if r.Verdict.Of != "" {
+		of = ", of the phase " + r.Verdict.Of
+	}
+	fmt.Fprintf(b, "  verdict: %s%s\n", validity(r.Verdict), of)
 	sentences(b, "    because ", r.Verdict.Reasons)
 	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b result.Belief) bool { return b.UpTo == 0 }) // which is a reason
 	sentences(b, "    note: ", append(result.Doubts(partly), r.Verdict.Notes...))

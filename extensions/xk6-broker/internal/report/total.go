@@ -75,12 +75,15 @@ func linesOf(r *result.Result) (columns []string, lines []line) {
 func total(b *strings.Builder, r *result.Result) {
 	all := r.Total()
 	fmt.Fprintf(b, "\n  all %d topics together, on %s\n\n", len(r.Topics), strings.Join(brokersOf(r), ", "))
+	leading := r.Led()
+	during := leading.Total()
+	led(b, r, &during)
 	latencies(b, &all)
 	b.WriteString("\n")
 	counts(b, &all)
 	groups(b, &all)
 	b.WriteString("\n")
-	columns, lines := linesOf(r)
+	columns, lines := linesOf(leading)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	wide := len("topic")
 	for _, l := range lines {

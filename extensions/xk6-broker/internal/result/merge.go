@@ -41,7 +41,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		Environment: map[string]string{}, Topics: []Topic{},
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
-	m.several = m.ambiguous()
+	m.several, m.diverged = m.ambiguous(), !samePhases(parts)
 	m.open, m.lengths = map[topicID]bool{}, map[topicID]map[string]float64{}
 	for _, p := range parts {
 		for _, t := range p.Result.Topics {
@@ -66,6 +66,9 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		m.result.Test.merge(p.Result.Test)
 		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
 		m.marks(p.Result)
+		if !m.diverged {
+			m.result.joinPhases(p.Result, p.Result.Started.Sub(m.result.Started).Seconds())
+		}
 		for i := range p.Result.Topics {
 			m.topic(p.Result, &p.Result.Topics[i])
 		}
@@ -137,6 +140,7 @@ type merger struct {
 	result    *Result
 	open      map[topicID]bool               // the topics that some process sent to by a schedule
 	lengths   map[topicID]map[string]float64 // of the intervals over time, in seconds: of each trend, and "" of the history
+	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
 	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
@@ -211,9 +215,9 @@ func (m *merger) topic(of *Result, t *Topic) {
 	for name, n := range t.Counts {
 		to.Counts[name] += n
 	}
-	for name, h := range t.Trends {
-		name = named(name)
-		to.Trends[name] = hist.Merged(to.Trends[name], h)
+	addTrends(to.Trends, t.Trends, named)
+	if !m.diverged {
+		to.joinWindows(t, named)
 	}
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
@@ -221,10 +225,7 @@ func (m *merger) topic(of *Result, t *Topic) {
 		if g.Group == ReadBack { // no ledger knows of it
 			g.Sum(t.Groups[i].Account)
 		}
-		for name, h := range t.Groups[i].Trends {
-			name = named(name)
-			g.Trends[name] = hist.Merged(g.Trends[name], h)
-		}
+		addTrends(g.Trends, t.Groups[i].Trends, named)
 	}
 	for _, e := range t.Errors {
 		to.AddErrors(e)
@@ -289,6 +290,12 @@ func find[T timed](all []T, at float64, fresh T) ([]T, *T) {
 		all = slices.Insert(all, i, fresh)
 	}
 	return all, &all[i]
+}
+
+// samePhases tells whether all processes had phases of the same names, so that those of the whole add up to it.
+func samePhases(parts []Part) bool {
+	names := func(p Part) []string { return slices.Sorted(slices.Values(p.Result.PhaseNames())) }
+	return !slices.ContainsFunc(parts, func(p Part) bool { return !slices.Equal(names(p), names(parts[0])) })
 }
 
 // addPoint adds an interval to those of a length, with what puts the queues of two together.

@@ -158,6 +158,10 @@ func (a *Account) unseen() uint64 {
 // mostUnseen is how many messages of one loop the group may not have received at most: what was sent in it, without what the group has of it.
 // Nobody knows which of what came from elsewhere, or twice, is among the latter. Where all is of one loop there is no bound.
 func (t *Topic) mostUnseen(name string, g *Group) uint64 {
+	if t.whole != nil { // what did not come may be any phase's
+		i := slices.IndexFunc(t.whole.Groups, func(of Group) bool { return of.Group == g.Group })
+		return t.whole.mostUnseen(name, &t.whole.Groups[i])
+	}
 	suffix := ""
 	if strings.HasSuffix(name, metric.ClosedSuffix) {
 		suffix = metric.ClosedSuffix

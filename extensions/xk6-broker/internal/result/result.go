@@ -28,7 +28,9 @@ type Result struct {
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
 	Marks       []Annotation      `json:"marks"`
-	Environment map[string]string `json:"environment"` // versions, machine
+	Phases      []Phase           `json:"phases,omitempty"`  // in the order in which they began; none where the run is one
+	Leading     string            `json:"leading,omitempty"` // the phase that tables show first; "" for the whole run
+	Environment map[string]string `json:"environment"`       // versions, machine
 	Topics      []Topic           `json:"topics"`
 	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped: arrivals for which no VU was free, and what maxDuration left of a given number
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
@@ -59,7 +61,8 @@ type Topic struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []Group                    `json:"groups"`      // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
-	OverTime    map[string][]Summary       `json:"overTime"` // of each trend, in intervals long enough for a p99 where there are any
+	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
+	Phases      map[string]Window          `json:"phases,omitempty"` // by name
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
@@ -69,6 +72,8 @@ type Topic struct {
 	Routed  bool            `json:"-"` // some of its messages went where their keys said
 	After   int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
+
+	whole *Topic // that this is of one phase; nil where it is whole itself
 
 	Interrupted map[Goal]Interruption `json:"-"`
 }
@@ -126,6 +131,9 @@ func (r *Result) Describe() {
 	for i := range r.Topics {
 		r.Topics[i].Hiccups = r.Platform.Seen()
 		r.Topics[i].Describe()
+		for k := range r.Phases {
+			r.Topics[i].describe(&r.Phases[k])
+		}
 	}
 }
 
@@ -149,6 +157,7 @@ func (t *Topic) PlainNames() {
 		return
 	}
 	t.Trends = plain(t.Trends)
+	t.plainNames()
 	for i := range t.Groups {
 		t.Groups[i].Trends = plain(t.Groups[i].Trends)
 	}
@@ -165,12 +174,15 @@ func plain(trends map[string]*hist.Histogram) map[string]*hist.Histogram {
 }
 
 // AddErrors counts more of one sort. They are sorted.
-func (t *Topic) AddErrors(more ErrorCount) {
-	i, found := slices.BinarySearchFunc(t.Errors, more, compareErrors)
+func (t *Topic) AddErrors(more ErrorCount) { t.Errors = addErrors(t.Errors, more) }
+
+func addErrors(all []ErrorCount, more ErrorCount) []ErrorCount {
+	i, found := slices.BinarySearchFunc(all, more, compareErrors)
 	if !found {
-		t.Errors = slices.Insert(t.Errors, i, ErrorCount{Op: more.Op, Kind: more.Kind})
+		all = slices.Insert(all, i, ErrorCount{Op: more.Op, Kind: more.Kind})
 	}
-	t.Errors[i].Count += more.Count
+	all[i].Count += more.Count
+	return all
 }
 
 func compareErrors(a, b ErrorCount) int {

@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
@@ -10,6 +11,7 @@ import (
 // Verdict says whether the numbers of a run can be believed, and why not.
 type Verdict struct {
 	Valid     bool     `json:"valid"`
+	Of        string   `json:"of,omitempty"`   // the phase whose latencies it is on; "" for the whole run
 	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
 	Latencies bool     `json:"latencies"`      // nothing speaks against its latencies, as far as each is believed
 	Account   bool     `json:"account"`        // nothing speaks against what it says of lost, duplicated and reordered messages
@@ -30,6 +32,8 @@ type Circumstances struct {
 	Stranded uint64  // VUs whose scripts were resumed no more after k6 had interrupted one
 	CPU      float64 // the share of its CPUs that the process used, 0 to 1
 	Ended    string  // why the test ended before its time; "" where it did not
+	// WarmUp is how long nothing was to be in the measured window; 0 where nobody said.
+	WarmUp time.Duration
 }
 
 const (
@@ -49,9 +53,10 @@ const (
 	account
 )
 
-// Judge sets the verdict of a result.
+// Judge sets the verdict of a result. Where a phase leads, it is on the latencies of that; what was lost, and all that nobody knows the time
+// of, is the whole run's.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, advice: r.Platform.advice()}
+	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, advice: r.Platform.advice()}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
 	if c.Unserved > 0 {
@@ -64,12 +69,18 @@ func (r *Result) Judge(c Circumstances) {
 	if c.Ended != "" {
 		v.because(latencies|account, "%s", c.Ended)
 	}
-	if busiest := r.busiest(); busiest > saturated {
+	led := r.Led()
+	if busiest := led.busiest(); busiest > saturated {
 		v.because(latencies, "the load generator used %.0f %% of its CPUs in its busiest %.0f seconds, so it measured itself: lower the rate or give it more CPUs",
 			100*busiest, SaturatedWindow)
 	}
-	if !r.measured() {
+	switch {
+	case !r.measured():
 		v.because(latencies|account, "nothing was measured")
+	case c.WarmUp > 0 && r.Phase(Measure) == nil && len(r.Phases) < 2:
+		v.because(latencies, "the test ended within its warm-up of %v: there is no measured window, and the latencies are those of the warm-up", c.WarmUp)
+	case !led.measured():
+		v.because(latencies, "nothing was measured in the phase %q", r.Leading)
 	}
 	if r.Processes > 1 && r.Siblings >= r.Processes {
 		v.because(latencies|account, "messages came from %d other processes with the same BROKER_RUN, and the test has %d in all: some are of an earlier test, "+
@@ -79,7 +90,10 @@ func (r *Result) Judge(c Circumstances) {
 		if c.Ended == "" {
 			r.Topics[i].judgeInterruptions(&v)
 		}
-		r.Topics[i].judge(&v)
+		r.Topics[i].judge(&v, &led.Topics[i])
+	}
+	if r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1 {
+		v.note("no phase is called %s, so that the verdict is on the whole run, its warm-up included", Measure)
 	}
 	if r.LogsCut != nil {
 		v.note("%v", r.LogsCut)
@@ -137,7 +151,8 @@ func (r *Result) busiest() (most float64) {
 	return most
 }
 
-func (t *Topic) judge(v *Verdict) {
+// judge looks at the topic, and at its latencies as they are led with.
+func (t *Topic) judge(v *Verdict, led *Topic) {
 	sent, confirmed, received := t.Counts[metric.Sent.String()], t.Counts[metric.Confirmed.String()], t.Counts[metric.Received.String()]
 	if n := t.Counts[metric.Due.String()] - sent; n > 0 {
 		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.Topic, messages(n))
@@ -148,7 +163,7 @@ func (t *Topic) judge(v *Verdict) {
 	case sent > 0 && confirmed == 0:
 		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.Topic, sent)
 	default:
-		t.judgeFailures(v)
+		led.judgeFailures(v)
 	}
 	switch unused := t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0); {
 	case unused && t.Shared: // those of another process may be the ones that receive
@@ -162,7 +177,7 @@ func (t *Topic) judge(v *Verdict) {
 		t.judgeGroup(v, &t.Groups[i])
 	}
 	t.judgeConsumers(v)
-	t.judgeLateness(v)
+	led.judgeLateness(v)
 	if t.Info.Embedded {
 		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.Topic)
 	}

@@ -390,6 +390,9 @@ func (m *merger) verdict() {
 			}
 		}
 	}
+	if m.diverged {
+		v.note("the processes had different phases, so that the whole has none")
+	}
 	m.notes(v)
 	m.doubts(v)
 	switch {

@@ -1,5 +1,5 @@
 // What is right, and in no script of the repository.
-import broker, { arrival, bodies, checkReport, connect, drivers, mark, report, result } from 'k6/x/broker';
+import broker, { arrival, bodies, checkReport, connect, drivers, mark, phase, report, result } from 'k6/x/broker';
 import nats from 'k6/x/broker/nats';
 
 const { name, schemes } = nats;
@@ -50,6 +50,7 @@ export async function run() {
   const slowest = latencies.publish_latency?.['p99.9'] ?? latencies.publish_latency?.max;
   if (slowest !== undefined && slowest > 5) await workers.consume({ count: 1 }).then((done) => done.latencies.e2e_latency?.count);
   mark('over');
+  phase('peak');
 }
 
 checkReport({ name: 'a' });

@@ -1,0 +1,278 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// phases cut a run in time. There is a collection at each cut, and what a collection brings belongs to the phase before it: the difference of
+// two snapshots, as each second's is, so that the phases add up to the whole and a message costs nothing.
+type phases struct {
+	all   []*phase // in the order in which they began
+	open  *phase
+	began cut // the stretch of it that goes on
+	cuts  int
+}
+
+// phase is what was measured in the stretches of a phase that are over.
+type phase struct {
+	name      string
+	stretches []result.Stretch
+	series    map[*Series]*shelved
+	groups    map[GroupKey]result.Account // of which only what grows counts
+	hiccups   *hist.Histogram             // up to now; nil where nobody watched
+}
+
+// cut is how far everything was at an instant.
+type cut struct {
+	at     int64
+	series map[*Series]*Measured
+	groups map[GroupKey]result.Account
+}
+
+// There are no more phases than a reader can tell apart, and no more cuts than a run has time for.
+const (
+	mostPhases = 50
+	mostCuts   = 1000
+)
+
+var errPhases = fmt.Errorf("phase: there are %d phases already, or %d changes from one to another", mostPhases, mostCuts)
+
+// Begin begins a phase, or goes on with one of that name, and gives what every series measured since the last collection, which is of the
+// phase before. It does nothing, and gives nothing, where the phase is the one that goes on. Phases may be begun at any time and by anybody.
+func (c *Collector) Begin(name string) ([]Delta, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.phases
+	if name == "" {
+		return nil, errors.New("phase: it has no name")
+	}
+	if name == p.name() {
+		return nil, nil
+	}
+	next := p.find(name)
+	if p.cuts == mostCuts || next == nil && len(p.all) == mostPhases {
+		return nil, errPhases
+	}
+	deltas := c.collect()
+	if p.open == nil { // from the start of the run
+		p.enter(result.Starting)
+		p.began = cut{at: c.run.Started}
+		p.open.hiccups = hist.Merged(p.open.hiccups, c.platform.seen())
+	}
+	now := cut{c.last, c.seen, c.run.Accounts()}
+	p.open.add(p.began, now, c.run.Started)
+	p.enter(name)
+	p.cuts++
+	p.began = now
+	p.began.series = make(map[*Series]*Measured, len(c.seen)) // the collector's own changes
+	for s, m := range c.seen {
+		p.began.series[s] = m
+	}
+	return deltas, nil
+}
+
+// Phase is the name of the phase that goes on; "" before any began.
+func (c *Collector) Phase() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phases.name()
+}
+
+// During is what each series has measured so far in a phase; it is false where there is none of that name.
+func (c *Collector) During(name string) (map[*Series]*Measured, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.phases.find(name)
+	if p == nil {
+		return nil, false
+	}
+	return c.phases.measured(p, c.run.measured()), true
+}
+
+func (p *phases) name() string {
+	if p.open == nil {
+		return ""
+	}
+	return p.open.name
+}
+
+func (p *phases) find(name string) *phase {
+	for _, one := range p.all {
+		if one.name == name {
+			return one
+		}
+	}
+	return nil
+}
+
+func (p *phases) enter(name string) {
+	if p.open = p.find(name); p.open == nil {
+		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}}
+		p.all = append(p.all, p.open)
+	}
+}
+
+// watched adds what the witness saw of the platform.
+func (p *phases) watched(hiccups *hist.Histogram) {
+	if p.open != nil {
+		p.open.hiccups = hist.Merged(p.open.hiccups, hiccups)
+	}
+}
+
+// add adds what was measured between two cuts.
+func (p *phase) add(from, to cut, started int64) {
+	p.stretches = append(p.stretches, result.Stretch{From: seconds(from.at - started), To: seconds(to.at - started)})
+	for s, m := range to.series {
+		of := m.since(from.series[s])
+		shelf := p.series[s]
+		if shelf == nil {
+			shelf = &shelved{}
+			p.series[s] = shelf
+		}
+		shelf.add(&of)
+	}
+	for key, a := range to.groups {
+		p.groups[key] = grown(p.groups[key], from.groups[key], a)
+	}
+}
+
+// grown adds to an account what came between two others.
+func grown(a, from, to result.Account) result.Account {
+	a.Received += to.Received - from.Received
+	a.Settled += to.Settled - from.Settled
+	a.Duplicated += to.Duplicated - from.Duplicated
+	a.Redelivered += to.Redelivered - from.Redelivered
+	a.Reordered += to.Reordered - from.Reordered
+	return a
+}
+
+// measured is what the series have measured in a phase, of all that they have until now.
+func (p *phases) measured(of *phase, now map[*Series]*Measured) map[*Series]*Measured {
+	all := make(map[*Series]*Measured, len(now))
+	for s, m := range now {
+		during := &Measured{Errors: map[ErrorLabels]int64{}}
+		if of == p.open {
+			d := m.since(p.began.series[s])
+			during = &d
+		}
+		if shelf := of.series[s]; shelf != nil {
+			shelf.addTo(during)
+		}
+		all[s] = during
+	}
+	return all
+}
+
+// shelved is what a series measured, put away in little room.
+type shelved struct {
+	counters [metric.NumCounters]int64
+	trends   [metric.NumLoops][metric.NumTrends]hist.Packed
+	errors   map[ErrorLabels]int64
+}
+
+func (s *shelved) add(m *Measured) {
+	all := *m
+	s.addTo(&all)
+	s.counters, s.errors = all.Counters, all.Errors
+	for l := range all.Trends {
+		for t, h := range all.Trends[l] {
+			if h != nil {
+				s.trends[l][t] = h.Pack()
+			}
+		}
+	}
+}
+
+// addTo adds all that was put away. It leaves alone what the distributions were that there are.
+func (s *shelved) addTo(m *Measured) {
+	for i, n := range s.counters {
+		m.Counters[i] += n
+	}
+	m.Errors = result.Combined(m.Errors, s.errors, func(a, b int64) int64 { return a + b })
+	for l := range s.trends {
+		for t, packed := range s.trends[l] {
+			if packed.Empty() {
+				continue
+			}
+			h := &hist.Histogram{}
+			h.Merge(m.Trends[l][t])
+			packed.AddTo(h)
+			m.Trends[l][t] = h
+		}
+	}
+}
+
+// measured is what all series have measured so far.
+func (m *Meter) measured() map[*Series]*Measured {
+	all := map[*Series]*Measured{}
+	for _, s := range m.All() {
+		all[s] = s.Measured()
+	}
+	return all
+}
+
+// used gives the phases, with what was measured in each. What was before the first one is none unless something was measured then.
+func (p *phases) used(now map[*Series]*Measured) (used []*phase, during map[*phase]map[*Series]*Measured) {
+	during = map[*phase]map[*Series]*Measured{}
+	for _, of := range p.all {
+		during[of] = p.measured(of, now)
+		if of.name == result.Starting && !anything(during[of]) {
+			continue
+		}
+		used = append(used, of)
+	}
+	return used, during
+}
+
+func anything(all map[*Series]*Measured) bool {
+	for _, m := range all {
+		if m.Counters != ([metric.NumCounters]int64{}) || m.Trends != (Distributions{}) || len(m.Errors) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// described is a phase as a result has it, as it is now.
+func (p *phases) described(of *phase, now, started int64) result.Phase {
+	one := result.Phase{Name: of.name, Stretches: append([]result.Stretch{}, of.stretches...)}
+	if of == p.open {
+		one.Stretches = append(one.Stretches, result.Stretch{From: seconds(p.began.at - started), To: seconds(now - started)})
+	}
+	for _, s := range one.Stretches {
+		one.Seconds += s.To - s.From
+	}
+	one.Hiccups = hist.Merged(nil, of.hiccups)
+	return one
+}
+
+// window is what was measured of a topic in a phase.
+func (p *phases) window(of *phase, key topicKey, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
+	t := result.Topic{Counts: map[string]int64{}, Errors: []result.ErrorCount{}, Trends: map[string]*hist.Histogram{}}
+	for _, g := range groups {
+		t.Groups = append(t.Groups, result.Group{Account: result.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
+	}
+	for s, m := range series {
+		if (topicKey{s.Broker, s.Topic}) == key {
+			sumUp(&t, s, m)
+		}
+	}
+	w := result.Window{Counts: t.Counts, Errors: t.Errors, Trends: t.Trends, Groups: []result.WindowGroup{}}
+	for i, g := range t.Groups {
+		at := GroupKey{key.address, driver, key.name, g.Group}
+		a := of.groups[at]
+		if of == p.open {
+			a = grown(a, p.began.groups[at], groups[i].Account)
+		}
+		w.Groups = append(w.Groups, result.WindowGroup{
+			Group: g.Group, Trends: g.Trends,
+			Deliveries: &result.Deliveries{Received: a.Received, Settled: a.Settled, Duplicated: a.Duplicated, Redelivered: a.Redelivered, Reordered: a.Reordered},
+		})
+	}
+	return w
+}

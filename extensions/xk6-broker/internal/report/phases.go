@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// phaseRow is what was measured of a topic in a phase, or in the whole run.
+type phaseRow struct {
+	Name                      string
+	When                      string // its stretches
+	Seconds                   float64
+	Leading                   bool
+	Sent, Confirmed, Received int64
+	ConfirmedRate             float64
+	ReceivedRate              float64
+	Errors                    int64
+	Copies                    string // duplicated, redelivered and reordered
+	Table                     tableView
+}
+
+// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. The first and the last
+// interval are left out where there are others, for it went on in part of them only. Where no interval is wholly in the phase, it is that of
+// all its time.
+func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
+	busy := slices.DeleteFunc(slices.Clone(t.History), func(p result.Point) bool { return p.Counts[c.String()] == 0 })
+	if len(busy) == 0 {
+		return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
+	}
+	from, to := busy[0].At-busy[0].Seconds, busy[len(busy)-1].At
+	if len(busy) > 2 {
+		from, to = busy[0].At, busy[len(busy)-2].At
+		busy = busy[1 : len(busy)-1]
+	}
+	var n int64
+	for _, p := range busy {
+		n += p.Counts[c.String()]
+	}
+	return float64(n) / max(to-from, 1e-9)
+}
+
+// phasesOf gives the phases of a topic, or of all together, and the whole run behind them; none where the run has no phases.
+func phasesOf(r *result.Result, topic func(*result.Result) result.Topic) (rows []phaseRow) {
+	if len(r.Phases) == 0 {
+		return nil
+	}
+	for _, p := range r.Phases {
+		during := topic(r.During(p.Name))
+		rows = append(rows, rowOf(p.Name, when(&p), p.Seconds, &during))
+		row := &rows[len(rows)-1]
+		if row.Leading = p.Name == r.Leading; !deliveries(r) {
+			row.Copies = "–"
+		}
+	}
+	whole := topic(r)
+	return append(rows, rowOf("the whole run", fmt.Sprintf("0 s to %s", inSeconds(r.Seconds)), r.Seconds, &whole))
+}
+
+// deliveries tells whether it is known what each group was delivered in the phases.
+func deliveries(r *result.Result) bool {
+	for _, t := range r.Topics {
+		for _, w := range t.Phases {
+			if slices.ContainsFunc(w.Groups, func(g result.WindowGroup) bool { return g.Deliveries == nil }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
+	row := phaseRow{
+		Name: name, When: when, Seconds: seconds, Table: newTableView(t),
+		Sent: t.Counts[metric.Sent.String()], Confirmed: t.Counts[metric.Confirmed.String()], Received: t.Counts[metric.Received.String()],
+	}
+	row.ConfirmedRate, row.ReceivedRate = rate(t, metric.Confirmed, seconds), rate(t, metric.Received, seconds)
+	for _, e := range t.Errors {
+		row.Errors += e.Count
+	}
+	var duplicated, redelivered, reordered uint64
+	for _, g := range t.Groups {
+		duplicated, redelivered, reordered = duplicated+g.Duplicated, redelivered+g.Redelivered, reordered+g.Reordered
+	}
+	row.Copies = fmt.Sprintf("%d / %d / %d", duplicated, redelivered, reordered)
+	return row
+}
+
+// when names the stretches of a phase.
+func when(p *result.Phase) string {
+	parts := make([]string, 0, len(p.Stretches))
+	for i, s := range p.Stretches {
+		if i == 3 && len(p.Stretches) > 4 {
+			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(p.Stretches)-i)
+		}
+		parts = append(parts, fmt.Sprintf("%s to %s", inSeconds(s.From), inSeconds(s.To)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func inSeconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+
+// led writes, where a phase leads, what was measured in it, before the whole run.
+func led(b *strings.Builder, r *result.Result, t *result.Topic) {
+	p := r.Phase(r.Leading)
+	if p == nil {
+		wholeRun(b, r)
+		return
+	}
+	fmt.Fprintf(b, "  %s: %s\n", p.Name, when(p))
+	latencies(b, t)
+	b.WriteString("\n")
+	counts(b, t)
+	fmt.Fprintf(b, "  while it went on: confirmed %.4g/s", rate(t, metric.Confirmed, p.Seconds))
+	if !t.OnlySends {
+		fmt.Fprintf(b, ", received %.4g/s", rate(t, metric.Received, p.Seconds))
+	}
+	b.WriteString("\n\n")
+	wholeRun(b, r)
+}
+
+// wholeRun begins what is of the whole run, where that is divided.
+func wholeRun(b *strings.Builder, r *result.Result) {
+	if len(r.Phases) == 0 {
+		return
+	}
+	var parts []string
+	for _, p := range r.Phases {
+		if !p.Afterwards {
+			parts = append(parts, p.Name+" "+inSeconds(p.Seconds))
+		}
+	}
+	line := "the whole run: " + inSeconds(r.Seconds)
+	if len(parts) > 0 {
+		line += " (" + strings.Join(parts, ", ") + ")"
+	}
+	Wrap(b, "  ", line)
+}

@@ -1,0 +1,124 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// saved is the folder of the stalled run, with one topic, and what was read of it again.
+func saved(t *testing.T, change func(*result.Result)) (string, *result.Result) {
+	t.Helper()
+	r, logs := stalledWithLogs()
+	r.Topics = r.Topics[:1]
+	change(r)
+	f := report.Folder{Dir: t.TempDir(), Name: "stalled"}
+	if err := f.Write(r, logs, nil); err != nil {
+		t.Fatal(err)
+	}
+	read, err := report.Read(f.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Path(), read
+}
+
+// Parts of a run that are cut afterwards add up to it, bucket by bucket; each has what was measured in its seconds.
+func TestARunIsCutAfterwards(t *testing.T) {
+	whole := map[string]*hist.Histogram{}
+	counts := map[string]int64{}
+	var measured *result.Result
+	for _, part := range [][2]float64{{0, 7.8}, {8.3, 10}, {10, 20}} {
+		folder, r := saved(t, func(*result.Result) {})
+		measured = r
+		if err := report.Recut(folder, r, part[0], part[1]); err != nil {
+			t.Fatal(err)
+		}
+		w := r.Topics[0].Phases[r.Leading]
+		for name, h := range w.Trends {
+			whole[name] = hist.Merged(whole[name], h)
+		}
+		for name, n := range w.Counts {
+			counts[name] += n
+		}
+		if part[0] == 8.3 && (w.Counts["sent"] != 2000 || w.Counts["confirmed"] != 0 || len(w.Trends) != 0 || w.Errors[0].Count != 10) {
+			t.Errorf("while nothing was answered: %v, %v", w.Counts, w.Errors)
+		}
+		if part[0] == 10 {
+			if p := r.Topics[0].Phases[r.Leading].Percentiles["publish_latency"]; len(p) == 0 || p[0].Value < 1 {
+				t.Errorf("it has no percentiles: %v", p)
+			}
+			if s := r.Phase("10 s to 20 s").Stretches[0]; s != (result.Stretch{From: 10, To: 20}) || w.Counts["confirmed"] != 12000 || len(w.Groups[0].Trends) != 2 {
+				t.Errorf("%v: %v, of the group %d", s, w.Counts, len(w.Groups[0].Trends))
+			}
+		}
+	}
+	for name, h := range measured.Topics[0].Trends {
+		if !whole[name].SameDistribution(h) {
+			t.Errorf("%s: the parts have %d values, the whole %d", name, whole[name].Count(), h.Count())
+		}
+	}
+	if counts["sent"] != 20000 || counts["confirmed"] != 20000 {
+		t.Errorf("%v", counts)
+	}
+}
+
+func TestWhatCannotBeCutExactlyIsRefused(t *testing.T) {
+	for want, c := range map[string]struct {
+		change func(*result.Result)
+		damage func(t *testing.T, log string)
+		from   float64
+		to     float64
+	}{
+		"cannot be cut at 10 s: its history, where seconds of a long run are joined, has no instant there; the nearest are 8 s and 12 s": {change: func(r *result.Result) {
+			h := r.Topics[0].History
+			long := result.Point{At: 12, Seconds: 4, Counts: map[string]int64{}}
+			r.Topics[0].History = append(append(append([]result.Point{}, h[:8]...), long), h[12:]...)
+		}, from: 0, to: 10},
+		"cannot be cut at 40 s: its history, where seconds of a long run are joined, has no instant there; it has from 0 s to 20 s": {from: 10, to: 40},
+		"from 10.1 s to 10.3 s nothing was collected": {from: 10.1, to: 10.3},
+		"does not tell which of receive, send they were": {change: func(r *result.Result) {
+			r.Topics[0].Errors = append([]result.ErrorCount{{Op: "receive", Kind: "timeout", Count: 1}}, r.Topics[0].Errors...)
+		}, from: 8, to: 12},
+		"there is no ": {damage: func(t *testing.T, log string) {
+			t.Helper()
+			if err := os.Remove(log); err != nil {
+				t.Fatal(err)
+			}
+		}, to: 10},
+		"does not have all of the run": {damage: func(t *testing.T, log string) {
+			t.Helper()
+			text, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.SplitAfter(string(text), "\n")
+			if err := os.WriteFile(log, []byte(strings.Join(lines[:len(lines)-3], "")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, to: 10},
+		"is of a group that it does not tell": {change: func(r *result.Result) {
+			r.Topics[0].Groups = append(r.Topics[0].Groups, result.Group{Account: result.Account{Group: "audit"}})
+		}, to: 10},
+	} {
+		if c.change == nil {
+			c.change = func(*result.Result) {}
+		}
+		folder, r := saved(t, c.change)
+		if c.damage != nil {
+			logs, err := filepath.Glob(filepath.Join(folder, "*.publish_latency.hlog"))
+			if err != nil || len(logs) != 1 {
+				t.Fatal(logs, err)
+			}
+			c.damage(t, logs[0])
+		}
+		if err := report.Recut(folder, r, c.from, c.to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
