@@ -12,6 +12,8 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
 // xk6Version is the xk6 that users are thought to have.
@@ -38,7 +40,7 @@ func TestInstallsByXk6(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, said)
 			}
 		}
-		talks(t, k6)
+		talks(t, k6, version)
 	})
 	t.Run("the core and Kafka", func(t *testing.T) {
 		k6 := strangers.builds(t, core+"@"+version, kafka+"@"+version)
@@ -51,10 +53,10 @@ func TestInstallsByXk6(t *testing.T) {
 		}
 	})
 	t.Run("drivers before the core", func(t *testing.T) {
-		talks(t, strangers.builds(t, nats+"@"+version, kafka+"@"+version, core+"@"+version))
+		talks(t, strangers.builds(t, nats+"@"+version, kafka+"@"+version, core+"@"+version), version)
 	})
 	t.Run("a checkout", func(t *testing.T) {
-		talks(t, strangers.builds(t, core+"="+repo.folder+"/extensions/xk6-broker", nats+"="+repo.folder+"/extensions/xk6-nats"))
+		talks(t, strangers.builds(t, core+"="+repo.folder+"/extensions/xk6-broker", nats+"="+repo.folder+"/extensions/xk6-nats"), "(devel)")
 	})
 	t.Run("xk6 lint", func(t *testing.T) {
 		// What it asks gosec `make lint` asks, of all modules; govulncheck needs a database from the network.
@@ -93,10 +95,11 @@ func (s stranger) builds(t *testing.T, with ...string) string {
 	return filepath.Join(dir, "k6")
 }
 
-// talks tells whether a k6 sends and receives, on the embedded broker.
-func talks(t *testing.T, k6 string) {
+// talks tells whether a k6 sends and receives, on the embedded broker, and says in its results which version it is.
+func talks(t *testing.T, k6, version string) {
 	t.Helper()
-	if out := runs(t, k6, nil, "run", "--quiet", script(t, `
+	results := t.TempDir()
+	if out := runs(t, k6, []string{"BROKER_REPORT_DIR=" + results}, "run", "--quiet", script(t, `
 		import broker from 'k6/x/broker';
 		import { check } from 'k6';
 		const conn = broker.connect('embedded:');
@@ -109,8 +112,16 @@ func talks(t *testing.T, k6 string) {
 			const [message] = await receives.receive({ max: 1, wait: '10s' });
 			check(message, { 'comes back': (m) => m.text() === 'hello ' + __ITER });
 			await receives.ack(message);
-		}`)); out.code != 0 {
-		t.Errorf("%s", out)
+		}
+		export { handleSummary } from 'k6/x/broker';`)); out.code != 0 {
+		t.Fatalf("%s", out)
+	}
+	folders, err := filepath.Glob(filepath.Join(results, "*"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("results are in %v, %v", folders, err)
+	}
+	if result, err := summary.Read(folders[0]); err != nil || result.Environment["xk6-broker"] != version {
+		t.Errorf("a result says that it is of %q, and not %q: %v", result.Environment["xk6-broker"], version, err)
 	}
 }
 

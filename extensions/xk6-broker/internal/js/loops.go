@@ -264,7 +264,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	given := maps.Clone(o.given)
 	loop, err := load.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
-		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
+		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0), //gosec:disable G115 -- the option has limits
 	}.Resolve(k.conn.address.Driver.Features)
 	if err != nil {
 		err = fmt.Errorf("consume: %w", err)

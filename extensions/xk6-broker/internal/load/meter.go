@@ -60,7 +60,7 @@ func (s *Series) record(shard uint32, l metric.Loop, t metric.Trend, ns int64) {
 }
 
 func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, ns, n int64) {
-	s.recorders[l][t].RecordN(shard, ns, uint64(n))
+	s.recorders[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
 }
 
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What

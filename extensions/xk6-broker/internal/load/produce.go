@@ -183,7 +183,7 @@ func (l *produceLoop) numberOf(n uint64) uint64 { return l.share + n*l.shares }
 
 func (l *produceLoop) bounded(most int) int {
 	if l.Count > 0 {
-		most = int(min(uint64(most), l.count-l.next))
+		most = int(min(uint64(most), l.count-l.next)) //gosec:disable G115 -- a count, far below the limit
 	}
 	return most
 }
@@ -285,7 +285,7 @@ func (l *produceLoop) flight() *flight {
 
 // end takes a flight back when the fate of its messages is known.
 func (l *produceLoop) end(f *flight) {
-	failed := uint64(f.failures.Swap(0))
+	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count, far below the limit
 	l.mu.Lock()
 	n := uint64(len(f.batch))
 	l.sent += n

@@ -4,8 +4,8 @@ import "math/bits"
 
 // below makes a number from 0 to n-1 of random bits, all of them as good as equally often (Lemire: Fast Random Integer Generation in an Interval, 2019).
 func below(random uint64, n int) int {
-	hi, _ := bits.Mul64(random, uint64(n))
-	return int(hi)
+	hi, _ := bits.Mul64(random, uint64(n)) //gosec:disable G115 -- n is above 0
+	return int(hi)                         //gosec:disable G115 -- less than n
 }
 
 // unit makes a number from 0 to 1, without 1, of random bits.
@@ -55,7 +55,7 @@ func newWeighted(weights []float64) *weighted {
 func (w *weighted) of(random uint64) int {
 	column, within := bits.Mul64(random, uint64(len(w.own)))
 	if unit(within) < w.own[column] {
-		return int(column)
+		return int(column) //gosec:disable G115 -- less than the number of columns
 	}
 	return int(w.other[column])
 }

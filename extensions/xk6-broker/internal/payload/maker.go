@@ -51,7 +51,7 @@ func (m *Maker) given(message *driver.Message, n uint64) {
 	s := m.spec
 	i := n % uint64(len(s.Bodies))
 	if s.Shuffled {
-		i = uint64(below(s.draw(n, drawBody), len(s.Bodies)))
+		i = uint64(below(s.draw(n, drawBody), len(s.Bodies))) //gosec:disable G115 -- not negative
 	}
 	body := s.Bodies[i]
 	if m.front == 0 {
@@ -97,6 +97,6 @@ func (m *Maker) buffer(had []byte, size int) []byte {
 
 func (m *Maker) fill(b []byte) {
 	for i := range b {
-		b[i] = byte(m.rng.Uint32())
+		b[i] = byte(m.rng.Uint32()) //gosec:disable G115 -- bits, no number
 	}
 }

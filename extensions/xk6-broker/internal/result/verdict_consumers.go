@@ -45,16 +45,16 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 		return
 	}
 	requeued := t.Counts[metric.Requeued.String()]
-	back := max(0, requeued-int64(g.Redelivered))
-	unsettled := int64(g.Received-g.Settled) - back
-	if back = min(back, int64(g.Received-g.Settled)); share(back, int64(g.Received)) > trifle {
+	back := max(0, requeued-int64(g.Redelivered))                                               //gosec:disable G115 -- a count, far below the limit
+	unsettled := int64(g.Received-g.Settled) - back                                             //gosec:disable G115 -- a count, far below the limit
+	if back = min(back, int64(g.Received-g.Settled)); share(back, int64(g.Received)) > trifle { //gosec:disable G115 -- a count, far below the limit
 		v.note("%s: %s given back that did not come again: the broker has them still, or gave them up", t.NameOf(g), messages(back))
 	}
 	switch {
 	case unsettled <= 0:
 	case g.Settled == 0 && requeued == 0:
 		v.note("%s: received %d messages and settled none", t.NameOf(g), g.Received)
-	case share(unsettled, int64(g.Received)) > trifle:
+	case share(unsettled, int64(g.Received)) > trifle: //gosec:disable G115 -- a count, far below the limit
 		v.note("%s: settled %d of %d messages that it received", t.NameOf(g), g.Settled, g.Received)
 	}
 }
