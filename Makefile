@@ -10,7 +10,7 @@ golangci_version := v2.15.0
 actionlint := $(tools)/actionlint
 actionlint_version := v1.7.12
 
-.PHONY: help build dist demo influx dashboards test test-quick bench fresh lint generate methodology fuzz clean
+.PHONY: help build dist demo influx dashboards test test-quick bench fresh lint systems generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -46,6 +46,11 @@ lint: $(golangci) $(actionlint) ## the linter, which also holds the packages to 
 	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
 	$(actionlint)
 	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
+
+# What the release builds as well is taken from the same cache.
+systems: export CGO_ENABLED := 0
+systems: ## go vet for macOS and Windows, tests included
+	for os in darwin windows; do for m in $(filter-out e2e/,$(modules)); do (cd $$m && GOOS=$$os go vet -trimpath ./...); done; done
 
 $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
