@@ -7,15 +7,20 @@ modules := ./ e2e/ $(dir $(wildcard extensions/*/go.mod))
 tools := $(CURDIR)/.cache/bin
 golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
+actionlint := $(tools)/actionlint
+actionlint_version := v1.7.12
 govulncheck_version := v1.8.0
 
-.PHONY: help build demo influx dashboards test test-quick bench fresh lint vulncheck generate methodology fuzz clean
+.PHONY: help build dist demo influx dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 build: ## ./k6, with every broker in it
 	go build -o k6 ./cmd/k6
+
+dist: ## dist/: archives for Linux, macOS and Windows, of VERSION or what git describes
+	scripts/dist
 
 demo: build ## producers and consumers on the embedded broker, about 15 s
 	./k6 run scenarios/quickstart.js
@@ -38,12 +43,21 @@ bench: build ## speed and CPU per message against hand-written loops, as a table
 fresh: ## demo and test on a bare Debian in a folder, as root
 	scripts/fresh
 
-lint: $(golangci) ## the linter, which also holds the packages to their walls; tidy modules; shell scripts, where shellcheck is installed
+lint: $(golangci) $(actionlint) ## the linter, which also holds the packages to their walls; tidy modules; workflows; shell scripts, where shellcheck is installed
 	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
+	$(actionlint)
 	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
+
+# What the release builds as well is taken from the same cache.
+systems: export CGO_ENABLED := 0
+systems: ## go vet for macOS and Windows, tests included
+	for os in darwin windows; do for m in $(filter-out e2e/,$(modules)); do (cd $$m && GOOS=$$os go vet -trimpath ./...); done; done
 
 $(golangci):
 	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
+
+$(actionlint):
+	GOBIN=$(tools) go install github.com/rhysd/actionlint/cmd/actionlint@$(actionlint_version)
 
 vulncheck: ## what Go's vulnerability database, in the network, has on k6 with every broker in it
 	go run golang.org/x/vuln/cmd/govulncheck@$(govulncheck_version) ./...
@@ -61,4 +75,4 @@ fuzz: ## every fuzz test, 20 s each
 	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done
 
 clean: ## what was built, downloaded and written
-	rm -rf k6 results .cache/bin bench.json
+	rm -rf k6 dist results .cache/bin bench.json

@@ -3,6 +3,7 @@ module github.com/xk6-broker/xk6-broker/e2e
 go 1.26.0
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/compose-spec/compose-go/v2 v2.9.1
 	github.com/jackc/pgx/v5 v5.12.0

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,12 +16,68 @@ import (
 // database is a database of a real InfluxDB that a test has for itself.
 type database struct{ server, name string }
 
+// newDatabase makes one. Of a server whose URL has a password it is an InfluxDB 2: the password is a token, and the databases are its buckets.
 func newDatabase(t *testing.T) database {
 	t.Helper()
 	d := database{external(t, "BROKER_URL_INFLUXDB"), fmt.Sprintf("test_%d", time.Now().UnixNano())}
+	if d.url(t).User != nil {
+		d.makeBucket(t)
+		return d
+	}
 	d.execute(t, "CREATE DATABASE "+d.name) // k6 does it too, where it can
 	t.Cleanup(func() { d.execute(t, "DROP DATABASE "+d.name) })
 	return d
+}
+
+func (d database) url(t *testing.T) *url.URL {
+	t.Helper()
+	u, err := url.Parse(d.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// makeBucket makes a bucket of the database's name, which InfluxDB 2 takes for a database of that name.
+func (d database) makeBucket(t *testing.T) {
+	t.Helper()
+	var organizations struct{ Orgs []struct{ ID string } }
+	d.api(t, http.MethodGet, "orgs", nil, &organizations)
+	if len(organizations.Orgs) == 0 {
+		t.Fatal("InfluxDB has no organization")
+	}
+	var bucket struct{ ID string }
+	d.api(t, http.MethodPost, "buckets", map[string]string{"orgID": organizations.Orgs[0].ID, "name": d.name}, &bucket)
+	t.Cleanup(func() { d.api(t, http.MethodDelete, "buckets/"+bucket.ID, nil, nil) })
+}
+
+// api calls what only InfluxDB 2 has.
+func (d database) api(t *testing.T, method, path string, body, answer any) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := d.url(t)
+	request, err := http.NewRequest(method, "http://"+u.Host+"/api/v2/"+path, bytes.NewReader(text)) // a test's context is over when it cleans up
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _ := u.User.Password()
+	request.Header.Set("Authorization", "Token "+token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	if response.StatusCode/100 != 2 {
+		t.Fatalf("%s %s: %s", method, path, response.Status)
+	}
+	if answer != nil {
+		if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (d database) execute(t *testing.T, statement string) {
@@ -245,7 +302,7 @@ func TestALostInfluxDBDoesNotDisturbTheTest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := proxy.Listen(strings.TrimPrefix(d.server, "http://"))
+			p, err := proxy.Listen(d.url(t).Host)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,7 +321,7 @@ export const options = {
 };
 export async function produce() { await p.produce({ rate: 1000, duration: '6s' }); }
 export async function consume() { await c.consume({ duration: '8s' }); }
-`, strings.Replace(own.out(), d.server, "http://"+p.Addr(), 1))
+`, strings.Replace(own.out(), d.url(t).Host, p.Addr(), 1))
 			count := o.Metrics["broker_received"].Values["count"]
 			if !r.kept() || count != 6000 {
 				t.Errorf("received %.0f of 6000\n%v", count, r)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -135,11 +134,11 @@ func TestSilentServer(t *testing.T) {
 	c := dial(t, url)
 	p := produce(t, c, url, topic(t, c), 10, nil)
 	mustSend(t, p, "before")
-	s.signal(t, syscall.SIGSTOP)
+	s.freeze(t)
 	begin := time.Now()
 	err := errors.Join(send(t, p, "nobody reads this")...)
 	took := time.Since(begin)
-	s.signal(t, syscall.SIGCONT)
+	s.thaw(t)
 	if kind := kindOf(t, "redis-streams", err); kind != driver.Timeout {
 		t.Errorf("a silent server: %v, of kind %q", err, kind)
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -39,8 +38,8 @@ func TestWaitIsProofOfReplicas(t *testing.T) {
 			t.Errorf("wait %d: %v: %q", given, got.Confirm, got.How)
 		}
 	}
-	r.signal(t, syscall.SIGSTOP)
-	defer r.signal(t, syscall.SIGCONT)
+	r.freeze(t)
+	defer r.thaw(t)
 	for _, err := range send(t, p, "a", "b") {
 		if kind := kindOf(t, "redis-streams", err); kind != driver.Timeout || !strings.Contains(err.Error(), "0 of 1 replicas") {
 			t.Errorf("with the replica stopped: %v, of kind %q", err, kind)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -177,9 +178,9 @@ func (r *run) printReport() error {
 		_, _ = fmt.Fprintf(os.Stdout, "  (k6's summary is made of up to %d samples a second of each latency; this table, and the thresholds, of all)\n\n", samples.Budget)
 	}
 	if done := r.reported.Load(); done != nil && done.folder != "" {
-		shown := path.Join(done.folder, report.PageFile)
+		shown := filepath.Join(done.folder, report.PageFile)
 		if _, err := os.Stat(shown); err != nil {
-			shown = path.Join(done.folder, report.SummaryFile)
+			shown = filepath.Join(done.folder, report.SummaryFile)
 		}
 		if _, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", shown); err != nil {
 			return err

@@ -88,5 +88,8 @@ func (p *Platform) advice() string {
 	case has(p.GroupPressure, pressed):
 		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure))
 	}
+	if p.Host == nil {
+		return "what others used of the CPUs this system does not tell: look for what else runs, and for what stops the process, such as a debugger, swapping or a laptop's power saving"
+	}
 	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving"
 }
