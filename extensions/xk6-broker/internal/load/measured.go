@@ -63,7 +63,7 @@ func (m *Measured) Failed(l metric.Loop, t metric.Trend) uint64 {
 			of += n
 		}
 	}
-	other := int64(m.Trends.Of(1-l, metric.FailedLatency).Count())
+	other := int64(m.Trends.Of(1-l, metric.FailedLatency).Count()) //gosec:disable G115 -- a count, far below the limit
 	return uint64(max(0, min(of, all-other)))
 }
 
