@@ -12,6 +12,8 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
 // xk6Version is the xk6 that users are thought to have.
@@ -38,7 +40,9 @@ func TestInstallsByXk6(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, said)
 			}
 		}
-		talks(t, k6)
+		if says := talks(t, k6); says != version {
+			t.Errorf("its results are of %q", says)
+		}
 	})
 	t.Run("the core and Kafka", func(t *testing.T) {
 		k6 := strangers.builds(t, core+"@"+version, kafka+"@"+version)
@@ -93,10 +97,11 @@ func (s stranger) builds(t *testing.T, with ...string) string {
 	return filepath.Join(dir, "k6")
 }
 
-// talks tells whether a k6 sends and receives, on the embedded broker.
-func talks(t *testing.T, k6 string) {
+// talks has a k6 send and receive, on the embedded broker, and gives the version that its results are of.
+func talks(t *testing.T, k6 string) string {
 	t.Helper()
-	if out := runs(t, k6, nil, "run", "--quiet", script(t, `
+	results := t.TempDir()
+	if out := runs(t, k6, []string{"BROKER_REPORT_DIR=" + results}, "run", "--quiet", script(t, `
 		import broker from 'k6/x/broker';
 		import { check } from 'k6';
 		const conn = broker.connect('embedded:');
@@ -109,9 +114,19 @@ func talks(t *testing.T, k6 string) {
 			const [message] = await receives.receive({ max: 1, wait: '10s' });
 			check(message, { 'comes back': (m) => m.text() === 'hello ' + __ITER });
 			await receives.ack(message);
-		}`)); out.code != 0 {
-		t.Errorf("%s", out)
+		}
+		export { handleSummary } from 'k6/x/broker';`)); out.code != 0 {
+		t.Fatalf("%s", out)
 	}
+	folders, err := filepath.Glob(filepath.Join(results, "*"))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("results are in %v, %v", folders, err)
+	}
+	result, err := summary.Read(folders[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Environment["xk6-broker"]
 }
 
 // connecting is a script that connects, which opens nothing.

@@ -123,7 +123,7 @@ func (b *outbox) take(a ack) {
 	if a.tag < first || a.tag > b.sequence && !a.all {
 		return
 	}
-	end := int(min(a.tag, b.sequence) + 1 - first)
+	end := int(min(a.tag, b.sequence) + 1 - first) //gosec:disable G115 -- a count, far below the limit
 	from := end - 1
 	if a.all {
 		from = b.answered

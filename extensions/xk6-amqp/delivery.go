@@ -47,7 +47,7 @@ func (r *consumer) message(in *intake, d *amqp.Delivery, now int64) driver.Messa
 		m.Attempt = 2
 	}
 	if count, ok := integer(d.Headers, deliveryCount); ok && count >= int64(m.Attempt) && count < math.MaxInt32 {
-		m.Attempt = int32(count) + 1
+		m.Attempt = int32(count) + 1 //gosec:disable G115 -- a count, far below the limit
 	}
 	return m
 }

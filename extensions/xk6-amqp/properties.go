@@ -28,7 +28,7 @@ func (p properties) with(v driver.Values) properties {
 	text("type", &p.kind)
 	text("appId", &p.app)
 	if n, ok := v["priority"].(int64); ok {
-		p.priority = uint8(n) // the option has limits
+		p.priority = uint8(n) //gosec:disable G115 -- the option has limits
 	}
 	if d, ok := v["expiration"].(time.Duration); ok {
 		p.expiration = ""

@@ -39,7 +39,7 @@ func (c *credit) change(left, waiting, free int) {
 	c.free += free
 	c.held -= left + free
 	if c.free >= c.enough || c.free > 0 && c.left <= 0 && c.waiting == 0 {
-		if c.issue(uint32(c.free)) == nil { // it never waits
+		if c.issue(uint32(c.free)) == nil { //gosec:disable G115 -- never more than the prefetch; the call never waits
 			c.left += c.free
 			c.free = 0
 		}

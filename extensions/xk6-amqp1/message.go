@@ -73,7 +73,7 @@ func (d *delivery) received(topic string) driver.Message {
 	m := d.message
 	to := driver.Message{Body: bodyOf(m), Headers: headersOf(m.ApplicationProperties), Topic: topic, Received: d.at, Attempt: 1, Token: d}
 	if h := m.Header; h != nil {
-		to.Attempt += int32(h.DeliveryCount)
+		to.Attempt += int32(h.DeliveryCount) //gosec:disable G115 -- a count, far below the limit
 		if h.DeliveryCount == 0 && !h.FirstAcquirer && d.intake.on.rabbitmq() {
 			to.Attempt = 2 // a classic queue knows no more than that it was delivered before
 		}

@@ -39,7 +39,7 @@ func (p properties) with(v driver.Values) properties {
 		p.persistent = b
 	}
 	if n, ok := v["priority"].(int64); ok {
-		p.priority = uint8(n) // the option has limits
+		p.priority = uint8(n) //gosec:disable G115 -- the option has limits
 	}
 	if d, ok := v["ttl"].(time.Duration); ok {
 		p.ttl = d

@@ -22,7 +22,7 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	if err != nil {
 		return err
 	}
-	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), configs, s.Name) // the broker refuses what is too many
+	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), configs, s.Name) //gosec:disable G115 -- the broker refuses what is too many
 	if err == nil {
 		err = created.Err
 	}

@@ -22,9 +22,9 @@ type reader struct {
 func fetchOptionsOf(v driver.Values) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.FetchMaxWait(v.Duration("fetchMaxWait")),
-		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   // at most 1 GiB, as below
-		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   // the option has limits
-		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), // the option has limits
+		kgo.FetchMinBytes(int32(v.Int("fetchMinBytes"))),                   //gosec:disable G115 -- at most 1 GiB, as below
+		kgo.FetchMaxBytes(int32(v.Int("fetchMaxBytes"))),                   //gosec:disable G115 -- the option has limits
+		kgo.FetchMaxPartitionBytes(int32(v.Int("fetchMaxPartitionBytes"))), //gosec:disable G115 -- the option has limits
 		kgo.BrokerMaxReadBytes(1 << 30),
 	}
 }

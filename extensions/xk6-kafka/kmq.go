@@ -209,7 +209,7 @@ func hand(b driver.Batch, came []*delivery) {
 		if d.attempt > 1 {
 			b[i].Headers = slices.DeleteFunc(b[i].Headers, func(h driver.Header) bool { return h.Name == redeliveryCount || h.Name == redeliveryGroup })
 		}
-		b[i].Attempt = int32(min(d.attempt, math.MaxInt32))
+		b[i].Attempt = int32(min(d.attempt, math.MaxInt32)) //gosec:disable G115 -- a count, far below the limit
 		b[i].Token = d
 		d.received = true
 	}

@@ -68,7 +68,7 @@ func (q *queue) again(r *kgo.Record, delivered int64) *kgo.Record {
 	}
 	again := copied(r, q.topic, r.Partition)
 	again.Headers = append(again.Headers,
-		kgo.RecordHeader{Key: redeliveryCount, Value: binary.BigEndian.AppendUint32(nil, uint32(delivered))}, // it takes a while to deliver more
+		kgo.RecordHeader{Key: redeliveryCount, Value: binary.BigEndian.AppendUint32(nil, uint32(delivered))}, //gosec:disable G115 -- it takes a while to deliver more
 		kgo.RecordHeader{Key: redeliveryGroup, Value: []byte(q.group)})
 	return again
 }

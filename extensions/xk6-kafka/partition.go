@@ -7,7 +7,7 @@ import (
 )
 
 // partitionOf is the option partition as the client library has it. What is beyond its range is in no topic.
-func partitionOf(option int64) int32 { return int32(min(option, math.MaxInt32)) }
+func partitionOf(option int64) int32 { return int32(min(option, math.MaxInt32)) } //gosec:disable G115 -- -1 at least
 
 // partitioner sends a record that has a partition there, and leaves it to another one where the rest go.
 type partitioner struct{ kgo.Partitioner }

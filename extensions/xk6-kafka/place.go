@@ -15,7 +15,7 @@ func place(m *driver.Message) driver.Place {
 }
 
 func placeOf(r *kgo.Record) driver.Place {
-	return driver.Place{Partition: r.Partition, Position: driver.At(uint64(r.Offset)), Timestamp: max(0, r.Timestamp.UnixNano())}
+	return driver.Place{Partition: r.Partition, Position: driver.At(uint64(r.Offset)), Timestamp: max(0, r.Timestamp.UnixNano())} //gosec:disable G115 -- a position is not negative
 }
 
 // tell fills the place of a message that was sent. Who asks for no acks is told no offset.

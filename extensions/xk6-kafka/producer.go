@@ -74,7 +74,7 @@ func (p *producer) options(v driver.Values) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.DefaultProduceTopic(p.topic),
 		kgo.ProducerLinger(v.Duration("linger")),
-		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), // at most 1 GiB
+		kgo.ProducerBatchMaxBytes(int32(v.Int("batchMaxBytes"))), //gosec:disable G115 -- at most 1 GiB
 		kgo.BrokerMaxWriteBytes(1 << 30),
 		kgo.RecordRetries(int(v.Int("retries"))),
 		kgo.UnknownTopicRetries(int(min(v.Int("retries"), 4))), // 4 is the library's own: a topic that is not there, is not

@@ -75,7 +75,7 @@ func (s *shareConsumer) begin(ctx context.Context, c *conn, cfg driver.ConsumerC
 	leaders, err := c.leaders(ctx, cfg.Topic)
 	if err == nil {
 		// The library asks one broker after the other, and a first answer may come before the broker has begun.
-		s.answers.Store(int32(2 * leaders)) // brokers are few
+		s.answers.Store(int32(2 * leaders)) //gosec:disable G115 -- brokers are few
 		err = s.join(ctx, c, cfg)
 	}
 	end(err == nil)
@@ -91,7 +91,7 @@ func (s *shareConsumer) join(ctx context.Context, c *conn, cfg driver.ConsumerCo
 		kgo.WithHooks(&lender{}, s),
 		kgo.ConsumeTopics(cfg.Topic),
 		kgo.ShareGroup(cfg.Group),
-		kgo.ShareMaxRecords(int32(s.batch)), // as many as fit into memory
+		kgo.ShareMaxRecords(int32(s.batch)), //gosec:disable G115 -- as many as fit into memory
 		kgo.ShareMaxRecordsStrict(),         // nor is anything fetched that nobody waits for: its lock would already run
 		kgo.ShareAckCallback(s.acknowledged),
 	)...)

@@ -18,8 +18,8 @@ import (
 
 // settings are those of a persistent subscription that consumers' options are for.
 func settings(v driver.Values) *persistent.CreateReq_Settings {
-	ms := func(name string) int32 { return int32(v.Duration(name) / time.Millisecond) }
-	count := func(name string) int32 { return int32(v.Int(name)) }
+	ms := func(name string) int32 { return int32(v.Duration(name) / time.Millisecond) } //gosec:disable G115 -- the option has limits
+	count := func(name string) int32 { return int32(v.Int(name)) }                      //gosec:disable G115 -- the option has limits
 	return &persistent.CreateReq_Settings{
 		ResolveLinks: v.Bool("resolveLinks"), MaxRetryCount: count("maxRetryCount"), MaxSubscriberCount: count("maxSubscribers"),
 		MinCheckpointCount: count("minCheckpoint"), MaxCheckpointCount: count("maxCheckpoint"),
@@ -176,7 +176,7 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (b driver.Backl
 		return b, err
 	}
 	if first, told := begun(info); told && last != nil {
-		known = max(known, int64(last.GetStreamRevision())+1-first)
+		known = max(known, int64(last.GetStreamRevision())+1-first) //gosec:disable G115 -- a count, far below the limit
 	}
 	return driver.Backlog{Messages: known}, nil
 }

@@ -61,7 +61,7 @@ func (r *member) open(ctx context.Context) (feed, error) {
 		}
 		_ = s.stream.Send(&persistent.ReadReq{Content: &persistent.ReadReq_Options_{Options: &persistent.ReadReq_Options{ // why it failed Recv tells
 			StreamOption: &persistent.ReadReq_Options_StreamIdentifier{StreamIdentifier: identifier(r.cfg.Topic)},
-			GroupName:    r.cfg.Group, BufferSize: int32(r.cfg.Prefetch),
+			GroupName:    r.cfg.Group, BufferSize: int32(r.cfg.Prefetch), //gosec:disable G115 -- a count, far below the limit
 			UuidOption: &persistent.ReadReq_Options_UUIDOption{Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}},
 		}}})
 		part, err := s.stream.Recv()

@@ -192,10 +192,10 @@ func (c *conn) PurgeTopic(ctx context.Context, name string) error {
 	missing := false
 	err = c.change(ctx, name, func(m *about, there bool) bool {
 		missing = !there
-		if before, _ := m.number(keyTruncate); missing || event == nil || before > int64(event.GetStreamRevision()) {
+		if before, _ := m.number(keyTruncate); missing || event == nil || before > int64(event.GetStreamRevision()) { //gosec:disable G115 -- a count, far below the limit
 			return false
 		}
-		m.set(keyTruncate, int64(event.GetStreamRevision())+1)
+		m.set(keyTruncate, int64(event.GetStreamRevision())+1) //gosec:disable G115 -- a count, far below the limit
 		return true
 	})
 	if err == nil && missing {

@@ -75,7 +75,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	}
 	with := options.Collection().SetWriteConcern(w.of())
 	r := &consumer{
-		conn: c, topic: config.Topic, lease: o.Duration("lease"), delay: o.Duration("requeueDelay"), most: int32(o.Int("maxAttempts")),
+		conn: c, topic: config.Topic, lease: o.Duration("lease"), delay: o.Duration("requeueDelay"), most: int32(o.Int("maxAttempts")), //gosec:disable G115 -- the option has limits
 		leases:   c.db.Collection(config.Topic, options.Collection().SetWriteConcern(writeconcern.W1())),
 		settling: c.db.Collection(config.Topic, with),
 		room:     inbox.NewRoom(config.Prefetch), idle: newIdle(), held: map[*delivery]bool{},

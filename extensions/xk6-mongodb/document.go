@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func (d *delivery) decode(doc bson.Raw) error {
 			m.Headers = decodeHeaders(v)
 		case "attempts":
 			n, _ := v.AsInt64OK()
-			m.Attempt = int32(n)
+			m.Attempt = int32(min(n, math.MaxInt32)) //gosec:disable G115 -- a count, not negative
 		}
 	}
 	return nil

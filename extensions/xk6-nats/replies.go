@@ -71,7 +71,7 @@ func (r *replies) expect(index int, done driver.Done, place *driver.Place, now i
 		return "", ticket{}, driver.ErrClosed
 	}
 	if len(r.free) == 0 {
-		r.free = append(r.free, uint32(len(r.slots)))
+		r.free = append(r.free, uint32(len(r.slots))) //gosec:disable G115 -- a count, far below the limit
 		r.slots = append(r.slots, slot{})
 	}
 	number := r.free[len(r.free)-1]
@@ -95,7 +95,7 @@ func (r *replies) answer(msg *nats.Msg) {
 	if err != nil {
 		return // not a subject of ours
 	}
-	if done, index, place := r.take(ticket{uint32(token), uint32(token >> 32)}, false); done != nil {
+	if done, index, place := r.take(ticket{uint32(token), uint32(token >> 32)}, false); done != nil { //gosec:disable G115 -- bits, no number
 		done(index, r.verdict(msg, place))
 	}
 }

@@ -56,7 +56,7 @@ func (l *line) has(partition int32) error {
 func (l *line) send(m *driver.Message, i int, done driver.Done) {
 	partition := l.p.forced
 	if chosen, ok := m.Properties["partition"].(int64); ok {
-		partition = int32(min(chosen, 1<<30))
+		partition = int32(min(chosen, 1<<30)) //gosec:disable G115 -- -1 at least
 	}
 	if err := l.has(partition); err != nil {
 		done(i, err)

@@ -24,6 +24,6 @@ func place(m *driver.Message) driver.Place {
 func positioned(id pulsar.MessageID) driver.Place {
 	return driver.Place{
 		Partition: max(0, id.PartitionIdx()),
-		Position:  driver.Position{Form: driver.Identifier, Number: uint64(id.LedgerID()), Sub: uint64(id.EntryID()), Item: uint64(max(0, id.BatchIdx()))},
+		Position:  driver.Position{Form: driver.Identifier, Number: uint64(id.LedgerID()), Sub: uint64(id.EntryID()), Item: uint64(max(0, id.BatchIdx()))}, //gosec:disable G115 -- a position is not negative
 	}
 }

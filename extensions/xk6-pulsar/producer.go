@@ -34,7 +34,7 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	if err != nil {
 		return nil, err
 	}
-	p := &producer{conn: c, forced: int32(cfg.Options.Int("partition")), router: newRouter(cfg.Options)}
+	p := &producer{conn: c, forced: int32(min(cfg.Options.Int("partition"), 1<<30)), router: newRouter(cfg.Options)} //gosec:disable G115 -- -1 at least
 	p.options = producerOptions(t, cfg, p.router)
 	p.life, p.stop = context.WithCancel(context.Background())
 	l, err := p.open(ctx)
@@ -64,7 +64,7 @@ func (p *producer) open(ctx context.Context) (*line, error) {
 	}
 	l := &line{Producer: opened, p: p}
 	l.first.next, l.first.previous = &l.first, &l.first
-	l.partitions.Store(int32(len(partitions)))
+	l.partitions.Store(int32(len(partitions))) //gosec:disable G115 -- a count, far below the limit
 	return l, nil
 }
 

@@ -19,7 +19,7 @@ type router struct {
 }
 
 func newRouter(v driver.Values) *router {
-	return &router{otherwise: pulsar.NewDefaultRouter(javaHash, uint(v.Int("batchMessages")), uint(v.Int("batchBytes")),
+	return &router{otherwise: pulsar.NewDefaultRouter(javaHash, uint(v.Int("batchMessages")), uint(v.Int("batchBytes")), //gosec:disable G115 -- the option has limits
 		v.Duration("batchDelay"), v.String("batching") == "none")}
 }
 
@@ -60,8 +60,8 @@ func producerOptions(t topicName, cfg driver.ProducerConfig, r *router) pulsar.P
 		CompressionType:                 codecs[v.String("compression")],
 		DisableBatching:                 v.String("batching") == "none",
 		BatchingMaxPublishDelay:         v.Duration("batchDelay"),
-		BatchingMaxMessages:             uint(v.Int("batchMessages")),
-		BatchingMaxSize:                 uint(v.Int("batchBytes")),
+		BatchingMaxMessages:             uint(v.Int("batchMessages")), //gosec:disable G115 -- the option has limits
+		BatchingMaxSize:                 uint(v.Int("batchBytes")),    //gosec:disable G115 -- the option has limits
 		BackOffPolicyFunc:               newBackoff,
 		PartitionsAutoDiscoveryInterval: discovery,
 	}

@@ -110,7 +110,7 @@ func (s *streamConsumer) claim(ctx context.Context, wanted []redis.XPendingExt, 
 	}
 	err := s.out.do(ctx, appendCommand(nil, args...), 1, func(r reader, _ int) error {
 		return r.entries(s.config.Topic, func(d *delivery) {
-			d.message.Attempt = int32(attempts[d.id] + 1) // deliveries
+			d.message.Attempt = int32(attempts[d.id] + 1) //gosec:disable G115 -- deliveries
 			s.put(d)
 			n++
 		})

@@ -36,7 +36,7 @@ func (r *consumer) poll(ctx context.Context, s *server, known *presence, b home,
 		return nil, err
 	}
 	stream, err := s.ReceiveMessage(r.conn.servers.as(within, r.id), &v2.ReceiveMessageRequest{
-		Group: r.conn.resource(r.group), MessageQueue: b.queue, FilterExpression: r.filter(), BatchSize: int32(most),
+		Group: r.conn.resource(r.group), MessageQueue: b.queue, FilterExpression: r.filter(), BatchSize: int32(most), //gosec:disable G115 -- a count, far below the limit
 		InvisibleDuration: duration(r.cfg.Options.Duration("invisibleTime")),
 	}, waiting)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *consumer) arrived(m *v2.Message, s *server, b home, received int64) (*d
 	}
 	d.place = driver.Place{Partition: d.message.Partition, Timestamp: system.GetStoreTimestamp().AsTime().UnixNano()}
 	if d.message.Attempt == 1 { // of others the broker tells where it keeps what is to be delivered again
-		d.place.Position = driver.At(uint64(system.GetQueueOffset()))
+		d.place.Position = driver.At(uint64(system.GetQueueOffset())) //gosec:disable G115 -- a position is not negative
 	}
 	return d, nil
 }

@@ -32,7 +32,7 @@ func (r *consumer) poll(most int) ([]*delivery, error) {
 	within, cancel := context.WithTimeout(r.work, r.wait+r.conn.timeout)
 	defer cancel()
 	out, err := r.client.ReceiveMessage(within, &sqs.ReceiveMessageInput{
-		QueueUrl: &r.url, MaxNumberOfMessages: int32(most), WaitTimeSeconds: int32(r.wait / time.Second), VisibilityTimeout: int32(r.visibility / time.Second),
+		QueueUrl: &r.url, MaxNumberOfMessages: int32(most), WaitTimeSeconds: int32(r.wait / time.Second), VisibilityTimeout: int32(r.visibility / time.Second), //gosec:disable G115 -- the option has limits
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: told,
 	})
 	if err != nil {

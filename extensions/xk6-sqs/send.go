@@ -44,7 +44,7 @@ func (p *producer) encode(m *driver.Message, o *outgoing) error {
 	if !ok {
 		delay = p.config.Options.Duration("delay")
 	}
-	o.entry.DelaySeconds = int32(delay / time.Second)
+	o.entry.DelaySeconds = int32(delay / time.Second) //gosec:disable G115 -- the option has limits
 	return nil
 }
 

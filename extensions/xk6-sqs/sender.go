@@ -21,5 +21,5 @@ func (s *sender) Do(r *http.Request) (*http.Response, error) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	return s.Client.Do(r)
+	return s.Client.Do(r) //gosec:disable G704 -- the endpoint that the user names
 }

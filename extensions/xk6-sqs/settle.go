@@ -102,7 +102,7 @@ func (r *consumer) request(ctx context.Context, all []*delivery, fates []error, 
 	var failed []types.BatchResultErrorEntry
 	var err error
 	if o == driver.Requeue {
-		done, failed, err = r.show(within, all, int32(hold/time.Second))
+		done, failed, err = r.show(within, all, int32(hold/time.Second)) //gosec:disable G115 -- the option has limits
 	} else {
 		done, failed, err = r.remove(within, all)
 	}

@@ -89,7 +89,7 @@ func (s *Session) Consume(r Receiving) Loop {
 		if err != nil {
 			return 0, fmt.Errorf("consumer: %w", err)
 		}
-		loop, err := load.Consume{Count: uint64(r.Count), Batch: r.Batch}.Resolve(s.address.Driver.Features)
+		loop, err := load.Consume{Count: uint64(r.Count), Batch: r.Batch}.Resolve(s.address.Driver.Features) //gosec:disable G115 -- a number of a test, and small
 		if err != nil {
 			return 0, fmt.Errorf("consume: %w", err)
 		}
@@ -106,7 +106,7 @@ func (s *Session) Consume(r Receiving) Loop {
 			return 0, err
 		}
 		measured := latencies() - fresh
-		if got.Received < uint64(r.Count) || measured < uint64(r.Count) || len(series.Errors()) > failures {
+		if got.Received < uint64(r.Count) || measured < uint64(r.Count) || len(series.Errors()) > failures { //gosec:disable G115 -- a number of a test, and small
 			return 0, fmt.Errorf("received %d of %d, measured %d of them; errors: %v", got.Received, r.Count, measured, series.Errors())
 		}
 		return took, nil

@@ -93,9 +93,9 @@ func (s *Session) Filler(m Sending) func(count int) error {
 	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), load.Drain{Limit: patience}) })
 	sender := pub.NewSender(load.StampInBody, s.series())
 	return func(count int) error {
-		made, err := load.Produce{Count: uint64(count), Payload: load.Payload{Size: m.Size, Random: 1}}.
-			Run(context.Background(), []*load.Sender{sender})
-		if err == nil && made.Confirmed != uint64(count) {
+		made, err := load.Produce{Count: uint64(count), Payload: load.Payload{Size: m.Size, Random: 1}}. //gosec:disable G115 -- a number of a test, and small
+															Run(context.Background(), []*load.Sender{sender})
+		if err == nil && made.Confirmed != uint64(count) { //gosec:disable G115 -- a number of a test, and small
 			err = fmt.Errorf("confirmed %d of %d", made.Confirmed, count)
 		}
 		return err

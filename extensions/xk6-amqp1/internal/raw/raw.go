@@ -60,7 +60,7 @@ func Consume(c *amqp.Conn, topic string, count, credit int) (time.Duration, erro
 	}
 	defer func() { _ = session.Close(ctx) }()
 	start := time.Now()
-	receiver, err := session.NewReceiver(ctx, topic, &amqp.ReceiverOptions{Credit: int32(credit)})
+	receiver, err := session.NewReceiver(ctx, topic, &amqp.ReceiverOptions{Credit: int32(credit)}) //gosec:disable G115 -- a number of a test, and small
 	if err != nil {
 		return 0, fmt.Errorf("receiver: %w", err)
 	}

@@ -35,7 +35,7 @@ type Inbox[T any] struct {
 // what hand notes of a message and what still waits are always the whole; it must call none of them itself.
 func New[T any](hand func(b driver.Batch, came []T)) *Inbox[T] {
 	in := &Inbox[T]{hand: hand, ready: make(chan struct{}, 1)}
-	in.life, in.end = context.WithCancel(context.Background())
+	in.life, in.end = context.WithCancel(context.Background()) //gosec:disable G118 -- Close calls it
 	return in
 }
 

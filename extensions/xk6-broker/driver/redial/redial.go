@@ -63,7 +63,7 @@ type Link[T any] struct {
 // New returns a link without a connection. dial must return soon after its context has ended; broken must be quick.
 func New[T any](dial func(context.Context) (T, error), broken func(T) bool) *Link[T] {
 	l := &Link[T]{dial: dial, broken: broken, turn: make(chan struct{}, 1)}
-	l.life, l.end = context.WithCancel(context.Background())
+	l.life, l.end = context.WithCancel(context.Background()) //gosec:disable G118 -- Close calls it
 	return l
 }
 

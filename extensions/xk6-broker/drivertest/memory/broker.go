@@ -247,7 +247,7 @@ func (b *Broker) answer(ctx context.Context) error {
 
 // place is where the broker has a message, in the form that its positions have. Each half of a number is one number of an identifier.
 func (r *record) place(form driver.Form) driver.Place {
-	n := uint64(r.offset)
+	n := uint64(r.offset) //gosec:disable G115 -- a number of a test, and small
 	p := driver.Place{Partition: r.message.Partition, Position: driver.Position{Form: form, Number: n}}
 	if form == driver.Identifier {
 		p.Position.Number, p.Position.Sub = n/2, n%2
@@ -275,7 +275,7 @@ func (t *topic) partition(o *outgoing) (int32, error) {
 	} else if o.message.Key != nil {
 		n = int64(crc32.ChecksumIEEE(o.message.Key))
 	}
-	return int32(n % int64(t.partitions)), nil
+	return int32(n % int64(t.partitions)), nil //gosec:disable G115 -- a number of a test, and small
 }
 
 type record struct {

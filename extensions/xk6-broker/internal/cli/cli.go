@@ -140,7 +140,7 @@ func show(gs *state.GlobalState, c *compare.Comparison, findings []compare.Findi
 		return err
 	}
 	failed := tell(gs, findings)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //gosec:disable G301 -- anybody may read it
 		return err
 	}
 	if err := report.WriteAtomic(out, func(w io.Writer) error { return c.HTML(w, findings) }); err != nil {

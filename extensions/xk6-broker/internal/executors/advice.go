@@ -14,7 +14,7 @@ const seldom = 1000
 // insufficient says that there were too few VUs, and how many the whole scenario needs; "" where there were enough. Arrivals that
 // waited since the generator itself was late tell nothing of that.
 func (p *pool) insufficient(t ScenarioTotals, stranded bool) string {
-	kept := uint64(p.kept.Load())
+	kept := uint64(p.kept.Load()) //gosec:disable G115 -- a count, far below the limit
 	if stranded {
 		kept += t.Unserved
 	}

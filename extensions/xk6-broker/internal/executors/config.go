@@ -105,7 +105,7 @@ func (c *Config) plan() (pace.Plan, error) {
 	if unit <= 0 {
 		return pace.Plan{}, fmt.Errorf("option %q: %v is not more than 0", "timeUnit", unit)
 	}
-	p := pace.Plan{Duration: c.Duration.TimeDuration(), Arrivals: c.Arrivals.String, Seed: uint64(c.Seed.Int64)}
+	p := pace.Plan{Duration: c.Duration.TimeDuration(), Arrivals: c.Arrivals.String, Seed: uint64(c.Seed.Int64)} //gosec:disable G115 -- the option has limits
 	var err error
 	rate := func(name string, v null.Float) pace.Rate {
 		if !v.Valid {
@@ -187,7 +187,7 @@ func (c *Config) maxVUs() int64 {
 
 func (c *Config) maxQueue() uint64 {
 	if c.MaxQueue.Valid {
-		return uint64(c.MaxQueue.Int64)
+		return uint64(c.MaxQueue.Int64) //gosec:disable G115 -- the option has limits
 	}
 	return defaultMaxQueue
 }

@@ -180,5 +180,5 @@ func (c *crew) nextIteration() (local, global uint64) {
 	c.counting.Lock()
 	defer c.counting.Unlock()
 	scaled, unscaled := c.iterations.Next()
-	return uint64(scaled - 1), uint64(unscaled - 1) // they are counted from 1
+	return uint64(scaled - 1), uint64(unscaled - 1) //gosec:disable G115 -- they are counted from 1
 }

@@ -66,9 +66,9 @@ func (c *ConsumersConfig) HasWork(et *lib.ExecutionTuple) bool { return c.vus(et
 
 // GetExecutionRequirements tells k6 how many VUs to initialise. They are needed until the others are over, whenever that is.
 func (c *ConsumersConfig) GetExecutionRequirements(et *lib.ExecutionTuple) []lib.ExecutionStep {
-	steps := []lib.ExecutionStep{{PlannedVUs: uint64(c.vus(et))}}
+	steps := []lib.ExecutionStep{{PlannedVUs: uint64(c.vus(et))}} //gosec:disable G115 -- the option has limits
 	if c.Duration.Valid {
-		steps = append(steps, lib.ExecutionStep{TimeOffset: c.Duration.TimeDuration(), PlannedVUs: uint64(c.vus(et))})
+		steps = append(steps, lib.ExecutionStep{TimeOffset: c.Duration.TimeDuration(), PlannedVUs: uint64(c.vus(et))}) //gosec:disable G115 -- the option has limits
 	}
 	return steps
 }

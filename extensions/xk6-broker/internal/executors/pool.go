@@ -57,7 +57,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 		},
 		GetNextIterationCounters: func() (uint64, uint64) { return s.local, s.Index },
 	})
-	shard := uint32(p.allocated.Add(1))
+	shard := uint32(p.allocated.Add(1)) //gosec:disable G115 -- bits, no number
 	p.line.join(s)
 	p.loops.Go(func() {
 		for p.line.take(p.ctx, s) {

@@ -130,5 +130,5 @@ func set(of reflect.Value, name string, to reflect.Value) {
 	if !field.IsValid() || field.Kind() != to.Kind() || !to.CanConvert(field.Type()) {
 		return
 	}
-	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(to.Convert(field.Type()))
+	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(to.Convert(field.Type())) //gosec:disable G103 -- the field is k6's, and not exported
 }

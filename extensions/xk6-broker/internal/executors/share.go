@@ -29,10 +29,10 @@ func newShare(c *Config, et *lib.ExecutionTuple) (*share, error) {
 		return nil, err
 	}
 	start, offsets, _ := et.GetStripedOffsets()
-	s := &share{schedule: whole, first: uint64(start), within: make([]uint64, len(offsets))}
+	s := &share{schedule: whole, first: uint64(start), within: make([]uint64, len(offsets))} //gosec:disable G115 -- a time or a rate, not negative
 	for i, o := range offsets {
 		s.within[i] = s.cycle
-		s.cycle += uint64(o)
+		s.cycle += uint64(o) //gosec:disable G115 -- a time or a rate, not negative
 	}
 	if start != 0 || s.cycle != uint64(len(offsets)) {
 		s.schedule = pace.Stripe(whole, start, offsets)

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- counts and values, within the limits of both
 package hist
 
 import (

@@ -26,7 +26,7 @@ const (
 
 // index is the number of the bucket that holds v, for 0 <= v <= Highest.
 func index(v int64) int {
-	shift := bits.Len64(uint64(v)|(2*rowLen-1)) - (rowBits + 1)
+	shift := bits.Len64(uint64(v)|(2*rowLen-1)) - (rowBits + 1) //gosec:disable G115 -- bits, no number
 	return shift<<rowBits + int(v>>shift)
 }
 

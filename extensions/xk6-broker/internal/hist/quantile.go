@@ -28,7 +28,7 @@ func (h *Histogram) rank(q float64) uint64 {
 	decimal, _ := new(big.Rat).SetString(strconv.FormatFloat(q, 'g', -1, 64))
 	rank, rest := new(big.Int).SetUint64(h.count), new(big.Int)
 	rank.DivMod(rank.Mul(rank, decimal.Num()), decimal.Denom(), rest)
-	return rank.Uint64() + uint64(rest.Sign())
+	return rank.Uint64() + uint64(rest.Sign()) //gosec:disable G115 -- a count, far below the limit
 }
 
 // Quantile is the smallest recorded value v such that at least q*Count values are <= v, in nanoseconds. A value is known

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- counts, far below their limits
 package hist
 
 // Sampler thins the intervals of a run: of every k values it keeps one, k being fixed, such that the kept values have the

@@ -119,7 +119,7 @@ func (s *constantSlots) due(state *lib.State, now int64) int64 {
 	if s.dropped() > 0 {
 		return now - (now-s.start)%s.period
 	}
-	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter()))
+	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter())) //gosec:disable G115 -- a count, far below the limit
 }
 
 // rampSlots are those of ramping-arrival-rate. k6 counts its time from a moment that it does not show: the earliest that

@@ -32,9 +32,6 @@ func environment() map[string]string {
 			}
 			if strings.HasSuffix(m.Path, "/extensions/xk6-broker") {
 				env["xk6-broker"] = m.Version
-				if m.Replace != nil { // by a folder of a checkout, in which modules require one another at the last release
-					env["xk6-broker"] = info.Main.Version
-				}
 			}
 		}
 		for _, s := range info.Settings {

@@ -33,7 +33,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	given := maps.Clone(o.given)
-	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)}
+	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Batch: o.integer("batch", 0, 0, 1<<16)} //gosec:disable G115 -- the option has limits
 	payload, _ := o.object("payload")
 	loop.Payload = load.Payload{
 		Size: payload.integer("size", 100, 0, 1<<30), Random: payload.number("random", 1), Keys: payload.integer("keys", 0, 0, 1<<24),
@@ -108,7 +108,7 @@ func arrivalsOf(o *options, duration time.Duration) (arrivals, error) {
 		return traceOf(o, text)
 	}
 	unit := o.duration("timeUnit", time.Second)
-	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))}
+	plan := pace.Plan{Arrivals: o.text("arrivals", ""), Seed: uint64(o.integer("seed", 0, 0, 1<<52))} //gosec:disable G115 -- the option has limits
 	rate, hasRate := o.take("rate")
 	stages, hasStages := o.take("stages")
 	start, hasStart := o.take("startRate")
@@ -226,7 +226,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	given := maps.Clone(o.given)
 	loop, err := load.Consume{
 		Batch: o.integer("batch", 0, 0, maxPrefetch), Ack: load.AckMode(o.text("ack", "")), Work: o.duration("work", 0),
-		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0),
+		Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52)), Idle: o.duration("idle", 0), //gosec:disable G115 -- the option has limits
 	}.Resolve(k.conn.address.Driver.Features)
 	if err != nil {
 		err = fmt.Errorf("consume: %w", err)

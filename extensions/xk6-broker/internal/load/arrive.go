@@ -100,7 +100,7 @@ type wait struct {
 }
 
 // done tells whether nothing is outstanding that is accounted for.
-func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 }
+func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 } //gosec:disable G115 -- a count, far below the limit
 
 func (w *wait) look(r *Run, now int64) {
 	w.awaited, w.strange = w.awaited[:0], w.strange[:0]

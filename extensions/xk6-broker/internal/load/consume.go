@@ -1,3 +1,4 @@
+//gosec:disable G115 -- counts, not negative
 package load
 
 import (

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- counts, not negative and small
 package load
 
 import (

@@ -43,7 +43,7 @@ func (s *Series) record(shard uint32, l metric.Loop, t metric.Trend, ns int64) {
 }
 
 func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, ns, n int64) {
-	s.trends[l][t].RecordN(shard, ns, uint64(n))
+	s.trends[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
 }
 
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
@@ -103,7 +103,7 @@ func (s *Series) Failed(l metric.Loop, t metric.Trend) uint64 {
 			of += n
 		}
 	}
-	other := int64(s.Trend(1-l, metric.FailedLatency).Count())
+	other := int64(s.Trend(1-l, metric.FailedLatency).Count()) //gosec:disable G115 -- a count, far below the limit
 	return uint64(max(0, min(of, all-other)))
 }
 

@@ -167,7 +167,7 @@ func (l *produceLoop) due() (most int, until int64) {
 
 func (l *produceLoop) bounded(most int) int {
 	if l.Count > 0 {
-		most = int(min(uint64(most), l.count-l.next))
+		most = int(min(uint64(most), l.count-l.next)) //gosec:disable G115 -- a count, far below the limit
 	}
 	return most
 }
@@ -269,7 +269,7 @@ func (l *produceLoop) flight() *flight {
 
 // end takes a flight back when the fate of its messages is known.
 func (l *produceLoop) end(f *flight) {
-	failed := uint64(f.failures.Swap(0))
+	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count, far below the limit
 	l.mu.Lock()
 	n := uint64(len(f.batch))
 	l.sent += n

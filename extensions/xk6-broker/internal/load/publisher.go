@@ -73,7 +73,7 @@ func (t *Topic) explain(err error) error {
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 	c := p.newCaller()
-	s := &Sender{pub: p, id: c.id, track: c.track, shard: uint32(c.id), stamp: stamp}
+	s := &Sender{pub: p, id: c.id, track: c.track, shard: uint32(c.id), stamp: stamp} //gosec:disable G115 -- bits, no number
 	s.series.Store(series)
 	return s
 }

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- bits, no numbers
 package load
 
 import (

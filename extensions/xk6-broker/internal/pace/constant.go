@@ -26,7 +26,7 @@ func Constant(r Rate, d time.Duration) Intensity {
 	if d < 0 {
 		panic(fmt.Sprintf("pace: Constant for %v", d))
 	}
-	return &constant{rate: r, duration: d, events: uint64(r.Events), per: uint64(r.Per)}
+	return &constant{rate: r, duration: d, events: uint64(r.Events), per: uint64(r.Per)} //gosec:disable G115 -- a time or a rate, not negative
 }
 
 func (c *constant) At(n uint64) (time.Duration, bool) { return c.invert(mass{hi: n}) }
@@ -55,8 +55,8 @@ func (c *constant) count() (uint64, bool) {
 	if c.duration == 0 {
 		return 0, false
 	}
-	hi, lo := bits.Mul64(uint64(c.duration), c.events)
-	n, rest := bits.Div64(hi, lo, c.per) // at most the duration, since events are at most per
+	hi, lo := bits.Mul64(uint64(c.duration), c.events) //gosec:disable G115 -- a time or a rate, not negative
+	n, rest := bits.Div64(hi, lo, c.per)               // at most the duration, since events are at most per
 	if rest > 0 {
 		n++
 	}

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- times and rates, not negative
 package pace
 
 import (

@@ -91,7 +91,7 @@ func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger []byte
 	if target, err := filepath.EvalSymlinks(f.Path()); err == nil { // what a link leads to is replaced, and not the link
 		f.Dir, f.Name = filepath.Dir(target), filepath.Base(target)
 	}
-	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
+	if err := os.MkdirAll(f.Dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
 	}
 	draft, err := os.MkdirTemp(f.Dir, "."+f.Name+"-*")
@@ -104,7 +104,7 @@ func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger []byte
 			_ = os.RemoveAll(draft)
 		}
 	}()
-	if err := os.Chmod(draft, 0o755); err != nil {
+	if err := os.Chmod(draft, 0o755); err != nil { //gosec:disable G302 -- anybody may read results
 		return fmt.Errorf("report: %w", err)
 	}
 	incomplete := &IncompleteError{Folder: f.Path()}
@@ -165,7 +165,7 @@ func filesOf(r *result.Result, logs []result.IntervalLog, ledger []byte) []file 
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path)
+	file, err := os.Create(path) //gosec:disable G304 -- a file of the results
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,4 @@
+//gosec:disable G115 -- counts, not negative, and those of a page small
 package track
 
 import (

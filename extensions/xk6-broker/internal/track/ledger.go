@@ -225,7 +225,7 @@ func (s Set) ranges(id uint64, to []Range, limit int) []Range {
 		}
 		for k, w := range p {
 			for ; w != 0; w &= w - 1 {
-				seq := uint64(i)*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(w))
+				seq := uint64(i)*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(w)) //gosec:disable G115 -- a count, far below the limit
 				last := len(to) - 1
 				if last >= 0 && to[last].ID == id && to[last].To+1 == seq {
 					to[last].To = seq

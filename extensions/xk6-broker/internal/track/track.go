@@ -65,7 +65,7 @@ func (p *Producer) ID() uint64 { return p.id }
 func (p *Producer) Next() uint64 { return p.next.Add(1) - 1 }
 
 // NextN hands out n consecutive numbers and returns the first.
-func (p *Producer) NextN(n int) uint64 { return p.next.Add(uint64(n)) - uint64(n) }
+func (p *Producer) NextN(n int) uint64 { return p.next.Add(uint64(n)) - uint64(n) } //gosec:disable G115 -- a count, far below the limit
 
 // Expect tells that the message must arrive: the broker has confirmed it or, where it confirms nothing, it was sent.
 // Telling so twice changes nothing. Expect panics on a number that Next has not handed out.

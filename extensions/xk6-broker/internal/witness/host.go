@@ -34,7 +34,7 @@ func newHost(proc, cgroups string, mine func(int) bool) *host {
 // groupPressure finds the file of the process's own cgroup, where the hierarchy of version 2 is mounted, alone or beside that of
 // version 1.
 func groupPressure(proc, cgroups string) string {
-	text, err := os.ReadFile(filepath.Join(proc, "self/cgroup")) // /proc, or a test's
+	text, err := os.ReadFile(filepath.Join(proc, "self/cgroup")) //gosec:disable G304 -- /proc, or a test's
 	if err != nil {
 		return ""
 	}
@@ -100,7 +100,7 @@ func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64) {
 // readStalled reads a file such as "some avg10=0.14 avg60=7.95 avg300=6.70 total=124846333", with more lines. The averages are of fixed
 // times; the total, in µs, tells of any.
 func readStalled(file string) stalled {
-	text, err := os.ReadFile(file) // /proc or a cgroup, or a test's
+	text, err := os.ReadFile(file) //gosec:disable G304 -- /proc or a cgroup, or a test's
 	if err != nil {
 		return stalled{}
 	}
@@ -136,4 +136,4 @@ func (s stalled) since(from stalled, ns float64) Share {
 	return share(1e3*difference(s.us, from.us), ns)
 }
 
-func difference(to, from uint64) float64 { return float64(int64(to - from)) }
+func difference(to, from uint64) float64 { return float64(int64(to - from)) } //gosec:disable G115 -- bits, no number

@@ -44,7 +44,7 @@ func KMQ(hosts []string, topic, markers, group string, count, batch int) (time.D
 		records := fetches.Records()
 		started, ended := make([]*kgo.Record, len(records)), make([]*kgo.Record, len(records))
 		for i, r := range records {
-			key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, uint32(r.Partition)), uint64(r.Offset))
+			key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, uint32(r.Partition)), uint64(r.Offset)) //gosec:disable G115 -- a number of a test, and small
 			started[i] = &kgo.Record{Topic: markers, Partition: r.Partition, Key: key, Value: []byte{1, 0, 0, 0, 0, 0, 0, 117, 48}}
 			ended[i] = &kgo.Record{Topic: markers, Partition: r.Partition, Key: key, Value: []byte{0}}
 		}

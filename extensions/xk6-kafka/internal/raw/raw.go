@@ -83,7 +83,7 @@ func Consume(hosts []string, topic, group string, count, batch int) (time.Durati
 // Share receives count messages as the only member of a share group and accepts each. The clock starts with its first message.
 func Share(hosts []string, topic, group string, count, batch int) (time.Duration, error) {
 	cl, err := kgo.NewClient(
-		kgo.SeedBrokers(hosts...), kgo.ShareGroup(group), kgo.ConsumeTopics(topic), kgo.ShareMaxRecords(int32(batch)), // a few hundred
+		kgo.SeedBrokers(hosts...), kgo.ShareGroup(group), kgo.ConsumeTopics(topic), kgo.ShareMaxRecords(int32(batch)), //gosec:disable G115 -- a few hundred
 		kgo.ShareMaxRecordsStrict(), kgo.FetchMaxWait(100*time.Millisecond),
 	)
 	if err != nil {

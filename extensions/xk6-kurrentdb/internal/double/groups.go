@@ -1,3 +1,4 @@
+//gosec:disable G115 -- the counts of a test
 package double
 
 import (

@@ -159,7 +159,7 @@ func (s *Server) Elect(addresses ...string) error {
 		if err != nil {
 			return err
 		}
-		m := &gossip.MemberInfo{State: gossip.MemberInfo_Follower, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)}}
+		m := &gossip.MemberInfo{State: gossip.MemberInfo_Follower, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)}} //gosec:disable G115 -- a number of a test, and small
 		switch {
 		case i == 0:
 			m.State = gossip.MemberInfo_Leader
@@ -194,7 +194,7 @@ func (g *gossiping) Read(context.Context, *shared.Empty) (*gossip.ClusterInfo, e
 	}
 	at := g.s.listener.Addr().(*net.TCPAddr) //nolint:forcetypeassert // it was made so
 	return &gossip.ClusterInfo{Members: []*gossip.MemberInfo{{
-		State: gossip.MemberInfo_Leader, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)},
+		State: gossip.MemberInfo_Leader, IsAlive: true, HttpEndPoint: &gossip.EndPoint{Address: at.IP.String(), Port: uint32(at.Port)}, //gosec:disable G115 -- a number of a test, and small
 	}}}, nil
 }
 

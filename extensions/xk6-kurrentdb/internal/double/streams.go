@@ -96,7 +96,7 @@ func (s *Server) add(name string, proposed []*streams.AppendReq_ProposedMessage)
 		s.put(s.stream("$$"+own), []*streams.AppendReq_ProposedMessage{{Id: &shared.UUID{}, Data: data}})
 	}
 	s.live(name)
-	return uint64(len(of.events) - 1)
+	return uint64(len(of.events) - 1) //gosec:disable G115 -- a number of a test, and small
 }
 
 func (s *Server) put(of *stream, proposed []*streams.AppendReq_ProposedMessage) {
@@ -157,7 +157,7 @@ func (s *Server) append(ctx context.Context, o *streams.AppendReq_Options, propo
 		return nil, refuse(ctx, codes.FailedPrecondition, "stream-deleted", "Event stream '"+name+"' is deleted.")
 	}
 	s.appends++
-	last, present := uint64(len(of.events)-1), len(s.visible(name)) > 0
+	last, present := uint64(len(of.events)-1), len(s.visible(name)) > 0 //gosec:disable G115 -- a number of a test, and small
 	switch expected := o.GetExpectedStreamRevision().(type) {
 	case *streams.AppendReq_Options_Revision:
 		present = present && expected.Revision == last

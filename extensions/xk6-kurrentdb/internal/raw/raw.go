@@ -64,7 +64,7 @@ func Consume(channel *grpc.ClientConn, stream, group string, count, batch, buffe
 	start := time.Now()
 	if err := call.Send(&persistent.ReadReq{Content: &persistent.ReadReq_Options_{Options: &persistent.ReadReq_Options{
 		StreamOption: &persistent.ReadReq_Options_StreamIdentifier{StreamIdentifier: &shared.StreamIdentifier{StreamName: []byte(stream)}},
-		GroupName:    group, BufferSize: int32(buffer),
+		GroupName:    group, BufferSize: int32(buffer), //gosec:disable G115 -- a number of a test, and small
 		UuidOption: &persistent.ReadReq_Options_UUIDOption{Content: &persistent.ReadReq_Options_UUIDOption_Structured{Structured: &shared.Empty{}}},
 	}}}); err != nil {
 		return 0, err

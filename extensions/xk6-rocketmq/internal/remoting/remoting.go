@@ -83,8 +83,8 @@ func exchange(conn net.Conn, ask header, body []byte) (answer header, text []byt
 	if err != nil {
 		return answer, nil, err
 	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(head)+len(body)))
-	frame = binary.BigEndian.AppendUint32(frame, uint32(len(head)))
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(head)+len(body))) //gosec:disable G115 -- a few bytes
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(head)))            //gosec:disable G115 -- a few bytes
 	if _, err := conn.Write(append(append(frame, head...), body...)); err != nil {
 		return answer, nil, err
 	}

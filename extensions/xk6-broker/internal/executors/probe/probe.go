@@ -53,7 +53,7 @@ func (i *instance) mark() {
 		if c, ok := i.vu.State().Options.Scenarios[s.Name].(*executor.ConstantArrivalRateConfig); ok {
 			m.Index = m.Iteration
 			start := m.At - int64(time.Since(s.StartTime))
-			m.Due = start + int64(m.Index)*int64(c.TimeUnit.TimeDuration())/c.Rate.Int64
+			m.Due = start + int64(m.Index)*int64(c.TimeUnit.TimeDuration())/c.Rate.Int64 //gosec:disable G115 -- a number of a test, and small
 		}
 	}
 	i.mu.Lock()
@@ -69,5 +69,5 @@ func (i *instance) write() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(os.Getenv("PROBE"), text, 0o600)
+	return os.WriteFile(os.Getenv("PROBE"), text, 0o600) //gosec:disable G703 -- a test's file
 }
