@@ -96,7 +96,7 @@ func (s *Session) Filler(m Sending) func(count int) error {
 	return func(count int) error {
 		made, err := load.Produce{Count: uint64(count), Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}. //gosec:disable G115 -- a number of a test, and small
 																Run(context.Background(), []*load.Sender{sender})
-		if err == nil && made.Confirmed != uint64(count) {
+		if err == nil && made.Confirmed != uint64(count) { //gosec:disable G115 -- a number of a test, and small
 			err = fmt.Errorf("confirmed %d of %d", made.Confirmed, count)
 		}
 		return err
