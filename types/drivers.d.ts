@@ -256,7 +256,7 @@ declare module 'k6/x/broker' {
     requests?: number;
     /** redis-pubsub: Treat it as an error that a message reached no subscriber. */
     requireSubscriber?: boolean;
-    /** kafka, kafka-share, kmq: How often the client sends a message again before it fails, within deliveryTimeout; see Limits before setting it to 0. Default: `2147483647`. */
+    /** kafka, kafka-share, kmq: How often the client sends a message again before it fails, within deliveryTimeout. With 0 the first failure fails all messages that are buffered for its partition, too. Default: `2147483647`. */
     retries?: number;
     /**
      * rabbitmq, rabbitmq-stream: Take a message's key as its routing key, where it has one and an exchange is named.
