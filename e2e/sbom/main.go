@@ -30,7 +30,7 @@ func write(out io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(binary) //gosec:disable G304 -- the binary that was asked about
+	content, err := os.ReadFile(binary) //gosec:disable G304 G703 -- the binary that was asked about
 	if err != nil {
 		return err
 	}
