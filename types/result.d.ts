@@ -287,6 +287,7 @@ declare module 'k6/x/broker' {
       kind: string;
       count: number;
     }>;
+    /** of each, the least and the greatest value are exact where they are those of the run, and else the edges of their buckets */
     trends: { [name: string]: ResultHistogram };
     percentiles: { [name: string]: Array<ResultPercentile> };
     /** what can be told of each group in the phase; what was lost is known of the whole run only */

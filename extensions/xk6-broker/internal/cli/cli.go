@@ -116,6 +116,7 @@ var errCondition = errors.New("a --fail-if holds, or cannot be decided")
 func newCompare(gs *state.GlobalState) *cobra.Command {
 	var (
 		failIf       []string
+		phase        string
 		out          string
 		overwrite    bool
 		allowInvalid bool
@@ -133,7 +134,7 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sides, err := compare.Load(args, func(done, of int, path string) { progress(gs, done, of, path) })
+			sides, err := compare.Load(args, phase, func(done, of int, path string) { progress(gs, done, of, path) })
 			if err != nil {
 				return err
 			}
@@ -149,6 +150,7 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 			return show(gs, comparison, findings(comparison, conditions, allowInvalid), out)
 		},
 	}
+	c.Flags().StringVar(&phase, "phase", "", "compare the runs as they were in this phase, such as measured; what was lost is the whole run's")
 	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "fail where this holds, such as 'e2e_latency p99 > 1.1x' or 'lost > 0'; may be given several times")
 	c.Flags().StringVarP(&out, "out", "o", "", "the page (default results/compare-<time>.html)")
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the page if it exists")

@@ -6,6 +6,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -14,6 +15,8 @@ import (
 type judge struct {
 	run    *run
 	result *result.Result
+
+	series map[string]map[*load.Series]*load.Measured // by phase, "" for the whole run; what was measured is final
 }
 
 // decider decides a condition on a metric, or on the part of it that has the tags asked for.
@@ -28,11 +31,11 @@ func latency(t metric.Trend) decider {
 			return result.Undecided("%s", why)
 		}
 		for _, s := range j.run.All() {
-			of := in.measured(s)
 			for l := range metric.Loop(metric.NumLoops) {
 				if !trendTags(tagsOf(s.Labels), t, l).Contains(in.tags) {
 					continue
 				}
+				of := in.measured(s)
 				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Of(l, t), Missing: of.Failed(l, t)})
 			}
 		}

@@ -35,7 +35,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	given := maps.Clone(o.given)
-	seed := uint64(o.integer("seed", 0, 0, 1<<52)) //gosec:disable G115 -- the option has limits
+	seed := uint64(o.integer("seed", 0, 0, 1<<52))                                                            //gosec:disable G115 -- the option has limits
 	loop := load.Produce{Duration: o.duration("duration", 0), Count: uint64(o.integer("count", 0, 0, 1<<52))} //gosec:disable G115 -- the option has limits
 	loop.LeastBatch, loop.Batch = batchOf(o)
 	if loop.Payload, err = p.payloadOf(o, opts, seed); err != nil {

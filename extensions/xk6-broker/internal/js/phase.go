@@ -133,7 +133,7 @@ type portion struct {
 
 // portion finds what tags ask for. There is a reason where it is a phase that never was. Where the run has no phases, the tag is the script's own.
 func (j *judge) portion(asked *metrics.TagSet) (p portion, why string) {
-	p = portion{asked, j.result, j.seconds(), (*load.Series).Measured}
+	p = portion{asked, j.result, j.seconds(), j.measured("")}
 	name, ok := asked.Get(phaseTag)
 	if !ok || len(j.result.Phases) == 0 {
 		return p, ""
@@ -142,11 +142,23 @@ func (j *judge) portion(asked *metrics.TagSet) (p portion, why string) {
 	if of == nil {
 		return p, fmt.Sprintf("there was no phase %q: there were %s", name, strings.Join(j.result.PhaseNames(), ", "))
 	}
-	during, _ := j.run.collector.During(name)
-	return portion{asked.Without(phaseTag), j.result.During(name), of.Seconds, func(s *load.Series) *load.Measured {
-		if m := during[s]; m != nil {
+	return portion{asked.Without(phaseTag), j.result.During(name), of.Seconds, j.measured(name)}, ""
+}
+
+// measured gives what each series measured in a phase, or in the whole run, and finds it out once.
+func (j *judge) measured(phase string) func(*load.Series) *load.Measured {
+	return func(s *load.Series) *load.Measured {
+		if j.series == nil {
+			j.series = map[string]map[*load.Series]*load.Measured{}
+		}
+		all, known := j.series[phase]
+		if !known {
+			all, _ = j.run.collector.During(phase)
+			j.series[phase] = all
+		}
+		if m := all[s]; m != nil {
 			return m
 		}
 		return &load.Measured{}
-	}}, ""
+	}
 }

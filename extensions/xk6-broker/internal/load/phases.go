@@ -83,10 +83,13 @@ func (c *Collector) Phase() string {
 	return c.phases.name()
 }
 
-// During is what each series has measured so far in a phase; it is false where there is none of that name.
+// During is what each series has measured so far in a phase, or in the whole run where it is ""; it is false where there is none of that name.
 func (c *Collector) During(name string) (map[*Series]*Measured, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if name == "" {
+		return c.run.measured(), true
+	}
 	p := c.phases.find(name)
 	if p == nil {
 		return nil, false

@@ -179,6 +179,9 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 	}
 	t.judgeConsumers(v)
 	led.judgeLateness(v)
+	if led.whole != nil {
+		led.judgeStationarity(v)
+	}
 	if t.Info.Embedded {
 		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.Topic)
 	}

@@ -6,6 +6,7 @@ import (
 	"html"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -519,7 +520,7 @@ func TestRepetitionsAreFoundByName(t *testing.T) {
 		{[]string{"a=" + at("old-1") + "," + at("x"), "b=" + at("old-2")}, "a:2 b:1"},
 	} {
 		reads := 0
-		sides, err := Load(c.args, func(done, of int, _ string) {
+		sides, err := Load(c.args, "", func(done, of int, _ string) {
 			if done != reads || done >= of {
 				t.Errorf("progress %d of %d", done, of)
 			}
@@ -537,7 +538,7 @@ func TestRepetitionsAreFoundByName(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{at("x")}, {"a=" + at("old-1") + "," + at("x")}, {at("x"), at("nothing")}, {"=", at("x")}} {
-		if _, err := Load(args, func(int, int, string) {}); err == nil {
+		if _, err := Load(args, "", func(int, int, string) {}); err == nil {
 			t.Errorf("%v was accepted", args)
 		}
 	}
@@ -570,5 +571,52 @@ func TestTheTableAndThePageSayTheSame(t *testing.T) {
 	}
 	if strings.Contains(page.String(), "new</h1>") {
 		t.Error("a name became markup")
+	}
+}
+
+// Where a phase is named the runs are compared as they were in it; one that has no such phase is refused, with those that it has.
+func TestRunsAreComparedInAPhase(t *testing.T) {
+	dir := t.TempDir()
+	phased := func(mean time.Duration) func(*result.Result) {
+		return func(r *result.Result) {
+			h := &hist.Histogram{}
+			h.RecordN(int64(mean), 5000)
+			r.Phases = []result.Phase{{Name: "measured", Stretches: []result.Stretch{{From: 5, To: 10}}, Seconds: 5}}
+			r.Topics[0].Phases = map[string]result.Window{"measured": {
+				Counts: map[string]int64{"due": 10000, "confirmed": 10000}, Trends: map[string]*hist.Histogram{"e2e_latency": h},
+				Groups: []result.WindowGroup{{Group: "workers", Deliveries: &result.Deliveries{Received: 5000}, Trends: map[string]*hist.Histogram{"e2e_latency": h}}},
+			}}
+		}
+	}
+	var folders []string
+	for name, mean := range map[string]time.Duration{"before": 2 * time.Millisecond, "later": 4 * time.Millisecond} {
+		f := report.Folder{Dir: dir, Name: name}
+		if err := f.Write(run(name, time.Millisecond, 1, phased(mean)), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, name+"="+f.Path())
+	}
+	slices.Sort(folders)
+	for phase, crossed := range map[string]bool{"": false, "measured": true} {
+		sides, err := Load(folders, phase, func(int, int, string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compare(sides)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cond, err := ParseCondition("e2e_latency p99 > 1.5x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.Decide(cond) {
+			if f.Failed != crossed {
+				t.Errorf("phase %q: %+v", phase, f)
+			}
+		}
+	}
+	if _, err := Load(folders, "peak", func(int, int, string) {}); err == nil || !strings.Contains(err.Error(), `has no phase "peak": it has measured`) {
+		t.Errorf("a phase that was not: %v", err)
 	}
 }

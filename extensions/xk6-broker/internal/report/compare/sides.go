@@ -2,6 +2,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,8 +25,8 @@ var repetition = regexp.MustCompile(`-(\d{1,3}|\d{8}T\d{6}Z(-\d{1,3})?)$`)
 
 // Load reads the runs that the arguments name: a folder each, or name=folder,folder,... for repetitions of one. Folders whose names
 // differ by nothing but a number or a time at the end are repetitions of one too, unless there is no other to compare them with.
-// progress is told of each folder before it is read.
-func Load(args []string, progress func(done, of int, path string)) ([]Side, error) {
+// Where a phase is named, each is taken as it was in that phase. progress is told of each folder before it is read.
+func Load(args []string, phase string, progress func(done, of int, path string)) ([]Side, error) {
 	var sides []Side
 	named, total, done := false, 0, 0
 	for _, arg := range args {
@@ -46,6 +47,12 @@ func Load(args []string, progress func(done, of int, path string)) ([]Side, erro
 			r, err := report.Read(path)
 			if err != nil {
 				return nil, fmt.Errorf("compare: %w", err)
+			}
+			if phase != "" {
+				names := strings.Join(r.PhaseNames(), ", ")
+				if r = r.During(phase); r == nil {
+					return nil, fmt.Errorf("compare: %s has no phase %q: it has %s", path, phase, cmp.Or(names, "none"))
+				}
 			}
 			i := slices.IndexFunc(sides, func(s Side) bool { return s.Name == name })
 			if i < 0 {

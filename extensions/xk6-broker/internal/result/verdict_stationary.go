@@ -1,0 +1,118 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
+)
+
+// unsteady is how many of a hundred stationary windows of a topic, at most, are said not to be.
+const unsteady = 0.01
+
+// course is a number that a window has of each interval.
+type course struct {
+	name   string
+	values []float64
+	ends   []float64 // of the intervals, in seconds from the start of the run
+}
+
+// judgeStationarity says what changed in the measured window, over which a percentile is one number. It is a note: the numbers are those of the
+// window, but another window may have others. What changed with the rate that was due is no surprise, and the note says so.
+func (t *Topic) judgeStationarity(v *Verdict) {
+	courses := slices.DeleteFunc(t.courses(), func(c course) bool { return len(c.values) < stationary.Least })
+	level := unsteady / float64(max(1, len(courses)))
+	suffix := ""
+	if _, driven := stationary.Test(t.throughput(metric.Due).values, level); driven && t.OpenLoop {
+		suffix = "; so did the rate that was due"
+	}
+	for _, c := range courses {
+		if f, changed := stationary.Test(c.values, level); changed {
+			v.note("%s: not stationary: %s%s", t.Topic, c.describe(f), suffix)
+		}
+	}
+}
+
+func (c course) describe(f stationary.Finding) string {
+	way := "grew"
+	if f.By < 0 {
+		way = "fell"
+	}
+	by := percent(max(f.By, -f.By))
+	if f.Kind == stationary.Change {
+		return fmt.Sprintf("%s %s by %s at %.3g s, and stayed so (Pettitt's test, p=%.2g)", c.name, way, by, c.ends[f.At-1], f.P)
+	}
+	return fmt.Sprintf("%s %s by %s over the window (Mann-Kendall test, p=%.2g)", c.name, way, by, f.P)
+}
+
+// courses are what is looked at: the median and p99 of each latency, and what was confirmed and received.
+func (t *Topic) courses() (all []course) {
+	for _, j := range judged {
+		for _, suffix := range t.loops() {
+			name, label := j.String()+suffix, j.Title()
+			if suffix != "" {
+				label += " of the closed loop"
+			}
+			for _, q := range []struct {
+				q    float64
+				read func(Summary) int64
+			}{{0.5, func(s Summary) int64 { return s.P50 }}, {0.99, func(s Summary) int64 { return s.P99 }}} {
+				all = append(all, quantiles(QuantileName(q.q)+" of "+label, t.OverTime[name], q.q, q.read))
+			}
+		}
+	}
+	all = append(all, t.throughput(metric.Confirmed))
+	if !t.OnlySends {
+		all = append(all, t.throughput(metric.Received))
+	}
+	return all
+}
+
+// quantiles is the course of a quantile; empty where it is not supported nearly always. The first and the last interval that have any
+// values are left out: the load went on in part of them only.
+func quantiles(name string, all []Summary, q float64, read func(Summary) int64) course {
+	c := course{name: "the " + name}
+	all = inner(all, func(s Summary) bool { return s.Count > 0 })
+	for _, s := range all {
+		if supported(s.Count, q) {
+			c.values, c.ends = append(c.values, float64(read(s))), append(c.ends, s.At)
+		}
+	}
+	if 10*len(c.values) < 9*len(all) {
+		return course{}
+	}
+	return c
+}
+
+// supported tells whether so many values support a quantile.
+func supported(count uint64, q float64) bool {
+	h := &hist.Histogram{}
+	h.RecordN(0, count)
+	return h.Supported(q)
+}
+
+// throughput is the course of a counter's rate.
+func (t *Topic) throughput(of metric.Counter) course {
+	c := course{name: "the rate of messages " + of.String()}
+	for _, p := range inner(t.History, func(p Point) bool { return p.Counts[of.String()] > 0 }) {
+		if p.Seconds > 0 {
+			c.values, c.ends = append(c.values, float64(p.Counts[of.String()])/p.Seconds), append(c.ends, p.At)
+		}
+	}
+	return c
+}
+
+// inner are the intervals between the first and the last that have something.
+func inner[T any](all []T, has func(T) bool) []T {
+	first := slices.IndexFunc(all, has)
+	last := len(all) - 1
+	for last >= 0 && !has(all[last]) {
+		last--
+	}
+	if last-first < 2 {
+		return nil
+	}
+	return all[first+1 : last]
+}

@@ -1,0 +1,174 @@
+package stationary
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+const seeds = 1000
+
+// noise is a series of an autoregressive process of first order, φ = 0 being white noise, around a level of 10 deviations.
+func noise(seed uint64, n int, phi float64) []float64 {
+	r := rand.New(rand.NewPCG(seed, 7))
+	x := make([]float64, n)
+	v := 0.0
+	for i := -50; i < n; i++ {
+		v = phi*v + math.Sqrt(1-phi*phi)*r.NormFloat64()
+		if i >= 0 {
+			x[i] = 10 + v
+		}
+	}
+	return x
+}
+
+// skewed is noise with a long tail, as latencies have it.
+func skewed(seed uint64, n int) []float64 {
+	x := noise(seed, n, 0)
+	for i, v := range x {
+		x[i] = math.Exp(v - 10)
+	}
+	return x
+}
+
+// found is the share of the series that are not called stationary at the level.
+func found(series func(seed uint64) []float64, level float64) float64 {
+	count := 0
+	for seed := range uint64(seeds) {
+		if f, ok := Test(series(seed), level); ok && f.P < level/2 {
+			count++
+		}
+	}
+	return float64(count) / seeds
+}
+
+// Of white noise, each test finds as much as it says, and both together no more.
+func TestNoiseIsStationary(t *testing.T) {
+	for _, n := range []int{12, 30, 60, 150} {
+		for name, series := range map[string]func(uint64) []float64{
+			"normal": func(seed uint64) []float64 { return noise(seed, n, 0) },
+			"skewed": func(seed uint64) []float64 { return skewed(seed, n) },
+		} {
+			trends, changes := 0, 0
+			for seed := range uint64(seeds) {
+				x := series(seed)
+				if mannKendall(x, fitLine(x)) < 0.05 {
+					trends++
+				}
+				if pettitt(x, fitStep(x)) < 0.05 {
+					changes++
+				}
+			}
+			if trends < 20 || trends > 65 {
+				t.Errorf("%s, %d: Mann and Kendall's test at 5 %% finds %d of %d", name, n, trends, seeds)
+			}
+			if changes > 65 || n >= 150 && changes < 20 { // of few numbers the approximation is too careful
+				t.Errorf("%s, %d: Pettitt's test at 5 %% finds %d of %d", name, n, changes, seeds)
+			}
+			if share := found(series, 0.01); share > 0.015 {
+				t.Errorf("%s, %d: both at 1 %% find %v", name, n, share)
+			}
+		}
+	}
+}
+
+// Of noise whose neighbours are alike, the correction leaves little more than the level: without it every third series would have a trend.
+func TestNoiseWithAMemoryIsNearlyStationary(t *testing.T) {
+	for _, c := range []struct {
+		phi  float64
+		n    int
+		most float64
+	}{{0.3, 20, 0.02}, {0.3, 60, 0.02}, {0.3, 150, 0.02}, {0.6, 20, 0.05}, {0.6, 60, 0.03}, {0.6, 150, 0.025}, {0.8, 60, 0.04}, {0.8, 150, 0.03}} {
+		if share := found(func(seed uint64) []float64 { return noise(seed, c.n, c.phi) }, 0.01); share > c.most {
+			t.Errorf("φ = %v, %d: %v are found, want %v at most", c.phi, c.n, share, c.most)
+		}
+	}
+	uncorrected := 0
+	for seed := range uint64(seeds) {
+		x := noise(seed, 60, 0.6)
+		l := fitLine(x)
+		l.rest = noise(seed, 60, 0) // as if the neighbours had nothing to do with one another
+		if mannKendall(x, l) < 0.05 {
+			uncorrected++
+		}
+	}
+	if uncorrected < seeds/5 {
+		t.Errorf("without correction %d of %d have a trend: what is there to correct?", uncorrected, seeds)
+	}
+}
+
+// Of 60 intervals a trend of 3 deviations over the window, and a change by 2 of them, are found 95 times of a hundred at least, and mostly told
+// apart; of fewer it takes more.
+func TestTrendsAndChangesAreFound(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		kind Kind
+		by   float64 // deviations
+		at   float64 // the share of the window
+	}{
+		{30, Trend, 4, 0}, {60, Trend, 3, 0}, {60, Trend, -3, 0}, {150, Trend, 2, 0},
+		{40, Change, 3, 0.5}, {60, Change, 2, 0.5}, {60, Change, -2, 0.5}, {60, Change, 2.5, 0.25}, {150, Change, 1.5, 0.3},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			hits, named, kinds, sum := 0, 0, 0.0, 0.0
+			for seed := range uint64(seeds) {
+				x := noise(seed, c.n, 0)
+				at := int(c.at * float64(c.n))
+				for i := range x {
+					switch {
+					case c.kind == Trend:
+						x[i] += c.by * float64(i) / float64(c.n-1)
+					case i >= at:
+						x[i] += c.by
+					}
+				}
+				f, ok := Test(x, 0.01)
+				if !ok {
+					continue
+				}
+				hits++
+				if f.By*c.by < 0 {
+					t.Errorf("it is said to have changed by %v, and did by %v", f.By, c.by/10)
+				}
+				if f.Kind == c.kind {
+					kinds, sum = kinds+1, sum+f.By
+				}
+				if f.Kind == c.kind && (c.kind == Trend || math.Abs(float64(f.At-at)) <= float64(c.n)/10) {
+					named++
+				}
+			}
+			if by := sum / kinds; math.Abs(by-c.by/10) > 0.04 {
+				t.Errorf("it is said to have changed by %v in the mean, and did by %v", by, c.by/10)
+			}
+			if hits < 950*seeds/1000 || named < hits*7/10 {
+				t.Errorf("%d of %d are found, and %d called what they are", hits, seeds, named)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotWorthAWordIsNotSaid(t *testing.T) {
+	rising := func(n int, by float64) []float64 {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = 100 + by*float64(i)/float64(n-1)
+		}
+		return x
+	}
+	for name, x := range map[string][]float64{"none": nil, "too few": rising(Least-1, 50), "a trifle": rising(100, 4), "all equal": rising(100, 0)} {
+		if f, ok := Test(x, 0.01); ok {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	exact := make([]float64, 60)
+	for i := range exact {
+		exact[i] = float64(2000 - 500*(i/30))
+	}
+	if f, ok := Test(exact, 0.01); !ok || f.Kind != Change || f.At != 30 || f.By != -0.25 {
+		t.Errorf("what falls by a quarter, without any noise: %+v, %v", f, ok)
+	}
+	if f, ok := Test(rising(100, 50), 0.01); !ok || f.Kind != Trend || math.Abs(f.By-0.5) > 0.01 {
+		t.Errorf("what grows by half: %+v, %v", f, ok)
+	}
+}
