@@ -278,7 +278,7 @@ func TestThresholdsThatNothingCouldMeetAreRefused(t *testing.T) {
 		"broker_curve{trend:latency}":                 {"value<9", `broker_curve has no trend "latency": there are publish_latency, publish_time`},
 		"broker_e2e_latency{loop:opened}":             {"p(99)<9", `broker_e2e_latency has no loop "opened": there are open, closed`},
 		"broker_settle_time{loop:open}":               {"p(99)<9", `broker_settle_time has no tag "loop"`},
-		"broker_publish_latency{consumer_group:g}":    {"p(99)<9", `broker_publish_latency has no tag "consumer_group": it has driver, loop, topic, those that k6 and the script set`},
+		"broker_publish_latency{consumer_group:g}":    {"p(99)<9", `broker_publish_latency has no tag "consumer_group": it has driver, loop, phase, topic, those that k6 and the script set`},
 		"broker_e2e_latency{quantile:0.99}":           {"p(99)<9", `broker_e2e_latency has no tag "quantile"`},
 		"broker_e2e_latency_quantile{quantile:0.991}": {"value<9", `no quantile "0.991": there are 0.5, 0.9, 0.99, 0.999, 0.9999, 1`},
 		"broker_sent{consumer_group:g}":               {"count>0", `broker_sent has no tag "consumer_group"`},
@@ -290,7 +290,9 @@ func TestThresholdsThatNothingCouldMeetAreRefused(t *testing.T) {
 		"broker_lost{group:g}":                        {"count==0", `broker_lost has no tag "group" (did you mean consumer_group?)`},
 		"broker_received{consumer-group:g}":           {"count==0", `broker_received has no tag "consumer-group" (did you mean consumer_group?)`},
 		"broker_sent{topci:g}":                        {"count==0", `broker_sent has no tag "topci" (did you mean topic?)`},
-		"broker_sent{group:g}":                        {"count==0", `broker_sent has no tag "group": it has driver, topic, those`},
+		"broker_sent{group:g}":                        {"count==0", `broker_sent has no tag "group": it has driver, phase, topic, those`},
+		"broker_lost{phase:measured}":                 {"count==0", `broker_lost has no tag "phase": it has consumer_group, driver, topic, the tags of the whole test (--tag)`},
+		"broker_sent{phaes:measured}":                 {"count==0", `broker_sent has no tag "phaes" (did you mean phase?)`},
 		"broker_marks{scenario:s}":                    {"count>0", `broker_marks has no tag "scenario"`},
 	} {
 		t.Run(name, func(t *testing.T) {
