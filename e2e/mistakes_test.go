@@ -68,14 +68,18 @@ func TestMistakesThatOnlyTheBrokerKnows(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"I/O in init": {`const p = broker.connect('embedded:').producer('t');
 			p.send('x').catch((e) => console.log('CAUGHT ' + e.message)); export default function () {}`, "not in the init context"},
-		"unreachable": {`const p = broker.connect('nats://user:s3cret@127.0.0.1:9').producer('t');
+		"unreachable": {
+			`const p = broker.connect('nats://user:s3cret@127.0.0.1:9').producer('t');
 			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind + ' ' + e.message); } }`,
-			"CAUGHT disconnected nats: connect to nats://127.0.0.1:9"},
+			"CAUGHT disconnected nats: connect to nats://127.0.0.1:9",
+		},
 		"too large": {`const p = broker.connect('embedded-nats:').producer('t');
 			export default async function () { try { await p.send('x'.repeat(2 << 20)); } catch (e) { console.log('CAUGHT ' + e.kind); } }`, "CAUGHT rejected"},
-		"no such topic": {`const p = broker.connect('embedded:').producer('absent');
+		"no such topic": {
+			`const p = broker.connect('embedded:').producer('absent');
 			export default async function () { try { await p.send('x'); } catch (e) { console.log('CAUGHT ' + e.kind + ' ' + e.message); } }`,
-			`CAUGHT not_found nats-jetstream: send: nats: no response from stream: is there a topic \"absent\"? createTopic in setup makes it`},
+			`CAUGHT not_found nats-jetstream: send: nats: no response from stream: is there a topic \"absent\"? createTopic in setup makes it`,
+		},
 		"not a message": {`const c = broker.connect('embedded:').consumer('t');
 			export default function () { try { c.ack({}); } catch (e) { console.log('CAUGHT ' + e); } }`, "a message or an array of messages from receive is needed"},
 	} {

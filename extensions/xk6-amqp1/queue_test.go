@@ -177,7 +177,9 @@ func TestMessagesOfOtherPrograms(t *testing.T) {
 	sender, err := session.NewSender(r.context(), topic, nil)
 	r.must(err)
 	for _, m := range []*amqp.Message{
-		{Data: [][]byte{[]byte("a"), []byte("b")}}, {Value: "text"}, {Value: int64(7)},
+		{Data: [][]byte{[]byte("a"), []byte("b")}},
+		{Value: "text"},
+		{Value: int64(7)},
 		{Data: [][]byte{[]byte("c")}, ApplicationProperties: map[string]any{"n": int32(3), "b": true, "z": []byte{0xff}}},
 	} {
 		r.must(sender.Send(r.context(), m, nil))

@@ -19,11 +19,23 @@ func TestProducerOptions(t *testing.T) {
 	f := single(t)
 	topic := f.topic(t, 3)
 	for _, given := range []map[string]any{
-		{"acks": "all"}, {"acks": "all", "idempotence": false}, {"acks": "leader"}, {"acks": "none"},
-		{"compression": "gzip"}, {"compression": "snappy"}, {"compression": "lz4"}, {"compression": "zstd"},
-		{"partitioner": "uniform"}, {"partitioner": "roundrobin"}, {"partition": 2},
-		{"linger": "20ms"}, {"retries": 0}, {"inFlight": 1, "acks": "leader"}, {"batchMaxBytes": "4KiB"},
-		{"profile": "throughput"}, {"profile": "durable"},
+		{"acks": "all"},
+		{"acks": "all", "idempotence": false},
+		{"acks": "leader"},
+		{"acks": "none"},
+		{"compression": "gzip"},
+		{"compression": "snappy"},
+		{"compression": "lz4"},
+		{"compression": "zstd"},
+		{"partitioner": "uniform"},
+		{"partitioner": "roundrobin"},
+		{"partition": 2},
+		{"linger": "20ms"},
+		{"retries": 0},
+		{"inFlight": 1, "acks": "leader"},
+		{"batchMaxBytes": "4KiB"},
+		{"profile": "throughput"},
+		{"profile": "durable"},
 	} {
 		t.Run(fmt.Sprint(given), func(t *testing.T) {
 			c := f.consumer(t, topic, "")

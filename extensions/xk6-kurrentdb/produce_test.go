@@ -85,8 +85,11 @@ func TestWhatCannotBeAnEvent(t *testing.T) {
 	p := f.producer(c, "t", nil)
 	header := func(name, value string) driver.Header { return driver.Header{Name: name, Value: []byte(value)} }
 	b := driver.Batch{
-		{Key: []byte{0xff}}, {Headers: []driver.Header{header("a", "\xff")}}, {Headers: []driver.Header{header("a", "1"), header("a", "2")}},
-		{Key: []byte("k"), Headers: []driver.Header{header(correlation, "other")}}, {Body: []byte("good")},
+		{Key: []byte{0xff}},
+		{Headers: []driver.Header{header("a", "\xff")}},
+		{Headers: []driver.Header{header("a", "1"), header("a", "2")}},
+		{Key: []byte("k"), Headers: []driver.Header{header(correlation, "other")}},
+		{Body: []byte("good")},
 	}
 	for i, err := range f.send(p, b) {
 		if good := i == len(b)-1; good != (err == nil) || !good && f.kind(err) != driver.Rejected {
@@ -128,7 +131,9 @@ func TestHalfAnAppendIsNone(t *testing.T) {
 		why   error
 		want  driver.Kind
 	}{
-		{4, nil, ""}, {0, nil, driver.Disconnected}, {2, status.Error(codes.Canceled, "given up"), driver.Disconnected},
+		{4, nil, ""},
+		{0, nil, driver.Disconnected},
+		{2, status.Error(codes.Canceled, "given up"), driver.Disconnected},
 		{3, status.Error(codes.InvalidArgument, "too large"), driver.Rejected},
 	} {
 		call := &half{sends: c.sends, why: c.why}

@@ -8,8 +8,13 @@ import (
 
 func TestPositionsAreOrderedAndWrittenAsTheBrokerDoes(t *testing.T) {
 	ascending := []Position{
-		{}, At(0), At(7), At(10), At(1<<64 - 1),
-		{Identifier, 0, 1, 0}, {Identifier, 9, 12, 0}, {Identifier, 9, 12, 3}, {Identifier, 9, 100, 0}, {Identifier, 10, 0, 0},
+		{},
+		At(0), At(7), At(10), At(1<<64 - 1),
+		{Identifier, 0, 1, 0},
+		{Identifier, 9, 12, 0},
+		{Identifier, 9, 12, 3},
+		{Identifier, 9, 100, 0},
+		{Identifier, 10, 0, 0},
 	}
 	for i, p := range ascending {
 		for j, q := range ascending {

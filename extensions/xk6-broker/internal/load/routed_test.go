@@ -501,7 +501,7 @@ func TestArrivedWaitsForWhatIsForwarded(t *testing.T) {
 			}
 			b.produce(b.sender(100), 100)
 			service.send(service.take(20), "copies")
-			var lots = make(chan struct{})
+			lots := make(chan struct{})
 			go func() {
 				defer close(lots)
 				for range 4 {

@@ -122,8 +122,11 @@ func TestPoissonFollowsItsRate(t *testing.T) {
 	t.Parallel()
 	start := perSecond(20)
 	stages := []pace.Stage{
-		{Target: perSecond(300), Duration: 10 * time.Second}, {Target: perSecond(300), Duration: 5 * time.Second},
-		{Target: perSecond(50)}, {Target: perSecond(100), Duration: 5 * time.Second}, {Duration: 5 * time.Second},
+		{Target: perSecond(300), Duration: 10 * time.Second},
+		{Target: perSecond(300), Duration: 5 * time.Second},
+		{Target: perSecond(50)},
+		{Target: perSecond(100), Duration: 5 * time.Second},
+		{Duration: 5 * time.Second},
 	}
 	ramp := pace.Ramp(start, stages...)
 	const slots, seeds = 50, 100

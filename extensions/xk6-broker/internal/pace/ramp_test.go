@@ -27,15 +27,27 @@ func TestRamp(t *testing.T) {
 		"flat":           {perSecond(4), []pace.Stage{{Target: perSecond(4), Duration: time.Second}}, []time.Duration{250 * ms, 500 * ms, 750 * ms, 1000 * ms}},
 		"up":             {perSecond(0), []pace.Stage{{Target: perSecond(8), Duration: time.Second}}, []time.Duration{500 * ms, 707_106_781, 866_025_403, 1000 * ms}},
 		"down":           {perSecond(8), []pace.Stage{{Duration: time.Second}}, []time.Duration{133_974_596, 292_893_218, 500 * ms, 1000 * ms}},
-		"jump up": {perSecond(1), []pace.Stage{{Target: perSecond(1), Duration: time.Second}, {Target: perSecond(4)}, {Target: perSecond(4), Duration: 500 * ms}},
-			[]time.Duration{1000 * ms, 1250 * ms, 1500 * ms}},
+		"jump up": {
+			perSecond(1),
+			[]pace.Stage{{Target: perSecond(1), Duration: time.Second}, {Target: perSecond(4)}, {Target: perSecond(4), Duration: 500 * ms}},
+			[]time.Duration{1000 * ms, 1250 * ms, 1500 * ms},
+		},
 		"jump down to nothing": {perSecond(2), []pace.Stage{{Target: perSecond(2), Duration: time.Second}, {}, {Duration: time.Hour}}, []time.Duration{500 * ms, 1000 * ms}},
-		"silence between": {perSecond(2), []pace.Stage{{Target: perSecond(2), Duration: 750 * ms}, {}, {Duration: time.Minute}, {Target: perSecond(2)}, {Target: perSecond(2), Duration: 250 * ms}},
-			[]time.Duration{500 * ms, 61 * time.Second}},
-		"silence first": {perSecond(0), []pace.Stage{{Duration: time.Hour}, {Target: perSecond(8), Duration: time.Second}},
-			[]time.Duration{time.Hour + 500*ms, time.Hour + 707_106_781, time.Hour + 866_025_403, time.Hour + 1000*ms}},
-		"thirds add up": {pace.Rate{Events: 1, Per: 3 * time.Second}, slices.Repeat([]pace.Stage{{Target: pace.Rate{Events: 1, Per: 3 * time.Second}, Duration: time.Second}}, 6),
-			[]time.Duration{3 * time.Second, 6 * time.Second}},
+		"silence between": {
+			perSecond(2),
+			[]pace.Stage{{Target: perSecond(2), Duration: 750 * ms}, {}, {Duration: time.Minute}, {Target: perSecond(2)}, {Target: perSecond(2), Duration: 250 * ms}},
+			[]time.Duration{500 * ms, 61 * time.Second},
+		},
+		"silence first": {
+			perSecond(0),
+			[]pace.Stage{{Duration: time.Hour}, {Target: perSecond(8), Duration: time.Second}},
+			[]time.Duration{time.Hour + 500*ms, time.Hour + 707_106_781, time.Hour + 866_025_403, time.Hour + 1000*ms},
+		},
+		"thirds add up": {
+			pace.Rate{Events: 1, Per: 3 * time.Second},
+			slices.Repeat([]pace.Stage{{Target: pace.Rate{Events: 1, Per: 3 * time.Second}, Duration: time.Second}}, 6),
+			[]time.Duration{3 * time.Second, 6 * time.Second},
+		},
 	} {
 		s := pace.Ramp(c.start, c.stages...)
 		if got := all(t, s); !slices.Equal(got, c.want) {
@@ -185,8 +197,12 @@ func k6(from, to, dur, i float64) float64 {
 func TestRampAgreesWithK6(t *testing.T) {
 	t.Parallel()
 	stages := []pace.Stage{
-		{Target: perSecond(50), Duration: 30 * time.Second}, {Target: perSecond(50), Duration: time.Minute}, {Target: perSecond(500)},
-		{Target: perSecond(1200), Duration: 45 * time.Second}, {Target: perSecond(100), Duration: 20 * time.Second}, {Duration: 10 * time.Second},
+		{Target: perSecond(50), Duration: 30 * time.Second},
+		{Target: perSecond(50), Duration: time.Minute},
+		{Target: perSecond(500)},
+		{Target: perSecond(1200), Duration: 45 * time.Second},
+		{Target: perSecond(100), Duration: 20 * time.Second},
+		{Duration: 10 * time.Second},
 	}
 	ramp := pace.Ramp(perSecond(10), stages...)
 	from, begin, done, n := 10e-9, 0.0, 0.0, uint64(0)

@@ -166,8 +166,14 @@ func TestTheSchemaDescribesWhatIsWritten(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][2]string{
-		{`"version": 2`, `"version": 3`}, {`"lost": 2`, `"lost": -2`}, {`"seconds": 20,`, ``}, {`"valid": false`, `"valid": "no"`},
-		{`"supported": true`, `"supported": 1`}, {`"p999"`, `"p998"`}, {`"trends"`, `"trendz"`}, {`"judged": true`, `"judged": 1`},
+		{`"version": 2`, `"version": 3`},
+		{`"lost": 2`, `"lost": -2`},
+		{`"seconds": 20,`, ``},
+		{`"valid": false`, `"valid": "no"`},
+		{`"supported": true`, `"supported": 1`},
+		{`"p999"`, `"p998"`},
+		{`"trends"`, `"trendz"`},
+		{`"judged": true`, `"judged": 1`},
 	} {
 		changed := strings.Replace(string(text), wrong[0], wrong[1], 1)
 		if changed == string(text) {

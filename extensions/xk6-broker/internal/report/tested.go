@@ -94,7 +94,11 @@ type user struct {
 
 // userNames are what each sort of user is called, in the page's order.
 var userNames = []struct{ of, name string }{
-	{"connect", "connection"}, {"topic", "topic, as created"}, {"producer", "producer"}, {"consumer", "consumer"}, {"produce", "produce() loop"},
+	{"connect", "connection"},
+	{"topic", "topic, as created"},
+	{"producer", "producer"},
+	{"consumer", "consumer"},
+	{"produce", "produce() loop"},
 	{"consume", "consume() loop"},
 }
 
@@ -177,8 +181,14 @@ func inShort(t *result.Topic) string {
 		return strings.Join(values, ", ")
 	}
 	for _, o := range []struct{ of, name, label string }{
-		{"topic", "partitions", "partitions"}, {"topic", "replicas", "replicas"}, {"producer", "profile", "profile"}, {"producer", "maxInFlight", "maxInFlight"},
-		{"consumer", "prefetch", "prefetch"}, {"produce", "rate", "rate"}, {"produce", "arrivals", "arrivals"}, {"consume", "work", "work"},
+		{"topic", "partitions", "partitions"},
+		{"topic", "replicas", "replicas"},
+		{"producer", "profile", "profile"},
+		{"producer", "maxInFlight", "maxInFlight"},
+		{"consumer", "prefetch", "prefetch"},
+		{"produce", "rate", "rate"},
+		{"produce", "arrivals", "arrivals"},
+		{"consume", "work", "work"},
 	} {
 		if v := distinct(o.of, o.name); v != "" {
 			parts = append(parts, o.label+" "+v)

@@ -236,8 +236,14 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 	foreign := named("foreign", 0, 0)
 	foreign.Received, foreign.Unexpected = 7, 7
 	groups := []Group{
-		{Account: lost}, {Account: uncertain}, {Account: elsewhere}, {Account: copies}, {Account: named("fine", 100, 100)},
-		{Account: named("idle", 0, 0)}, {Account: foreign}, {Account: named("dead", 0, 0), Strangers: 9},
+		{Account: lost},
+		{Account: uncertain},
+		{Account: elsewhere},
+		{Account: copies},
+		{Account: named("fine", 100, 100)},
+		{Account: named("idle", 0, 0)},
+		{Account: foreign},
+		{Account: named("dead", 0, 0), Strangers: 9},
 	}
 	result := sure(Topic{Topic: "orders", Groups: groups})
 	doubtful := sure(Topic{Topic: "orders", Groups: groups})

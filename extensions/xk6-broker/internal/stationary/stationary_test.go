@@ -107,8 +107,15 @@ func TestTrendsAndChangesAreFound(t *testing.T) {
 		by   float64 // deviations
 		at   float64 // the share of the window
 	}{
-		{30, Trend, 4, 0}, {60, Trend, 3, 0}, {60, Trend, -3, 0}, {150, Trend, 2, 0},
-		{40, Change, 3, 0.5}, {60, Change, 2, 0.5}, {60, Change, -2, 0.5}, {60, Change, 2.5, 0.25}, {150, Change, 1.5, 0.3},
+		{30, Trend, 4, 0},
+		{60, Trend, 3, 0},
+		{60, Trend, -3, 0},
+		{150, Trend, 2, 0},
+		{40, Change, 3, 0.5},
+		{60, Change, 2, 0.5},
+		{60, Change, -2, 0.5},
+		{60, Change, 2.5, 0.25},
+		{150, Change, 1.5, 0.3},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			hits, named, kinds, sum := 0, 0, 0.0, 0.0

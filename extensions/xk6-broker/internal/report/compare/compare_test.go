@@ -409,7 +409,8 @@ func TestTheHeadline(t *testing.T) {
 		classes []string
 	}{
 		"more than noise": {
-			repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 2*time.Millisecond, 9), []string{"e2e latency p99 ", " → ", " %, significant (p=0.029)", "confirmed 2000/s → 2000/s; lost 0 → 0"},
+			repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 2*time.Millisecond, 9),
+			[]string{"e2e latency p99 ", " → ", " %, significant (p=0.029)", "confirmed 2000/s → 2000/s; lost 0 → 0"},
 			[]string{"worse", "", ""},
 		},
 		"noise":           {repeat("a", 5, time.Millisecond, 1), repeat("b", 5, time.Millisecond, 21), []string{"within noise (p="}, []string{"", "", ""}},

@@ -165,7 +165,8 @@ func (c *Comparison) Invalid() []Finding {
 		for i, r := range s.Runs {
 			if !r.Verdict.Valid {
 				all = append(all, Finding{
-					Condition{Text: "a run is not valid"}, true,
+					Condition{Text: "a run is not valid"},
+					true,
 					fmt.Sprintf("%s: %s (--allow-invalid lets it pass)", runName(s, i), strings.Join(r.Verdict.Reasons, "; ")),
 				})
 			}
