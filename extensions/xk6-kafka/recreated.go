@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,8 +69,9 @@ func (s *shareConsumer) await(ctx context.Context, n int, records []*kgo.Record)
 		}
 		now, err := s.conn.metadata(ctx, s.topic)
 		if err == nil && now.TopicID != s.id {
-			s.id = now.TopicID
-			err = cmp.Or(s.again(ctx), errAnew)
+			if err = s.again(ctx); err == nil { // else the next call tries again
+				s.id, err = now.TopicID, errAnew
+			}
 		}
 		if err != nil {
 			return records, err

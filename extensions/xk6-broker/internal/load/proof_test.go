@@ -103,6 +103,7 @@ func TestAProducerThatProvesLessLater(t *testing.T) {
 		}
 		b.produce(pub.NewSender(StampInBody, b.series), 1)
 		time.Sleep(2 * time.Second)
+		synctest.Wait() // it has been asked
 		*says = driver.Proof{Confirm: driver.Accepted, How: "one server"}
 		b.run.ProveAgain(t.Context())
 		synctest.Wait()
