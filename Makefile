@@ -1,17 +1,20 @@
 # Everything a user or a developer runs. `make help` lists it.
 .DEFAULT_GOAL := help
+ifeq ($(MAKE_VERSION),3.81)
+$(error GNU make 3.82 or later is needed, which macOS does not have: brew install make, and gmake)
+endif
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 modules := ./ e2e/ $(dir $(wildcard extensions/*/go.mod))
 tools := $(CURDIR)/.cache/bin
-golangci := $(tools)/golangci-lint
 golangci_version := v2.15.0
-actionlint := $(tools)/actionlint
+golangci := $(tools)/golangci-lint-$(golangci_version)/golangci-lint
 actionlint_version := v1.7.12
+actionlint := $(tools)/actionlint-$(actionlint_version)/actionlint
 govulncheck_version := v1.8.0
 
-.PHONY: help build dist demo influx dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
+.PHONY: help build dist demo report-assets influx dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -54,10 +57,10 @@ systems: ## go vet for macOS and Windows, tests included
 	for os in darwin windows; do for m in $(filter-out e2e/,$(modules)); do (cd $$m && GOOS=$$os go vet -trimpath ./...); done; done
 
 $(golangci):
-	GOBIN=$(tools) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(golangci_version)
 
 $(actionlint):
-	GOBIN=$(tools) go install github.com/rhysd/actionlint/cmd/actionlint@$(actionlint_version)
+	GOBIN=$(@D) go install github.com/rhysd/actionlint/cmd/actionlint@$(actionlint_version)
 
 vulncheck: ## what Go's vulnerability database, in the network, has on k6 with every broker in it
 	go run golang.org/x/vuln/cmd/govulncheck@$(govulncheck_version) ./...
@@ -74,5 +77,5 @@ report-assets: ## the script and style of the report pages, built from extension
 fuzz: ## every fuzz test, 20 s each
 	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done
 
-clean: ## what was built, downloaded and written
+clean: ## what was built and written; .cache keeps the brokers
 	rm -rf k6 dist results .cache/bin bench.json

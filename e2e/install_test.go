@@ -57,8 +57,10 @@ func TestInstallsByXk6(t *testing.T) {
 	t.Run("drivers before the core", func(t *testing.T) {
 		talks(t, strangers.builds(t, nats+"@"+version, kafka+"@"+version, core+"@"+version))
 	})
-	t.Run("a checkout", func(t *testing.T) {
-		talks(t, strangers.builds(t, core+"="+repo.folder+"/extensions/xk6-broker", nats+"="+repo.folder+"/extensions/xk6-nats"))
+	t.Run("a checkout that nobody has released", func(t *testing.T) {
+		here, plain := copied(t).folder, strangers
+		plain.env = append(os.Environ(), "GOWORK=off", "GOFLAGS="+goEnv(t, "GOFLAGS")+" -trimpath", "CGO_ENABLED=0")
+		talks(t, plain.builds(t, core+"="+here+"/extensions/xk6-broker", nats+"="+here+"/extensions/xk6-nats"))
 	})
 	t.Run("xk6 lint", func(t *testing.T) {
 		// What it asks gosec `make lint` asks, of all modules; govulncheck needs a database from the network.

@@ -130,7 +130,7 @@ declare module 'k6/x/broker' {
     connections?: number | 'per-vu';
     /**
      * Where the trace stamp rides, which end-to-end latency and accounting read: `auto` is a header where the broker has headers, else
-     * the front of the body; messages of produce() carry it in the body; of a driver that only sends none does.
+     * the front of the body; messages of produce() carry it in the body, unless `payload.bodies` are given; of a driver that only sends none does.
      */
     stamp?: 'auto' | 'header' | 'body' | 'off';
   }
@@ -230,8 +230,8 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * `uniform`: all sizes from min (0) to max equally often. `normal`: around the mean, and never beyond min (0) and max (the mean and six deviations). A list:
-   * each size as often as its weight (1) says.
+   * `uniform`: all sizes from min to max equally often. `normal`: around the mean, and never beyond min and max (the mean and six deviations). min is 0, or the bytes of
+   * the stamp where that is in the body. A list: each size as often as its weight (1) says.
    */
   export type Sizes =
     | { distribution: 'uniform'; min?: number; max: number }

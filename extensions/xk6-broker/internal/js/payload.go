@@ -24,7 +24,7 @@ const defaultSize = 100
 func (p *producer) payloadOf(o *options, opts sobek.Value, seed uint64) (payload.Spec, error) {
 	of, some := o.object("payload")
 	spec := payload.Spec{Seed: seed, Random: of.number("random", 1)}
-	spec.Size, spec.Keys = sizesOf(of), keysOf(of)
+	spec.Size, spec.Keys = sizesOf(of, p.mode(true).Front()), keysOf(of)
 	order := of.text("order", "")
 	for _, name := range []string{"bodies", "headers", "properties"} {
 		of.take(name)
@@ -59,8 +59,8 @@ func (p *producer) payloadOf(o *options, opts sobek.Value, seed uint64) (payload
 	return spec, nil
 }
 
-// sizesOf reads a number of bytes, a distribution, or a list of sizes with their weights.
-func sizesOf(o *options) payload.Sizes {
+// sizesOf reads a number of bytes, a distribution, or a list of sizes with their weights. Distributions begin with what every body has, if nothing is said.
+func sizesOf(o *options, front int) payload.Sizes {
 	switch raw := o.given["size"].(type) {
 	case nil:
 		o.take("size")
@@ -73,11 +73,11 @@ func sizesOf(o *options) payload.Sizes {
 		defer o.fold(d)
 		switch name := d.text("distribution", ""); name {
 		case "uniform":
-			least := d.integer("min", 0, 0, maxSize)
+			least := d.integer("min", front, 0, maxSize)
 			return payload.Uniform(least, d.required("max", least, maxSize))
 		case "normal":
 			mean, deviation := d.required("mean", 0, maxSize), d.required("deviation", 1, maxSize)
-			least := d.integer("min", 0, 0, maxSize)
+			least := d.integer("min", front, 0, maxSize)
 			most := d.integer("max", min(maxSize, max(least, mean+6*deviation)), least, maxSize)
 			return payload.Normal(float64(mean), float64(deviation), least, most)
 		default:

@@ -23,6 +23,8 @@ func TestMistakesInAPayload(t *testing.T) {
 		`payload: { colour: 1 }`:                     `produce: payload: no option "colour": known are bodies, headers, keys, order, properties, random, size`,
 		`payload: 5`:                                 `produce: option "payload": 5 is not an object`,
 		`payload: { size: { distribution: 'uniform', min: 50, max: 60 } }`:                fine,
+		`payload: { size: { distribution: 'uniform', max: 60 } }`:                         fine,
+		`payload: { size: { distribution: 'uniform', max: 30 } }`:                         `payload: size: option "max": 30 is not an integer from 40 to`,
 		`payload: { size: { distribution: 'uniform', min: 50 } }`:                         `produce: payload: size: option "max" is missing: an integer from 50 to`,
 		`payload: { size: { distribution: 'uniform', min: 50, max: 40 } }`:                `payload: size: option "max": 40 is not an integer from 50 to`,
 		`payload: { size: { distribution: 'uniform', min: 10, max: 40 } }`:                `"payload.size": 10 is less than the 40 bytes`,
