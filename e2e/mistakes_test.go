@@ -41,7 +41,7 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 		"trace and rate":          {`broker.connect('embedded:').producer('t').produce({trace: '0.1', rate: 5})`, `options "trace" and "rate"`},
 		"endless consume":         {`broker.connect('embedded:').consumer('t').consume({})`, "it would never end"},
 		"body below the stamp":    {`broker.connect('embedded:').producer('t').produce({count: 1, payload: {size: 10}})`, "less than the 40 bytes of the trace stamp"},
-		"unknown payload option":  {`broker.connect('embedded:').producer('t').produce({count: 1, payload: {bytes: 10}})`, `no option "bytes": known are keys, random, size`},
+		"unknown payload option":  {`broker.connect('embedded:').producer('t').produce({count: 1, payload: {bytes: 10}})`, `no option "bytes": known are bodies, headers, keys, order, properties, random, size`},
 		"malformed trace":         {`broker.connect('embedded:').producer('t').produce({trace: '0.1\n0.2\nsoon\n'})`, "line 3"},
 		"unknown ack":             {`broker.connect('embedded:').consumer('t').consume({duration: '1s', ack: 'late'})`, "not one of batch, message, none"},
 		"ack where there is none": {`broker.connect('embedded-nats:').consumer('t').consume({duration: '1s', ack: 'batch'})`, "no acknowledgements"},

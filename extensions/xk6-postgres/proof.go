@@ -19,13 +19,14 @@ type proof struct {
 	fsync    bool
 	unlogged bool
 	standbys string // synchronous_standby_names
+	server   string // which one was asked: when it started
 }
 
 // ask finds out what a commit proves. A topic that is not there is taken for one with a log.
 func (p *proof) ask(ctx context.Context, s *session, t topic) error {
-	const sql = `SELECT current_setting('fsync')::boolean, current_setting('synchronous_standby_names'),
+	const sql = `SELECT pg_postmaster_start_time()::text, current_setting('fsync')::boolean, current_setting('synchronous_standby_names'),
 		coalesce((SELECT relpersistence = 'u' FROM pg_class WHERE oid = to_regclass($1)), false)`
-	return s.QueryRow(ctx, sql, t.table).Scan(&p.fsync, &p.standbys, &p.unlogged)
+	return s.QueryRow(ctx, sql, t.table).Scan(&p.server, &p.fsync, &p.standbys, &p.unlogged)
 }
 
 // first is how many standbys the setting asks for: 2 of "ANY 2 (a, b)" and of "2 (a, b)"; a mere list asks for one.
@@ -91,10 +92,12 @@ func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
 	if first {
 		p.proven = now
 	}
+	p.proven.server = now.server
 	return nil
 }
 
-// Proof implements [driver.Prover]. It asks again, as the topic may have been made anew; a server that does not answer has not changed.
+// Proof implements [driver.Prover]. It asks again, as the topic may have been made anew, and the server set otherwise. A server that does not answer has
+// not changed; and what another one says, as a standby that is one no more, is for the producer's own sessions to find when they connect to it.
 func (p *producer) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver.TopicSpec) driver.Proof {
 	p.proving.Lock()
 	now := p.proven
@@ -102,7 +105,7 @@ func (p *producer) Proof(ctx context.Context, _ driver.ProducerConfig, _ *driver
 	err := p.conn.line.do(ctx, func(ctx context.Context, s *session) error { return now.ask(ctx, s, p.topic) })
 	p.proving.Lock()
 	defer p.proving.Unlock()
-	if err == nil {
+	if err == nil && now.server == p.proven.server {
 		p.proven = now
 	}
 	return p.proven.say()
