@@ -138,6 +138,9 @@ func (j *judge) portion(asked *metrics.TagSet) (p portion, why string) {
 	if !ok || len(j.result.Phases) == 0 {
 		return p, ""
 	}
+	if name == result.Starting {
+		return p, "what was before the first phase has no samples of its own: begin a phase at once"
+	}
 	of := j.result.Phase(name)
 	if of == nil {
 		return p, fmt.Sprintf("there was no phase %q: there were %s", name, strings.Join(j.result.PhaseNames(), ", "))

@@ -7,6 +7,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// variety is how many bytes of noise the random parts of messages begin in: far more than a client or a broker looks back to compress.
+const variety = 1 << 20
+
 // Maker fills messages in. It serves one goroutine.
 type Maker struct {
 	spec  *Spec
@@ -21,7 +24,7 @@ type Maker struct {
 func (s *Spec) Maker(front int, own uint64) *Maker {
 	m := &Maker{spec: s, front: front, rng: rand.New(rand.NewPCG(s.Seed, own))} //gosec:disable G404 -- filler bytes, no secrets
 	if _, fixed := s.Size.(Fixed); !fixed && s.Bodies == nil && s.Random > 0 && s.Random < 1 {
-		m.noise = make([]byte, int(float64(s.Size.most())*s.Random))
+		m.noise = make([]byte, int(float64(s.Size.most())*s.Random)+variety)
 		m.fill(m.noise)
 	}
 	return m
@@ -39,7 +42,7 @@ func (m *Maker) Fill(message *driver.Message, n uint64) {
 	case !is:
 		size := s.Size.of(n, s.draw(n, drawSize))
 		message.Body = m.buffer(message.Body, size)
-		m.vary(message.Body)
+		m.vary(message.Body, n)
 	case message.Body == nil: // of one size only the front changes
 		message.Body = make([]byte, fixed)
 		m.fill(message.Body[:int(float64(fixed)*s.Random)])
@@ -63,13 +66,13 @@ func (m *Maker) given(message *driver.Message, n uint64) {
 }
 
 // vary gives a body whose size has changed its random part again, where that is not all or nothing.
-func (m *Maker) vary(body []byte) {
+func (m *Maker) vary(body []byte, n uint64) {
 	if m.noise == nil {
 		return
 	}
-	n := int(float64(len(body)) * m.spec.Random)
-	copy(body, m.noise[:n])
-	clear(body[n:])
+	random := int(float64(len(body)) * m.spec.Random)
+	copy(body[:random], m.noise[below(m.spec.draw(n, drawNoise), variety):])
+	clear(body[random:])
 }
 
 // buffer gives one of that size, in exchange for one that it gave before. Each is of a power of two, so that a few large messages do not make all

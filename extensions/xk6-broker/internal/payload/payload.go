@@ -5,6 +5,7 @@ package payload
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -39,6 +40,9 @@ func (s *Spec) Check(front int) error {
 	case s.Bodies != nil:
 		return nil
 	}
+	if mean := s.Size.Mean(); math.IsNaN(mean) || math.IsInf(mean, 0) {
+		return fmt.Errorf(`option "payload.size": %v has next to nothing between its bounds`, s.Size)
+	}
 	if least := s.Size.Least(); least < front {
 		return fmt.Errorf(`option "payload.size": %d is less than the %d bytes of the trace stamp: `+
 			`make it larger, or set the producer's option "stamp" to header or off`, least, front)
@@ -64,6 +68,7 @@ const (
 	drawKey
 	drawBody
 	drawBatch
+	drawNoise
 )
 
 // draw gives 64 random bits for one purpose of message n: the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number

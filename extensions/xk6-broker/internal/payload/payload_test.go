@@ -2,6 +2,7 @@ package payload
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"math"
 	"slices"
@@ -108,6 +109,7 @@ func TestSizes(t *testing.T) {
 		{Uniform(5, 5), 5, 5, 5, nil},
 		{Normal(1000, 100, 0, 10000), 500, 1500, 1000, map[int]float64{900: 0.1574, 1000: 0.498, 1200: 0.97725}},
 		{Normal(100, 1000, 0, 200), 0, 200, 100, map[int]float64{50: 0.2487, 100: 0.4975, 150: 0.7463}}, // nearly even between the bounds
+		{Normal(1000, 100, 1800, 5000), 1800, 2000, 1812, nil},                                          // far out, and still all sizes that there are
 		{Mixed([]int{64, 1024, 0}, []float64{8, 1, 1}), 0, 1024, 153.6, map[int]float64{1: 0.1, 65: 0.9}},
 		{Recorded([]int32{10, 20, 60}), 10, 60, 30, map[int]float64{20: 1. / 3, 60: 2. / 3}},
 	} {
@@ -179,6 +181,32 @@ func TestTheRandomShare(t *testing.T) {
 	}
 }
 
+// A batch of messages compresses as each of them would.
+func TestMessagesAreNotAlike(t *testing.T) {
+	for _, size := range []Sizes{Fixed(1000), Uniform(1000, 1001)} {
+		for _, share := range []float64{0.5, 0.99, 1} {
+			s := &Spec{Size: size, Random: share, Seed: 5}
+			maker := s.Maker(0, 0)
+			var packed bytes.Buffer
+			z, all := gzip.NewWriter(&packed), 0
+			for n := range uint64(64) {
+				var m driver.Message
+				maker.Fill(&m, n)
+				all += len(m.Body)
+				if _, err := z.Write(m.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := z.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := float64(packed.Len()) / float64(all); got < 0.9*share || got > 1.1*share+0.05 {
+				t.Errorf("%v, random %v: compressed to %.3f", size, share, got)
+			}
+		}
+	}
+}
+
 func TestGivenBodies(t *testing.T) {
 	bodies := [][]byte{[]byte("one"), []byte("three"), {}}
 	s := &Spec{Bodies: bodies, Seed: 1}
@@ -236,6 +264,7 @@ func TestCheck(t *testing.T) {
 		{Spec{Size: Fixed(39)}, `"payload.size": 39 is less than the 40 bytes`},
 		{Spec{Size: Uniform(10, 100)}, `"payload.size": 10 is less`},
 		{Spec{Size: Fixed(40), Random: 1.5}, "not from 0 to 1"},
+		{Spec{Size: Normal(100, 1, 1000, 2000)}, "next to nothing between its bounds"},
 		{Spec{Bodies: [][]byte{{}}}, ""},
 		{Spec{Bodies: [][]byte{}}, "there is none"},
 	} {

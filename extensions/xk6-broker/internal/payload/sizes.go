@@ -49,23 +49,27 @@ func (u uniform) String() string          { return fmt.Sprintf("uniform from %d 
 type normal struct {
 	bounds
 	mean, deviation float64
+	side            float64 // 1, or -1 where all is counted from above
 	from, to        float64 // what the distribution function has at the bounds
 }
 
 // Normal has sizes around a mean, within bounds.
 func Normal(mean, deviation float64, least, most int) Sizes {
-	n := normal{bounds: bounds{least, most}, mean: mean, deviation: deviation}
+	n := normal{bounds: bounds{least, most}, mean: mean, deviation: deviation, side: 1}
+	if float64(least) > mean { // numbers near 1 are not told apart, and those near 0 are: the other tail is as this one
+		n.side = -1
+	}
 	n.from, n.to = n.function(float64(least)-0.5), n.function(float64(most)+0.5)
 	return n
 }
 
 func (n normal) function(x float64) float64 {
-	return math.Erfc((n.mean-x)/(n.deviation*math.Sqrt2)) / 2
+	return math.Erfc(n.side*(n.mean-x)/(n.deviation*math.Sqrt2)) / 2
 }
 
 func (n normal) of(_, random uint64) int {
 	p := n.from + unit(random)*(n.to-n.from)
-	x := n.mean - n.deviation*math.Sqrt2*math.Erfcinv(2*p)
+	x := n.mean - n.side*n.deviation*math.Sqrt2*math.Erfcinv(2*p)
 	return max(n.min, min(n.max, int(math.Round(x))))
 }
 
@@ -75,7 +79,7 @@ func (n normal) Mean() float64 {
 		z := (x - n.mean) / n.deviation
 		return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
 	}
-	return n.mean + n.deviation*(density(float64(n.min)-0.5)-density(float64(n.max)+0.5))/(n.to-n.from)
+	return n.mean + n.deviation*(density(float64(n.min)-0.5)-density(float64(n.max)+0.5))/math.Abs(n.to-n.from)
 }
 
 func (n normal) String() string {

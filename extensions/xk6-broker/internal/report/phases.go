@@ -31,16 +31,19 @@ func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
 	if len(busy) == 0 {
 		return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
 	}
-	from, to := busy[0].At-busy[0].Seconds, busy[len(busy)-1].At
+	first, last := busy[0], busy[len(busy)-1]
 	if len(busy) > 2 {
-		from, to = busy[0].At, busy[len(busy)-2].At
-		busy = busy[1 : len(busy)-1]
+		first, last = busy[1], busy[len(busy)-2]
 	}
 	var n int64
-	for _, p := range busy {
-		n += p.Counts[c.String()]
+	var length float64 // of the phase, which may have gone and come again
+	for _, p := range t.History {
+		if p.At >= first.At && p.At <= last.At {
+			n += p.Counts[c.String()]
+			length += p.Seconds
+		}
 	}
-	return float64(n) / max(to-from, 1e-9)
+	return float64(n) / max(length, 1e-9)
 }
 
 // phasesOf gives the phases of a topic, or of all together, and the whole run behind them; none where the run has no phases.

@@ -108,11 +108,11 @@ func consumers(trend string) bool {
 }
 
 // Failed is how many messages are not in a trend of the producers' side, as the topic calls it, because their sends failed; 0 of another trend.
-// Those of which it is not known in which loop they were sent count in both.
+// Those of which it is not known in which loop they were sent count in both. Of a phase what was on its way at its end is not in them either.
 func (t *Topic) Failed(name string) uint64 {
 	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
 	if op := SentBy(trend); op != "" {
-		return min(uint64(t.ErrorsOf(op)), t.failed(name))
+		return min(uint64(t.ErrorsOf(op)), t.failed(name)) + t.cut.inFlight
 	}
 	return 0
 }
@@ -148,7 +148,7 @@ func (t *Topic) measured(name string) uint64 {
 // missing is how many messages a group's distribution lacks: no consumer received them, or their sends failed.
 func (t *Topic) missing(name string, g *Group) uint64 {
 	failed := t.failed(name) * uint64(max(1, g.Subscribers))
-	return failed + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed()
+	return failed + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed() + t.cut.outstanding
 }
 
 // unseen is how many of the messages that the group should have received no consumer did.

@@ -98,7 +98,8 @@ func (r *Result) During(name string) *Result {
 func (t *Topic) during(p *Phase) Topic {
 	w := t.Phases[p.Name]
 	during := *t
-	during.whole, during.Phases, during.Hiccups = t, nil, p.Hiccups
+	during.whole, during.phase, during.Phases, during.Hiccups = t, p, nil, p.Hiccups
+	during.cut = t.underway(p)
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -119,6 +120,36 @@ func (t *Topic) during(p *Phase) Topic {
 		g.Trends, g.Percentiles = of.Trends, of.Percentiles
 	}
 	return during
+}
+
+// underway is what was on its way at an instant: what is measured of it belongs to what comes after.
+type underway struct{ inFlight, outstanding uint64 }
+
+// underway is what was on its way when the stretches of a phase ended that something came after, at most: the most in the interval before.
+func (t *Topic) underway(p *Phase) (all underway) {
+	for _, s := range p.Stretches {
+		i := slices.IndexFunc(t.History, func(of Point) bool { return of.At >= s.To-edge })
+		if i < 0 || i == len(t.History)-1 {
+			continue // it went on to the end
+		}
+		all.inFlight += uint64(max(0, t.History[i].InFlight)) //gosec:disable G115 -- not negative
+		all.outstanding += t.History[i].Outstanding
+	}
+	return all
+}
+
+// busiest is the greatest share of its CPUs that the process used over a window that reaches into what the topic is of.
+func (t *Topic) busiest() (most float64) {
+	all := t.History
+	if t.whole != nil {
+		all = t.whole.History
+	}
+	for _, p := range all {
+		if t.phase == nil || slices.ContainsFunc(t.phase.Stretches, func(s Stretch) bool { return p.At > s.From+edge && p.At-p.Seconds < s.To-edge }) {
+			most = max(most, p.Busiest)
+		}
+	}
+	return most
 }
 
 // edge is how far the two ends of one interval may be apart in what is written of it, in seconds.

@@ -127,6 +127,9 @@ func (r *Result) missing(trend string, portions []Portion) (n uint64, name strin
 			for _, g := range of.groups {
 				lacks += of.topic.missing(of.trend, g)
 			}
+		} else if at.group = ""; ok && SentBy(trend) != "" && !seen[at] {
+			seen[at] = true
+			lacks += of.topic.cut.inFlight
 		}
 		if n += lacks; lacks > 0 && ok && !slices.Contains(names, of.name) {
 			names = append(names, of.name)

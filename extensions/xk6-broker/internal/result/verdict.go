@@ -144,10 +144,8 @@ func (r *Result) measured() bool {
 
 // busiest is the greatest share of its CPUs that the process used over a window in which something was due.
 func (r *Result) busiest() (most float64) {
-	for _, t := range r.Topics {
-		for _, p := range t.History {
-			most = max(most, p.Busiest)
-		}
+	for i := range r.Topics {
+		most = max(most, r.Topics[i].busiest())
 	}
 	return most
 }
@@ -163,6 +161,8 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		v.because(latencies|account, "%s: nothing was sent and nothing received: see its errors", t.Topic)
 	case sent > 0 && confirmed == 0:
 		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.Topic, sent)
+	case led.whole != nil && led.Counts[metric.Sent.String()] > 0 && led.Counts[metric.Confirmed.String()] == 0:
+		v.because(latencies, "%s: none of %d messages of the %s phase was confirmed in it", t.Topic, led.Counts[metric.Sent.String()], led.phase.Name)
 	default:
 		led.judgeFailures(v)
 	}
@@ -197,11 +197,13 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 // loop's speak against no latencies but those, whose percentiles say that they lack them.
 func (t *Topic) judgeFailures(v *Verdict) {
 	about := latencies
-	if share(t.ErrorsOf("send")+t.ErrorsOf("request"), t.Counts[metric.Sent.String()]) <= trifle {
+	errors := t.ErrorsOf("send") + t.ErrorsOf("request")
+	all := max(t.Counts[metric.Sent.String()], errors) // what failed in a phase may have been sent before it
+	if share(errors, all) <= trifle {
 		about = 0
 	}
 	for _, suffix := range t.loops() {
-		failed, sent, which := int64(t.failed(suffix)), t.Counts[metric.Sent.String()], ""
+		failed, sent, which := int64(t.failed(suffix)), all, ""
 		if len(t.loops()) > 1 {
 			sent = int64(t.measured(metric.PublishLatency.String()+suffix)+t.measured(metric.RequestLatency.String()+suffix)) + failed
 			which = " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"

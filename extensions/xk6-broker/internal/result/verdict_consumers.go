@@ -45,9 +45,12 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 		return
 	}
 	requeued := t.Counts[metric.Requeued.String()]
-	back := max(0, requeued-int64(g.Redelivered))                                               //gosec:disable G115 -- a count, far below the limit
-	unsettled := int64(g.Received-g.Settled) - back                                             //gosec:disable G115 -- a count, far below the limit
-	if back = min(back, int64(g.Received-g.Settled)); share(back, int64(g.Received)) > trifle { //gosec:disable G115 -- a count, far below the limit
+	back := requeued
+	if len(t.Groups) == 1 { // else nobody knows whose they were
+		back = max(0, requeued-int64(g.Redelivered))
+	} //gosec:disable G115 -- a count, far below the limit
+	unsettled := int64(g.Received-g.Settled) - back                                                                   //gosec:disable G115 -- a count, far below the limit
+	if back = min(back, int64(g.Received-g.Settled)); len(t.Groups) == 1 && share(back, int64(g.Received)) > trifle { //gosec:disable G115 -- a count, far below the limit
 		v.note("%s: %s given back that did not come again: the broker has them still, or gave them up", t.NameOf(g), messages(back))
 	}
 	switch {
