@@ -59,7 +59,8 @@ func TestAWindowWithinAnInterval(t *testing.T) {
 				Phases: map[string]Window{Starting: windowOf(counts(500)), Measure: windowOf(counts(500)), "rest": windowOf(counts(24))},
 			}},
 			Phases: []Phase{
-				{Name: Starting, Stretches: []Stretch{{0, window.From}}}, {Name: Measure, Stretches: []Stretch{window}, Seconds: window.To - window.From},
+				{Name: Starting, Stretches: []Stretch{{0, window.From}}},
+				{Name: Measure, Stretches: []Stretch{window}, Seconds: window.To - window.From},
 				{Name: "rest", Stretches: []Stretch{{window.To, 1024}}},
 			},
 		})
@@ -92,7 +93,8 @@ func TestWhatIsOnItsWayWhenAWindowEnds(t *testing.T) {
 			Trends: map[string]*hist.Histogram{"publish_latency": latencyOf(6000), "e2e_latency": latencyOf(6000)},
 			Groups: []Group{{Account: g, Trends: map[string]*hist.Histogram{"e2e_latency": latencyOf(6000)}}},
 			History: []Point{
-				{At: 5, Seconds: 5, Counts: counts(2000)}, {At: 10, Seconds: 5, Counts: counts(1000), Outstanding: c.outstanding, InFlight: c.inFlight},
+				{At: 5, Seconds: 5, Counts: counts(2000)},
+				{At: 10, Seconds: 5, Counts: counts(1000), Outstanding: c.outstanding, InFlight: c.inFlight},
 				{At: 15, Seconds: 5, Counts: counts(3000)},
 			},
 			Phases: map[string]Window{Measure: measured, "rest": windowOf(counts(3000))},
