@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -80,12 +81,16 @@ func (m *monitor) fail(connection string, err error) {
 	if m.give == nil || err == nil {
 		return
 	}
+	stranger := strings.Contains(err.Error(), "read message too large") || strings.Contains(err.Error(), "malformed message length")
+	if errors.Is(err, context.Canceled) && !stranger {
+		return // the client gave that one up itself, and asks again
+	}
 	host, _, _ := strings.Cut(connection, "[") // which number of connection to it this is follows
 	m.failed[host] = err
 	if len(m.failed) < m.hosts {
 		return
 	}
-	if strings.Contains(err.Error(), "read message too large") || strings.Contains(err.Error(), "malformed message length") {
+	if stranger {
 		m.give(&strangerError{err})
 	} else {
 		m.give(&awayError{err})
