@@ -41,11 +41,12 @@ postgres_bin() {
 # postgres_user prints whom root runs the server as.
 postgres_user() { id -u postgres 2>/dev/null || id -u nobody; }
 
-# as_server runs a command as the server's user, who may go through folders that are root's, such as those of mktemp.
+# as_server runs a command as the server's user, who may go through folders that are root's, such as those of mktemp. Asked with access(2), as initdb
+# asks, the kernel says so only of a user whose capabilities it leaves alone.
 as_server() {
   local user=()
   if ((EUID == 0)); then
-    user=(setpriv --reuid="$(postgres_user)" --regid="$(id -g "$(postgres_user)")" --clear-groups --inh-caps=+dac_override --ambient-caps=+dac_override)
+    user=(setpriv --reuid="$(postgres_user)" --regid="$(id -g "$(postgres_user)")" --clear-groups --securebits=+no_setuid_fixup --inh-caps=+dac_override --ambient-caps=+dac_override)
   fi
   LD_LIBRARY_PATH=$(libraries "$cache/postgres") "${1:?}" "${user[@]}" "${@:2}"
 }

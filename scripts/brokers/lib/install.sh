@@ -45,13 +45,16 @@ download_debian() (
   "${apt[@]}" download "${packages[@]}" 2>/dev/null
 )
 
-# install_debian PACKAGE... installs packages on the machine, for what does not work from another folder.
+# install_debian PACKAGE... installs packages on the machine, for what does not work from another folder. One does so at a time: apt's own lock
+# makes those that come second fail, and its option to wait is not for the lists.
 install_debian() {
   note "installing the Debian packages $*"
   export DEBIAN_FRONTEND=noninteractive
-  apt-get install -y -qq --no-install-recommends "$@" >&2 ||
-    { apt-get update -qq >&2 && apt-get install -y -qq --no-install-recommends "$@" >&2; } ||
-    fail "apt-get install $* failed"
+  local install=(apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@")
+  (
+    lock "$cache/apt.lock"
+    "${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
+  ) || fail "apt-get install $* failed"
 }
 
 # has_debian_root succeeds where install_debian can work.
