@@ -52,9 +52,9 @@ install_debian() {
   export DEBIAN_FRONTEND=noninteractive
   local install=(apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "$@")
   (
-    lock "$cache/apt.lock"
+    flock 9
     "${install[@]}" >&2 || { apt-get update -qq >&2 && "${install[@]}" >&2; }
-  ) || fail "apt-get install $* failed"
+  ) 9</var/lib/apt || fail "apt-get install $* failed"
 }
 
 # has_debian_root succeeds where install_debian can work.
