@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/CycloneDX/cyclonedx-go"
@@ -38,10 +39,7 @@ func write(out io.Writer, args []string) error {
 	application.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(content))}}
 	components := []cyclonedx.Component{component(cyclonedx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"))}
 	for _, m := range info.Deps {
-		if m.Replace != nil && strings.HasPrefix(m.Replace.Path, "./") { // of the same checkout
-			m.Version, m.Replace = version, nil
-		}
-		m = cmp.Or(m.Replace, m)
+		m = built(m, version)
 		components = append(components, component(cyclonedx.ComponentTypeLibrary, m.Path, m.Version))
 	}
 	var refs []string
@@ -53,6 +51,14 @@ func write(out io.Writer, args []string) error {
 	bom.Components = &components
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: application.BOMRef, Dependencies: &refs}}
 	return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+}
+
+// built is the module that was compiled in: another in its place, or one of the same checkout, which has the version of the whole.
+func built(m *debug.Module, version string) *debug.Module {
+	if m.Replace != nil && strings.HasPrefix(m.Replace.Path, "./") {
+		return &debug.Module{Path: m.Path, Version: version}
+	}
+	return cmp.Or(m.Replace, m)
 }
 
 // component is a module of Go.

@@ -45,6 +45,19 @@ func TestABinarysModules(t *testing.T) {
 	}
 }
 
+func TestWhatStandsInForAModule(t *testing.T) {
+	other := &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}
+	for _, c := range []struct{ m, want debug.Module }{
+		{debug.Module{Path: "example.com/a", Version: "v1.0.0"}, debug.Module{Path: "example.com/a", Version: "v1.0.0"}},
+		{debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: other}, *other},
+		{debug.Module{Path: "example.com/a", Version: "v0.0.0", Replace: &debug.Module{Path: "./extensions/a"}}, debug.Module{Path: "example.com/a", Version: "v1.2.3"}},
+	} {
+		if got := built(&c.m, "v1.2.3"); *got != c.want {
+			t.Errorf("%+v, want %+v", *got, c.want)
+		}
+	}
+}
+
 func TestWhatIsNoBinary(t *testing.T) {
 	if err := write(&bytes.Buffer{}, []string{"v1.2.3", "main.go"}); err == nil {
 		t.Error("a text has modules")
