@@ -22,6 +22,7 @@ func (t *Topic) judgeConsumers(v *Verdict) {
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		t.judgeSettling(v, g)
+		t.judgeRepeats(v, g)
 		if wait, all := g.Trends[metric.DeliveryWait.String()], g.Trends[metric.E2ELatency.String()]; wait != nil && all != nil {
 			if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
 				buffered = true
@@ -60,6 +61,18 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 	case share(unsettled, int64(g.Received)) > trifle: //gosec:disable G115 -- a count, far below the limit
 		v.note("%s: settled %d of %d messages that it received", t.NameOf(g), g.Settled, g.Received)
 	}
+}
+
+// judgeRepeats looks at a group that got again what nobody had given back, while its messages waited in the client: a broker that lends a
+// message for a time gives it to the next consumer when that is over, read or not, and such a test may never end.
+func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
+	wait := g.Trends[metric.DeliveryWait.String()]
+	unasked := int64(g.Redelivered) - t.Counts[metric.Requeued.String()] //gosec:disable G115 -- a count, far below the limit
+	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= int64(g.Received) {
+		return //gosec:disable G115 -- a count, far below the limit
+	}
+	v.note("%s: %d of %d deliveries came again though nobody gave them back, while half of the messages waited longer than %v in the client's buffer: the broker may lend them for less than that; let consumers fetch less ahead (prefetch), or the broker wait longer",
+		t.NameOf(g), unasked, g.Received, round(wait.Quantile(0.5)))
 }
 
 // consumesWithoutAck tells whether a loop of the group is one that never acknowledges, as its options say.

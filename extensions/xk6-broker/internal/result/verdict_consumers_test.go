@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // What is outstanding says nothing of consumers that were not there, had it lost, or are of another process.
@@ -39,6 +41,35 @@ func TestOutstandingThatNoConsumerIsToBlameFor(t *testing.T) {
 		topic := Topic{History: c.history, Alone: !c.shared, Groups: only(Account{Lost: c.lost})}
 		if n, length := topic.fellBehind(); n != c.want || length != float64(c.want)/100 {
 			t.Errorf("%s: %d, %v s, want %d", name, n, length, c.want)
+		}
+	}
+}
+
+// What comes again unasked, while messages wait in the client, is told of: the broker lends them for less than that.
+func TestLentForTooShort(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait     int64
+		requeued int64
+		again    uint64
+		noted    bool
+	}{
+		"lent for too short":   {3e9, 0, 400, true},
+		"given back":           {3e9, 390, 400, false},
+		"a few":                {3e9, 0, 50, false},
+		"nothing waited for":   {1e6, 0, 400, false},
+		"more back than again": {3e9, 500, 400, false},
+	} {
+		wait := &hist.Histogram{}
+		for range 1000 {
+			wait.Record(c.wait)
+		}
+		topic := Topic{Topic: "t", Counts: counted(map[metric.Counter]int64{metric.Requeued: c.requeued}), Groups: []Group{{
+			Account: Account{Tally: track.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
+		}}}
+		var v Verdict
+		topic.judgeRepeats(&v, &topic.Groups[0])
+		if noted := len(v.Notes) == 1; noted != c.noted {
+			t.Errorf("%s: %v", name, v.Notes)
 		}
 	}
 }
