@@ -68,11 +68,12 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
 	wait := g.Trends[metric.DeliveryWait.String()]
 	unasked := int64(g.Redelivered) - t.Counts[metric.Requeued.String()] //gosec:disable G115 -- a count, far below the limit
-	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= int64(g.Received) {
-		return //gosec:disable G115 -- a count, far below the limit
+	deliveries := int64(g.Received + g.Redelivered) //gosec:disable G115 -- a count, far below the limit
+	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= deliveries {
+		return
 	}
 	v.note("%s: %d of %d deliveries came again though nobody gave them back, while half of the messages waited longer than %v in the client's buffer: the broker may lend them for less than that; let consumers fetch less ahead (prefetch), or the broker wait longer",
-		t.NameOf(g), unasked, g.Received, round(wait.Quantile(0.5)))
+		t.NameOf(g), unasked, deliveries, round(wait.Quantile(0.5)))
 }
 
 // consumesWithoutAck tells whether a loop of the group is one that never acknowledges, as its options say.
