@@ -68,7 +68,7 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
 	wait := g.Trends[metric.DeliveryWait.String()]
 	unasked := int64(g.Redelivered) - t.Counts[metric.Requeued.String()] //gosec:disable G115 -- a count, far below the limit
-	deliveries := int64(g.Received + g.Redelivered) //gosec:disable G115 -- a count, far below the limit
+	deliveries := int64(g.Received + g.Redelivered)                      //gosec:disable G115 -- a count, far below the limit
 	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= deliveries {
 		return
 	}
