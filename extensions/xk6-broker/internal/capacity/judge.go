@@ -33,7 +33,7 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 			return answer, why, nil
 		}
 	}
-	if !r.Verdict.Valid { // nothing of it is the generator's fault
+	if !r.Verdict.Latencies || !r.Verdict.Account { // and the generator was not at its end
 		return Missed, "not valid: " + strings.Join(r.Verdict.Reasons, "; "), nil
 	}
 	if worse := r.Worsening(); worse != "" {
@@ -47,7 +47,11 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 func judge(r *result.Result, o measure.Objective) (Answer, string) {
 	v, err := o.Measure.OfRun(r)
 	if err != nil {
-		return Missed, fmt.Sprintf("%s cannot be judged: %v", o.Text, err)
+		answer := Unjudged
+		if o.Measure.Unit == "" && !r.Verdict.Account { // what became of messages is not known of this run, and would be of a better one
+			answer = Missed
+		}
+		return answer, fmt.Sprintf("%s cannot be judged: %v", o.Text, err)
 	}
 	shown := fmt.Sprintf("%s is %s", o.Measure.Label(), o.Measure.Show(v))
 	switch low, high := o.Measure.DoubtOfRun(r); {

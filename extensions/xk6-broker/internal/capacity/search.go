@@ -19,11 +19,12 @@ const (
 	Missed                  // an objective does not
 	Unsteady                // they hold, but not for long: what was measured changed while the probe went on
 	Generator               // nothing is known of the system: the load generator, or its machine, made the numbers
+	Unjudged                // an objective cannot be judged at all, as by too few messages: no answer in a search
 )
 
 // String is what people call the answer.
 func (a Answer) String() string {
-	return [...]string{"met", "missed", "not steady", "generator"}[a]
+	return [...]string{"met", "missed", "not steady", "generator", "not judged"}[a]
 }
 
 // Probe is a rate that was tried.
@@ -172,6 +173,9 @@ func (o Outcome) blame(a Answer) bool {
 // Next chooses the next rate: one of the two ends that the interval would have if it were around the rate that is now believed to be
 // the capacity, that of which less is known.
 func (s Search) Next(probes []Probe) Probe {
+	if len(probes) == 0 {
+		return s.At(nil, s.From)
+	}
 	b := s.believe(probes)
 	rates := s.rates(b.top)
 	low, high := s.window(rates, b.median())
@@ -180,6 +184,11 @@ func (s Search) Next(probes []Probe) Probe {
 		rate = rates[high]
 	}
 	return Probe{Rate: rate, Expected: b.expected(rate)}
+}
+
+// At is the probe of a rate that was chosen otherwise, as it is to be expected after some others.
+func (s Search) At(probes []Probe, rate int64) Probe {
+	return Probe{Rate: rate, Expected: s.believe(probes).expected(rate)}
 }
 
 // steps is how many of the rates that may be probed are within an interval of the width that is asked for.

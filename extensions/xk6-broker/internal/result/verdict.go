@@ -142,26 +142,16 @@ func (r *Result) measured() bool {
 	return false
 }
 
-// Overtaxed says why the load generator itself was at its end, so that nobody knows what the system would have made of the load; "" where nothing says so.
+// Overtaxed says why the load generator itself was at its end, so that nobody knows what the system would have made of the load; "" where nothing
+// says so. How late it was is in each latency, and speaks against that alone.
 func (r *Result) Overtaxed() string {
-	led := r.Led()
-	switch busiest := led.busiest(); {
+	switch busiest := r.Led().busiest(); {
 	case r.Dropped > 0 && r.Test.runs("constant-arrival-rate", "ramping-arrival-rate"):
 		return fmt.Sprintf("k6 dropped %d arrivals because no VU was free", r.Dropped)
 	case r.Unserved > 0:
 		return fmt.Sprintf("%d arrivals were due but never got an iteration", r.Unserved)
 	case busiest > saturated:
 		return fmt.Sprintf("the load generator used %.0f %% of its CPUs in its busiest %.0f seconds", 100*busiest, SaturatedWindow)
-	}
-	for i := range led.Topics {
-		t := &led.Topics[i]
-		for _, j := range judged {
-			if h := t.Trends[j.String()]; h != nil && h.Supported(0.5) {
-				if late, misled := t.misled(j.String(), h, 0.5); misled {
-					return fmt.Sprintf("%s: %s of the median of the %s, %v, is lateness of the load generator or its machine", t.Topic, percent(late.Owed), j.Title(), round(late.Value))
-				}
-			}
-		}
 	}
 	return ""
 }
