@@ -1,5 +1,5 @@
-// Package proxy is a TCP proxy that breaks connections, refuses them, or keeps them open and silent, so that a test
-// can see what a client makes of it.
+// Package proxy is a TCP proxy that breaks connections, refuses them, keeps them open and silent, or lets no more than so many bytes through, so
+// that a test can see what a client makes of it.
 package proxy
 
 import (
@@ -21,6 +21,8 @@ type Proxy struct {
 	refuse  bool
 	closed  bool
 	flowing chan struct{} // closed while bytes flow
+	limit   float64       // bytes a second towards the target, of all connections; 0 is none
+	busy    time.Time     // until when the bytes that were let through take, at that limit
 }
 
 // Listen starts a proxy on a free port of the loopback interface, in front of target, a host:port.
@@ -80,6 +82,13 @@ func (p *Proxy) Thaw() {
 	}
 }
 
+// Limit lets no more than so many bytes a second through towards the target, all connections together, as a narrow link would; 0 lifts the limit.
+func (p *Proxy) Limit(bytesPerSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = float64(bytesPerSecond)
+}
+
 // Close breaks every connection, stops listening and waits until nothing of the proxy runs any more.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
@@ -114,17 +123,18 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	defer p.disown(server)
 	var upstream sync.WaitGroup
-	upstream.Go(func() { p.pipe(server, client) })
-	p.pipe(client, server)
+	upstream.Go(func() { p.pipe(server, client, p.pass) })
+	p.pipe(client, server, func(int) {})
 	upstream.Wait()
 }
 
 // pipe copies until from ends, then closes both: a half-closed connection is nothing that a broker's client uses.
-func (p *Proxy) pipe(to, from net.Conn) {
+func (p *Proxy) pipe(to, from net.Conn, pass func(n int)) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
+		pass(n)
 		p.mu.Lock()
 		flowing := p.flowing
 		p.mu.Unlock()
@@ -133,6 +143,22 @@ func (p *Proxy) pipe(to, from net.Conn) {
 			return
 		}
 	}
+}
+
+// pass waits until n bytes have gone through at the limit.
+func (p *Proxy) pass(n int) {
+	p.mu.Lock()
+	if p.limit == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if now := time.Now(); p.busy.Before(now) {
+		p.busy = now
+	}
+	p.busy = p.busy.Add(time.Duration(float64(n) / p.limit * float64(time.Second)))
+	until := p.busy
+	p.mu.Unlock()
+	time.Sleep(time.Until(until))
 }
 
 // own keeps a connection for Cut, or breaks it where there shall be none.

@@ -88,7 +88,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	if err != nil {
 		return err
 	}
-	runner, known, err := o.runs.runner(gs, script, args, plan.Settings)
+	runner, known, err := o.runs.runner(gs, "sweep", script, args, plan.Settings)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
 }
 
 // runner makes what runs the cells, and reads the script.
-func (o *running) runner(gs *state.GlobalState, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
+func (o *running) runner(gs *state.GlobalState, verb, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
 	k6, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
@@ -191,7 +191,7 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 			return nil, nil, errors.New("--resume: name the folder of the study with --out")
 		}
 		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
-		out = filepath.Join("results", name+"-sweep-"+time.Now().UTC().Format("20060102T150405Z"))
+		out = filepath.Join("results", name+"-"+verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
 	return &study.Runner{
 		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),

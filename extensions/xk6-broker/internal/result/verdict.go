@@ -142,6 +142,20 @@ func (r *Result) measured() bool {
 	return false
 }
 
+// Overtaxed says why the load generator itself was at its end, so that nobody knows what the system would have made of the load; "" where nothing
+// says so. How late it was is in each latency, and speaks against that alone.
+func (r *Result) Overtaxed() string {
+	switch busiest := r.Led().busiest(); {
+	case r.Dropped > 0 && r.Test.runs("constant-arrival-rate", "ramping-arrival-rate"):
+		return fmt.Sprintf("k6 dropped %d arrivals because no VU was free", r.Dropped)
+	case r.Unserved > 0:
+		return fmt.Sprintf("%d arrivals were due but never got an iteration", r.Unserved)
+	case busiest > saturated:
+		return fmt.Sprintf("the load generator used %.0f %% of its CPUs in its busiest %.0f seconds", 100*busiest, SaturatedWindow)
+	}
+	return ""
+}
+
 // busiest is the greatest share of its CPUs that the process used over a window in which something was due.
 func (r *Result) busiest() (most float64) {
 	for i := range r.Topics {

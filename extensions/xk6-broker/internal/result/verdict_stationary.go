@@ -14,25 +14,60 @@ const unsteady = 0.01
 
 // course is a number that a window has of each interval.
 type course struct {
-	name   string
-	values []float64
-	ends   []float64 // of the intervals, in seconds from the start of the run
+	name    string
+	latency bool // and not a rate
+	values  []float64
+	ends    []float64 // of the intervals, in seconds from the start of the run
 }
 
 // judgeStationarity says what changed in the measured window, over which a percentile is one number. It is a note: the numbers are those of the
 // window, but another window may have others. What changed with the rate that was due is no surprise, and the note says so.
 func (t *Topic) judgeStationarity(v *Verdict) {
+	changes, driven := t.changes()
+	suffix := ""
+	if driven {
+		suffix = "; so did the rate that was due"
+	}
+	for _, c := range changes {
+		v.note("%s: not stationary: %s%s", t.Topic, c.course.describe(c.Finding), suffix)
+	}
+}
+
+// Worsening says what got worse while the phase that leads went on, at a rate that did not change: a latency that grew, or messages that were
+// confirmed or received ever more slowly. It is "" where nothing did, as far as can be told of the phase: a second is an interval, and it takes [stationary.Least].
+func (r *Result) Worsening() string {
+	led := r.Led()
+	for i := range led.Topics {
+		t := &led.Topics[i]
+		changes, driven := t.changes()
+		for _, c := range changes {
+			if worse := (c.By > 0) == c.course.latency; worse && !driven {
+				return t.Topic + ": " + c.course.describe(c.Finding)
+			}
+		}
+	}
+	return ""
+}
+
+// change is what a course was found to have done.
+type change struct {
+	course course
+	stationary.Finding
+}
+
+// changes are those of the topic's courses, and whether the rate that was due changed too.
+func (t *Topic) changes() (all []change, driven bool) {
 	courses := slices.DeleteFunc(t.courses(), func(c course) bool { return len(c.values) < stationary.Least })
 	level := unsteady / float64(max(1, len(courses)))
-	suffix := ""
-	if _, driven := stationary.Test(t.throughput(metric.Due).values, level); driven && t.OpenLoop {
-		suffix = "; so did the rate that was due"
+	if t.OpenLoop {
+		_, driven = stationary.Test(t.throughput(metric.Due).values, level)
 	}
 	for _, c := range courses {
 		if f, changed := stationary.Test(c.values, level); changed {
-			v.note("%s: not stationary: %s%s", t.Topic, c.describe(f), suffix)
+			all = append(all, change{c, f})
 		}
 	}
+	return all, driven
 }
 
 func (c course) describe(f stationary.Finding) string {
@@ -73,7 +108,7 @@ func (t *Topic) courses() (all []course) {
 // quantiles is the course of a quantile; empty where it is not supported nearly always. The first and the last interval that have any
 // values are left out: the load went on in part of them only.
 func quantiles(name string, all []Summary, q float64, read func(Summary) int64) course {
-	c := course{name: "the " + name}
+	c := course{name: "the " + name, latency: true}
 	all = inner(all, func(s Summary) bool { return s.Count > 0 })
 	for _, s := range all {
 		if supported(s.Count, q) {
