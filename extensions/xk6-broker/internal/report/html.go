@@ -32,7 +32,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"options":  factsOf,
 	"vus":      vus,
 	"outcome":  outcome,
-	"validity": validity,
+	"validity": Validity,
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 

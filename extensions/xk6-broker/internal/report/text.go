@@ -266,15 +266,15 @@ func verdict(b *strings.Builder, r *result.Result) {
 	if r.Verdict.Of != "" {
 		of = ", of the phase " + r.Verdict.Of
 	}
-	fmt.Fprintf(b, "  verdict: %s%s\n", validity(r.Verdict), of)
+	fmt.Fprintf(b, "  verdict: %s%s\n", Validity(r.Verdict), of)
 	sentences(b, "    because ", r.Verdict.Reasons)
 	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b result.Belief) bool { return b.UpTo == 0 }) // which is a reason
 	sentences(b, "    note: ", append(result.Doubts(partly), r.Verdict.Notes...))
 	b.WriteString("\n")
 }
 
-// validity is the verdict in a word or two.
-func validity(v result.Verdict) string {
+// Validity is the verdict in a word or two.
+func Validity(v result.Verdict) string {
 	switch {
 	case !v.Valid:
 		return "NOT VALID"

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/aclements/go-moremath/stats"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 )
 
 // What it takes to tell a difference from noise.
@@ -35,7 +37,7 @@ type Topic struct {
 
 // Row is one measure on all sides. The first is what the others are measured against.
 type Row struct {
-	Measure
+	measure.Measure
 	Cells []Cell
 }
 
@@ -79,7 +81,7 @@ func Compare(sides []Side) (*Comparison, error) {
 	for _, p := range pairs {
 		topic := Topic{Name: p.name, pairs: p}
 		for _, m := range measures() {
-			if row := m.row(p); slices.ContainsFunc(row.Cells, func(c Cell) bool { return len(c.Values) > 0 }) {
+			if row := rowOf(m, p); slices.ContainsFunc(row.Cells, func(c Cell) bool { return len(c.Values) > 0 }) {
 				topic.Rows = append(topic.Rows, row)
 			}
 		}
@@ -90,12 +92,12 @@ func Compare(sides []Side) (*Comparison, error) {
 }
 
 // row measures one thing on all sides.
-func (m Measure) row(p pairing) Row {
+func rowOf(m measure.Measure, p pairing) Row {
 	row := Row{Measure: m}
 	for i, topics := range p.topics {
 		cell := Cell{Ratio: math.NaN(), P: math.NaN()}
-		cell.Values, cell.Reason = m.values(topics)
-		cell.tooLow, cell.tooHigh = m.doubts(topics)
+		cell.Values, cell.Reason = values(m, topics)
+		cell.tooLow, cell.tooHigh = doubts(m, topics)
 		if len(cell.Values) > 0 {
 			if m.Unit != "" {
 				cell.Reason = nil

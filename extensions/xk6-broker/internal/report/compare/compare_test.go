@@ -320,7 +320,8 @@ func TestConditionsThatAreNotUnderstoodSayWhy(t *testing.T) {
 		"e2e_latency p99 > NaNx":  "no multiple",
 		"lost p99 > 0":            `lost has no "p99"`,
 		"lost > 1s":               "no number",
-		"confirmed > 5":           "as its rate",
+		"confirmed p99 > 5":       `write "confirmed rate"`,
+		"lost == 0":               "is not one of >",
 		"confirmed rate > 5s":     "no number",
 		"lost > 0 and errors > 0": "not understood",
 		"confirmed rate < NaN":    "no number",
@@ -560,7 +561,7 @@ func TestTheTableAndThePageSayTheSame(t *testing.T) {
 	}
 	for _, row := range c.Topics[0].Rows {
 		for i := range row.Cells {
-			if shown := row.Show(i); !strings.Contains(text.String(), shown) || !strings.Contains(page.String(), ">"+shown+"<") {
+			if shown := row.ShowSide(i); !strings.Contains(text.String(), shown) || !strings.Contains(page.String(), ">"+shown+"<") {
 				t.Errorf("%s: no %q", row.Label(), shown)
 			}
 		}

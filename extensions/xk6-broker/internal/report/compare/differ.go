@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -188,7 +189,7 @@ func near(all map[string]bool) bool {
 // rates are how much load there was.
 func rates(t *result.Topic) traits {
 	all := traits{{name: "open loop"}: fmt.Sprint(t.OpenLoop)}
-	if due, err := rateOf("due").read(t); err == nil {
+	if due, err := measure.Rate("due").Of(t); err == nil {
 		all[trait{name: dueRate}] = rounded(due)
 	}
 	if sent := t.Counts["sent"]; sent > 0 {

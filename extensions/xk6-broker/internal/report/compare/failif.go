@@ -1,29 +1,26 @@
 package compare
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Condition is what makes a comparison fail, such as "e2e_latency p99 > 1.1x".
 type Condition struct {
 	Text    string
-	measure Measure
+	measure measure.Measure
 	op      string
 	limit   float64 // ns, a number or, where relative, a multiple of the first side
 	ratio   bool
 }
 
-const usage = `write "<latency> <p50|p99|p99.9|max|mean> <op> <limit>", "<due|sent|confirmed|received> rate <op> <limit>" or ` +
-	`"<lost|undelivered|duplicated|reordered|redelivered|corrupted|errors> <op> <limit>"; op is >, >=, < or <=; ` +
+const usage = `write "<measure> <op> <limit>", such as "e2e_latency p99 > 1.1x", "confirmed rate < 900" or "lost > 0"; op is >, >=, < or <=; ` +
 	`the limit is a multiple of the first side such as 1.1x, a duration such as 50ms or a number`
 
 // ParseCondition understands an expression.
@@ -37,38 +34,18 @@ func ParseCondition(text string) (Condition, error) {
 
 func parse(text string) (Condition, error) {
 	c := Condition{Text: text}
-	fields := strings.Fields(text)
-	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains([]string{">", ">=", "<", "<="}, f) })
-	if at < 1 || at > 2 || len(fields) != at+2 {
-		return c, errors.New("it is not understood")
-	}
-	c.op = fields[at]
-	name, stat := strings.TrimPrefix(fields[0], "broker_"), ""
-	if at == 2 {
-		stat = fields[1]
-	}
-	var err error
-	switch {
-	case slices.Contains(counted, name) && stat == "":
-		c.measure = countOf(name)
-	case slices.Contains(rated, name) && stat == "rate":
-		c.measure = rateOf(name)
-	case slices.ContainsFunc(trends, func(t metric.Trend) bool { return t.String() == name }):
-		c.measure, err = latencyOf(name, stat)
-	case slices.Contains(counted, name):
-		err = fmt.Errorf("%s has no %q", name, stat)
-	case slices.Contains(rated, name):
-		err = fmt.Errorf("%s is compared as its rate", name)
-	default:
-		err = fmt.Errorf("there is no %q", name)
-	}
+	m, op, limit, err := measure.Split(text)
 	if err != nil {
 		return c, err
 	}
-	return c, c.parseLimit(fields[at+1])
+	if !slices.Contains([]string{">", ">=", "<", "<="}, op) {
+		return c, fmt.Errorf("%s is not one of >, >=, <, <=", op)
+	}
+	c.measure, c.op = m, op
+	return c, c.parseLimit(limit)
 }
 
-func (c *Condition) parseLimit(text string) error {
+func (c *Condition) parseLimit(text string) (err error) {
 	if multiple, ok := strings.CutSuffix(text, "x"); ok {
 		v, err := strconv.ParseFloat(multiple, 64)
 		if err != nil || !(v > 0) || math.IsInf(v, 0) {
@@ -77,19 +54,9 @@ func (c *Condition) parseLimit(text string) error {
 		c.limit, c.ratio = v, true
 		return nil
 	}
-	if c.measure.Unit == "ns" {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return fmt.Errorf("%q is no duration and no multiple", text)
-		}
-		c.limit = float64(d)
-		return nil
+	if c.limit, err = c.measure.ParseLimit(text); err != nil {
+		return fmt.Errorf("%w and no multiple", err)
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || v < 0 {
-		return fmt.Errorf("%q is no number and no multiple", text)
-	}
-	c.limit = v
 	return nil
 }
 
@@ -104,7 +71,7 @@ func (c Condition) Judge(r *result.Result) []Finding {
 	var all []Finding
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		failed, why := c.decide(c.measure.row(pairing{t.Topic, [][]*result.Topic{{t}}}), 0)
+		failed, why := c.decide(rowOf(c.measure, pairing{t.Topic, [][]*result.Topic{{t}}}), 0)
 		all = append(all, Finding{c, failed, t.Topic + ": " + why})
 	}
 	return all
@@ -122,14 +89,14 @@ type Finding struct {
 func (c *Comparison) Decide(cond Condition) []Finding {
 	var all []Finding
 	for _, t := range c.Topics {
-		row := cond.measure.row(t.pairs)
+		row := rowOf(cond.measure, t.pairs)
 		for i := 1; i < len(row.Cells); i++ {
 			failed, why := cond.decide(row, i)
 			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", t.Name, c.Sides[i].Name, why)})
 		}
 	}
 	for _, p := range c.partly {
-		row := cond.measure.row(p)
+		row := rowOf(cond.measure, p)
 		for i := 1; i < len(p.topics); i++ {
 			if len(p.topics[i]) == 0 && len(p.topics[0]) == 0 { // it is another side's
 				continue
@@ -187,25 +154,25 @@ func (c Condition) decide(row Row, i int) (failed bool, why string) {
 			value = cell.High
 		}
 	}
-	shown := c.measure.show(value)
+	shown := c.measure.Show(value)
 	if c.ratio {
 		if first.Reason != nil {
 			return true, "cannot be decided: on the first side " + first.Reason.Error()
 		}
 		if math.IsNaN(cell.Ratio) {
-			return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.measure.show(first.Median))
+			return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.measure.Show(first.Median))
 		}
 		value = cell.Ratio
-		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.show(first.Median))
+		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.Show(first.Median))
 	}
 	noise := c.ratio && (cell.Verdict == Noise || cell.Verdict == Same)
-	if !holds(value, c.op, c.limit) || noise {
+	if !measure.Holds(value, c.op, c.limit) || noise {
 		if doubt := c.doubt(first, cell); doubt != "" {
 			return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
 		}
 	}
 	switch {
-	case !holds(value, c.op, c.limit):
+	case !measure.Holds(value, c.op, c.limit):
 		return false, shown
 	case noise:
 		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
@@ -228,17 +195,4 @@ func (c Condition) doubt(first, cell Cell) string {
 		return "on the first side " + there
 	}
 	return here
-}
-
-func holds(v float64, op string, limit float64) bool {
-	switch op {
-	case ">":
-		return v > limit
-	case ">=":
-		return v >= limit
-	case "<":
-		return v < limit
-	default:
-		return v <= limit
-	}
 }

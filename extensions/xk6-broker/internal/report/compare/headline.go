@@ -83,7 +83,7 @@ func (t Topic) headline(side int) []Part {
 // part says how a measure differs on a side, of which less is better or worse.
 func (r Row) part(side int, label string, less bool) Part {
 	first, c := r.Cells[0], r.Cells[side]
-	text := fmt.Sprintf("%s %s → %s", label, r.show(first.Median), r.show(c.Median))
+	text := fmt.Sprintf("%s %s → %s", label, r.Show(first.Median), r.Show(c.Median))
 	if c.Verdict == Same {
 		return Part{Text: text}
 	}

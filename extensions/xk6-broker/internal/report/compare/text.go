@@ -9,30 +9,16 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
-// show writes a value of a measure with its unit.
-func (m Measure) show(v float64) string {
-	switch m.Unit {
-	case "ns":
-		return report.Duration(int64(v))
-	case "/s":
-		return fmt.Sprintf("%.4g/s", v)
-	}
-	return fmt.Sprintf("%g", v)
-}
-
-// Label names a measure.
-func (m Measure) Label() string { return strings.TrimSpace(m.Name + " " + m.Stat) }
-
-// Show writes what a side measured: the median and, of several repetitions, the least and the greatest.
-func (r Row) Show(i int) string {
+// ShowSide writes what a side measured: the median and, of several repetitions, the least and the greatest.
+func (r Row) ShowSide(i int) string {
 	c := r.Cells[i]
 	switch {
 	case len(c.Values) == 0:
 		return "–"
 	case len(c.Values) == 1 || c.Low == c.High:
-		return r.show(c.Median)
+		return r.Show(c.Median)
 	}
-	return fmt.Sprintf("%s (%s…%s)", r.show(c.Median), r.show(c.Low), r.show(c.High))
+	return fmt.Sprintf("%s (%s…%s)", r.Show(c.Median), r.Show(c.Low), r.Show(c.High))
 }
 
 // Change writes how a side differs from the first.
@@ -87,7 +73,7 @@ func (c *Comparison) Text(w io.Writer) error {
 		for _, row := range t.Rows {
 			fmt.Fprintf(table, "  %s\t", row.Label())
 			for i := range row.Cells {
-				fmt.Fprintf(table, "%s\t", row.Show(i))
+				fmt.Fprintf(table, "%s\t", row.ShowSide(i))
 				if i > 0 {
 					fmt.Fprintf(table, "%s\t", row.Change(i))
 				}

@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.k6.io/k6/v2/cmd/state"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+)
+
+// sweeping are the options of sweep.
+type sweeping struct {
+	runs    running
+	sets    []string
+	zips    []string
+	repeat  int
+	seed    uint64
+	columns []string
+}
+
+// running are the options of all that runs a script many times.
+type running struct {
+	out        string
+	reset      string
+	beforeCell string
+	pause      time.Duration
+	resume     bool
+	keep       bool
+}
+
+func (o *running) flags(c *cobra.Command) {
+	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the study (default results/<script>-"+c.Name()+"-<time>)")
+	c.Flags().StringVar(&o.reset, "reset", "", "a shell `command` before each cell, which gets its settings in the environment: it puts the broker into the same state")
+	c.Flags().DurationVar(&o.pause, "pause", 0, "wait so long before each cell, after --reset")
+	c.Flags().StringVar(&o.beforeCell, "before-cell", "", "a shell `command` right before each cell, after --pause")
+	c.Flags().BoolVar(&o.resume, "resume", false, "go on with the study in the folder of --out: cells without a result are run")
+	c.Flags().BoolVar(&o.keep, "keep", false, "keep all files of each cell's results, and not only summary.json, report.html and k6.log")
+}
+
+// defaultColumns are what a study shows unless somebody says otherwise.
+var defaultColumns = []string{
+	"confirmed rate", "received rate", "publish_latency p50", "publish_latency p99", "e2e_latency p50", "e2e_latency p99", "request_latency p50", "request_latency p99", "lost", "errors",
+}
+
+func newSweep(gs *state.GlobalState) *cobra.Command {
+	var o sweeping
+	c := &cobra.Command{
+		Use:   "sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGUMENTS]",
+		Short: "Run a script with every combination of settings: a table, and a page",
+		Long: "Runs a script with every combination of settings, each in a k6 process with results of its own. A setting is a name that the script reads from\n" +
+			"__ENV. Repetitions hold all combinations, shuffled, so that what drifts does not look like an effect. A cell that fails does not end the study;\n" +
+			"Ctrl-C ends it after the running cell, a second one ends the cell too, and --resume goes on.",
+		Example: "  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5\n" +
+			"  k6 x broker sweep script.js --set BROKER_URL=jetstream://127.0.0.1:4222,redis-streams://127.0.0.1:6379 --set NAME=nats,redis --zip BROKER_URL,NAME\n" +
+			"  k6 x broker sweep script.js --set RATE=100,200 --out results/nightly --resume",
+		Args: func(c *cobra.Command, args []string) error {
+			if n := c.ArgsLenAtDash(); len(args) == 0 || n == 0 || n > 1 || n < 0 && len(args) > 1 {
+				return errors.New("give one script, and what is for k6 behind --")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return o.run(gs, args[0], args[1:], c.Flags().Changed("seed"))
+		},
+	}
+	c.Flags().StringArrayVar(&o.sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; may be given several times")
+	c.Flags().StringArrayVar(&o.zips, "zip", nil, "settings whose values go together, the first with the first and so on: `NAME,NAME`; may be given several times")
+	c.Flags().IntVar(&o.repeat, "repeat", 1, "run each combination so many times")
+	c.Flags().Uint64Var(&o.seed, "seed", 0, "of the order of the cells (default a new one, which is printed)")
+	c.Flags().StringArrayVar(&o.columns, "column", nil, "what to show of each cell, such as 'e2e_latency p99.9' (default "+strings.Join(defaultColumns, ", ")+"); may be given several times")
+	o.runs.flags(c)
+	return c
+}
+
+func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seeded bool) error {
+	plan, columns, err := o.check()
+	if err != nil {
+		return err
+	}
+	runner, known, err := o.runs.runner(gs, script, args, plan.Settings)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(runner.Folder)
+	if o.runs.resume && !seeded {
+		before, err := study.Read(folder)
+		if err != nil {
+			return err
+		}
+		was, _ := before.Fact("--seed")
+		plan.Seed, _ = strconv.ParseUint(was, 10, 64) // what is wrong with it Resume finds
+	} else if !seeded {
+		plan.Seed = rand.Uint64N(1_000_000) //gosec:disable G404 -- an order, and no secret
+	}
+	if !o.runs.resume {
+		if _, err := os.Lstat(folder); err == nil {
+			return fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", folder, study.ErrTaken)
+		}
+	}
+	if err := known.Check(gs.Ctx, runner.K6, plan); err != nil {
+		return err
+	}
+	asked := append(runner.Asked(known), plan.Asked()...)
+	var journal *study.Journal
+	if o.runs.resume {
+		journal, err = study.Resume(folder, asked)
+	} else {
+		journal, err = study.Begin(folder, asked)
+	}
+	if err != nil {
+		return err
+	}
+	sweep := study.Sweep{Plan: plan, Columns: columns, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
+	ctx, stop, done := interruptible(gs)
+	defer done()
+	failed, err := sweep.Do(ctx, stop)
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  %s\n", filepath.Join(folder, study.TableFile))
+	if err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d cells have no result: --resume runs them again", failed)
+	}
+	return nil
+}
+
+// check finds the mistakes that can be known before anything is read.
+func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
+	plan := study.Plan{Repeat: o.repeat, Seed: o.seed}
+	for _, text := range o.sets {
+		s, err := study.ParseSetting(text)
+		if err != nil {
+			return plan, nil, err
+		}
+		plan.Settings = append(plan.Settings, s)
+	}
+	for _, names := range o.zips {
+		plan.Zips = append(plan.Zips, strings.Split(names, ","))
+	}
+	if err := plan.Check(); err != nil {
+		return plan, nil, err
+	}
+	if o.runs.pause < 0 {
+		return plan, nil, fmt.Errorf("--pause %v: it must be 0 or more", o.runs.pause)
+	}
+	names := o.columns
+	if len(names) == 0 {
+		names = defaultColumns
+	}
+	var columns []measure.Measure
+	for _, name := range names {
+		m, err := measure.Parse(name)
+		if err != nil {
+			return plan, nil, fmt.Errorf("--column: %w", err)
+		}
+		if slices.ContainsFunc(columns, func(c measure.Measure) bool { return c.Label() == m.Label() }) {
+			return plan, nil, fmt.Errorf("--column %q is given twice", name)
+		}
+		columns = append(columns, m)
+	}
+	return plan, columns, nil
+}
+
+// runner makes what runs the cells, and reads the script.
+func (o *running) runner(gs *state.GlobalState, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
+	k6, err := os.Executable()
+	if err != nil {
+		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
+	}
+	if err := study.CheckArgs(args, settings); err != nil {
+		return nil, nil, err
+	}
+	known, err := study.Inspect(gs.Ctx, k6, script)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := o.out
+	if out == "" {
+		if o.resume {
+			return nil, nil, errors.New("--resume: name the folder of the study with --out")
+		}
+		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
+		out = filepath.Join("results", name+"-sweep-"+time.Now().UTC().Format("20060102T150405Z"))
+	}
+	return &study.Runner{
+		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
+		Reset: o.reset, Pause: o.pause, BeforeCell: o.beforeCell, Keep: o.keep,
+	}, known, nil
+}
+
+// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends.
+func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, done func()) {
+	ctx, cancel := context.WithCancel(gs.Ctx)
+	signals, stopping := make(chan os.Signal, 2), make(chan struct{})
+	gs.SignalNotify(signals, os.Interrupt)
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
+		close(stopping)
+		select {
+		case <-signals:
+			_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stopping, func() { gs.SignalStop(signals); cancel() }
+}

@@ -1,0 +1,283 @@
+// Package measure reads numbers from results by the names that people give them: "e2e_latency p99", "confirmed rate", "lost". Comparisons,
+// conditions and studies have one vocabulary.
+package measure
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Measure is a number that can be read from a topic of a run, or from the run as a whole.
+type Measure struct {
+	Name, Stat string // "e2e_latency", "p99"; "lost", ""
+	Unit       string // "ns", "/s", "B/s" or "", a count
+	read       func(*result.Topic) (float64, error)
+	reach      *result.Condition // of a latency: how far into the distribution it looks
+}
+
+// The counters that can be read: by second, as they are, and those that should be 0.
+var (
+	Rates  = []string{"confirmed", "received", "sent", "due", "bytes_sent", "bytes_received"}
+	Counts = []string{"due", "sent", "confirmed", "received"}
+	Flaws  = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"}
+)
+
+// Parse understands the name of a measure, a latency's with the prefix "broker_" too. The error says what there is.
+func Parse(text string) (Measure, error) {
+	fields := strings.Fields(text)
+	if len(fields) == 0 || len(fields) > 2 {
+		return Measure{}, fmt.Errorf("%q is not understood: %s", text, Known())
+	}
+	name, stat := strings.TrimPrefix(fields[0], "broker_"), ""
+	if len(fields) == 2 {
+		stat = fields[1]
+	}
+	_, latency := metric.TrendNamed(name)
+	switch {
+	case latency:
+		return Latency(name, stat)
+	case stat == "rate" && slices.Contains(Rates, name):
+		return Rate(name), nil
+	case stat == "" && (slices.Contains(Counts, name) || slices.Contains(Flaws, name)):
+		return Count(name), nil
+	case slices.Contains(Rates, name):
+		return Measure{}, fmt.Errorf("%s has no %q: write %q: %s", name, stat, name+" rate", Known())
+	case slices.Contains(Flaws, name):
+		return Measure{}, fmt.Errorf("%s has no %q: write %q: %s", name, stat, name, Known())
+	}
+	return Measure{}, fmt.Errorf("there is no %q: %s", name, Known())
+}
+
+// Known says what can be read.
+func Known() string {
+	var latencies []string
+	for t := range metric.Trend(metric.NumTrends) {
+		latencies = append(latencies, t.String())
+	}
+	return fmt.Sprintf("there is a latency (%s) with p50, p99, p99.9 or another percentile, max or mean; %s, each with the word rate; and the counts %s",
+		strings.Join(latencies, ", "), strings.Join(Rates, ", "), strings.Join(slices.Concat(Counts, Flaws), ", "))
+}
+
+// Label is the measure's name.
+func (m Measure) Label() string { return strings.TrimSpace(m.Name + " " + m.Stat) }
+
+// Show writes a value of the measure with its unit.
+func (m Measure) Show(v float64) string {
+	switch m.Unit {
+	case "ns":
+		return report.Duration(int64(v))
+	case "/s":
+		return fmt.Sprintf("%.4g/s", v)
+	case "B/s":
+		return bytes(v) + "/s"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// bytes writes a number of bytes with three significant digits.
+func bytes(v float64) string {
+	for _, of := range []struct {
+		scale float64
+		name  string
+	}{{1e9, " GB"}, {1e6, " MB"}, {1e3, " kB"}} {
+		if v >= of.scale {
+			return fmt.Sprintf("%.3g", v/of.scale) + of.name
+		}
+	}
+	return fmt.Sprintf("%.3g B", v)
+}
+
+// Of reads the measure of a topic. The error says why it is not known.
+func (m Measure) Of(t *result.Topic) (float64, error) { return m.read(t) }
+
+// OfRun reads the measure of a run as it was in the phase that leads. Of several topics rates and counts are added up, of those that have
+// them, and distributions are pooled.
+func (m Measure) OfRun(r *result.Result) (float64, error) {
+	r = r.Led()
+	switch {
+	case len(r.Topics) == 0:
+		return 0, errors.New("nothing was measured")
+	case len(r.Topics) == 1:
+		return m.read(&r.Topics[0])
+	case m.Unit == "ns":
+		total := r.Total()
+		return m.read(&total)
+	}
+	sum, known, reason := 0.0, false, error(nil)
+	for i := range r.Topics {
+		v, err := m.read(&r.Topics[i])
+		if err != nil {
+			reason = cmp.Or(reason, err)
+			if !m.absent(&r.Topics[i]) {
+				return 0, fmt.Errorf("%s: %w", r.Topics[i].Topic, err)
+			}
+			continue
+		}
+		sum, known = sum+v, true
+	}
+	if !known {
+		return 0, reason
+	}
+	return sum, nil
+}
+
+// absent tells whether a topic has nothing that the measure could be of: nobody received from it, or the counter never moved. That is no reason
+// for a sum not to be known.
+func (m Measure) absent(t *result.Topic) bool {
+	if m.Stat == "rate" {
+		return t.Counts[m.Name] == 0
+	}
+	return len(t.Groups) == 0
+}
+
+// Doubt says why the value of a topic may be less than the truth, and why more; "" where it cannot.
+func (m Measure) Doubt(t *result.Topic) (low, high string) {
+	if m.reach == nil {
+		return "", ""
+	}
+	return t.TooLow(*m.reach, m.Name), t.TooHigh(*m.reach, m.Name)
+}
+
+// DoubtOfRun is Doubt of what OfRun reads: the first of any topic.
+func (m Measure) DoubtOfRun(r *result.Result) (low, high string) {
+	r = r.Led()
+	for i := range r.Topics {
+		if _, err := m.read(&r.Topics[i]); err != nil {
+			continue
+		}
+		below, above := m.Doubt(&r.Topics[i])
+		low, high = cmp.Or(low, below), cmp.Or(high, above)
+	}
+	return low, high
+}
+
+// Rate is a counter per second while it went on. The first and the last interval are left out where there are others: it went on in
+// part of them only.
+func Rate(name string) Measure {
+	unit := "/s"
+	if strings.HasPrefix(name, "bytes") {
+		unit = "B/s"
+	}
+	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) {
+		busy := func(p result.Point) bool { return p.Counts[name] > 0 }
+		first := slices.IndexFunc(t.History, busy)
+		if first < 0 {
+			return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
+		}
+		last := len(t.History) - 1
+		for !busy(t.History[last]) {
+			last--
+		}
+		if last-first >= 2 {
+			first, last = first+1, last-1
+		}
+		var n int64
+		var seconds float64
+		for _, p := range t.History[first : last+1] {
+			n += p.Counts[name]
+			seconds += p.Seconds
+		}
+		if seconds == 0 {
+			return 0, fmt.Errorf("no time went by while messages were %s", strings.TrimPrefix(name, "bytes_"))
+		}
+		return float64(n) / seconds, nil
+	}}
+}
+
+// Count is a number of messages, or of errors.
+func Count(name string) Measure {
+	return Measure{Name: name, read: func(t *result.Topic) (float64, error) {
+		switch name {
+		case "errors":
+			var n int64
+			for _, e := range t.Errors {
+				n += e.Count
+			}
+			return float64(n), nil
+		case "due", "sent", "confirmed", "received":
+			return float64(t.Counts[name]), nil
+		case "corrupted":
+			if t.Counts[metric.Received.String()] == 0 {
+				return 0, errors.New("nothing was received, so what was corrupted is not known")
+			}
+			return float64(t.Counts[name]), nil
+		}
+		if err := unobserved(t, name); err != nil {
+			return 0, err
+		}
+		var n uint64
+		for _, g := range t.Groups {
+			n += map[string]uint64{
+				"lost": g.Lost, "undelivered": g.Undelivered, "duplicated": g.Duplicated, "reordered": g.Reordered, "redelivered": g.Redelivered,
+			}[name]
+		}
+		return float64(n), nil
+	}}
+}
+
+// unobserved says why it is not known how many messages were lost, undelivered and so on, where it is not.
+func unobserved(t *result.Topic, name string) error {
+	if len(t.Groups) == 0 {
+		return fmt.Errorf("nothing was received, so what was %s is not known", name)
+	}
+	for i := range t.Groups {
+		if doubt := t.Groups[i].Doubt(name); doubt != "" {
+			return errors.New(doubt)
+		}
+	}
+	switch aliased, unaccounted := t.Counts[metric.Aliased.String()], t.Counts[metric.Unaccounted.String()]; {
+	case aliased > 0:
+		return fmt.Errorf("%d messages came in that were sent to another address: of these it is not known what was %s", aliased, name)
+	case unaccounted > 0 && !t.OnlySends:
+		return fmt.Errorf("%d messages were sent without a stamp: of these it is not known what was %s", unaccounted, name)
+	}
+	return nil
+}
+
+// Latency is a percentile, the maximum or the mean of a trend, in ns.
+func Latency(trend, stat string) (Measure, error) {
+	var of func(*hist.Histogram) (float64, error)
+	var reach result.Condition
+	switch {
+	case stat == "max":
+		reach.Method = "max"
+		of = func(h *hist.Histogram) (float64, error) { return float64(h.Max()), nil }
+	case stat == "mean":
+		reach.Method = "avg"
+		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil } //nolint:unparam // the others can fail
+	case strings.HasPrefix(stat, "p"):
+		p, err := strconv.ParseFloat(stat[1:], 64)
+		if err != nil || !(p > 0 && p < 100) {
+			return Measure{}, fmt.Errorf("%q is not a percentile: write p50, p99 or p99.9", stat)
+		}
+		q, _ := strconv.ParseFloat(shift(stat[1:]), 64) // 99.9/100 in floating point is not 0.999
+		reach.Method, reach.Quantile = "p", q
+		of = func(h *hist.Histogram) (float64, error) {
+			if !h.Supported(q) {
+				return 0, fmt.Errorf("%d samples do not support %s: at least 10 must lie beyond it", h.Count(), stat)
+			}
+			return float64(h.Quantile(q)), nil
+		}
+	default:
+		return Measure{}, fmt.Errorf("%s: %q is not p50, p99 or another percentile, max or mean", trend, stat)
+	}
+	return Measure{Name: trend, Stat: stat, Unit: "ns", reach: &reach, read: func(t *result.Topic) (float64, error) {
+		h := t.Trends[trend]
+		if h == nil || h.Count() == 0 {
+			return 0, fmt.Errorf("no %s was measured", trend)
+		}
+		return of(h)
+	}}, nil
+}
+
+// shift moves the decimal point of a percentile two places, as text: "99.9" is "0.999".
+func shift(percent string) string { return percent + "e-2" }

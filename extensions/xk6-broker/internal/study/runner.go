@@ -1,0 +1,230 @@
+package study
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Cell is one run of the script: a k6 process with settings of its own and a folder for its results.
+type Cell struct {
+	Index      int // from 1, in the order of the study
+	Repetition int // from 1
+	Settings   Values
+	Folder     string // its name in the study's folder of cells
+}
+
+// Outcome is what became of a cell.
+type Outcome struct {
+	Cell     Cell
+	Result   *result.Result // nil where the cell failed
+	Error    string         // why there is no result
+	ExitCode int            // of the process: 99 where thresholds failed; -1 where there was none, or it was killed
+	Started  time.Time      // of the process
+	Ended    time.Time
+	Cut      bool // the study's end cut it short: there is no result, whatever it has left
+}
+
+// LogFile is what a cell's process printed, in the cell's folder.
+const LogFile = "k6.log"
+
+// patience is how long a process that is told to end has for that: k6 lets iterations finish, runs teardown, and waits for messages.
+const patience = 2 * time.Minute
+
+// Runner runs cells.
+type Runner struct {
+	K6     string   // the program
+	Script string   // its file
+	Args   []string // of `k6 run`, before the script
+	Folder string   // the cells' folders are made in it
+
+	Reset      string        // a shell command before each cell; "" for none
+	Pause      time.Duration // after it
+	BeforeCell string        // a shell command right before the process; "" for none
+
+	Keep bool // all files of the results, and not only summary and page
+}
+
+// Path is the folder of a cell.
+func (r *Runner) Path(c Cell) string { return filepath.Join(r.Folder, c.Folder) }
+
+// Run runs one cell: reset, pause, the command before the cell, k6. Whatever goes wrong with the cell is in its outcome, and is no error: an error
+// means that the study cannot go on, as where its folder cannot be written. When ctx ends, what is running is told to end, and is waited for.
+func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
+	folder := r.Path(c)
+	if err := os.RemoveAll(folder); err != nil { // what an interrupted study left of it
+		return Outcome{}, fmt.Errorf("study: %w", err)
+	}
+	if err := os.MkdirAll(r.Folder, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
+		return Outcome{}, fmt.Errorf("study: %w", err)
+	}
+	// A folder that has anything else in it takes no results, so the log lies beside it until there are some.
+	logged := folder + ".log"
+	log, err := os.Create(logged) //gosec:disable G304 -- a file of the study
+	if err != nil {
+		return Outcome{}, fmt.Errorf("study: %w", err)
+	}
+	o := Outcome{Cell: c, ExitCode: -1, Started: time.Now()}
+	failure := r.run(ctx, c, log, &o)
+	o.Ended = time.Now()
+	err = log.Close()
+	o.Cut = ctx.Err() != nil
+	switch {
+	case o.Cut:
+		failure = errors.New("it was ended")
+	case failure == nil:
+		o.Result, failure = r.read(folder, &o, logged)
+	}
+	if failure != nil {
+		o.Error = failure.Error()
+	}
+	if err := errors.Join(err, os.MkdirAll(folder, 0o777), os.Rename(logged, filepath.Join(folder, LogFile))); err != nil { //gosec:disable G301 -- as above
+		return o, fmt.Errorf("study: %w", err)
+	}
+	if !r.Keep {
+		if err := thin(folder); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// run does what a cell consists of.
+func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
+	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false",
+	})
+	if r.Reset != "" {
+		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {
+			return fmt.Errorf("--reset failed: %w", err)
+		}
+	}
+	if r.Pause > 0 {
+		select {
+		case <-time.After(r.Pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if r.BeforeCell != "" {
+		if err := command(ctx, env, log, shell(r.BeforeCell)...); err != nil {
+			return fmt.Errorf("--before-cell failed: %w", err)
+		}
+	}
+	o.Started = time.Now()
+	err := command(ctx, env, log, slices.Concat([]string{r.K6, "run"}, r.Args, []string{r.Script})...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		o.ExitCode = exit.ExitCode()
+		return nil // its results say more
+	} else if err == nil {
+		o.ExitCode = 0
+	}
+	return err
+}
+
+// command runs one to its end, or to that of ctx, in a process group of its own: Ctrl-C on a terminal is for the study.
+func command(ctx context.Context, env []string, log io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //gosec:disable G204 -- what the user asked for
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
+	cmd.WaitDelay = patience
+	ofItsOwn(cmd)
+	return cmd.Run()
+}
+
+// read reads what the process has left; where there is nothing, its last error says why.
+func (r *Runner) read(folder string, o *Outcome, log string) (*result.Result, error) {
+	found, err := report.Read(folder)
+	if err == nil {
+		return found, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	text, _ := os.ReadFile(log) //gosec:disable G304 -- a file of the study; without it there is less to say
+	if said := lastError(text); o.ExitCode != 0 {
+		return nil, fmt.Errorf("k6 ended with exit code %d: %s", o.ExitCode, cmp.Or(said, "see "+LogFile))
+	}
+	return nil, errors.New("it left no result: does the script have export { handleSummary } from 'k6/x/broker'?")
+}
+
+// lastError finds the last error that k6 logged; "" where there is none.
+func lastError(log []byte) string {
+	lines := bytes.Split(log, []byte("\n"))
+	for _, line := range slices.Backward(lines) {
+		if line := string(line); strings.Contains(line, "level=error") {
+			_, message, _ := strings.Cut(line, "msg=")
+			if quoted, err := strconv.QuotedPrefix(message); err == nil {
+				message, _ = strconv.Unquote(quoted) // it is quoted
+			}
+			message, _, _ = strings.Cut(message, "\n") // what follows is where in the script
+			return shown(strings.TrimSpace(message))
+		}
+	}
+	return ""
+}
+
+// thin removes what is large of a cell's results: distributions, logs of intervals and the ledger.
+func thin(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("study: %w", err)
+	}
+	for _, e := range entries {
+		if slices.Contains([]string{report.SummaryFile, report.PageFile, LogFile}, e.Name()) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(folder, e.Name())); err != nil {
+			return fmt.Errorf("study: %w", err)
+		}
+	}
+	return nil
+}
+
+// Asked is what a study that uses the runner was asked for.
+func (r *Runner) Asked(s *Script) []Fact {
+	return []Fact{
+		{"script", filepath.Base(s.Path)},
+		{"the script's text", s.Hash},
+		{"arguments for k6", shown(strings.Join(r.Args, " "))},
+		{"--reset", shown(r.Reset)},
+		{"--pause", r.Pause.String()},
+		{"--before-cell", shown(r.BeforeCell)},
+	}
+}
+
+// CheckArgs refuses arguments of k6 that would set what the study sets.
+func CheckArgs(args []string, settings []Setting) error {
+	for i, arg := range args {
+		value := ""
+		switch {
+		case (arg == "-e" || arg == "--env") && i+1 < len(args):
+			value = args[i+1]
+		case strings.HasPrefix(arg, "--env="):
+			value = strings.TrimPrefix(arg, "--env=")
+		case strings.HasPrefix(arg, "-e") && !strings.HasPrefix(arg, "--"):
+			value = strings.TrimPrefix(strings.TrimPrefix(arg, "-e"), "=")
+		}
+		name, _, _ := strings.Cut(value, "=")
+		if slices.Contains(reserved, name) {
+			return fmt.Errorf("%s: %s is the study's own", arg, name)
+		}
+		if slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name }) {
+			return fmt.Errorf("%s of k6 and --set %s both set %s: every cell would have the same", arg, name, name)
+		}
+	}
+	return nil
+}
