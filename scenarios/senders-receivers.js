@@ -22,11 +22,11 @@ const most = number('BATCH', 10, 1);
 const max = number('MAX', 10, 1);
 const rate = number('RATE', 0);
 const senders = number('SENDERS', 1, 1);
+const size = number('SIZE', 100, 41);
 const duration = `${seconds('DURATION', '30s')}s`;
 const conn = broker.connect(url, { profile: choice('PROFILE', 'durable', ['latency', 'throughput', 'durable']) });
 const producer = conn.producer(topic, { connections: 'per-vu', stamp: 'body' });
-// Senders of a closed loop wait for no receiver: what comes before the first is kept for it, where the broker can.
-const consumer = conn.consumer(topic, inGroup(conn, topic, conn.features.start.includes('earliest') ? { start: 'earliest' } : {}));
+const consumer = conn.consumer(topic, inGroup(conn, topic));
 
 const sending = rate > 0
   ? { executor: 'open-arrival-rate', rate: rate / ((most + 1) / 2), duration, preAllocatedVUs: senders, exec: 'send' }
@@ -44,13 +44,14 @@ export async function setup() {
 
 // The stamp is in the front of the message, and in its size.
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
-const pool = Array.from({ length: 1000 }, () => Array.from({ length: number('SIZE', 100, 41) - 40 }, () => pick(letters)).join(''));
+const pool = Array.from({ length: 1000 }, () => Array.from({ length: size - 40 }, () => pick(letters)).join(''));
 
 function pick(some) {
   return some[Math.floor(Math.random() * some.length)];
 }
 
 export async function send() {
+  if (rate === 0 && __ITER === 0) await producer.produce({ count: 1, payload: { size } }); // which waits for the receivers, as the other executor does
   const batch = Array.from({ length: 1 + Math.floor(Math.random() * most) }, () => pick(pool));
   await producer.send(batch);
 }

@@ -1,7 +1,7 @@
 // As fast as it goes: so many messages from each producer, or a topic that is full to each consumer from its start, or both at a time. The phase
 // `measured` is from the first message to the first of the producers, or consumers, that is through.
 //
-//   MODE        produce, consume, or both                            produce
+//   MODE        produce, consume, or both                            both
 //   MESSAGES    of each producer                                     1000000
 //   SIZE        bytes of a message                                   100
 //   PRODUCERS   each with a connection of its own                    1
@@ -18,7 +18,7 @@ import { choice, number, topicNamed, url } from './lib/settings.js';
 import { anew } from './lib/topic.js';
 
 const topic = topicNamed('xk6-throughput');
-const mode = choice('MODE', 'produce', ['produce', 'consume', 'both']);
+const mode = choice('MODE', 'both', ['produce', 'consume', 'both']);
 const messages = number('MESSAGES', 1000000, 1);
 const size = number('SIZE', 100, 1);
 const producers = number('PRODUCERS', 1, 1);
