@@ -575,6 +575,8 @@ declare module 'k6/x/broker' {
     cells: StudyCell[];
     /** The name of the cell that the others are measured against. */
     base?: string;
+    /** Two settings, whose values are the rows and the columns that cells are shown in; a row for each cell without. */
+    grid?: string[];
   }
 
   export interface StudyCell {

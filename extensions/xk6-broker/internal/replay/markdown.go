@@ -31,19 +31,33 @@ func (v *page) markdown() string {
 			if g.Proof != "" {
 				line("Confirmed means %s:\n", g.Proof)
 			}
-			titles, rule := []string{""}, []string{"---"}
-			for _, h := range t.Headers {
-				titles, rule = append(titles, cell(h.Title+", "+h.Of)), append(rule, "---:")
-			}
-			line("| %s |\n|%s|", strings.Join(titles, " | "), strings.Join(rule, "|"))
-			for _, row := range g.Rows {
-				cells := []string{cell(strings.TrimSpace(row.Name + " " + row.Mark))}
-				for _, c := range row.Cells {
-					cells = append(cells, cell(c.Text))
+			for _, grid := range g.Grids {
+				line("%s, %s:\n", grid.Title.Title, grid.Title.Of)
+				rows := [][]string{append([]string{grid.Corner}, grid.Columns...)}
+				for _, row := range grid.Rows {
+					cells := []string{row.Name}
+					for _, c := range row.Cells {
+						cells = append(cells, strings.TrimSpace(c.Text+" "+c.Mark))
+					}
+					rows = append(rows, cells)
 				}
-				line("| %s |", strings.Join(cells, " | "))
+				table(&b, rows)
 			}
-			line("")
+			if g.Grids != nil {
+				continue
+			}
+			rows := [][]string{{""}}
+			for _, h := range t.Headers {
+				rows[0] = append(rows[0], h.Title+", "+h.Of)
+			}
+			for _, row := range g.Rows {
+				cells := []string{strings.TrimSpace(row.Name + " " + row.Mark)}
+				for _, c := range row.Cells {
+					cells = append(cells, c.Text)
+				}
+				rows = append(rows, cells)
+			}
+			table(&b, rows)
 		}
 		var remarks []string
 		for _, r := range t.Remarks {
@@ -71,6 +85,20 @@ func list(b *strings.Builder, title string, texts []string) {
 	fmt.Fprintf(b, "%s\n\n", title)
 	for _, t := range texts {
 		fmt.Fprintf(b, "- %s\n", strings.Join(strings.Fields(t), " "))
+	}
+	b.WriteString("\n")
+}
+
+// table writes rows, the first of which are titles.
+func table(b *strings.Builder, rows [][]string) {
+	for i, row := range rows {
+		for _, text := range row {
+			b.WriteString("| " + cell(text) + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
+		}
 	}
 	b.WriteString("\n")
 }

@@ -49,11 +49,19 @@ type tableView struct {
 	NotRun  []NotRun
 }
 
+// header is a column's title, and what of it: as it was published, as it was measured, or as a multiple of the base's.
 type header struct{ Title, Of string }
+
+const (
+	published = "published"
+	measured  = "measured"
+	none      = "–" // nothing is known
+)
 
 type groupView struct {
 	Proof string
 	Rows  []rowView
+	Grids []gridView // in place of the rows, where the test has a grid
 }
 
 type rowView struct {
@@ -90,14 +98,14 @@ func (r *Run) write() error {
 
 func newTableView(t Table) tableView {
 	v := tableView{Test: t.Test, NotRun: t.NotRun}
-	published := make([]bool, len(t.Columns))
+	known := make([]bool, len(t.Columns)) // whether anything was published of it
 	for i, c := range t.Columns {
-		published[i] = slices.ContainsFunc(t.Cells, func(of Cell) bool { _, ok := of.Published[c.Title]; return ok })
-		if published[i] {
-			v.Headers = append(v.Headers, header{c.Title, "published"})
+		known[i] = slices.ContainsFunc(t.Cells, func(of Cell) bool { _, ok := of.Published[c.Title]; return ok })
+		if known[i] {
+			v.Headers = append(v.Headers, header{c.Title, published})
 		}
-		v.Headers = append(v.Headers, header{c.Title, "measured"})
-		if t.Base != "" && published[i] {
+		v.Headers = append(v.Headers, header{c.Title, measured})
+		if t.Base != "" && known[i] {
 			v.Headers = append(v.Headers, header{c.Title, "× base, published"})
 		}
 		if t.Base != "" {
@@ -112,11 +120,11 @@ func newTableView(t Table) tableView {
 				view.Pages = append(view.Pages, link{i + 1, to})
 			}
 			for i, value := range row.Values {
-				if published[i] {
+				if known[i] {
 					view.Cells = append(view.Cells, cellView{Text: value.published(&t.Columns[i])})
 				}
 				view.Cells = append(view.Cells, value.measured(&t.Columns[i]))
-				if t.Base != "" && published[i] {
+				if t.Base != "" && known[i] {
 					view.Cells = append(view.Cells, cellView{Text: times(value.Original)})
 				}
 				if t.Base != "" {
@@ -132,6 +140,9 @@ func newTableView(t Table) tableView {
 			}
 			group.Rows = append(group.Rows, view)
 		}
+		if t.Grid != nil {
+			group.Grids = grids(&t, g.Rows, &v, group.Rows)
+		}
 		v.Groups = append(v.Groups, group)
 	}
 	return v
@@ -140,7 +151,7 @@ func newTableView(t Table) tableView {
 func (v *Value) published(c *Column) string {
 	switch {
 	case v.Published == nil:
-		return "–"
+		return none
 	case v.Published.Words != "":
 		return v.Published.Words
 	}
@@ -150,7 +161,7 @@ func (v *Value) published(c *Column) string {
 // measured is the median of the repetitions, with the least and the greatest of them.
 func (v *Value) measured(c *Column) cellView {
 	if !v.Known {
-		return cellView{Text: "–", Why: v.Why}
+		return cellView{Text: none, Why: v.Why}
 	}
 	text := c.Measure.Show(v.Median)
 	if v.Low != v.High {
@@ -164,7 +175,7 @@ func (v *Value) measured(c *Column) cellView {
 
 func times(ratio float64) string {
 	if ratio == 0 {
-		return "–"
+		return none
 	}
 	return fmt.Sprintf("%.3g", ratio)
 }

@@ -147,6 +147,22 @@ func TestWhatWasMeasuredStandsBesideWhatWasPublished(t *testing.T) {
 	}
 }
 
+// A test with a grid has a cell at each place, and what was published beside it.
+func TestAGrid(t *testing.T) {
+	dir := folder(t, strings.NewReplacer("base: 'one',", "base: 'one', grid: ['ACKS', 'RATE'],", "__ENV.NOWHERE", "'all'").Replace(file))
+	r := done(t, dir, false, "closed")
+	text, err := os.ReadFile(filepath.Join(r.Folder, TablesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "records, published:\n\n| ACKS × RATE | 500 | 1500 | 1 |\n|---|---:|---:|---:|\n| leader | 400/s |  |  |"; !strings.Contains(string(text), want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+	if want := "records, measured:\n\n| ACKS × RATE | 500 | 1500 | 1 |\n|---|---:|---:|---:|\n| leader |  |  |  |\n| all |  | 1500/s | 1/s |"; !strings.Contains(string(text), want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+}
+
 // ran is how many runs a process of this study has made, and not read.
 func ran(r *Run) int { return strings.Count(fmt.Sprint(r.Out), "repetition") }
 
@@ -219,6 +235,8 @@ func TestMistakes(t *testing.T) {
 		{"'./common.js'", "'k6'", `import of "k6": a study imports files by relative paths only`},
 		{"'./common.js'", "'./nothing.js'", "nothing.js"},
 		{"script: './script.js', settings: { ACKS: 'leader' }, base", "script: './absent.js', settings: { ACKS: 'leader' }, base", "test closed: script ./absent.js"},
+		{"base: 'one'", "base: 'one', grid: ['RATE']", "study.tests[0].grid: a list is not a list of two settings"},
+		{"base: 'one'", "base: 'one', grid: ['RATE', 'SIZE']", `study.tests[0].grid: the cell "one" lacks a value of RATE or SIZE`},
 		{"tests: [", "tests: [], others: [", `there is no "others"`},
 		{"title: 'A study'", "title: nowhere", "nowhere is not defined"},
 	} {

@@ -199,11 +199,12 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) (failed int, err err
 // one runs a cell.
 func (r *Run) one(ctx context.Context, p planned) (study.Outcome, error) {
 	cell := p.Cell
-	var err error
-	if cell.Settings, err = r.settings(p); err != nil {
+	settings, missing := r.settings(p)
+	if missing != nil { // which is the cell's failure, and not the study's
 		now := time.Now()
-		return study.Outcome{Cell: cell, Error: err.Error(), ExitCode: -1, Started: now, Ended: now}, nil
+		return study.Outcome{Cell: cell, Error: missing.Error(), ExitCode: -1, Started: now, Ended: now}, nil //nolint:nilerr // it is in the outcome
 	}
+	cell.Settings = settings
 	r.Runner.Script = r.path(&r.Study.Tests[p.test])
 	return r.Runner.Run(ctx, cell)
 }

@@ -30,7 +30,8 @@ type Test struct {
 	Script  string // as the file has it
 	Columns []Column
 	Cells   []Cell
-	Base    string // the cell that the others are measured against; "" for none
+	Base    string   // the cell that the others are measured against; "" for none
+	Grid    []string // two settings whose values are the rows and the columns that cells are shown in; nil for a row each
 }
 
 // Column is what is shown of each cell.
@@ -84,6 +85,16 @@ func (t *Test) cell(name string) *Cell {
 		}
 	}
 	return nil
+}
+
+// setting is the value of a cell's setting as the file has it; "" where it has none.
+func (c *Cell) setting(name string) string {
+	for _, s := range c.Settings {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return ""
 }
 
 func (t *Test) column(title string) *Column {

@@ -42,7 +42,7 @@ func understand(vm *sobek.Runtime, exported sobek.Value) (s *Study, err error) {
 }
 
 func understandTest(s *Study, test field) Test {
-	f := test.object("name", "title", "note", "script", "settings", "columns", "cells", "base")
+	f := test.object("name", "title", "note", "script", "settings", "columns", "cells", "base", "grid")
 	t := Test{Name: f("name").name(), Title: f("title").text(), Note: f("note").optional(), Script: f("script").text(), Base: f("base").optional()}
 	if s.test(t.Name) != nil {
 		f("name").wrong("another name: there is a test of this one already")
@@ -74,7 +74,31 @@ func understandTest(s *Study, test field) Test {
 	if t.Base != "" && t.cell(t.Base) == nil {
 		f("base").wrong("the name of one of its cells")
 	}
+	if !f("grid").missing() {
+		t.Grid = understandGrid(&t, f("grid"))
+	}
 	return t
+}
+
+// understandGrid takes two settings, by whose values each cell has its place.
+func understandGrid(t *Test, grid field) []string {
+	names := grid.texts()
+	if len(names) != 2 || names[0] == names[1] {
+		grid.wrong("a list of two settings")
+	}
+	places := map[[2]string]string{}
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		place := [2]string{c.setting(names[0]), c.setting(names[1])}
+		if place[0] == "" || place[1] == "" {
+			panic(mistake{grid.path, fmt.Sprintf("the cell %q lacks a value of %s or %s", c.Name, names[0], names[1])})
+		}
+		if other := places[place]; other != "" {
+			panic(mistake{grid.path, fmt.Sprintf("the cells %q and %q have the same %s and %s", other, c.Name, names[0], names[1])})
+		}
+		places[place] = c.Name
+	}
+	return names
 }
 
 func understandSettings(s *Study, settings field, common ...Setting) []Setting {

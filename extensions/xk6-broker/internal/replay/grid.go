@@ -1,0 +1,61 @@
+package replay
+
+import "slices"
+
+// gridView is one column of the table, with a cell at each place.
+type gridView struct {
+	Title   header
+	Corner  string
+	Columns []string
+	Rows    []gridRow
+}
+
+type gridRow struct {
+	Name  string
+	Cells []gridCell
+}
+
+type gridCell struct {
+	cellView
+	Mark string
+	To   string // the page of its first run
+}
+
+// grids lays each column of a table out over two settings, in the order in which their values are first met.
+func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView) {
+	var down, across []string
+	for i := range t.Cells {
+		if value := t.Cells[i].setting(t.Grid[0]); !slices.Contains(down, value) {
+			down = append(down, value)
+		}
+		if value := t.Cells[i].setting(t.Grid[1]); !slices.Contains(across, value) {
+			across = append(across, value)
+		}
+	}
+	for h, title := range v.Headers {
+		grid := gridView{Title: title, Corner: t.Grid[0] + " × " + t.Grid[1], Columns: across}
+		something := false
+		for _, value := range down {
+			row := gridRow{Name: value, Cells: make([]gridCell, len(across))}
+			for i := range rows {
+				if rows[i].setting(t.Grid[0]) != value {
+					continue
+				}
+				cell := gridCell{cellView: views[i].Cells[h]}
+				something = something || cell.Text != none
+				if title.Of == measured {
+					cell.Mark = views[i].Mark
+					if len(views[i].Pages) > 0 {
+						cell.To = views[i].Pages[0].To
+					}
+				}
+				row.Cells[slices.Index(across, rows[i].setting(t.Grid[1]))] = cell
+			}
+			grid.Rows = append(grid.Rows, row)
+		}
+		if something {
+			all = append(all, grid)
+		}
+	}
+	return all
+}
