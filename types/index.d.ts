@@ -588,7 +588,7 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * What the script has in __ENV. A cell with a setting that is undefined is not run, and the page says so. An object is what a test before this one has
+   * What the script has in __ENV. A cell with a setting that is undefined, or empty, is not run, and the page says so. An object is what a test before this one has
    * measured: in one of its cells, or the greatest of all.
    */
   export interface StudySettings {

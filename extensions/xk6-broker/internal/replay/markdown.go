@@ -11,7 +11,7 @@ func (v *page) markdown() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# %s\n", v.Title)
 	line("%s\n", v.Question)
-	line("Published: [%s](%s). %s\n", v.Source.Citation, v.Source.URL, v.Original)
+	line("Published: [%s](%s)%s\n", v.Source.Citation, v.Source.URL, after(". ", v.Original))
 	line("    %s\n", v.Command)
 	line("%s\n", v.Ratios)
 	if v.Done < v.Of {
@@ -76,6 +76,14 @@ func (v *page) markdown() string {
 		line("| %s | %s |", cell(f.Name), cell(f.Joined()))
 	}
 	return b.String()
+}
+
+// after is a text behind what stands before it; nothing where there is none.
+func after(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
 }
 
 func list(b *strings.Builder, title string, texts []string) {

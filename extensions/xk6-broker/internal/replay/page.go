@@ -82,7 +82,12 @@ type cellView struct{ Text, Why, Header string }
 type remark struct{ Row, Text string }
 
 func (r *Run) write() error {
-	v := page{Study: r.Study, Ratios: ratios, Command: r.Command, Environment: r.environment(), Done: len(r.known), Of: len(r.planned)}
+	v := page{Study: r.Study, Ratios: ratios, Command: r.Command, Environment: r.environment(), Done: len(r.known)}
+	for _, p := range r.planned {
+		if r.why(p) == "" {
+			v.Of++
+		}
+	}
 	for _, t := range r.tables() {
 		v.Tables = append(v.Tables, newTableView(t))
 	}

@@ -251,6 +251,10 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: there is a folder", c.to)
 		}
 	}
+	bare := strings.NewReplacer("RATE: 1000 * SCALE", "RATE: ''", "RATE: 3000 * SCALE", "RATE: undefined").Replace(file)
+	if _, err := prepared(t, folder(t, bare), false, "closed"); err == nil || !strings.Contains(err.Error(), `nothing can be run: `) {
+		t.Errorf("no values: %v", err)
+	}
 	if _, err := prepared(t, folder(t, file), false, "shut"); err == nil || !strings.Contains(err.Error(), "there are closed, open") {
 		t.Errorf("--only: %v", err)
 	}

@@ -48,15 +48,15 @@ func (r *Run) Prepare(ctx context.Context, resume bool) error {
 		}
 	}
 	r.plan()
+	if err := r.inspect(ctx); err != nil {
+		return err
+	}
 	if !slices.ContainsFunc(r.planned, func(p planned) bool { return r.wanted(p) && r.why(p) == "" }) {
 		for _, p := range r.planned {
 			if r.wanted(p) {
 				return fmt.Errorf("nothing can be run: %s", r.why(p))
 			}
 		}
-	}
-	if err := r.inspect(ctx); err != nil {
-		return err
 	}
 	var err error
 	if asked := r.asked(); resume {

@@ -108,7 +108,7 @@ func understandSettings(s *Study, settings field, common ...Setting) []Setting {
 		switch {
 		case !environmentName.MatchString(name):
 			value.wrong("named as a variable of the environment is, with letters, digits and _")
-		case value.missing():
+		case value.missing(), value.isText() && value.value.String() == "":
 			one.None = true
 		case value.isObject():
 			one.From = understandMeasure(s, value)
