@@ -9,7 +9,7 @@ import (
 )
 
 // A study as a user has one, on the embedded broker: the second test takes its rate from what the first measured.
-func TestStudy(t *testing.T) {
+func TestStudyOfAFile(t *testing.T) {
 	t.Parallel()
 	scenarios, err := filepath.Abs("../scenarios")
 	if err != nil {
