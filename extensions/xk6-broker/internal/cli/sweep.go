@@ -125,7 +125,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := sweep.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  %s\n", filepath.Join(folder, study.TableFile))
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
 	if err != nil {
 		return err
 	}

@@ -16,12 +16,17 @@ type Chart struct {
 	ID    string    `json:"id"`
 	Title string    `json:"title"`
 	Note  string    `json:"note,omitempty"`
-	Axis  string    `json:"axis"` // "percentile": x is 1/(1-p), logarithmic; "seconds": x is time from the start
+	Axis  string    `json:"axis"` // "percentile": x is 1/(1-p), logarithmic; "seconds": x is time from the start; "setting": x is a setting of a study
 	Unit  string    `json:"unit"` // "ms", "/s", "B/s", "%" or "" for plain numbers
 	Log   bool      `json:"log"`  // whether the values are drawn on a logarithmic axis at first
 	X     []float64 `json:"x"`
 	Lines []Line    `json:"lines"`
-	Marks []Mark    `json:"marks,omitempty"` // of a chart over seconds
+
+	Label   string   `json:"label,omitempty"`   // of the axis of a setting
+	Ticks   []string `json:"ticks,omitempty"`   // of a setting, the text of each x
+	Decades bool     `json:"decades,omitempty"` // the axis of a setting is logarithmic
+	Apart   bool     `json:"apart,omitempty"`   // the values of a setting are no numbers: nothing is between them
+	Marks   []Mark   `json:"marks,omitempty"`   // of a chart over seconds
 }
 
 // Mark is something that happened, which the page draws as a vertical line.
@@ -38,6 +43,8 @@ type Line struct {
 	Band   bool       `json:"band,omitempty"`  // the space down to the line before is filled
 	Width  float64    `json:"width,omitempty"` // in pixels; 2 where it is 0
 	Values []*float64 `json:"values"`
+	Low    []*float64 `json:"low,omitempty"` // of a setting: the least and the greatest of the repetitions, which the page draws as a bar
+	High   []*float64 `json:"high,omitempty"`
 }
 
 // perDecade is how many points of a percentile curve there are from one nine to the next.

@@ -39,7 +39,15 @@ type Finding struct {
 // Neighbouring intervals are alike where a queue or a cache outlives them, and then chance alone makes what looks like a trend. So the variance
 // of both statistics is that of as many numbers as there would be without: n/n* = 1 + 2·Σ(1-k/n)·φᵏ, with the autocorrelation φ of first order of
 // what is left without the trend, or the change (Yue and Wang, 2004, for Mann and Kendall's test).
-func Test(x []float64, level float64) (Finding, bool) {
+func Test(x []float64, level float64) (Finding, bool) { return test(x, level, relative) }
+
+// TestLog is Test of numbers whose logarithms are given: what is left without a trend, on which the correction goes by, is that of one by which they grow
+// by the same percentage each time.
+func TestLog(logs []float64, level float64) (Finding, bool) {
+	return test(logs, level, func(from, to float64) float64 { return math.Expm1(to - from) })
+}
+
+func test(x []float64, level float64, relative func(from, to float64) float64) (Finding, bool) {
 	if len(x) < Least {
 		return Finding{}, false
 	}

@@ -179,3 +179,15 @@ func TestWhatIsNotWorthAWordIsNotSaid(t *testing.T) {
 		t.Errorf("what grows by half: %+v, %v", f, ok)
 	}
 }
+
+// What grows by the same percentage each time has a straight line for its logarithms, whatever they are around, and grew by that percentage as often.
+func TestLogarithms(t *testing.T) {
+	var logs []float64
+	for i := range 40 {
+		logs = append(logs, float64(i)*math.Log(1.01)+0.01*float64(i%3)-2)
+	}
+	f, found := TestLog(logs, 0.01)
+	if want := math.Pow(1.01, 39) - 1; !found || f.Kind != Trend || math.Abs(f.By-want) > 0.03 {
+		t.Errorf("%+v, want a trend by %.3g", f, want)
+	}
+}

@@ -98,18 +98,8 @@ func (p Plan) Check() error {
 
 // Combinations is every combination of the axes' points, the last axis fastest. The plan is one that Check has passed.
 func (p Plan) Combinations() []Values {
-	axes, _ := p.Axes()
-	all := []Values{nil}
-	for _, a := range axes {
-		var more []Values
-		for _, have := range all {
-			for _, point := range a.Points {
-				more = append(more, slices.Concat(have, point))
-			}
-		}
-		all = more
-	}
-	return all
+	axes, _ := p.Axes() // as Check has made them
+	return combine(axes)
 }
 
 // Cells is every run of the study in its order. Each repetition holds every combination once, shuffled by the seed, so that what drifts with time

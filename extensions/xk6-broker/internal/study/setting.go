@@ -87,6 +87,11 @@ func (all Values) Of(name string) string {
 	return all[i].Shown()
 }
 
+// without leaves settings out.
+func (all Values) without(constant Values) Values {
+	return slices.DeleteFunc(slices.Clone(all), func(v Value) bool { return slices.Contains(constant, v) })
+}
+
 // environment is what a process gets of them.
 func (all Values) environment() []string {
 	env := make([]string, len(all))

@@ -151,7 +151,18 @@ func (s *Sweep) timeLeft(left []Cell) string {
 	return fmt.Sprintf(" · about %v left, until %s", total.Round(unit), s.now().Add(total).Format("15:04"))
 }
 
+// script is the name of the script's file.
+func (s *Sweep) script() string {
+	name, _ := s.Journal.Fact("script")
+	return name
+}
+
 // write writes table and page.
 func (s *Sweep) write() error {
+	found := Findings{Name: filepath.Base(s.Folder), Script: s.script(), Started: s.Journal.Started, Asked: s.Journal.Asked, Plan: s.Plan, Columns: s.Columns, Rows: s.rows}
+	err := report.WriteAtomic(filepath.Join(s.Folder, PageFile), found.WriteHTML)
+	if err != nil {
+		return err
+	}
 	return report.WriteAtomic(filepath.Join(s.Folder, TableFile), func(w io.Writer) error { return WriteCSV(w, s.Plan, s.Columns, s.rows) })
 }

@@ -20,6 +20,10 @@ function axes(chart, log) {
     x.splits = (_, __, min, max) => decades(min, max);
     x.values = (_, splits) => splits.map((v) => (v === null ? '' : percentile(v))); // null: there is no room for it
     x.label = 'percentile';
+  } else if (chart.axis === 'setting') {
+    x.splits = (plot) => room(plot, chart);
+    x.values = (_, splits) => splits.map((v) => chart.ticks[chart.x.indexOf(v)] ?? '');
+    x.label = chart.label;
   } else {
     x.values = (_, splits) => splits.map((s) => `${s}`);
     x.label = 'seconds from the start';
@@ -30,6 +34,41 @@ function axes(chart, log) {
   x.labelFont = common.font;
   const y = { ...common, size: 72, splits: log ? (_, __, min, max) => logarithmic(min, max) : undefined, filter: (_, splits) => splits, values: (_, splits) => splits.map((v) => (v === null ? '' : format(v, chart.unit))) };
   return [x, y];
+}
+
+// room keeps of the values of a setting those for whose text there is room.
+function room(plot, chart) {
+  const width = 0.6 * fontSize() * Math.max(...chart.ticks.map((text) => text.length)) + 8;
+  let last = -Infinity;
+  return chart.x.filter((v) => {
+    const at = plot.valToPos(v, 'x');
+    if (at - last < width) return false;
+    last = at;
+    return true;
+  });
+}
+
+// around leaves room at both sides of the values of a setting.
+function around(chart) {
+  const [first, last] = [chart.x[0], chart.x.at(-1)];
+  if (chart.decades) return [first / 1.2, last * 1.2];
+  const by = chart.apart ? 0.5 : Math.max((last - first) * 0.03, first === last ? 1 : 0);
+  return [first - by, last + by];
+}
+
+function scaleOf(chart) {
+  if (chart.axis === 'percentile') return { time: false, distr: 3, range: (_, min, max) => [1, Math.max(10, max)] };
+  if (chart.axis === 'setting') return { time: false, distr: chart.decades ? 3 : 1, range: () => around(chart) };
+  return { time: false };
+}
+
+// reach is the least and the greatest value of the lines that are shown, their bars included.
+function reach(plot, chart, min, max) {
+  chart.lines.forEach((line, i) => {
+    if (!line.low || plot.series[i + 1]?.show === false) return;
+    for (const v of [...line.low, ...line.high]) if (v !== null) [min, max] = [Math.min(min ?? v, v), Math.max(max ?? v, v)];
+  });
+  return [min, max];
 }
 
 function decades(min, max) {
@@ -49,31 +88,42 @@ function logarithmic(min, max) {
 const positive = (values) => values.map((v) => (v === null || v > 0 ? v : null));
 
 // range of a logarithmic axis: whole decades around the values.
-function decadesAround(_, min, max) {
+function decadesAround(min, max) {
   if (!(min > 0)) return [0.01, 1];
   return [10 ** Math.floor(Math.log10(min)), 10 ** Math.ceil(Math.log10(max) + 1e-9)];
 }
 
+const upTo = (max) => [0, max > 0 ? max * 1.05 : 1];
+
+// spread writes a value of several repetitions: the median, the least and the greatest.
+function spread(line, at, unit) {
+  if (!line.low || line.low[at] === line.high[at]) return undefined;
+  return `${format(line.values[at], unit)} (${format(line.low[at], unit)}…${format(line.high[at], unit)})`;
+}
+
 function options(chart, log, width) {
   const bands = [];
-  const series = [{ label: chart.axis === 'percentile' ? 'percentile' : 'time', value: (_, v) => (v === null ? '' : axisLabel(v, chart.axis)) }];
+  const named = { percentile: 'percentile', seconds: 'time', setting: chart.label }[chart.axis];
+  const tick = (v) => (chart.axis === 'setting' ? chart.ticks[chart.x.indexOf(v)] : axisLabel(v, chart.axis));
+  const series = [{ label: named, value: (_, v) => (v === null ? '' : tick(v)) }];
   chart.lines.forEach((line, i) => {
     const stroke = colour(`c${line.colour}`);
     series.push({
       label: line.label, stroke, width: line.width ?? 2, dash: line.dashed ? [6, 5] : undefined, spanGaps: false,
-      points: { show: chart.x.length < 40 && !line.width, size: 5, fill: stroke },
-      value: (_, v, __, at) => (at === null ? '' : v === null || v === undefined ? '–' : format(v, chart.unit)), // at: under the cursor
+      points: { show: chart.x.length < 40 && !line.width, size: chart.apart ? 8 : 5, fill: stroke },
+      paths: chart.apart ? () => null : undefined,
+      value: (_, v, __, at) => (at === null ? '' : v === null || v === undefined ? '–' : spread(line, at, chart.unit) ?? format(v, chart.unit)), // at: under the cursor
     });
     if (line.band) bands.push({ series: [i + 1, i], fill: faint(stroke) });
   });
   return {
     width, height: Math.round(Math.min(420, Math.max(printing.matches ? 180 : 240, width * 0.4))), series, bands, axes: axes(chart, log),
     scales: {
-      x: chart.axis === 'percentile' ? { time: false, distr: 3, range: (_, min, max) => [1, Math.max(10, max)] } : { time: false },
-      y: log ? { distr: 3, range: decadesAround } : { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
+      x: scaleOf(chart),
+      y: log ? { distr: 3, range: (u, min, max) => decadesAround(...reach(u, chart, min, max)) } : { range: (u, min, max) => upTo(reach(u, chart, min, max)[1]) },
     },
     legend: { live: true, markers: { width: 0, fill: (u, i) => (i === 0 ? 'transparent' : series[i].stroke), dash: () => 'solid' } },
-    hooks: { draw: [(plot) => drawMarks(plot, chart)] },
+    hooks: { draw: [(plot) => drawMarks(plot, chart), (plot) => drawBars(plot, chart)] },
     cursor: { focus: { prox: 24 }, drag: { setScale: chart.axis === 'seconds', x: true, y: false } },
   };
 }
@@ -102,6 +152,26 @@ function drawMarks(plot, chart) {
     ctx.fillText(what, 0, -fontSize() * scale, bbox.height - 6 * scale);
     ctx.restore();
   }
+  ctx.restore();
+}
+
+// drawBars draws from the least to the greatest of the repetitions.
+function drawBars(plot, chart) {
+  const { ctx } = plot;
+  ctx.save();
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  chart.lines.forEach((line, i) => {
+    if (!line.low || !plot.series[i + 1].show) return;
+    ctx.strokeStyle = colour(`c${line.colour}`);
+    chart.x.forEach((v, at) => {
+      if (line.low[at] === null || line.low[at] === line.high[at]) return;
+      const x = plot.valToPos(v, 'x', true);
+      ctx.beginPath();
+      ctx.moveTo(x, plot.valToPos(line.low[at], 'y', true));
+      ctx.lineTo(x, plot.valToPos(line.high[at], 'y', true));
+      ctx.stroke();
+    });
+  });
   ctx.restore();
 }
 
