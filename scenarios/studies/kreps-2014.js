@@ -56,7 +56,7 @@ export const study = {
     },
     {
       name: 'consumers', title: 'Consumers from the start of a topic', script: '../throughput.js', settings: { ...usual, MODE: 'consume', BROKER_URL: url() }, base: 'one',
-      note: 'Each consumer gets all messages. The rate is that of all of them, until the first is through.',
+      note: 'Each consumer gets all messages. The rate is that of all of them.',
       columns: [{ title: 'records', measured: 'received rate' }],
       cells: [
         { name: 'one', settings: { CONSUMERS: 1 }, published: { records: 940521 } },

@@ -1,6 +1,10 @@
 package replay
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+)
 
 // gridView is one column of the table, with a cell at each place.
 type gridView struct {
@@ -17,8 +21,9 @@ type gridRow struct {
 
 type gridCell struct {
 	cellView
-	Mark string
-	To   string // the page of its first run
+	Mark  string
+	To    string // the page of its first run
+	Class string // its shade
 }
 
 // grids lays each column of a table out over two settings, in the order in which their values are first met.
@@ -33,25 +38,36 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 		}
 	}
 	for h, title := range v.Headers {
+		column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == title.Title })
+		var ranked []float64
+		for _, row := range rows {
+			if row.Values[column].Known {
+				ranked = append(ranked, row.Values[column].Median)
+			}
+		}
+		slices.Sort(ranked)
 		grid := gridView{Title: title, Corner: t.Grid[0] + " × " + t.Grid[1], Columns: across}
 		something := false
 		for _, value := range down {
-			row := gridRow{Name: value, Cells: make([]gridCell, len(across))}
-			for i := range rows {
-				if rows[i].setting(t.Grid[0]) != value {
+			line := gridRow{Name: value, Cells: make([]gridCell, len(across))}
+			for i, row := range rows {
+				if row.setting(t.Grid[0]) != value {
 					continue
 				}
 				cell := gridCell{cellView: views[i].Cells[h]}
 				something = something || cell.Text != none
+				if v := row.Values[column]; title.Of == measured && v.Known {
+					cell.Class = study.Shade(ranked, v.Median)
+				}
 				if title.Of == measured {
 					cell.Mark = views[i].Mark
 					if len(views[i].Pages) > 0 {
 						cell.To = views[i].Pages[0].To
 					}
 				}
-				row.Cells[slices.Index(across, rows[i].setting(t.Grid[1]))] = cell
+				line.Cells[slices.Index(across, row.setting(t.Grid[1]))] = cell
 			}
-			grid.Rows = append(grid.Rows, row)
+			grid.Rows = append(grid.Rows, line)
 		}
 		if something {
 			all = append(all, grid)

@@ -59,6 +59,7 @@ func (v *page) markdown() string {
 			}
 			table(&b, rows)
 		}
+		list(&b, "Drift was seen: runs of the same cell gave other numbers as time went by.", t.Drift)
 		var remarks []string
 		for _, r := range t.Remarks {
 			remarks = append(remarks, r.Row+": "+r.Text)

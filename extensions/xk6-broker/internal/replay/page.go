@@ -47,6 +47,7 @@ type tableView struct {
 	Groups  []groupView
 	Remarks []remark
 	NotRun  []NotRun
+	Drift   []string
 }
 
 // header is a column's title, and what of it: as it was published, as it was measured, or as a multiple of the base's.
@@ -102,7 +103,7 @@ func (r *Run) write() error {
 }
 
 func newTableView(t Table) tableView {
-	v := tableView{Test: t.Test, NotRun: t.NotRun}
+	v := tableView{Test: t.Test, NotRun: t.NotRun, Drift: t.Drift}
 	known := make([]bool, len(t.Columns)) // whether anything was published of it
 	for i, c := range t.Columns {
 		known[i] = slices.ContainsFunc(t.Cells, func(of Cell) bool { _, ok := of.Published[c.Title]; return ok })

@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,6 +40,13 @@ func pretend(args []string) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("FADING") != "" { // each run is slower than the one before
+		before, err := os.ReadDir(os.Getenv("BROKER_REPORT_DIR"))
+		if err != nil {
+			return err
+		}
+		rate *= math.Pow(0.97, float64(len(before)))
+	}
 	topic := result.Topic{Driver: "kafka", Topic: "t", Counts: map[string]int64{"confirmed": int64(10 * rate)}, Errors: []result.ErrorCount{}}
 	topic.Proves(result.Proof{Confirm: "accepted", How: os.Getenv("ACKS")})
 	for i := range 10 {
@@ -51,7 +59,7 @@ func pretend(args []string) error {
 	return report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}.Write(r, nil, nil)
 }
 
-const script = `export default function () { return [__ENV.RATE, __ENV.ACKS]; }`
+const script = `export default function () { return [__ENV.RATE, __ENV.ACKS, __ENV.FADING]; }`
 
 const file = `
 import { question } from './common.js';
@@ -147,6 +155,23 @@ func TestWhatWasMeasuredStandsBesideWhatWasPublished(t *testing.T) {
 	}
 }
 
+// A system that becomes slower with each run is said to, and only that.
+func TestDriftIsSeen(t *testing.T) {
+	for fading, want := range map[string]bool{"": false, "FADING: 'yes', ": true} {
+		dir := folder(t, strings.NewReplacer("settings: { ACKS: 'leader' }, base", "settings: { "+fading+"ACKS: 'leader' }, base", "repeat: 2", "repeat: 8").Replace(file))
+		r := done(t, dir, false, "closed")
+		for _, name := range []string{TablesFile, study.PageFile} {
+			text, err := os.ReadFile(filepath.Join(r.Folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "Drift was seen") != want {
+				t.Errorf("%q: %s says that drift was seen: %v", fading, name, !want)
+			}
+		}
+	}
+}
+
 // A test with a grid has a cell at each place, and what was published beside it.
 func TestAGrid(t *testing.T) {
 	dir := folder(t, strings.NewReplacer("base: 'one',", "base: 'one', grid: ['ACKS', 'RATE'],", "__ENV.NOWHERE", "'all'").Replace(file))
@@ -230,7 +255,7 @@ func TestMistakes(t *testing.T) {
 		{"RATE: 1000 * SCALE", "RATE: [1]", "study.tests[0].cells[0].settings.RATE: a list is not a text, a number"},
 		{"RATE: 1000 * SCALE", "RATE: 0 / 0", "study.tests[0].cells[0].settings.RATE: NaN is not a text, a number"},
 		{"RATE: 1000 * SCALE", "'RA TE': 1", "named as a variable of the environment is"},
-		{"RATE: 1000 * SCALE", "SPEED: 1", "test closed: ./script.js never reads SPEED: it reads ACKS, RATE"},
+		{"RATE: 1000 * SCALE", "SPEED: 1", "test closed: ./script.js never reads SPEED: it reads ACKS, FADING, RATE"},
 		{"test: 'closed', column", "test: 'opened', column", `settings.RATE.test: "opened" is not the name of a test before this one`},
 		{"'./common.js'", "'k6'", `import of "k6": a study imports files by relative paths only`},
 		{"'./common.js'", "'./nothing.js'", "nothing.js"},

@@ -257,12 +257,7 @@ func (r *Run) table(name string) Table {
 		at := slices.IndexFunc(r.known, func(o study.Outcome) bool { return o.Cell.Index == p.Index })
 		switch why := r.why(p); {
 		case at >= 0:
-			o := r.known[at]
-			page := ""
-			if o.Result != nil {
-				page = study.CellsFolder + "/" + o.Cell.Folder + "/" + report.PageFile
-			}
-			outcomes = append(outcomes, Outcome{Cell: p.cell, Result: o.Result, Err: o.Error, Page: page})
+			outcomes = append(outcomes, Outcome{r.known[at], p.cell})
 		case why != "" && p.Repetition == 1:
 			notRun = append(notRun, NotRun{r.Study.Tests[t].Cells[p.cell].Name, why})
 		}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
@@ -15,6 +18,7 @@ type Table struct {
 	*Test
 	Groups []Group
 	NotRun []NotRun
+	Drift  []string // what became another one while it was run, a sentence each
 }
 
 // Group is the rows in which "confirmed" proved the same: no row of one can be ranked with one of another.
@@ -26,8 +30,7 @@ type Group struct {
 // Row is a cell of a test with what was measured.
 type Row struct {
 	*Cell
-	Values  []Value // one for each column
-	Runs    int
+	Values  []Value  // one for each column
 	Invalid []string // why some of its runs are not valid
 	Failed  []string // why some of its runs have no result
 	Pages   []string // of its runs, from the page of the study
@@ -49,10 +52,8 @@ type Value struct {
 
 // Outcome is one run of a cell.
 type Outcome struct {
-	Cell   int // of the test
-	Result *result.Result
-	Err    string // why there is none
-	Page   string
+	study.Outcome
+	cell int // of the test
 }
 
 // tabulate makes the table of a test.
@@ -60,7 +61,7 @@ func tabulate(t *Test, outcomes []Outcome, notRun []NotRun) Table {
 	table := Table{Test: t, NotRun: notRun}
 	rows := make([]*Row, 0, len(t.Cells))
 	for i := range t.Cells {
-		all := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.Cell != i })
+		all := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.cell != i })
 		if len(all) > 0 {
 			rows = append(rows, newRow(t, &t.Cells[i], all))
 		}
@@ -80,25 +81,37 @@ func tabulate(t *Test, outcomes []Outcome, notRun []NotRun) Table {
 		}
 		table.Groups[at].Rows = append(table.Groups[at].Rows, *row)
 	}
+	table.Drift = drift(t, outcomes)
 	return table
+}
+
+// drift tells what drifted, by the repetitions of each cell in the order of time.
+func drift(t *Test, outcomes []Outcome) []string {
+	var columns []measure.Measure
+	for _, c := range t.Columns {
+		if c.Phase == "" {
+			columns = append(columns, c.Measure)
+		}
+	}
+	var rows []study.Row
+	for _, o := range outcomes {
+		o.Cell.Settings = study.Values{{Name: "cell", Value: t.Cells[o.cell].Name}}
+		rows = append(rows, study.NewRow(o.Outcome, columns))
+	}
+	slices.SortFunc(rows, func(a, b study.Row) int { return a.Started.Compare(b.Started) })
+	return study.DriftOf(columns, rows).Findings
 }
 
 func newRow(t *Test, c *Cell, outcomes []Outcome) *Row {
 	row := &Row{Cell: c}
 	var results []*result.Result
 	for _, o := range outcomes {
-		if o.Page != "" {
-			row.Pages = append(row.Pages, o.Page)
-		}
 		if o.Result == nil {
-			row.Failed = append(row.Failed, o.Err)
+			row.Failed = append(row.Failed, o.Error)
 			continue
 		}
+		row.Pages = append(row.Pages, path.Join(study.CellsFolder, o.Cell.Folder, report.PageFile))
 		results = append(results, o.Result)
-		row.Runs++
-		if o.Err != "" {
-			row.Failed = append(row.Failed, o.Err)
-		}
 		if !o.Result.Verdict.Valid {
 			row.Invalid = append(row.Invalid, o.Result.Verdict.Reasons...)
 		}
@@ -188,7 +201,7 @@ func (r *Row) against(t *Test, rows []*Row) {
 // proofOf says what "confirmed" proved in the runs of a cell.
 func proofOf(outcomes []Outcome, cell int) string {
 	for _, o := range outcomes {
-		if o.Cell != cell || o.Result == nil {
+		if o.cell != cell || o.Result == nil {
 			continue
 		}
 		if _, meaning := study.Proof(o.Result); meaning != "" {
