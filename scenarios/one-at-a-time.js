@@ -6,10 +6,12 @@
 //   PARTITIONS  of the topic, where it has any    1
 //   REPLICAS    of the topic, where it has any    1
 //
-// What only one broker has, such as Kafka's acks, goes into the query of BROKER_URL. A closed loop measures what one user alone waits.
+// What only one broker has, such as Kafka's acks, goes into the query of BROKER_URL. A closed loop measures what one user alone waits. Each run
+// has the topic anew.
 import broker from 'k6/x/broker';
 import { fail } from 'k6';
 import { inGroup, number, topicNamed, url } from './lib/settings.js';
+import { anew } from './lib/topic.js';
 
 const topic = topicNamed('xk6-one-at-a-time');
 const messages = number('MESSAGES', 20000, 1);
@@ -27,7 +29,7 @@ export const options = {
 };
 
 export async function setup() {
-  await conn.createTopic(topic, { partitions: number('PARTITIONS', 1, 1), replicas: number('REPLICAS', 1, 1) });
+  await anew(conn, topic, { partitions: number('PARTITIONS', 1, 1), replicas: number('REPLICAS', 1, 1) });
 }
 
 export default async function () {

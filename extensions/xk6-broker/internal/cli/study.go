@@ -22,6 +22,7 @@ type replaying struct {
 	runs    running
 	scale   float64
 	only    []string
+	repeat  int
 	seed    uint64
 	brokers bool
 }
@@ -42,6 +43,7 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 	}
 	c.Flags().Float64Var(&o.scale, "scale", 1, "what the file has as SCALE, more than 0 and up to 1: how much of its messages, or of its time")
 	c.Flags().StringSliceVar(&o.only, "only", nil, "run only the tests of these names: `NAME,NAME`")
+	c.Flags().IntVar(&o.repeat, "repeat", 0, "run each cell so many times (default as the file says)")
 	c.Flags().Uint64Var(&o.seed, "seed", 0, "of the order of the cells (default a new one)")
 	c.Flags().BoolVar(&o.brokers, "brokers", false, "run nothing: print the brokers that the study needs, as scripts/broker calls them")
 	o.runs.flags(c)
@@ -52,12 +54,18 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	if !(o.scale > 0 && o.scale <= 1) {
 		return fmt.Errorf("--scale %v: it must be more than 0, and 1 at most", o.scale)
 	}
+	if o.repeat < 0 {
+		return fmt.Errorf("--repeat %d: it must be 1 or more", o.repeat)
+	}
 	if o.runs.pause < 0 {
 		return fmt.Errorf("--pause %v: it must be 0 or more", o.runs.pause)
 	}
 	s, err := replay.Load(file, gs.Env, o.scale)
 	if err != nil {
 		return err
+	}
+	if o.repeat > 0 {
+		s.Repeat = o.repeat
 	}
 	if o.brokers {
 		_, _ = fmt.Fprintln(gs.Stdout, strings.Join(s.Brokers, " "))

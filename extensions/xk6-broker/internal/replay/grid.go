@@ -47,7 +47,7 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 		}
 		slices.Sort(ranked)
 		grid := gridView{Title: title, Corner: t.Grid[0] + " × " + t.Grid[1], Columns: across}
-		something := false
+		known := 0
 		for _, value := range down {
 			line := gridRow{Name: value, Cells: make([]gridCell, len(across))}
 			for i, row := range rows {
@@ -55,7 +55,9 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 					continue
 				}
 				cell := gridCell{cellView: views[i].Cells[h]}
-				something = something || cell.Text != none
+				if cell.Text != none {
+					known++
+				}
 				if v := row.Values[column]; title.Of == measured && v.Known {
 					cell.Class = study.Shade(ranked, v.Median)
 				}
@@ -69,7 +71,7 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 			}
 			grid.Rows = append(grid.Rows, line)
 		}
-		if something {
+		if ratio := title.Of != published && title.Of != measured; known > 1 || known == 1 && !ratio { // of the base alone there is nothing to lay out
 			all = append(all, grid)
 		}
 	}

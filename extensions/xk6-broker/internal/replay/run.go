@@ -293,7 +293,7 @@ func (r *Run) summary(t *Test, o study.Outcome) string {
 	var parts []string
 	for i := range t.Columns {
 		if v, _, err := t.Columns[i].ofRun(o.Result); err == nil {
-			parts = append(parts, t.Columns[i].Title+" "+t.Columns[i].Measure.Show(v))
+			parts = append(parts, t.Columns[i].Title+" "+show(t.Columns[i].Measure, v))
 		}
 	}
 	if !o.Result.Verdict.Valid {
