@@ -14,7 +14,7 @@ actionlint_version := v1.7.12
 actionlint := $(tools)/actionlint-$(actionlint_version)/actionlint
 govulncheck_version := v1.8.0
 
-.PHONY: help build dist demo report-assets influx dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
+.PHONY: help build dist demo report-assets influx study dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -30,6 +30,9 @@ demo: build ## producers and consumers on the embedded broker, about 15 s
 
 influx: build ## a run into InfluxDB, which it starts
 	scripts/influx
+
+study: build ## a published benchmark again: STUDY=kreps-2014 and SCALE=0.01; it starts the brokers that it needs
+	scripts/study $(STUDY)
 
 dashboards: ## grafana/dashboards from the code in grafana/src
 	cd grafana && npm ci --no-audit --no-fund && npm run generate

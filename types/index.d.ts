@@ -534,9 +534,73 @@ declare module 'k6/x/broker' {
    */
   export function phase(name: string): void;
 
+  /**
+   * What a file exports as `study`, for `k6 x broker study FILE.js`: docs/replays.md. Such a file is data: it has __ENV and SCALE, and imports nothing but other
+   * files by relative paths.
+   */
+  export interface Study {
+    title: string;
+    question: string;
+    source: { citation: string; url: string };
+    /** On what was published was measured: machines and versions. */
+    original?: string;
+    /** What the study needs, as scripts/broker calls it. */
+    brokers?: string[];
+    /** Conclusions that were published. */
+    claims?: string[];
+    /** What could not be kept the same. */
+    changed?: string[];
+    /** How often each cell is run. 1. */
+    repeat?: number;
+    tests: StudyTest[];
+  }
+
+  /** A table: cells that are compared with one another. They are run in shuffled order, and before those of the tests that follow. */
+  export interface StudyTest {
+    /** Small letters, digits and -. */
+    name: string;
+    title: string;
+    note?: string;
+    /** The script's path, from the study's file. */
+    script: string;
+    /** Of all cells. */
+    settings?: StudySettings;
+    columns: Array<{
+      title: string;
+      /** Such as `e2e_latency p99`, `confirmed rate` or `lost`. */
+      measured: string;
+      /** Of which phase of the run; that which leads where it is not given. */
+      phase?: string;
+    }>;
+    cells: StudyCell[];
+    /** The name of the cell that the others are measured against. */
+    base?: string;
+    /** Two settings, whose values are the rows and the columns that cells are shown in; a row for each cell without. */
+    grid?: string[];
+  }
+
+  export interface StudyCell {
+    name: string;
+    /** Beside those of the test, or in their place. */
+    settings?: StudySettings;
+    /** By the titles of columns: milliseconds of a latency, or what is published in words. */
+    published?: { [column: string]: number | string | undefined };
+  }
+
+  /**
+   * What the script has in __ENV. A cell with a setting that is undefined, or empty, is not run, and the page says so. An object is what a test before this one has
+   * measured: in one of its cells, or the greatest of all.
+   */
+  export interface StudySettings {
+    [name: string]: string | number | boolean | undefined | { test: string; cell?: string; column: string; times?: number };
+  }
+
   const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };
   export default broker;
 }
+
+/** In the file of a study: what `k6 x broker study --scale` says, more than 0 and up to 1. */
+declare const SCALE: number;
 
 /** k6/x/broker/NAME, as 'k6/x/broker/nats': what the driver is. A script imports it to say that it needs it. */
 declare module 'k6/x/broker/*' {

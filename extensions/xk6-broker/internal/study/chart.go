@@ -147,9 +147,6 @@ type heatCell struct {
 	Class       string
 }
 
-// shades is how many the page has.
-const shades = 8
-
 // heatOf draws a column of a group over two axes; false where all that is known is one number.
 func heatOf(index int, column measure.Measure, down, across Axis, entries []Entry) (heat, bool) {
 	h := heat{Title: column.Label(), Down: down.Label(), Across: across.Label()}
@@ -172,9 +169,7 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 			cell := heatCell{Text: "–"}
 			if e := find(entries, slices.Concat(d, a)); e != nil && e.Columns[index].Count > 0 {
 				s := e.Columns[index]
-				// By rank, so that one extreme does not make all the others alike.
-				rank, _ := slices.BinarySearch(all, s.Median)
-				cell = heatCell{Text: column.Show(s.Median) + s.sign(), Title: s.title(column), Class: fmt.Sprintf("h%d", 1+(shades-1)*rank/max(1, len(all)-1))}
+				cell = heatCell{Text: column.Show(s.Median) + s.sign(), Title: s.title(column), Class: Shade(all, s.Median)}
 			} else if e != nil {
 				cell.Title = e.Columns[index].Why
 			}

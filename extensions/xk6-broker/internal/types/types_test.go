@@ -197,6 +197,9 @@ func annotate(t *testing.T, dir string) {
 	}
 	for _, script := range scripts {
 		text := read(t, script)
+		if strings.Contains(text, "export const study = ") { // says what it is by itself
+			continue
+		}
 		const options = "export const options = "
 		if !strings.Contains(text, options) {
 			t.Fatalf("%s has no options:\n%s", filepath.Base(script), text)

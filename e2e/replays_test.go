@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A study as a user has one, on the embedded broker: the second test takes its rate from what the first measured.
+func TestStudyOfAFile(t *testing.T) {
+	t.Parallel()
+	scenarios, err := filepath.Abs("../scenarios")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	to, err := filepath.Rel(dir, scenarios)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "study.js")
+	text := strings.ReplaceAll(`export const study = {
+  title: 'Senders', question: 'How many messages?', source: { citation: 'Nobody', url: 'https://example.org' }, brokers: ['nats'],
+  tests: [
+    {
+      name: 'closed', title: 'As fast as it goes', script: 'SCENARIOS/throughput.js', base: 'one', settings: { BROKER_URL: 'embedded:', MODE: 'produce', MESSAGES: 100000 * SCALE },
+      columns: [{ title: 'messages', measured: 'confirmed rate' }],
+      cells: [
+        { name: 'one', published: { messages: 1000 } }, { name: 'two', settings: { PRODUCERS: 2 }, published: { messages: 2000 } },
+        { name: 'elsewhere', settings: { BROKER_URL: __ENV.NOWHERE } },
+      ],
+    },
+    {
+      name: 'open', title: 'On a schedule', script: 'SCENARIOS/senders-receivers.js', settings: { BROKER_URL: 'embedded:', DURATION: '2s', SENDERS: 4 },
+      columns: [{ title: 'messages', measured: 'confirmed' }, { title: 'lost', measured: 'lost' }],
+      cells: [{ name: 'at 1 %', settings: { RATE: { test: 'closed', cell: 'one', column: 'messages', times: 0.01 } } }],
+    },
+  ],
+};`, "SCENARIOS", filepath.ToSlash(to))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	if r := k6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--only", "closed", "--out", out); r.code != 0 {
+		t.Fatal(r)
+	}
+	r := k6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--out", out, "--resume")
+	if r.code != 0 || strings.Contains(r.stdout, "closed: ") || !strings.Contains(r.stdout, "open: at 1 %") {
+		t.Fatal(r)
+	}
+	tables := string(read(t, filepath.Join(out, "tables.md")))
+	for _, want := range []string{
+		`\| one( ✗)? \| 1000/s \| [\d.e+]+/s \| 1 \| 1 \|`, `\| two( ✗)? \| 2000/s \| [\d.e+]+/s \| 2 \| [\d.]+ \|`, `\| at 1 %( ✗)? \| [1-9]\d* \| 0 \|`,
+		`Confirmed means accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
+	} {
+		if !regexp.MustCompile(want).MatchString(tables) {
+			t.Errorf("no %s in\n%s", want, tables)
+		}
+	}
+	page := string(read(t, filepath.Join(out, "index.html")))
+	for _, link := range regexp.MustCompile(`href="(cells/[^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(filepath.Join(out, link[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(page, `href="cells/`); n != 3 {
+		t.Errorf("the page leads to %d runs, want 3", n)
+	}
+	for want, args := range map[string][]string{
+		"exists already":               {"--scale", "0.1", "--out", out},
+		"scale: it was 0.1, and is 1;": {"--out", out, "--resume"},
+		"there is no such test: there are closed, open": {"--only", "opened"},
+		"must be more than 0, and 1 at most":            {"--scale", "2"},
+	} {
+		if r := k6(t, nil, append([]string{"x", "broker", "study", file}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("want %q\n%v", want, r)
+		}
+	}
+}
+
+var brokerURL = regexp.MustCompile(`BROKER_URL_\w+`)
+
+// The studies of the repository are understood, their scripts read every setting that they give, and without a broker they say which they need.
+func TestPublishedStudies(t *testing.T) {
+	t.Parallel()
+	studies, err := filepath.Glob("../scenarios/studies/*.js")
+	if err != nil || len(studies) == 0 {
+		t.Fatal("no studies", err)
+	}
+	for _, file := range studies {
+		var env []string
+		for _, name := range brokerURL.FindAllString(string(read(t, file)), -1) {
+			env = append(env, name+"=")
+		}
+		out := filepath.Join(t.TempDir(), "out")
+		r := k6(t, env, "x", "broker", "study", file, "--out", out)
+		if r.code == 0 || !strings.Contains(r.stderr, "nothing can be run: BROKER_URL of") {
+			t.Errorf("%s: %v", file, r)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: there is a folder", file)
+		}
+		if r := k6(t, env, "x", "broker", "study", file, "--brokers"); r.code != 0 || strings.TrimSpace(r.stdout) == "" {
+			t.Errorf("%s: %v", file, r)
+		}
+	}
+}
