@@ -27,7 +27,7 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 		"unsupported start":       {`broker.connect('embedded-nats:').consumer('t', {start: 'earliest'})`, `option "start": "earliest" is not one of [new]`},
 		"unsupported confirmAcks": {`broker.connect('embedded-nats:').consumer('t', {confirmAcks: true})`, "does not answer acknowledgements"},
 		"unsupported nack":        {`broker.connect('embedded-nats:').consumer('t').nack([])`, "nats cannot requeue"},
-		"unsupported request":     {`broker.connect('embedded:').producer('t').request('x')`, "has no request and reply"},
+		"unsupported request":     {`broker.connect('influxdb://h/d').producer('t').request('x')`, "influxdb only sends: there is nothing that a reply could be received from"},
 		"unmet requirement":       {`broker.connect('embedded-nats:').require({replay: true})`, "replay: true (has false)"},
 		"unknown feature":         {`broker.connect('embedded:').require({speed: true})`, `no feature "speed"`},
 		"fraction of a second":    {`broker.connect('rabbitmq://h?heartbeat=1500ms')`, `option "heartbeat": "1500ms" is not a duration from 1s to 1h0m0s in steps of 1s`},

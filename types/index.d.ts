@@ -69,6 +69,7 @@ declare module 'k6/x/broker' {
     attempts: boolean;
     /** A message may have no body, which is not the same as an empty one. */
     tombstones: boolean;
+    /** `producer.request()` works: by the broker's own request and reply or, where it has none, by two topics. Not of a driver that only sends. */
     requests: boolean;
     /** Topics have partitions, and received messages say which. */
     partitions: boolean;
@@ -133,6 +134,11 @@ declare module 'k6/x/broker' {
      * the front of the body; messages of produce() carry it in the body, unless `payload.bodies` are given; of a driver that only sends none does.
      */
     stamp?: 'auto' | 'header' | 'body' | 'off';
+    /**
+     * Of a broker that has no request and reply of its own: a topic that is there, to which the replies to this producer's requests go. Without it the test makes
+     * one for each connection and deletes it at the end. Where a topic's messages are shared among all consumers, each process needs one of its own.
+     */
+    replyTopic?: string;
   }
 
   export interface OutgoingMessage {
@@ -172,7 +178,10 @@ declare module 'k6/x/broker' {
     send(message: OutgoingMessage | string | ArrayBuffer | ArrayBufferView): Promise<Receipt>;
     /** At most maxInFlight messages at a time. */
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
-    /** Sends and waits for one reply, where the driver has request and reply. 5s. */
+    /**
+     * Sends and waits for one reply, 5s at most. Where the broker has no request and reply of its own, the message says in two headers where its reply goes and what that
+     * has to repeat: `reply-to` and `correlation-id`, on Kafka `kafka_replyTopic` and `kafka_correlationId`; a broker without headers has them before the body.
+     */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
     /**
      * The loop in Go: one iteration for a whole run, at rates that no JavaScript loop reaches. The scenario must give it the time that it takes: a
@@ -335,7 +344,7 @@ declare module 'k6/x/broker' {
     nack(messages: Message | Message[], options?: { requeue?: boolean }): Promise<void>;
     /** Not to be delivered again: dropped or dead-lettered. */
     reject(messages: Message | Message[]): Promise<void>;
-    /** Answers a message that asked for a reply. */
+    /** Answers a message that asked for a reply. Resolves when the broker has the answer, where it has no request and reply of its own; else when the client library has it. */
     reply(to: Message, reply: OutgoingMessage | string): Promise<void>;
     /**
      * The loop in Go: receive, work, ack, until one of duration, count and idle. In a scenario of executor `consumers` it ends with the scenario

@@ -92,6 +92,17 @@ func yes(b bool) string {
 	return "–"
 }
 
+// requests is by what requests are answered.
+func requests(f driver.Features) string {
+	switch {
+	case f.Requests:
+		return "the broker's own"
+	case f.Start != 0:
+		return "two topics"
+	}
+	return "–"
+}
+
 // features is a row for each driver.
 func features(proven map[string]drivertest.Outcome) string {
 	var b strings.Builder
@@ -107,7 +118,7 @@ func features(proven map[string]drivertest.Outcome) string {
 		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, deliver, f.Order,
 			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
-			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), yes(f.Requests),
+			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), requests(f),
 			received, confirmed,
 			conformance(proven, d.Name))
 	}

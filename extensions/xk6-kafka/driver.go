@@ -20,6 +20,9 @@ import (
 // broker's message.max.bytes unless it is configured otherwise.
 const maxMessageBytes = 1_048_512
 
+// correlation are the names that Spring for Apache Kafka has given to the headers, by which others answer requests too.
+var correlation = driver.Correlation{ID: "kafka_correlationId", ReplyTo: "kafka_replyTopic"}
+
 func init() {
 	features := driver.Features{
 		Order:           driver.PerPartition,
@@ -42,11 +45,12 @@ func init() {
 		MaxMessageBytes: maxMessageBytes,
 	}
 	driver.Register(driver.Driver{
-		Name:     "kafka",
-		Schemes:  []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
-		Doc:      "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
-		Features: features,
-		Options:  append(commonOptions(), groupOptions()...),
+		Name:        "kafka",
+		Schemes:     []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
+		Doc:         "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
+		Features:    features,
+		Correlation: correlation,
+		Options:     append(commonOptions(), groupOptions()...),
 		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
 			return open(ctx, t, (*conn).newGroupConsumer, (*conn).groupBacklog)
 		},
@@ -59,11 +63,12 @@ func init() {
 	features.Fanout = false
 	features.Attempts = true
 	driver.Register(driver.Driver{
-		Name:     "kafka-share",
-		Schemes:  []string{"kafka-share", "kafka-share+tls"},
-		Doc:      "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself.",
-		Features: features,
-		Options:  append(commonOptions(), shareOptions()...),
+		Name:        "kafka-share",
+		Schemes:     []string{"kafka-share", "kafka-share+tls"},
+		Doc:         "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself.",
+		Features:    features,
+		Correlation: correlation,
+		Options:     append(commonOptions(), shareOptions()...),
 		Open: func(ctx context.Context, t driver.Target) (driver.Conn, error) {
 			return open(ctx, t, (*conn).newShareConsumer, (*conn).shareBacklog)
 		},
@@ -74,14 +79,15 @@ func init() {
 	features.Order = driver.PerPartition
 	features.MaxMessageBytes = maxKMQMessageBytes
 	driver.Register(driver.Driver{
-		Name:     "kmq",
-		Schemes:  []string{"kmq", "kmq+tls"},
-		Doc:      "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, each message settled by itself through a topic of markers.",
-		Features: features,
-		Options:  kmqOptions(),
-		Open:     openKMQ,
-		Classify: classify,
-		Place:    kmqPlace,
+		Name:        "kmq",
+		Schemes:     []string{"kmq", "kmq+tls"},
+		Doc:         "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, each message settled by itself through a topic of markers.",
+		Features:    features,
+		Correlation: correlation,
+		Options:     kmqOptions(),
+		Open:        openKMQ,
+		Classify:    classify,
+		Place:       kmqPlace,
 	})
 }
 

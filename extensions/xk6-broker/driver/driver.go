@@ -20,6 +20,8 @@ type Driver struct {
 	// Place is where the broker has a message that came from a consumer of this driver, whatever has become of both. It is asked only when
 	// somebody wants to know; nil where the features claim none of it.
 	Place func(m *Message) Place
+	// Correlation names the headers of request and reply by two topics, where the features claim headers and no Requests; [Correlated] where it is zero.
+	Correlation Correlation
 	// Open connects. It fails rather than waits when the server does not answer before ctx ends.
 	Open func(ctx context.Context, t Target) (Conn, error)
 	// Classify tells the kind of an error that came from this driver. It is asked about errors that are neither a

@@ -20,7 +20,7 @@ type Features struct {
 	Attempts bool // Message.Attempt is set
 	// Tombstones says that a message may have no body at all, which is not the same as an empty one: Message.Body is nil.
 	Tombstones bool
-	Requests   bool // producers are [Requester]s and consumers [Replier]s
+	Requests   bool // producers are [Requester]s and consumers [Replier]s; where they are not the engine does it with two topics
 	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
 	Timestamps bool // Driver.Place tells when a received message is from
 	Receipts   bool // Message.Place is filled by a producer whose broker tells, with its settings

@@ -27,6 +27,7 @@ func Register(d Driver) {
 	if d.Features.Start == 0 && d.Features != d.Features.ofSending() {
 		panic(fmt.Sprintf("driver %q: without Features.Start it only sends, and claims what only consumers have", d.Name))
 	}
+	d.Correlation = cmp.Or(d.Correlation, Correlated)
 	checkOptions(&d)
 	registry.Lock()
 	for _, s := range d.Schemes {

@@ -351,24 +351,6 @@ func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	return m, nil
 }
 
-// reply answers a message that asked for a reply.
-func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
-	if !k.conn.address.Driver.Features.Requests {
-		return nil, fmt.Errorf("reply: %s has no request and reply", k.conn.address.Driver.Name)
-	}
-	m, err := k.asMessage(to)
-	if err != nil {
-		return nil, fmt.Errorf("reply: %w", err)
-	}
-	reply, err := k.conn.message(v)
-	if err != nil {
-		return nil, fmt.Errorf("reply: %w", err)
-	}
-	return k.with(func(ctx context.Context, c *load.Consumer) (func() (any, error), error) {
-		return undefined, c.Reply(ctx, m.in.Messages[m.i], reply)
-	}), nil
-}
-
 // close leaves the group; the next receive joins again.
 func (k *consumer) close() *sobek.Promise {
 	return k.conn.in.async(func(ctx context.Context) (any, error) {

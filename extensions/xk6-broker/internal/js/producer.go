@@ -22,10 +22,12 @@ type producer struct {
 	key    string
 	uses   map[string]any // what a result says of its options
 	stamp  load.StampMode
-	spread int // how many connections the VUs share; 0 is one for each
+	spread int    // how many connections the VUs share; 0 is one for each
+	named  string // the topic that replies come to; "" is one that the test makes
 
-	sender atomic.Pointer[load.Sender] // of this VU, once it is open
-	series *load.Series                // that the sender has now; for the event loop only
+	replies atomic.Pointer[load.Replies] // to this VU's requests, once they can come
+	sender  atomic.Pointer[load.Sender]  // of this VU, once it is open
+	series  *load.Series                 // that the sender has now; for the event loop only
 }
 
 const (
@@ -47,6 +49,9 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 		p.config.Workers = o.integer("workers", defaultWorkers, 1, maxWorkers)
 	}
 	p.stamp = load.StampMode(o.text("stamp", ""))
+	if c.byTopics() {
+		p.named = o.text("replyTopic", "")
+	}
 	given, err := o.rest()
 	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
 		return nil, err
@@ -301,42 +306,4 @@ func (p *producer) settled(receipts []load.Receipt, single bool) (any, error) {
 		list[i] = p.newReceipt(rt, r)
 	}
 	return list, nil
-}
-
-// request sends a message and resolves to the reply.
-func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
-	if !p.conn.address.Driver.Features.Requests {
-		return nil, fmt.Errorf("request: %s has no request and reply", p.conn.address.Driver.Name)
-	}
-	o, err := readOptions("request", opts)
-	if err != nil {
-		return nil, err
-	}
-	timeout := o.duration("timeout", 5*time.Second)
-	if err := o.done(); err != nil {
-		return nil, err
-	}
-	batch, single, err := p.conn.messages(v, p.config.Window, new([1]driver.Message))
-	if err == nil && !single {
-		err = errors.New("one message at a time")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
-	}
-	due := p.conn.in.due.next()
-	return p.withSender(func(ctx context.Context, s *load.Sender, settle settler, opening int64) {
-		due := due.After(opening)
-		p.conn.in.spawn("request", settle, func() {
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			reply, err := s.Request(ctx, batch[0], due)
-			settle(func() (any, error) {
-				if err != nil {
-					return nil, err
-				}
-				in := &load.Inbox{Messages: driver.Batch{reply}, Stamps: make([]load.Stamp, 1), Stamped: make([]bool, 1)}
-				return p.conn.in.newMessage(nil, in, 0), nil
-			})
-		})
-	}), nil
 }

@@ -68,7 +68,7 @@ func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 		case its == nil:
 		case c == metric.Corrupted:
 			all = append(all, subject{its, consumer, corrupted(its), byK6})
-		case c == metric.Due, c == metric.Sent, c == metric.Confirmed, c == metric.Blocked, c == metric.Unaccounted:
+		case c == metric.Due, c == metric.Sent, c == metric.Confirmed, c == metric.Blocked, c == metric.Unaccounted, c.Requesters():
 			all = append(all, subject{its, sender, counter(its), byK6})
 		default:
 			all = append(all, subject{its, consumer, counter(its), byK6})

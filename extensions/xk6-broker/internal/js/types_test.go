@@ -93,7 +93,7 @@ func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
 	const all = `const conn = broker.connect('memory://h', {}), waits = broker.connect('waits://h'), p = conn.producer('t'), c = conn.consumer('t', { group: 'g' });`
 	for what, calls := range map[string][]string{
 		"ConnectOptions":  {`broker.connect('memory://h', { zzz: 1 })`},
-		"ProducerOptions": {`conn.producer('t', { zzz: 1 })`, `waits.producer('t', { zzz: 1 })`},
+		"ProducerOptions": {`conn.producer('t', { zzz: 1 })`, `waits.producer('t', { zzz: 1 })`, `broker.connect('subject://h').producer('t', { zzz: 1 })`},
 		"ConsumerOptions": {`conn.consumer('t', { zzz: 1 })`},
 		"TopicOptions":    {`conn.createTopic('t', { zzz: 1 })`},
 		"ProduceOptions":  {`await p.produce({ zzz: 1 })`},

@@ -34,6 +34,8 @@ type connection struct {
 	mu         sync.Mutex // held while opening, so that nobody opens it twice
 	conn       driver.Conn
 	publishers map[string]*Publisher
+	replies    map[string]*Replies // to requests that go out by it
+	repliers   map[string]*replier // by the topic that they reply to
 }
 
 func (c *connections) of(e Endpoint) (*connection, error) {
@@ -44,7 +46,7 @@ func (c *connections) of(e Endpoint) (*connection, error) {
 	}
 	one, ok := c.open[e.Words]
 	if !ok {
-		one = &connection{publishers: map[string]*Publisher{}}
+		one = &connection{publishers: map[string]*Publisher{}, replies: map[string]*Replies{}, repliers: map[string]*replier{}}
 		c.open[e.Words] = one
 	}
 	return one, nil

@@ -24,9 +24,11 @@ type Consumer struct {
 	shard    uint32
 	timed    bool // the broker answers settlements
 	settles  bool
-	closed   atomic.Bool
-	idle     atomic.Int64 // since when it waits for messages, or [atWork]
-	receives sync.Mutex   // what is left is read after the script's last receive
+	// enveloped says that a message may have an envelope, see [unwrap].
+	enveloped bool
+	closed    atomic.Bool
+	idle      atomic.Int64 // since when it waits for messages, or [atWork]
+	receives  sync.Mutex   // what is left is read after the script's last receive
 
 	handing sync.Mutex
 	reader  *track.Reader       // of what is handed over
@@ -58,7 +60,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	}
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, conn: conn, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
-		settles: d.Features.Settle != 0, waiting: map[*Inbox]struct{}{},
+		settles: d.Features.Settle != 0, enveloped: !d.Features.Headers, waiting: map[*Inbox]struct{}{},
 		// To a subscriber, for which the broker keeps nothing, it answers no settlement.
 		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
@@ -155,6 +157,9 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	for i := from; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
 		bytes += int64(len(m.Body) + stamp.size())
+		if c.enveloped {
+			unwrap(c.driver, m)
+		}
 		if c.account(series, in, i) {
 			latency.record(stamp.loop(), now-stamp.Due)
 			transfer.record(stamp.loop(), m.Received-stamp.Sent)
@@ -333,22 +338,6 @@ func settled(o driver.Outcome) metric.Counter {
 	default:
 		return metric.Acked
 	}
-}
-
-// Reply answers a message that this consumer received.
-func (c *Consumer) Reply(ctx context.Context, to, reply driver.Message) error {
-	replier, ok := c.consumer.(driver.Replier)
-	if !ok {
-		return c.driver.Wrap("reply", errNoRequests)
-	}
-	err := replier.Reply(ctx, to, reply)
-	series := c.series.Load()
-	if err != nil {
-		series.fail("reply", c.driver.KindOf(err))
-		return c.driver.Wrap("reply", err)
-	}
-	series.add(metric.BytesSent, int64(len(reply.Body)))
-	return nil
 }
 
 // Close leaves the group for good, as far as this consumer goes: what then is outstanding stays with the broker, unless others read it.

@@ -17,7 +17,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	r.mu.Lock()
 	done := r.finished
 	r.finished = true
-	publishers := slices.Clone(r.publishers)
+	publishers, replies, repliers := slices.Clone(r.publishers), slices.Clone(r.replies), slices.Clone(r.repliers)
 	r.mu.Unlock()
 	if done {
 		return nil
@@ -28,6 +28,8 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 		return p.driver.Wrap("close producer", p.producer.Close(ctx))
 	})
 	errs = errors.Join(errs, each(ctx, d.Limit, r.open(nil), func(ctx context.Context, c *Consumer) error { return c.Leave(ctx) }))
+	errs = errors.Join(errs, each(ctx, d.Limit, repliers, func(ctx context.Context, by *replier) error { return by.producer.Close(ctx) }))
+	errs = errors.Join(errs, each(ctx, d.Limit+OpenTimeout, replies, func(ctx context.Context, p *Replies) error { return p.close(ctx, d) }))
 	r.drain(ctx, r.Topics(), d)
 	r.noteBacklogs(ctx, r.Topics())
 	return errors.Join(errs, r.audit(ctx, publishers, d))

@@ -4,17 +4,13 @@ package load
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
-var (
-	errBatchTooLarge = errors.New("more messages in one send than the producer's window holds")
-	errNoRequests    = fmt.Errorf("request: %w: the driver has no request and reply", errors.ErrUnsupported)
-)
+var errBatchTooLarge = errors.New("more messages in one send than the producer's window holds")
 
 // flight is some messages on their way: handed over together, each with its own fate.
 type flight struct {

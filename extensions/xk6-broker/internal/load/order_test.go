@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
@@ -27,7 +28,7 @@ func TestRequestsSideBySideAreNotReordered(t *testing.T) {
 				}
 				c.HandOver(in, n)
 				for i := range n {
-					if err := c.Reply(t.Context(), in.Messages[i], driver.Message{Body: []byte("yes")}); err != nil {
+					if err := c.Reply(t.Context(), Endpoint{Address: b.topic.Address}, in.Messages[i], driver.Message{Body: []byte("yes")}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -42,7 +43,7 @@ func TestRequestsSideBySideAreNotReordered(t *testing.T) {
 			var asking sync.WaitGroup
 			for range sideBySide {
 				asking.Go(func() {
-					if _, err := s.Request(t.Context(), driver.Message{Body: []byte("?")}, Timing{}); err != nil {
+					if _, err := s.Request(t.Context(), time.Minute, driver.Message{Body: []byte("?")}, Timing{}, nil); err != nil {
 						t.Error(err)
 					}
 				})

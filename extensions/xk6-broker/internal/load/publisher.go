@@ -55,13 +55,6 @@ type Sender struct {
 	callers []caller   // idle
 }
 
-// caller numbers requests, one after the other. Those that are under way at a time go out in an order that is nobody's, so that each has a
-// caller of its own.
-type caller struct {
-	id    uint64
-	track *track.Producer
-}
-
 // explain says in an error about a topic that is not there which it is, and what makes it.
 func (t *Topic) explain(err error) error {
 	if err == nil || t.Address.Driver.KindOf(err) != driver.NotFound {
@@ -84,26 +77,6 @@ func (p *Publisher) newCaller() caller {
 	return caller{id, p.topic.track.Producer(id)}
 }
 
-// call takes an idle caller, or makes one.
-func (s *Sender) call() caller {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.callers) - 1
-	if last < 0 {
-		return s.pub.newCaller()
-	}
-	c := s.callers[last]
-	s.callers = s.callers[:last]
-	return c
-}
-
-// hangUp gives a caller back.
-func (s *Sender) hangUp(c caller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.callers = append(s.callers, c)
-}
-
 // expect lets the groups expect messages that are confirmed, which takes a stamp to know them by.
 func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n int) {
 	if s.stamp == StampOff {
@@ -115,6 +88,9 @@ func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n in
 
 // SetSeries sends further measurements to another series.
 func (s *Sender) SetSeries(series *Series) { s.series.Store(series) }
+
+// Series is where measurements go now.
+func (s *Sender) Series() *Series { return s.series.Load() }
 
 // Receipt is what became of one message.
 type Receipt struct {
@@ -222,49 +198,4 @@ func (s *Sender) refuse(f *flight, err error) {
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}
 	f.ends.end(f)
-}
-
-// Request sends one message and waits for the reply. The latency runs from the due time, or from the sending in a closed loop.
-func (s *Sender) Request(ctx context.Context, m driver.Message, at Timing) (driver.Message, error) {
-	due := at.Due
-	series := s.series.Load()
-	requester, ok := s.pub.producer.(driver.Requester)
-	if !ok {
-		return driver.Message{}, s.pub.driver.Wrap("request", errNoRequests)
-	}
-	series.add(metric.Due, 1)
-	series.add(metric.Sent, 1)
-	attachStamp(&m, s.stamp)
-	series.add(metric.BytesSent, int64(len(m.Body)))
-	caller := s.call()
-	defer s.hangUp(caller)
-	sequence := caller.track.Next()
-	sent := driver.Now()
-	loop := metric.Open
-	if due == 0 {
-		due, loop = sent, metric.Closed
-	} else {
-		series.record(s.shard, metric.Open, metric.ScheduleLag, sent-due)
-		series.record(s.shard, metric.Open, metric.GeneratorLag, sent-max(due, at.Free))
-	}
-	series.sent[loop].Store(true)
-	if s.stamp != StampOff {
-		stamp := Stamp{Run: s.pub.run.ID, Producer: caller.id, Sequence: sequence, Closed: loop == metric.Closed, Due: due, Sent: sent}
-		writeStamp(&stamp, &m, s.stamp, new([StampSize]byte))
-	}
-	reply, err := requester.Request(ctx, m)
-	now := driver.Now()
-	if err != nil {
-		err = s.pub.driver.Wrap("request", err)
-		series.fail("request", s.pub.driver.KindOf(err))
-		series.record(s.shard, loop, metric.FailedLatency, now-due)
-		s.pub.topic.failed.Add(1)
-		return driver.Message{}, err
-	}
-	s.expect(series, caller.track, sequence, 1)
-	series.add(metric.Confirmed, 1)
-	series.add(metric.BytesReceived, int64(len(reply.Body)))
-	series.record(s.shard, loop, metric.RequestLatency, now-due)
-	series.record(s.shard, loop, metric.RequestTime, now-sent)
-	return reply, nil
 }

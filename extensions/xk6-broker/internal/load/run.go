@@ -28,7 +28,8 @@ type Run struct {
 	siblings  sync.Map // of the other processes, those that messages came from, by instance
 	producers atomic.Uint32
 	consumers atomic.Uint32
-	received  atomic.Int64 // messages that were handed over, by all consumers, whatever they were
+	desks     atomic.Uint32 // where replies come, see [Replies]
+	received  atomic.Int64  // messages that were handed over, by all consumers, whatever they were
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
 	proving   sync.WaitGroup
@@ -41,6 +42,8 @@ type Run struct {
 	topics     map[topicKey]*Topic
 	order      []*Topic
 	publishers []*Publisher
+	replies    []*Replies
+	repliers   []*replier
 	senders    map[uint64]*Topic // where each producer sends to
 	readers    map[*Consumer]struct{}
 	finished   bool

@@ -24,6 +24,10 @@ const (
 	Negative
 	Blocked
 	Unaccounted
+	Unanswered
+	LateReplies
+	DuplicateReplies
+	StrayReplies
 	NumCounters = iota
 )
 
@@ -60,6 +64,11 @@ var counters = [NumCounters]struct {
 	Aliased:       {"aliased", "received from this topic at another address of the broker: not accounted for", InText},
 	Negative:      {"negative", "received before they were sent, by the clocks of two machines", 0},
 	Blocked:       {"blocked", "sends that waited because the window was full, or all workers were busy", InText},
+
+	Unanswered:       {"unanswered", "requests that were sent and had no reply in time", InText},
+	LateReplies:      {"late_replies", "replies to requests that had been given up", InText},
+	DuplicateReplies: {"duplicate_replies", "further replies to requests that had theirs", InText},
+	StrayReplies:     {"stray_replies", "replies to no request of this process: another's, an earlier test's, or none at all", InText},
 }
 
 // String is the counter's name.
@@ -76,6 +85,11 @@ func (c Counter) Consumers() bool { return c == Received || c == BytesReceived |
 
 // Bytes tells whether it counts bytes.
 func (c Counter) Bytes() bool { return c == BytesSent || c == BytesReceived }
+
+// Requesters tells whether it counts what happens to requests, where they are sent.
+func (c Counter) Requesters() bool {
+	return c == Unanswered || c == LateReplies || c == DuplicateReplies || c == StrayReplies
+}
 
 // Outcome is what was done with messages that the counter counts, where it is one of the three that are one metric by the tag outcome.
 func (c Counter) Outcome() string {

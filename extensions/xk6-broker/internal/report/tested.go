@@ -98,6 +98,7 @@ var userNames = []struct{ of, name string }{
 	{"topic", "topic, as created"},
 	{"producer", "producer"},
 	{"consumer", "consumer"},
+	{"replies", "replies to requests"},
 	{"produce", "produce() loop"},
 	{"consume", "consume() loop"},
 }
@@ -150,6 +151,11 @@ func groupName(g result.Group) string {
 // meanSize is the size of a body; "" where none was sent.
 func meanSize(t *result.Topic) string {
 	sent := t.Counts[metric.Sent.String()]
+	for _, loop := range []metric.Loop{metric.Open, metric.Closed} {
+		if t.Trends[metric.RequestLatency.In(loop)] != nil { // what was sent are replies, too, which nobody counts
+			return ""
+		}
+	}
 	if sent == 0 || t.Counts[metric.BytesSent.String()] == 0 {
 		return ""
 	}
@@ -186,6 +192,7 @@ func inShort(t *result.Topic) string {
 		{"producer", "profile", "profile"},
 		{"producer", "maxInFlight", "maxInFlight"},
 		{"consumer", "prefetch", "prefetch"},
+		{"replies", "replyTopic", "replies to"},
 		{"produce", "rate", "rate"},
 		{"produce", "arrivals", "arrivals"},
 		{"consume", "work", "work"},
