@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -31,6 +33,7 @@ type sweeping struct {
 
 // running are the options of all that runs a script many times.
 type running struct {
+	verb       string // of the default folder
 	out        string
 	reset      string
 	beforeCell string
@@ -40,7 +43,8 @@ type running struct {
 }
 
 func (o *running) flags(c *cobra.Command) {
-	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the study (default results/<script>-"+c.Name()+"-<time>)")
+	o.verb = c.Name()
+	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the study (default results/<script>-"+o.verb+"-<time>)")
 	c.Flags().StringVar(&o.reset, "reset", "", "a shell `command` before each cell, which gets its settings in the environment: it puts the broker into the same state")
 	c.Flags().DurationVar(&o.pause, "pause", 0, "wait so long before each cell, after --reset")
 	c.Flags().StringVar(&o.beforeCell, "before-cell", "", "a shell `command` right before each cell, after --pause")
@@ -126,6 +130,9 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	defer done()
 	failed, err := sweep.Do(ctx, stop)
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
+	if errors.Is(err, study.ErrStopped) {
+		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
+	}
 	if err != nil {
 		return err
 	}
@@ -191,7 +198,7 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 			return nil, nil, errors.New("--resume: name the folder of the study with --out")
 		}
 		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
-		out = filepath.Join("results", name+"-sweep-"+time.Now().UTC().Format("20060102T150405Z"))
+		out = filepath.Join("results", name+"-"+o.verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
 	return &study.Runner{
 		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
