@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -206,24 +207,26 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 	}, known, nil
 }
 
-// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends.
+// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends, or a SIGTERM at once.
 func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, done func()) {
 	ctx, cancel := context.WithCancel(gs.Ctx)
 	signals, stopping := make(chan os.Signal, 2), make(chan struct{})
-	gs.SignalNotify(signals, os.Interrupt)
+	gs.SignalNotify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
-		}
-		_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
-		close(stopping)
-		select {
-		case <-signals:
-			_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
-			cancel()
-		case <-ctx.Done():
+		for first := true; ; first = false {
+			select {
+			case got := <-signals:
+				if first && got == os.Interrupt {
+					_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
+					close(stopping)
+					continue
+				}
+				_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, stopping, func() { gs.SignalStop(signals); cancel() }
