@@ -34,7 +34,6 @@ type sweeping struct {
 
 // running are the options of all that runs a script many times.
 type running struct {
-	verb       string // of the default folder
 	out        string
 	reset      string
 	beforeCell string
@@ -44,8 +43,7 @@ type running struct {
 }
 
 func (o *running) flags(c *cobra.Command) {
-	o.verb = c.Name()
-	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the study (default results/<script>-"+o.verb+"-<time>)")
+	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the study (default results/<script>-"+c.Name()+"-<time>)")
 	c.Flags().StringVar(&o.reset, "reset", "", "a shell `command` before each cell, which gets its settings in the environment: it puts the broker into the same state")
 	c.Flags().DurationVar(&o.pause, "pause", 0, "wait so long before each cell, after --reset")
 	c.Flags().StringVar(&o.beforeCell, "before-cell", "", "a shell `command` right before each cell, after --pause")
@@ -93,7 +91,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	if err != nil {
 		return err
 	}
-	runner, known, err := o.runs.runner(gs, script, args, plan.Settings)
+	runner, known, err := o.runs.runner(gs, "sweep", script, args, plan.Settings)
 	if err != nil {
 		return err
 	}
@@ -131,11 +129,8 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	defer done()
 	failed, err := sweep.Do(ctx, stop)
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
-	if errors.Is(err, study.ErrStopped) {
-		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
-	}
 	if err != nil {
-		return err
+		return stopped(err)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d cells have no result: --resume runs them again", failed)
@@ -181,7 +176,7 @@ func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
 }
 
 // runner makes what runs the cells, and reads the script.
-func (o *running) runner(gs *state.GlobalState, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
+func (o *running) runner(gs *state.GlobalState, verb, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
 	k6, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
@@ -199,12 +194,20 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 			return nil, nil, errors.New("--resume: name the folder of the study with --out")
 		}
 		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
-		out = filepath.Join("results", name+"-"+o.verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
+		out = filepath.Join("results", name+"-"+verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
 	return &study.Runner{
 		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
 		Reset: o.reset, Pause: o.pause, BeforeCell: o.beforeCell, Keep: o.keep,
 	}, known, nil
+}
+
+// stopped gives the error of a study that was stopped the exit code of an interruption.
+func stopped(err error) error {
+	if errors.Is(err, study.ErrStopped) {
+		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
+	}
+	return err
 }
 
 // interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends, or a SIGTERM at once.
