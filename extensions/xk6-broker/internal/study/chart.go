@@ -173,7 +173,7 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 			cell := heatCell{Text: "–"}
 			if e := find(entries, slices.Concat(d, a)); e != nil && e.Columns[index].Count > 0 {
 				s := e.Columns[index]
-				// By rank among the levels.
+				// By rank, so that one extreme does not make all the others alike.
 				rank, _ := slices.BinarySearch(all, s.Median)
 				cell = heatCell{Text: column.Show(s.Median) + s.sign(), Title: s.title(column), Class: fmt.Sprintf("h%d", 1+(shades-1)*rank/max(1, len(all)-1))}
 			} else if e != nil {
