@@ -143,7 +143,7 @@ func TestProbesThatGoWrong(t *testing.T) {
 	}
 
 	b = newProbing(t)
-	b.become = func(c Cell, o *Outcome) { b.wall(900)(Cell{Settings: Values{{"RATE", "100"}}}, o) }
+	b.become = func(_ Cell, o *Outcome) { b.wall(900)(Cell{Settings: Values{{"RATE", "100"}}}, o) }
 	s, _ = b.capacity(b.begin())
 	if err := s.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the script does not go by RATE") {
 		t.Error(err)
