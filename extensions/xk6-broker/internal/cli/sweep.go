@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -127,7 +130,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	failed, err := sweep.Do(ctx, stop)
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
 	if err != nil {
-		return err
+		return stopped(err)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d cells have no result: --resume runs them again", failed)
@@ -199,24 +202,34 @@ func (o *running) runner(gs *state.GlobalState, verb, script string, args []stri
 	}, known, nil
 }
 
-// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends.
+// stopped gives the error of a study that was stopped the exit code of an interruption.
+func stopped(err error) error {
+	if errors.Is(err, study.ErrStopped) {
+		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
+	}
+	return err
+}
+
+// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends, or a SIGTERM at once.
 func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, done func()) {
 	ctx, cancel := context.WithCancel(gs.Ctx)
 	signals, stopping := make(chan os.Signal, 2), make(chan struct{})
-	gs.SignalNotify(signals, os.Interrupt)
+	gs.SignalNotify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
-		}
-		_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
-		close(stopping)
-		select {
-		case <-signals:
-			_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
-			cancel()
-		case <-ctx.Done():
+		for first := true; ; first = false {
+			select {
+			case got := <-signals:
+				if first && got == os.Interrupt {
+					_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
+					close(stopping)
+					continue
+				}
+				_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, stopping, func() { gs.SignalStop(signals); cancel() }
