@@ -45,10 +45,11 @@ func TestTheCapacityOfALink(t *testing.T) {
 	t.Cleanup(func() { _ = link.Close() })
 	const limit, size = 600_000, 1000
 	link.Limit(limit)
+	// One percent beyond that, a median of 60 ms is what has piled up half-way through a probe.
 	carries := limit / float64(len(fmt.Sprintf("PUB probed %d\r\n", size))+size+len("\r\n"))
 	folder := filepath.Join(t.TempDir(), "study")
-	r := k6(t, []string{"LINK=nats://" + link.Addr()}, "x", "broker", "capacity", script(t, probed), "--objective", "e2e_latency p50 < 100ms", "--from", "100", "--to", "2000",
-		"--probe", "5s", "--warmup", "1s", "--out", folder)
+	r := k6(t, []string{"LINK=nats://" + link.Addr()}, "x", "broker", "capacity", script(t, probed), "--objective", "e2e_latency p50 < 60ms", "--from", "100", "--to", "2000",
+		"--probe", "10s", "--warmup", "1s", "--out", folder)
 	found := regexp.MustCompile(`The capacity is between RATE=(\d+) and (\d+)`).FindStringSubmatch(r.stdout)
 	if found == nil {
 		if strings.Contains(r.stdout, "The generator ended first") || strings.Contains(r.stdout, ": generator (") {
@@ -58,7 +59,7 @@ func TestTheCapacityOfALink(t *testing.T) {
 	}
 	low, _ := strconv.ParseFloat(found[1], 64)
 	high, _ := strconv.ParseFloat(found[2], 64)
-	if high > 1.05*low || math.Abs(low/carries-1) > 0.05 || math.Abs(high/carries-1) > 0.05 {
+	if middle := (low + high) / 2; high > 1.05*low || math.Abs(middle/carries-1) > 0.05 {
 		t.Errorf("%v to %v, and the link carries %.1f", low, high, carries)
 	}
 	table, err := os.ReadFile(filepath.Join(folder, "cells.csv"))
