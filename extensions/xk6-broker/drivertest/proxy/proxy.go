@@ -82,6 +82,9 @@ func (p *Proxy) Thaw() {
 	}
 }
 
+// Burst is for how long a limited link may make up for what it did not carry: else a proxy that wakes late would carry less than its limit.
+const Burst = 50 * time.Millisecond
+
 // Limit lets no more than so many bytes a second through towards the target, all connections together, as a narrow link would; 0 lifts the limit.
 func (p *Proxy) Limit(bytesPerSecond int) {
 	p.mu.Lock()
@@ -152,8 +155,8 @@ func (p *Proxy) pass(n int) {
 		p.mu.Unlock()
 		return
 	}
-	if now := time.Now(); p.busy.Before(now) {
-		p.busy = now
+	if idle := time.Now().Add(-Burst); p.busy.Before(idle) {
+		p.busy = idle
 	}
 	p.busy = p.busy.Add(time.Duration(float64(n) / p.limit * float64(time.Second)))
 	until := p.busy

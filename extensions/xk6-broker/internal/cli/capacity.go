@@ -100,7 +100,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 	defer done()
 	err = s.Do(ctx, stop)
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(s.Folder, study.PageFile), study.TableFile)
-	return err
+	return stopped(err)
 }
 
 // check finds the mistakes that can be known before anything is read.

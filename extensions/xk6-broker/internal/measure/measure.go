@@ -160,6 +160,20 @@ func (m Measure) DoubtOfRun(r *result.Result) (low, high string) {
 	return low, high
 }
 
+// LateOfRun is how much of what OfRun reads is lateness of the generator, or of its machine, in ns: the most of any topic.
+func (m Measure) LateOfRun(r *result.Result) (late float64) {
+	if m.reach == nil {
+		return 0
+	}
+	r = r.Led()
+	for i := range r.Topics {
+		if _, err := m.read(&r.Topics[i]); err == nil {
+			late = max(late, float64(r.Topics[i].Late(*m.reach, m.Name)))
+		}
+	}
+	return late
+}
+
 // Rate is a counter per second while it went on. The first and the last interval are left out where there are others: it went on in
 // part of them only.
 func Rate(name string) Measure {

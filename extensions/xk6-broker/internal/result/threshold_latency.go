@@ -97,6 +97,16 @@ func (t *Topic) TooHigh(c Condition, name string) string {
 	return t.tooHigh(c, name, t.Trends[name], t.Trends[name])
 }
 
+// Late is how much of what the condition compares of a trend is lateness of the generator, or of its machine, at the same place.
+func (t *Topic) Late(c Condition, name string) time.Duration {
+	q, _ := c.reach(t.Trends[name])
+	late := t.late(name, q)
+	if lag := t.Trends[metric.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
+		late = max(late, time.Duration(lag.Mean()))
+	}
+	return late
+}
+
 func (c Condition) tooLow(h *hist.Histogram, absent float64) string {
 	if q, complete := c.reach(h); absent > absentShare*(1-q) || complete && absent > 0 {
 		return percent(absent) + " of the values, the greatest, are not in it"

@@ -142,8 +142,8 @@ func (s *Capacity) probe(ctx context.Context, stop <-chan struct{}, rate int64, 
 // follows checks that the script did what the setting says: that as many messages were due, of each that was asked for, as in the first probe.
 func (s *Capacity) follows(t Trial, o Outcome) error {
 	due, err := measure.Rate("due").OfRun(o.Result)
-	if err != nil || t.Answer == capacity.Generator {
-		return nil // there is nothing to compare, and the answer says why
+	if known := err == nil && t.Answer == capacity.Met; !known { // what is due while a client lets nobody send is counted late
+		return nil
 	}
 	unit := due / float64(t.Rate)
 	if s.perUnit == 0 {
@@ -179,7 +179,13 @@ func (s *Capacity) tell(t Trial) {
 // Answer is what the search found, in words.
 func (s *Capacity) Answer() string {
 	o := s.outcome
-	sure := fmt.Sprintf("with a confidence of %g %%, after %d probes", 100*s.Search.Confidence, len(s.trials))
+	probes := 0
+	for _, t := range s.trials {
+		if t.Share == 0 {
+			probes++
+		}
+	}
+	sure := fmt.Sprintf("with a confidence of %g %%, after %d probes", 100*s.Search.Confidence, probes)
 	between := fmt.Sprintf("between %s=%d and %d (%.2g %%)", s.Rate, o.Low, o.High, 100*(float64(o.High)/float64(max(1, o.Low))-1))
 	switch o.Finding {
 	case capacity.Found:
@@ -194,7 +200,7 @@ func (s *Capacity) Answer() string {
 		}
 		return fmt.Sprintf("The generator ended first, %s: the system's capacity is more than %d, and how much more is not known: %s.", between, o.Low, s.last())
 	case capacity.NoSteadyState:
-		return fmt.Sprintf("There is no steady state: the system changed while its capacity was searched for, after %d probes%s.", len(s.trials), after(s.lastOf(capacity.Unsteady)))
+		return fmt.Sprintf("There is no steady state: the system changed while its capacity was searched for, after %d probes%s.", probes, after(s.lastOf(capacity.Unsteady)))
 	}
 	low, high := "nothing is known of its lower end", "nothing of its upper end"
 	if o.Low > 0 {

@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+)
+
+const probed = `
+import broker from 'k6/x/broker';
+const size = 1000;
+const conn = broker.connect(__ENV.LINK || 'embedded-nats:');
+const p = conn.producer('probed');
+const c = conn.consumer('probed', { group: 'workers' });
+const rate = Number(__ENV.RATE), duration = __ENV.DURATION;
+export const options = { scenarios: {
+  consume: { executor: 'consumers', exec: 'consume' },
+  produce: { executor: 'per-vu-iterations', exec: 'produce', maxDuration: '2m' },
+} };
+export async function setup() { await conn.createTopic('probed'); }
+export async function produce() { await p.produce({ rate, duration, payload: { size } }); }
+export async function consume() { await c.consume({}); }
+export { handleSummary } from 'k6/x/broker';
+`
+
+// NATS behind a link that carries so many bytes a second: what is found is within 5 % of what the link carries, by arithmetic.
+func TestTheCapacityOfALink(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(external(t, "BROKER_URL_NATS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := proxy.Listen(address.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = link.Close() })
+	const limit, size = 600_000, 1000
+	link.Limit(limit)
+	// One percent beyond that, a median of 60 ms is what has piled up half-way through a probe.
+	carries := limit / float64(len(fmt.Sprintf("PUB probed %d\r\n", size))+size+len("\r\n"))
+	folder := filepath.Join(t.TempDir(), "study")
+	r := k6(t, []string{"LINK=nats://" + link.Addr()}, "x", "broker", "capacity", script(t, probed), "--objective", "e2e_latency p50 < 60ms", "--from", "100", "--to", "2000",
+		"--probe", "10s", "--warmup", "1s", "--out", folder)
+	found := regexp.MustCompile(`The capacity is between RATE=(\d+) and (\d+)`).FindStringSubmatch(r.stdout)
+	if found == nil {
+		if strings.Contains(r.stdout, "The generator ended first") || strings.Contains(r.stdout, ": generator (") {
+			t.Skipf("this machine is too busy for it:\n%s", r.stdout)
+		}
+		t.Fatal(r)
+	}
+	low, _ := strconv.ParseFloat(found[1], 64)
+	high, _ := strconv.ParseFloat(found[2], 64)
+	if middle := (low + high) / 2; high > 1.05*low || math.Abs(middle/carries-1) > 0.05 {
+		t.Errorf("%v to %v, and the link carries %.1f", low, high, carries)
+	}
+	table, err := os.ReadFile(filepath.Join(folder, "cells.csv"))
+	if err != nil || strings.Count(string(table), ",met,") < 5 {
+		t.Errorf("%v: %s", err, table)
+	}
+}
+
+func TestMistakesInACapacity(t *testing.T) {
+	t.Parallel()
+	path := script(t, probed)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "study")
+	for want, args := range map[string][]string{
+		"no objective: give one":             {},
+		"there is no \\\"e2e_latncy\\\"":     {"--objective", "e2e_latncy p99 < 1s"},
+		"it is not understood":               {"--objective", "lost"},
+		"\\\"1\\\" is no duration":           {"--objective", "e2e_latency p99 < 1"},
+		"nothing can meet it":                {"--objective", "lost < 0"},
+		"it must be an upper limit":          {"--objective", "e2e_latency p99 > 1s"},
+		"does not tell whether a rate is":    {"--objective", "confirmed rate < 5"},
+		"is given twice":                     {"--objective", "lost == 0", "--objective", "lost == 0"},
+		"must be at least 1":                 {"--objective", "lost == 0", "--from", "0"},
+		"must be more than the lowest":       {"--objective", "lost == 0", "--to", "50"},
+		"--width":                            {"--objective", "lost == 0", "--width", "0.05"},
+		"a width of 0 %":                     {"--objective", "lost == 0", "--width", "0%"},
+		"a confidence of 100 %":              {"--objective", "lost == 0", "--confidence", "100%"},
+		"--probe 10ms":                       {"--objective", "lost == 0", "--probe", "10ms"},
+		"never reads that: it reads":         {"--objective", "lost == 0", "--rate-setting", "MESSAGES"},
+		"name two settings":                  {"--objective", "lost == 0", "--rate-setting", "DURATION"},
+		"at least one probe":                 {"--objective", "lost == 0", "--probes", "0"},
+		"there is no study in":               {"--objective", "lost == 0", "--resume"},
+		"of k6 and --set RATE both set RATE": {"--objective", "lost == 0", "--", "-e", "RATE=2"},
+	} {
+		r := k6(t, []string{"RATE=1", "DURATION=1s"}, append([]string{"x", "broker", "capacity", path, "--out", out}, args...)...)
+		if r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: no %q in %v", args, want, r)
+		}
+	}
+	if r := k6(t, nil, "x", "broker", "capacity", path, "--objective", "lost == 0", "--out", dir); r.code == 0 || !strings.Contains(r.stderr, "exists already") {
+		t.Error(r)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("there is a folder of a study that never began")
+	}
+}
