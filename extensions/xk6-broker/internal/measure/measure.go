@@ -80,7 +80,7 @@ func (m Measure) Show(v float64) string {
 	case "B/s":
 		return bytes(v) + "/s"
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // bytes writes a number of bytes with three significant digits.

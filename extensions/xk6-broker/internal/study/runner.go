@@ -145,18 +145,26 @@ func command(ctx context.Context, env []string, log io.Writer, args ...string) e
 	return cmd.Run()
 }
 
-// read reads what the process has left; where there is nothing, its last error says why.
+// whole are the exit codes of tests that went on to their end: thresholds that failed, an end that the script itself made, a file of the results that could not be
+// written. After any other a result is of a part of the test, or of nothing.
+var whole = []int{0, thresholdsFailed, aborted, incomplete}
+
+// Exit codes, of k6 but for the last, which is this module's.
+const (
+	thresholdsFailed = 99
+	aborted          = 108
+	incomplete       = 74
+)
+
+// read reads what the process has left; where it failed, its last error says why.
 func (r *Runner) read(folder string, o *Outcome, log string) (*result.Result, error) {
+	if !slices.Contains(whole, o.ExitCode) {
+		text, _ := os.ReadFile(log) //gosec:disable G304 -- a file of the study; without it there is less to say
+		return nil, fmt.Errorf("k6 ended with exit code %d: %s", o.ExitCode, cmp.Or(lastError(text), "see "+LogFile))
+	}
 	found, err := report.Read(folder)
-	if err == nil {
-		return found, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	text, _ := os.ReadFile(log) //gosec:disable G304 -- a file of the study; without it there is less to say
-	if said := lastError(text); o.ExitCode != 0 {
-		return nil, fmt.Errorf("k6 ended with exit code %d: %s", o.ExitCode, cmp.Or(said, "see "+LogFile))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return found, err
 	}
 	return nil, errors.New("it left no result: does the script have export { handleSummary } from 'k6/x/broker'?")
 }

@@ -58,6 +58,10 @@ func fakeK6(command, script string) int {
 		<-interrupted
 		write()
 		return 105
+	case "breaks":
+		write()
+		fmt.Println(`time="2026-01-02T03:04:05Z" level=error msg="an exception"`)
+		return 107
 	case "thresholds":
 		write()
 		return 99
@@ -125,6 +129,7 @@ func TestWhatEndsACell(t *testing.T) {
 		ran, result               bool
 	}{
 		{kind: "fails", want: "k6 ended with exit code 107: no broker at nats://u:xxxxx@h", code: 107, ran: true},
+		{kind: "breaks", want: "k6 ended with exit code 107: an exception", code: 107, ran: true}, // what it left is of no whole test
 		{kind: "silent", want: "handleSummary", ran: true},
 		{kind: "thresholds", code: 99, ran: true, result: true},
 		{kind: "good", reset: "echo wiping; exit 3", want: "--reset failed: exit status 3", code: -1},

@@ -230,7 +230,7 @@ func TestWhatIsCompared(t *testing.T) {
 	if accepted < 0 || unconfirmed < accepted || !strings.Contains(text, "there are 2 groups") {
 		t.Error("the page does not keep the groups apart")
 	}
-	if part := text[accepted:unconfirmed]; strings.Contains(part, `<td data-label="URL">b</td>`) || strings.Count(part, `class="h`) == 0 {
+	if part := text[accepted:unconfirmed]; strings.Contains(part, `<td class="text" data-label="URL">b</td>`) || strings.Count(part, `class="h`) == 0 {
 		t.Error("a group has what is another's")
 	}
 }

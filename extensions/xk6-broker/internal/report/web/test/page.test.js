@@ -77,6 +77,30 @@ describe('report.html', { skip: missing }, () => {
     });
   }
 
+  for (const [name, options] of Object.entries({ light: { colorScheme: 'light', viewport: { width: 1280, height: 900 } }, phone: { colorScheme: 'dark', viewport: { width: 360, height: 740 } } })) {
+    test(`charts over settings have an axis of their values, and bars from the least to the greatest: ${name}`, async () => {
+      const { page, wrong, close } = await open(options, pathToFileURL(path.join(folder, '../settings.html')).href);
+      assert.deepEqual(await page.evaluate(() => window.drawn.map((c) => c.id)), ['numbers', 'decades', 'names']);
+      const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(needed <= there, `the page is ${needed} wide on a screen of ${there}`);
+      // Of the first line, a bar goes from the greatest of the last value, 9, down to its point, 6: right of the middle, and above where any line is.
+      const above = (id) => page.locator(`#${id} canvas`).evaluate((canvas) => {
+        const hex = getComputedStyle(document.documentElement).getPropertyValue('--c0').trim();
+        const want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+        const { data, width, height } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let highest = height;
+        for (let i = 0; i < data.length; i += 4) {
+          if (want.every((c, k) => Math.abs(data[i + k] - c) < 40) && data[i + 3] > 150) { highest = Math.floor(i / 4 / width); break; }
+        }
+        return highest / height;
+      });
+      const reached = await above('numbers');
+      assert.ok(reached < 0.12, `the bar reaches up to ${reached}`);
+      assert.deepEqual(wrong, []);
+      await close();
+    });
+  }
+
   test('the themes differ, and print is light', async () => {
     const { page, close } = await open({ colorScheme: 'dark' });
     const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
