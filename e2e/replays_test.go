@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A study as a user has one, on the embedded broker: the second test takes its rate from what the first measured.
-func TestStudyOfAFile(t *testing.T) {
-	t.Parallel()
+// studyFile writes a study's file, in which SCENARIOS is the path to the scenarios of the repository.
+func studyFile(t *testing.T, text string) string {
+	t.Helper()
 	scenarios, err := filepath.Abs("../scenarios")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,16 @@ func TestStudyOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "study.js")
-	text := strings.ReplaceAll(`export const study = {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "SCENARIOS", filepath.ToSlash(to))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A study as a user has one, on the embedded broker: the second test takes its rate from what the first measured.
+func TestStudyOfAFile(t *testing.T) {
+	t.Parallel()
+	file := studyFile(t, `export const study = {
   title: 'Senders', question: 'How many messages?', source: { citation: 'Nobody', url: 'https://example.org' }, brokers: ['nats'],
   tests: [
     {
@@ -38,11 +47,8 @@ func TestStudyOfAFile(t *testing.T) {
       cells: [{ name: 'at 1 %', settings: { RATE: { test: 'closed', cell: 'one', column: 'messages', times: 0.01 } } }],
     },
   ],
-};`, "SCENARIOS", filepath.ToSlash(to))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(dir, "out")
+};`)
+	out := filepath.Join(filepath.Dir(file), "out")
 	if r := k6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--only", "closed", "--out", out); r.code != 0 {
 		t.Fatal(r)
 	}
@@ -52,7 +58,7 @@ func TestStudyOfAFile(t *testing.T) {
 	}
 	tables := string(read(t, filepath.Join(out, "tables.md")))
 	for _, want := range []string{
-		`\| one( ✗)? \| 1000/s \| [\d.e+]+/s \| 1 \| 1 \|`, `\| two( ✗)? \| 2000/s \| [\d.e+]+/s \| 2 \| [\d.]+ \|`, `\| at 1 %( ✗)? \| [1-9]\d* \| 0 \|`,
+		`\| one( ✗)? \| 1000/s \| [\d.,]+/s \| 1 \| 1 \|`, `\| two( ✗)? \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+ \|`, `\| at 1 %( ✗)? \| [1-9]\d* \| 0 \|`,
 		`Confirmed means accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
 	} {
 		if !regexp.MustCompile(want).MatchString(tables) {
@@ -69,13 +75,38 @@ func TestStudyOfAFile(t *testing.T) {
 		t.Errorf("the page leads to %d runs, want 3", n)
 	}
 	for want, args := range map[string][]string{
-		"exists already":               {"--scale", "0.1", "--out", out},
-		"scale: it was 0.1, and is 1;": {"--out", out, "--resume"},
+		"exists already":                                {"--scale", "0.1", "--out", out},
+		"scale: it was 0.1, and is 1;":                  {"--out", out, "--resume"},
 		"there is no such test: there are closed, open": {"--only", "opened"},
 		"must be more than 0, and 1 at most":            {"--scale", "2"},
 	} {
 		if r := k6(t, nil, append([]string{"x", "broker", "study", file}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("want %q\n%v", want, r)
+		}
+	}
+}
+
+// Each of two processes gets all that a run before them has sent, and what they got is one result.
+func TestStudyOfProcesses(t *testing.T) {
+	t.Parallel()
+	url := external(t, "BROKER_URL_NATS_JETSTREAM")
+	file := studyFile(t, `export const study = {
+  title: 'Readers', question: 'How many?', source: { citation: 'Nobody', url: 'https://example.org' },
+  tests: [{
+    name: 'readers', title: 'Readers', script: 'SCENARIOS/throughput.js', columns: [{ title: 'messages', measured: 'received' }],
+    settings: { BROKER_URL: __ENV.READ_FROM, TOPIC: __ENV.READ, MODE: 'consume', MESSAGES: 20000, TOPIC_IS: 'prepared' },
+    cells: [1, 2].map((processes) => ({ name: processes + ' at a time', processes, before: { MODE: 'produce', TOPIC_IS: 'anew', STAMP: 'off' } })),
+  }],
+};`)
+	out := filepath.Join(filepath.Dir(file), "out")
+	r := k6(t, []string{"READ_FROM=" + url, "READ=" + filepath.Base(filepath.Dir(filepath.Dir(file)))}, "x", "broker", "study", file, "--out", out)
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	tables := string(read(t, filepath.Join(out, "tables.md")))
+	for _, want := range []string{"| 1 at a time | 20000 |", "| 2 at a time | 40000 |"} {
+		if !strings.Contains(tables, want) {
+			t.Errorf("no %s in\n%s", want, tables)
 		}
 	}
 }

@@ -9,9 +9,12 @@
 //   IN_FLIGHT   messages of a producer that are not confirmed yet    4096
 //   PARTITIONS  of the topic, where it has any                       1
 //   REPLICAS    of the topic, where it has any                       1
+//   STAMP       of messages: body, or off, without which they have no account and no latency    body, where SIZE has room for it
+//   TOPIC_IS    anew, or prepared: as another run has left it, which has filled it where MODE is consume            anew
 //   PARTS       in how many phases its messages are produced: how the rate goes with what the topic holds already    1
 //
-// What only one broker has, such as Kafka's acks and batchMaxBytes, goes into the query of BROKER_URL. Each run has the topic anew.
+// What only one broker has, such as Kafka's acks and batchMaxBytes, goes into the query of BROKER_URL. Of a topic that is
+// prepared, several processes can produce, or consume, together.
 import broker from 'k6/x/broker';
 import { fail } from 'k6';
 import { choice, number, topicNamed, url } from './lib/settings.js';
@@ -25,11 +28,12 @@ const producers = number('PRODUCERS', 1, 1);
 const consumers = number('CONSUMERS', 1, 1);
 const parts = number('PARTS', 1, 1);
 if (parts > 1 && producers > 1) throw new Error('PARTS: they follow one another, and so PRODUCERS must be 1');
+const prepared = choice('TOPIC_IS', 'anew', ['anew', 'prepared']) === 'prepared';
 const conn = broker.connect(url);
 if (mode === 'consume') conn.require({ start: 'earliest' });
 
-// The stamp is part of the message: one that has no room for it goes without, and has no account.
-const producer = conn.producer(topic, { connections: 'per-vu', maxInFlight: number('IN_FLIGHT', 4096, 1), stamp: size < 40 ? 'off' : 'body' });
+// The stamp is part of the message: one that has no room for it goes without.
+const producer = conn.producer(topic, { connections: 'per-vu', maxInFlight: number('IN_FLIGHT', 4096, 1), stamp: choice('STAMP', size < 40 ? 'off' : 'body', ['body', 'off']) });
 
 // A consumer that is declared and receives nothing would make the run not valid.
 const consumer = /** @type {import('k6/x/broker').Consumer} */ (
@@ -46,6 +50,7 @@ const scenarios = {
 export const options = { scenarios, setupTimeout: '48h', thresholds: { 'broker_errors{op:send}': ['count==0'] } };
 
 export async function setup() {
+  if (prepared) return;
   await anew(conn, topic, { partitions: number('PARTITIONS', 1, 1), replicas: number('REPLICAS', 1, 1) });
   if (mode === 'consume') await send(messages * producers);
 }
@@ -54,7 +59,7 @@ export async function produce() {
   await producer.ready();
   const share = Math.ceil(messages / parts);
   for (let part = 1; part <= parts; part += 1) {
-    broker.phase(parts === 1 ? 'measured' : `part ${part}`);
+    if (parts > 1) broker.phase(`part ${part}`);
     await send(share);
   }
 }
@@ -66,7 +71,7 @@ async function send(count) {
 
 export async function drain() {
   await consumer.ready();
-  broker.phase('measured');
+  if (!prepared) broker.phase('measured');
   const all = await consumer.consume({ count: messages * producers, batch: 1000, idle: '60s' });
   if (all.received < messages * producers) fail(`only ${all.received} of ${messages * producers} messages came`);
 }

@@ -592,6 +592,10 @@ declare module 'k6/x/broker' {
     name: string;
     /** Beside those of the test, or in their place. */
     settings?: StudySettings;
+    /** Settings, beside those, of a run of the script before it, which is not measured. */
+    before?: StudySettings;
+    /** How many processes of k6 run it together, with one result. They need a run before them, which makes the topic. 1. */
+    processes?: number;
     /** By the titles of columns: milliseconds of a latency, or what is published in words. */
     published?: { [column: string]: number | string | undefined };
   }

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -40,6 +42,9 @@ func pretend(args []string) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("ACKS") == "broken" {
+		return errors.New("nobody acknowledges")
+	}
 	if os.Getenv("FADING") != "" { // each run is slower than the one before
 		before, err := os.ReadDir(os.Getenv("BROKER_REPORT_DIR"))
 		if err != nil {
@@ -54,9 +59,19 @@ func pretend(args []string) error {
 	}
 	r := &result.Result{
 		Version: result.Version, Started: time.Now(), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
-		Verdict: result.Verdict{Valid: true},
+		Verdict: result.Verdict{Valid: true}, Instance: uint32(os.Getpid()),
 	}
-	return report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}.Write(r, nil, nil)
+	var ledger bytes.Buffer
+	if os.Getenv("BROKER_RUN") != "" {
+		r.Run = 1
+		of := result.Ledger{
+			Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []result.TopicLedger{{Driver: "kafka", Topic: "t"}},
+		}
+		if err := of.Write(&ledger); err != nil {
+			return err
+		}
+	}
+	return report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}.Write(r, nil, ledger.Bytes())
 }
 
 const script = `export default function () { return [__ENV.RATE, __ENV.ACKS, __ENV.FADING]; }`
@@ -152,6 +167,44 @@ func TestWhatWasMeasuredStandsBesideWhatWasPublished(t *testing.T) {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// Processes that run together are one result, to which each adds its part; what is run before them is none.
+func TestProcesses(t *testing.T) {
+	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "
+	dir := folder(t, strings.Replace(file, cell, cell+"processes: 3, before: { RATE: 7 }, ", 1))
+	r := done(t, dir, false, "closed")
+	text, err := os.ReadFile(filepath.Join(r.Folder, TablesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| 400/s | 1500/s | 1 | 1 |"; !strings.Contains(string(text), want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+	logs, err := filepath.Glob(filepath.Join(r.Folder, study.CellsFolder, "*-one-*", study.LogFile))
+	if err != nil || len(logs) != 2*(1+3) {
+		t.Errorf("logs %v, %v: want those of two repetitions, of one before and three processes", logs, err)
+	}
+	results, err := filepath.Glob(filepath.Join(r.Folder, study.CellsFolder, "*-one-[1-3]", report.SummaryFile))
+	if err != nil || len(results) > 0 {
+		t.Errorf("%v stay, %v", results, err)
+	}
+	if r := done(t, dir, true, "closed"); ran(r) != 0 {
+		t.Errorf("%d runs again", ran(r))
+	}
+}
+
+// Where what is run before a cell fails, the cell does, and no other.
+func TestWhatIsRunBeforeFails(t *testing.T) {
+	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "
+	r, err := prepared(t, folder(t, strings.Replace(file, cell, cell+"before: { ACKS: 'broken' }, ", 1)), false, "closed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed, err := r.Do(t.Context(), nil)
+	if out := fmt.Sprint(r.Out); failed != 2 || err != nil || !strings.Contains(out, "failed: what is run before it: k6 ended with exit code 107: nobody acknowledges") {
+		t.Errorf("%d failed, %v:\n%s", failed, err, out)
 	}
 }
 
@@ -260,6 +313,7 @@ func TestMistakes(t *testing.T) {
 		{"'./common.js'", "'k6'", `import of "k6": a study imports files by relative paths only`},
 		{"'./common.js'", "'./nothing.js'", "nothing.js"},
 		{"script: './script.js', settings: { ACKS: 'leader' }, base", "script: './absent.js', settings: { ACKS: 'leader' }, base", "test closed: script ./absent.js"},
+		{"published: { records: 400 }", "processes: 2", "study.tests[0].cells[0].before: nothing is not the settings of a run before it"},
 		{"base: 'one'", "base: 'one', grid: ['RATE']", "study.tests[0].grid: a list is not a list of two settings"},
 		{"base: 'one'", "base: 'one', grid: ['RATE', 'SIZE']", `study.tests[0].grid: the cell "one" lacks a value of RATE or SIZE`},
 		{"tests: [", "tests: [], others: [", `there is no "others"`},

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -88,13 +89,18 @@ func (r *Run) wanted(p planned) bool {
 
 // why says why a cell cannot be run, as far as that is known beforehand; "" where it can.
 func (r *Run) why(p planned) string {
-	for _, s := range r.Study.Tests[p.test].Cells[p.cell].Settings {
+	for _, s := range r.settingsOf(p) {
 		if s.None {
 			return fmt.Sprintf("%s of %q has no value: a variable of the environment is not set, such as those that `scripts/broker env` prints of %s",
 				s.Name, r.Study.Tests[p.test].Cells[p.cell].Name, strings.Join(r.Study.Brokers, " "))
 		}
 	}
 	return ""
+}
+
+func (r *Run) settingsOf(p planned) []Setting {
+	c := &r.Study.Tests[p.test].Cells[p.cell]
+	return slices.Concat(c.Settings, c.Before)
 }
 
 func (r *Run) path(t *Test) string {
@@ -114,7 +120,7 @@ func (r *Run) inspect(ctx context.Context) error {
 			r.scripts[test.Script] = script
 		}
 		for _, c := range test.Cells {
-			for _, s := range c.Settings {
+			for _, s := range slices.Concat(c.Settings, c.Before) {
 				if script := r.scripts[test.Script]; !script.Reads(s.Name) {
 					return fmt.Errorf("test %s: %s never reads %s: it reads %s", test.Name, test.Script, s.Name, strings.Join(script.Names, ", "))
 				}
@@ -144,8 +150,8 @@ func (r *Run) asked() []study.Fact {
 func (t *Test) fingerprint() string {
 	sum := sha256.New()
 	for _, c := range t.Cells {
-		_, _ = fmt.Fprintf(sum, "%q", c.Name) // a hash takes all that is written
-		for _, s := range c.Settings {
+		_, _ = fmt.Fprintf(sum, "%q %d %d", c.Name, c.Processes, len(c.Before)) // a hash takes all that is written
+		for _, s := range slices.Concat(c.Settings, c.Before) {
 			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, s.Value, s.From, s.None)
 		}
 	}
@@ -198,20 +204,32 @@ func (r *Run) Do(ctx context.Context, stop <-chan struct{}) (failed int, err err
 
 // one runs a cell.
 func (r *Run) one(ctx context.Context, p planned) (study.Outcome, error) {
+	test := &r.Study.Tests[p.test]
+	c := &test.Cells[p.cell]
 	cell := p.Cell
-	settings, missing := r.settings(p)
-	if missing != nil { // which is the cell's failure, and not the study's
+	settings, missing := r.settings(c.Settings)
+	before, missingBefore := r.settings(c.Before)
+	if missing := errors.Join(missing, missingBefore); missing != nil { // which is the cell's failure, and not the study's
 		now := time.Now()
 		return study.Outcome{Cell: cell, Error: missing.Error(), ExitCode: -1, Started: now, Ended: now}, nil //nolint:nilerr // it is in the outcome
 	}
 	cell.Settings = settings
-	r.Runner.Script = r.path(&r.Study.Tests[p.test])
+	r.Runner.Script = r.path(test)
+	if c.Before != nil {
+		if o, err := r.before(ctx, cell, before); err != nil || o.Cut || o.Error != "" {
+			o.Cell, o.Result = cell, nil
+			return o, err
+		}
+	}
+	if c.Processes > 1 {
+		return r.together(ctx, cell, c.Processes)
+	}
 	return r.Runner.Run(ctx, cell)
 }
 
 // settings are those of a cell, with what other tests have measured.
-func (r *Run) settings(p planned) (values study.Values, err error) {
-	for _, s := range r.Study.Tests[p.test].Cells[p.cell].Settings {
+func (r *Run) settings(all []Setting) (values study.Values, err error) {
+	for _, s := range all {
 		value := s.Value
 		if s.From != nil {
 			n, err := r.measured(s.From)

@@ -45,6 +45,8 @@ type Column struct {
 type Cell struct {
 	Name      string
 	Settings  []Setting
+	Processes int       // of k6 that run it together
+	Before    []Setting // of a run before it, which is not measured; nil for none
 	Published map[string]Published
 }
 

@@ -60,8 +60,13 @@ func understandTest(s *Study, test field) Test {
 	}
 	common := understandSettings(s, f("settings"))
 	for _, one := range f("cells").list() {
-		c := one.object("name", "settings", "published")
-		cell := Cell{Name: c("name").text(), Settings: understandSettings(s, c("settings"), common...)}
+		c := one.object("name", "settings", "processes", "before", "published")
+		cell := Cell{Name: c("name").text(), Settings: understandSettings(s, c("settings"), common...), Processes: c("processes").whole(1)}
+		if !c("before").missing() {
+			cell.Before = append([]Setting{}, understandSettings(s, c("before"), cell.Settings...)...)
+		} else if cell.Processes > 1 {
+			c("before").wrong("the settings of a run before it: processes that run together need one that makes the topic")
+		}
 		if t.cell(cell.Name) != nil {
 			c("name").wrong("another name: there is a cell of this one already")
 		}
