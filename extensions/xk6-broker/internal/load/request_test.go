@@ -465,3 +465,62 @@ func TestUnwrap(t *testing.T) {
 		t.Errorf("%s %s %s", id, to, m.Body)
 	}
 }
+
+// parrot is a producer whose broker answers each request at once.
+type parrot struct {
+	driver.Producer
+
+	replies *Replies
+	front   int // bytes of the stamp in a body
+}
+
+func (p parrot) Send(_ context.Context, b driver.Batch, done driver.Done) {
+	done(0, nil)
+	p.replies.take(&driver.Message{Body: b[0].Body[p.front:], Headers: b[0].Headers})
+}
+
+// BenchmarkRequest is what a request by two topics costs beside the broker.
+func BenchmarkRequest(b *testing.B) {
+	for name, features := range map[string]driver.Features{"headers": memory.Log(), "envelope": memory.Subject()} {
+		b.Run(name, func(b *testing.B) {
+			features.Async = true
+			broker := memory.New(memory.Config{Name: fmt.Sprintf("memory%d", addresses.Add(1)), Features: features})
+			driver.Register(broker.Driver())
+			address, err := driver.ParseURL(broker.URL(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			run, at := NewRun("", 0), Endpoint{Address: address, Words: "all"}
+			conn, err := run.Connect(b.Context(), at)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := conn.(driver.Admin).CreateTopic(b.Context(), driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 1}); err != nil {
+				b.Fatal(err)
+			}
+			series := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders"})
+			pub, err := run.Publisher(b.Context(), at, "", driver.ProducerConfig{Topic: "orders", Window: 10}, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			replies, err := run.Replies(b.Context(), at, "orders", "", series)
+			if err != nil {
+				b.Fatal(err)
+			}
+			silent := pub.producer
+			mode, _ := StampAuto.Resolve(features, false)
+			pub.producer = parrot{silent, replies, mode.Front()}
+			s, body := pub.NewSender(mode, series), make([]byte, 100)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Request(b.Context(), time.Minute, driver.Message{Body: body}, Timing{}, replies); err != nil {
+					b.Fatal(err)
+				}
+			}
+			pub.producer = silent
+			if err := errors.Join(run.Finish(context.Background(), Drain{Limit: time.Minute}), run.Disconnect(context.Background())); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}

@@ -152,7 +152,7 @@ func groupName(g result.Group) string {
 func meanSize(t *result.Topic) string {
 	sent := t.Counts[metric.Sent.String()]
 	for _, loop := range []metric.Loop{metric.Open, metric.Closed} {
-		if t.Trends[metric.RequestLatency.In(loop)] != nil { // what was sent are replies, too, which nobody counts
+		if t.Trends[metric.RequestLatency.In(loop)] != nil || t.Counts[metric.Unanswered.String()] > 0 { // the bytes are of replies, too
 			return ""
 		}
 	}

@@ -187,6 +187,7 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
 	}
 	t.judgeStrangers(v)
+	t.judgeRequests(v)
 	t.judgeAbsence(v)
 	for i := range t.Groups {
 		t.judgeGroup(v, &t.Groups[i])
@@ -287,6 +288,16 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost, and of "+
 			"what was sent before the first of them nobody knows whether it should have come%s",
 			t.Topic, messages(n), unknown)
+	}
+}
+
+// judgeRequests speaks of requests and replies that did not meet.
+func (t *Topic) judgeRequests(v *Verdict) {
+	if n := t.Counts[metric.Unanswered.String()]; n > 0 {
+		v.note("%s: requests without a reply in time: %d, whose waiting is in the failed latency; replies that came later: %d", t.Topic, n, t.Counts[metric.LateReplies.String()])
+	}
+	if n := t.Counts[metric.StrayReplies.String()]; n > 0 {
+		v.note("%s: replies to no request of this process: %d. Does somebody else read or write where its replies come?", t.Topic, n)
 	}
 }
 
