@@ -71,7 +71,7 @@ func TestASweep(t *testing.T) {
 		t.Errorf("%d cells", len(cells))
 	}
 
-	if r := k6(t, []string{"UNCLEAN=200"}, append(args, "--resume")...); r.code == 0 || strings.Count(r.stdout, "--reset failed: exit status 1") != 2 || !strings.Contains(r.stderr, "2 cells have no result") {
+	if r := k6(t, []string{"UNCLEAN=200"}, append(args, "--resume")...); r.code == 0 || strings.Count(r.stdout, "--reset failed: exit status 1") != 2 || !strings.Contains(r.stderr, "cells without a result: 2") {
 		t.Error(r)
 	}
 	if r := k6(t, nil, append(args, "--resume")...); r.code != 0 || !strings.Contains(r.stdout, "2 of them are done") {

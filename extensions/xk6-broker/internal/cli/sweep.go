@@ -133,7 +133,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 		return stopped(err)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d cells have no result: --resume runs them again", failed)
+		return fmt.Errorf("cells without a result: %d; --resume runs them again", failed)
 	}
 	return nil
 }

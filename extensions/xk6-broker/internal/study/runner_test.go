@@ -223,3 +223,19 @@ func TestWhatAScriptReads(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Cells are tests of their own, whatever the environment says of the study's process.
+func TestACellIsATestOfItsOwn(t *testing.T) {
+	t.Setenv("BROKER_RUN", "nightly")
+	t.Setenv("BROKER_PROCESSES", "2")
+	t.Setenv("BROKER_REPORT", "off")
+	t.Setenv("KIND", "fails")
+	r := runnerOf(t)
+	r.BeforeCell = `echo "of $BROKER_RUN,$BROKER_PROCESSES,$BROKER_REPORT."`
+	if o, err := r.Run(t.Context(), cellOf("good")); err != nil || o.Error != "" {
+		t.Error(o, err)
+	}
+	if log, _ := os.ReadFile(filepath.Join(r.Path(cellOf("good")), LogFile)); !strings.Contains(string(log), "of ,,on.") {
+		t.Errorf("%s", log)
+	}
+}

@@ -46,7 +46,7 @@ func (s *Sweep) Do(ctx context.Context, stop <-chan struct{}) (failed int, err e
 		}
 	}
 	slices.SortFunc(s.rows, func(a, b Row) int { return a.Started.Compare(b.Started) })
-	s.say("%d combinations × %d repetitions = %d cells, in an order by the seed %d", len(cells)/s.Plan.Repeat, s.Plan.Repeat, len(cells), s.Plan.Seed)
+	s.say("%s × %s = %s, in an order by the seed %d", plural(len(cells)/s.Plan.Repeat, "combination"), plural(s.Plan.Repeat, "repetition"), plural(len(cells), "cell"), s.Plan.Seed)
 	if n := len(s.rows); n > 0 {
 		s.say("%d of them are done", n)
 	}
@@ -78,6 +78,13 @@ func (s *Sweep) Do(ctx context.Context, stop <-chan struct{}) (failed int, err e
 		}
 	}
 	return s.failed(), nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // failed is how many cells have no result.
