@@ -22,6 +22,8 @@ const (
 	lapse = 0.1
 	// reach is how much further than what was probed the capacity is looked for: so the rate doubles until a probe is not met.
 	reach = 4
+	// unthinkable is the greatest rate that is looked for where no limit is given.
+	unthinkable = 1e12
 )
 
 // slopes are those that are thought of.
@@ -46,7 +48,7 @@ func (s Search) believe(probes []Probe) belief {
 			counts[p.Rate][1]++
 		}
 	}
-	b := belief{top: reach * float64(highest), slopes: s.slopes()}
+	b := belief{top: min(reach*float64(highest), unthinkable), slopes: s.slopes()}
 	if s.To != 0 {
 		b.top = min(b.top, 2*float64(s.To))
 	}

@@ -1,6 +1,9 @@
 package capacity
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// look is after how many probes, each time, it is asked whether the capacity changed; firstLook is when first.
@@ -16,6 +19,10 @@ var changes = []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}
 // drifted tells whether the capacity changed while it was searched for: whether the answers are much more likely of one that grew or
 // fell steadily, from the first probe to the last, than of one that stayed.
 func (s Search) drifted(probes []Probe) bool {
+	probes = slices.DeleteFunc(slices.Clone(probes), func(p Probe) bool { return p.Answer == Generator }) // of the system these say nothing
+	if len(probes) < firstLook {
+		return false
+	}
 	stayed := s.likelihood(probes, 0)
 	for _, change := range changes {
 		if max(s.likelihood(probes, change), s.likelihood(probes, -change)) > stayed+surely {

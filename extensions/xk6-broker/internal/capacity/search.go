@@ -110,7 +110,7 @@ func (s Search) Run(ctx context.Context, probe func(ctx context.Context, rate in
 // Judge says what is known by some probes, in the order in which they were made.
 func (s Search) Judge(probes []Probe) Outcome {
 	o := s.decide(probes)
-	if n := len(probes); n >= firstLook && (o.Finding != Undecided || n%look == 0) && s.drifted(probes) {
+	if n := len(probes); (o.Finding != Undecided || n%look == 0) && s.drifted(probes) {
 		o.Finding = NoSteadyState
 	}
 	return o

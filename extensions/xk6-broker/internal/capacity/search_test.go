@@ -216,6 +216,11 @@ func TestASearchThatEndsTooSoonSaysWhatItHas(t *testing.T) {
 	if o.Finding != Undecided || o.Low > 900 || o.High != 0 && o.High < 900 || len(o.Probes) != 12 {
 		t.Errorf("%+v", o)
 	}
+	s.Probes = 80
+	o = s.of(t, 1, knee(1e18, 0.001, 0, Missed)) // a system without end, and a search without limit
+	if last := o.Probes[len(o.Probes)-1]; o.Finding != Undecided || o.High != 0 || last.Rate < unthinkable/2 || last.Rate > 2*unthinkable {
+		t.Errorf("%v %d to %d, %+v", o.Finding, o.Low, o.High, last)
+	}
 	broken := errors.New("broken")
 	if _, err := usual.Run(t.Context(), func(context.Context, int64) (Answer, error) { return Met, broken }); !errors.Is(err, broken) {
 		t.Error(err)

@@ -69,9 +69,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 		return err
 	}
 	s := &o.study
-	plan := study.Plan{Repeat: 1, Settings: []study.Setting{
-		{Name: s.Rate, Values: []string{strconv.FormatInt(s.Search.From, 10)}}, {Name: s.Length, Values: []string{(s.WarmUp + s.Window).String()}},
-	}}
+	plan := s.Plan()
 	if err := plan.Check(); err != nil {
 		return err
 	}

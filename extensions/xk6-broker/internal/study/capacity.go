@@ -94,9 +94,7 @@ func (s *Capacity) curve(ctx context.Context, stop <-chan struct{}) error {
 // probe runs the script at one rate until there is a result, and judges that.
 func (s *Capacity) probe(ctx context.Context, stop <-chan struct{}, rate int64, share float64) (capacity.Answer, error) {
 	s.cells++
-	cell := Cell{Index: s.cells, Repetition: 1, Folder: fmt.Sprintf("%03d-%s-%d", s.cells, report.Sanitise(s.Rate), rate), Settings: Values{
-		{s.Rate, strconv.FormatInt(rate, 10)}, {s.Length, seconds(s.WarmUp + s.Window)}, {"BROKER_WARMUP", seconds(s.WarmUp)},
-	}}
+	cell := Cell{Index: s.cells, Repetition: 1, Folder: fmt.Sprintf("%03d-%s-%d", s.cells, report.Sanitise(s.Rate), rate), Settings: s.settings(rate)}
 	o, done := s.Journal.Outcome(cell)
 	if was, _ := s.Journal.Record(cell.Index); done && !slices.Equal(was.Settings, cell.Settings) {
 		return 0, fmt.Errorf("the journal has another probe in the place of %s: begin anew with another --out", cell.Settings)
@@ -137,6 +135,20 @@ func (s *Capacity) probe(ctx context.Context, stop <-chan struct{}, rate int64, 
 	s.trials = append(s.trials, t)
 	s.tell(t)
 	return t.Answer, s.write()
+}
+
+// settings are those of a probe.
+func (s *Capacity) settings(rate int64) Values {
+	return Values{{s.Rate, strconv.FormatInt(rate, 10)}, {s.Length, seconds(s.WarmUp + s.Window)}, {"BROKER_WARMUP", seconds(s.WarmUp)}}
+}
+
+// Plan is the first probe, as a study of one cell: what is wrong with its settings is wrong with all.
+func (s *Capacity) Plan() Plan {
+	p := Plan{Repeat: 1}
+	for _, v := range s.settings(s.Search.From) {
+		p.Settings = append(p.Settings, Setting{v.Name, []string{v.Value}})
+	}
+	return p
 }
 
 // follows checks that the script did what the setting says: that as many messages were due, of each that was asked for, as in the first probe.
