@@ -48,12 +48,12 @@ func understandTest(s *Study, test field) Test {
 		f("name").wrong("another name: there is a test of this one already")
 	}
 	for _, one := range f("columns").list() {
-		c := one.object("title", "measured", "phase")
+		c := one.object("title", "measured", "phase", "ratio")
 		m, err := measure.Parse(c("measured").text())
 		if err != nil {
 			panic(mistake{c("measured").path, err.Error()})
 		}
-		t.Columns = append(t.Columns, Column{Title: c("title").text(), Measure: m, Phase: c("phase").optional()})
+		t.Columns = append(t.Columns, Column{Title: c("title").text(), Measure: m, Phase: c("phase").optional(), Ratio: c("ratio").truth(true)})
 	}
 	if len(t.Columns) == 0 {
 		f("columns").wrong("a list of at least one { title, measured }")
@@ -334,6 +334,17 @@ func (f field) whole(fallback int) int {
 		f.wrong("a whole number from 1 to 1000")
 	}
 	return int(n)
+}
+
+func (f field) truth(fallback bool) bool {
+	if f.missing() {
+		return fallback
+	}
+	is, ok := f.export().(bool)
+	if !ok {
+		f.wrong("true or false")
+	}
+	return is
 }
 
 // scalar is the text of a setting.
