@@ -57,7 +57,7 @@ func TestASweep(t *testing.T) {
 	select {
 	case err := <-ended:
 		noRace(t, err, out.String())
-		if err == nil || !strings.Contains(out.String(), "the study ends after this cell") || !strings.Contains(out.String(), "--resume goes on") || strings.Contains(out.String(), "[3/4]") {
+		if broken.ProcessState.ExitCode() != 105 || !strings.Contains(out.String(), "the study ends after this cell") || !strings.Contains(out.String(), "--resume goes on") || strings.Contains(out.String(), "[3/4]") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	case <-time.After(time.Minute):

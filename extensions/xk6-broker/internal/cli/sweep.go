@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -88,7 +91,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	if err != nil {
 		return err
 	}
-	runner, known, err := o.runs.runner(gs, script, args, plan.Settings)
+	runner, known, err := o.runs.runner(gs, "sweep", script, args, plan.Settings)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 	failed, err := sweep.Do(ctx, stop)
 	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
 	if err != nil {
-		return err
+		return stopped(err)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d cells have no result: --resume runs them again", failed)
@@ -173,7 +176,7 @@ func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
 }
 
 // runner makes what runs the cells, and reads the script.
-func (o *running) runner(gs *state.GlobalState, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
+func (o *running) runner(gs *state.GlobalState, verb, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
 	k6, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
@@ -191,7 +194,7 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 			return nil, nil, errors.New("--resume: name the folder of the study with --out")
 		}
 		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
-		out = filepath.Join("results", name+"-sweep-"+time.Now().UTC().Format("20060102T150405Z"))
+		out = filepath.Join("results", name+"-"+verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
 	return &study.Runner{
 		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
@@ -199,24 +202,34 @@ func (o *running) runner(gs *state.GlobalState, script string, args []string, se
 	}, known, nil
 }
 
-// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends.
+// stopped gives the error of a study that was stopped the exit code of an interruption.
+func stopped(err error) error {
+	if errors.Is(err, study.ErrStopped) {
+		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
+	}
+	return err
+}
+
+// interruptible gives a channel that a first Ctrl-C closes, and a context that a second one ends, or a SIGTERM at once.
 func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, done func()) {
 	ctx, cancel := context.WithCancel(gs.Ctx)
 	signals, stopping := make(chan os.Signal, 2), make(chan struct{})
-	gs.SignalNotify(signals, os.Interrupt)
+	gs.SignalNotify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
-			return
-		}
-		_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
-		close(stopping)
-		select {
-		case <-signals:
-			_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
-			cancel()
-		case <-ctx.Done():
+		for first := true; ; first = false {
+			select {
+			case got := <-signals:
+				if first && got == os.Interrupt {
+					_, _ = fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
+					close(stopping)
+					continue
+				}
+				_, _ = fmt.Fprintln(gs.Stderr, "\n  the cell is told to end")
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, stopping, func() { gs.SignalStop(signals); cancel() }

@@ -38,8 +38,18 @@ func TestOfARun(t *testing.T) {
 		of    *result.Result
 		value float64
 	}{
-		{"confirmed rate", one, 100}, {"broker_e2e_latency max", one, 1e6}, {"lost", one, 3}, {"bytes_sent rate", one, 10_000}, {"confirmed", one, 400}, {"errors", one, 2},
-		{"confirmed rate", two, 400}, {"e2e_latency p50", two, 9e6}, {"e2e_latency mean", two, 7e6}, {"lost", two, 7}, {"confirmed", two, 1600}, {"errors", two, 4},
+		{"confirmed rate", one, 100},
+		{"broker_e2e_latency max", one, 1e6},
+		{"lost", one, 3},
+		{"bytes_sent rate", one, 10_000},
+		{"confirmed", one, 400},
+		{"errors", one, 2},
+		{"confirmed rate", two, 400},
+		{"e2e_latency p50", two, 9e6},
+		{"e2e_latency mean", two, 7e6},
+		{"lost", two, 7},
+		{"confirmed", two, 1600},
+		{"errors", two, 4},
 		{"lost", replies, 3},
 	} {
 		m, err := measure.Parse(c.name)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +160,7 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 	if len(all) == 0 || slices.Min(all) == slices.Max(all) {
 		return h, false
 	}
-	slices.Sort(all)
+	all = levels(slices.Min(all), slices.Max(all))
 	for _, p := range across.Points {
 		h.Heads = append(h.Heads, tick(p))
 	}
@@ -178,6 +179,21 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 		h.Rows = append(h.Rows, row)
 	}
 	return h, true
+}
+
+// levels are the numbers up to which a map has each of its shades, in equal steps from the least to the greatest; where the one is ten times the other, by
+// equal factors, so that one extreme does not make all the others alike.
+func levels(least, greatest float64) (all []float64) {
+	byFactors := least > 0 && greatest/least >= 10
+	for i := range shades - 1 {
+		at := (float64(i) + 0.5) / (shades - 1)
+		if byFactors {
+			all = append(all, least*math.Pow(greatest/least, at))
+		} else {
+			all = append(all, least+(greatest-least)*at)
+		}
+	}
+	return append(all, greatest)
 }
 
 func (s Spread) sign() string {

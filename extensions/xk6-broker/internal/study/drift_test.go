@@ -107,7 +107,7 @@ func TestNoiseIsNoDrift(t *testing.T) {
 		})
 		found += len(DriftOf(columns, rows).Findings)
 	}
-	if found > studies/50 {
+	if found > studies/100 {
 		t.Errorf("%d findings in %d studies in which nothing drifts", found, studies)
 	}
 	p := planOf(t, 10, 3, "SIZE=1,10,100")

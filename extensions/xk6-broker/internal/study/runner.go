@@ -106,7 +106,7 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 // run does what a cell consists of.
 func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
 	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false",
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_RUN=", "BROKER_PROCESSES=",
 	})
 	if r.Reset != "" {
 		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {
@@ -163,7 +163,10 @@ func (r *Runner) read(folder string, o *Outcome, log string) (*result.Result, er
 		return nil, fmt.Errorf("k6 ended with exit code %d: %s", o.ExitCode, cmp.Or(lastError(text), "see "+LogFile))
 	}
 	found, err := report.Read(folder)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil && found.Started.Before(o.Started):
+		return nil, fmt.Errorf("the result in %s is of a process that began before this cell: is a study that was killed still running one?", folder)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return found, err
 	}
 	return nil, errors.New("it left no result: does the script have export { handleSummary } from 'k6/x/broker'?")

@@ -40,7 +40,9 @@ func fakeK6(command, script string) int {
 	write := func() {
 		f := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}
 		r := measured(1000, 1e6)
-		r.Name = f.Name
+		if r.Name, r.Started = f.Name, time.Now(); os.Getenv("KIND") == "earlier" {
+			r.Started = r.Started.Add(-time.Hour)
+		}
 		if err := f.Write(r, nil, []byte("ledger")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -130,6 +132,7 @@ func TestWhatEndsACell(t *testing.T) {
 	}{
 		{kind: "fails", want: "k6 ended with exit code 107: no broker at nats://u:xxxxx@h", code: 107, ran: true},
 		{kind: "breaks", want: "k6 ended with exit code 107: an exception", code: 107, ran: true}, // what it left is of no whole test
+		{kind: "earlier", want: "is of a process that began before this cell", ran: true},
 		{kind: "silent", want: "handleSummary", ran: true},
 		{kind: "thresholds", code: 99, ran: true, result: true},
 		{kind: "good", reset: "echo wiping; exit 3", want: "--reset failed: exit status 3", code: -1},

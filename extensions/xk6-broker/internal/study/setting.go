@@ -31,12 +31,12 @@ func ParseSetting(text string) (Setting, error) {
 	return Setting{Name: name, Values: records[0]}, nil
 }
 
-// reserved are what the study itself tells a script of each cell.
-var reserved = []string{"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE"}
+// reserved are what the study itself tells a script of each cell: each is a test of its own, of one process.
+var reserved = []string{"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE", "BROKER_RUN", "BROKER_PROCESSES"}
 
 func (s Setting) check() error {
 	if slices.Contains(reserved, s.Name) {
-		return fmt.Errorf("%s is the study's own: each cell has a folder of its own", s.Name)
+		return fmt.Errorf("%s is the study's own: each cell is a test by itself, with a folder of its own", s.Name)
 	}
 	if len(s.Values) == 0 {
 		return fmt.Errorf("%s has no values", s.Name)

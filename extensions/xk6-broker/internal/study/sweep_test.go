@@ -267,3 +267,19 @@ func TestCurves(t *testing.T) {
 		t.Error("curves without colours of their own, over", over)
 	}
 }
+
+// What is nearly equal has one shade; the least has the faintest and the greatest the strongest, and one extreme does not make all the others alike.
+func TestShades(t *testing.T) {
+	p, columns := planOf(t, 1, 5, "A=0,1", "B=0,1"), columnsOf(t, "confirmed rate")
+	for want, rates := range map[string][4]float64{"h1 h1 h5 h8": {500, 501, 800, 1000}, "h1 h2 h5 h8": {10, 20, 300, 5000}} {
+		rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
+			return measured(rates[2*strings.Index("01", c.Settings.Of("A"))+strings.Index("01", c.Settings.Of("B"))], 1e6)
+		})
+		groups, _ := GroupsOf(p.Combinations(), columns, rows)
+		axes, _ := p.Axes()
+		h, ok := heatOf(0, columns[0], axes[0], axes[1], groups[0].Entries)
+		if got := strings.Join([]string{h.Rows[0].Cells[0].Class, h.Rows[0].Cells[1].Class, h.Rows[1].Cells[0].Class, h.Rows[1].Cells[1].Class}, " "); !ok || got != want {
+			t.Errorf("%v: %s, want %s", rates, got, want)
+		}
+	}
+}
