@@ -320,6 +320,7 @@ func TestMistakes(t *testing.T) {
 		{"RATE: 1000 * SCALE", "RATE: [1]", "study.tests[0].cells[0].settings.RATE: a list is not a text, a number"},
 		{"RATE: 1000 * SCALE", "RATE: 0 / 0", "study.tests[0].cells[0].settings.RATE: NaN is not a text, a number"},
 		{"RATE: 1000 * SCALE", "'RA TE': 1", "named as a variable of the environment is"},
+		{"RATE: 1000 * SCALE", "BROKER_RUN: 1", "study.tests[0].cells[0].settings.BROKER_RUN: it is the study's own"},
 		{"RATE: 1000 * SCALE", "SPEED: 1", "test closed: ./script.js never reads SPEED: it reads ACKS, FADING, RATE"},
 		{"test: 'closed', column", "test: 'opened', column", `settings.RATE.test: "opened" is not the name of a test before this one`},
 		{"'./common.js'", "'k6'", `import of "k6": a study imports files by relative paths only`},

@@ -11,6 +11,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
 
 // understand makes a study of the object that a file exports. The error names the field, what it is, and what is allowed.
@@ -113,6 +114,8 @@ func understandSettings(s *Study, settings field, common ...Setting) []Setting {
 		switch {
 		case !environmentName.MatchString(name):
 			value.wrong("named as a variable of the environment is, with letters, digits and _")
+		case study.Reserved(name):
+			panic(mistake{value.path, "it is the study's own: each cell is a test by itself, with a folder of its own"})
 		case value.missing(), value.isText() && value.value.String() == "":
 			one.None = true
 		case value.isObject():
