@@ -580,6 +580,8 @@ declare module 'k6/x/broker' {
       measured: string;
       /** Of which phase of the run; that which leads where it is not given. */
       phase?: string;
+      /** Whether it is shown as a multiple of the base's, too. true. */
+      ratio?: boolean;
     }>;
     cells: StudyCell[];
     /** The name of the cell that the others are measured against. */

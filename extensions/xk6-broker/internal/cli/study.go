@@ -81,9 +81,9 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := r.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  %s\n  %s\n", filepath.Join(r.Folder, study.PageFile), filepath.Join(r.Folder, replay.TablesFile))
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(r.Folder, study.PageFile), replay.TablesFile)
 	if err != nil {
-		return err
+		return stopped(err)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d runs have no result: --resume runs them again", failed)

@@ -39,13 +39,12 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 	}
 	for h, title := range v.Headers {
 		column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == title.Title })
-		var ranked []float64
+		var medians []float64
 		for _, row := range rows {
 			if row.Values[column].Known {
-				ranked = append(ranked, row.Values[column].Median)
+				medians = append(medians, row.Values[column].Median)
 			}
 		}
-		slices.Sort(ranked)
 		grid := gridView{Title: title, Corner: t.Grid[0] + " × " + t.Grid[1], Columns: across}
 		known := 0
 		for _, value := range down {
@@ -59,7 +58,7 @@ func grids(t *Table, rows []Row, v *tableView, views []rowView) (all []gridView)
 					known++
 				}
 				if v := row.Values[column]; title.Of == measured && v.Known {
-					cell.Class = study.Shade(ranked, v.Median)
+					cell.Class = study.Shade(slices.Min(medians), slices.Max(medians), v.Median)
 				}
 				if title.Of == measured {
 					cell.Mark = views[i].Mark

@@ -113,10 +113,10 @@ func newTableView(t Table) tableView {
 			v.Headers = append(v.Headers, header{c.Title, published})
 		}
 		v.Headers = append(v.Headers, header{c.Title, measured})
-		if t.Base != "" && known[i] {
+		if t.Base != "" && c.Ratio && known[i] {
 			v.Headers = append(v.Headers, header{c.Title, "× base, published"})
 		}
-		if t.Base != "" {
+		if t.Base != "" && c.Ratio {
 			v.Headers = append(v.Headers, header{c.Title, "× base, measured"})
 		}
 	}
@@ -132,10 +132,10 @@ func newTableView(t Table) tableView {
 					view.Cells = append(view.Cells, cellView{Text: value.published(&t.Columns[i])})
 				}
 				view.Cells = append(view.Cells, value.measured(&t.Columns[i]))
-				if t.Base != "" && known[i] {
+				if ratio := t.Base != "" && t.Columns[i].Ratio; ratio && known[i] {
 					view.Cells = append(view.Cells, cellView{Text: times(value.Original)})
 				}
-				if t.Base != "" {
+				if t.Base != "" && t.Columns[i].Ratio {
 					view.Cells = append(view.Cells, cellView{Text: times(value.Measured)})
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -34,12 +34,12 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes int) (stu
 	runner.Reset, runner.BeforeCell, runner.Pause = "", "", 0
 	runner.Keep = true // to merge takes the ledgers
 	all, errs := make([]study.Outcome, processes), make([]error, processes)
+	started := time.Now().UnixNano() // no other test has the name
 	var running sync.WaitGroup
 	for i := range all {
 		one := cell
 		one.Folder = fmt.Sprintf("%s-%d", cell.Folder, i+1)
-		one.Settings = append(cell.Settings[:len(cell.Settings):len(cell.Settings)],
-			study.Value{Name: "BROKER_RUN", Value: cell.Folder}, study.Value{Name: "BROKER_PROCESSES", Value: strconv.Itoa(processes)})
+		one.Run, one.Processes = fmt.Sprintf("%s-%d", cell.Folder, started), processes
 		running.Go(func() { all[i], errs[i] = runner.Run(ctx, one) })
 	}
 	running.Wait()

@@ -225,6 +225,18 @@ func TestDriftIsSeen(t *testing.T) {
 	}
 }
 
+// A column without a ratio has none, and its row as many cells as there are titles.
+func TestWithoutRatios(t *testing.T) {
+	dir := folder(t, strings.Replace(file, "measured: 'confirmed rate'", "measured: 'confirmed rate', ratio: false", 1))
+	text, err := os.ReadFile(filepath.Join(done(t, dir, false, "closed").Folder, TablesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "|  | records, published | records, measured |\n|---|---:|---:|\n| one | 400/s | 500/s |\n"; !strings.Contains(string(text), want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+}
+
 // A test with a grid has a cell at each place, and what was published beside it.
 func TestAGrid(t *testing.T) {
 	dir := folder(t, strings.NewReplacer("base: 'one',", "base: 'one', grid: ['ACKS', 'RATE'],", "__ENV.NOWHERE", "'all'").Replace(file))
@@ -308,11 +320,13 @@ func TestMistakes(t *testing.T) {
 		{"RATE: 1000 * SCALE", "RATE: [1]", "study.tests[0].cells[0].settings.RATE: a list is not a text, a number"},
 		{"RATE: 1000 * SCALE", "RATE: 0 / 0", "study.tests[0].cells[0].settings.RATE: NaN is not a text, a number"},
 		{"RATE: 1000 * SCALE", "'RA TE': 1", "named as a variable of the environment is"},
+		{"RATE: 1000 * SCALE", "BROKER_RUN: 1", "study.tests[0].cells[0].settings.BROKER_RUN: it is the study's own"},
 		{"RATE: 1000 * SCALE", "SPEED: 1", "test closed: ./script.js never reads SPEED: it reads ACKS, FADING, RATE"},
 		{"test: 'closed', column", "test: 'opened', column", `settings.RATE.test: "opened" is not the name of a test before this one`},
 		{"'./common.js'", "'k6'", `import of "k6": a study imports files by relative paths only`},
 		{"'./common.js'", "'./nothing.js'", "nothing.js"},
 		{"script: './script.js', settings: { ACKS: 'leader' }, base", "script: './absent.js', settings: { ACKS: 'leader' }, base", "test closed: script ./absent.js"},
+		{"measured: 'confirmed rate'", "measured: 'confirmed rate', ratio: 1", "study.tests[0].columns[0].ratio: 1 is not true or false"},
 		{"published: { records: 400 }", "processes: 2", "study.tests[0].cells[0].before: nothing is not the settings of a run before it"},
 		{"base: 'one'", "base: 'one', grid: ['RATE']", "study.tests[0].grid: a list is not a list of two settings"},
 		{"base: 'one'", "base: 'one', grid: ['RATE', 'SIZE']", `study.tests[0].grid: the cell "one" lacks a value of RATE or SIZE`},

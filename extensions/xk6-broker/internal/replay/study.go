@@ -39,6 +39,7 @@ type Column struct {
 	Title   string
 	Measure measure.Measure
 	Phase   string // of the run; "" for the one that leads
+	Ratio   bool   // it is shown as a multiple of the base's, too
 }
 
 // Cell is a row: a script with settings, and what was published of these.

@@ -11,6 +11,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
 
 // understand makes a study of the object that a file exports. The error names the field, what it is, and what is allowed.
@@ -48,12 +49,12 @@ func understandTest(s *Study, test field) Test {
 		f("name").wrong("another name: there is a test of this one already")
 	}
 	for _, one := range f("columns").list() {
-		c := one.object("title", "measured", "phase")
+		c := one.object("title", "measured", "phase", "ratio")
 		m, err := measure.Parse(c("measured").text())
 		if err != nil {
 			panic(mistake{c("measured").path, err.Error()})
 		}
-		t.Columns = append(t.Columns, Column{Title: c("title").text(), Measure: m, Phase: c("phase").optional()})
+		t.Columns = append(t.Columns, Column{Title: c("title").text(), Measure: m, Phase: c("phase").optional(), Ratio: c("ratio").truth(true)})
 	}
 	if len(t.Columns) == 0 {
 		f("columns").wrong("a list of at least one { title, measured }")
@@ -113,6 +114,8 @@ func understandSettings(s *Study, settings field, common ...Setting) []Setting {
 		switch {
 		case !environmentName.MatchString(name):
 			value.wrong("named as a variable of the environment is, with letters, digits and _")
+		case study.Reserved(name):
+			panic(mistake{value.path, "it is the study's own: each cell is a test by itself, with a folder of its own"})
 		case value.missing(), value.isText() && value.value.String() == "":
 			one.None = true
 		case value.isObject():
@@ -334,6 +337,17 @@ func (f field) whole(fallback int) int {
 		f.wrong("a whole number from 1 to 1000")
 	}
 	return int(n)
+}
+
+func (f field) truth(fallback bool) bool {
+	if f.missing() {
+		return fallback
+	}
+	is, ok := f.export().(bool)
+	if !ok {
+		f.wrong("true or false")
+	}
+	return is
 }
 
 // scalar is the text of a setting.

@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,7 +159,7 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 	if len(all) == 0 || slices.Min(all) == slices.Max(all) {
 		return h, false
 	}
-	all = levels(slices.Min(all), slices.Max(all))
+	least, greatest := slices.Min(all), slices.Max(all)
 	for _, p := range across.Points {
 		h.Heads = append(h.Heads, tick(p))
 	}
@@ -170,7 +169,7 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 			cell := heatCell{Text: "–"}
 			if e := find(entries, slices.Concat(d, a)); e != nil && e.Columns[index].Count > 0 {
 				s := e.Columns[index]
-				cell = heatCell{Text: column.Show(s.Median) + s.sign(), Title: s.title(column), Class: Shade(all, s.Median)}
+				cell = heatCell{Text: column.Show(s.Median) + s.sign(), Title: s.title(column), Class: Shade(least, greatest, s.Median)}
 			} else if e != nil {
 				cell.Title = e.Columns[index].Why
 			}
@@ -179,21 +178,6 @@ func heatOf(index int, column measure.Measure, down, across Axis, entries []Entr
 		h.Rows = append(h.Rows, row)
 	}
 	return h, true
-}
-
-// levels are the numbers up to which a map has each of its shades, in equal steps from the least to the greatest; where the one is ten times the other, by
-// equal factors, so that one extreme does not make all the others alike.
-func levels(least, greatest float64) (all []float64) {
-	byFactors := least > 0 && greatest/least >= 10
-	for i := range shades - 1 {
-		at := (float64(i) + 0.5) / (shades - 1)
-		if byFactors {
-			all = append(all, least*math.Pow(greatest/least, at))
-		} else {
-			all = append(all, least+(greatest-least)*at)
-		}
-	}
-	return append(all, greatest)
 }
 
 func (s Spread) sign() string {

@@ -26,6 +26,17 @@ type Cell struct {
 	Repetition int // from 1
 	Settings   Values
 	Folder     string // its name in the study's folder of cells
+
+	// Of one that is a process of a test with several: the test's name, and how many they are. Else it is a test by itself.
+	Run       string
+	Processes int
+}
+
+func (c Cell) processes() string {
+	if c.Processes == 0 {
+		return ""
+	}
+	return strconv.Itoa(c.Processes)
 }
 
 // Outcome is what became of a cell.
@@ -105,8 +116,8 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 
 // run does what a cell consists of.
 func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
-	env := slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES="}, c.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false",
+	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
 	})
 	if r.Reset != "" {
 		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {
