@@ -14,9 +14,10 @@ var errNoReplyTo = errors.New("the message asks for no reply: it does not say wh
 // described so, to the topic that the message names, and is done when the broker has it.
 func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Message) error {
 	series := c.series.Load()
-	size, err := int64(len(reply.Body)), error(nil)
+	var size int64
+	var err error
 	if replier, ok := c.consumer.(driver.Replier); ok {
-		err = replier.Reply(ctx, to, reply)
+		size, err = int64(len(reply.Body)), replier.Reply(ctx, to, reply)
 	} else {
 		size, err = c.run.reply(ctx, e, &to, reply)
 	}
