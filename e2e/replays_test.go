@@ -69,8 +69,8 @@ func TestStudyOfAFile(t *testing.T) {
 		t.Errorf("the page leads to %d runs, want 3", n)
 	}
 	for want, args := range map[string][]string{
-		"exists already":               {"--scale", "0.1", "--out", out},
-		"scale: it was 0.1, and is 1;": {"--out", out, "--resume"},
+		"exists already":                                {"--scale", "0.1", "--out", out},
+		"scale: it was 0.1, and is 1;":                  {"--out", out, "--resume"},
 		"there is no such test: there are closed, open": {"--only", "opened"},
 		"must be more than 0, and 1 at most":            {"--scale", "2"},
 	} {
