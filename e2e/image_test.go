@@ -12,7 +12,7 @@ import (
 var (
 	byDigest    = regexp.MustCompile(`:\d+\.\d+\.\d+(-[a-z]+)?@sha256:[0-9a-f]{64}$`)
 	byCommit    = regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-	ofWorkflows = regexp.MustCompile(`(?m)(uses|container|go-version): ([^,\n}]+)`)
+	ofWorkflows = regexp.MustCompile(`(?m)(uses|container|image|go-version): ([^,\n}]+)`)
 )
 
 // goVersion is that of the image's builder, which has the Go that the module wants.
@@ -72,10 +72,13 @@ func TestWorkflowsArePinned(t *testing.T) {
 		}
 		for _, one := range found {
 			what, of := one[1], strings.TrimSpace(one[2])
+			if what == "container" { // in one line
+				what = "image"
+			}
 			switch {
 			case what == "uses" && !strings.HasPrefix(of, "./") && !byCommit.MatchString(of),
-				what == "container" && !byDigest.MatchString(of),
-				what == "container" && strings.HasPrefix(of, "golang:") && !strings.HasPrefix(of, "golang:"+version+"-"),
+				what == "image" && !byDigest.MatchString(of),
+				what == "image" && strings.HasPrefix(of, "golang:") && !strings.HasPrefix(of, "golang:"+version+"-"),
 				what == "go-version" && of != version:
 				t.Errorf("%s: %s", name, one[0])
 			}

@@ -175,6 +175,7 @@ func TestReleaseMistakes(t *testing.T) {
 		{args: []string{"v0.1"}, want: "is no version"},
 		{args: []string{"v0.1.0+linux"}, want: "is no version"},
 		{args: []string{"v0.1.0-rc.01"}, want: "is no version"},
+		{args: []string{"v0.0.0"}, want: "is no release"},
 		{args: []string{"v2.0.0"}, want: "paths end in /v2"},
 		{args: []string{"v0.1.0"}, prepare: func() { repo.git("tag", "extensions/xk6-nats/v0.1.0") }, want: "the tag extensions/xk6-nats/v0.1.0 exists"},
 		{args: []string{"v0.2.0"}, prepare: func() { repo.write("notes.txt", "") }, want: "not committed: ?? notes.txt"},
