@@ -48,9 +48,6 @@ func meanBelow(limit float64) func(sum, above, n float64) bool {
 
 func p99Below(_, above, n float64) bool { return above < 0.01*n }
 
-// seeds is how many searches there are of each system.
-const seeds = 20
-
 var usual = Search{From: 50, Width: 0.05, Confidence: 0.95, Probes: 150}
 
 func (s Search) of(t *testing.T, seed uint64, made system) Outcome {
