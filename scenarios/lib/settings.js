@@ -32,6 +32,14 @@ export function choice(name, fallback, allowed) {
   return value;
 }
 
+// some reads some of a list of words, separated by commas; all of them where nothing is said.
+export function some(name, all) {
+  const words = (__ENV[name] || all.join(',')).split(',');
+  const strange = words.find((word) => !all.includes(word));
+  if (strange !== undefined) throw new Error(`${name}: "${strange}" is not one of ${all.join(', ')}`);
+  return words;
+}
+
 // seconds reads a duration such as 30s, 500ms or 2m, in seconds.
 export function seconds(name, fallback) {
   const text = __ENV[name] || fallback;

@@ -3,6 +3,8 @@
 //   SYSTEMS   which of them, separated by commas    kafka,rabbitmq,nats,redis,postgres,artemis,pulsar,rocketmq,mongodb,sqs
 //
 // Of the published rows those that make sense on one machine: one node or two that send, up to 25 threads on each.
+import { some } from '../lib/settings.js';
+
 const systems = {
   kafka: {
     title: 'Kafka', broker: 'kafka-cluster', url: __ENV.BROKER_URL_KAFKA_CLUSTER, settings: { PARTITIONS: 64, REPLICAS: 3 },
@@ -57,10 +59,7 @@ const systems = {
   },
 };
 
-const asked = (__ENV.SYSTEMS || Object.keys(systems).join(',')).split(',');
-for (const name of asked) {
-  if (!(name in systems)) throw new Error(`SYSTEMS: "${name}" is not one of ${Object.keys(systems).join(', ')}`);
-}
+const asked = some('SYSTEMS', Object.keys(systems));
 
 const duration = { DURATION: `${Math.max(3, Math.round(300 * SCALE))}s`, BROKER_WARMUP: `${Math.max(1, Math.round(60 * SCALE))}s` };
 const columns = [

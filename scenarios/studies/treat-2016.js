@@ -3,6 +3,8 @@
 //   SYSTEMS    which of them, separated by commas    rabbitmq,kafka,redis,nats
 //   LOADS      which of A, B, C, D, E                A,B,C,D,E
 //   DURATION   of each run, before --scale; 60m is a run whose samples carry p99.9999    30s
+import { seconds, some } from '../lib/settings.js';
+
 const systems = {
   // RabbitMQ's queue was not durable and its messages transient; the client of Kafka waited for the leader.
   rabbitmq: { title: 'RabbitMQ', broker: 'rabbitmq', then: 'RabbitMQ 3.6.0', url: query(__ENV.BROKER_URL_RABBITMQ, 'durable=false&persistent=false') },
@@ -29,24 +31,9 @@ function query(url, more) {
   return url && url + (url.includes('?') ? '&' : '?') + more;
 }
 
-// asked reads some of the names that there are.
-function asked(name, all) {
-  const names = (__ENV[name] || all.join(',')).split(',');
-  const strange = names.find((one) => !all.includes(one));
-  if (strange !== undefined) throw new Error(`${name}: "${strange}" is not one of ${all.join(', ')}`);
-  return names;
-}
-
-// length reads DURATION, in seconds.
-function length(text) {
-  const match = /^(\d+(?:\.\d+)?)(s|m|h)$/.exec(text);
-  if (!match) throw new Error(`DURATION: "${text}" is not a duration such as 30s or 60m`);
-  return Number(match[1]) * { s: 1, m: 60, h: 3600 }[match[2]];
-}
-
 const warmup = 5;
-const common = { DURATION: `${warmup + Math.max(1, length(__ENV.DURATION || '30s') * SCALE)}s`, BROKER_WARMUP: `${warmup}s` };
-const names = asked('SYSTEMS', Object.keys(systems));
+const common = { DURATION: `${warmup + Math.max(1, seconds('DURATION', '30s') * SCALE)}s`, BROKER_WARMUP: `${warmup}s` };
+const names = some('SYSTEMS', Object.keys(systems));
 const columns = ['p50', 'p99', 'p99.9', 'p99.99', 'p99.999', 'p99.9999', 'max'];
 
 /** @type {import('k6/x/broker').Study} */
@@ -80,7 +67,7 @@ export const study = {
       ...columns.map((of) => ({ title: of, measured: `request_latency ${of}` })),
       { title: 'sent p99.9', measured: 'request_time p99.9' }, { title: 'sent max', measured: 'request_time max' }, { title: 'errors', measured: 'errors' },
     ],
-    cells: asked('LOADS', Object.keys(loads)).map((load) => ({
+    cells: some('LOADS', Object.keys(loads)).map((load) => ({
       name: `${load}: ${loads[load].SIZE} B, ${loads[load].RATE}/s`, settings: loads[load], published: published[name][load],
     })),
   })),
