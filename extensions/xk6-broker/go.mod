@@ -6,6 +6,7 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/KimMachineGun/automemlimit v0.7.5
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
+	github.com/gofrs/flock v0.13.1
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/sirupsen/logrus v1.9.3

@@ -3,9 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,12 +38,7 @@ func newCapacity(gs *state.GlobalState) *cobra.Command {
 			"load generator spoils says nothing of the system: \"the generator ended first\" is an answer, and so is \"no steady state\".",
 		Example: "  k6 x broker capacity scenarios/producer-consumer.js --objective 'e2e_latency p99 < 20ms' --objective 'lost == 0'\n" +
 			"  k6 x broker capacity script.js --objective 'publish_latency p50 < 5ms' --rate-setting MESSAGES --from 1000 --to 50000 --reset 'scripts/wipe'",
-		Args: func(c *cobra.Command, args []string) error {
-			if n := c.ArgsLenAtDash(); len(args) == 0 || n == 0 || n > 1 || n < 0 && len(args) > 1 {
-				return errors.New("give one script, and what is for k6 behind --")
-			}
-			return nil
-		},
+		Args: oneScript,
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(gs, args[0], args[1:]) },
 	}
 	f := c.Flags()
@@ -78,22 +71,10 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 		return err
 	}
 	s.Folder, s.Run, s.Out = filepath.Dir(runner.Folder), runner.Run, gs.Stdout
-	if !o.runs.resume {
-		if _, err := os.Lstat(s.Folder); err == nil {
-			return fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", s.Folder, study.ErrTaken)
-		}
-	}
-	if err := known.Check(gs.Ctx, runner.K6, plan); err != nil {
+	if s.Journal, err = o.runs.open(gs, runner, known, plan, s.Asked()); err != nil {
 		return err
 	}
-	asked := append(runner.Asked(known), s.Asked()...)
-	begin := study.Begin
-	if o.runs.resume {
-		begin = study.Resume
-	}
-	if s.Journal, err = begin(s.Folder, asked); err != nil {
-		return err
-	}
+	defer s.Journal.Close() //nolint:errcheck // the process ends
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	err = s.Do(ctx, stop)
@@ -133,33 +114,14 @@ func (o *searching) check() (err error) {
 	case o.runs.pause < 0:
 		return fmt.Errorf("--pause %v: it must be 0 or more", o.runs.pause)
 	}
-	s.Columns, err = o.shown()
+	var objectives []measure.Measure
+	for _, objective := range s.Objectives {
+		if !has(objectives, objective.Measure) {
+			objectives = append(objectives, objective.Measure)
+		}
+	}
+	s.Columns, err = shown(o.columns, objectives...)
 	return err
-}
-
-// shown are the columns: those of the objectives first.
-func (o *searching) shown() ([]measure.Measure, error) {
-	var columns []measure.Measure
-	add := func(m measure.Measure) {
-		if !slices.ContainsFunc(columns, func(c measure.Measure) bool { return c.Label() == m.Label() }) {
-			columns = append(columns, m)
-		}
-	}
-	for _, objective := range o.study.Objectives {
-		add(objective.Measure)
-	}
-	names := o.columns
-	if len(names) == 0 {
-		names = defaultColumns
-	}
-	for _, name := range names {
-		m, err := measure.Parse(name)
-		if err != nil {
-			return nil, fmt.Errorf("--column: %w", err)
-		}
-		add(m)
-	}
-	return columns, nil
 }
 
 // share reads a percentage.

@@ -3,10 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,6 +76,7 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	if err := r.Prepare(gs.Ctx, o.runs.resume); err != nil {
 		return err
 	}
+	defer r.Close() //nolint:errcheck // the process ends
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := r.Do(ctx, stop)
@@ -109,15 +108,8 @@ func (o *replaying) replay(gs *state.GlobalState, s *replay.Study, file string, 
 		name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 		r.Folder = filepath.Join("results", name+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
-	if o.runs.resume && !seeded {
-		before, err := study.Read(r.Folder)
-		if err != nil {
-			return nil, err
-		}
-		was, _ := before.Fact("seed")
-		r.Seed, _ = strconv.ParseUint(was, 10, 64) // what is wrong with it Resume finds
-	} else if !seeded {
-		r.Seed = rand.Uint64N(1_000_000) //gosec:disable G404 -- an order, and no secret
+	if !seeded {
+		r.Seed, err = o.runs.seed(r.Folder)
 	}
-	return r, nil
+	return r, err
 }

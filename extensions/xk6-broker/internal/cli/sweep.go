@@ -67,12 +67,7 @@ func newSweep(gs *state.GlobalState) *cobra.Command {
 		Example: "  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5\n" +
 			"  k6 x broker sweep script.js --set BROKER_URL=jetstream://127.0.0.1:4222,redis-streams://127.0.0.1:6379 --set NAME=nats,redis --zip BROKER_URL,NAME\n" +
 			"  k6 x broker sweep script.js --set RATE=100,200 --out results/nightly --resume",
-		Args: func(c *cobra.Command, args []string) error {
-			if n := c.ArgsLenAtDash(); len(args) == 0 || n == 0 || n > 1 || n < 0 && len(args) > 1 {
-				return errors.New("give one script, and what is for k6 behind --")
-			}
-			return nil
-		},
+		Args: oneScript,
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(gs, args[0], args[1:], c.Flags().Changed("seed"))
 		},
@@ -86,6 +81,14 @@ func newSweep(gs *state.GlobalState) *cobra.Command {
 	return c
 }
 
+// oneScript takes a script, and behind -- whatever is for k6.
+func oneScript(c *cobra.Command, args []string) error {
+	if n := c.ArgsLenAtDash(); len(args) == 0 || n == 0 || n > 1 || n < 0 && len(args) > 1 {
+		return errors.New("give one script, and what is for k6 behind --")
+	}
+	return nil
+}
+
 func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seeded bool) error {
 	plan, columns, err := o.check()
 	if err != nil {
@@ -96,34 +99,16 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 		return err
 	}
 	folder := filepath.Dir(runner.Folder)
-	if o.runs.resume && !seeded {
-		before, err := study.Read(folder)
-		if err != nil {
+	if !seeded {
+		if plan.Seed, err = o.runs.seed(folder); err != nil {
 			return err
 		}
-		was, _ := before.Fact("--seed")
-		plan.Seed, _ = strconv.ParseUint(was, 10, 64) // what is wrong with it Resume finds
-	} else if !seeded {
-		plan.Seed = rand.Uint64N(1_000_000) //gosec:disable G404 -- an order, and no secret
 	}
-	if !o.runs.resume {
-		if _, err := os.Lstat(folder); err == nil {
-			return fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", folder, study.ErrTaken)
-		}
-	}
-	if err := known.Check(gs.Ctx, runner.K6, plan); err != nil {
-		return err
-	}
-	asked := append(runner.Asked(known), plan.Asked()...)
-	var journal *study.Journal
-	if o.runs.resume {
-		journal, err = study.Resume(folder, asked)
-	} else {
-		journal, err = study.Begin(folder, asked)
-	}
+	journal, err := o.runs.open(gs, runner, known, plan, plan.Asked())
 	if err != nil {
 		return err
 	}
+	defer journal.Close() //nolint:errcheck // the process ends
 	sweep := study.Sweep{Plan: plan, Columns: columns, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
 	ctx, stop, done := interruptible(gs)
 	defer done()
@@ -157,22 +142,31 @@ func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
 	if o.runs.pause < 0 {
 		return plan, nil, fmt.Errorf("--pause %v: it must be 0 or more", o.runs.pause)
 	}
-	names := o.columns
+	columns, err := shown(o.columns)
+	return plan, columns, err
+}
+
+// shown are the columns of a study: first what it asks about.
+func shown(names []string, first ...measure.Measure) ([]measure.Measure, error) {
 	if len(names) == 0 {
 		names = defaultColumns
 	}
-	var columns []measure.Measure
-	for _, name := range names {
+	asked := make([]measure.Measure, len(names))
+	for i, name := range names {
 		m, err := measure.Parse(name)
 		if err != nil {
-			return plan, nil, fmt.Errorf("--column: %w", err)
+			return nil, fmt.Errorf("--column: %w", err)
 		}
-		if slices.ContainsFunc(columns, func(c measure.Measure) bool { return c.Label() == m.Label() }) {
-			return plan, nil, fmt.Errorf("--column %q is given twice", name)
+		if has(asked[:i], m) {
+			return nil, fmt.Errorf("--column %q is given twice", name)
 		}
-		columns = append(columns, m)
+		asked[i] = m
 	}
-	return plan, columns, nil
+	return append(first, slices.DeleteFunc(asked, func(m measure.Measure) bool { return has(first, m) })...), nil
+}
+
+func has(columns []measure.Measure, m measure.Measure) bool {
+	return slices.ContainsFunc(columns, func(c measure.Measure) bool { return c.Label() == m.Label() })
 }
 
 // runner makes what runs the cells, and reads the script.
@@ -200,6 +194,34 @@ func (o *running) runner(gs *state.GlobalState, verb, script string, args []stri
 		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
 		Reset: o.reset, Pause: o.pause, BeforeCell: o.beforeCell, Keep: o.keep,
 	}, known, nil
+}
+
+// seed is that of the study to go on with, or a new one.
+func (o *running) seed(folder string) (uint64, error) {
+	if !o.resume {
+		return rand.Uint64N(1_000_000), nil //gosec:disable G404 -- an order, and no secret
+	}
+	before, err := study.Read(folder)
+	if err != nil {
+		return 0, err
+	}
+	was, _ := before.Fact(study.SeedFact)
+	seed, _ := strconv.ParseUint(was, 10, 64) // what is wrong with it Resume finds
+	return seed, nil
+}
+
+// open checks what is to be run, and opens the journal of the study. What is wrong is told before anything is written.
+func (o *running) open(gs *state.GlobalState, r *study.Runner, known *study.Script, plan study.Plan, asked []study.Fact) (*study.Journal, error) {
+	folder := filepath.Dir(r.Folder)
+	if !o.resume {
+		if err := study.Free(folder); err != nil {
+			return nil, err
+		}
+	}
+	if err := known.Check(gs.Ctx, r.K6, plan); err != nil {
+		return nil, err
+	}
+	return study.Open(folder, append(r.Asked(known), asked...), o.resume)
 }
 
 // stopped gives the error of a study that was stopped the exit code of an interruption.

@@ -76,11 +76,23 @@ func (m Measure) Show(v float64) string {
 	case "ns":
 		return report.Duration(int64(v))
 	case "/s":
-		return fmt.Sprintf("%.4g/s", v)
+		return number(v) + "/s"
 	case "B/s":
 		return bytes(v) + "/s"
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// number writes a number with four significant digits, or with all of those that a great one has before the point.
+func number(v float64) string {
+	if v < 10_000 {
+		return fmt.Sprintf("%.4g", v)
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // bytes writes a number of bytes with three significant digits.

@@ -120,7 +120,7 @@ func TestObjectives(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
-	for name, want := range map[string]string{"e2e_latency p99": "12.3ms", "confirmed rate": "1.235e+07/s", "bytes_sent rate": "12.3 MB/s", "lost": "12345678"} {
+	for name, want := range map[string]string{"e2e_latency p99": "12.3ms", "confirmed rate": "12,345,678/s", "bytes_sent rate": "12.3 MB/s", "lost": "12345678"} {
 		m, err := measure.Parse(name)
 		if err != nil {
 			t.Fatal(err)

@@ -8,10 +8,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
@@ -163,7 +161,7 @@ func (v *Value) published(c *Column) string {
 	case v.Published.Words != "":
 		return v.Published.Words
 	}
-	return show(c.Measure, v.Published.Number)
+	return c.Measure.Show(v.Published.Number)
 }
 
 // measured is the median of the repetitions, with the least and the greatest of them.
@@ -171,26 +169,14 @@ func (v *Value) measured(c *Column) cellView {
 	if !v.Known {
 		return cellView{Text: none, Why: v.Why}
 	}
-	text := show(c.Measure, v.Median)
+	text := c.Measure.Show(v.Median)
 	if v.Low != v.High {
-		text += fmt.Sprintf(" (%s to %s)", show(c.Measure, v.Low), show(c.Measure, v.High))
+		text += fmt.Sprintf(" (%s to %s)", c.Measure.Show(v.Low), c.Measure.Show(v.High))
 	}
 	if v.Doubt != "" {
 		text += "?"
 	}
 	return cellView{Text: text, Why: v.Doubt}
-}
-
-// show writes a value as measures do, but for great rates: with all their digits they are easily laid beside one another.
-func show(m measure.Measure, v float64) string {
-	if m.Unit != "/s" || v < 10000 {
-		return m.Show(v)
-	}
-	digits := strconv.FormatFloat(v, 'f', 0, 64)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits + m.Unit
 }
 
 func times(ratio float64) string {

@@ -138,6 +138,9 @@ func done(t *testing.T, dir string, resume bool, only ...string) *Run {
 	if failed, err := r.Do(t.Context(), nil); failed > 0 || err != nil {
 		t.Fatalf("%d failed, %v\n%v", failed, err, r.Out)
 	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return r
 }
 
@@ -287,6 +290,9 @@ func TestItStops(t *testing.T) {
 	close(stop)
 	if _, err := r.Do(t.Context(), stop); err == nil || ran(r) != 0 {
 		t.Errorf("%d runs, %v", ran(r), err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
 	}
 	if r := done(t, dir, true); ran(r) != 6 {
 		t.Errorf("%d runs, want 6", ran(r))

@@ -60,13 +60,12 @@ func (r *Run) Prepare(ctx context.Context, resume bool) error {
 		}
 	}
 	var err error
-	if asked := r.asked(); resume {
-		r.journal, err = study.Resume(r.Folder, asked)
-	} else {
-		r.journal, err = study.Begin(r.Folder, asked)
-	}
+	r.journal, err = study.Open(r.Folder, r.asked(), resume)
 	return err
 }
+
+// Close lets other processes go on with the study.
+func (r *Run) Close() error { return r.journal.Close() }
 
 // plan lists all runs: test after test, for only the rows of one table are compared with one another, and within a test each repetition holds all cells,
 // shuffled, so that what drifts with time does not look like the effect of a setting.
@@ -132,7 +131,7 @@ func (r *Run) inspect(ctx context.Context) error {
 
 // asked is what makes this study the one that it is.
 func (r *Run) asked() []study.Fact {
-	facts := []study.Fact{{What: "study", Is: r.Study.Title}, {What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)}, {What: "seed", Is: strconv.FormatUint(r.Seed, 10)}, {What: "repeat", Is: strconv.Itoa(r.Study.Repeat)}}
+	facts := []study.Fact{{What: "study", Is: r.Study.Title}, {What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)}, {What: study.SeedFact, Is: strconv.FormatUint(r.Seed, 10)}, {What: "repeat", Is: strconv.Itoa(r.Study.Repeat)}}
 	for i := range r.Study.Tests {
 		test := &r.Study.Tests[i]
 		facts = append(facts, study.Fact{What: "test " + test.Name, Is: test.fingerprint()})
@@ -311,7 +310,7 @@ func (r *Run) summary(t *Test, o study.Outcome) string {
 	var parts []string
 	for i := range t.Columns {
 		if v, _, err := t.Columns[i].ofRun(o.Result); err == nil {
-			parts = append(parts, t.Columns[i].Title+" "+show(t.Columns[i].Measure, v))
+			parts = append(parts, t.Columns[i].Title+" "+t.Columns[i].Measure.Show(v))
 		}
 	}
 	if !o.Result.Verdict.Valid {

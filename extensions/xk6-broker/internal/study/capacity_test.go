@@ -79,6 +79,7 @@ func TestACapacityAndItsCurve(t *testing.T) {
 		t.Fatalf("%v after %v", err, b.ran)
 	}
 	b.become = become
+	closed(t, s.Journal)
 	j, err := Resume(b.folder, nil)
 	if err != nil {
 		t.Fatal(err)

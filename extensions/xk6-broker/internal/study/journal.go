@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
@@ -21,6 +23,7 @@ const (
 	CellsFolder = "cells"
 	TableFile   = "cells.csv"
 	PageFile    = "index.html"
+	lockFile    = ".lock"
 )
 
 // Fact is something that a study was asked for, without secrets: only where all are the same is what went before a part of it.
@@ -28,6 +31,9 @@ type Fact struct {
 	What string `json:"what"`
 	Is   string `json:"is"`
 }
+
+// SeedFact is the seed of the order, which a study that goes on takes from what went before.
+const SeedFact = "--seed"
 
 // Record is what the journal has of a cell.
 type Record struct {
@@ -49,6 +55,7 @@ type Journal struct {
 	Cells   []Record  `json:"cells"` // the last run of each, in the order in which they ended
 
 	folder string
+	lock   *flock.Flock
 }
 
 const journalVersion = 1
@@ -56,20 +63,60 @@ const journalVersion = 1
 // ErrTaken is the error of a folder that is there already.
 var ErrTaken = errors.New("exists already")
 
+// Free refuses a folder that is there already.
+func Free(folder string) error {
+	if _, err := os.Lstat(folder); err == nil {
+		return fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", folder, ErrTaken)
+	}
+	return nil
+}
+
+// Open begins a study in a new folder, or goes on with the one that is there.
+func Open(folder string, asked []Fact, resume bool) (*Journal, error) {
+	if resume {
+		return Resume(folder, asked)
+	}
+	return Begin(folder, asked)
+}
+
 // Begin makes the folder of a study and its journal.
 func Begin(folder string, asked []Fact) (*Journal, error) {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return nil, fmt.Errorf("study: %w", err)
 	}
-	err := os.Mkdir(folder, 0o777) //gosec:disable G301 -- as above
-	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", folder, ErrTaken)
+	if err := Free(folder); err != nil {
+		return nil, err
 	}
+	err := os.Mkdir(folder, 0o777) //gosec:disable G301 -- as above
 	if err != nil {
 		return nil, fmt.Errorf("study: %w", err)
 	}
 	j := &Journal{Version: journalVersion, Started: time.Now(), Asked: asked, Cells: []Record{}, folder: folder}
+	if j.lock, err = hold(folder); err != nil {
+		return nil, err
+	}
 	return j, j.write()
+}
+
+// hold keeps other processes from the study of a folder. The system lets go of it when the process ends, in whatever way.
+func hold(folder string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(folder, lockFile))
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("study: %w", err)
+	}
+	if !got {
+		return nil, fmt.Errorf("another process is at work on the study in %s: wait until it ends", folder)
+	}
+	return lock, nil
+}
+
+// Close lets other processes go on with the study.
+func (j *Journal) Close() error {
+	if err := j.lock.Close(); err != nil {
+		return fmt.Errorf("study: %w", err)
+	}
+	return nil
 }
 
 // Read reads the journal of a folder.
@@ -93,10 +140,26 @@ func Read(folder string) (*Journal, error) {
 
 // Resume reads the journal of a folder and refuses to go on where something else is asked for, naming it.
 func Resume(folder string, asked []Fact) (*Journal, error) {
-	j, err := Read(folder)
+	if _, err := Read(folder); err != nil { // a folder of something else gets no lock
+		return nil, err
+	}
+	lock, err := hold(folder)
 	if err != nil {
 		return nil, err
 	}
+	j, err := Read(folder)
+	if err == nil {
+		err = j.same(asked)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	j.lock = lock
+	return j, nil
+}
+
+// same finds what another study was asked for.
+func (j *Journal) same(asked []Fact) error {
 	var different []string
 	for _, f := range asked {
 		if was, ok := j.Fact(f.What); !ok || was != f.Is {
@@ -109,9 +172,9 @@ func Resume(folder string, asked []Fact) (*Journal, error) {
 		}
 	}
 	if len(different) > 0 {
-		return nil, fmt.Errorf("the study in %s is another one, so that it cannot be gone on with: %s", folder, strings.Join(different, "; "))
+		return fmt.Errorf("the study in %s is another one, so that it cannot be gone on with: %s", j.folder, strings.Join(different, "; "))
 	}
-	return j, nil
+	return nil
 }
 
 // Fact is what the study was asked for of something.

@@ -135,5 +135,5 @@ func (p Plan) Asked() []Fact {
 	for _, names := range p.Zips {
 		zips = append(zips, strings.Join(names, ","))
 	}
-	return append(facts, Fact{"--zip", strings.Join(zips, " ")}, Fact{"--repeat", fmt.Sprint(p.Repeat)}, Fact{"--seed", fmt.Sprint(p.Seed)})
+	return append(facts, Fact{"--zip", strings.Join(zips, " ")}, Fact{"--repeat", fmt.Sprint(p.Repeat)}, Fact{SeedFact, fmt.Sprint(p.Seed)})
 }

@@ -60,6 +60,14 @@ func readCSV(t *testing.T, folder string) [][]string {
 	return lines
 }
 
+// closed ends the work on a study, as the end of its process does.
+func closed(t *testing.T, j *Journal) {
+	t.Helper()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A study that is stopped after its third cell, and cut in a later one, goes on from there: each cell that has a result is run once, and in the end everything is as if it had never been stopped.
 func TestAStudyGoesOn(t *testing.T) {
 	b := &bench{t: t, folder: filepath.Join(t.TempDir(), "study"), at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -93,6 +101,7 @@ func TestAStudyGoesOn(t *testing.T) {
 			o.Result, o.Error, o.Cut = nil, "it was ended", true
 		}
 	}
+	closed(t, j)
 	if j, err = Resume(b.folder, p.Asked()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +118,7 @@ func TestAStudyGoesOn(t *testing.T) {
 	}
 
 	b.become = nil
+	closed(t, j)
 	if j, err = Resume(b.folder, p.Asked()); err != nil {
 		t.Fatal(err)
 	}
@@ -138,16 +148,22 @@ func TestAStudyGoesOn(t *testing.T) {
 func TestAFolderThatIsTaken(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "deep", "study")
 	asked := []Fact{{"script", "a.js"}, {"--set RATE", "1, 2"}, {"--zip", "A,B"}}
-	if _, err := Begin(folder, asked); err != nil {
+	j, err := Begin(folder, asked)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Begin(folder, asked); !errors.Is(err, ErrTaken) {
 		t.Error(err)
 	}
-	if _, err := Resume(folder, asked); err != nil {
+	if _, err := Resume(folder, asked); err == nil || !strings.HasPrefix(err.Error(), "another process is at work on the study in "+folder) {
 		t.Error(err)
 	}
-	_, err := Resume(folder, []Fact{{"script", "a.js"}, {"--set RATE", "1, 3"}, {"--set SIZE", "5"}})
+	closed(t, j)
+	if j, err = Resume(folder, asked); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, j)
+	_, err = Resume(folder, []Fact{{"script", "a.js"}, {"--set RATE", "1, 3"}, {"--set SIZE", "5"}})
 	if err == nil || !strings.HasSuffix(err.Error(), "--set RATE: it was 1, 2, and is 1, 3; --set SIZE: it was nothing, and is 5; --zip: it was A,B, and is not given") {
 		t.Error(err)
 	}
