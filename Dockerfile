@@ -7,10 +7,11 @@ WORKDIR /src
 COPY go.mod go.sum register.go ./
 COPY cmd cmd
 COPY extensions extensions
+COPY e2e/notices e2e/notices
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -o /image/k6 \
     -ldflags "-s -w -X github.com/xk6-broker/xk6-broker/extensions/xk6-broker.version=$VERSION" ./cmd/k6 && \
-    mkdir -p /image/licenses && cp "$(go list -m -f '{{.Dir}}' go.k6.io/k6/v2)/LICENSE.md" /image/licenses/k6
+    mkdir -p /image/licenses && go run ./e2e/notices . /image/k6 >/image/licenses/NOTICES
 COPY LICENSE /image/licenses/xk6-broker
 COPY scenarios /image/home/k6/scenarios
 
