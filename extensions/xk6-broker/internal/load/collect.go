@@ -59,11 +59,13 @@ func (c *Collector) Close() {
 func (c *Collector) Collect() []Delta {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.collect()
+	return c.collect(false)
 }
 
-func (c *Collector) collect() []Delta {
+// collect is a cut, too, where a phase ends.
+func (c *Collector) collect(cut bool) []Delta {
 	now := driver.Now()
+	c.run.edges.next(now, cut)
 	deltas := make([]Delta, 0, len(c.seen))
 	topics := map[topicKey][]Delta{}
 	for _, s := range c.run.All() {
@@ -136,6 +138,7 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 	t := c.timelines[key]
 	if t == nil {
 		t = newTimeline(len(c.timelines) + 1)
+		t.joined = c.run.edges.of(key).join
 		c.timelines[key] = t
 	}
 	t.add(i, trends)

@@ -162,6 +162,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 		}
 		if c.account(series, in, i) {
 			latency.record(stamp.loop(), now-stamp.Due)
+			series.ended(toDeliver, stamp.Due, 1)
 			transfer.record(stamp.loop(), m.Received-stamp.Sent)
 			wait.record(stamp.loop(), now-m.Received)
 		}

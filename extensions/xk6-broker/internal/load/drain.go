@@ -195,8 +195,10 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 
 // drained accounts for the messages of an inbox from a place on, and tells how many of them have no stamp of this test.
 func (g *group) drained(r *Run, reader *track.Reader, in *Inbox, from int) (strangers int64) {
+	crossings := r.edges.of(topicKey{g.topic.Address.String(), g.topic.Name})
 	for i := from; i < in.n; i++ {
 		if in.Stamped[i] {
+			crossings.ended(toDeliver, in.Stamps[i].Due, 1)
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
 			g.drainedPassing(r, &in.Stamps[i])
 		} else {

@@ -123,6 +123,7 @@ func (f *flight) hand(ctx context.Context) {
 		var own int64
 		for _, due := range f.due {
 			own = f.own(due)
+			series.ended(toArrive, due, 1)
 			series.record(s.shard, metric.Open, metric.ScheduleLag, f.sent-due)
 			series.record(s.shard, metric.Open, metric.GeneratorLag, own)
 		}
@@ -191,6 +192,7 @@ func (f *flight) confirmed(i int, err error) {
 	} else {
 		s.expect(series, s.track, f.first+uint64(i), 1)
 		series.add(metric.Confirmed, 1)
+		series.ended(toSend, f.dueOf(i), 1)
 		series.record(s.shard, f.loop(), metric.PublishLatency, now-f.dueOf(i))
 		series.record(s.shard, f.loop(), metric.PublishTime, now-f.sent)
 	}
@@ -224,6 +226,7 @@ func (f *flight) handedOver(i int, err error) {
 		}
 		if !f.closed {
 			series.record(s.shard, metric.Open, metric.PublishLatency, now-f.due[j])
+			series.ended(toSend, f.due[j], 1)
 		}
 		f.receipt(j, now, nil)
 	}
@@ -231,6 +234,7 @@ func (f *flight) handedOver(i int, err error) {
 	series.recordN(s.shard, f.loop(), metric.PublishTime, now-f.sent, n)
 	if f.closed {
 		series.recordN(s.shard, metric.Closed, metric.PublishLatency, now-f.sent, n)
+		series.ended(toSend, f.sent, n)
 	}
 	s.pub.window.release(int64(len(f.batch)))
 	f.ends.end(f)
@@ -259,6 +263,7 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 		f.sender.pub.run.vanished(f.sender.pub.topic)
 	}
 	series.record(f.sender.shard, f.loop(), metric.FailedLatency, now-f.dueOf(i))
+	series.ended(toSend, f.dueOf(i), 1)
 }
 
 func (f *flight) receipt(i int, now int64, err error) {

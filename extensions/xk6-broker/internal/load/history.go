@@ -32,18 +32,27 @@ func (t *Topic) queues(i *interval) {
 }
 
 // history gives the points of a topic's history.
-func history(all []*interval, started int64) []result.Point {
-	points := make([]result.Point, len(all))
+func history(all []*interval, started int64, crossings *crossings) []result.Point {
+	points, ends := make([]result.Point, len(all)), make([]int64, len(all))
+	for n, i := range all {
+		ends[n] = i.to
+	}
+	underway := crossings.over(ends)
 	for n, i := range all {
 		p := result.Point{
 			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, ErrorKinds: map[string]int64{},
-			InFlight: i.inFlight, Outstanding: i.outstanding, Backlog: i.backlog, CPU: i.cpu, Busiest: i.busiest,
+			InFlight: i.inFlight, Outstanding: i.outstanding, Underway: underway[n], Backlog: i.backlog, CPU: i.cpu, Busiest: i.busiest,
 		}
 		for c, n := range i.counts {
 			if n != 0 {
 				p.Counts[metric.Counter(c).String()] = n
 			}
 		}
+		before := uint64(0)
+		if n > 0 {
+			before = underway[n-1].Arrivals
+		}
+		dueThen(p.Counts, before, underway[n].Arrivals)
 		for kind, n := range i.errors {
 			p.Errors += n
 			p.ErrorKinds[string(kind)] = n
@@ -51,6 +60,13 @@ func history(all []*interval, started int64) []result.Point {
 		points[n] = p
 	}
 	return points
+}
+
+// dueThen makes of the arrivals that were sent between two instants those that were due then.
+func dueThen(counts map[string]int64, before, after uint64) {
+	if more := int64(after) - int64(before); more != 0 { //gosec:disable G115 -- counts
+		counts[metric.Due.String()] += more
+	}
 }
 
 // enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.

@@ -42,6 +42,8 @@ func newRecorders(shards int) (all recorders) {
 
 // tally is what a series counts, whichever of its lanes measures.
 type tally struct {
+	*crossings
+
 	counters [metric.NumCounters]atomic.Int64
 	sent     [metric.NumLoops]atomic.Bool // something was sent so
 
@@ -131,9 +133,12 @@ type Meter struct {
 	mu     sync.RWMutex
 	series map[Labels]*Series
 	order  []*Series
+	edges  *edges
 }
 
-func newMeter(shards int) *Meter { return &Meter{shards: shards, series: map[Labels]*Series{}} }
+func newMeter(shards int) *Meter {
+	return &Meter{shards: shards, series: map[Labels]*Series{}, edges: newEdges()}
+}
 
 // Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
 func (m *Meter) Series(l Labels) *Series {
@@ -148,7 +153,7 @@ func (m *Meter) Series(l Labels) *Series {
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	s = &Series{Labels: l, tally: &tally{errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
+	s = &Series{Labels: l, tally: &tally{crossings: m.edges.of(topicKey{l.Broker, l.Topic}), errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s

@@ -3,6 +3,8 @@ package load
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -21,11 +23,14 @@ type phases struct {
 // phase is what was measured in the stretches of a phase that are over.
 type phase struct {
 	name      string
-	stretches []result.Stretch
+	stretches []stretch
 	series    map[*Series]*shelved
 	groups    map[GroupKey]result.Account // of which only what grows counts
 	hiccups   *hist.Histogram             // up to now; nil where nobody watched
 }
+
+// stretch is a time between two cuts.
+type stretch struct{ from, to int64 }
 
 // cut is how far everything was at an instant.
 type cut struct {
@@ -58,14 +63,14 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	if p.cuts == mostCuts || next == nil && len(p.all) == mostPhases {
 		return nil, errPhases
 	}
-	deltas := c.collect()
+	deltas := c.collect(true)
 	if p.open == nil { // from the start of the run
 		p.enter(result.Starting)
 		p.began = cut{at: c.run.Started}
 		p.open.hiccups = hist.Merged(p.open.hiccups, c.platform.seen())
 	}
 	now := cut{c.last, c.seen, c.run.Accounts()}
-	p.open.add(p.began, now, c.run.Started)
+	p.open.add(p.began, now)
 	p.enter(name)
 	p.cuts++
 	p.began = now
@@ -128,8 +133,8 @@ func (p *phases) watched(hiccups *hist.Histogram) {
 }
 
 // add adds what was measured between two cuts.
-func (p *phase) add(from, to cut, started int64) {
-	p.stretches = append(p.stretches, result.Stretch{From: seconds(from.at - started), To: seconds(to.at - started)})
+func (p *phase) add(from, to cut) {
+	p.stretches = append(p.stretches, stretch{from.at, to.at})
 	for s, m := range to.series {
 		of := m.since(from.series[s])
 		shelf := p.series[s]
@@ -241,21 +246,28 @@ func anything(all map[*Series]*Measured) bool {
 	return false
 }
 
+// stretches are those of a phase, as they are now.
+func (p *phases) stretches(of *phase, now int64) []stretch {
+	all := slices.Clone(of.stretches)
+	if of == p.open {
+		all = append(all, stretch{p.began.at, now})
+	}
+	return all
+}
+
 // described is a phase as a result has it, as it is now.
 func (p *phases) described(of *phase, now, started int64) result.Phase {
-	one := result.Phase{Name: of.name, Stretches: append([]result.Stretch{}, of.stretches...)}
-	if of == p.open {
-		one.Stretches = append(one.Stretches, result.Stretch{From: seconds(p.began.at - started), To: seconds(now - started)})
-	}
-	for _, s := range one.Stretches {
-		one.Seconds += s.To - s.From
+	one := result.Phase{Name: of.name, Stretches: []result.Stretch{}}
+	for _, s := range p.stretches(of, now) {
+		one.Stretches = append(one.Stretches, result.Stretch{From: seconds(s.from - started), To: seconds(s.to - started)})
+		one.Seconds += seconds(s.to - s.from)
 	}
 	one.Hiccups = hist.Merged(nil, of.hiccups)
 	return one
 }
 
 // window is what was measured of a topic in a phase.
-func (p *phases) window(of *phase, key topicKey, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
+func (p *phases) window(of *phase, key topicKey, crossings *crossings, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
 	t := result.Topic{Counts: map[string]int64{}, Errors: []result.ErrorCount{}, Trends: map[string]*hist.Histogram{}}
 	for _, g := range groups {
 		t.Groups = append(t.Groups, result.Group{Account: result.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
@@ -266,6 +278,12 @@ func (p *phases) window(of *phase, key topicKey, driver string, groups []result.
 		}
 	}
 	w := result.Window{Counts: t.Counts, Errors: t.Errors, Trends: t.Trends, Groups: []result.WindowGroup{}}
+	var before uint64
+	for _, s := range p.stretches(of, math.MaxInt64) { // nothing comes after what goes on
+		before += crossings.at(s.from).Arrivals
+		w.Underway = w.Underway.Plus(crossings.at(s.to))
+	}
+	dueThen(w.Counts, before, w.Underway.Arrivals)
 	for i, g := range t.Groups {
 		at := GroupKey{key.address, driver, key.name, g.Group}
 		a := of.groups[at]

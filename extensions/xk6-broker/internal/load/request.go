@@ -89,6 +89,7 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	if r.due == 0 {
 		r.due, r.loop = r.sent, metric.Closed
 	} else {
+		r.series.ended(toArrive, r.due, 1)
 		r.series.record(s.shard, metric.Open, metric.ScheduleLag, r.sent-r.due)
 		r.series.record(s.shard, metric.Open, metric.GeneratorLag, r.sent-max(r.due, at.Free))
 	}
@@ -114,6 +115,7 @@ func (r *request) answered(now int64, reply *driver.Message) {
 	r.series.add(metric.BytesReceived, int64(len(reply.Body)))
 	r.series.record(shard, r.loop, metric.RequestLatency, now-r.due)
 	r.series.record(shard, r.loop, metric.RequestTime, now-r.sent)
+	r.series.ended(toAsk, r.due, 1)
 }
 
 // failed says that there is no reply: because of an error, or because it was waited for long enough, or by a test that has ended.
@@ -125,5 +127,6 @@ func (r *request) failed(waiting context.Context, now int64, err error) error {
 	err = s.pub.driver.Wrap("request", s.pub.topic.explain(err))
 	r.series.fail("request", s.pub.driver.KindOf(err))
 	r.series.record(s.shard, r.loop, metric.FailedLatency, now-r.due)
+	r.series.ended(toAsk, r.due, 1)
 	return err
 }

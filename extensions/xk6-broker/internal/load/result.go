@@ -41,7 +41,7 @@ func (c *Collector) Result() *result.Result {
 			if of.Phases == nil {
 				of.Phases = map[string]result.Window{}
 			}
-			of.Phases[p.name] = c.phases.window(p, key, of.Driver, of.Groups, during[p])
+			of.Phases[p.name] = c.phases.window(p, key, c.run.edges.of(key), of.Driver, of.Groups, during[p])
 		}
 		if !of.Used() {
 			continue // a script may describe what it then does not use
@@ -55,7 +55,7 @@ func (c *Collector) Result() *result.Result {
 		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
 		if t := c.timelines[key]; t != nil {
 			all := t.all()
-			of.History, of.OverTime = history(all, c.run.Started), overTime(all, c.run.Started, of.OpenLoop)
+			of.History, of.OverTime = history(all, c.run.Started, c.run.edges.of(key)), overTime(all, c.run.Started, of.OpenLoop)
 		}
 		r.Topics = append(r.Topics, of)
 	}

@@ -68,6 +68,8 @@ type timeline struct {
 	intervals []*interval // those before longer have 2*width collections, the others width
 	longer    int
 
+	joined func(at int64) // hears of the instants between intervals that were joined
+
 	open    *interval // the interval in the making
 	trends  map[trendKey]*hist.Histogram
 	pending int // the collections in it
@@ -76,7 +78,7 @@ type timeline struct {
 
 // newTimeline makes the timeline of the n-th topic of a run.
 func newTimeline(n int) *timeline {
-	return &timeline{width: 1, most: max(leastIntervals, min(mostIntervals, allIntervals/n))}
+	return &timeline{joined: func(int64) {}, width: 1, most: max(leastIntervals, min(mostIntervals, allIntervals/n))}
 }
 
 // add adds a collection, which follows the one before.
@@ -85,6 +87,7 @@ func (t *timeline) add(next *interval, trends map[trendKey]*hist.Histogram) {
 	if t.open == nil {
 		t.open, t.trends = next, map[trendKey]*hist.Histogram{}
 	} else {
+		t.joined(t.open.to)
 		t.open = join(t.open, next)
 	}
 	for key, h := range trends {
@@ -112,6 +115,7 @@ func (t *timeline) packed() *interval {
 
 // shorten joins the first two intervals that are not longer yet.
 func (t *timeline) shorten() {
+	t.joined(t.intervals[t.longer].to)
 	t.intervals[t.longer] = join(t.intervals[t.longer], t.intervals[t.longer+1])
 	t.intervals = slices.Delete(t.intervals, t.longer+1, t.longer+2)
 	if t.longer++; t.longer == len(t.intervals) {

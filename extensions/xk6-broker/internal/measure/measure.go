@@ -194,21 +194,13 @@ func Rate(name string) Measure {
 		unit = "B/s"
 	}
 	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) {
-		busy := func(p result.Point) bool { return p.Counts[name] > 0 }
-		first := slices.IndexFunc(t.History, busy)
-		if first < 0 {
+		on := t.WentOn(name)
+		if len(on) == 0 {
 			return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
-		}
-		last := len(t.History) - 1
-		for !busy(t.History[last]) {
-			last--
-		}
-		if last-first >= 2 {
-			first, last = first+1, last-1
 		}
 		var n int64
 		var seconds float64
-		for _, p := range t.History[first : last+1] {
+		for _, p := range on {
 			n += p.Counts[name]
 			seconds += p.Seconds
 		}

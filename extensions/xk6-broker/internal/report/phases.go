@@ -27,21 +27,15 @@ type phaseRow struct {
 // interval are left out where there are others, for it went on in part of them only. Where no interval is wholly in the phase, it is that of
 // all its time.
 func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
-	busy := slices.DeleteFunc(slices.Clone(t.History), func(p result.Point) bool { return p.Counts[c.String()] == 0 })
-	if len(busy) == 0 {
+	on := t.WentOn(c.String())
+	if len(on) == 0 {
 		return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
-	}
-	first, last := busy[0], busy[len(busy)-1]
-	if len(busy) > 2 {
-		first, last = busy[1], busy[len(busy)-2]
 	}
 	var n int64
 	var length float64 // of the phase, which may have gone and come again
-	for _, p := range t.History {
-		if p.At >= first.At && p.At <= last.At {
-			n += p.Counts[c.String()]
-			length += p.Seconds
-		}
+	for _, p := range on {
+		n += p.Counts[c.String()]
+		length += p.Seconds
 	}
 	return float64(n) / max(length, 1e-9)
 }

@@ -127,6 +127,7 @@ func window(t *result.Topic, s result.Stretch) (*result.Window, error) {
 		for kind, n := range p.ErrorKinds {
 			kinds[kind] += n
 		}
+		w.Underway = p.Underway // of the last one in the end
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		var ops []string

@@ -14,9 +14,24 @@ type Point struct {
 	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
 	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
 	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Underway    Underway         `json:"underway"`             // at the end of the interval
 	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
 	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
 	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+}
+
+// Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the
+// instant lacks.
+type Underway struct {
+	Arrivals   uint64 `json:"arrivals"`   // had not been sent
+	Sends      uint64 `json:"sends"`      // had neither been confirmed nor failed
+	Requests   uint64 `json:"requests"`   // had no reply, and had not been given up
+	Deliveries uint64 `json:"deliveries"` // had not been received, whoever sent them
+}
+
+// Plus is both.
+func (u Underway) Plus(of Underway) Underway {
+	return Underway{u.Arrivals + of.Arrivals, u.Sends + of.Sends, u.Requests + of.Requests, u.Deliveries + of.Deliveries}
 }
 
 // Summary is the distribution of an interval in five numbers; ns.
@@ -41,6 +56,27 @@ func (p Point) end() float64      { return p.At }
 func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
+
+// WentOn gives the intervals in which something was counted: from the first to the last of them, but without these two where there are others, as it
+// went on in part of them only. It went on to the end of a phase where messages were on their way to be counted then.
+func (t *Topic) WentOn(counter string) []Point {
+	counts := func(p Point) bool { return p.Counts[counter] > 0 }
+	first := slices.IndexFunc(t.History, counts)
+	if first < 0 {
+		return nil
+	}
+	end, cut := len(t.History), t.cut.before(counter)
+	for !cut && !counts(t.History[end-1]) {
+		end--
+	}
+	if end-first > 2 {
+		first++
+		if !cut {
+			end--
+		}
+	}
+	return t.History[first:end]
+}
 
 // Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
 // last ends with the run.

@@ -314,10 +314,12 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 // laterPoint is for an interval of the same process, otherPoint for one of another.
 func laterPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = max(q.InFlight, p.InFlight), max(q.Outstanding, p.Outstanding)
+	q.Underway = p.Underway // at the later end
 }
 
 func otherPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = q.InFlight+p.InFlight, q.Outstanding+p.Outstanding
+	q.Underway = q.Underway.Plus(p.Underway)
 }
 
 // addSummary adds the distribution of an interval to those of a length: the worst of each quantile.

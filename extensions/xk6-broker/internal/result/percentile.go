@@ -112,7 +112,7 @@ func consumers(trend string) bool {
 func (t *Topic) Failed(name string) uint64 {
 	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
 	if op := SentBy(trend); op != "" {
-		return min(uint64(t.ErrorsOf(op)), t.failed(name)) + t.cut.inFlight
+		return min(uint64(t.ErrorsOf(op)), t.failed(name)) + t.cut.sending(op)
 	}
 	return 0
 }
@@ -147,8 +147,8 @@ func (t *Topic) measured(name string) uint64 {
 
 // missing is how many messages a group's distribution lacks: no consumer received them, or their sends failed.
 func (t *Topic) missing(name string, g *Group) uint64 {
-	failed := t.failed(name) * uint64(max(1, g.Subscribers))
-	return failed + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed() + t.cut.outstanding
+	each := uint64(max(1, g.Subscribers))
+	return t.failed(name)*each + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed() + t.cut.coming(each)
 }
 
 // unseen is how many of the messages that the group should have received no consumer did.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // The names of phases that mean something.
@@ -36,6 +37,7 @@ type Window struct {
 	Trends      map[string]*hist.Histogram `json:"trends"`
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 	Groups      []WindowGroup              `json:"groups"`
+	Underway    Underway                   `json:"underway"` // when its stretches ended
 }
 
 // WindowGroup is what can be told of a group in a phase. What was lost is known of the whole run only: a message that did not come did not
@@ -99,7 +101,7 @@ func (t *Topic) during(p *Phase) Topic {
 	w := t.Phases[p.Name]
 	during := *t
 	during.whole, during.phase, during.Phases, during.Hiccups = t, p, nil, p.Hiccups
-	during.cut = t.underway(p)
+	during.cut = cut{w.Underway, t.outstanding(p)}
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -122,20 +124,48 @@ func (t *Topic) during(p *Phase) Topic {
 	return during
 }
 
-// underway is what was on its way at an instant: what is measured of it belongs to what comes after.
-type underway struct{ inFlight, outstanding uint64 }
+// cut is what was on its way when the stretches of a phase ended: what is measured of it belongs to what comes after.
+type cut struct {
+	Underway
+	outstanding uint64 // of what was confirmed, that groups had not received
+}
 
-// underway is what was on its way when the stretches of a phase ended that something came after, at most: the most in the interval before.
-func (t *Topic) underway(p *Phase) (all underway) {
+// outstanding is what groups had not received of what was confirmed when the stretches of a phase ended that something came after, at most: the most
+// in the interval before.
+func (t *Topic) outstanding(p *Phase) (n uint64) {
 	for _, s := range p.Stretches {
 		i := slices.IndexFunc(t.History, func(of Point) bool { return of.At >= s.To-edge })
-		if i < 0 || i == len(t.History)-1 {
-			continue // it went on to the end
+		if i >= 0 && i < len(t.History)-1 { // else it went on to the end
+			n += t.History[i].Outstanding
 		}
-		all.inFlight += uint64(max(0, t.History[i].InFlight)) //gosec:disable G115 -- not negative
-		all.outstanding += t.History[i].Outstanding
 	}
-	return all
+	return n
+}
+
+// sending is how many messages a trend of the producers' side lacks for being on their way.
+func (c cut) sending(op string) uint64 {
+	switch op {
+	case "send":
+		return c.Sends
+	case "request":
+		return c.Requests
+	}
+	return 0
+}
+
+// coming is how many messages a group had not got, each of which so many of its members should get. Of those that others sent it is known only
+// afterwards, when they came.
+func (c cut) coming(subscribers uint64) uint64 {
+	return max(c.outstanding+c.Sends*subscribers, c.Deliveries)
+}
+
+// before tells whether messages were on their way that would have been counted.
+func (c cut) before(counter string) bool {
+	switch counter {
+	case metric.Received.String(), metric.BytesReceived.String():
+		return c.coming(1)+c.Requests > 0
+	}
+	return c.Arrivals+c.Sends+c.Requests > 0
 }
 
 // busiest is the greatest share of its CPUs that the process used over a window that reaches into what the topic is of.
@@ -220,6 +250,7 @@ func (t *Topic) joinWindows(of *Topic, named func(string) string) {
 		for _, e := range from.Errors {
 			to.Errors = addErrors(to.Errors, e)
 		}
+		to.Underway = to.Underway.Plus(from.Underway)
 		addTrends(to.Trends, from.Trends, named)
 		for _, g := range from.Groups {
 			addTrends(to.group(g.Group).Trends, g.Trends, named)

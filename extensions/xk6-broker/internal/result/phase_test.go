@@ -75,15 +75,18 @@ func TestWhatIsOnItsWayWhenAWindowEnds(t *testing.T) {
 	for _, c := range []struct {
 		last        bool
 		outstanding uint64
-		inFlight    int64
+		underway    Underway
 		e2e, send   bool // is believed
 	}{
-		{false, 0, 0, true, true},
-		{false, 2000, 0, false, true},
-		{false, 0, 2000, true, false},
-		{true, 2000, 2000, true, true},
+		{false, 0, Underway{}, true, true},
+		{false, 2000, Underway{}, false, true},
+		{false, 0, Underway{Deliveries: 2000}, false, true}, // of another process
+		{false, 0, Underway{Arrivals: 2000, Sends: 2000}, false, false},
+		{false, 0, Underway{Requests: 2000}, true, true},
+		{true, 2000, Underway{}, true, true},
 	} {
 		measured := windowOf(counts(3000))
+		measured.Underway = c.underway
 		measured.Trends = map[string]*hist.Histogram{"publish_latency": latencyOf(3000), "e2e_latency": latencyOf(3000)}
 		measured.Groups = []WindowGroup{{Group: "g", Deliveries: &Deliveries{Received: 3000}, Trends: map[string]*hist.Histogram{"e2e_latency": latencyOf(3000)}}}
 		g := Account{Group: "g"}
@@ -94,7 +97,7 @@ func TestWhatIsOnItsWayWhenAWindowEnds(t *testing.T) {
 			Groups: []Group{{Account: g, Trends: map[string]*hist.Histogram{"e2e_latency": latencyOf(6000)}}},
 			History: []Point{
 				{At: 5, Seconds: 5, Counts: counts(2000)},
-				{At: 10, Seconds: 5, Counts: counts(1000), Outstanding: c.outstanding, InFlight: c.inFlight},
+				{At: 10, Seconds: 5, Counts: counts(1000), Outstanding: c.outstanding},
 				{At: 15, Seconds: 5, Counts: counts(3000)},
 			},
 			Phases: map[string]Window{Measure: measured, "rest": windowOf(counts(3000))},

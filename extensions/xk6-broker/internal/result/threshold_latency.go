@@ -139,7 +139,7 @@ func (r *Result) missing(trend string, portions []Portion) (n uint64, name strin
 			}
 		} else if at.group = ""; ok && SentBy(trend) != "" && !seen[at] {
 			seen[at] = true
-			lacks += of.topic.cut.inFlight
+			lacks += of.topic.cut.sending(SentBy(trend))
 		}
 		if n += lacks; lacks > 0 && ok && !slices.Contains(names, of.name) {
 			names = append(names, of.name)
