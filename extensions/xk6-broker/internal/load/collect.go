@@ -125,6 +125,9 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 		}
 	}
 	for _, d := range deltas {
+		for n := range timed {
+			i.active[n] = i.active[n].and(d.Series.active[n].take())
+		}
 		for counter, n := range d.Counters {
 			i.counts[counter] += n
 		}

@@ -170,7 +170,9 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	latency.flush()
 	transfer.flush()
 	wait.flush()
-	series.add(metric.Received, int64(to-from))
+	if to > from {
+		series.count(metric.Received, int64(to-from), now)
+	}
 	c.run.received.Add(int64(to - from))
 	series.add(metric.BytesReceived, bytes)
 	if to > from {

@@ -116,7 +116,7 @@ func (f *flight) hand(ctx context.Context) {
 	bytes := f.prepare()
 	series := s.series.Load()
 	series.add(metric.Due, int64(n))
-	series.add(metric.Sent, int64(n))
+	series.count(metric.Sent, int64(n), f.sent)
 	series.add(metric.BytesSent, bytes)
 	series.sent[f.loop()].Store(true)
 	if !f.closed {
@@ -191,7 +191,7 @@ func (f *flight) confirmed(i int, err error) {
 		f.failed(series, i, now, err)
 	} else {
 		s.expect(series, s.track, f.first+uint64(i), 1)
-		series.add(metric.Confirmed, 1)
+		series.count(metric.Confirmed, 1, now)
 		series.ended(toSend, f.dueOf(i), 1)
 		series.record(s.shard, f.loop(), metric.PublishLatency, now-f.dueOf(i))
 		series.record(s.shard, f.loop(), metric.PublishTime, now-f.sent)
@@ -230,7 +230,9 @@ func (f *flight) handedOver(i int, err error) {
 		}
 		f.receipt(j, now, nil)
 	}
-	series.add(metric.Confirmed, n)
+	if n > 0 {
+		series.count(metric.Confirmed, n, now)
+	}
 	series.recordN(s.shard, f.loop(), metric.PublishTime, now-f.sent, n)
 	if f.closed {
 		series.recordN(s.shard, metric.Closed, metric.PublishLatency, now-f.sent, n)

@@ -45,6 +45,7 @@ type tally struct {
 	*crossings
 
 	counters [metric.NumCounters]atomic.Int64
+	active   [len(timed)]activity
 	sent     [metric.NumLoops]atomic.Bool // something was sent so
 
 	mu     sync.Mutex
@@ -86,6 +87,16 @@ func (r *same) record(l metric.Loop, ns int64) {
 func (r *same) flush() {
 	r.series.recordN(r.shard, r.loop, r.trend, r.ns, r.n)
 	r.n = 0
+}
+
+// count adds to a counter of those that are timed.
+func (s *Series) count(c metric.Counter, n, at int64) {
+	s.counters[c].Add(n)
+	for i := range timed {
+		if timed[i] == c {
+			s.active[i].note(at)
+		}
+	}
 }
 
 func (s *Series) add(c metric.Counter, n int64) { s.counters[c].Add(n) }

@@ -95,7 +95,7 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	}
 	r.series.sent[r.loop].Store(true)
 	r.series.add(metric.Due, 1)
-	r.series.add(metric.Sent, 1)
+	r.series.count(metric.Sent, 1, r.sent)
 	r.series.add(metric.BytesSent, int64(len(m.Body)))
 	if s.stamp != StampOff {
 		stamp := Stamp{Run: s.pub.run.ID, Producer: r.caller.id, Sequence: r.sequence, Closed: r.loop == metric.Closed, Due: r.due, Sent: r.sent}
@@ -106,7 +106,7 @@ func (r *request) begin(m *driver.Message, at Timing) {
 // confirmed says that the broker has the request.
 func (r *request) confirmed() {
 	r.sender.expect(r.series, r.caller.track, r.sequence, 1)
-	r.series.add(metric.Confirmed, 1)
+	r.series.count(metric.Confirmed, 1, driver.Now())
 }
 
 // answered says that the reply is there.

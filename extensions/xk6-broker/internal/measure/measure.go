@@ -186,28 +186,21 @@ func (m Measure) LateOfRun(r *result.Result) (late float64) {
 	return late
 }
 
-// Rate is a counter per second while it went on. The first and the last interval are left out where there are others: it went on in
-// part of them only.
+// Rate is a counter per second while it went on.
 func Rate(name string) Measure {
 	unit := "/s"
 	if strings.HasPrefix(name, "bytes") {
 		unit = "B/s"
 	}
 	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) {
-		on := t.WentOn(name)
-		if len(on) == 0 {
+		n, seconds := t.WentOn(name)
+		switch {
+		case n == 0:
 			return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
-		}
-		var n int64
-		var seconds float64
-		for _, p := range on {
-			n += p.Counts[name]
-			seconds += p.Seconds
-		}
-		if seconds == 0 {
+		case seconds <= 0:
 			return 0, fmt.Errorf("no time went by while messages were %s", strings.TrimPrefix(name, "bytes_"))
 		}
-		return float64(n) / seconds, nil
+		return n / seconds, nil
 	}}
 }
 

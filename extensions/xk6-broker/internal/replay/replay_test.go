@@ -55,10 +55,13 @@ func pretend(args []string) error {
 	topic := result.Topic{Driver: "kafka", Topic: "t", Counts: map[string]int64{"confirmed": int64(10 * rate)}, Errors: []result.ErrorCount{}}
 	topic.Proves(result.Proof{Confirm: "accepted", How: os.Getenv("ACKS")})
 	for i := range 10 {
-		topic.History = append(topic.History, result.Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"confirmed": int64(rate)}})
+		topic.History = append(topic.History, result.Point{
+			At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"confirmed": int64(rate)},
+			Active: map[string]result.Stretch{"confirmed": {From: float64(i), To: float64(i+1) - 1/rate}},
+		})
 	}
 	r := &result.Result{
-		Version: result.Version, Started: time.Now(), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
+		Version: result.Version, Started: time.Now().Truncate(time.Hour), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
 		Verdict: result.Verdict{Valid: true}, Instance: uint32(os.Getpid()),
 	}
 	var ledger bytes.Buffer

@@ -23,21 +23,13 @@ type phaseRow struct {
 	Table                     tableView
 }
 
-// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. The first and the last
-// interval are left out where there are others, for it went on in part of them only. Where no interval is wholly in the phase, it is that of
-// all its time.
+// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. Where no interval is wholly in the
+// phase, it is that of all its time.
 func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
-	on := t.WentOn(c.String())
-	if len(on) == 0 {
-		return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
+	if n, length := t.WentOn(c.String()); length > 0 {
+		return n / length
 	}
-	var n int64
-	var length float64 // of the phase, which may have gone and come again
-	for _, p := range on {
-		n += p.Counts[c.String()]
-		length += p.Seconds
-	}
-	return float64(n) / max(length, 1e-9)
+	return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
 }
 
 // phasesOf gives the phases of a topic, or of all together, and the whole run behind them; none where the run has no phases.

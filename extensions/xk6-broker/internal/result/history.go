@@ -3,21 +3,25 @@ package result
 import (
 	"math"
 	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
 type Point struct {
-	At          float64          `json:"at"`      // seconds from the start to the end of the interval
-	Seconds     float64          `json:"seconds"` // its length
-	Counts      map[string]int64 `json:"counts"`
-	Errors      int64            `json:"errors"`
-	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Underway    Underway         `json:"underway"`             // at the end of the interval
-	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
-	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	At      float64          `json:"at"`      // seconds from the start to the end of the interval
+	Seconds float64          `json:"seconds"` // its length
+	Counts  map[string]int64 `json:"counts"`
+	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
+	Active      map[string]Stretch `json:"active"`
+	Errors      int64              `json:"errors"`
+	ErrorKinds  map[string]int64   `json:"errorKinds,omitempty"` // the errors by kind
+	InFlight    int64              `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64             `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Underway    Underway           `json:"underway"`             // at the end of the interval
+	Backlog     map[string]int64   `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64            `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64            `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
 
 // Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the
@@ -57,25 +61,56 @@ func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
 
-// WentOn gives the intervals in which something was counted: from the first to the last of them, but without these two where there are others, as it
-// went on in part of them only. It went on to the end of a phase where messages were on their way to be counted then.
-func (t *Topic) WentOn(counter string) []Point {
-	counts := func(p Point) bool { return p.Counts[counter] > 0 }
-	first := slices.IndexFunc(t.History, counts)
-	if first < 0 {
-		return nil
+// WentOn gives how much was counted, and in how much time: from when the first of it was to when the last was, or to the end of a phase where more
+// was on its way then. As the time is that between them, all are counted but one.
+func (t *Topic) WentOn(counter string) (n, seconds float64) {
+	of := paced(counter)
+	counts := func(p Point) bool { return p.Counts[of] > 0 }
+	if !slices.ContainsFunc(t.History, counts) {
+		of = counter
 	}
-	end, cut := len(t.History), t.cut.before(counter)
-	for !cut && !counts(t.History[end-1]) {
-		end--
-	}
-	if end-first > 2 {
-		first++
-		if !cut {
-			end--
+	first, last, events := -1, -1, int64(0)
+	for i, p := range t.History {
+		if counts(p) {
+			last = i
+			if first < 0 {
+				first = i
+			}
 		}
+		n += float64(p.Counts[counter])
+		events += p.Counts[of]
 	}
-	return t.History[first:end]
+	if n == 0 {
+		return 0, 0
+	}
+	begin, known := t.History[first].active(of)
+	end, too := t.History[last].active(of)
+	switch {
+	case t.cut.before(counter):
+		return n, t.History[len(t.History)-1].At - begin.From
+	case known && too:
+		n *= float64(events-1) / float64(events)
+	}
+	return n, end.To - begin.From
+}
+
+// active is when something was counted: where that is not known, in all of the interval.
+func (p Point) active(counter string) (s Stretch, known bool) {
+	if s, ok := p.Active[counter]; ok {
+		return s, true
+	}
+	return Stretch{p.At - p.Seconds, p.At}, false
+}
+
+// paced is the counter whose times are those of another.
+func paced(counter string) string {
+	switch counter {
+	case metric.Due.String(), metric.Sent.String(), metric.BytesSent.String():
+		return metric.Sent.String()
+	case metric.Confirmed.String():
+		return counter
+	}
+	return metric.Received.String()
 }
 
 // Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
