@@ -4,6 +4,7 @@
 //   RECEIVERS   threads that receive                                          2
 //   BATCH       messages of a batch, from 1 to so many at random              10
 //   MAX         messages per receive, at most                                 10
+//   PREFETCH    messages that may be with a receiver, and not acknowledged    1000
 //   SIZE        bytes of a message                                            100
 //   DURATION    of the sending                                                30s
 //   RATE        messages per second, on a schedule; 0: each sender as fast as it is answered    0
@@ -26,7 +27,7 @@ const size = number('SIZE', 100, 41);
 const duration = `${seconds('DURATION', '30s')}s`;
 const conn = broker.connect(url, { profile: choice('PROFILE', 'durable', ['latency', 'throughput', 'durable']) });
 const producer = conn.producer(topic, { connections: 'per-vu', stamp: 'body' });
-const consumer = conn.consumer(topic, inGroup(conn, topic));
+const consumer = conn.consumer(topic, inGroup(conn, topic, { prefetch: number('PREFETCH', 1000, 1) }));
 
 const sending = rate > 0
   ? { executor: 'open-arrival-rate', rate: rate / ((most + 1) / 2), duration, preAllocatedVUs: senders, exec: 'send' }

@@ -5,15 +5,20 @@
 // Of the published rows those that make sense on one machine: one node or two that send, up to 25 threads on each.
 import { some } from '../lib/settings.js';
 
+// withOptions adds options to the query of a broker's URL.
+function withOptions(url, options) {
+  return url && `${url}${url.includes('?') ? '&' : '?'}${options}`;
+}
+
 const systems = {
   kafka: {
-    title: 'Kafka', broker: 'kafka-cluster', url: __ENV.BROKER_URL_KAFKA_CLUSTER, settings: { PARTITIONS: 64, REPLICAS: 3 },
-    then: 'Kafka 2.6.0: acks=all, three replicas, min.insync.replicas 2, 64 to 100 partitions, one message in a receive; up to 10 here',
+    title: 'Kafka', broker: 'kafka-cluster', url: withOptions(__ENV.BROKER_URL_KAFKA_CLUSTER, 'commitInterval=10s'), settings: { PARTITIONS: 64, REPLICAS: 3 },
+    then: 'Kafka 2.6.0: acks=all, three replicas, min.insync.replicas 2, 64 to 100 partitions, offsets committed every 10 s, one message in a receive; up to 10 here',
     rows: ['1;1;2: 7458/7463 47 47', '5;1;2: 31350/31361 47 47', '25;1;2: 92373/92331 81 47', '1;2;4: 15184/15175 47 47', '5;2;4: 55402/55355 47 47', '25;2;4: 127274/127345 50 48'],
   },
   rabbitmq: {
-    title: 'RabbitMQ', broker: 'rabbitmq-cluster', url: __ENV.BROKER_URL_RABBITMQ_CLUSTER || __ENV.BROKER_URL_RABBITMQ, settings: { REPLICAS: __ENV.BROKER_URL_RABBITMQ_CLUSTER ? 3 : 1 },
-    then: 'RabbitMQ 3.8.5: quorum queues',
+    title: 'RabbitMQ', broker: 'rabbitmq-cluster', url: __ENV.BROKER_URL_RABBITMQ_CLUSTER || __ENV.BROKER_URL_RABBITMQ, settings: { REPLICAS: __ENV.BROKER_URL_RABBITMQ_CLUSTER ? 3 : 1, PREFETCH: 100 },
+    then: 'RabbitMQ 3.8.5: quorum queues, up to 100 messages with a receiver (qos)',
     rows: ['1;1;2: 2064/1991 18980 48', '5;1;2: 8146/8140 98 48', '25;1;2: 17334/17321 122 48', '1;2;4: 3994/3983 1452 48', '5;2;4: 12714/12730 99 48', '25;2;4: 19120/19126 142 48'],
   },
   nats: {
@@ -38,13 +43,13 @@ const systems = {
     rows: ['1;1;2: 13647/13648 48 44', '5;1;2: 36035/36021 47 46', '25;1;2: 43643/43630 48 48', '1;2;4: 21380/21379 47 45', '5;2;4: 39320/39316 48 47', '25;2;4: 51089/51090 48 48'],
   },
   pulsar: {
-    title: 'Pulsar', broker: 'pulsar', url: __ENV.BROKER_URL_PULSAR,
-    then: 'Pulsar 2.6.2, one partition, ensemble 3, two acknowledgements',
+    title: 'Pulsar', broker: 'pulsar', url: withOptions(__ENV.BROKER_URL_PULSAR, 'batching=default'),
+    then: 'Pulsar 2.6.2, one partition, ensemble 3, two acknowledgements, batches as the client makes them, within 1 ms',
     rows: ['1;1;2: 1298/1298 48 48', '5;1;2: 6711/6711 112 48', '25;1;2: 31497/31527 48 48', '1;2;4: 2652/2652 48 48', '5;2;4: 12787/12789 107 48', '25;2;4: 55621/55677 50 48'],
   },
   rocketmq: {
-    title: 'RocketMQ', broker: 'rocketmq', url: __ENV.BROKER_URL_ROCKETMQ,
-    then: 'RocketMQ 4.7.1 with three pairs of a master and a synchronous slave',
+    title: 'RocketMQ', broker: 'rocketmq', url: withOptions(__ENV.BROKER_URL_ROCKETMQ, 'batch=10'),
+    then: 'RocketMQ 4.7.1 with three pairs of a master and a synchronous slave, by its older protocol, a batch in one request; here gRPC through a proxy',
     rows: ['1;1;2: 13605/14183 37056 44', '5;1;2: 64638/64635 94 44', '25;1;2: 260093/252308 18859 45', '1;2;4: 29076/29075 135 43', '5;2;4: 129106/129097 162 44', '25;2;4: 411923/410891 17436 46'],
   },
   mongodb: {
@@ -53,8 +58,8 @@ const systems = {
     rows: ['1;1;2: 958/958 48 48', '5;1;2: 3913/3913 48 48', '25;1;2: 10090/7612 60000 48', '1;2;4: 1607/1607 48 48', '5;2;4: 5532/5440 60000 48', '25;2;4: 11286/4489 60000 53'],
   },
   sqs: {
-    title: 'SQS', broker: 'elasticmq', url: __ENV.BROKER_URL_SQS,
-    then: 'Amazon SQS; what is measured here is ElasticMQ, in memory',
+    title: 'SQS', broker: 'elasticmq', url: withOptions(__ENV.BROKER_URL_SQS, 'inFlight=1'), // or hundreds of receives wait in a server that looks at all of them for each message
+    then: 'Amazon SQS, by a client that receives ahead for all threads of a node; what is measured here is ElasticMQ, in memory, and each thread has one request at a time',
     rows: ['1;1;2: 528/529 113 49', '5;1;2: 2680/2682 277 49', '25;1;2: 13345/13370 1960 49', '1;2;4: 1068/1068 97 49', '5;2;4: 5383/5377 106 49', '25;2;4: 26576/26557 302 49'],
   },
 };
