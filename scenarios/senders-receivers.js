@@ -33,8 +33,8 @@ const size = number('SIZE', 100, 41);
 const duration = `${seconds('DURATION', '30s')}s`;
 const conn = broker.connect(url, { profile: choice('PROFILE', 'durable', ['latency', 'throughput', 'durable']) });
 const producer = conn.producer(topic, { connections: 'per-vu', stamp: 'body' });
-const start = prepared && conn.features.start.includes('earliest') ? 'earliest' : 'new';
-const consumer = conn.consumer(topic, inGroup(conn, topic, { prefetch: number('PREFETCH', 1000, 1), start }));
+const begin = prepared && conn.features.start.includes('earliest') ? { start: 'earliest' } : {};
+const consumer = conn.consumer(topic, inGroup(conn, topic, { prefetch: number('PREFETCH', 1000, 1), ...begin }));
 
 const sending = rate > 0
   ? { executor: 'open-arrival-rate', rate: rate / ((most + 1) / 2), duration, preAllocatedVUs: senders, exec: 'send' }

@@ -219,13 +219,15 @@ func TestAProcessIsKilled(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(r.Folder, study.CellsFolder, "*-meanwhile")); err != nil || len(left) > 0 {
 		t.Errorf("%v stay, %v", left, err)
 	}
-	r, err = prepared(t, folder(t, of("settings: { FADING: 'yes' }")), false, "closed") // which ends by itself
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed, err := r.Do(t.Context(), nil)
-	if out := fmt.Sprint(r.Out); failed != 2 || err != nil || !strings.Contains(out, "failed: process 1 of 2: it had ended before it was to be killed") {
-		t.Errorf("%d failed, %v:\n%s", failed, err, out)
+	for settings, why := range map[string]string{"FADING: 'yes'": "it had ended before it was to be killed", "ACKS: 'broken'": "k6 ended with exit code 107: nobody acknowledges"} {
+		r, err := prepared(t, folder(t, of("settings: { "+settings+" }")), false, "closed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, err := r.Do(t.Context(), nil)
+		if out := fmt.Sprint(r.Out); failed != 2 || err != nil || !strings.Contains(out, "failed: process 1 of 2: "+why) {
+			t.Errorf("%s: %d failed, %v:\n%s", settings, failed, err, out)
+		}
 	}
 }
 

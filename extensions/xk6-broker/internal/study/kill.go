@@ -40,7 +40,7 @@ func (r *Runner) kill(ctx context.Context, c Cell, env []string, log io.Writer, 
 			switch {
 			case killed:
 				return nil
-			case err == nil:
+			case slices.Contains(whole, cmd.ProcessState.ExitCode()):
 				return errNotKilled
 			}
 			return err
@@ -51,7 +51,7 @@ func (r *Runner) kill(ctx context.Context, c Cell, env []string, log io.Writer, 
 			switch so, err := report.Read(r.meanwhile(c)); {
 			case errors.Is(err, fs.ErrNotExist): // it has not begun
 			case err != nil:
-				return errors.Join(err, cmd.Process.Kill(), ignored(<-ended))
+				return errors.Join(err, cmd.Process.Kill(), <-ended)
 			case busy(so):
 				due = time.After(c.Kill.After)
 			}
@@ -60,9 +60,6 @@ func (r *Runner) kill(ctx context.Context, c Cell, env []string, log io.Writer, 
 		}
 	}
 }
-
-// ignored is for how a process ended that had to.
-func ignored(error) error { return nil }
 
 // busy tells whether a run has had a message confirmed, or received one.
 func busy(r *result.Result) bool {

@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	switch {
 	case o.Cut:
 		failure = errors.New("it was ended")
-	case failure == nil && c.Kill != nil:
+	case failure == nil && c.Kill != nil && o.ExitCode < 0: // it was killed, and did not fail before
 		o.Result, failure = r.left(c)
 	case failure == nil:
 		o.Result, failure = r.read(folder, &o, logged)
@@ -144,15 +144,15 @@ func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) err
 	}
 	o.Started = time.Now()
 	k6 := slices.Concat([]string{r.K6, "run"}, r.Args, []string{r.Script})
+	var err error
 	if c.Kill != nil {
-		return r.kill(ctx, c, append(env, "BROKER_REPORT_MEANWHILE=on"), log, k6...)
+		err = r.kill(ctx, c, append(env, "BROKER_REPORT_MEANWHILE=on"), log, k6...)
+	} else if err = command(ctx, env, log, k6...); err == nil {
+		o.ExitCode = 0
 	}
-	err := command(ctx, env, log, k6...)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		o.ExitCode = exit.ExitCode()
 		return nil // its results say more
-	} else if err == nil {
-		o.ExitCode = 0
 	}
 	return err
 }
