@@ -111,6 +111,43 @@ func TestStudyOfProcesses(t *testing.T) {
 	}
 }
 
+var row = regexp.MustCompile(`\| (sent|received) \| (\d+) \| (\d+) \| (\d+) \|`)
+
+// A process is killed while it sends, and one that has received and not acknowledged: what was confirmed to the one, and what the other had, the others receive.
+func TestStudyOfAKilledProcess(t *testing.T) {
+	t.Parallel()
+	url := external(t, "BROKER_URL_NATS_JETSTREAM")
+	file := studyFile(t, `export const study = {
+  title: 'Crashes', question: 'What is lost?', source: { citation: 'Nobody', url: 'https://example.org' },
+  tests: [{
+    name: 'crashes', title: 'Crashes', script: 'SCENARIOS/senders-receivers.js',
+    columns: [{ title: 'confirmed', measured: 'confirmed' }, { title: 'lost', measured: 'lost' }, { title: 'again', measured: 'redelivered' }],
+    settings: { BROKER_URL: __ENV.SEND_TO + '?ackWait=2s', TOPIC: __ENV.SEND, TOPIC_IS: 'prepared', DURATION: '8s' },
+    cells: [
+      ['sent', { RECEIVERS: 0 }, { SENDERS: 0 }],
+      ['received', { SENDERS: 0, ACK: 'off' }, {}],
+    ].map(([name, killed, alive]) => ({
+      name, before: { TOPIC_IS: 'anew', DURATION: '1s' }, processes: [{ settings: { ...killed, DURATION: '1h' }, kill: '2s' }, { settings: alive }],
+    })),
+  }],
+};`)
+	out := filepath.Join(filepath.Dir(file), "out")
+	r := k6(t, []string{"SEND_TO=" + url, "SEND=" + filepath.Base(filepath.Dir(filepath.Dir(file)))}, "x", "broker", "study", file, "--out", out)
+	if r.code != 0 {
+		t.Fatal(r)
+	}
+	tables := string(read(t, filepath.Join(out, "tables.md")))
+	found := row.FindAllStringSubmatch(strings.ReplaceAll(tables, " ✗", ""), -1)
+	if len(found) != 2 {
+		t.Fatal(tables)
+	}
+	for _, f := range found {
+		if f[2] == "0" || f[3] != "0" || (f[4] != "0") != (f[1] == "received") {
+			t.Errorf("%s: confirmed %s, lost %s, delivered again %s", f[1], f[2], f[3], f[4])
+		}
+	}
+}
+
 var brokerURL = regexp.MustCompile(`BROKER_URL_\w+`)
 
 // The studies of the repository are understood, their scripts read every setting that they give, and without a broker they say which they need.

@@ -524,7 +524,7 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE: see
+   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE: see
    * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
    */
   export function handleSummary(): void;
@@ -596,10 +596,17 @@ declare module 'k6/x/broker' {
     settings?: StudySettings;
     /** Settings, beside those, of a run of the script before it, which is not measured. */
     before?: StudySettings;
-    /** How many processes of k6 run it together, with one result. They need a run before them, which makes the topic. 1. */
-    processes?: number;
+    /** How many processes of k6 run it together, with one result, or what each is. They need a run before them, which makes the topic. 1. */
+    processes?: number | StudyProcess[];
     /** By the titles of columns: milliseconds of a latency, or what is published in words. */
     published?: { [column: string]: number | string | undefined };
+  }
+
+  export interface StudyProcess {
+    /** Beside those of the cell, or in their place. */
+    settings?: StudySettings;
+    /** It is killed so long after its first message was confirmed or received, such as 5s. Not all of a cell's can be. */
+    kill?: string;
   }
 
   /**

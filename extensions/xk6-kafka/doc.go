@@ -23,7 +23,7 @@
 // With kmq a consumer writes a start marker for each message that it has polled, waits until the broker has all of them, commits, and only then has
 // the messages received; an ack is an end marker. A tracker in each consumer reads the markers of the partitions that its own group, the consumers'
 // with "__redelivery", gives it, and sends again, to the end of the same partition, each message whose start marker is older than redeliverAfter: with
-// its key, body, headers and timestamp, but at a position of its own, and two headers of the protocol, which consumers of this driver count deliveries by and do not show. So order
+// its key, body and headers, but at a position and a time of its own, and two headers of the protocol, which consumers of this driver count deliveries by and do not show. So order
 // holds within a partition for what is delivered once. Requeue sends the message again at once, or lets the tracker do so after requeueDelay; Reject
 // ends it, as maxAttempts does, after it was sent to deadLetterTopic where there is one. A consumer that closes sends again what it has not settled. What
 // is sent again for one group is passed over by the others, if they are of this driver; anybody else who reads the topic gets it twice. Without a group

@@ -60,7 +60,7 @@ func header(r *kgo.Record, name string) (value []byte, ok bool) {
 
 func ours(h kgo.RecordHeader) bool { return h.Key == redeliveryCount || h.Key == redeliveryGroup }
 
-// again is a message as it is sent to the topic once more, behind everything that is there: the same but for the place and the headers above. It is a
+// again is a message as it is sent to the topic once more, behind everything that is there: the same but for the place, the time and the headers above. It is a
 // dead letter, or nil, where it was delivered as often as may be.
 func (q *queue) again(r *kgo.Record, delivered int64) *kgo.Record {
 	if q.maxAttempts > 0 && delivered >= q.maxAttempts {
@@ -81,9 +81,10 @@ func (q *queue) letter(r *kgo.Record) *kgo.Record {
 	return copied(r, q.letters, -1) // the topic need not have as many partitions
 }
 
+// copied has the time at which it is sent: by that of the message, the client would give up an old one at once.
 func copied(r *kgo.Record, topic string, partition int32) *kgo.Record {
 	return &kgo.Record{
-		Topic: topic, Partition: partition, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp,
+		Topic: topic, Partition: partition, Key: r.Key, Value: r.Value,
 		Headers: slices.DeleteFunc(slices.Clone(r.Headers), ours),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,20 @@ func TestAMessageIsSentAgainWhenItsTimeIsOver(t *testing.T) {
 	}
 	nothing(t, c, "all was acknowledged")
 	f.comesTo(t, topic, topic, 0)
+}
+
+// A message may be older than a request may take, and comes again all the same.
+func TestAnOldMessageIsSentAgain(t *testing.T) {
+	f := newFixture(t, strings.TrimSuffix(markedQueue(t).address.String(), "/")+"?requestTimeout=3s")
+	topic := f.topic(t, 1)
+	c := f.consumer(t, topic, topic, f.with(t, map[string]any{"redeliverAfter": "4s"}))
+	defer func() { closed(t, c) }()
+	f.send(t, f.producer(t, topic, nil), driver.Batch{{Body: []byte("kept")}})
+	for n := int32(1); n <= 2; n++ {
+		if m := take(t, c, 1)[0]; string(m.Body) != "kept" || m.Attempt != n {
+			t.Errorf("attempt %d, want %d, of %q", m.Attempt, n, m.Body)
+		}
+	}
 }
 
 // A message is given up after so many deliveries, and one that is rejected at once. Both are dead letters, with nothing of the protocol in them.

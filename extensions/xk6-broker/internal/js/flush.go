@@ -51,6 +51,9 @@ func startFlusher(r *run) *flusher {
 	ctx, cancel := context.WithCancel(context.Background())
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
+	if r.meanwhile.Load() != nil {
+		f.halts = append(f.halts, samples.Each(func(time.Time) { r.reportMeanwhile() }))
+	}
 	return f
 }
 

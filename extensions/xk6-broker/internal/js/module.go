@@ -21,6 +21,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
 )
@@ -151,6 +152,9 @@ type run struct {
 	wanted   atomic.Bool                   // the script asks for results
 	stranded atomic.Uint64                 // VUs whose scripts are resumed no more
 	reported atomic.Pointer[reported]      // once it has written them
+
+	meanwhile atomic.Pointer[report.Folder] // where the results so far go; nil where they go nowhere
+	stale     sync.Once                     // that they could not be written is told once
 
 	marksLock sync.Mutex
 	marks     []result.Annotation // of the script, in order

@@ -70,13 +70,11 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		f.Name = report.Sanitise(r.scriptName() + "-" + result.Started.UTC().Format(nameTime))
 		f = f.Free()
 	}
-	ledger := bytes.Buffer{}
-	if l := r.Ledger(); l != nil {
-		if err := l.Write(&ledger); err != nil {
-			return nil, err
-		}
+	ledger, err := r.ledger(false)
+	if err != nil {
+		return nil, err
 	}
-	saved, err := f.Save(result, r.collector.Logs(), ledger.Bytes())
+	saved, err := f.Save(result, r.collector.Logs(), ledger)
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
@@ -85,7 +83,36 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		return nil, nil // there is none
 	}
 	r.reported.Store(&reported{folder: saved.Path(), err: err})
+	if so := r.meanwhile.Load(); so != nil {
+		if err := os.RemoveAll(so.Path()); err != nil {
+			r.logger.WithError(err).Warn("the results so far could not be removed: the test has ended")
+		}
+	}
 	return saved.Path(), nil
+}
+
+// ledger is what of the run is merged with other processes; nil where there are none.
+func (r *run) ledger(unfinished bool) ([]byte, error) {
+	l := r.Ledger()
+	if l == nil {
+		return nil, nil
+	}
+	l.Unfinished = unfinished
+	text := bytes.Buffer{}
+	err := l.Write(&text)
+	return text.Bytes(), err
+}
+
+// reportMeanwhile writes the results so far, which a process leaves that is killed.
+func (r *run) reportMeanwhile() {
+	so := r.result() // before the ledger, so that what it says to be confirmed is in that
+	ledger, err := r.ledger(true)
+	if err == nil {
+		err = r.meanwhile.Load().WriteMeanwhile(so, ledger)
+	}
+	if err != nil {
+		r.stale.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
+	}
 }
 
 // endedUnsaid tells whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.

@@ -14,17 +14,31 @@ const (
 	envName      = "BROKER_REPORT_NAME"      // of the folder
 	envDir       = "BROKER_REPORT_DIR"       // where it is made
 	envOverwrite = "BROKER_REPORT_OVERWRITE" // true or false
+	envMeanwhile = "BROKER_REPORT_MEANWHILE" // on or off: the results so far, once a second
 )
 
 // checkSettings fails in init where handleSummary would fail at the end, be it exported or not: who sets these wants results.
 func (in *instance) checkSettings() error {
-	on, options, err := in.settings()
-	if err != nil || !on || len(options) == 0 {
+	on, meanwhile, options, err := in.settings()
+	if err != nil || !on || len(options) == 0 && !meanwhile {
 		return err
 	}
 	f, err := folderOf(envReport, options)
-	if err != nil || !in.first || f.Name == "" {
+	if err != nil {
 		return err
+	}
+	if f.Name == "" {
+		if meanwhile {
+			return fmt.Errorf("%s: the results so far need a name for their folder: give %s", envMeanwhile, envName)
+		}
+		return nil
+	}
+	if !in.first {
+		return nil
+	}
+	if meanwhile {
+		so := f.Meanwhile()
+		in.run.meanwhile.Store(&so)
 	}
 	return f.Check()
 }
@@ -32,7 +46,7 @@ func (in *instance) checkSettings() error {
 // handleSummary writes the results as the environment says, for scripts to export. It returns undefined, so that k6 prints its own
 // summary too.
 func (in *instance) handleSummary() error {
-	on, options, err := in.settings()
+	on, _, options, err := in.settings()
 	if err == nil && on {
 		_, err = in.report(in.vu.Runtime().ToValue(options))
 	}
@@ -40,7 +54,7 @@ func (in *instance) handleSummary() error {
 }
 
 // settings reads the environment as scripts see it.
-func (in *instance) settings() (on bool, options map[string]any, err error) {
+func (in *instance) settings() (on, meanwhile bool, options map[string]any, err error) {
 	env, _ := in.vu.Runtime().GlobalObject().Get("__ENV").(*sobek.Object)
 	read := func(name, fallback string, allowed ...string) string {
 		value := fallback
@@ -70,7 +84,8 @@ func (in *instance) settings() (on bool, options map[string]any, err error) {
 		options["overwrite"] = true
 	}
 	on = read(envReport, "on", "on", "off") == "on"
-	return on, options, err
+	meanwhile = read(envMeanwhile, "off", "on", "off") == "on"
+	return on, meanwhile, options, err
 }
 
 // folderOf reads what a script, or its environment, says of the folder; the name may be missing.

@@ -29,17 +29,18 @@ func (r *Run) before(ctx context.Context, cell study.Cell, settings study.Values
 }
 
 // together runs a cell as several processes of one test, and merges what they find out. The commands of the study were run before.
-func (r *Run) together(ctx context.Context, cell study.Cell, processes int) (study.Outcome, error) {
+func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.Cell) (study.Outcome, error) {
 	runner := r.Runner
 	runner.Reset, runner.BeforeCell, runner.Pause = "", "", 0
 	runner.Keep = true // to merge takes the ledgers
-	all, errs := make([]study.Outcome, processes), make([]error, processes)
+	all, errs := make([]study.Outcome, len(processes)), make([]error, len(processes))
 	started := time.Now().UnixNano() // no other test has the name
 	var running sync.WaitGroup
 	for i := range all {
-		one := cell
+		one := processes[i]
+		one.Index, one.Repetition = cell.Index, cell.Repetition
 		one.Folder = fmt.Sprintf("%s-%d", cell.Folder, i+1)
-		one.Run, one.Processes = fmt.Sprintf("%s-%d", cell.Folder, started), processes
+		one.Run, one.Processes = fmt.Sprintf("%s-%d", cell.Folder, started), len(processes)
 		running.Go(func() { all[i], errs[i] = runner.Run(ctx, one) })
 	}
 	running.Wait()
@@ -48,7 +49,7 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes int) (stu
 	}
 	whole := all[0]
 	whole.Cell = cell
-	parts := make([]result.Part, processes)
+	parts := make([]result.Part, len(processes))
 	for i, o := range all {
 		if o.Started.Before(whole.Started) {
 			whole.Started = o.Started
@@ -58,7 +59,7 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes int) (stu
 		}
 		whole.ExitCode, whole.Cut = max(whole.ExitCode, o.ExitCode), whole.Cut || o.Cut
 		if o.Error != "" {
-			whole.Error, whole.Result = fmt.Sprintf("process %d of %d: %s", i+1, processes, o.Error), nil
+			whole.Error, whole.Result = fmt.Sprintf("process %d of %d: %s", i+1, len(processes), o.Error), nil
 			return whole, nil
 		}
 		parts[i].Result = o.Result

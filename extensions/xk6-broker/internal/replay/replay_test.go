@@ -74,7 +74,14 @@ func pretend(args []string) error {
 			return err
 		}
 	}
-	return report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}.Write(r, nil, ledger.Bytes())
+	folder := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}
+	if os.Getenv("BROKER_REPORT_MEANWHILE") == "on" && os.Getenv("FADING") == "" {
+		if err := folder.Meanwhile().WriteMeanwhile(r, ledger.Bytes()); err != nil {
+			return err
+		}
+		time.Sleep(time.Hour) // it is killed
+	}
+	return folder.Write(r, nil, ledger.Bytes())
 }
 
 const script = `export default function () { return [__ENV.RATE, __ENV.ACKS, __ENV.FADING]; }`
@@ -198,6 +205,35 @@ func TestProcesses(t *testing.T) {
 	}
 	if r := done(t, dir, true, "closed"); ran(r) != 0 {
 		t.Errorf("%d runs again", ran(r))
+	}
+}
+
+// A process that is killed adds what it had found out, and each has settings of its own.
+func TestAProcessIsKilled(t *testing.T) {
+	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "
+	of := func(first string) string {
+		return strings.Replace(file, cell, cell+"processes: [{ "+first+", kill: '10ms' }, { settings: { RATE: 20 } }], before: { RATE: 7 }, ", 1)
+	}
+	r := done(t, folder(t, of("settings: { RATE: 300 }")), false, "closed")
+	text, err := os.ReadFile(filepath.Join(r.Folder, TablesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| 400/s | 320/s |"; !strings.Contains(string(text), want) {
+		t.Errorf("no %q in\n%s", want, text)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.Folder, study.CellsFolder, "*-meanwhile")); err != nil || len(left) > 0 {
+		t.Errorf("%v stay, %v", left, err)
+	}
+	for settings, why := range map[string]string{"FADING: 'yes'": "it had ended before it was to be killed", "ACKS: 'broken'": "k6 ended with exit code 107: nobody acknowledges"} {
+		r, err := prepared(t, folder(t, of("settings: { "+settings+" }")), false, "closed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed, err := r.Do(t.Context(), nil)
+		if out := fmt.Sprint(r.Out); failed != 2 || err != nil || !strings.Contains(out, "failed: process 1 of 2: "+why) {
+			t.Errorf("%s: %d failed, %v:\n%s", settings, failed, err, out)
+		}
 	}
 }
 
@@ -337,6 +373,10 @@ func TestMistakes(t *testing.T) {
 		{"script: './script.js', settings: { ACKS: 'leader' }, base", "script: './absent.js', settings: { ACKS: 'leader' }, base", "test closed: script ./absent.js"},
 		{"measured: 'confirmed rate'", "measured: 'confirmed rate', ratio: 1", "study.tests[0].columns[0].ratio: 1 is not true or false"},
 		{"published: { records: 400 }", "processes: 2", "study.tests[0].cells[0].before: nothing is not the settings of a run before it"},
+		{"published: { records: 400 }", "before: {}, processes: [{ kill: '1s' }, { kill: '1s' }]", "study.tests[0].cells[0].processes: a list is not a list of at least two processes, of which at least one is not killed"},
+		{"published: { records: 400 }", "before: {}, processes: [{ kill: 1 }, {}]", "study.tests[0].cells[0].processes[0].kill: 1 is not a text"},
+		{"published: { records: 400 }", "before: {}, processes: [{ kill: 'soon' }, {}]", `study.tests[0].cells[0].processes[0].kill: "soon" is not a duration such as 5s or 500ms`},
+		{"published: { records: 400 }", "before: {}, processes: [{ settings: { SPEED: 1 } }, {}]", "never reads SPEED"},
 		{"base: 'one'", "base: 'one', grid: ['RATE']", "study.tests[0].grid: a list is not a list of two settings"},
 		{"base: 'one'", "base: 'one', grid: ['RATE', 'SIZE']", `study.tests[0].grid: the cell "one" lacks a value of RATE or SIZE`},
 		{"tests: [", "tests: [], others: [", `there is no "others"`},

@@ -98,8 +98,7 @@ func (r *Run) why(p planned) string {
 }
 
 func (r *Run) settingsOf(p planned) []Setting {
-	c := &r.Study.Tests[p.test].Cells[p.cell]
-	return slices.Concat(c.Settings, c.Before)
+	return r.Study.Tests[p.test].Cells[p.cell].all()
 }
 
 func (r *Run) path(t *Test) string {
@@ -119,7 +118,7 @@ func (r *Run) inspect(ctx context.Context) error {
 			r.scripts[test.Script] = script
 		}
 		for _, c := range test.Cells {
-			for _, s := range slices.Concat(c.Settings, c.Before) {
+			for _, s := range c.all() {
 				if script := r.scripts[test.Script]; !script.Reads(s.Name) {
 					return fmt.Errorf("test %s: %s never reads %s: it reads %s", test.Name, test.Script, s.Name, strings.Join(script.Names, ", "))
 				}
@@ -149,8 +148,13 @@ func (r *Run) asked() []study.Fact {
 func (t *Test) fingerprint() string {
 	sum := sha256.New()
 	for _, c := range t.Cells {
-		_, _ = fmt.Fprintf(sum, "%q %d %d", c.Name, c.Processes, len(c.Before)) // a hash takes all that is written
-		for _, s := range slices.Concat(c.Settings, c.Before) {
+		_, _ = fmt.Fprintf(sum, "%q %d %d", c.Name, len(c.Processes), len(c.Before)) // a hash takes all that is written
+		for _, p := range c.Processes {
+			if p.Kill != nil {
+				_, _ = fmt.Fprintf(sum, "%v;", p.Kill.After)
+			}
+		}
+		for _, s := range c.all() {
 			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, s.Value, s.From, s.None)
 		}
 	}
@@ -208,6 +212,13 @@ func (r *Run) one(ctx context.Context, p planned) (study.Outcome, error) {
 	cell := p.Cell
 	settings, missing := r.settings(c.Settings)
 	before, missingBefore := r.settings(c.Before)
+	processes := make([]study.Cell, len(c.Processes))
+	for i, p := range c.Processes {
+		processes[i].Kill = p.Kill
+		var err error
+		processes[i].Settings, err = r.settings(p.Settings)
+		missingBefore = errors.Join(missingBefore, err)
+	}
 	if missing := errors.Join(missing, missingBefore); missing != nil { // which is the cell's failure, and not the study's
 		now := time.Now()
 		return study.Outcome{Cell: cell, Error: missing.Error(), ExitCode: -1, Started: now, Ended: now}, nil //nolint:nilerr // it is in the outcome
@@ -220,8 +231,8 @@ func (r *Run) one(ctx context.Context, p planned) (study.Outcome, error) {
 			return o, err
 		}
 	}
-	if c.Processes > 1 {
-		return r.together(ctx, cell, c.Processes)
+	if c.Processes != nil {
+		return r.together(ctx, cell, processes)
 	}
 	return r.Runner.Run(ctx, cell)
 }

@@ -2,7 +2,12 @@
 // it, and a page has what was measured beside what was published.
 package replay
 
-import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+import (
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+)
 
 // Study is what a study's file exports.
 type Study struct {
@@ -46,9 +51,15 @@ type Column struct {
 type Cell struct {
 	Name      string
 	Settings  []Setting
-	Processes int       // of k6 that run it together
+	Processes []Process // of k6 that run it together; nil where it is one
 	Before    []Setting // of a run before it, which is not measured; nil for none
 	Published map[string]Published
+}
+
+// Process is one of those that run a cell together.
+type Process struct {
+	Settings []Setting // the cell's, with its own
+	Kill     *study.Kill
 }
 
 // Setting is a variable of the script's environment.
@@ -88,6 +99,15 @@ func (t *Test) cell(name string) *Cell {
 		}
 	}
 	return nil
+}
+
+// all are the settings of every run of the cell.
+func (c *Cell) all() []Setting {
+	all := slices.Concat(c.Settings, c.Before)
+	for _, p := range c.Processes {
+		all = append(all, p.Settings...)
+	}
+	return all
 }
 
 // setting is the value of a cell's setting as the file has it; "" where it has none.

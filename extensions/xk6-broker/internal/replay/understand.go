@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/grafana/sobek"
 
@@ -62,10 +63,11 @@ func understandTest(s *Study, test field) Test {
 	common := understandSettings(s, f("settings"))
 	for _, one := range f("cells").list() {
 		c := one.object("name", "settings", "processes", "before", "published")
-		cell := Cell{Name: c("name").text(), Settings: understandSettings(s, c("settings"), common...), Processes: c("processes").whole(1)}
+		cell := Cell{Name: c("name").text(), Settings: understandSettings(s, c("settings"), common...)}
+		cell.Processes = understandProcesses(s, &cell, c("processes"))
 		if !c("before").missing() {
 			cell.Before = append([]Setting{}, understandSettings(s, c("before"), cell.Settings...)...)
-		} else if cell.Processes > 1 {
+		} else if cell.Processes != nil {
 			c("before").wrong("the settings of a run before it: processes that run together need one that makes the topic")
 		}
 		if t.cell(cell.Name) != nil {
@@ -84,6 +86,32 @@ func understandTest(s *Study, test field) Test {
 		t.Grid = understandGrid(&t, f("grid"))
 	}
 	return t
+}
+
+// understandProcesses takes a number of processes that are alike, or a list of what each is.
+func understandProcesses(s *Study, c *Cell, processes field) (all []Process) {
+	if !processes.isList() {
+		if n := processes.whole(1); n > 1 {
+			for range n {
+				all = append(all, Process{Settings: c.Settings})
+			}
+		}
+		return all
+	}
+	killed := 0
+	for _, one := range processes.list() {
+		f := one.object("settings", "kill")
+		p := Process{Settings: understandSettings(s, f("settings"), c.Settings...)}
+		if !f("kill").missing() {
+			p.Kill = &study.Kill{After: f("kill").duration()}
+			killed++
+		}
+		all = append(all, p)
+	}
+	if len(all) < 2 || killed == len(all) {
+		processes.wrong("a list of at least two processes, of which at least one is not killed")
+	}
+	return all
 }
 
 // understandGrid takes two settings, by whose values each cell has its place.
@@ -326,6 +354,14 @@ func (f field) positive() float64 {
 		f.wrong("a number of more than 0")
 	}
 	return n
+}
+
+func (f field) duration() time.Duration {
+	d, err := time.ParseDuration(f.text())
+	if err != nil || d < 0 {
+		f.wrong("a duration such as 5s or 500ms")
+	}
+	return d
 }
 
 func (f field) whole(fallback int) int {

@@ -36,6 +36,30 @@ type Folder struct {
 // Path is the folder's path.
 func (f Folder) Path() string { return filepath.Join(f.Dir, f.Name) }
 
+// Meanwhile is where the results so far of a run that goes on are, for it may be killed.
+func (f Folder) Meanwhile() Folder {
+	f.Name += "-meanwhile"
+	return f
+}
+
+// WriteMeanwhile writes the results so far, each file whole at all times.
+func (f Folder) WriteMeanwhile(r *result.Result, ledger []byte) error {
+	if err := os.MkdirAll(f.Path(), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
+		return fmt.Errorf("report: %w", err)
+	}
+	if len(ledger) > 0 {
+		if err := WriteAtomic(filepath.Join(f.Path(), LedgerFile), func(w io.Writer) error {
+			_, err := w.Write(ledger)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	named := *r
+	named.Name = f.Name
+	return WriteAtomic(filepath.Join(f.Path(), SummaryFile), func(w io.Writer) error { return WriteSummary(w, &named) })
+}
+
 // Check tells whether results can be written there: ErrExists where there are some and they shall not be replaced.
 func (f Folder) Check() error {
 	if f.Name == "" || f.Name != Sanitise(f.Name) {

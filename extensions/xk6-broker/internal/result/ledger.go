@@ -19,7 +19,7 @@ type Mark struct {
 }
 
 // LedgerVersion is the version of what [Ledger.Write] writes.
-const LedgerVersion = 5
+const LedgerVersion = 6
 
 // Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account.
 type Ledger struct {
@@ -29,6 +29,9 @@ type Ledger struct {
 	Clock    string // names the clock that the process read, see machineClock
 	Ended    int64  // when the account was closed, ns since the Unix epoch
 	Topics   []TopicLedger
+
+	// Unfinished tells that the test went on when the ledger was written: its process was killed, else there would be one of its end.
+	Unfinished bool
 }
 
 // TopicLedger is the ledger of one topic.

@@ -170,7 +170,7 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		}
 		a := w.group(name, shares, said)
 		if !shares[0].Subscriber {
-			if w.elsewhere || !m.complete() { // what was removed another process may have received before
+			if w.elsewhere || !m.complete() || slices.ContainsFunc(shares, groupShare.untold) { // what was removed another process may have received before
 				a.Lost, a.Elsewhere = 0, a.Lost
 				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
 			}
@@ -187,6 +187,11 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		}
 	}
 	return nil
+}
+
+// untold tells that members of a process that was killed may have settled more than it could tell.
+func (s groupShare) untold() bool {
+	return s.by.Unfinished && slices.ContainsFunc(s.Sources, func(of track.SourceLedger) bool { return of.Settled.Len() > 0 })
 }
 
 func (s groupShare) consumed() bool { return len(s.There) > 0 }
@@ -233,6 +238,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 	ledgers := make([]track.GroupLedger, len(shares))
 	for i, s := range shares {
 		ledgers[i] = s.GroupLedger.GroupLedger
+		ledgers[i].Unfinished = s.by.Unfinished
 	}
 	removals := w.removalsOf(shares)
 	all := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
@@ -378,6 +384,11 @@ func (m *merger) verdict() {
 	m.missing(v)
 	for i, p := range m.parts {
 		own := p.Result.Verdict
+		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
+			v.note("process %d (%s) was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
+				i+1, p.Result.Name)
+			continue
+		}
 		var what about
 		if !own.Latencies {
 			what |= latencies

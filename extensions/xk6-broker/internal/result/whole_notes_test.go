@@ -16,7 +16,7 @@ func TestProcessesSayTheSameOnce(t *testing.T) {
 	}
 	const waited = "orders, workers: half of the messages waited longer than "
 	part := func(name string, beliefs []Belief, notes ...string) Part {
-		return Part{Result: &Result{Name: name, Verdict: Verdict{Valid: true, Latencies: true, Account: true, Beliefs: beliefs, Notes: notes}}}
+		return Part{Ledger: &Ledger{}, Result: &Result{Name: name, Verdict: Verdict{Valid: true, Latencies: true, Account: true, Beliefs: beliefs, Notes: notes}}}
 	}
 	parts := []Part{
 		part("one", late(0.99, "20"), "orders: "+owesLittle+"2ms, is 9.0 % of the p50 of publish latency", waited+"900ms in the buffer", "orders-1: 5 were foreign",

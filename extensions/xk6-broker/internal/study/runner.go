@@ -30,7 +30,11 @@ type Cell struct {
 	// Of one that is a process of a test with several: the test's name, and how many they are. Else it is a test by itself.
 	Run       string
 	Processes int
+	Kill      *Kill // nil where it goes on to its end
 }
+
+// Kill is that a process is killed, so long after its first message.
+type Kill struct{ After time.Duration }
 
 func (c Cell) processes() string {
 	if c.Processes == 0 {
@@ -77,7 +81,7 @@ func (r *Runner) Path(c Cell) string { return filepath.Join(r.Folder, c.Folder) 
 // means that the study cannot go on, as where its folder cannot be written. When ctx ends, what is running is told to end, and is waited for.
 func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	folder := r.Path(c)
-	if err := os.RemoveAll(folder); err != nil { // what an interrupted study left of it
+	if err := errors.Join(os.RemoveAll(folder), os.RemoveAll(r.meanwhile(c))); err != nil { // what an interrupted study left of it
 		return Outcome{}, fmt.Errorf("study: %w", err)
 	}
 	if err := os.MkdirAll(r.Folder, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
@@ -97,6 +101,8 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	switch {
 	case o.Cut:
 		failure = errors.New("it was ended")
+	case failure == nil && c.Kill != nil && o.ExitCode < 0: // it was killed, and did not fail before
+		o.Result, failure = r.left(c)
 	case failure == nil:
 		o.Result, failure = r.read(folder, &o, logged)
 	}
@@ -117,7 +123,7 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 // run does what a cell consists of.
 func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
 	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_REPORT_MEANWHILE=off", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
 	})
 	if r.Reset != "" {
 		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {
@@ -137,23 +143,31 @@ func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) err
 		}
 	}
 	o.Started = time.Now()
-	err := command(ctx, env, log, slices.Concat([]string{r.K6, "run"}, r.Args, []string{r.Script})...)
+	k6 := slices.Concat([]string{r.K6, "run"}, r.Args, []string{r.Script})
+	var err error
+	if c.Kill != nil {
+		err = r.kill(ctx, c, append(env, "BROKER_REPORT_MEANWHILE=on"), log, k6...)
+	} else if err = command(ctx, env, log, k6...); err == nil {
+		o.ExitCode = 0
+	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		o.ExitCode = exit.ExitCode()
 		return nil // its results say more
-	} else if err == nil {
-		o.ExitCode = 0
 	}
 	return err
 }
 
 // command runs one to its end, or to that of ctx, in a process group of its own: Ctrl-C on a terminal is for the study.
 func command(ctx context.Context, env []string, log io.Writer, args ...string) error {
+	return prepare(ctx, env, log, args...).Run()
+}
+
+func prepare(ctx context.Context, env []string, log io.Writer, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //gosec:disable G204 -- what the user asked for
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
 	cmd.WaitDelay = patience
 	ofItsOwn(cmd)
-	return cmd.Run()
+	return cmd
 }
 
 // whole are the exit codes of tests that went on to their end: thresholds that failed, an end that the script itself made, a file of the results that could not be

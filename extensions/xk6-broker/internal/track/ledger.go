@@ -26,6 +26,9 @@ type GroupLedger struct {
 	Name    string
 	Tally   Tally
 	Sources []SourceLedger // ascending
+
+	// Unfinished tells that the process was killed: what it had received and not settled is received by nobody, until it comes again.
+	Unfinished bool
 }
 
 // SourceLedger is what a group received of one producer, of this process or another.
@@ -113,11 +116,13 @@ type Whole struct {
 
 // Merge puts together what several processes know of one group. The producers are those of all processes, and terms says what else is
 // known of each. A copy of a message that another process of the group has received as well is Duplicated where both settled it, and
-// else Redelivered, unless the broker's own count of deliveries has made it that already. Removed is what did not arrive and was perhaps numbered before
+// else Redelivered, unless the broker's own count of deliveries has made it that already; so is one that a process had received and not settled when it was
+// killed, which counts as received only where it came again. Removed is what did not arrive and was perhaps numbered before
 // one of the removals. Foreign, in what comes out, is a number of
 // messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
 func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) Whole {
 	var w Whole
+	shares = slices.SortedStableFunc(slices.Values(shares), killedLast)
 	for _, s := range shares {
 		w.Duplicated += s.Tally.Duplicated
 		w.Redelivered += s.Tally.Redelivered
@@ -185,6 +190,17 @@ func sources(shares []GroupLedger) []uint64 {
 	return slices.Compact(ids)
 }
 
+// killedLast has the processes that were killed follow the others, so that what they had is looked for in what all others received.
+func killedLast(a, b GroupLedger) int {
+	switch {
+	case a.Unfinished == b.Unfinished:
+		return 0
+	case a.Unfinished:
+		return 1
+	}
+	return -1
+}
+
 func byID(a, b ProducerLedger) int { return cmp.Compare(a.ID, b.ID) }
 
 // Source finds what the group received of a producer; nil where it received nothing and expects nothing.
@@ -208,7 +224,11 @@ func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
 		twice := copies.and(all.Settled).and(source.Settled)
 		t.Duplicated += twice.Len()
 		t.Redelivered += copies.andNot(twice).andNot(all.Again.Or(source.Again)).Len()
-		all.Received = all.Received.Or(source.Received)
+		if shares[i].Unfinished {
+			all.Received = all.Received.Or(source.Received.and(source.Settled))
+		} else {
+			all.Received = all.Received.Or(source.Received)
+		}
 		all.Settled = all.Settled.Or(source.Settled)
 		all.Again = all.Again.Or(source.Again)
 		all.Drained = all.Drained.Or(source.Drained)

@@ -213,3 +213,42 @@ func FuzzSet(f *testing.F) {
 		}
 	})
 }
+
+// What a process had received and not settled when it was killed was received by nobody, unless it came again: to one whose broker counts no deliveries,
+// that is seen by what the process had, in whatever order their ledgers come.
+func TestWhatAKilledProcessHadNotSettled(t *testing.T) {
+	var ledgers []track.Ledger
+	topics, readers := make([]*track.Topic, 2), make([]*track.Reader, 2)
+	for i := range topics {
+		topics[i] = track.NewTopic()
+		topics[i].Share()
+		readers[i] = topics[i].Group("g", track.Earliest).Reader()
+	}
+	const killed, alive, id = 0, 1, 1 << 32
+	p := topics[alive].Producer(id)
+	for range 10 {
+		p.Expect(p.Next())
+	}
+	for seq := range uint64(5) {
+		readers[killed].Received(id, seq, 0, 1)
+	}
+	readers[killed].Settled(id, 0)
+	for seq := uint64(3); seq < 10; seq++ {
+		readers[alive].Received(id, seq, 1, 1)
+		readers[alive].Settled(id, seq)
+	}
+	for _, topic := range topics {
+		ledgers = append(ledgers, recoded(t, topic.Ledger()))
+	}
+	ledgers[killed].Groups[0].Unfinished = true
+	for _, order := range [][2]int{{killed, alive}, {alive, killed}} {
+		shares := []track.GroupLedger{ledgers[order[0]].Groups[0], ledgers[order[1]].Groups[0]}
+		w := track.Merge(ledgers[alive].Producers, shares, func(uint64) track.Terms { return track.Terms{Spans: track.Everything()} }, 10)
+		if w.Expected != 10 || w.Received != 8 || w.Missing != 2 || w.Redelivered != 2 || w.Duplicated != 0 || w.Held != 0 {
+			t.Errorf("%v: %+v", order, w)
+		}
+		if len(w.Ranges) != 1 || w.Ranges[0].From != 1 || w.Ranges[0].To != 2 {
+			t.Errorf("%v: missing %v", order, w.Ranges)
+		}
+	}
+}
