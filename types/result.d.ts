@@ -208,13 +208,23 @@ declare module 'k6/x/broker' {
     inFlight: number;
     /** confirmed and not yet received by the groups, opened or only declared; likewise */
     outstanding: number;
+    /** at the end of the interval */
+    underway: ResultUnderway;
     /** of the process, on average */
     cpu: number;
     /** the same, over the worst 5 seconds under load that ended in the interval */
     busiest: number;
+    /** from when to when something was sent, confirmed and received in the interval, where anything was */
+    active?: { [name: string]: ResultStretch };
     /** by group, as the broker says; likewise */
     backlog?: { [name: string]: number };
     errorKinds?: { [name: string]: number };
+  }
+
+  /** a time, in seconds from the start */
+  export interface ResultStretch {
+    from: number;
+    to: number;
   }
 
   /** the distribution of an interval, in ns: as many seconds as nearly all intervals need for a p99 with 10 values beyond it, though no more than a tenth of the run */
@@ -280,6 +290,18 @@ declare module 'k6/x/broker' {
     phases?: { [name: string]: ResultWindow };
   }
 
+  /** messages that were due before an instant, and came to an end after it */
+  export interface ResultUnderway {
+    /** had not been sent */
+    arrivals: number;
+    /** had neither been confirmed nor failed */
+    sends: number;
+    /** had no reply, and had not been given up */
+    requests: number;
+    /** had not been received, whoever sent them */
+    deliveries: number;
+  }
+
   export interface ResultWindow {
     counts: { [name: string]: number };
     errors: Array<{
@@ -302,5 +324,7 @@ declare module 'k6/x/broker' {
       reordered?: number;
       settled?: number;
     }>;
+    /** when its stretches ended */
+    underway: ResultUnderway;
   }
 }

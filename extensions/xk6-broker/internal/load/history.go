@@ -37,7 +37,7 @@ func history(all []*interval, started int64, crossings *crossings) []result.Poin
 	for n, i := range all {
 		ends[n] = i.to
 	}
-	underway := crossings.over(ends)
+	underway, before := crossings.over(ends), int64(0)
 	for n, i := range all {
 		p := result.Point{
 			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, Active: described(i.active, started), ErrorKinds: map[string]int64{},
@@ -48,11 +48,10 @@ func history(all []*interval, started int64, crossings *crossings) []result.Poin
 				p.Counts[metric.Counter(c).String()] = n
 			}
 		}
-		before := uint64(0)
-		if n > 0 {
-			before = underway[n-1].Arrivals
-		}
-		dueThen(p.Counts, before, underway[n].Arrivals)
+		// Of an arrival that is sent just as a collection is made it may not be known twice in which interval it was.
+		late := max(int64(underway[n].Arrivals), before-i.counts[metric.Due]) //gosec:disable G115 -- a count
+		dueThen(p.Counts, late-before)
+		before = late
 		for kind, n := range i.errors {
 			p.Errors += n
 			p.ErrorKinds[string(kind)] = n
@@ -62,9 +61,9 @@ func history(all []*interval, started int64, crossings *crossings) []result.Poin
 	return points
 }
 
-// dueThen makes of the arrivals that were sent between two instants those that were due then.
-func dueThen(counts map[string]int64, before, after uint64) {
-	if more := int64(after) - int64(before); more != 0 { //gosec:disable G115 -- counts
+// dueThen makes of the arrivals that were sent between two instants those that were due then: so many more were late at the end than at the beginning.
+func dueThen(counts map[string]int64, more int64) {
+	if more != 0 {
 		counts[metric.Due.String()] += more
 	}
 }

@@ -278,12 +278,12 @@ func (p *phases) window(of *phase, key topicKey, crossings *crossings, driver st
 		}
 	}
 	w := result.Window{Counts: t.Counts, Errors: t.Errors, Trends: t.Trends, Groups: []result.WindowGroup{}}
-	var before uint64
+	var more int64
 	for _, s := range p.stretches(of, math.MaxInt64) { // nothing comes after what goes on
-		before += crossings.at(s.from).Arrivals
+		more -= int64(crossings.at(s.from).Arrivals) //gosec:disable G115 -- a count
 		w.Underway = w.Underway.Plus(crossings.at(s.to))
 	}
-	dueThen(w.Counts, before, w.Underway.Arrivals)
+	dueThen(w.Counts, more+int64(w.Underway.Arrivals)) //gosec:disable G115 -- a count
 	for i, g := range t.Groups {
 		at := GroupKey{key.address, driver, key.name, g.Group}
 		a := of.groups[at]

@@ -13,7 +13,7 @@ type Point struct {
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
 	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
-	Active      map[string]Stretch `json:"active"`
+	Active      map[string]Stretch `json:"active,omitempty"`
 	Errors      int64              `json:"errors"`
 	ErrorKinds  map[string]int64   `json:"errorKinds,omitempty"` // the errors by kind
 	InFlight    int64              `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
