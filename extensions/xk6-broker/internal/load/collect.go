@@ -18,6 +18,7 @@ import (
 type Delta struct {
 	Series *Series
 	Measured
+	active [len(timed)]active
 }
 
 // Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
@@ -100,7 +101,11 @@ func (c *Collector) CPU() float64 {
 
 func (c *Collector) delta(s *Series) Delta {
 	now := s.Measured()
-	d := Delta{s, now.since(c.seen[s])}
+	d := Delta{Series: s}
+	for i := range timed { // right behind the counters, so that they are of the same messages
+		d.active[i] = s.active[i].take()
+	}
+	d.Measured = now.since(c.seen[s])
 	c.seen[s] = now
 	return d
 }
@@ -126,7 +131,7 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 	}
 	for _, d := range deltas {
 		for n := range timed {
-			i.active[n] = i.active[n].and(d.Series.active[n].take())
+			i.active[n] = i.active[n].and(d.active[n])
 		}
 		for counter, n := range d.Counters {
 			i.counts[counter] += n

@@ -83,23 +83,31 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if n == 0 {
 		return 0, 0
 	}
-	begin, known := t.History[first].active(of)
-	end, too := t.History[last].active(of)
-	switch {
-	case t.cut.before(counter):
-		return n, t.History[len(t.History)-1].At - begin.From
-	case known && too:
+	from, to := t.History[first].At-t.History[first].Seconds, t.History[last].At
+	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
 		n *= float64(events-1) / float64(events)
+		from, to = t.History[first].began(of), t.History[last].ended(of)
 	}
-	return n, end.To - begin.From
+	if t.cut.before(counter) {
+		to = t.History[len(t.History)-1].At
+	}
+	return n, to - from
 }
 
-// active is when something was counted: where that is not known, in all of the interval.
-func (p Point) active(counter string) (s Stretch, known bool) {
+// began and ended are when something was counted in the interval. Where the interval does not know, it was right when the one before ended, which
+// knows.
+func (p Point) began(counter string) float64 {
 	if s, ok := p.Active[counter]; ok {
-		return s, true
+		return s.From
 	}
-	return Stretch{p.At - p.Seconds, p.At}, false
+	return p.At - p.Seconds
+}
+
+func (p Point) ended(counter string) float64 {
+	if s, ok := p.Active[counter]; ok {
+		return s.To
+	}
+	return p.At - p.Seconds
 }
 
 // paced is the counter whose times are those of another.
