@@ -11,8 +11,9 @@ import (
 // of the worst five seconds, 0 to 1, and absent where the platform does not tell.
 type Platform struct {
 	Hiccups       *hist.Histogram `json:"hiccups"`                 // how late a thread was that wakes every millisecond, in ns
-	Process       *float64        `json:"process,omitempty"`       // of its CPUs, used by this process
-	Host          *float64        `json:"host,omitempty"`          // of the same CPUs, used by all processes
+	Process       *float64        `json:"process,omitempty"`       // of its CPUs, as many as GOMAXPROCS says, used by this process
+	Host          *float64        `json:"host,omitempty"`          // of the machine's CPUs that the process may run on, used by all processes
+	Others        *float64        `json:"others,omitempty"`        // of the same CPUs, used by all processes but this one
 	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines by the hypervisor
 	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task of the machine waited for a CPU
 	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same of the process's cgroup: its own limit shows here
@@ -33,7 +34,7 @@ func (p *Platform) join(o *Platform) *Platform {
 	}
 	hiccups := hist.Merged(hist.Merged(nil, p.Hiccups), o.Hiccups)
 	return &Platform{
-		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Steal: worse(p.Steal, o.Steal),
+		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Others: worse(p.Others, o.Others), Steal: worse(p.Steal, o.Steal),
 		Pressure: worse(p.Pressure, o.Pressure), GroupPressure: worse(p.GroupPressure, o.GroupPressure),
 	}
 }
@@ -62,14 +63,14 @@ func (p *Platform) advice() string {
 	}
 	has := func(v *float64, most float64) bool { return v != nil && *v > most }
 	others, hypervisor := 0.0, 0.0
-	if p.Host != nil && p.Process != nil {
-		others = *p.Host - *p.Process
+	if p.Others != nil {
+		others = *p.Others
 	}
 	if p.Steal != nil {
 		hypervisor = *p.Steal
 	}
 	neighbours := func() string {
-		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s: run the generator apart from them", percent(others), percent(*p.Process))
+		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s of its own: run the generator apart from them", percent(others), percent(*p.Process))
 	}
 	machines := func() string {
 		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(hypervisor))
