@@ -20,7 +20,7 @@ type Verdict struct {
 	Notes     []string `json:"notes"`          // what a reader must know all the same
 	Beliefs   []Belief `json:"beliefs"`        // how far each latency can be believed
 
-	advice string // what would make the generator less late
+	platform *Platform // that what is late is late on
 }
 
 // mergeTells ends what holds for one process only, and is for all of them together to say.
@@ -57,7 +57,7 @@ const (
 // Judge sets the verdict of a result. Where a phase leads, it is on the latencies of that; what was lost, and all that nobody knows the time
 // of, is the whole run's.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, advice: r.Platform.advice()}
+	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
 	if c.Unserved > 0 {
