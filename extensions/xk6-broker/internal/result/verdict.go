@@ -235,11 +235,11 @@ func (t *Topic) judgeFailures(v *Verdict) {
 
 // asked names what was sent to the topic, and the latencies that have none of what failed: a request without a reply may have been received.
 func (t *Topic) asked() (what, latencies string) {
-	any := func(trend metric.Trend, op string) bool {
+	has := func(trend metric.Trend, op string) bool {
 		return t.measured(trend.String())+t.measured(trend.String()+metric.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
 	}
-	switch requests := any(metric.RequestLatency, "request"); {
-	case requests && any(metric.PublishLatency, "send"):
+	switch requests := has(metric.RequestLatency, "request"); {
+	case requests && has(metric.PublishLatency, "send"):
 		return "sends and requests", "their latencies are those"
 	case requests:
 		return "requests", "request latency is that"
