@@ -97,11 +97,13 @@ declare module 'k6/x/broker' {
       hiccups: ResultHistogram;
       /** the same of the process's cgroup */
       groupPressure?: number;
-      /** of the same CPUs, used by all processes */
+      /** of the machine's CPUs that k6 may run on, used by all processes */
       host?: number;
+      /** of the same CPUs, used by all processes but k6 */
+      others?: number;
       /** of the time, some task waited for a CPU */
       pressure?: number;
-      /** of its CPUs, used by k6 */
+      /** of its CPUs, as many as GOMAXPROCS says, used by k6 */
       process?: number;
       /** of the same CPUs, given to other machines by the hypervisor */
       steal?: number;

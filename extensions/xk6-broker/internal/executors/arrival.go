@@ -25,6 +25,10 @@ type seat struct {
 	ended   int64 // when the VU's last iteration did, or else when the VU was made; as Due
 	own     int64 // how late that iteration began by the generator's own fault, in ns
 	rested  bool  // it waits for an arrival
+	line    *line // that it belongs to
+
+	touched int64  // when this module last did something for the script of this iteration; as Due
+	waits   []wait // of this iteration, for one answer each: those that a standstill may have come in
 
 	call chan struct{} // wakes the VU; holds one
 	next *seat         // of those idle

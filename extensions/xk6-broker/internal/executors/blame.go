@@ -1,6 +1,9 @@
 package executors
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // blame tells how much of an arrival's lateness is the generator's own fault; the rest it waited for a VU that the system under test
 // kept busy.
@@ -22,9 +25,18 @@ type blame struct {
 	// The latest standstills of the process that follow so closely that it had not recovered from one when the next came: from the first to the last, how
 	// long they were together, and how much of that it had not recovered from at the end of the last.
 	from, to, stood, owing int64
+	stops                  []stop // each of them, in their order
+	calm                   int    // how often in succession the process had nothing to do when it showed that it runs
 
 	seen, next int64 // when the process was last seen to run, and when it is to show that it does
 }
+
+// stop is a standstill: from when the process was last seen to run until it was seen again. After that it had nothing to do at idle, for the first time: what
+// had come for it meanwhile it had read. It is 0 where that was not seen.
+type stop struct{ from, to, idle int64 }
+
+// maxStops is how many standstills are told apart. Of more, the oldest are one.
+const maxStops = 1024
 
 // join says that there is another VU, from now on.
 func (b *blame) join(s *seat, now int64) {
@@ -45,7 +57,7 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	b.beat(now)
 	own := now - due
 	if b.resting == 0 && due > b.rested {
-		own = min(own, max(b.most, b.before, s.own+b.delayed(s.Started, s.ended)+now-s.ended))
+		own = min(own, max(b.most, b.before, s.own+b.delayed(s.Started, s.ended, s.answered())+now-s.ended))
 	}
 	if s.rested {
 		s.rested = false
@@ -91,7 +103,13 @@ func (b *blame) beat(now int64) {
 	if b.next > 0 && now-b.next > int64(beatEvery) {
 		if !b.weighs(b.seen) {
 			b.from, b.to, b.stood, b.owing = b.seen, b.seen, 0, 0
+			b.stops = b.stops[:0]
 		}
+		if len(b.stops) == maxStops {
+			b.stops[1].from = b.stops[0].from
+			b.stops = slices.Delete(b.stops, 0, 1)
+		}
+		b.stops, b.calm = append(b.stops, stop{from: b.seen, to: now}), 0
 		b.owing += now - b.seen - (b.seen - b.to) // it recovers as long as it stood, while it runs
 		b.stood += now - b.seen
 		b.to, b.next = now, now
@@ -104,10 +122,45 @@ func (b *blame) beat(now int64) {
 func (b *blame) weighs(at int64) bool { return at-b.to < b.owing }
 
 // delayed is how much shorter, in ns, an iteration would have been had the process not stood still: at most, as nobody sees when in a
-// standstill an answer came.
-func (b *blame) delayed(began, ended int64) int64 {
+// standstill an answer came. But where the script waited for one answer, which came when the process had been through with all that there was to do
+// since a standstill, that came as late as it did for the system's sake.
+func (b *blame) delayed(began, ended int64, waits []wait) (by int64) {
 	if b.to <= began || !b.weighs(ended) {
 		return 0
 	}
-	return min(b.stood, max(0, min(b.to, ended)-max(b.from, began)))
+	for i := len(b.stops) - 1; i >= 0 && b.stops[i].to > began; i-- {
+		if s := b.stops[i]; !b.outlasted(s, waits) {
+			by += max(0, min(s.to, ended)-max(s.from, began))
+		}
+	}
+	return by
+}
+
+// outlasted tells whether one of the waits began before a standstill and went on when the process had nothing to do any more after it.
+func (b *blame) outlasted(s stop, waits []wait) bool {
+	for _, w := range waits {
+		if w.from > s.from || w.to < s.to {
+			continue
+		}
+		for i := len(b.stops) - 1; i >= 0 && b.stops[i].to >= s.to; i-- {
+			if idle := b.stops[i].idle; idle > 0 && idle <= w.to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// recovering tells whether it is worth to know what the process has to do.
+func (b *blame) recovering() bool { return len(b.stops) > 0 && b.stops[len(b.stops)-1].idle == 0 }
+
+// rests says that the process has nothing to do, or has. Once may be before it has heard of what there is.
+func (b *blame) rests(idle bool, now int64) {
+	if !idle {
+		b.calm = 0
+		return
+	}
+	if b.calm++; b.calm > 1 && b.recovering() {
+		b.stops[len(b.stops)-1].idle = now
+	}
 }

@@ -5,18 +5,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 )
 
-// freeze is a time in which the process stands still: what would have woken in it wakes at its end.
+// freeze is a time in which the process stands still: what would have woken in it wakes at its end. It may come again.
 type freeze struct {
 	from, to time.Duration // after the start
 	start    int64
+	times    int // that it comes; 0 is once
+	every    time.Duration
+	backlog  bool // the process always has something to do
 }
 
 func (f *freeze) thaw(at int64) int64 {
-	if at >= f.start+int64(f.from) && at < f.start+int64(f.to) {
-		return f.start + int64(f.to)
+	for i := range max(1, f.times) {
+		later := int64(i) * int64(f.every)
+		if at >= f.start+int64(f.from)+later && at < f.start+int64(f.to)+later {
+			return f.start + int64(f.to) + later
+		}
 	}
 	return at
 }
@@ -29,6 +36,20 @@ func (f *freeze) sleep(ctx context.Context, until int64) error {
 func (f *freeze) serves(answer func(time.Duration) time.Duration) func(context.Context, Arrival) error {
 	return func(ctx context.Context, a Arrival) error {
 		return f.sleep(ctx, f.start+int64(answer(time.Duration(a.Started-f.start))))
+	}
+}
+
+// sends is an iteration of some messages, one after the other, whose answers are waited for as a script's are.
+func (f *freeze) sends(messages int, answer func(time.Duration) time.Duration) func(context.Context, Arrival) error {
+	return func(ctx context.Context, _ Arrival) error {
+		for range messages {
+			w := Await(ctx)
+			if err := f.sleep(ctx, f.start+int64(answer(time.Duration(driver.Now()-f.start)))); err != nil {
+				return err
+			}
+			w.Over(driver.Now())
+		}
+		return nil
 	}
 }
 

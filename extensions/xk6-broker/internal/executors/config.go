@@ -262,6 +262,6 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 	}
 	return &openArrivalRate{
 		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
-		sleep: clock.Until, doze: clock.Timer,
+		sleep: clock.Until, doze: clock.Timer, idle: newIdle(),
 	}, nil
 }

@@ -36,6 +36,7 @@ type openArrivalRate struct {
 	metrics *Metrics
 	sleep   func(ctx context.Context, until int64) error // [clock.Until], but under virtual time
 	doze    func(ctx context.Context, until int64) error // [clock.Timer]
+	idle    func() bool                                  // [newIdle]
 }
 
 var _ lib.Executor = &openArrivalRate{}
@@ -107,7 +108,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.grow(serving, most-planned) })
 	watchers.Go(func() { p.guard(serving, shares[2]) })
-	watchers.Go(func() { line.heartbeat(serving, e.doze) })
+	watchers.Go(func() { line.heartbeat(serving, e.doze, e.idle) })
 	watchers.Go(func() {
 		if clock.Timer(serving, end) == nil {
 			bar.stopping()

@@ -136,6 +136,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
 		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep
+		e.(*openArrivalRate).idle = func() bool { return !s.frozen.backlog }
 	}
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {

@@ -18,6 +18,7 @@ import (
 type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends
+	stopped  atomic.Int64  // when the last standstill of the process was over
 	agenda   agenda
 	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] where there is none
 	taken    atomic.Uint64 // arrivals
@@ -147,11 +148,16 @@ func (l *line) end() {
 	}
 }
 
-// heartbeat shows to blame that the process runs, until ctx ends. It need not be precise.
-func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, until int64) error) {
-	for next := driver.Now(); sleep(ctx, next) == nil; {
+// heartbeat shows to blame that the process runs, and whether it has anything to do, until ctx ends. It need not be precise.
+func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, until int64) error, idle func() bool) {
+	for next, recovering := driver.Now(), false; sleep(ctx, next) == nil; {
+		rests := recovering && idle()
 		l.mu.Lock()
-		next = l.blame.pulse(driver.Now())
+		now := driver.Now()
+		next = l.blame.pulse(now)
+		l.blame.rests(rests, now)
+		recovering = l.blame.recovering()
+		l.stopped.Store(l.blame.to)
 		l.mu.Unlock()
 	}
 }

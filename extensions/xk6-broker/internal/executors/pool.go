@@ -43,7 +43,7 @@ const growing = math.MaxInt64
 
 // add activates a VU. It serves the line until the last arrival, or until the pool's context ends.
 func (p *pool) add(vu lib.InitializedVU) {
-	s := &seat{Arrival: Arrival{Scenario: p.config.Name}, call: make(chan struct{}, 1)}
+	s := &seat{Arrival: Arrival{Scenario: p.config.Name}, call: make(chan struct{}, 1), line: p.line}
 	p.activation.Add(1)
 	active := vu.Activate(&lib.VUActivationParams{
 		RunContext: context.WithValue(p.ctx, seatKey{}, s),
@@ -84,7 +84,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 // run runs an iteration.
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
-	s.running = true
+	s.running, s.touched, s.waits = true, s.Started, s.waits[:0]
 	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)

@@ -269,6 +269,7 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	}
 	s.due = p.conn.in.due.next()
 	promise := s.make(p.conn.in)
+	s.ofBroker = true
 	p.work(&s.promise, s)
 	return promise, nil
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
 // settler settles a promise, from any goroutine; only the first call does anything. Its function runs on the event loop and gives the
@@ -24,6 +27,9 @@ type promise struct {
 	of            context.Context // the activation of the VU that it belongs to
 	before, after *promise        // among those of the VU that are not settled
 	settled       bool
+
+	wait     executors.Wait // of the script
+	ofBroker bool           // what settles it is one answer of the broker
 }
 
 func (in *instance) promise() (*sobek.Promise, settler) {
@@ -40,6 +46,9 @@ func (p *promise) make(in *instance) *sobek.Promise {
 	of, resolve, reject := in.vu.Runtime().NewPromise()
 	p.in, p.verb, p.enqueue, p.resolve, p.reject = in, in.verb, in.vu.RegisterCallback(), resolve, reject
 	in.promises.add(p)
+	if ctx := in.vu.Context(); ctx != nil {
+		p.wait = executors.Await(ctx)
+	}
 	return of
 }
 
@@ -59,7 +68,12 @@ func (p *promise) settleWith(o outcome) {
 	if !p.in.promises.remove(p) {
 		return
 	}
+	answered := int64(0)
+	if p.ofBroker {
+		answered = driver.Now()
+	}
 	p.enqueue(func() error {
+		p.wait.Over(answered)
 		if p.of != nil && p.of.Err() != nil {
 			return p.of.Err()
 		}

@@ -12,7 +12,7 @@ import (
 type platform struct {
 	witness *witness.Witness
 	hiccups hist.Histogram
-	shares  [5]worst // in the order of Platform
+	shares  [6]worst // in the order of Platform
 }
 
 // worst is the greatest mean of a share over a window.
@@ -69,7 +69,8 @@ func (p *platform) note(working bool) *hist.Histogram {
 	}
 	p.hiccups.Merge(i.Hiccups)
 	seconds := time.Duration(i.To - i.From).Seconds()
-	for k, s := range []witness.Share{i.Process, withIn(i.Host, i.Process), i.Steal, i.Pressure, i.GroupPressure} {
+	host := withIn(i.Host, i.Own)
+	for k, s := range []witness.Share{i.Process, host, others(host, i.Own), i.Steal, i.Pressure, i.GroupPressure} {
 		p.shares[k].add(s, seconds)
 	}
 	return i.Hiccups
@@ -92,6 +93,14 @@ func withIn(all, part witness.Share) witness.Share {
 	return all
 }
 
+// others is what all but this process used of the CPUs.
+func others(all, own witness.Share) witness.Share {
+	if !all.Known || !own.Known {
+		return witness.Share{}
+	}
+	return witness.Share{Value: max(0, all.Value-own.Value), Known: true}
+}
+
 // result is nil where nobody watched.
 func (p *platform) result() *result.Platform {
 	if p.witness == nil {
@@ -100,8 +109,8 @@ func (p *platform) result() *result.Platform {
 	hiccups := &hist.Histogram{}
 	hiccups.Merge(&p.hiccups)
 	return &result.Platform{
-		Hiccups: hiccups, Process: p.shares[0].value(), Host: p.shares[1].value(), Steal: p.shares[2].value(),
-		Pressure: p.shares[3].value(), GroupPressure: p.shares[4].value(),
+		Hiccups: hiccups, Process: p.shares[0].value(), Host: p.shares[1].value(), Others: p.shares[2].value(), Steal: p.shares[3].value(),
+		Pressure: p.shares[4].value(), GroupPressure: p.shares[5].value(),
 	}
 }
 

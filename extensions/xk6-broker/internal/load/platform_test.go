@@ -53,6 +53,22 @@ func TestAPlatformThatStoodStill(t *testing.T) {
 	}
 }
 
+// With GOMAXPROCS below the number of CPUs, k6 is busy where the machine is not, and what others used is of the machine's CPUs.
+func TestWhatOthersUsedIsOfTheMachinesCPUs(t *testing.T) {
+	known := func(v float64) witness.Share { return witness.Share{Value: v, Known: true} }
+	for _, c := range []struct{ all, own, want witness.Share }{
+		{known(0.76), known(0.33), known(0.43)},
+		{known(0.5), known(0.5), known(0)},
+		{known(0.4), known(0.5), known(0)},
+		{known(0.4), witness.Share{}, witness.Share{}},
+		{witness.Share{}, known(0.4), witness.Share{}},
+	} {
+		if got := others(withIn(c.all, c.own), c.own); math.Abs(got.Value-c.want.Value) > 1e-9 || got.Known != c.want.Known {
+			t.Errorf("all %v, own %v: others %v, want %v", c.all, c.own, got, c.want)
+		}
+	}
+}
+
 // All processes use no less than one of them, however the system counts.
 func TestTheWholeIsNoLessThanItsPart(t *testing.T) {
 	for _, c := range []struct{ all, part, want witness.Share }{

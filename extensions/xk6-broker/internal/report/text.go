@@ -241,11 +241,11 @@ func platform(b *strings.Builder, p *result.Platform) {
 	}
 	line += " max " + Duration(p.Hiccups.Max())
 	for _, s := range []struct {
-		of    string
-		value *float64
-	}{{"k6", p.Process}, {"all processes", p.Host}, {"other machines", p.Steal}} {
+		of, whose string
+		value     *float64
+	}{{"k6", "its", p.Process}, {"all processes", "the machine's", p.Host}, {"other machines", "the machine's", p.Steal}} {
 		if s.value != nil {
-			line += fmt.Sprintf("; %s used %.0f %% of its CPUs", s.of, 100**s.value)
+			line += fmt.Sprintf("; %s used %.0f %% of %s CPUs", s.of, 100**s.value, s.whose)
 		}
 	}
 	b.WriteByte('\n')

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
@@ -87,11 +88,11 @@ func (t *Topic) judgeLateness(v *Verdict) {
 			b := Belief{Topic: t.Topic, Label: label}
 			var ok bool
 			if b.UpTo, ok = believedUpTo(all); !ok {
-				b.Why = t.doubt(name, all[0], v.advice)
+				b.Why = t.doubt(name, all[0], v.platform)
 				unbelieved = append(unbelieved, b)
 			} else {
 				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
-					b.Why = t.doubt(name, all[i], v.advice)
+					b.Why = t.doubt(name, all[i], v.platform)
 					if v.UpTo == 0 || b.UpTo < v.UpTo {
 						v.UpTo = b.UpTo
 					}
@@ -115,17 +116,25 @@ func (t *Topic) judgeLateness(v *Verdict) {
 }
 
 // doubt says why a percentile is not believed.
-func (t *Topic) doubt(name string, p Percentile, advice string) string {
+func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
 	late := t.late(name, p.Q)
 	if p.Owed > OwedShare && late > owedFloor {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
-			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), advice)
+			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), on.advice(late, t.hiccup(p.Q)))
 	}
 	text := fmt.Sprintf("%s of the messages, which count as the slowest, are not in it", percent(t.absent(name, nil)))
 	if strings.HasPrefix(name, metric.E2ELatency.String()) {
 		text += t.unless()
 	}
 	return text
+}
+
+// hiccup is how late the machine made a thread that only wakes, at a quantile; 0 where nobody knows.
+func (t *Topic) hiccup(q float64) time.Duration {
+	if t.Hiccups == nil || !t.Hiccups.Supported(q) {
+		return 0
+	}
+	return time.Duration(t.Hiccups.Quantile(q))
 }
 
 // owing names the percentiles of a latency that can be believed and owe a good part to the generator all the same; nothing where there is none.

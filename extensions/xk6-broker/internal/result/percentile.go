@@ -2,7 +2,6 @@
 package result
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -86,8 +85,11 @@ func (t *Topic) absent(name string, g *Group) (most float64) {
 	if trend, _ := strings.CutSuffix(name, metric.ClosedSuffix); !consumers(trend) {
 		return lacking(t.Failed(name), t.measured(name))
 	}
+	if t.lacks != nil {
+		return lacking(t.lacks[name], t.measured(name))
+	}
 	if g != nil {
-		has := g.Received // where several accounts are one
+		has := g.Received // where it got nothing of that loop
 		if h := g.Trends[name]; h != nil {
 			has = h.Count()
 		}
@@ -145,10 +147,11 @@ func (t *Topic) measured(name string) uint64 {
 	return 0
 }
 
-// missing is how many messages a group's distribution lacks: no consumer received them, or their sends failed.
+// missing is how many messages a group's distribution lacks, at most: no consumer received them, or their sends failed. A request without a
+// reply was received all the same, perhaps, and so may be what failed otherwise.
 func (t *Topic) missing(name string, g *Group) uint64 {
 	each := uint64(max(1, g.Subscribers))
-	return t.failed(name)*each + min(g.unseen(), t.mostUnseen(name, g)) + g.strayed() + t.cut.coming(each)
+	return min(t.failed(name)*each+g.unseen(), t.mostMissing(name, g)) + g.strayed() + t.cut.coming(each)
 }
 
 // unseen is how many of the messages that the group should have received no consumer did.
@@ -156,26 +159,29 @@ func (a *Account) unseen() uint64 {
 	return a.Missing + a.Drained + a.Removed - min(a.Elsewhere, a.Missing)
 }
 
-// mostUnseen is how many messages of one loop the group may not have received at most: what was sent in it, without what the group has of it.
-// Nobody knows which of what came from elsewhere, or twice, is among the latter. Where all is of one loop there is no bound.
-func (t *Topic) mostUnseen(name string, g *Group) uint64 {
+// mostMissing is how many messages of a loop the group's distribution may lack at most: what was sent in it, or was to be, without what the
+// distribution has. Nobody knows which of what came from elsewhere, or twice, is among the latter.
+func (t *Topic) mostMissing(name string, g *Group) uint64 {
 	if t.whole != nil { // what did not come may be any phase's
 		i := slices.IndexFunc(t.whole.Groups, func(of Group) bool { return of.Group == g.Group })
-		return t.whole.mostUnseen(name, &t.whole.Groups[i])
+		return t.whole.mostMissing(name, &t.whole.Groups[i])
 	}
 	suffix := ""
 	if strings.HasSuffix(name, metric.ClosedSuffix) {
 		suffix = metric.ClosedSuffix
 	}
-	if t.Trends[metric.E2ELatency.String()] == nil || t.Trends[metric.E2ELatency.String()+metric.ClosedSuffix] == nil {
-		return math.MaxUint64
-	}
 	sent := t.failed(name) + t.measured(metric.PublishLatency.String()+suffix) + t.measured(metric.RequestLatency.String()+suffix)
+	if len(t.loops()) == 1 {
+		sent = max(sent, uint64(t.Counts[metric.Sent.String()]))
+	}
 	sent *= uint64(max(1, g.Subscribers))
 	for _, c := range []metric.Counter{metric.Sibling, metric.Earlier, metric.Routed, metric.Aliased} {
 		sent += uint64(t.Counts[c.String()])
 	}
 	sent += g.Redelivered + g.Duplicated
+	if g.Group == Subscribers { // one may have got what its predecessor got, too
+		sent += g.Unexpected
+	}
 	if h := g.Trends[metric.E2ELatency.String()+suffix]; h != nil {
 		sent -= min(sent, h.Count())
 	}

@@ -3,6 +3,7 @@ package result
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
@@ -11,8 +12,9 @@ import (
 // of the worst five seconds, 0 to 1, and absent where the platform does not tell.
 type Platform struct {
 	Hiccups       *hist.Histogram `json:"hiccups"`                 // how late a thread was that wakes every millisecond, in ns
-	Process       *float64        `json:"process,omitempty"`       // of its CPUs, used by this process
-	Host          *float64        `json:"host,omitempty"`          // of the same CPUs, used by all processes
+	Process       *float64        `json:"process,omitempty"`       // of its CPUs, as many as GOMAXPROCS says, used by this process
+	Host          *float64        `json:"host,omitempty"`          // of the machine's CPUs that the process may run on, used by all processes
+	Others        *float64        `json:"others,omitempty"`        // of the same CPUs, used by all processes but this one
 	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines by the hypervisor
 	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task of the machine waited for a CPU
 	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same of the process's cgroup: its own limit shows here
@@ -33,7 +35,7 @@ func (p *Platform) join(o *Platform) *Platform {
 	}
 	hiccups := hist.Merged(hist.Merged(nil, p.Hiccups), o.Hiccups)
 	return &Platform{
-		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Steal: worse(p.Steal, o.Steal),
+		Hiccups: hiccups, Process: worse(p.Process, o.Process), Host: worse(p.Host, o.Host), Others: worse(p.Others, o.Others), Steal: worse(p.Steal, o.Steal),
 		Pressure: worse(p.Pressure, o.Pressure), GroupPressure: worse(p.GroupPressure, o.GroupPressure),
 	}
 }
@@ -55,41 +57,54 @@ const (
 	busy = 0.7
 )
 
-// advice says what would make the generator less late.
-func (p *Platform) advice() string {
-	if p == nil {
-		return "lower the rate, or use a machine that is less busy"
+// advice says what would make the generator less late, by how late it was and how late the machine made a thread that only wakes. Where that is much less
+// the script may be the cause, whose work before it sends nobody can tell from a generator that is late. It is named first, unless it is known who used the
+// CPUs that k6 or its witness was short of.
+func (p *Platform) advice(late, hiccup time.Duration) string {
+	cause, known := p.cause()
+	if late > 2*hiccup && (!known || hiccup <= owedFloor && !p.busy()) {
+		return "look first at what the script does before it sends, such as a sleep or a request; apart from that, " + cause
 	}
-	has := func(v *float64, most float64) bool { return v != nil && *v > most }
+	return cause
+}
+
+// busy tells whether k6 was short of CPUs.
+func (p *Platform) busy() bool { return p != nil && p.Process != nil && *p.Process > busy }
+
+// cause says what it may be for all that was seen of the machine, and whether that is known by who used the CPUs.
+func (p *Platform) cause() (text string, known bool) {
+	if p == nil {
+		return "lower the rate, or use a machine that is less busy", false
+	}
 	others, hypervisor := 0.0, 0.0
-	if p.Host != nil && p.Process != nil {
-		others = *p.Host - *p.Process
+	if p.Others != nil {
+		others = *p.Others
 	}
 	if p.Steal != nil {
 		hypervisor = *p.Steal
 	}
 	neighbours := func() string {
-		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s: run the generator apart from them", percent(others), percent(*p.Process))
+		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s of its own: run the generator apart from them", percent(others), percent(*p.Process))
 	}
 	machines := func() string {
 		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(hypervisor))
 	}
 	switch {
 	case hypervisor > stolen && others > hypervisor:
-		return neighbours() + "; " + machines()
+		return neighbours() + "; " + machines(), true
 	case hypervisor > stolen && others > stolen:
-		return machines() + "; " + neighbours()
+		return machines() + "; " + neighbours(), true
 	case hypervisor > stolen:
-		return machines()
+		return machines(), true
 	case others > crowded:
-		return neighbours()
-	case has(p.Process, busy):
-		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process))
-	case has(p.GroupPressure, pressed):
-		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure))
+		return neighbours(), true
+	case p.busy():
+		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process)), true
+	case p.GroupPressure != nil && *p.GroupPressure > pressed:
+		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure)), true
 	}
 	if p.Host == nil {
-		return "what others used of the CPUs this system does not tell: look for what else runs, and for what stops the process, such as a debugger, swapping or a laptop's power saving"
+		return "what others used of the CPUs this system does not tell: look for what else runs, and for what stops the process, such as a debugger, swapping or a laptop's power saving", false
 	}
-	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving"
+	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving", false
 }

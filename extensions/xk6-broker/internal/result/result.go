@@ -77,6 +77,8 @@ type Topic struct {
 	phase *Phase // which one
 	cut   cut    // when the phase ended
 
+	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
+
 	Interrupted map[Goal]Interruption `json:"-"`
 }
 

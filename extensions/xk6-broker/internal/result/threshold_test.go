@@ -94,7 +94,11 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 	failing := func(n int64) func(*Topic) {
 		return func(t *Topic) { t.Errors = []ErrorCount{{"send", "timeout", n}} }
 	}
-	missing := func(t *Topic) { t.Groups[0].Drained, t.Groups[0].Received = 1, 11_999 }
+	missing := func(t *Topic) {
+		t.Groups[0].Drained, t.Groups[0].Received = 1, 11_999
+		t.Trends[metric.E2ELatency.String()] = spread(11_999, msec)
+		t.Groups[0].Trends = map[string]*hist.Histogram{metric.E2ELatency.String(): spread(11_999, msec)}
+	}
 	invalid := topic(nil)
 	invalid.Verdict.Latencies = false
 	both := topic(func(t *Topic) {
@@ -177,7 +181,7 @@ func TestNoMaximumHoldsWhereASendFailed(t *testing.T) {
 			group.Group = "workers"
 			topic := Topic{
 				Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{trend.String(): h},
-				Errors: []ErrorCount{{op, "timeout", failed}},
+				Errors: []ErrorCount{{op, "timeout", failed}}, Counts: counted(map[metric.Counter]int64{metric.Sent: 12_000 + failed}),
 			}
 			portion := Portion{Broker: "b", Topic: "orders", Histogram: h, Missing: topic.Failed(trend.String())}
 			if trend.Consumers() {
@@ -197,7 +201,7 @@ func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
 	group := accounted(150_150, 150_100)
 	group.Group, group.Missing, group.Removed = "workers", 0, 50
 	r := sure(Topic{
-		Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{"publish_latency": all, "e2e_latency": all},
+		Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{"publish_latency": spread(150_150, msec), "e2e_latency": all},
 		Errors: []ErrorCount{{"send", "rejected", 50}},
 		Groups: []Group{{Account: group, Trends: map[string]*hist.Histogram{"e2e_latency": all}}},
 	})

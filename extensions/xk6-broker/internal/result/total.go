@@ -32,10 +32,15 @@ func (r *Result) Total() Topic {
 		}
 		return name
 	}
+	total.lacks = map[string]uint64{}
 	for i := range r.Topics {
-		for name, h := range r.Topics[i].Trends {
-			name = named(&r.Topics[i], name)
+		t := &r.Topics[i]
+		for its, h := range t.Trends {
+			name := named(t, its)
 			total.Trends[name] = hist.Merged(total.Trends[name], h)
+			for k := range t.Groups {
+				total.lacks[name] += t.missing(its, &t.Groups[k])
+			}
 		}
 	}
 	total.Hiccups = r.Platform.Seen()

@@ -20,7 +20,7 @@ type Verdict struct {
 	Notes     []string `json:"notes"`          // what a reader must know all the same
 	Beliefs   []Belief `json:"beliefs"`        // how far each latency can be believed
 
-	advice string // what would make the generator less late
+	platform *Platform // that what is late is late on
 }
 
 // mergeTells ends what holds for one process only, and is for all of them together to say.
@@ -57,7 +57,7 @@ const (
 // Judge sets the verdict of a result. Where a phase leads, it is on the latencies of that; what was lost, and all that nobody knows the time
 // of, is the whole run's.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, advice: r.Platform.advice()}
+	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
 	if c.Unserved > 0 {
@@ -223,13 +223,28 @@ func (t *Topic) judgeFailures(v *Verdict) {
 			sent = int64(t.measured(metric.PublishLatency.String()+suffix)+t.measured(metric.RequestLatency.String()+suffix)) + failed
 			which = " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"
 		}
+		what, of := t.asked()
 		switch s := share(failed, sent); {
 		case s > trifle:
-			v.because(about, "%s: %d of %d sends%s failed (%s): the latencies are those of the others only", t.Topic, failed, sent, which, percent(s))
+			v.because(about, "%s: %d of %d %s%s failed (%s): %s of the others only", t.Topic, failed, sent, what, which, percent(s), of)
 		case failed > 0:
-			v.note("%s: %d of %d sends%s failed", t.Topic, failed, sent, which)
+			v.note("%s: %d of %d %s%s failed", t.Topic, failed, sent, what, which)
 		}
 	}
+}
+
+// asked names what was sent to the topic, and the latencies that have none of what failed: a request without a reply may have been received.
+func (t *Topic) asked() (what, latencies string) {
+	has := func(trend metric.Trend, op string) bool {
+		return t.measured(trend.String())+t.measured(trend.String()+metric.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
+	}
+	switch requests := has(metric.RequestLatency, "request"); {
+	case requests && has(metric.PublishLatency, "send"):
+		return "sends and requests", "their latencies are those"
+	case requests:
+		return "requests", "request latency is that"
+	}
+	return "sends", "the latencies are those"
 }
 
 // loops are what the names of the topic's trends end with: the plain ones and, where it has both loops, those of the closed one.

@@ -41,6 +41,10 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 	}
 	if m.received[msg] && attempt == 1 && m.again[msg] && !m.late[msg] {
 		m.late[msg] = true
+		if m.settled[msg] {
+			m.tally.Duplicated++
+			return track.Late | track.Duplicated
+		}
 		return track.Late
 	}
 	if !m.received[msg] && attempt > 1 {

@@ -12,7 +12,7 @@ const (
 	Duplicated                      // a further copy of a message that was settled
 	Reordered                       // a first copy, not redelivered, that a later message has overtaken
 	Foreign                         // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
-	Late                            // the first delivery of a message that was received redelivered before: nothing but that the copies came in another order
+	Late                            // the first delivery of a message that was received redelivered before: it was not delivered again, be it a duplicate or not
 )
 
 // Has tells whether all of q are in the set v.
@@ -45,7 +45,7 @@ func (g *Group) Reader() *Reader {
 // Received accounts for a copy of a message and tells what it is. The attempt is the broker's count of deliveries, this
 // one included, and 0 where the broker does not count. A message with an attempt above 1 that the group has never
 // received, because a consumer died with it, is First and Redelivered; where the consumer lives and hands over its copy, attempt 1, after
-// all, that one is Late, and was not delivered again.
+// all, that one is Late and was not delivered again, and is Duplicated if the other was settled meanwhile.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdict {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {
@@ -53,16 +53,18 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 		return Foreign
 	}
 	var v Verdict
-	switch {
-	case s.first(seq, attempt):
+	if s.first(seq, attempt) {
 		v = First
-	case attempt == 1 && s.overdue(seq):
-		v = Late
-	case s.settled.has(seq):
-		v = Duplicated
-		r.group.duplicated.Add(1)
-	default:
-		v = Redelivered
+	} else {
+		if attempt == 1 && s.overdue(seq) {
+			v = Late
+		}
+		if s.settled.has(seq) {
+			v |= Duplicated
+			r.group.duplicated.Add(1)
+		} else if v != Late {
+			v = Redelivered
+		}
 	}
 	if attempt > 1 {
 		v |= Redelivered

@@ -18,6 +18,7 @@ type host struct {
 // counts are since the machine was started.
 type counts struct {
 	used, steal, all uint64 // time of CPUs, in the kernel's ticks; all is 0 where it is not known
+	cpus             int    // how many these are
 	pressure, group  stalled
 }
 
@@ -62,14 +63,14 @@ func (h *host) count() counts {
 		c.group = readStalled(h.group)
 	}
 	if text, err := os.ReadFile(filepath.Join(h.proc, "stat")); err == nil { // /proc, or a test's
-		c.used, c.steal, c.all = cpuTime(text, h.mine)
+		c.used, c.steal, c.all, c.cpus = cpuTime(text, h.mine)
 	}
 	return c
 }
 
 // cpuTime adds up the time of some CPUs from the text of /proc/stat: lines such as "cpu0 user nice system idle iowait irq softirq steal
 // guest guest_nice", in which guests' time is in user and nice already.
-func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64) {
+func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64, cpus int) {
 	for line := range bytes.Lines(text) {
 		fields := bytes.Fields(line)
 		if len(fields) < 5 || !bytes.HasPrefix(fields[0], []byte("cpu")) {
@@ -79,10 +80,11 @@ func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64) {
 		if err != nil || !mine(n) { // the first line, which is the sum, has no number
 			continue
 		}
+		cpus++
 		for i, field := range fields[1:min(len(fields), 9)] {
 			ticks, err := strconv.ParseUint(string(field), 10, 64)
 			if err != nil {
-				return 0, 0, 0
+				return 0, 0, 0, 0
 			}
 			all += ticks
 			switch i {
@@ -94,7 +96,7 @@ func cpuTime(text []byte, mine func(int) bool) (used, steal, all uint64) {
 			}
 		}
 	}
-	return used, steal, all
+	return used, steal, all, cpus
 }
 
 // readStalled reads a file such as "some avg10=0.14 avg60=7.95 avg300=6.70 total=124846333", with more lines. The averages are of fixed

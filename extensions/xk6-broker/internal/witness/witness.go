@@ -39,6 +39,8 @@ type Interval struct {
 	Process Share `json:"process"`
 	// Host is how much of the CPUs that the process may run on was used by all processes of the machine, this one included.
 	Host Share `json:"host"`
+	// Own is what of that the process used. It is no more than Process, and less where GOMAXPROCS, or a limit of its cgroup, leaves CPUs to others.
+	Own Share `json:"own"`
 	// Steal is how much of those CPUs the hypervisor gave to other machines while this one wanted them.
 	Steal Share `json:"steal"`
 	// Pressure is how much of the time some task of the machine was kept waiting for a CPU: Linux's pressure stall information.
@@ -116,6 +118,9 @@ func (w *Witness) Interval() Interval {
 		i.Process = share(float64(to.process-from.process), float64(to.at-from.at)*float64(runtime.GOMAXPROCS(0)))
 	}
 	to.host.since(from.host, float64(to.at-from.at), &i)
+	if cpus := to.host.cpus; to.process > 0 && cpus > 0 {
+		i.Own = share(float64(to.process-from.process), float64(to.at-from.at)*float64(cpus))
+	}
 	return i
 }
 

@@ -2,6 +2,7 @@ package witness
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"runtime"
 	"testing"
@@ -54,7 +55,7 @@ func TestABusyProcess(t *testing.T) {
 		return i.Process.Value > 0 && (runtime.GOOS != "linux" || i.Host.Value > 0)
 	})
 	for name, s := range map[string]Share{
-		"process": i.Process, "host": i.Host, "steal": i.Steal, "pressure": i.Pressure, "group pressure": i.GroupPressure,
+		"process": i.Process, "host": i.Host, "own": i.Own, "steal": i.Steal, "pressure": i.Pressure, "group pressure": i.GroupPressure,
 	} {
 		t.Logf("%s: %+v", name, s)
 		if s.Value < 0 || s.Value > 1 || !s.Known && s.Value != 0 {
@@ -98,4 +99,25 @@ func BenchmarkWitness(b *testing.B) {
 		wall += float64(i.To - i.From)
 	}
 	b.ReportMetric(100*used/wall, "%CPU")
+}
+
+// With fewer threads than the machine has CPUs, a process that uses all of its own uses a part of the machine.
+func TestAProcessOfFewerCPUsThanTheMachineHas(t *testing.T) {
+	cpus := runtime.NumCPU()
+	if cpus < 2 || runtime.GOOS != "linux" {
+		t.Skip("there is one CPU, or what the machine's did is not known")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	w := Start()
+	defer w.Stop()
+	var i Interval
+	eventually(t, "any CPU used", func() bool {
+		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		}
+		i = w.Interval()
+		return i.Own.Known && i.Own.Value > 0
+	})
+	if want := i.Process.Value / float64(cpus); math.Abs(i.Own.Value-want) > 0.05 {
+		t.Errorf("the process used %v of its one CPU, and %v of the machine's %d, want %v", i.Process.Value, i.Own.Value, cpus, want)
+	}
 }

@@ -1,0 +1,68 @@
+package executors
+
+import (
+	"context"
+	"runtime/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+)
+
+// wait is a time in which a script did nothing that this module knows of but wait for one answer: from when it last did something with the module
+// until the answer was there.
+type wait struct{ from, to int64 }
+
+// Wait is a script's waiting for an answer, in an iteration of an open-arrival-rate scenario. The zero one is nobody's.
+type Wait struct {
+	seat  *seat
+	began int64
+}
+
+// Await begins to wait in the iteration that runs in a VU, see [FromContext]. It may only be called on the VU's own goroutine, as [Wait.Over].
+func Await(ctx context.Context) Wait {
+	s, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok || !s.running {
+		return Wait{}
+	}
+	s.touched = driver.Now()
+	return Wait{s, s.touched}
+}
+
+// Over says that the answer was there at a time, by Now of package driver, and that the script goes on with it now. The time is 0 where it was not one answer
+// that was waited for.
+func (w Wait) Over(answered int64) {
+	s := w.seat
+	if s == nil || !s.running {
+		return
+	}
+	from, now := max(w.began, s.touched), driver.Now()
+	s.touched = now
+	// What the script did when the answer was there, for long, it may have done before: then it was not that answer that it waited for.
+	if s.line.stopped.Load() > from && now-answered <= int64(beatSeldom) && len(s.waits) < maxWaits {
+		s.waits = append(s.waits, wait{from, answered})
+	}
+}
+
+// maxWaits is how many are remembered of an iteration; the standstills that came in others are taken to have held it up.
+const maxWaits = 64
+
+// answered are the waits of the last iteration, if it ended with the last of them: one that went on for long had more to wait for.
+func (s *seat) answered() []wait {
+	if s.ended-s.touched > int64(beatSeldom) {
+		return nil
+	}
+	return s.waits
+}
+
+// newIdle gives what tells whether no goroutine of the process runs, or could, but the one that asks.
+func newIdle() func() bool {
+	samples := []metrics.Sample{{Name: "/sched/goroutines/runnable:goroutines"}, {Name: "/sched/goroutines/running:goroutines"}}
+	return func() bool {
+		metrics.Read(samples)
+		for _, s := range samples {
+			if s.Value.Kind() != metrics.KindUint64 {
+				return false // another version of Go
+			}
+		}
+		return samples[0].Value.Uint64() == 0 && samples[1].Value.Uint64() <= 1
+	}
+}
