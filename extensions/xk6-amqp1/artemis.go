@@ -45,12 +45,17 @@ func (a *artemis) createTopic(ctx context.Context, spec driver.TopicSpec) error 
 	if err := a.invoke(ctx, "broker", "createQueue", string(config), true); err != nil {
 		return err
 	}
-	var is bool
-	err = a.attribute(ctx, "queue."+spec.Name, "durable", &is)
+	is, err := a.durable(ctx, spec.Name)
 	if err == nil && is != durable {
 		return differs(spec.Name, "durable", is, durable)
 	}
 	return err
+}
+
+// durable tells whether a queue outlives a restart.
+func (a *artemis) durable(ctx context.Context, name string) (is bool, err error) {
+	err = a.attribute(ctx, "queue."+name, "durable", &is)
+	return is, err
 }
 
 // createAddress makes an address that every subscription gets all of.

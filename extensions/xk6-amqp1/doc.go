@@ -60,7 +60,8 @@
 //
 // The outcome is accepted: the broker is responsible for the message from then on. Artemis accepts a persistent message when it is in the journal, on disk
 // as far as its journal-sync settings say, and on the backup where there is one; RabbitMQ when the queues have it, a quorum queue on a majority of its
-// members. AMQP tells nothing of that, so nothing more than accepted is claimed.
+// members. AMQP tells nothing of that, so nothing more than accepted is claimed. Of a queue that is not durable (the option durable of a topic) a restart
+// leaves nothing, persistent or not, and what a confirmation proves says so: Artemis is asked, of RabbitMQ it is known where this test created the queue.
 //
 // An outcome released (RabbitMQ: no queue takes it) is an error of kind not_found, but not of an exchange, where a topic without listeners is no mistake.
 // Rejected, as by a queue that is full, is of kind rejected, or throttled where the broker says that a limit is reached. Where the broker gives no credit,
@@ -75,6 +76,7 @@
 //   - A group's subscription takes the option selector from its first consumer.
 //   - Attempt knows no more than once and again at a classic queue of RabbitMQ.
 //   - RabbitMQ 4.0 now and then passes over the beginning of a session on a channel whose last one has just ended: it is begun again after a second.
+//   - Where the settings of Artemis's address have it DROP what comes when the address is full, it accepts that and drops it.
 //   - Transactions and messages that are settled when they are sent are not used.
 //
 // # As

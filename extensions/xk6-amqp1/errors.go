@@ -33,7 +33,7 @@ func refused(err error) error {
 }
 
 // errLost is what a settlement gives of a message whose link is gone.
-var errLost = &kindError{driver.Disconnected, errors.New("the link that the message came on is gone: the broker delivers it again")}
+var errLost = &kindError{driver.Disconnected, errors.New("the link that the message came on is gone: the broker delivers it again, unless the queue is gone too")}
 
 var errSettled = &kindError{driver.Rejected, errors.New("the message is settled already")}
 

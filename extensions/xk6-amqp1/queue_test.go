@@ -125,6 +125,23 @@ func TestTopicsThatDiffer(t *testing.T) {
 	topics.must(topics.create(multicast, nil))
 }
 
+// What a confirmation proves follows the queue: one that is not durable is gone after a restart, with the durable messages in it.
+func TestProofFollowsTheQueue(t *testing.T) {
+	r := newRig(t, "BROKER_URL_AMQP1")
+	for durable, want := range map[bool]string{
+		true:  "the broker accepted it, as a durable message in a durable queue",
+		false: "the broker accepted it, and forgets it when it restarts: the queue is not durable (durable=false)",
+	} {
+		topic := r.topic()
+		r.must(r.admin().DeleteTopic(r.context(), topic))
+		r.must(r.create(topic, map[string]any{"durable": durable}))
+		config := driver.ProducerConfig{Topic: topic, Options: r.values(driver.OnProducer, nil)}
+		if got := r.conn.(driver.Prover).Proof(r.context(), config, nil); got.Confirm != driver.Accepted || got.How != want {
+			t.Errorf("durable=%v: %+v", durable, got)
+		}
+	}
+}
+
 func TestATopicThatIsNotThere(t *testing.T) {
 	for _, variable := range []string{"BROKER_URL_AMQP1", "BROKER_URL_AMQP1_PUBSUB"} {
 		r := newRig(t, variable)

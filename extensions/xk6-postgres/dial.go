@@ -96,6 +96,13 @@ func dial(ctx context.Context, config *pgx.ConnConfig) (*session, error) {
 	return s, err
 }
 
+// hear has the server send warnings, whatever its configuration, the database or the role say: that a commit did not wait for a standby is a warning and
+// nothing else. It is a statement, as poolers refuse connections that ask for it.
+func (s *session) hear(ctx context.Context) error {
+	_, err := s.Exec(ctx, "SET client_min_messages = warning", pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
 // close ends a session; where ctx ends first the connection's remains end by themselves soon.
 func (s *session) close(ctx context.Context) error {
 	err := s.Close(ctx)

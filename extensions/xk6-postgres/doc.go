@@ -45,10 +45,13 @@
 // The transaction is committed, and what the option synchronousCommit says: on, that one server has it on disk, as far as its setting fsync is on; off,
 // that it has it in memory. Where the server's synchronous_standby_names is not empty, on, remote_write and remote_apply wait for standbys too, and the
 // message is replicated. A producer asks for these settings when it opens and each time it connects again: where they prove less than before its messages
-// fail. A commit that the server gave up waiting for standbys for, with a warning, is an error of kind timeout. Nothing of a table that is unlogged survives
-// a crash, or is replicated.
+// fail. A commit that the server gave up waiting for standbys for, with a warning, is an error of kind timeout; the driver's sessions have warnings on
+// (client_min_messages), whatever the role's are. What a standby's own fsync is set to the primary does not know. Nothing of a table that is unlogged
+// survives a crash, or is replicated.
 //
-// Messages of one transaction share its fate: all are confirmed, or all fail with the same error.
+// Messages of one transaction share its fate: all are confirmed, or all fail with the same error. They also fail, as rejected, where the server stored
+// another number of rows than there are messages, as where a trigger leaves some out: which, it does not say, so some of them may be in the table. The
+// option transaction at 1 has each know its own.
 //
 // The option says the same of a consumer's settlements. A lease is never waited for: one that a crash takes back is over.
 //

@@ -19,6 +19,17 @@ type doubtError string
 
 func (e doubtError) Error() string { return "the server warned: " + string(e) }
 
+// missingError is a transaction that stored not as many rows as it had messages. The server says how many, and not which.
+type missingError struct {
+	stored   int64
+	messages int
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("the server stored %d rows of a transaction of %d messages, and does not say which: a trigger or a rule of the table leaves some out, or puts them elsewhere",
+		e.stored, e.messages)
+}
+
 // kinds are what the first two characters of an SQLSTATE mean, and all five where those decide.
 var kinds = map[string]driver.Kind{
 	"08": driver.Disconnected, "28": driver.Denied, "42501": driver.Denied,
@@ -40,7 +51,7 @@ func classify(err error) driver.Kind {
 		return driver.Rejected
 	case errors.As(err, new(doubtError)):
 		return driver.Timeout
-	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)):
+	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)), errors.As(err, new(*missingError)):
 		return driver.Rejected
 	case errors.Is(err, pgconn.ErrConnClosed):
 		return driver.Disconnected

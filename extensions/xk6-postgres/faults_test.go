@@ -124,3 +124,59 @@ func TestProvesLess(t *testing.T) {
 	}
 	mustSend(t, producer, "now that it was asked again")
 }
+
+// TestWarningsThatTheRoleDoesNotWant has the server warn of a commit, as it does of one that it gave up waiting for standbys for, with a role to which no
+// warnings are sent.
+func TestWarningsThatTheRoleDoesNotWant(t *testing.T) {
+	s := dial(t, serverURL(t), nil)
+	topic, c := s.topic(t), s.client(t)
+	u, err := url.Parse(serverURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("deaf")
+	trigger(t, s, topic, "RAISE WARNING 'not everybody has it'; RETURN coalesce(NEW, OLD)", "INSERT OR DELETE")
+	execute(t, c, "DROP ROLE IF EXISTS deaf; CREATE ROLE deaf SUPERUSER LOGIN; ALTER ROLE deaf SET client_min_messages = error")
+	t.Cleanup(func() { execute(t, c, "DROP ROLE deaf") })
+	deaf := dial(t, u.String(), nil)
+	if err := send(t, deaf.produce(t, topic), "doubtful")[0]; kindOf(t, err) != driver.Timeout {
+		t.Errorf("committed with a warning: %v, want kind timeout", err)
+	}
+	r := deaf.consume(t, topic)
+	if err := r.Settle(t.Context(), receive(t, r, 1, false), driver.Ack); kindOf(t, err) != driver.Timeout {
+		t.Errorf("settled with a warning: %v, want kind timeout", err)
+	}
+}
+
+// TestTriggerThatDropsMessages has a trigger leave out rows: of those of one transaction nobody knows which.
+func TestTriggerThatDropsMessages(t *testing.T) {
+	s := dial(t, serverURL(t), nil)
+	topic := s.topic(t)
+	trigger(t, s, topic, `IF NEW.body = '\x6e6f' THEN RETURN NULL; END IF; RETURN NEW`, "INSERT")
+	p := s.produce(t, topic)
+	mustSend(t, p, "yes", "yes")
+	for _, bodies := range [][]string{{"no"}, {"yes", "no", "yes"}} {
+		for i, err := range send(t, p, bodies...) {
+			if kindOf(t, err) != driver.Rejected {
+				t.Errorf("message %d of %v: %v, want kind rejected", i, bodies, err)
+			}
+		}
+	}
+	mustSend(t, p, "yes")
+}
+
+// trigger has the server run the body of a function before each row.
+func trigger(t *testing.T, s server, topic, body, events string) {
+	t.Helper()
+	c, table, function := s.client(t), pgx.Identifier{"public", topic}.Sanitize(), pgx.Identifier{"public", topic + "-f"}.Sanitize()
+	execute(t, c, "CREATE FUNCTION "+function+"() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+body+"; END $$;"+
+		"CREATE TRIGGER t BEFORE "+events+" ON "+table+" FOR EACH ROW EXECUTE FUNCTION "+function+"()")
+	t.Cleanup(func() { execute(t, c, "DROP FUNCTION "+function+" CASCADE") })
+}
+
+func execute(t *testing.T, c *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := c.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Error(err)
+	}
+}

@@ -36,11 +36,15 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 	if err := pipeline.Sync(); err != nil {
 		return err
 	}
-	if err := in.committed(pipeline); err != nil {
+	stored, err := in.committed(pipeline)
+	if err != nil {
 		return err
 	}
 	if s.doubt != "" {
 		return doubtError(s.doubt)
+	}
+	if stored != int64(len(all)) {
+		return &missingError{stored, len(all)}
 	}
 	confirmed()
 	return nil
@@ -51,21 +55,23 @@ func notify(pipeline *pgconn.Pipeline, t topic) {
 	pipeline.SendQueryParams("SELECT pg_notify($1, '')", [][]byte{[]byte(t.name)}, []uint32{pgtype.TextOID}, nil, nil)
 }
 
-// committed reads the answer to the first statement and to the commit behind it.
-func (in *inserting) committed(pipeline *pgconn.Pipeline) error {
+// committed reads the answer to the first statement and to the commit behind it, and tells how many rows it is of.
+func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error) {
 	for {
 		switch got, err := pipeline.GetResults(); got := got.(type) {
 		case nil:
 			if err != nil {
-				return err
+				return 0, err
 			}
-			return fmt.Errorf("pipeline: %w", pgconn.ErrConnClosed)
+			return 0, fmt.Errorf("pipeline: %w", pgconn.ErrConnClosed)
 		case *pgconn.ResultReader:
-			if _, err := got.Close(); err != nil {
-				return err
+			tag, err := got.Close()
+			if err != nil {
+				return 0, err
 			}
+			rows = tag.RowsAffected()
 		case *pgconn.PipelineSync:
-			return nil
+			return rows, nil
 		}
 	}
 }

@@ -22,12 +22,16 @@ func newLine(config *pgx.ConnConfig, timeout time.Duration, prepare func(ctx con
 	l := &line{timeout: timeout, turn: make(chan struct{}, 1)}
 	l.link = redial.New(func(ctx context.Context) (*session, error) {
 		s, err := dial(ctx, config)
-		if err != nil || prepare == nil {
-			return s, err
+		if err != nil {
+			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		if err := prepare(ctx, s); err != nil {
+		err = s.hear(ctx)
+		if err == nil && prepare != nil {
+			err = prepare(ctx, s)
+		}
+		if err != nil {
 			_ = s.close(ctx)
 			return nil, err
 		}

@@ -68,7 +68,8 @@ func (p *proof) say() driver.Proof {
 	if n == 0 {
 		return driver.Proof{Confirm: driver.Accepted, How: how}
 	}
-	where := map[string]string{"on": "on disk", "remote_write": "in memory", "remote_apply": "applied"}[p.commit]
+	// A standby's fsync is its own affair: the primary counts as flushed what the standby says is.
+	where := map[string]string{"on": "on disk as far as their fsync is on", "remote_write": "in memory", "remote_apply": "applied"}[p.commit]
 	return driver.Proof{Confirm: driver.Replicated, How: fmt.Sprintf("%s, and %d of its standbys, %s", how, n, where)}
 }
 

@@ -11,5 +11,6 @@ var (
 	_ driver.Informer       = &conn{}
 	_ driver.Unwrapper      = &conn{}
 	_ driver.Holder         = &consumer{}
+	_ driver.Redeliverer    = &consumer{}
 	_ driver.Selector       = &consumer{}
 )

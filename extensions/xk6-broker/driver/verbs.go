@@ -103,6 +103,10 @@ type Holder interface {
 	Holds() bool
 }
 
+// Redeliverer is an optional interface of a [Holder] that does not hold, whose broker delivers again what was not settled all the same: it is its
+// [Backlog] that does not tell of that.
+type Redeliverer interface{ Redelivers() bool }
+
 // Keeper is an optional interface of a [Consumer] whose broker does not keep every message for groups that come later. Without it a group that begins
 // with [StartEarliest] is taken to be owed all that was sent before it came.
 type Keeper interface{ Keeps() Keeping }

@@ -190,7 +190,10 @@ func (c admin) Backlog(ctx context.Context, name, group string) (driver.Backlog,
 	if !ok {
 		return driver.Backlog{Messages: int64(len(t.log)), Undelivered: int64(len(t.log))}, nil
 	}
-	b := driver.Backlog{Messages: int64(len(g.ready) + len(g.unsettled))}
+	b := driver.Backlog{Messages: int64(len(g.ready))}
+	if !c.b.config.Untold {
+		b.Messages += int64(len(g.unsettled))
+	}
 	for _, d := range g.ready {
 		if d.attempt == 0 && !c.b.config.Coarse {
 			b.Undelivered++

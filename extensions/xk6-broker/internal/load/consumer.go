@@ -54,6 +54,8 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	g.joined(ctx, conn, c)
 	if h, ok := opened.(driver.Holder); ok && !h.Holds() {
 		g.unheld.Store(true)
+		again, redelivers := opened.(driver.Redeliverer)
+		g.again.Store(redelivers && again.Redelivers())
 	}
 	if s, ok := opened.(driver.Selector); ok && s.Selects() {
 		t.routed.Store(true)

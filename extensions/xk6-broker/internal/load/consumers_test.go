@@ -37,6 +37,8 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 		"delivered at most once":    {broker: memory.Config{Features: atMostOnce}, counted: true},
 		"nothing can be settled":    {broker: memory.Config{Features: unsettled}},
 		"settled with later ones":   {broker: memory.Config{Cumulative: true}, acked: 1, counted: true},
+		"lent, and not told of":     {broker: memory.Config{Untold: true}, acked: 1500, counted: true, note: "orders, workers: settled 1500 of 2000 messages that it received"},
+		"given back, not told of":   {broker: memory.Config{Untold: true}, acked: 1500, outcome: driver.Requeue, counted: true},
 		"settled by the loop's way": {acked: 2000, options: map[string]any{"group": "workers", "ack": "batch"}, counted: true},
 	} {
 		t.Run(name, func(t *testing.T) {

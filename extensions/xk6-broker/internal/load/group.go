@@ -63,6 +63,7 @@ type group struct {
 	looked    int64                   // when it had said so, ns since the Unix epoch
 	strangers strangers
 	unheld    atomic.Bool // the broker may be done with any message that is not settled
+	again     atomic.Bool // and delivers it again all the same
 	passages  passages    // of messages of other topics
 	removal   result.Removal
 }
@@ -404,5 +405,5 @@ func (t *Topic) strangers() map[string]int64 {
 	return all
 }
 
-// keepsReceived tells whether the broker keeps what the group has received until it is settled, and then only.
-func (g *group) keepsReceived() bool { return g.kept && !g.unheld.Load() }
+// keepsReceived tells whether what the group has received and not settled comes again.
+func (g *group) keepsReceived() bool { return g.kept && (!g.unheld.Load() || g.again.Load()) }

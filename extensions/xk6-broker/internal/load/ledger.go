@@ -75,7 +75,7 @@ func (t *Topic) ledger() result.TopicLedger {
 func (g *group) ledger(known track.GroupLedger) result.GroupLedger {
 	l := result.GroupLedger{
 		GroupLedger: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
-		Strangers: g.strangers.distinct(), Unheld: g.unheld.Load(),
+		Strangers: g.strangers.distinct(), Unheld: g.unheld.Load(), Again: g.again.Load(),
 	}
 	l.SureHeld, l.Held = g.strangers.held()
 	g.mu.Lock()

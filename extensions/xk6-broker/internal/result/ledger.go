@@ -61,6 +61,7 @@ type GroupLedger struct {
 	SureHeld   int64 // of these, so many at least has the broker, though they were received
 	Held       int64 // and so many at most
 	Unheld     bool  // the broker may be done with any message that is not settled
+	Again      bool  // and delivers it again all the same
 }
 
 // Presence is a time during which a group had members in a process; ns since the Unix epoch.

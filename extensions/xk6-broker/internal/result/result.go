@@ -89,7 +89,7 @@ type Group struct {
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
-	Kept      bool     `json:"-"` // the broker keeps what it has received until it is settled
+	Kept      bool     `json:"-"` // what it has received and not settled comes again
 	Strangers int64    `json:"-"` // received that no producer of the topic sent, as this process knows
 	Passed    []Passed `json:"-"` // of these, what is known of each topic that they were sent to
 }

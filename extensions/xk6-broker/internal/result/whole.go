@@ -175,7 +175,7 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
 			}
 			g := t.group(name)
-			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld })
+			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld && !s.Again })
 			continue
 		}
 		a.Group = Subscribers
