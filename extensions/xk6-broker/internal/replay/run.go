@@ -142,7 +142,7 @@ func (r *Run) asked() []study.Fact {
 			facts = append(facts, fact)
 		}
 	}
-	return facts
+	return append(facts, r.surroundings()...)
 }
 
 // fingerprint changes where what is run changes. What was published, and the columns, may be put right afterwards.
@@ -151,7 +151,7 @@ func (t *Test) fingerprint() string {
 	for _, c := range t.Cells {
 		_, _ = fmt.Fprintf(sum, "%q %d %d", c.Name, c.Processes, len(c.Before)) // a hash takes all that is written
 		for _, s := range slices.Concat(c.Settings, c.Before) {
-			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, s.Value, s.From, s.None)
+			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, anyPort(s.Value), s.From, s.None)
 		}
 	}
 	return fmt.Sprintf("%d cells, %x", len(t.Cells), sum.Sum(nil)[:6])

@@ -2,7 +2,10 @@
 // it, and a page has what was measured beside what was published.
 package replay
 
-import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+import (
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+)
 
 // Study is what a study's file exports.
 type Study struct {
@@ -16,7 +19,8 @@ type Study struct {
 	Repeat   int
 	Tests    []Test
 
-	Folder string // of its file, which scripts' paths are relative to
+	Folder      string       // of its file, which scripts' paths are relative to
+	Environment study.Values // what the file read of it
 }
 
 // Source is where a study was published.
