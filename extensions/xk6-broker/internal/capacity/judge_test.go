@@ -70,6 +70,17 @@ func TestWhatAProbeSays(t *testing.T) {
 				r.Topics[0].OverTime["publish_latency"][i].P50 += int64(i) * int64(100*time.Microsecond)
 			}
 		}), Unsteady, "p50 of publish latency grew"},
+		{"a step in a probe of 15 s", taking(time.Millisecond, 0, func(r *result.Result) {
+			t := &r.Topics[0]
+			t.History, t.OverTime["publish_latency"] = t.History[:15], t.OverTime["publish_latency"][:15]
+			for i := range t.OverTime["publish_latency"] {
+				s := &t.OverTime["publish_latency"][i]
+				s.P50, s.P99 = int64(time.Millisecond)*(3+int64(i%3)/2), int64(time.Millisecond)*(9+int64(i*7%5))
+				if i > 7 {
+					s.P50, s.P99 = s.P50+int64(300*time.Millisecond), s.P99+int64(300*time.Millisecond)
+				}
+			}
+		}), Unsteady, "p50 of publish latency grew"},
 		{"shrinking", taking(time.Millisecond, 0, func(r *result.Result) {
 			for i := range r.Topics[0].OverTime["publish_latency"] {
 				r.Topics[0].OverTime["publish_latency"][i].P50 -= int64(i) * int64(20*time.Microsecond)

@@ -99,7 +99,7 @@ func (o *replaying) replay(gs *state.GlobalState, s *replay.Study, file string, 
 	r := &replay.Run{
 		Study: s, Folder: o.runs.out, Seed: o.seed, Scale: o.scale, Only: o.only, Out: gs.Stdout,
 		Runner:  study.Runner{K6: k6, Reset: o.runs.reset, Pause: o.runs.pause, BeforeCell: o.runs.beforeCell, Keep: o.runs.keep},
-		Command: strings.Join(append([]string{"k6"}, gs.CmdArgs[1:]...), " "),
+		Command: study.Shown(strings.Join(append([]string{"k6"}, gs.CmdArgs[1:]...), " ")),
 	}
 	switch {
 	case r.Folder == "" && o.runs.resume:

@@ -221,7 +221,7 @@ func (o *running) open(gs *state.GlobalState, r *study.Runner, known *study.Scri
 	if err := known.Check(gs.Ctx, r.K6, plan); err != nil {
 		return nil, err
 	}
-	return study.Open(folder, append(r.Asked(known), asked...), o.resume)
+	return study.Open(folder, append(r.Asked(known, plan.Settings), asked...), o.resume)
 }
 
 // stopped gives the error of a study that was stopped the exit code of an interruption.

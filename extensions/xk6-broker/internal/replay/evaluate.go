@@ -26,7 +26,8 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	vm := sobek.New()
-	if err := errors.Join(vm.Set("__ENV", env), vm.Set("SCALE", scale)); err != nil {
+	environment := environment{vm, env, map[string]bool{}}
+	if err := errors.Join(vm.Set("__ENV", vm.NewDynamicObject(environment)), vm.Set("SCALE", scale)); err != nil {
 		return nil, err
 	}
 	if err := settled(vm.CyclicModuleRecordEvaluate(record, modules.resolve)); err != nil {
@@ -40,7 +41,7 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	study.Folder = filepath.Dir(absolute)
+	study.Folder, study.Environment = filepath.Dir(absolute), environment.values()
 	return study, nil
 }
 

@@ -13,6 +13,9 @@ func (v *page) markdown() string {
 	line("%s\n", v.Question)
 	line("Published: [%s](%s)%s\n", v.Source.Citation, v.Source.URL, after(". ", v.Original))
 	line("    %s\n", v.Command)
+	if v.Said != "" {
+		line("With, of the environment: `%s`\n", v.Said)
+	}
 	line("%s\n", v.Ratios)
 	if v.Done < v.Of {
 		line("%d of %d runs are in it.\n", v.Done, v.Of)

@@ -29,6 +29,7 @@ const ratios = "Ratios within the study carry over between machines; absolute fi
 type page struct {
 	*Study
 	Command     string
+	Said        string // by the environment, with the command
 	Tables      []tableView
 	Environment []fact
 	Done, Of    int
@@ -83,7 +84,7 @@ type cellView struct{ Text, Why, Header string }
 type remark struct{ Row, Text string }
 
 func (r *Run) write() error {
-	v := page{Study: r.Study, Ratios: ratios, Command: r.Command, Environment: r.environment(), Done: len(r.known)}
+	v := page{Study: r.Study, Ratios: ratios, Command: r.Command, Said: r.said(), Environment: r.environment(), Done: len(r.known)}
 	for _, p := range r.planned {
 		if r.why(p) == "" {
 			v.Of++

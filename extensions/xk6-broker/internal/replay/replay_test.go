@@ -184,6 +184,35 @@ func TestWhatWasMeasuredStandsBesideWhatWasPublished(t *testing.T) {
 	}
 }
 
+// What a script reads of the environment is a part of what was asked for, where no cell sets it; a broker at another port of this machine is none.
+func TestAStudyInAnotherEnvironment(t *testing.T) {
+	at := func(port string) string {
+		return strings.Replace(file, "settings: { ACKS: 'leader' }, base", "settings: { ACKS: 'leader', RATE: 5, URL: 'nats://127.0.0.1:"+port+"' }, base", 1)
+	}
+	dir := folder(t, at("4222"))
+	if err := os.WriteFile(filepath.Join(dir, "script.js"), []byte(script+" // __ENV.URL __ENV.SIZE"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SIZE", "1000")
+	t.Setenv("ACKS", "none") // every cell sets it
+	r := done(t, dir, false)
+	for _, name := range []string{TablesFile, study.PageFile} {
+		if text, err := os.ReadFile(filepath.Join(r.Folder, name)); err != nil || !strings.Contains(string(text), "SIZE=1000") || strings.Contains(string(text), "ACKS=none") {
+			t.Errorf("%s does not tell of the environment: %v", name, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "study.js"), []byte(at("5222")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := done(t, dir, true); ran(r) != 0 {
+		t.Errorf("%d runs again", ran(r))
+	}
+	t.Setenv("SIZE", "10")
+	if _, err := prepared(t, dir, true); err == nil || !strings.Contains(err.Error(), "SIZE, of the environment: it was 1000, and is 10") {
+		t.Error(err)
+	}
+}
+
 // Processes that run together are one result, to which each adds its part; what is run before them is none.
 func TestProcesses(t *testing.T) {
 	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "

@@ -141,7 +141,7 @@ func (r *Run) asked() []study.Fact {
 			facts = append(facts, fact)
 		}
 	}
-	return facts
+	return append(facts, r.surroundings()...)
 }
 
 // fingerprint changes where what is run changes. What was published, and the columns, may be put right afterwards.
@@ -155,7 +155,7 @@ func (t *Test) fingerprint() string {
 			}
 		}
 		for _, s := range c.all() {
-			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, s.Value, s.From, s.None)
+			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, anyPort(s.Value), s.From, s.None)
 		}
 	}
 	return fmt.Sprintf("%d cells, %x", len(t.Cells), sum.Sum(nil)[:6])

@@ -21,7 +21,8 @@ type Study struct {
 	Repeat   int
 	Tests    []Test
 
-	Folder string // of its file, which scripts' paths are relative to
+	Folder      string       // of its file, which scripts' paths are relative to
+	Environment study.Values // what the file read of it
 }
 
 // Source is where a study was published.

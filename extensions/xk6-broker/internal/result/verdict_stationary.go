@@ -77,9 +77,9 @@ func (c course) describe(f stationary.Finding) string {
 	}
 	by := percent(max(f.By, -f.By))
 	if f.Kind == stationary.Change {
-		return fmt.Sprintf("%s %s by %s at %.3g s, and stayed so (Pettitt's test, p=%.2g)", c.name, way, by, c.ends[f.At-1], f.P)
+		return fmt.Sprintf("%s %s by %s at %.3g s, and stayed so (%s)", c.name, way, by, c.ends[f.At-1], f.How())
 	}
-	return fmt.Sprintf("%s %s by %s over the window (Mann-Kendall test, p=%.2g)", c.name, way, by, f.P)
+	return fmt.Sprintf("%s %s by %s over the window (%s)", c.name, way, by, f.How())
 }
 
 // courses are what is looked at: the median and p99 of each latency, and what was confirmed and received.

@@ -1,8 +1,10 @@
 // Package stationary tells whether a series of numbers, one for each interval of time, stayed what it was: whether it has a trend, or a
-// place from which on it is another. Both tests are of ranks, so that a few outliers decide nothing; both allow for neighbours being alike.
+// place from which on it is another. Two tests are of ranks, so that a few outliers decide nothing, and one is of how large a change is, for ranks of few numbers
+// prove little; all allow for neighbours being alike.
 package stationary
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -14,6 +16,8 @@ const (
 	relevant = 0.05
 	// closer is how much closer a change must come to the numbers than a trend does, as it may be at any place.
 	closer = 0.97
+	// The parts of the level that the tests have. Worsley's is there for changes that are plain to see, which need no more.
+	ofTrend, ofRanks, ofSize = 0.5, 0.4, 0.1
 )
 
 // Kind is how a series changed.
@@ -28,36 +32,60 @@ const (
 // Finding is a series that is not stationary.
 type Finding struct {
 	Kind Kind
+	Test string  // by which it was found
 	P    float64 // how probable as much is in a series that is
 	By   float64 // how much it changed, of what it was at first: 0.2 is a fifth more
 	At   int     // of a change, the first number after it
 }
 
-// Test looks for a trend by the test of Mann and Kendall, and for a change by Pettitt's, each at half of the level, as there are two: of so many series that are stationary, at most, one is found not to be. It is false
+// How names the test, and how probable its finding is in a series that is stationary.
+func (f Finding) How() string {
+	if f.P == 0 { // what is less cannot be told from it
+		return f.Test + ", p<1e-15"
+	}
+	return fmt.Sprintf("%s, p=%.2g", f.Test, f.P)
+}
+
+// Test looks for a trend by the test of Mann and Kendall, and for a change by Pettitt's and by Worsley's, each at its part of the level: of so many series that are stationary, at most, one is found not to be. It is false
 // where the series passes for stationary, where it changed by next to nothing, and where it is too short to tell.
 //
 // Neighbouring intervals are alike where a queue or a cache outlives them, and then chance alone makes what looks like a trend. So the variance
-// of both statistics is that of as many numbers as there would be without: n/n* = 1 + 2·Σ(1-k/n)·φᵏ, with the autocorrelation φ of first order of
+// of the statistics is that of as many numbers as there would be without: n/n* = 1 + 2·Σ(1-k/n)·φᵏ, with the autocorrelation φ of first order of
 // what is left without the trend, or the change (Yue and Wang, 2004, for Mann and Kendall's test).
-func Test(x []float64, level float64) (Finding, bool) { return test(x, level, relative) }
-
-// TestLog is Test of numbers whose logarithms are given: what is left without a trend, on which the correction goes by, is that of one by which they grow
-// by the same percentage each time.
-func TestLog(logs []float64, level float64) (Finding, bool) {
-	return test(logs, level, func(from, to float64) float64 { return math.Expm1(to - from) })
-}
-
-func test(x []float64, level float64, relative func(from, to float64) float64) (Finding, bool) {
+func Test(x []float64, level float64) (Finding, bool) {
 	if len(x) < Least {
 		return Finding{}, false
 	}
-	line, step := fitLine(x), fitStep(x)
-	trend, change := mannKendall(x, line), pettitt(x, step)
-	f := Finding{Kind: Trend, P: trend, By: relative(line.first, line.last)}
-	if trend >= level/2 || change < level/2 && step.misfit < closer*line.misfit {
-		f = Finding{Kind: Change, P: change, By: relative(step.before, step.after), At: step.at}
+	return test(x, scaled(x), make([]int, len(x)), level, relative)
+}
+
+// TestLog is Test of numbers whose logarithms are given: what is left without a trend, on which the correction goes by, is that of one by which they grow
+// by the same percentage each time. Each is of a group, and of it there is looked at what it is of the mean of that.
+func TestLog(logs []float64, groups []int, level float64) (Finding, bool) {
+	if len(logs) < Least {
+		return Finding{}, false
 	}
-	return f, f.P < level/2 && math.Abs(f.By) >= relevant
+	rest := within(logs, groups)
+	return test(rest, rest, groups, level, func(from, to float64) float64 { return math.Expm1(to - from) })
+}
+
+func test(x, scaled []float64, groups []int, level float64, relative func(from, to float64) float64) (Finding, bool) {
+	line, ranked, sized := fitLine(x), fitStep(x), fitShift(scaled, groups)
+	trend := Finding{Kind: Trend, Test: "Mann-Kendall test", P: mannKendall(x, line), By: relative(line.first, line.last)}
+	change, step := Finding{Kind: Change, Test: "Pettitt's test", P: pettitt(x, ranked)}, ranked
+	found := change.P < ofRanks*level
+	if p := worsley(sized); !found && p < ofSize*level {
+		change.Test, change.P, step, found = "Worsley's test", p, stepAt(x, sized.at), true
+	}
+	change.By, change.At = relative(step.before, step.after), step.at
+	f := trend
+	switch trended := trend.P < ofTrend*level; {
+	case !trended && !found:
+		return f, false
+	case !trended || found && step.misfit < closer*line.misfit:
+		f = change
+	}
+	return f, math.Abs(f.By) >= relevant
 }
 
 // relative is by how much of the one another is more.
@@ -123,16 +151,22 @@ type step struct {
 }
 
 func fitStep(x []float64) step {
-	var s step
+	at, most := 1, 0.0
 	ranks := ranksOf(x)
 	sum := 0.0
 	for t := 1; t < len(x); t++ {
 		sum += ranks[t-1]
-		if u := math.Abs(2*sum - float64(t)*float64(len(x)+1)); u > s.most {
-			s.most, s.at = u, t
+		if u := math.Abs(2*sum - float64(t)*float64(len(x)+1)); u > most {
+			most, at = u, t
 		}
 	}
-	s.at = max(s.at, 1)
+	s := stepAt(x, at)
+	s.most = most
+	return s
+}
+
+func stepAt(x []float64, at int) step {
+	s := step{at: at}
 	s.before, s.after = median(x[:s.at]), median(x[s.at:])
 	for i, v := range x {
 		of := s.before
@@ -155,6 +189,11 @@ func pettitt(x []float64, s step) float64 {
 func inflation(rest []float64) float64 {
 	n := float64(len(rest))
 	phi := min(0.95, (n*autocorrelation(ranksOf(rest))+2)/(n-4)) // the estimate is that much too small, of a series without its trend
+	return inflated(phi, n)
+}
+
+// inflated is how much greater it is with an autocorrelation of first order.
+func inflated(phi, n float64) float64 {
 	if phi <= 0 {
 		return 1
 	}

@@ -36,7 +36,7 @@ func skewed(seed uint64, n int) []float64 {
 func found(series func(seed uint64) []float64, level float64) float64 {
 	count := 0
 	for seed := range uint64(seeds) {
-		if f, ok := Test(series(seed), level); ok && f.P < level/2 {
+		if _, ok := Test(series(seed), level); ok {
 			count++
 		}
 	}
@@ -155,6 +155,94 @@ func TestTrendsAndChangesAreFound(t *testing.T) {
 	}
 }
 
+// A change that is plain to see is found in as few numbers as there must be, and among as many series as a study has columns; of a large one in the middle of
+// twelve, ranks alone can never tell.
+func TestPlainChangesAreFoundInFewNumbers(t *testing.T) {
+	for _, c := range []struct {
+		n         int
+		noise, by float64 // of the logarithms, and so many times
+		at        int
+		least     float64
+	}{
+		{12, 0.02, 10, 6, 0.99},
+		{12, 0.2, 10, 6, 0.95},
+		{12, 0.02, 10, 3, 0.97},
+		{12, 0.02, 0.1, 9, 0.97},
+		{12, 0.2, 100, 6, 0.99},
+		{12, 0.05, 2, 6, 0.98},
+		{16, 0.1, 2, 8, 0.9},
+		{18, 0.05, 1.5, 9, 0.98},
+		{24, 0.1, 1.5, 12, 0.75},
+	} {
+		hits, places := 0, 0
+		for seed := range uint64(seeds) {
+			x := noise(seed, c.n, 0)
+			for i := range x {
+				x[i] = math.Exp(c.noise * (x[i] - 10))
+				if i >= c.at {
+					x[i] *= c.by
+				}
+			}
+			if f, ok := Test(x, 0.01/8); ok && f.By*(c.by-1) > 0 {
+				hits++
+				if f.Kind == Change && f.At == c.at {
+					places++
+				}
+			}
+		}
+		if float64(hits) < c.least*seeds || places < hits*9/10 {
+			t.Errorf("%+v: %d of %d are found, %d where they are", c, hits, seeds, places)
+		}
+	}
+}
+
+// Worsley's test finds no more than its part of the level in noise of whatever kind, be it of few numbers.
+func TestNoiseHasNoPlainChange(t *testing.T) {
+	const level = 0.01 / 8
+	for _, n := range []int{12, 16, 24} {
+		for name, of := range map[string]func(r *rand.Rand) float64{
+			"normal":      func(r *rand.Rand) float64 { return math.Exp(0.1 * r.NormFloat64()) },
+			"long tail":   func(r *rand.Rand) float64 { return math.Exp(2 * r.NormFloat64()) },
+			"exponential": func(r *rand.Rand) float64 { return r.ExpFloat64() },
+			"outliers":    func(r *rand.Rand) float64 { return (1 + 0.02*r.NormFloat64()) * (1 + 4*math.Floor(r.Float64()+0.1)) },
+			"two modes":   func(r *rand.Rand) float64 { return (1 + 0.02*r.NormFloat64()) * (1 + 4*math.Floor(r.Float64()+0.4)) },
+		} {
+			count, random := 0, rand.New(rand.NewPCG(1, uint64(n)))
+			const of8 = 2000 // times eight series
+			for range of8 {
+				for range 8 {
+					x := make([]float64, n)
+					for i := range x {
+						x[i] = of(random)
+					}
+					if _, ok := Test(x, level); ok {
+						count++
+					}
+				}
+			}
+			most := of8 / 100
+			if name == "two modes" || name == "outliers" { // all of the one by chance after all of the other
+				most = of8 * 4 / 100
+			}
+			if count > most {
+				t.Errorf("%s, %d: %d of %d", name, n, count, of8)
+			}
+		}
+	}
+}
+
+func TestStudent(t *testing.T) {
+	for _, c := range []struct {
+		t    float64
+		free int
+		p    float64
+	}{{12.706, 1, 0.05}, {4.303, 2, 0.05}, {3.182, 3, 0.05}, {2.776, 4, 0.05}, {2.228, 10, 0.05}, {4.587, 10, 0.001}, {3.291, 100_000, 0.001}, {0, 5, 1}} {
+		if p := student(c.t, c.free); math.Abs(p-c.p) > 0.002*c.p {
+			t.Errorf("t=%v of %d: %v, want %v", c.t, c.free, p, c.p)
+		}
+	}
+}
+
 func TestWhatIsNotWorthAWordIsNotSaid(t *testing.T) {
 	rising := func(n int, by float64) []float64 {
 		x := make([]float64, n)
@@ -186,7 +274,7 @@ func TestLogarithms(t *testing.T) {
 	for i := range 40 {
 		logs = append(logs, float64(i)*math.Log(1.01)+0.01*float64(i%3)-2)
 	}
-	f, found := TestLog(logs, 0.01)
+	f, found := TestLog(logs, make([]int, len(logs)), 0.01)
 	if want := math.Pow(1.01, 39) - 1; !found || f.Kind != Trend || math.Abs(f.By-want) > 0.03 {
 		t.Errorf("%+v, want a trend by %.3g", f, want)
 	}

@@ -139,7 +139,9 @@ func (s *Capacity) probe(ctx context.Context, stop <-chan struct{}, rate int64, 
 
 // settings are those of a probe.
 func (s *Capacity) settings(rate int64) Values {
-	return Values{{s.Rate, strconv.FormatInt(rate, 10)}, {s.Length, seconds(s.WarmUp + s.Window)}, {"BROKER_WARMUP", seconds(s.WarmUp)}}
+	return Values{
+		{Name: s.Rate, Value: strconv.FormatInt(rate, 10)}, {Name: s.Length, Value: seconds(s.WarmUp + s.Window)}, {Name: "BROKER_WARMUP", Value: seconds(s.WarmUp)},
+	}
 }
 
 // Plan is the first probe, as a study of one cell: what is wrong with its settings is wrong with all.

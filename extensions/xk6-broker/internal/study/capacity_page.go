@@ -34,6 +34,8 @@ type capacityView struct {
 	Trials     []trialView
 	Curve      []trialView
 	Asked      []Fact
+	Script     string // the name of its file
+	With       Values // of the environment
 }
 
 type trialView struct {
@@ -51,6 +53,8 @@ func (s *Capacity) writeHTML(w io.Writer) error {
 		Name: path.Base(s.Folder), Started: s.Journal.Started, Objectives: s.Objectives, Answer: s.Answer(), Rate: s.Rate, Asked: s.Journal.Asked,
 		Found: o.Finding == capacity.Found || o.Finding == capacity.NotReached, Open: o.Probes == nil,
 	}
+	v.Script, _ = s.Journal.Fact("script")
+	v.With = FromEnvironment(v.Asked)
 	rows := Findings{Columns: s.Columns}
 	for _, t := range s.trials {
 		rows.Rows = append(rows.Rows, t.Row)

@@ -144,7 +144,7 @@ func TestProbesThatGoWrong(t *testing.T) {
 	}
 
 	b = newProbing(t)
-	b.become = func(_ Cell, o *Outcome) { b.wall(900)(Cell{Settings: Values{{"RATE", "100"}}}, o) }
+	b.become = func(_ Cell, o *Outcome) { b.wall(900)(Cell{Settings: Values{{Name: "RATE", Value: "100"}}}, o) }
 	s, _ = b.capacity(b.begin())
 	if err := s.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the script does not go by RATE") {
 		t.Error(err)
@@ -167,7 +167,7 @@ func TestAnotherSearchIsNotGoneOnWith(t *testing.T) {
 	b := newProbing(t)
 	b.become = b.wall(900)
 	j := b.begin()
-	cell := Cell{Index: 1, Repetition: 1, Folder: "001-RATE-100", Settings: Values{{"RATE", "7"}}}
+	cell := Cell{Index: 1, Repetition: 1, Folder: "001-RATE-100", Settings: Values{{Name: "RATE", Value: "7"}}}
 	o := Outcome{Cell: cell, Result: measured(1, 1)}
 	if err := (report.Folder{Dir: filepath.Join(b.folder, CellsFolder), Name: cell.Folder}).Write(o.Result, nil, nil); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,8 @@ type Drift struct {
 func DriftOf(columns []measure.Measure, rows []Row) Drift {
 	type course struct {
 		label  string
-		values []float64
+		logs   []float64
+		groups []int
 	}
 	var courses []course
 	longest := 0
@@ -30,10 +31,10 @@ func DriftOf(columns []measure.Measure, rows []Row) Drift {
 		if c.Unit == "" {
 			continue
 		}
-		rest := residuals(i, rows)
-		longest = max(longest, len(rest))
-		if len(rest) >= stationary.Least {
-			courses = append(courses, course{c.Label(), rest})
+		logs, groups := repeated(i, rows)
+		longest = max(longest, len(logs))
+		if len(logs) >= stationary.Least {
+			courses = append(courses, course{c.Label(), logs, groups})
 		}
 	}
 	if len(courses) == 0 {
@@ -41,7 +42,7 @@ func DriftOf(columns []measure.Measure, rows []Row) Drift {
 	}
 	var d Drift
 	for _, c := range courses {
-		f, found := stationary.TestLog(c.values, drifting/float64(len(courses)))
+		f, found := stationary.TestLog(c.logs, c.groups, drifting/float64(len(courses)))
 		if !found {
 			continue
 		}
@@ -49,32 +50,35 @@ func DriftOf(columns []measure.Measure, rows []Row) Drift {
 		if f.By < 0 {
 			way = "fell"
 		}
-		how := "over the study (Mann-Kendall test"
+		when := "over the study"
 		if f.Kind == stationary.Change {
-			how = fmt.Sprintf("at the %s of %d cells, and stayed so (Pettitt's test", ordinal(f.At+1), len(c.values))
+			when = fmt.Sprintf("at the %s of %d cells, and stayed so", ordinal(f.At+1), len(c.logs))
 		}
-		d.Findings = append(d.Findings, fmt.Sprintf("%s %s by %.0f %% %s, p=%.2g)", c.label, way, 100*math.Abs(f.By), how, f.P))
+		d.Findings = append(d.Findings, fmt.Sprintf("%s %s by %.0f %% %s (%s)", c.label, way, 100*math.Abs(f.By), when, f.How()))
 	}
 	return d
 }
 
-// residuals are the logarithms of the numbers of a column in the order of time, without the mean of those of the same settings: what drifts does so by a
-// percentage of them all. Settings that were not repeated say nothing.
-func residuals(column int, rows []Row) (rest []float64) {
-	sums, counts := map[string]float64{}, map[string]float64{}
-	for _, r := range rows {
-		if n := r.Numbers[column]; n.Known && n.Value > 0 {
-			sums[r.Cell.Settings.String()] += math.Log(n.Value)
-			counts[r.Cell.Settings.String()]++
+// repeated are the logarithms of the numbers of a column in the order of time, and of each, of which settings it is: what drifts does so by a percentage of
+// them all. Settings that were not repeated say nothing.
+func repeated(column int, rows []Row) (logs []float64, groups []int) {
+	counts, numbers := map[string]int{}, map[string]int{}
+	for _, again := range []bool{false, true} {
+		for _, r := range rows {
+			of := r.Cell.Settings.String()
+			switch n := r.Numbers[column]; {
+			case !n.Known || n.Value <= 0:
+			case !again:
+				counts[of]++
+			case counts[of] > 1:
+				if _, ok := numbers[of]; !ok {
+					numbers[of] = len(numbers)
+				}
+				logs, groups = append(logs, math.Log(n.Value)), append(groups, numbers[of])
+			}
 		}
 	}
-	for _, r := range rows {
-		of := r.Cell.Settings.String()
-		if n := r.Numbers[column]; n.Known && n.Value > 0 && counts[of] > 1 {
-			rest = append(rest, math.Log(n.Value)-sums[of]/counts[of])
-		}
-	}
-	return rest
+	return logs, groups
 }
 
 func ordinal(n int) string {

@@ -92,6 +92,37 @@ func TestDriftIsNoEffect(t *testing.T) {
 	}
 }
 
+// A machine that changes at once is noticed from twelve cells on, however many settings they are of, by the column that tells of it among those that do not.
+func TestAPlainChangeIsDrift(t *testing.T) {
+	columns := columnsOf(t, "publish_latency p50", "confirmed rate", "sent rate", "due rate", "publish_latency p90", "publish_latency p75", "publish_latency p95", "bytes_sent rate")
+	for _, c := range []struct {
+		settings string
+		repeat   int
+		by       float64
+		least    int
+	}{{"RATE=200,201", 6, 16, 98}, {"SIZE=1,2,3", 4, 16, 95}, {"SIZE=1,2,3,4", 3, 16, 90}, {"RATE=200,201", 9, 1.47, 90}, {"SIZE=1,2,3,4", 4, 3, 90}} {
+		found := 0
+		for seed := range uint64(100) {
+			random := rand.New(rand.NewPCG(seed, 7))
+			p := planOf(t, c.repeat, seed, c.settings)
+			cells := p.Cells()
+			rows := rowsOf(cells, columns, func(n int, _ Cell) *result.Result {
+				latency := 2.6e6 * (1 + 0.05*random.Float64())
+				if n >= len(cells)/2 {
+					latency *= c.by
+				}
+				return measured(200, latency)
+			})
+			if d := DriftOf(columns, rows); len(d.Findings) > 0 && strings.Contains(d.Findings[0], "publish_latency") {
+				found++
+			}
+		}
+		if found < c.least {
+			t.Errorf("%+v: found in %d of 100 studies", c, found)
+		}
+	}
+}
+
 // Where only settings matter, and noise, nothing is said to have drifted; of a hundred studies, at most one. What is of a machine that changes in the middle is
 // said to have changed there.
 func TestNoiseIsNoDrift(t *testing.T) {

@@ -162,12 +162,12 @@ func Resume(folder string, asked []Fact) (*Journal, error) {
 func (j *Journal) same(asked []Fact) error {
 	var different []string
 	for _, f := range asked {
-		if was, ok := j.Fact(f.What); !ok || was != f.Is {
+		if was, _ := j.Fact(f.What); was != f.Is { // what is nothing may be left out
 			different = append(different, fmt.Sprintf("%s: it was %s, and is %s", f.What, said(was), said(f.Is)))
 		}
 	}
 	for _, f := range j.Asked {
-		if !slices.ContainsFunc(asked, func(of Fact) bool { return of.What == f.What }) {
+		if f.Is != "" && !slices.ContainsFunc(asked, func(of Fact) bool { return of.What == f.What }) {
 			different = append(different, fmt.Sprintf("%s: it was %s, and is not given", f.What, said(f.Is)))
 		}
 	}

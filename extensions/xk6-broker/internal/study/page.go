@@ -34,6 +34,7 @@ type view struct {
 	Findings
 	Total    int
 	Constant Values // settings that have one value
+	With     Values // of the environment
 	Drift    Drift
 	Groups   []groupView
 	Failed   []Entry
@@ -82,7 +83,7 @@ func (f Findings) WriteHTML(w io.Writer) error {
 		return err
 	}
 	combinations := f.Plan.Combinations()
-	v := view{Findings: f, Total: f.Plan.Repeat * len(combinations), Drift: DriftOf(f.Columns, f.Rows)}
+	v := view{Findings: f, Total: f.Plan.Repeat * len(combinations), Drift: DriftOf(f.Columns, f.Rows), With: FromEnvironment(f.Asked)}
 	for _, a := range axes {
 		if len(a.Points) == 1 {
 			v.Constant = append(v.Constant, a.Points[0]...)

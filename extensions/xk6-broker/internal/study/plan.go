@@ -55,8 +55,8 @@ func (p Plan) Axes() ([]Axis, error) {
 		for _, s := range of {
 			done[s.Name] = true
 			axis.Names = append(axis.Names, s.Name)
-			for k, v := range s.Values {
-				axis.Points[k] = append(axis.Points[k], Value{s.Name, v})
+			for k, v := range s.all() {
+				axis.Points[k] = append(axis.Points[k], v)
 			}
 		}
 		axes = append(axes, axis)
@@ -127,7 +127,7 @@ func (p Plan) Asked() []Fact {
 	for _, s := range p.Settings {
 		var values []string
 		for _, v := range s.Values {
-			values = append(values, shownAs(s.Name, v))
+			values = append(values, compared(v, shownAs(s.Name, v)))
 		}
 		facts = append(facts, Fact{"--set " + s.Name, strings.Join(values, ", ")})
 	}

@@ -94,7 +94,7 @@ func TestMistakesInAPlan(t *testing.T) {
 		{"name two settings", 1, [][]string{{"A"}}, []string{"A=1,2"}},
 		{"B is named twice", 1, [][]string{{"A", "B"}, {"B", "C"}}, []string{"A=1", "B=1", "C=1"}},
 		{"more than 100000 cells", 100_000, nil, []string{"A=1,2"}},
-		{"has the value nats://u:xxxxx@h twice", 1, nil, []string{"A=nats://u:one@h,nats://u:two@h"}},
+		{"has the value nats://u:xxxxx@h twice", 1, nil, []string{"A=nats://u:one@h,nats://u:one@h"}},
 	} {
 		p := planOf(t, c.repeat, 1, c.sets...)
 		p.Zips = c.zips
@@ -115,7 +115,7 @@ func TestMistakesInAPlan(t *testing.T) {
 
 // What a study shows and writes holds no password; what a process gets does.
 func TestNothingShowsASecret(t *testing.T) {
-	v := Values{{"URL", "amqp://user:hush@h:1,g:2/v?password=hush&heartbeat=5s"}, {"BROKER_PASSWORD", "hush"}, {"RATE", "5"}}
+	v := Values{{Name: "URL", Value: "amqp://user:hush@h:1,g:2/v?password=hush&heartbeat=5s"}, {Name: "BROKER_PASSWORD", Value: "hush"}, {Name: "RATE", Value: "5"}}
 	if got := v.String(); got != "URL=amqp://user:xxxxx@h:1,g:2/v?password=xxxxx&heartbeat=5s BROKER_PASSWORD=xxxxx RATE=5" {
 		t.Error(got)
 	}
@@ -125,5 +125,41 @@ func TestNothingShowsASecret(t *testing.T) {
 	p := planOf(t, 1, 1, "URL=amqp://user:hush@h/", "TOKEN=hush")
 	if text := fmt.Sprint(p.Asked()); strings.Contains(text, "hush") {
 		t.Error(text)
+	}
+	for text, want := range map[string]string{
+		"jetstream://hush@h:4222":                        "jetstream://xxxxx@h:4222",
+		"nats://h:4222/x":                                "nats://h:4222/x",
+		"sqs://h?ACCESS_KEY=hush&region=eu&api_key=hush": "sqs://h?ACCESS_KEY=xxxxx&region=eu&api_key=xxxxx",
+		"api_key=hush":                                   "api_key=xxxxx",
+		"PGPASSWORD='hush hush' psql -c 'select 1'":      "PGPASSWORD=xxxxx psql -c 'select 1'",
+		"redis-cli --pass hush flushall":                 "redis-cli --pass xxxxx flushall",
+		"KEYS=5,6":                                       "KEYS=5,6",
+	} {
+		if got := Shown(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	args := []string{"-e", "KAFKA_PASSWORD=hush", "--env=API_TOKEN=hush", "-eAPI_KEY=hush", "-e=X=nats://hush@h", "--out", "influxdb=http://u:hush@h/?x=1", "-e", "RATE=5", "--vus", "5"}
+	want := "-e KAFKA_PASSWORD=xxxxx --env=API_TOKEN=xxxxx -eAPI_KEY=xxxxx -e=X=nats://xxxxx@h --out influxdb=http://u:xxxxx@h/?x=1 -e RATE=5 --vus 5"
+	if got := shownArgs(args); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Values that differ by a secret only are two, and are told apart.
+func TestSecretsThatDiffer(t *testing.T) {
+	p := planOf(t, 1, 1, "API_TOKEN=a,b", "URL=nats://u:one@h,nats://u:two@h,nats://h")
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, v := range p.Combinations() {
+		shown[v.String()] = true
+	}
+	if len(shown) != 6 || !shown["API_TOKEN=xxxxx (1) URL=nats://u:xxxxx@h (2)"] || !shown["API_TOKEN=xxxxx (2) URL=nats://h"] {
+		t.Error(shown)
+	}
+	if other := planOf(t, 1, 1, "API_TOKEN=a,c", "URL=nats://u:one@h,nats://u:two@h,nats://h"); reflect.DeepEqual(p.Asked(), other.Asked()) {
+		t.Error("another secret asks for the same")
 	}
 }

@@ -207,7 +207,7 @@ func lastError(log []byte) string {
 				message, _ = strconv.Unquote(quoted) // it is quoted
 			}
 			message, _, _ = strings.Cut(message, "\n") // what follows is where in the script
-			return shown(strings.TrimSpace(message))
+			return Shown(strings.TrimSpace(message))
 		}
 	}
 	return ""
@@ -230,20 +230,23 @@ func thin(folder string) error {
 	return nil
 }
 
-// Asked is what a study that uses the runner was asked for.
-func (r *Runner) Asked(s *Script) []Fact {
-	return []Fact{
+// Asked is what a study that uses the runner was asked for, with what the environment says besides its settings.
+func (r *Runner) Asked(s *Script, settings []Setting) []Fact {
+	given := passed(r.Args)
+	return append([]Fact{
 		{"script", filepath.Base(s.Path)},
 		{"the script's text", s.Hash},
-		{"arguments for k6", shown(strings.Join(r.Args, " "))},
-		{"--reset", shown(r.Reset)},
+		{"arguments for k6", compared(strings.Join(r.Args, " "), shownArgs(r.Args))},
+		{"--reset", compared(r.Reset, Shown(r.Reset))},
 		{"--pause", r.Pause.String()},
-		{"--before-cell", shown(r.BeforeCell)},
-	}
+		{"--before-cell", compared(r.BeforeCell, Shown(r.BeforeCell))},
+	}, s.Environment(func(name string) bool {
+		return slices.Contains(given, name) || slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name })
+	}, nil)...)
 }
 
-// CheckArgs refuses arguments of k6 that would set what the study sets.
-func CheckArgs(args []string, settings []Setting) error {
+// passed are the names that arguments of k6 set in the script's environment.
+func passed(args []string) (names []string) {
 	for i, arg := range args {
 		value := ""
 		switch {
@@ -254,12 +257,21 @@ func CheckArgs(args []string, settings []Setting) error {
 		case strings.HasPrefix(arg, "-e") && !strings.HasPrefix(arg, "--"):
 			value = strings.TrimPrefix(strings.TrimPrefix(arg, "-e"), "=")
 		}
-		name, _, _ := strings.Cut(value, "=")
-		if slices.Contains(reserved, name) {
-			return fmt.Errorf("%s: %s is the study's own", arg, name)
+		if name, _, _ := strings.Cut(value, "="); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// CheckArgs refuses arguments of k6 that would set what the study sets.
+func CheckArgs(args []string, settings []Setting) error {
+	for _, name := range passed(args) {
+		if Reserved(name) {
+			return fmt.Errorf("-e %s: it is the study's own", name)
 		}
 		if slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name }) {
-			return fmt.Errorf("%s of k6 and --set %s both set %s: every cell would have the same", arg, name, name)
+			return fmt.Errorf("-e %s of k6 and --set %s: every cell would have the same", name, name)
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func runnerOf(t *testing.T) *Runner {
 }
 
 func cellOf(kind string) Cell {
-	return Cell{Index: 1, Repetition: 1, Settings: Values{{"KIND", kind}}, Folder: "1-KIND_" + kind}
+	return Cell{Index: 1, Repetition: 1, Settings: Values{{Name: "KIND", Value: kind}}, Folder: "1-KIND_" + kind}
 }
 
 // files are those of a cell's folder.

@@ -26,8 +26,9 @@ type Script struct {
 }
 
 var (
-	readByName = regexp.MustCompile(`__ENV\s*(?:\??\.\s*([A-Za-z_$][\w$]*)|(?:\?\.)?\[\s*['"` + "`" + `]([^'"` + "`" + `]+)['"` + "`" + `]\s*\])`)
-	upper      = regexp.MustCompile(`['"` + "`" + `]([A-Z][A-Z0-9_]+)['"` + "`" + `]`)
+	readByName   = regexp.MustCompile(`__ENV\s*(?:\??\.\s*([A-Za-z_$][\w$]*)|(?:\?\.)?\[\s*['"` + "`" + `]([^'"` + "`" + `]+)['"` + "`" + `]\s*\])`)
+	destructured = regexp.MustCompile(`\{([^{}]*)\}\s*=\s*__ENV\b`)
+	upper        = regexp.MustCompile(`['"` + "`" + `]([A-Z][A-Z0-9_]+)['"` + "`" + `]`)
 )
 
 // Inspect has k6 find the files that a script imports, and reads them.
@@ -61,6 +62,13 @@ func Inspect(ctx context.Context, k6, script string) (*Script, error) {
 	for _, m := range readByName.FindAllSubmatch(s.source, -1) {
 		names[string(m[1])+string(m[2])] = true
 	}
+	for _, m := range destructured.FindAllSubmatch(s.source, -1) {
+		for of := range strings.SplitSeq(string(m[1]), ",") {
+			name, _, _ := strings.Cut(of, ":")
+			name, _, _ = strings.Cut(name, "=")
+			names[strings.TrimSpace(name)] = true
+		}
+	}
 	for _, m := range upper.FindAllSubmatch(s.source, -1) { // that a function is given which reads it
 		names[string(m[1])] = true
 	}
@@ -85,9 +93,6 @@ func (s *Script) Reads(name string) bool {
 	word := regexp.MustCompile(`(^|[^\w$])` + regexp.QuoteMeta(name) + `($|[^\w$])`)
 	return word.Match(s.source)
 }
-
-// own are the settings that the module reads by itself, whatever the script does.
-var own = []string{"BROKER_WARMUP", "GOGC", "GOMEMLIMIT", "GOMAXPROCS"}
 
 // Check finds settings that the script does not read, and has it initialised with every value of every setting once: what it, or k6, refuses is known
 // before anything runs.

@@ -3,10 +3,10 @@
 package study
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -21,7 +21,7 @@ type Setting struct {
 func ParseSetting(text string) (Setting, error) {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok || name == "" || list == "" {
-		return Setting{}, fmt.Errorf("--set %q: write NAME=VALUE,VALUE", shown(text))
+		return Setting{}, fmt.Errorf("--set %q: write NAME=VALUE,VALUE", Shown(text))
 	}
 	r := csv.NewReader(strings.NewReader(list))
 	records, err := r.ReadAll()
@@ -46,28 +46,44 @@ func (s Setting) check() error {
 	}
 	seen := map[string]bool{}
 	for _, v := range s.Values {
-		switch text := shownAs(s.Name, v); {
+		switch {
 		case v == "":
 			return fmt.Errorf("%s has an empty value", s.Name)
 		case strings.ContainsRune(v, 0):
 			return fmt.Errorf("%s has a value with a zero byte in it", s.Name)
-		case seen[text]:
-			return fmt.Errorf("%s has the value %s twice", s.Name, text)
+		case seen[v]:
+			return fmt.Errorf("%s has the value %s twice", s.Name, shownAs(s.Name, v))
 		default:
-			seen[text] = true
+			seen[v] = true
 		}
 	}
 	return nil
+}
+
+// all are its values. Those that differ by a secret only are told apart by their places.
+func (s Setting) all() []Value {
+	count, of := map[string]int{}, make([]Value, len(s.Values))
+	for _, v := range s.Values {
+		count[shownAs(s.Name, v)]++
+	}
+	for i, v := range s.Values {
+		of[i] = Value{Name: s.Name, Value: v}
+		if text := of[i].Shown(); count[text] > 1 {
+			of[i].shown = fmt.Sprintf("%s (%d)", text, i+1)
+		}
+	}
+	return of
 }
 
 // Value is a setting as a cell has it.
 type Value struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+	shown string // where others look the same without their secrets
 }
 
 // Shown is the value without secrets.
-func (v Value) Shown() string { return shownAs(v.Name, v.Value) }
+func (v Value) Shown() string { return cmp.Or(v.shown, shownAs(v.Name, v.Value)) }
 
 // Values are the settings of a cell, in the order in which the study lists them.
 type Values []Value
@@ -102,29 +118,6 @@ func (all Values) environment() []string {
 		env[i] = v.Name + "=" + v.Value
 	}
 	return env
-}
-
-var (
-	// credentials are the password in a URL; what is malformed is hidden up to its last @.
-	credentials = regexp.MustCompile(`(://[^/?#@:\s]*):[^\s]*@`)
-	// secretOption is an option in a URL's query whose value is secret.
-	secretOption = regexp.MustCompile(`(?i)([?&;][^=&;]*(?:pass|pwd|secret|token)[^=&;]*=)[^&;#\s]*`)
-	secretName   = regexp.MustCompile(`(?i)pass|pwd|secret|token`)
-)
-
-const hidden = "xxxxx"
-
-// shown is a text without what a URL in it holds of secrets.
-func shown(text string) string {
-	return secretOption.ReplaceAllString(credentials.ReplaceAllString(text, "$1:"+hidden+"@"), "${1}"+hidden)
-}
-
-// shownAs is the value of a name without secrets.
-func shownAs(name, value string) string {
-	if secretName.MatchString(name) {
-		return hidden
-	}
-	return shown(value)
 }
 
 // zip finds the settings of one axis, and checks that they have as many values.
