@@ -15,7 +15,7 @@ import (
 // worked off, and a backlog of the system's making never is.
 type blame struct {
 	resting int   // VUs that wait for an arrival
-	rested  int64 // when one last did, if none does
+	rested  int64 // when one last did, or would have, had its arrival been begun as soon as it was due; if none does
 
 	// The most that arrivals were late by the generator's own fault, in ns: of the present lot, and of the one before. A lot is as many
 	// arrivals as there are VUs: what runs is mostly of these.
@@ -62,7 +62,7 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	if s.rested {
 		s.rested = false
 		b.resting--
-		b.rested = now
+		b.rested = due
 	}
 	if b.lot++; b.lot > b.vus {
 		b.lot, b.before, b.most = 1, b.most, 0
