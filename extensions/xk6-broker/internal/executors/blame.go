@@ -136,10 +136,14 @@ func (b *blame) delayed(began, ended int64, waits []wait) (by int64) {
 	return by
 }
 
-// outlasted tells whether one of the waits began before a standstill and went on when the process had nothing to do any more after it.
+// leaving is how long a message may be on its way out of the process: clients collect what goes out together.
+const leaving = 10 * time.Millisecond
+
+// outlasted tells whether one of the waits began so long before a standstill that the message had left, and went on when the process had nothing to do any
+// more after it.
 func (b *blame) outlasted(s stop, waits []wait) bool {
 	for _, w := range waits {
-		if w.from > s.from || w.to < s.to {
+		if s.from-w.from < int64(leaving) || w.to < s.to {
 			continue
 		}
 		for i := len(b.stops) - 1; i >= 0 && b.stops[i].to >= s.to; i-- {

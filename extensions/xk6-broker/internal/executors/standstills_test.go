@@ -1,12 +1,15 @@
 package executors
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // Standstills that follow one another count together for as long as they were, and for no longer than the process takes to recover: short ones that come
@@ -118,6 +121,38 @@ func TestWhatStandstillsMadeLateIsTheGenerators(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A client that waits for more to go out together sends when the standstill is over that came upon it: the answer is as much later.
+func TestAMessageThatAStandstillKeptFromLeaving(t *testing.T) {
+	const lingers, takes = 8 * time.Millisecond, 30 * time.Millisecond
+	f := &freeze{from: 1005 * time.Millisecond, to: 1105 * time.Millisecond}
+	late, own := scenario{
+		options: `{"rate":20,"duration":"3s","preAllocatedVUs":1}`, frozen: f,
+		work: func(ctx context.Context, _ Arrival) error {
+			w := Await(ctx)
+			if err := f.sleep(ctx, driver.Now()+int64(lingers)); err != nil {
+				return err
+			}
+			if err := f.sleep(ctx, driver.Now()+int64(takes)); err != nil {
+				return err
+			}
+			w.Over(driver.Now())
+			return nil
+		},
+	}.run(t).parts(t)
+	delayed := 0
+	for n := range late {
+		if own[n] < late[n] {
+			t.Errorf("arrival %d was %v late, of which %v is taken for the generator's own", n, late[n], own[n])
+		}
+		if late[n] > 0 {
+			delayed++
+		}
+	}
+	if delayed == 0 {
+		t.Error("nothing was late")
 	}
 }
 
