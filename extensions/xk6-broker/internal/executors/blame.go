@@ -15,7 +15,7 @@ import (
 // worked off, and a backlog of the system's making never is.
 type blame struct {
 	resting int   // VUs that wait for an arrival
-	rested  int64 // when one last did, if none does
+	rested  int64 // when one last did, or would have, had its arrival been begun as soon as it was due; if none does
 
 	// The most that arrivals were late by the generator's own fault, in ns: of the present lot, and of the one before. A lot is as many
 	// arrivals as there are VUs: what runs is mostly of these.
@@ -62,7 +62,7 @@ func (b *blame) of(s *seat, due, now int64) int64 {
 	if s.rested {
 		s.rested = false
 		b.resting--
-		b.rested = now
+		b.rested = due
 	}
 	if b.lot++; b.lot > b.vus {
 		b.lot, b.before, b.most = 1, b.most, 0
@@ -136,10 +136,14 @@ func (b *blame) delayed(began, ended int64, waits []wait) (by int64) {
 	return by
 }
 
-// outlasted tells whether one of the waits began before a standstill and went on when the process had nothing to do any more after it.
+// leaving is how long a message may be on its way out of the process: clients collect what goes out together.
+const leaving = 10 * time.Millisecond
+
+// outlasted tells whether one of the waits began so long before a standstill that the message had left, and went on when the process had nothing to do any
+// more after it.
 func (b *blame) outlasted(s stop, waits []wait) bool {
 	for _, w := range waits {
-		if w.from > s.from || w.to < s.to {
+		if s.from-w.from < int64(leaving) || w.to < s.to {
 			continue
 		}
 		for i := len(b.stops) - 1; i >= 0 && b.stops[i].to >= s.to; i-- {

@@ -1,12 +1,15 @@
 package executors
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // Standstills that follow one another count together for as long as they were, and for no longer than the process takes to recover: short ones that come
@@ -75,7 +78,8 @@ func TestStandstillsInASilenceOfTheBrokers(t *testing.T) {
 	}
 }
 
-// Whatever iterations are like, the generator's part is no less than the standstills made them begin later than they would have.
+// Whatever iterations are like, the generator's part is no less than the standstills made them begin later than they would have. (The silences begin before
+// the standstills: what a standstill makes so late that a silence comes upon it takes longer, and is taken to have been as long as it was.)
 func TestWhatStandstillsMadeLateIsTheGenerators(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -91,7 +95,7 @@ func TestWhatStandstillsMadeLateIsTheGenerators(t *testing.T) {
 		{"slower than between two standstills", 20, 3, 3, after(45 * time.Millisecond)},
 		{"overload", 300, 2, 2, after(4 * time.Millisecond)},
 		{"a silence", 100, 50, 1, silent(time.Second, 3*time.Second)},
-		{"a silence in the middle of an iteration", 50, 20, 4, silent(1500*time.Millisecond, 2200*time.Millisecond)},
+		{"a silence in the middle of an iteration", 50, 20, 4, silent(900*time.Millisecond, 2200*time.Millisecond)},
 	} {
 		for _, stop := range []time.Duration{70, 150, 400} { // shorter ones may pass unseen while VUs rest
 			t.Run(fmt.Sprintf("%s, %d ms", c.name, stop), func(t *testing.T) {
@@ -120,6 +124,38 @@ func TestWhatStandstillsMadeLateIsTheGenerators(t *testing.T) {
 	}
 }
 
+// A client that waits for more to go out together sends when the standstill is over that came upon it: the answer is as much later.
+func TestAMessageThatAStandstillKeptFromLeaving(t *testing.T) {
+	const lingers, takes = 8 * time.Millisecond, 30 * time.Millisecond
+	f := &freeze{from: 1005 * time.Millisecond, to: 1105 * time.Millisecond}
+	late, own := scenario{
+		options: `{"rate":20,"duration":"3s","preAllocatedVUs":1}`, frozen: f,
+		work: func(ctx context.Context, _ Arrival) error {
+			w := Await(ctx)
+			if err := f.sleep(ctx, driver.Now()+int64(lingers)); err != nil {
+				return err
+			}
+			if err := f.sleep(ctx, driver.Now()+int64(takes)); err != nil {
+				return err
+			}
+			w.Over(driver.Now())
+			return nil
+		},
+	}.run(t).parts(t)
+	delayed := 0
+	for n := range late {
+		if own[n] < late[n] {
+			t.Errorf("arrival %d was %v late, of which %v is taken for the generator's own", n, late[n], own[n])
+		}
+		if late[n] > 0 {
+			delayed++
+		}
+	}
+	if delayed == 0 {
+		t.Error("nothing was late")
+	}
+}
+
 func TestAProcessThatIdlesIsSeenTo(t *testing.T) {
 	idle := newIdle()
 	if runtime.GOMAXPROCS(0) > 1 {
@@ -142,5 +178,22 @@ func TestAProcessThatIdlesIsSeenTo(t *testing.T) {
 		if time.Since(begin) > time.Minute {
 			t.Fatal("it never idles")
 		}
+	}
+}
+
+// What comes due when the last VU has begun what was due before waits for the system, be it that both began when a standstill was over.
+func TestTheLastVUsOfAStandstillAreNotThoseOfWhatComesAfter(t *testing.T) {
+	f := &freeze{from: 1150500 * time.Microsecond, to: 1220500 * time.Microsecond}
+	o := scenario{
+		options: `{"rate":100,"duration":"5s","preAllocatedVUs":20}`, work: f.sends(1, silent(time.Second, 3*time.Second)), frozen: f,
+	}.run(t)
+	late, own := o.parts(t)
+	for n := range late {
+		if own[n] > f.to-f.from+beatSeldom+beatEvery {
+			t.Fatalf("arrival %d was %v late, of which %v is taken for the generator's own", n, late[n], own[n])
+		}
+	}
+	if late[122] < time.Second {
+		t.Errorf("%v", late[122])
 	}
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type Replies struct {
 	made     bool // by this run, which deletes it
 	conn     driver.Conn
 	consumer driver.Consumer
+	test     string  // what the identifiers of all requests of the test begin with, whichever process sent them
 	prefix   string  // of the identifiers of these requests, and of no others
 	series   *Series // for what is nobody's request
 	stop     context.CancelFunc
@@ -66,8 +68,9 @@ func (r *Run) Replies(ctx context.Context, e Endpoint, asked, named string, seri
 
 func (r *Run) openReplies(ctx context.Context, conn driver.Conn, a *driver.Address, asked, named string, series *Series) (*Replies, error) {
 	number := r.desks.Add(1)
+	test := fmt.Sprintf("%08x-", r.ID)
 	p := &Replies{
-		run: r, driver: a.Driver, topic: named, conn: conn, series: series, prefix: fmt.Sprintf("%08x-%08x-%x-", r.ID, r.instance, number),
+		run: r, driver: a.Driver, topic: named, conn: conn, series: series, test: test, prefix: fmt.Sprintf("%s%08x-%x-", test, r.instance, number),
 		waiting: map[uint64]chan<- answer{}, overdue: map[uint64]*Series{},
 	}
 	if named == "" {
@@ -184,11 +187,13 @@ func (p *Replies) take(m *driver.Message) {
 		return
 	}
 	switch late, ok := p.overdue[number]; {
+	case !ours && bytes.HasPrefix(id, []byte(p.test)) && !bytes.HasPrefix(id, []byte(p.prefix)): // of others who read the same topic
 	case !ours || number >= p.next:
 		p.series.add(metric.StrayReplies, 1)
 	case ok:
 		delete(p.overdue, number)
 		late.add(metric.LateReplies, 1)
+	case m.Attempt > 1: // the broker gives it once more, and nobody has answered again
 	default:
 		p.series.add(metric.DuplicateReplies, 1)
 	}

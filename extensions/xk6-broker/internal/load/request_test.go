@@ -288,7 +288,8 @@ func TestLateRepliesAreWaitedForAtTheEnd(t *testing.T) {
 	})
 }
 
-// What comes to the replies and answers no request of this process is counted, and matched to none.
+// What comes to the replies and answers no request of the test is counted, and matched to none; what answers one of another process, or by another connection,
+// is not.
 func TestStrayReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, memory.Config{Features: memory.Log()}, "")
@@ -297,7 +298,7 @@ func TestStrayReplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []string{"", "0", o.replies.prefix, o.replies.prefix + "0", o.replies.prefix + "zz", "x" + o.replies.prefix + "0"} {
+		for _, id := range []string{"", "0", o.replies.prefix, o.replies.prefix + "0", o.replies.prefix + "zz", "x" + o.replies.prefix + "0", o.replies.test + "0000abcd-1-0"} {
 			m := driver.Message{Body: []byte("nobody asked"), Headers: []driver.Header{{Name: names.ID, Value: []byte(id)}}}
 			p.Send(t.Context(), driver.Batch{m, {Body: []byte("no header")}}, func(int, error) {})
 		}
@@ -306,8 +307,28 @@ func TestStrayReplies(t *testing.T) {
 		}
 		synctest.Wait()
 		o.close()
-		if n := o.series.Count(metric.StrayReplies); n != 12 {
+		if n := o.series.Count(metric.StrayReplies); n != 13 {
 			t.Errorf("%d strays", n)
+		}
+	})
+}
+
+// A reply that the broker gives once more, as its ack was lost, is none that a service has sent once more.
+func TestARedeliveredReplyIsNoDuplicate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, memory.Config{Features: memory.Log()}, "")
+		stop := o.echo(1)
+		if _, err := o.sender(10).Request(t.Context(), time.Second, driver.Message{Body: []byte("?")}, Timing{}, o.replies); err != nil {
+			t.Error(err)
+		}
+		stop()
+		names := o.topic.Address.Driver.Correlation
+		for _, attempt := range []int32{2, 0, 1, 3} {
+			o.replies.take(&driver.Message{Headers: []driver.Header{{Name: names.ID, Value: []byte(o.replies.prefix + "0")}}, Attempt: attempt})
+		}
+		o.close()
+		if n := o.series.Count(metric.DuplicateReplies); n != 2 {
+			t.Errorf("%d duplicates, want those two that were not delivered before", n)
 		}
 	})
 }

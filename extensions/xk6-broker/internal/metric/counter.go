@@ -68,7 +68,7 @@ var counters = [NumCounters]struct {
 	Unanswered:       {"unanswered", "requests that were sent and had no reply in time", InText},
 	LateReplies:      {"late_replies", "replies to requests that had been given up", InText},
 	DuplicateReplies: {"duplicate_replies", "further replies to requests that had theirs", InText},
-	StrayReplies:     {"stray_replies", "replies to no request of this process: another's, an earlier test's, or none at all", InText},
+	StrayReplies:     {"stray_replies", "replies to no request of this test: an earlier one's, or none at all", InText},
 }
 
 // String is the counter's name.

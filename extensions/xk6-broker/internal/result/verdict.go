@@ -312,7 +312,7 @@ func (t *Topic) judgeRequests(v *Verdict) {
 		v.note("%s: requests without a reply in time: %d, whose waiting is in the failed latency; replies that came later: %d", t.Topic, n, t.Counts[metric.LateReplies.String()])
 	}
 	if n := t.Counts[metric.StrayReplies.String()]; n > 0 {
-		v.note("%s: replies to no request of this process: %d. Does somebody else read or write where its replies come?", t.Topic, n)
+		v.note("%s: replies to no request of this test: %d. Does somebody else read or write where its replies come?", t.Topic, n)
 	}
 }
 

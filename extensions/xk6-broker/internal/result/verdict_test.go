@@ -77,7 +77,7 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"negative":    {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "arrived before they were sent", stands: account},
 		"unstamped":   {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
 		"unanswered":  {topic: Topic{Counts: with(metric.Unanswered, 7)}, note: "requests without a reply in time: 7", stands: latencies | account},
-		"strays":      {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "replies to no request of this process: 7", stands: latencies | account},
+		"strays":      {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "replies to no request of this test: 7", stands: latencies | account},
 		"foreign":     {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "belong to other tests", stands: latencies | account},
 		"routed":      {topic: Topic{Counts: with(metric.Routed, 7)}, note: "how many did not come is not known", stands: latencies | account},
 		"routed here": {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "in no account of what was lost", stands: latencies | account},
