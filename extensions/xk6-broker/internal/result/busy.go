@@ -1,6 +1,7 @@
 package result
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -27,6 +28,18 @@ func (r *Result) Bunched() (n int64) {
 		}
 	}
 	return n
+}
+
+// Others says how many of the messages that were received belong to other tests, which are load too; "" where they are next to none.
+func (r *Result) Others() string {
+	led := r.Led()
+	for i := range led.Topics {
+		t := &led.Topics[i]
+		if s := share(t.Counts[metric.Foreign.String()], t.Counts[metric.Received.String()]); s > trifle {
+			return fmt.Sprintf("%s of the messages received from %s are of other tests", percent(s), t.Topic)
+		}
+	}
+	return ""
 }
 
 // VUsAwaited tells whether arrivals can have waited for VUs because of the script rather than of the system: all that was waited for of the system, by sends,

@@ -113,6 +113,12 @@ func (s *Sweep) told(r Row) string {
 		}
 	}
 	parts = append(parts, r.Verdict)
+	if !r.Valid && len(r.Reasons) > 0 {
+		parts[len(parts)-1] += " (" + strings.Join(r.Reasons, "; ") + ")"
+	}
+	if r.Others != "" {
+		parts = append(parts, r.Others)
+	}
 	if r.ExitCode != 0 {
 		parts = append(parts, fmt.Sprintf("exit code %d", r.ExitCode))
 	}
