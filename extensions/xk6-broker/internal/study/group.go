@@ -28,6 +28,7 @@ type Entry struct {
 type Spread struct {
 	Median, Low, High float64
 	Count             int    // of the repetitions that know it; 0 where none does
+	Of                int    // repetitions with a result
 	Why               string // one does not
 	Doubt             string // why one should not be relied on
 }
@@ -86,7 +87,7 @@ func strength(confirm string) int {
 }
 
 func spread(column int, rows []Row) Spread {
-	s := Spread{Median: math.NaN(), Low: math.NaN(), High: math.NaN()}
+	s := Spread{Of: len(rows), Median: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	var values []float64
 	for _, r := range rows {
 		n := r.Numbers[column]

@@ -25,6 +25,7 @@ type Findings struct {
 	Asked   []Fact
 	Plan    Plan
 	Columns []measure.Measure
+	Named   bool  // the columns are those that somebody asked for, and all are shown
 	Rows    []Row // in the order of time
 }
 
@@ -118,10 +119,10 @@ func (f Findings) WriteHTML(w io.Writer) error {
 	return p.Render(w, page)
 }
 
-// known are the columns that some row knows, by their places.
+// known are the columns that some row knows, or somebody asked for, by their places.
 func (f Findings) known(rows []Row) (all []int) {
 	for i := range f.Columns {
-		if slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
+		if f.Named || slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
 			all = append(all, i)
 		}
 	}

@@ -277,6 +277,35 @@ func TestWhatProvedItOtherwiseIsNotCompared(t *testing.T) {
 	}
 }
 
+// Columns that somebody has asked for are shown though nothing is known of them; and of how many repetitions a median is, where it is not of all.
+func TestWhatIsKnownOfSomeOnly(t *testing.T) {
+	p, columns := planOf(t, 4, 5, "RATE=1,2"), columnsOf(t, "publish_latency p50", "request_latency p99")
+	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
+		r := measured(100, 1e6*float64(c.Repetition))
+		if c.Repetition > 2 {
+			r.Topics[0].Trends = nil
+		}
+		return r
+	})
+	for _, named := range []bool{false, true} {
+		var page bytes.Buffer
+		if err := (Findings{Plan: p, Columns: columns, Rows: rows, Named: named}).WriteHTML(&page); err != nil {
+			t.Fatal(err)
+		}
+		if text := page.String(); strings.Contains(text, "request_latency p99") != named || !strings.Contains(text, " of 2 of 4<") {
+			t.Errorf("asked for %v: there %v, and of how many is told: %v", named, !named, strings.Contains(text, " of 2 of 4<"))
+		}
+	}
+	s := Sweep{Columns: columns, Named: true}
+	if text := s.told(rows[0]); !strings.Contains(text, "request_latency p99 – (no request_latency was measured)") {
+		t.Error(text)
+	}
+	rows[0].Valid, rows[0].Verdict, rows[0].Reasons = false, "NOT VALID", []string{"it was spoilt"}
+	if text := s.told(rows[0]); !strings.HasSuffix(text, "NOT VALID (it was spoilt)") {
+		t.Error(text)
+	}
+}
+
 // Curves are over the axis of numbers, with the least and the greatest of the repetitions; a setting of no numbers has places.
 func TestCurves(t *testing.T) {
 	p, columns := planOf(t, 3, 5, "URL=a,b", "RATE=10,20,1000"), columnsOf(t, "publish_latency p50")
