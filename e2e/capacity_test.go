@@ -98,7 +98,7 @@ func TestMistakesInACapacity(t *testing.T) {
 		"name two settings":                  {"--objective", "lost == 0", "--rate-setting", "DURATION"},
 		"at least one probe":                 {"--objective", "lost == 0", "--probes", "0"},
 		"there is no study in":               {"--objective", "lost == 0", "--resume"},
-		"of k6 and --set RATE both set RATE": {"--objective", "lost == 0", "--", "-e", "RATE=2"},
+		"-e RATE: the study sets RATE itself"  : {"--objective", "lost == 0", "--", "-e", "RATE=2"},
 	} {
 		r := k6(t, []string{"RATE=1", "DURATION=1s"}, append([]string{"x", "broker", "capacity", path, "--out", out}, args...)...)
 		if r.code == 0 || !strings.Contains(r.stderr, want) {

@@ -20,12 +20,13 @@ const conn = broker.connect('embedded:');
 const p = conn.producer('swept');
 const c = conn.consumer('swept', { group: 'workers' });
 const rate = Number(__ENV.RATE);
+const broken = __ENV[['BRE', 'AK'].join('')]; // a name that is put together is no part of what is asked for
 if (!(rate > 0)) throw new Error('RATE is no rate');
 export const options = { scenarios: {
   consume: { executor: 'consumers', exec: 'consume' },
   produce: { executor: 'per-vu-iterations', exec: 'produce' },
 } };
-export async function setup() { await conn.createTopic('swept'); if (__ENV.BREAK === rate + '') throw new Error('broken on purpose'); }
+export async function setup() { await conn.createTopic('swept'); if (broken === rate + '') throw new Error('broken on purpose'); }
 export async function produce() { await p.produce({ rate, duration: '1s', payload: { size: 100 } }); }
 export async function consume() { await c.consume({}); }
 export { handleSummary } from 'k6/x/broker';
@@ -71,6 +72,9 @@ func TestASweep(t *testing.T) {
 		t.Errorf("%d cells", len(cells))
 	}
 
+	if r := k6(t, []string{"GOGC=50"}, append(args, "--resume")...); r.code == 0 || !strings.Contains(r.stderr, "GOGC, of the environment: it was nothing, and is 50") {
+		t.Error(r)
+	}
 	if r := k6(t, []string{"UNCLEAN=200"}, append(args, "--resume")...); r.code == 0 || strings.Count(r.stdout, "--reset failed: exit status 1") != 2 || !strings.Contains(r.stderr, "cells without a result: 2") {
 		t.Error(r)
 	}
@@ -147,7 +151,8 @@ func TestMistakesInASweep(t *testing.T) {
 		"--pause -1s: it must be 0 or more":           {"--set", "RATE=1", "--pause", "-1s"},
 		"there is no --set SIZE":                      {"--set", "RATE=1", "--zip", "RATE,SIZE"},
 		"there is no study in":                        {"--set", "RATE=1", "--resume"},
-		"of k6 and --set RATE both set RATE":          {"--set", "RATE=1", "--", "-e", "RATE=2"},
+		"-e RATE: the study sets RATE itself":          {"--set", "RATE=1", "--", "-e", "RATE=2"},
+		"unknown flag: --vuss":                         {"--set", "RATE=1", "--", "--vuss", "2"},
 		"give one script":                             {"another.js", "--set", "RATE=1"},
 	} {
 		r := k6(t, []string{"RATE=1"}, append([]string{"x", "broker", "sweep", path, "--out", out}, args...)...)

@@ -611,7 +611,7 @@ declare module 'k6/x/broker' {
 
   /**
    * What the script has in __ENV. A cell with a setting that is undefined, or empty, is not run, and the page says so. An object is what a test before this one has
-   * measured: in one of its cells, or the greatest of all.
+   * measured: in one of its cells, or the greatest of all; of what is valid.
    */
   export interface StudySettings {
     [name: string]: string | number | boolean | undefined | { test: string; cell?: string; column: string; times?: number };

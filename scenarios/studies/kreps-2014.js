@@ -3,8 +3,11 @@
 //   STORED   messages of the test of stored data, at full size    100000000
 //
 // Their results are of Kafka 0.8.1 on six machines; the commands are in https://gist.github.com/jkreps/c7ddb4041ef62a900e6c.
+import { number } from '../lib/settings.js';
+
 const cluster = __ENV.BROKER_URL_KAFKA_CLUSTER;
 const million = 1000000;
+const stored = number('STORED', 100 * million, 1);
 const scaled = (n) => Math.max(1000, Math.round(n * SCALE));
 
 // The options of the published commands. What the client of then had no name for is as it was: no compression, no numbering of messages, and no wait for more.
@@ -41,7 +44,7 @@ export const study = {
     'Kafka is a current one (KRaft), and its client franz-go instead of the Java client.',
     'A record has 40 bytes of the trace stamp within its size; one of 10 bytes has none.',
     'The 64 MiB of the producer\'s buffer are a number of messages here, at most 671,088.',
-    `The test of stored data has ${Number(__ENV.STORED || 100 * million) / million} million records at full size instead of 50,000 million: STORED says how many.`,
+    `The test of stored data has ${stored / million} million records at full size instead of 50,000 million: STORED says how many.`,
     'Published charts without numbers, those of sizes and of stored data, are no columns.',
   ],
   repeat: 3,
@@ -76,7 +79,7 @@ export const study = {
     },
     {
       name: 'stored', title: 'Rate against what is stored', script: '../throughput.js',
-      settings: { ...usual, BROKER_URL: url(), MESSAGES: scaled(Number(__ENV.STORED || 100 * million)), PARTS: 10 },
+      settings: { ...usual, BROKER_URL: url(), MESSAGES: scaled(stored), PARTS: 10 },
       note: 'One run, of which each column is a tenth; what is stored by then is three times what was sent, with 22 bytes and more to each record.',
       columns: [1, 2, 4, 6, 8, 10].map((part) => ({ title: `tenth ${part}`, measured: 'confirmed rate', phase: `part ${part}` })),
       cells: [{ name: 'one, three replicas asynchronously' }],

@@ -66,8 +66,23 @@ func judge(r *result.Result, o measure.Objective) (Answer, string) {
 	case high != "" && o.Met(v-bunched*o.Measure.LateOfRun(r)): // without its lateness it might be
 		return Generator, fmt.Sprintf("%s, but %s", shown, high)
 	}
+	if late := float64(r.Bunched()); o.Measure.Unit == "" && slices.Contains(crowded, o.Measure.Name) && o.Met(max(0, v-bunched*late)) {
+		return Generator, fmt.Sprintf("%s, but the load generator sent %.0f messages so late that they went in bunches, which the schedule does not have", shown, late)
+	}
+	if since, ok := o.Measure.SinceSent(); ok && r.VUsAwaited() {
+		own, err := since.OfRun(r)
+		lag, unknown := measure.Latency("schedule_lag", o.Measure.Stat)
+		before, none := lag.OfRun(r)
+		if errors.Join(err, unknown, none) == nil && o.Met(own) && before > v/2 { // and it was not the consumers that kept them
+			return Generator, fmt.Sprintf("%s, but only %s from when messages were sent: they waited for VUs, which the script kept busy, and not the system: give it more (preAllocatedVUs, maxVUs)",
+				shown, o.Measure.Show(own))
+		}
+	}
 	return Missed, shown
 }
+
+// crowded are the flaws that bunches make.
+var crowded = []string{"lost", "undelivered", "redelivered", "errors"}
 
 // CheckObjectives refuses what nothing could meet, and what no capacity can be searched for by.
 func CheckObjectives(all []measure.Objective) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 func objectives(t *testing.T, texts ...string) (all []measure.Objective) {
@@ -81,6 +82,9 @@ func TestWhatAProbeSays(t *testing.T) {
 				}
 			}
 		}), Unsteady, "p50 of publish latency grew"},
+		{"a script that keeps its VUs busy", taking(900*time.Millisecond, 0, sinceSent(300*time.Microsecond, 1)), Generator, "they waited for VUs, which the script kept busy"},
+		{"a system that keeps the VUs busy", taking(900*time.Millisecond, 0, sinceSent(9*time.Millisecond, 1)), Missed, "publish_latency p99 is 900ms"},
+		{"a slow system", taking(900*time.Millisecond, 0, sinceSent(800*time.Millisecond, 5000)), Missed, "publish_latency p99 is 900ms"},
 		{"shrinking", taking(time.Millisecond, 0, func(r *result.Result) {
 			for i := range r.Topics[0].OverTime["publish_latency"] {
 				r.Topics[0].OverTime["publish_latency"][i].P50 -= int64(i) * int64(20*time.Microsecond)
@@ -103,6 +107,45 @@ func TestWhatAProbeSays(t *testing.T) {
 	}
 	if _, _, err := Judge(taking(time.Millisecond, 0, func(r *result.Result) { r.Topics = nil }), nil); err == nil {
 		t.Error("a run in which nothing was sent passes")
+	}
+}
+
+// sinceSent is how long a message took from when it was sent, of a test with so many VUs.
+func sinceSent(took time.Duration, vus uint64) func(*result.Result) {
+	return func(r *result.Result) {
+		h := &hist.Histogram{}
+		h.RecordN(int64(took), 20_000)
+		r.Topics[0].Trends["publish_time"], r.Topics[0].Trends["schedule_lag"] = h, r.Topics[0].Trends["publish_latency"]
+		r.Test.Scenarios = []result.Scenario{{Executor: "open-arrival-rate", VUs: vus, MaxVUs: vus}, {Executor: "consumers", VUs: 100, MaxVUs: 100}}
+	}
+}
+
+// What is lost of messages that the generator sent in bunches says nothing of the system, as far as there are as many of these.
+func TestWhatIsLostOfBunches(t *testing.T) {
+	losing := func(lost uint64, late int64, by time.Duration) *result.Result {
+		return taking(time.Millisecond, 0, func(r *result.Result) {
+			lag := &hist.Histogram{}
+			lag.RecordN(int64(100*time.Microsecond), uint64(20_000-late))
+			lag.RecordN(int64(by), uint64(late))
+			topic := &r.Topics[0]
+			topic.Trends["generator_lag"] = lag
+			topic.Counts["received"] = 20_000 - int64(lost)
+			topic.Groups = []result.Group{{Account: result.Account{Tally: track.Tally{Expected: 20_000}, Lost: lost}}}
+		})
+	}
+	for _, c := range []struct {
+		of     *result.Result
+		answer Answer
+		why    string
+	}{
+		{losing(272, 400, 100*time.Millisecond), Generator, "lost is 272, but the load generator sent 400 messages so late"},
+		{losing(272, 100, 100*time.Millisecond), Missed, "lost is 272"},
+		{losing(272, 400, 5*time.Millisecond), Missed, "lost is 272"},
+		{losing(0, 400, 100*time.Millisecond), Met, ""},
+	} {
+		if answer, why, err := Judge(c.of, objectives(t, "lost == 0")); err != nil || answer != c.answer || !strings.HasPrefix(why, c.why) {
+			t.Errorf("%v %q %v, want %v %q", answer, why, err, c.answer, c.why)
+		}
 	}
 }
 

@@ -95,10 +95,10 @@ func (o *searching) check() (err error) {
 	if err := capacity.CheckObjectives(s.Objectives); err != nil {
 		return err
 	}
-	if s.Search.Width, err = share("--width", o.width); err != nil {
+	if s.Search.Width, err = share("--width", o.width, "5%"); err != nil {
 		return err
 	}
-	if s.Search.Confidence, err = share("--confidence", o.confidence); err != nil {
+	if s.Search.Confidence, err = share("--confidence", o.confidence, "95%"); err != nil {
 		return err
 	}
 	if err := s.Search.Check(); err != nil {
@@ -125,11 +125,11 @@ func (o *searching) check() (err error) {
 }
 
 // share reads a percentage.
-func share(flag, text string) (float64, error) {
+func share(flag, text, such string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if !ok || err != nil {
-		return 0, fmt.Errorf("%s %q: write a percentage, such as 5%%", flag, text)
+		return 0, fmt.Errorf("%s %q: write a percentage, such as %s", flag, text, such)
 	}
 	return v / 100, nil
 }

@@ -34,7 +34,12 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 			"measured beside what was published. Ctrl-C ends it after the running cell, a second one ends the cell too, and --resume goes on.",
 		Example: "  k6 x broker study scenarios/studies/kreps-2014.js --scale 0.01\n" +
 			"  k6 x broker study scenarios/studies/kreps-2014.js --only producers --out results/kreps --resume",
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("give one study's file, such as scenarios/studies/kreps-2014.js")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.run(gs, args[0], c.Flags().Changed("seed"))
 		},

@@ -109,7 +109,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 		return err
 	}
 	defer journal.Close() //nolint:errcheck // the process ends
-	sweep := study.Sweep{Plan: plan, Columns: columns, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
+	sweep := study.Sweep{Plan: plan, Columns: columns, Named: len(o.columns) > 0, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := sweep.Do(ctx, stop)
@@ -176,6 +176,9 @@ func (o *running) runner(gs *state.GlobalState, verb, script string, args []stri
 		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
 	}
 	if err := study.CheckArgs(args, settings); err != nil {
+		return nil, nil, err
+	}
+	if err := study.CheckFlags(gs.Ctx, k6, args); err != nil {
 		return nil, nil, err
 	}
 	known, err := study.Inspect(gs.Ctx, k6, script)

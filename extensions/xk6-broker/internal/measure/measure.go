@@ -186,6 +186,16 @@ func (m Measure) LateOfRun(r *result.Result) (late float64) {
 	return late
 }
 
+// SinceSent is the same of a latency that counts from when messages were sent, and not from when they were due; false where there is none.
+func (m Measure) SinceSent() (Measure, bool) {
+	name, ok := strings.CutSuffix(m.Name, "_latency")
+	if _, known := metric.TrendNamed(name + "_time"); !ok || !known {
+		return m, false
+	}
+	since, err := Latency(name+"_time", m.Stat)
+	return since, err == nil
+}
+
 // Rate is a counter per second while it went on.
 func Rate(name string) Measure {
 	unit := "/s"

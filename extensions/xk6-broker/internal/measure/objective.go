@@ -22,7 +22,7 @@ type Objective struct {
 
 // ParseObjective understands an objective.
 func ParseObjective(text string) (Objective, error) {
-	m, op, limit, err := Split(text)
+	m, op, limit, err := split(text, []string{"<", "<=", "=="}, Operators)
 	o := Objective{Text: text, Measure: m, Op: op}
 	if err == nil {
 		o.Limit, err = m.ParseLimit(limit)
@@ -35,10 +35,15 @@ func ParseObjective(text string) (Objective, error) {
 
 // Split takes a measure, an operator and a limit apart.
 func Split(text string) (m Measure, op, limit string, err error) {
+	return split(text, Operators, Operators)
+}
+
+// split names those of the operators that are of use.
+func split(text string, useful, known []string) (m Measure, op, limit string, err error) {
 	fields := strings.Fields(text)
-	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(Operators, f) })
+	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(known, f) })
 	if at < 1 || len(fields) != at+2 {
-		return m, "", "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces between", strings.Join(Operators, " "))
+		return m, "", "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces between", strings.Join(useful, " "))
 	}
 	m, err = Parse(strings.Join(fields[:at], " "))
 	return m, fields[at], fields[at+1], err

@@ -135,7 +135,11 @@ func newTableView(t Table) tableView {
 					view.Cells = append(view.Cells, cellView{Text: times(value.Original)})
 				}
 				if t.Base != "" && t.Columns[i].Ratio {
-					view.Cells = append(view.Cells, cellView{Text: times(value.Measured)})
+					ratio := cellView{Text: times(value.Measured), Why: value.Unsure}
+					if ratio.Why != "" {
+						ratio.Text += "?"
+					}
+					view.Cells = append(view.Cells, ratio)
 				}
 			}
 			for i := range view.Cells {

@@ -65,6 +65,9 @@ func pretend(args []string) error {
 		Version: result.Version, Started: time.Now(), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
 		Verdict: result.Verdict{Valid: true}, Instance: uint32(os.Getpid()),
 	}
+	if os.Getenv("ACKS") == "spoilt" {
+		r.Verdict = result.Verdict{Reasons: []string{"spoilt on purpose"}}
+	}
 	var ledger bytes.Buffer
 	if os.Getenv("BROKER_RUN") != "" {
 		r.Run = 1
@@ -213,6 +216,34 @@ func TestAStudyInAnotherEnvironment(t *testing.T) {
 	}
 }
 
+// What is not valid is no rate for another test, and no base without a word.
+func TestWhatIsNotValidIsNoMeasure(t *testing.T) {
+	dir := folder(t, strings.Replace(file, "RATE: 3000 * SCALE, ACKS: 'all'", "RATE: 3000 * SCALE, ACKS: 'spoilt'", 1))
+	tables := func(r *Run) string {
+		text, err := os.ReadFile(filepath.Join(r.Folder, TablesFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if text := tables(done(t, dir, false)); !strings.Contains(text, "| at 70 % | 350/s |") { // of 500, though 1500 is more
+		t.Error(text)
+	}
+	dir = folder(t, strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", 1))
+	if text := tables(done(t, dir, false)); !strings.Contains(text, "| two | 800/s | 1500/s | 2 | 3? |") || !strings.Contains(text, "| one ✗ |") {
+		t.Error(text)
+	}
+	dir = folder(t, strings.ReplaceAll(strings.Replace(file, "settings: { ACKS: 'leader' }, base", "settings: { ACKS: 'spoilt' }, base", 1), "ACKS: 'all'", "ACKS: 'spoilt'"))
+	r, err := prepared(t, dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close() //nolint:errcheck // the test ends
+	if failed, err := r.Do(t.Context(), nil); failed == 0 || err != nil || !strings.Contains(tables(r), "has measured no records of any cell by runs that are all valid") {
+		t.Errorf("%d, %v: %s", failed, err, tables(r))
+	}
+}
+
 // Processes that run together are one result, to which each adds its part; what is run before them is none.
 func TestProcesses(t *testing.T) {
 	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "
@@ -223,7 +254,7 @@ func TestProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	// They begin one after the other, and the rate is of all their time.
-	if want := regexp.MustCompile(`\| 400/s \| 1(500|4[5-9]\d)/s [^|]*\| 1 \| 1 \|`); !want.Match(text) {
+	if want := regexp.MustCompile(`\| 400/s \| 1(500|4[5-9]\d)/s [^|]*\| 1 \| 1\? \|`); !want.Match(text) {
 		t.Errorf("no %v in\n%s", want, text)
 	}
 	logs, err := filepath.Glob(filepath.Join(r.Folder, study.CellsFolder, "*-one-*", study.LogFile))

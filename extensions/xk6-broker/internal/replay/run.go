@@ -256,10 +256,14 @@ func (r *Run) settings(all []Setting) (values study.Values, err error) {
 func (r *Run) measured(m *Measure) (float64, error) {
 	table := r.table(m.Test)
 	at := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Title == m.Column })
-	greatest, found := 0.0, false
+	greatest, found, invalid := 0.0, false, 0
 	for _, g := range table.Groups {
 		for _, row := range g.Rows {
-			if v := row.Values[at]; v.Known && (m.Cell == "" || row.Name == m.Cell) {
+			switch v := row.Values[at]; {
+			case !v.Known || m.Cell != "" && row.Name != m.Cell:
+			case len(row.Invalid) > 0:
+				invalid++
+			default:
 				greatest, found = max(greatest, v.Median), true
 			}
 		}
@@ -268,6 +272,9 @@ func (r *Run) measured(m *Measure) (float64, error) {
 		of := "of any cell"
 		if m.Cell != "" {
 			of = fmt.Sprintf("of %q", m.Cell)
+		}
+		if invalid > 0 {
+			return 0, fmt.Errorf("the test %s has measured no %s %s by runs that are all valid", m.Test, m.Column, of)
 		}
 		return 0, fmt.Errorf("the test %s has measured no %s %s yet", m.Test, m.Column, of)
 	}

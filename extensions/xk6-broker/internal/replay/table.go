@@ -1,11 +1,13 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
@@ -48,6 +50,7 @@ type Value struct {
 	Published         *Published
 	// How many times the base's, in what was measured and in what was published; 0 where that is not known.
 	Measured, Original float64
+	Unsure             string // why the first may not be what it seems
 }
 
 // Outcome is one run of a cell.
@@ -191,6 +194,10 @@ func (r *Row) against(t *Test, rows []*Row) {
 		v, base := &r.Values[i], rows[at].Values[i]
 		if v.Known && base.Known && base.Median > 0 {
 			v.Measured = v.Median / base.Median
+			v.Unsure = cmp.Or(v.Doubt, base.Doubt)
+			if len(rows[at].Invalid) > 0 {
+				v.Unsure = fmt.Sprintf("the base, %q, is not valid: %s", t.Base, strings.Join(rows[at].Invalid, "; "))
+			}
 		}
 		if v.Published != nil && base.Published != nil && base.Published.Number > 0 {
 			v.Original = v.Published.Number / base.Published.Number

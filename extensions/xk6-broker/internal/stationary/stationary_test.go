@@ -231,6 +231,13 @@ func TestNoiseHasNoPlainChange(t *testing.T) {
 	}
 }
 
+// The interval in which a queue grew is of neither side.
+func TestAChangeThatTakesAnInterval(t *testing.T) {
+	if f, ok := Test([]float64{2.6, 2.61, 2.6, 2.62, 2.6, 2.9, 20.5, 303.6, 303.3, 303.6, 303.6, 303.6, 303.4}, 0.01/8); !ok || f.Kind != Change || f.At < 6 || f.At > 7 {
+		t.Errorf("%+v %v", f, ok)
+	}
+}
+
 func TestStudent(t *testing.T) {
 	for _, c := range []struct {
 		t    float64

@@ -55,6 +55,7 @@ func fitShift(x []float64, groups []int) (best shift) {
 			}
 		}
 	}
+	best.rest = stepAt(best.rest, best.at).rest // an outlier, such as the interval in which it changed, moves means, and would make all others alike
 	return best
 }
 

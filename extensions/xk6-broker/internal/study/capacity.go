@@ -182,6 +182,9 @@ func (s *Capacity) tell(t Trial) {
 	if t.Why != "" {
 		text += " (" + t.Why + ")"
 	}
+	if t.Others != "" {
+		text += ", " + t.Others
+	}
 	for i, c := range s.Columns {
 		if n := t.Numbers[i]; n.Known {
 			text += fmt.Sprintf(", %s %s%s", c.Label(), c.Show(n.Value), n.sign())
@@ -192,6 +195,19 @@ func (s *Capacity) tell(t Trial) {
 
 // Answer is what the search found, in words.
 func (s *Capacity) Answer() string {
+	shared, of := 0, ""
+	for _, t := range s.trials {
+		if t.Others != "" {
+			shared, of = shared+1, t.Others
+		}
+	}
+	if shared == 0 {
+		return s.found()
+	}
+	return fmt.Sprintf("%s It was not the only load: in %s, messages of other tests came in; in the last of them %s.", s.found(), plural(shared, "probe"), of)
+}
+
+func (s *Capacity) found() string {
 	o := s.outcome
 	probes := 0
 	for _, t := range s.trials {

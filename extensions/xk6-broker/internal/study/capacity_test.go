@@ -121,6 +121,29 @@ func TestACapacityAndItsCurve(t *testing.T) {
 	}
 }
 
+// Where others load the system too, each probe and the answer say so.
+func TestACapacityBesideOthers(t *testing.T) {
+	b := newProbing(t)
+	become := b.wall(900)
+	b.become = func(c Cell, o *Outcome) {
+		become(c, o)
+		counts := o.Result.Topics[0].Counts
+		counts["received"], counts["foreign"] = 6000, 3000
+	}
+	s, out := b.capacity(b.begin())
+	if err := s.Do(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(b.folder, PageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const of = "50 % of the messages received from orders are of other tests"
+	if text := out.String(); !strings.Contains(text, "RATE=100: met, "+of) || !strings.Contains(text, "It was not the only load: in ") || !strings.Contains(string(page), of) {
+		t.Error(text)
+	}
+}
+
 // A probe without a result is made again, and a third time; a system that breaks after the search has no steady state.
 func TestProbesThatGoWrong(t *testing.T) {
 	b := newProbing(t)

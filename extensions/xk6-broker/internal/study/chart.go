@@ -187,15 +187,19 @@ func (s Spread) sign() string {
 	return ""
 }
 
-// text writes the median and, of several repetitions, the least and the greatest.
+// text writes the median and, of several repetitions, the least and the greatest, and of how many it is where some do not know it.
 func (s Spread) text(m measure.Measure) string {
-	switch {
-	case s.Count == 0:
+	if s.Count == 0 {
 		return "–"
-	case s.Low == s.High:
-		return m.Show(s.Median) + s.sign()
 	}
-	return fmt.Sprintf("%s%s (%s…%s)", m.Show(s.Median), s.sign(), m.Show(s.Low), m.Show(s.High))
+	text := m.Show(s.Median) + s.sign()
+	if s.Low != s.High {
+		text += fmt.Sprintf(" (%s…%s)", m.Show(s.Low), m.Show(s.High))
+	}
+	if s.Count < s.Of {
+		text += fmt.Sprintf(" of %d of %d", s.Count, s.Of)
+	}
+	return text
 }
 
 // title says more of a number.

@@ -11,15 +11,15 @@ import (
 // Group is the combinations of settings in which a confirmation proved the same: only these are compared with one another.
 type Group struct {
 	Confirm string // "unconfirmed", "accepted", "replicated"; "" where nothing was sent
+	Meaning string // the same, and by what: in words
 	Entries []Entry
 }
 
 // Entry is one combination of settings, with its repetitions.
 type Entry struct {
 	Settings Values
-	Meanings []string // what confirmations proved, in words
-	Cells    []Row    // those that have a result, in the order of time
-	Failed   int      // cells without a result
+	Cells    []Row // those that have a result, in the order of time
+	Failed   int   // cells without a result
 	Valid    int
 	Columns  []Spread
 }
@@ -28,49 +28,56 @@ type Entry struct {
 type Spread struct {
 	Median, Low, High float64
 	Count             int    // of the repetitions that know it; 0 where none does
+	Of                int    // repetitions with a result
 	Why               string // one does not
 	Doubt             string // why one should not be relied on
 }
 
-// GroupsOf puts the rows of a plan into groups, what proves most first. Combinations without any result are in none.
+// GroupsOf puts the rows of a plan into groups, what proves most first. A combination whose repetitions proved different things is in several, with those that
+// proved the same in each; one without any result is in none.
 func GroupsOf(combinations []Values, columns []measure.Measure, rows []Row) (groups []Group, failed []Entry) {
 	for _, settings := range combinations {
-		e := Entry{Settings: settings, Columns: make([]Spread, len(columns))}
-		confirms := []string{}
+		without := 0
+		var entries []Entry
 		for _, r := range rows {
 			switch {
 			case r.Cell.Settings.String() != settings.String():
+				continue
 			case r.Error != "":
-				e.Failed++
-			default:
-				e.Cells = append(e.Cells, r)
-				confirms = append(confirms, r.Confirm)
-				if r.Valid {
-					e.Valid++
-				}
-				if !slices.Contains(e.Meanings, r.Meaning) {
-					e.Meanings = append(e.Meanings, r.Meaning)
-				}
+				without++
+				continue
+			}
+			i := slices.IndexFunc(entries, func(e Entry) bool { return e.Cells[0].Meaning == r.Meaning })
+			if i < 0 {
+				i = len(entries)
+				entries = append(entries, Entry{Settings: settings})
+			}
+			e := &entries[i]
+			e.Cells = append(e.Cells, r)
+			if r.Valid {
+				e.Valid++
 			}
 		}
-		for i := range columns {
-			e.Columns[i] = spread(i, e.Cells)
+		if len(entries) == 0 && without > 0 {
+			failed = append(failed, Entry{Settings: settings, Failed: without})
 		}
-		if len(e.Cells) == 0 {
-			if e.Failed > 0 {
-				failed = append(failed, e)
+		for _, e := range entries {
+			e.Failed = without
+			for i := range columns {
+				e.Columns = append(e.Columns, spread(i, e.Cells))
 			}
-			continue
+			of := e.Cells[0]
+			i := slices.IndexFunc(groups, func(g Group) bool { return g.Meaning == of.Meaning })
+			if i < 0 {
+				i = len(groups)
+				groups = append(groups, Group{Confirm: of.Confirm, Meaning: of.Meaning})
+			}
+			groups[i].Entries = append(groups[i].Entries, e)
 		}
-		confirm := slices.MinFunc(confirms, func(a, b string) int { return cmp.Compare(strength(a), strength(b)) })
-		i := slices.IndexFunc(groups, func(g Group) bool { return g.Confirm == confirm })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, Group{Confirm: confirm})
-		}
-		groups[i].Entries = append(groups[i].Entries, e)
 	}
-	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(strength(b.Confirm), strength(a.Confirm)) })
+	slices.SortStableFunc(groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(strength(b.Confirm), strength(a.Confirm)), cmp.Compare(a.Meaning, b.Meaning))
+	})
 	return groups, failed
 }
 
@@ -80,7 +87,7 @@ func strength(confirm string) int {
 }
 
 func spread(column int, rows []Row) Spread {
-	s := Spread{Median: math.NaN(), Low: math.NaN(), High: math.NaN()}
+	s := Spread{Of: len(rows), Median: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	var values []float64
 	for _, r := range rows {
 		n := r.Numbers[column]

@@ -6,7 +6,6 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
@@ -26,6 +25,7 @@ type Findings struct {
 	Asked   []Fact
 	Plan    Plan
 	Columns []measure.Measure
+	Named   bool  // the columns are those that somebody asked for, and all are shown
 	Rows    []Row // in the order of time
 }
 
@@ -119,10 +119,10 @@ func (f Findings) WriteHTML(w io.Writer) error {
 	return p.Render(w, page)
 }
 
-// known are the columns that some row knows, by their places.
+// known are the columns that some row knows, or somebody asked for, by their places.
 func (f Findings) known(rows []Row) (all []int) {
 	for i := range f.Columns {
-		if slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
+		if f.Named || slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
 			all = append(all, i)
 		}
 	}
@@ -139,8 +139,8 @@ func numberView(m measure.Measure, n Number) textView {
 
 func (f Findings) groupView(id string, g Group, axes []Axis) (groupView, []report.Chart) {
 	gv := groupView{Group: g, Title: "Nothing was sent"}
-	if g.Confirm != "" {
-		gv.Title = "Confirmed means " + g.Confirm
+	if g.Meaning != "" {
+		gv.Title = "Confirmed means " + g.Meaning
 	}
 	var charts []report.Chart
 	var rows []Row
@@ -169,7 +169,7 @@ func (f Findings) groupView(id string, g Group, axes []Axis) (groupView, []repor
 		gv.Axes = append(gv.Axes, a.Names...)
 	}
 	for _, e := range g.Entries {
-		line := lineView{Runs: fmt.Sprintf("%d of %d", e.Valid, len(e.Cells)+e.Failed), All: e.Valid == len(e.Cells)+e.Failed, Meaning: strings.Join(e.Meanings, "; or ")}
+		line := lineView{Runs: fmt.Sprintf("%d of %d", e.Valid, len(e.Cells)+e.Failed), All: e.Valid == len(e.Cells)+e.Failed, Meaning: g.Meaning}
 		for _, name := range gv.Axes {
 			line.Settings = append(line.Settings, e.Settings.Of(name))
 		}

@@ -74,7 +74,7 @@ func (p Plan) Check() error {
 	}
 	for i, s := range p.Settings {
 		if err := s.check(); err != nil {
-			return fmt.Errorf("--set: %w", err)
+			return err
 		}
 		if slices.ContainsFunc(p.Settings[:i], func(other Setting) bool { return other.Name == s.Name }) {
 			return fmt.Errorf("--set %s is given twice: write all values in one, NAME=VALUE,VALUE", s.Name)

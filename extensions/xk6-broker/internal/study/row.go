@@ -22,6 +22,7 @@ type Row struct {
 	Valid    bool
 	Verdict  string // in a word or two
 	Reasons  []string
+	Others   string // what came in besides the test's own messages; "" where nothing did
 }
 
 // Number is a column of a cell.
@@ -53,6 +54,7 @@ func NewRow(o Outcome, columns []measure.Measure) Row {
 	}
 	row.Confirm, row.Meaning = Proof(r)
 	row.Valid, row.Verdict, row.Reasons = r.Verdict.Valid, report.Validity(r.Verdict), r.Verdict.Reasons
+	row.Others = r.Others()
 	return row
 }
 

@@ -206,7 +206,10 @@ func lastError(log []byte) string {
 			if quoted, err := strconv.QuotedPrefix(message); err == nil {
 				message, _ = strconv.Unquote(quoted) // it is quoted
 			}
-			message, _, _ = strings.Cut(message, "\n") // what follows is where in the script
+			message, more, _ := strings.Cut(strings.TrimSpace(message), "\n") // what follows is where in the script or, behind a colon, what it is
+			if strings.HasSuffix(message, ":") {
+				message += " " + strings.Join(strings.Fields(more), " ")
+			}
 			return Shown(strings.TrimSpace(message))
 		}
 	}
@@ -245,6 +248,15 @@ func (r *Runner) Asked(s *Script, settings []Setting) []Fact {
 	}, nil)...)
 }
 
+// CheckFlags refuses what is no argument of `k6 run`: with --help it reads them, and runs nothing.
+func CheckFlags(ctx context.Context, k6 string, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	_, err := output(ctx, nil, k6, slices.Concat([]string{"run"}, args, []string{"--help"})...)
+	return err
+}
+
 // passed are the names that arguments of k6 set in the script's environment.
 func passed(args []string) (names []string) {
 	for i, arg := range args {
@@ -271,7 +283,7 @@ func CheckArgs(args []string, settings []Setting) error {
 			return fmt.Errorf("-e %s: it is the study's own", name)
 		}
 		if slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name }) {
-			return fmt.Errorf("-e %s of k6 and --set %s: every cell would have the same", name, name)
+			return fmt.Errorf("-e %s: the study sets %s itself: every cell would have the same", name, name)
 		}
 	}
 	return nil

@@ -30,6 +30,10 @@ func fakeK6(command, script string) int {
 			path, _ := filepath.Abs(script)
 			_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"imports": []string{"k6/x/broker", "file://" + path}})
 		}
+		if of := os.Getenv("BROKER_PROCESSES"); command == "inspect" && of != "" {
+			fmt.Fprintf(os.Stderr, "level=error msg=%q\n", "BROKER_PROCESSES is "+of)
+			return 107
+		}
 		if kind == "refused" {
 			fmt.Fprintln(os.Stderr, `time="2026-01-02T03:04:05Z" level=error msg="KIND: \"refused\" is none\n\tat script.js:1" hint="script exception"`)
 			return 107
@@ -51,6 +55,9 @@ func fakeK6(command, script string) int {
 	case "fails":
 		fmt.Fprintln(os.Stderr, `time="2026-01-02T03:04:05Z" level=error msg="no broker at nats://u:hush@h" hint="x"`)
 		return 107
+	case "misconfigured":
+		fmt.Fprintln(os.Stderr, `time="2026-01-02T03:04:05Z" level=error msg="There were problems with the specified script configuration:\n\t- scenario p has no rate\n"`)
+		return 104
 	case "silent":
 		return 0
 	case "waits":
@@ -132,6 +139,7 @@ func TestWhatEndsACell(t *testing.T) {
 	}{
 		{kind: "fails", want: "k6 ended with exit code 107: no broker at nats://u:xxxxx@h", code: 107, ran: true},
 		{kind: "breaks", want: "k6 ended with exit code 107: an exception", code: 107, ran: true}, // what it left is of no whole test
+		{kind: "misconfigured", want: "There were problems with the specified script configuration: - scenario p has no rate", code: 104, ran: true},
 		{kind: "earlier", want: "is of a process that began before this cell", ran: true},
 		{kind: "silent", want: "handleSummary", ran: true},
 		{kind: "thresholds", code: 99, ran: true, result: true},
@@ -218,6 +226,7 @@ func TestWhatAScriptReads(t *testing.T) {
 	if err := s.Check(t.Context(), k6, planOf(t, 1, 1, "RAT=1")); err == nil || !strings.Contains(err.Error(), "script.js never reads that: it reads KIND, LATE, RATE, SIZE") {
 		t.Error(err)
 	}
+	t.Setenv("BROKER_PROCESSES", "2") // which no cell has
 	err = s.Check(t.Context(), k6, planOf(t, 1, 1, "RATE=1,2", "KIND=good,silent,refused"))
 	if err == nil || err.Error() != `with RATE=1 KIND=refused: k6 inspect: KIND: "refused" is none` {
 		t.Error(err)

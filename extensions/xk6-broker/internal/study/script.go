@@ -99,7 +99,7 @@ func (s *Script) Reads(name string) bool {
 func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
 	for _, of := range p.Settings {
 		if !s.Reads(of.Name) {
-			return fmt.Errorf("--set %s: %s never reads that: it reads %s", of.Name, filepath.Base(s.Path), strings.Join(s.Names, ", "))
+			return fmt.Errorf("%s: %s never reads that: it reads %s", of.Name, filepath.Base(s.Path), strings.Join(s.Names, ", "))
 		}
 	}
 	axes, err := p.Axes()
@@ -126,7 +126,7 @@ func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
 func output(ctx context.Context, env []string, k6 string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, k6, args...) //gosec:disable G204 -- k6 itself, and the user's script
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), &out, &said
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES="}, env), &out, &said
 	if err := cmd.Run(); err != nil {
 		if message := lastError(said.Bytes()); message != "" {
 			return nil, fmt.Errorf("k6 %s: %s", args[0], message)

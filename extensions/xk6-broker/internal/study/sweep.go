@@ -18,6 +18,7 @@ import (
 type Sweep struct {
 	Plan    Plan
 	Columns []measure.Measure
+	Named   bool // somebody asked for these columns: what is not known of them is said
 	Folder  string
 	Journal *Journal
 	Run     func(context.Context, Cell) (Outcome, error) // [Runner.Run]
@@ -110,9 +111,17 @@ func (s *Sweep) told(r Row) string {
 	for i, c := range s.Columns {
 		if n := r.Numbers[i]; n.Known {
 			parts = append(parts, fmt.Sprintf("%s %s%s", c.Label(), c.Show(n.Value), n.sign()))
+		} else if s.Named {
+			parts = append(parts, fmt.Sprintf("%s – (%s)", c.Label(), n.Why))
 		}
 	}
 	parts = append(parts, r.Verdict)
+	if !r.Valid && len(r.Reasons) > 0 {
+		parts[len(parts)-1] += " (" + strings.Join(r.Reasons, "; ") + ")"
+	}
+	if r.Others != "" {
+		parts = append(parts, r.Others)
+	}
 	if r.ExitCode != 0 {
 		parts = append(parts, fmt.Sprintf("exit code %d", r.ExitCode))
 	}
@@ -166,7 +175,7 @@ func (s *Sweep) script() string {
 
 // write writes table and page.
 func (s *Sweep) write() error {
-	found := Findings{Name: filepath.Base(s.Folder), Script: s.script(), Started: s.Journal.Started, Asked: s.Journal.Asked, Plan: s.Plan, Columns: s.Columns, Rows: s.rows}
+	found := Findings{Name: filepath.Base(s.Folder), Script: s.script(), Started: s.Journal.Started, Asked: s.Journal.Asked, Plan: s.Plan, Columns: s.Columns, Named: s.Named, Rows: s.rows}
 	err := report.WriteAtomic(filepath.Join(s.Folder, PageFile), found.WriteHTML)
 	if err != nil {
 		return err

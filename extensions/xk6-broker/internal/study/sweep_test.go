@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -248,6 +250,59 @@ func TestWhatIsCompared(t *testing.T) {
 	}
 	if part := text[accepted:unconfirmed]; strings.Contains(part, `<td class="text" data-label="URL">b</td>`) || strings.Count(part, `class="h`) == 0 {
 		t.Error("a group has what is another's")
+	}
+}
+
+// What proved the same by other means is in a group of its own, too; so are the repetitions of one combination that did.
+func TestWhatProvedItOtherwiseIsNotCompared(t *testing.T) {
+	p, columns := planOf(t, 4, 5, "STORAGE=memory,file"), columnsOf(t, "confirmed rate")
+	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
+		r, how := measured(100, 1e6), c.Settings.Of("STORAGE")
+		if c.Repetition == 4 {
+			r, how = measured(900, 1e6), "memory" // whatever was asked for
+		}
+		r.Topics[0].Proofs = nil
+		r.Topics[0].Proves(result.Proof{Confirm: "accepted", How: how})
+		return r
+	})
+	groups, _ := GroupsOf(p.Combinations(), columns, rows)
+	var got []string
+	for _, g := range groups {
+		for _, e := range g.Entries {
+			got = append(got, fmt.Sprintf("%s, %s: %d, %v", g.Meaning, e.Settings, len(e.Cells), math.Round(e.Columns[0].Median)))
+		}
+	}
+	if want := []string{"accepted: file, STORAGE=file: 3, 100", "accepted: memory, STORAGE=memory: 4, 100", "accepted: memory, STORAGE=file: 1, 900"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Columns that somebody has asked for are shown though nothing is known of them; and of how many repetitions a median is, where it is not of all.
+func TestWhatIsKnownOfSomeOnly(t *testing.T) {
+	p, columns := planOf(t, 4, 5, "RATE=1,2"), columnsOf(t, "publish_latency p50", "request_latency p99")
+	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
+		r := measured(100, 1e6*float64(c.Repetition))
+		if c.Repetition > 2 {
+			r.Topics[0].Trends = nil
+		}
+		return r
+	})
+	for _, named := range []bool{false, true} {
+		var page bytes.Buffer
+		if err := (Findings{Plan: p, Columns: columns, Rows: rows, Named: named}).WriteHTML(&page); err != nil {
+			t.Fatal(err)
+		}
+		if text := page.String(); strings.Contains(text, "request_latency p99") != named || !strings.Contains(text, " of 2 of 4<") {
+			t.Errorf("asked for %v: there %v, and of how many is told: %v", named, !named, strings.Contains(text, " of 2 of 4<"))
+		}
+	}
+	s := Sweep{Columns: columns, Named: true}
+	if text := s.told(rows[0]); !strings.Contains(text, "request_latency p99 – (no request_latency was measured)") {
+		t.Error(text)
+	}
+	rows[0].Valid, rows[0].Verdict, rows[0].Reasons = false, "NOT VALID", []string{"it was spoilt"}
+	if text := s.told(rows[0]); !strings.HasSuffix(text, "NOT VALID (it was spoilt)") {
+		t.Error(text)
 	}
 }
 
