@@ -38,8 +38,9 @@ type consumer struct {
 	watch context.CancelFunc // ends the change stream
 	loops sync.WaitGroup
 
+	held *inbox.Lent[*delivery] // received and not settled
+
 	mu   sync.Mutex
-	held map[*delivery]bool // received and not settled; whether it takes room, which ends with the first attempt to settle it
 	lost []lost
 
 	leaving atomic.Bool
@@ -78,7 +79,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		conn: c, topic: config.Topic, lease: o.Duration("lease"), delay: o.Duration("requeueDelay"), most: int32(o.Int("maxAttempts")), //gosec:disable G115 -- the option has limits
 		leases:   c.db.Collection(config.Topic, options.Collection().SetWriteConcern(writeconcern.W1())),
 		settling: c.db.Collection(config.Topic, with),
-		room:     inbox.NewRoom(config.Prefetch), idle: newIdle(), held: map[*delivery]bool{},
+		room:     inbox.NewRoom(config.Prefetch), idle: newIdle(),
 	}
 	if dead := o.String("deadLetter"); dead != "" {
 		if err := c.exists(ctx, dead); err != nil {
@@ -86,6 +87,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		}
 		r.dead = c.db.Collection(dead, with)
 	}
+	r.held = inbox.NewLent[*delivery](r.room, r.lease)
 	r.in = inbox.New(r.hand)
 	r.work, r.stop = context.WithCancel(context.Background())
 	if err := r.learn(ctx, o); err != nil {
@@ -100,10 +102,8 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 
 // hand gives out what has come, and notes it as held.
 func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i, d := range came {
-		r.held[d] = true
+		r.held.Add(d, d.message.Received)
 		b[i], d.message = d.message, driver.Message{}
 		b[i].Token = d
 	}

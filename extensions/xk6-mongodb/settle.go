@@ -23,7 +23,7 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		}
 	}
 	settled, err := r.end(ctx, all, o)
-	r.room.Give(r.release(all, err == nil))
+	r.release(all, err == nil)
 	if err != nil {
 		return err
 	}
@@ -33,23 +33,16 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	return nil
 }
 
-// release tells how much room deliveries took, which they do no more: of those whose settlement failed nobody knows whether the server has done it. What is
-// settled is not held any more, and the rest may be settled again, or given back when the consumer closes.
-func (r *consumer) release(all []*delivery, settled bool) (room int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// release has deliveries take no room any more: of those whose settlement failed nobody knows whether the server has done it. What is settled is not held
+// any more, and the rest may be settled again, or given back when the consumer closes.
+func (r *consumer) release(all []*delivery, settled bool) {
 	for _, d := range all {
-		takes, held := r.held[d]
-		if takes {
-			room++
-		}
 		if settled {
-			delete(r.held, d)
-		} else if held {
-			r.held[d] = false
+			r.held.Settled(d)
+		} else {
+			r.held.Doubted(d)
 		}
 	}
-	return room
 }
 
 // these are the documents of deliveries, where they are still those deliveries: the token of a lease is that of one delivery of one document.
@@ -139,13 +132,7 @@ func (r *consumer) giveUp(d *delivery) error {
 // giveBack returns what is not settled when the consumer closes, and what was never received as if it had not been delivered.
 func (r *consumer) giveBack(ctx context.Context) error {
 	waiting := r.in.Waiting()
-	r.mu.Lock()
-	held := make([]*delivery, 0, len(r.held))
-	for d := range r.held {
-		held = append(held, d)
-	}
-	clear(r.held)
-	r.mu.Unlock()
+	held := r.held.Clear()
 	r.in.Clear()
 	now := bson.NewDateTimeFromTime(r.conn.now())
 	var errs []error

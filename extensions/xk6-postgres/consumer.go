@@ -34,8 +34,7 @@ type consumer struct {
 	dry  bool      // the last fetch left nothing: wait for a notification
 	look time.Time // when to look without one, as a lease may be over
 
-	mu   sync.Mutex
-	held map[*delivery]bool // received and not settled; whether it takes room, which ends with the first attempt to settle it
+	held *inbox.Lent[*delivery] // received and not settled
 
 	leaving atomic.Bool
 	closing sync.Mutex
@@ -62,7 +61,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		return nil, err
 	}
 	r := &consumer{
-		topic: t, me: c.name + " " + rand.Text(), held: map[*delivery]bool{},
+		topic: t, me: c.name + " " + rand.Text(),
 		lease: config.Options.Duration("lease"), delay: config.Options.Duration("requeueDelay"),
 		room: inbox.NewRoom(config.Prefetch),
 	}
@@ -71,6 +70,7 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 			return nil, err
 		}
 	}
+	r.held = inbox.NewLent[*delivery](r.room, r.lease)
 	r.in = inbox.New(r.hand)
 	r.work, r.stop = context.WithCancel(context.Background())
 	commit := config.Options.String("synchronousCommit")
@@ -89,10 +89,8 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 
 // hand gives out what has come, and notes it as held.
 func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i, d := range came {
-		r.held[d] = true
+		r.held.Add(d, d.message.Received)
 		b[i], d.message = d.message, driver.Message{}
 		b[i].Token = d
 	}

@@ -62,9 +62,7 @@ func (r *consumer) known() []int64 {
 	for _, d := range r.in.Waiting() {
 		ids = append(ids, d.id)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for d := range r.held {
+	for _, d := range r.held.All() {
 		ids = append(ids, d.id)
 	}
 	return ids

@@ -12,29 +12,29 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// TestLease leaves a message with one consumer until its lease is over: another one gets it, and the first, which has room for no other, can settle it no
-// more.
+// TestLease leaves a message with a consumer that has room for no other until its lease is over: it is the consumer's no more, which gets it again then.
 func TestLease(t *testing.T) {
 	s := dial(t, serverURL(t), map[string]any{"lease": "300ms"})
 	topic := s.topic(t)
 	mustSend(t, s.produce(t, topic), "m")
-	first := s.consumeUpTo(t, topic, 1)
-	held := receive(t, first, 1, false)
-	second := dial(t, serverURL(t), map[string]any{"lease": "1h"}).consume(t, topic)
-	again := receive(t, second, 1, false)
+	r := s.consumeUpTo(t, topic, 1)
+	held := receive(t, r, 1, false)
+	again := receive(t, r, 1, false)
 	if held[0].Attempt != 1 || again[0].Attempt != 2 {
 		t.Errorf("attempts %d and %d, want 1 and 2", held[0].Attempt, again[0].Attempt)
 	}
 	if apart := time.Duration(again[0].Received - held[0].Received); apart < 290*time.Millisecond {
 		t.Errorf("delivered again after %v, and the lease is 300ms", apart)
 	}
-	if err := first.Settle(t.Context(), held, driver.Ack); kindOf(t, err) != driver.Rejected {
+	if err := r.Settle(t.Context(), held, driver.Ack); kindOf(t, err) != driver.Rejected {
 		t.Errorf("settled after the lease was over: %v, want kind rejected", err)
 	}
 	if b := s.backlog(t, topic); b.Messages != 1 {
-		t.Errorf("a backlog of %d, and one is with the second consumer", b.Messages)
+		t.Errorf("a backlog of %d, and one is with the consumer", b.Messages)
 	}
-	settle(t, second, again, driver.Ack)
+	for r.Settle(t.Context(), again, driver.Ack) != nil { // on a slow machine that lease is over, too
+		again = receive(t, r, 1, false)
+	}
 	if b := s.backlog(t, topic); b.Messages != 0 {
 		t.Errorf("a backlog of %d after all was settled", b.Messages)
 	}

@@ -62,7 +62,7 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		}
 	}
 	settled, err := r.end(ctx, &all, o, r.delay)
-	r.room.Give(r.release(all.deliveries, err == nil))
+	r.release(all.deliveries, err == nil)
 	if err != nil {
 		return err
 	}
@@ -72,23 +72,16 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	return nil
 }
 
-// release tells how much room deliveries took, which they do no more: of those whose settlement failed nobody knows whether the server has done it. What is
-// settled is not held any more, and the rest may be settled again, or given back when the consumer closes.
-func (r *consumer) release(all []*delivery, settled bool) (room int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// release has deliveries take no room any more: of those whose settlement failed nobody knows whether the server has done it. What is settled is not held
+// any more, and the rest may be settled again, or given back when the consumer closes.
+func (r *consumer) release(all []*delivery, settled bool) {
 	for _, d := range all {
-		takes, held := r.held[d]
-		if takes {
-			room++
-		}
 		if settled {
-			delete(r.held, d)
-		} else if held {
-			r.held[d] = false
+			r.held.Settled(d)
+		} else {
+			r.held.Doubted(d)
 		}
 	}
-	return room
 }
 
 // settlement is the parameters of a statement.
@@ -142,12 +135,9 @@ func (r *consumer) giveBack(ctx context.Context) error {
 	for _, d := range r.in.Waiting() {
 		all.add(d, d.attempt-1)
 	}
-	r.mu.Lock()
-	for d := range r.held {
+	for _, d := range r.held.Clear() {
 		all.add(d, d.attempt)
 	}
-	clear(r.held)
-	r.mu.Unlock()
 	r.in.Clear()
 	if len(all.deliveries) == 0 {
 		return nil

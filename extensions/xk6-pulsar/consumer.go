@@ -62,7 +62,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 
 // open subscribes.
 func (r *consumer) open(ctx context.Context, start driver.Start) (*receiver, error) {
-	s := &receiver{permits: newPermits(), name: fmt.Sprintf("xk6-broker-%016x", rand.Uint64())} //gosec:disable G404 -- a name, no secret
+	s := &receiver{permits: newPermits(r.cfg.Prefetch), name: fmt.Sprintf("xk6-broker-%016x", rand.Uint64())} //gosec:disable G404 -- a name, no secret
 	options := r.options(s, start)
 	r.conn.journal.lost.Store(s.name, sync.OnceFunc(func() { r.lost(s) }))
 	var err error
@@ -109,7 +109,7 @@ func (r *consumer) options(s *receiver, start driver.Start) pulsar.ConsumerOptio
 		Name:                           s.name,
 		Type:                           subscriptionTypes[v.String("subscriptionType")],
 		SubscriptionInitialPosition:    pulsar.SubscriptionPositionLatest,
-		ReceiverQueueSize:              r.cfg.Prefetch,
+		ReceiverQueueSize:              queueOf(r.cfg.Prefetch),
 		MessageChannel:                 make(chan pulsar.ConsumerMessage),
 		Interceptors:                   pulsar.ConsumerInterceptors{arrivals{r, s}},
 		NackRedeliveryDelay:            max(v.Duration("nackDelay"), leastNackDelay),

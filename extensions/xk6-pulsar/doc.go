@@ -60,8 +60,9 @@
 // A broker whose allowAutoTopicCreation is on, as it is by default, creates a topic that is not there, without partitions, for who sends or
 // subscribes: also one that was deleted while somebody was connected to it.
 //
-// Prefetch bounds what is with a consumer and not settled, in each partition by itself: the client's permits are given back when messages are
-// settled. Where producers batch, the broker delivers whole batches, so that more may come. Acks of parts of a batch outlive the consumer only
+// Prefetch bounds what is with a consumer and not settled: the client's permits are given back when messages are settled, but for some, which it
+// keeps until they are many. A consumer that holds seven eighths of its prefetch may get nothing more until it has settled some; of a prefetch of
+// up to 15 it gets all. Of several partitions each may have a quarter of the prefetch with the consumer beside that. Where producers batch, the broker delivers whole batches, so that more may come. Acks of parts of a batch outlive the consumer only
 // where the brokers' acknowledgmentAtBatchIndexLevelEnabled is on. A requeue gives back the whole batch. The broker counts a backlog in
 // entries: batches are looked into for it, up to 10,000 entries of a partition (subscriptionBacklogScanMaxEntries), and one that is settled in
 // part counts as a whole.

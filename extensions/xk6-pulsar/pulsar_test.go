@@ -209,7 +209,7 @@ func messageOf(partition int32, entry int64) *delivery {
 
 // The client's queue holds a permit for what is not settled, and none for what is, also where it was emptied without a word.
 func TestPermits(t *testing.T) {
-	p := newPermits()
+	p := newPermits(3)
 	var all []*delivery
 	arrive := func(partition int32) {
 		d := messageOf(partition, int64(len(all)))
@@ -236,10 +236,10 @@ func TestPermits(t *testing.T) {
 	if p.surplus() {
 		t.Error("more is to be taken")
 	}
-	arrive(0) // after the client has connected again: what it had of partition 0, number 2, it has no more
+	arrive(0) // after the client has connected again: what it had of partition 0, number 2, it has no more, and number 0, which was taken, comes again
 	settle(1)
 	p.taken(all[3].Message)
-	expect("the queue was emptied meanwhile", 1, 2)
+	expect("the queue was emptied meanwhile", 1, 1)
 	settle(0)
 	settle(3)
 	expect("all is settled", 1, 0)
@@ -247,6 +247,38 @@ func TestPermits(t *testing.T) {
 	expect("in the end", 0, 0)
 	if ids, err := p.settle(driver.Batch{{Token: all[1]}}, nil); len(ids) != 0 || !errors.Is(err, errSettled) {
 		t.Errorf("settled twice: %v, %v", ids, err)
+	}
+}
+
+// What a prefetch has room for beyond the client's queue is taken from it before it is settled, all but one.
+func TestPermitsBeyondTheQueue(t *testing.T) {
+	p := newPermits(100)
+	for n := range 100 {
+		d := messageOf(0, int64(n))
+		p.arrive(d)
+		for queue := p.queues[0]; p.surplus(); queue = p.queues[0] {
+			p.taken(queue[0].Message)
+		}
+		if want := max(1, n+1-75); p.queued != want || p.open != n+1 {
+			t.Fatalf("of %d, %d are in the queue, want %d", p.open, p.queued, want)
+		}
+	}
+}
+
+// A consumer gets what its prefetch has room for, but for an eighth: the client gives back permits some at a time, and keeps the rest.
+func TestAnApplicationThatHoldsMostOfItsPrefetch(t *testing.T) {
+	for _, variable := range []string{"BROKER_URL_PULSAR", "BROKER_URL_PULSAR_FAILOVER"} {
+		const prefetch, most, rounds = 100, 88, 8
+		f := newFixture(t, variable)
+		topic := f.topic(0)
+		c := f.consumer(topic, "group", nil) // of a prefetch of 100
+		p := f.producer(topic, nil)
+		f.send(p, numbered(most*rounds+prefetch))
+		for range rounds {
+			if err := c.Settle(within(t), f.take(c, most), driver.Ack); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -24,8 +24,7 @@ type consumer struct {
 	in    *inbox.Inbox[*delivery]
 	room  *inbox.Room
 
-	mu   sync.Mutex
-	held map[*delivery]bool // received and not settled
+	held *inbox.Lent[*delivery] // received and not settled
 
 	closing sync.RWMutex // Close waits for Settle
 	closed  bool
@@ -52,11 +51,12 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 
 func (c *conn) newConsumer(cfg driver.ConsumerConfig) *consumer {
 	r := &consumer{
-		conn: c, cfg: cfg, group: cfg.Group, id: fmt.Sprintf("%s@%016x", c.name, rand.Uint64()), room: inbox.NewRoom(cfg.Prefetch), held: map[*delivery]bool{}, //gosec:disable G404 -- a name, no secret
+		conn: c, cfg: cfg, group: cfg.Group, id: fmt.Sprintf("%s@%016x", c.name, rand.Uint64()), room: inbox.NewRoom(cfg.Prefetch), //gosec:disable G404 -- a name, no secret
 	}
 	if r.group == "" {
 		r.group, r.own = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()), true //gosec:disable G404 -- a name, no secret
 	}
+	r.held = inbox.NewLent[*delivery](r.room, cfg.Options.Duration("invisibleTime"))
 	r.in = inbox.New(r.hand)
 	r.life, r.stop = context.WithCancel(context.Background())
 	return r
@@ -97,10 +97,8 @@ func (r *consumer) serve(ctx context.Context) error {
 
 // hand gives what came to the application.
 func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for i, d := range came {
-		r.held[d] = true
+		r.held.Add(d, d.message.Received)
 		b[i], d.message = d.message, driver.Message{}
 		b[i].Token = d
 	}

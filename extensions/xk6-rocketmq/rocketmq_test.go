@@ -179,7 +179,7 @@ func TestRequeueDelay(t *testing.T) {
 	}
 }
 
-// What is not settled within invisibleTime comes again, to another consumer too. The one that had it has nothing to give back then.
+// What is not settled within invisibleTime comes again, also to a consumer that has room for no other. What it had before it has not to give back then.
 func TestInvisibleTime(t *testing.T) {
 	f := newFixture(t, "normal", 1)
 	p := f.producer(nil)
@@ -189,8 +189,7 @@ func TestInvisibleTime(t *testing.T) {
 	}
 	f.send(p, driver.Batch{{Body: []byte("again")}})
 	f.take(slow, 1, false)
-	c := f.consumer("group", nil)
-	if m := f.take(c, 1, true)[0]; m.Attempt != 2 {
+	if m := f.take(slow, 1, true)[0]; m.Attempt != 2 {
 		t.Errorf("attempt %d", m.Attempt)
 	}
 	if err := slow.Close(within(t)); err != nil {

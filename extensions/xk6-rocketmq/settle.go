@@ -25,17 +25,13 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 
 // let takes what is to be settled from what is held. Whatever becomes of it, it is the application's no more.
 func (r *consumer) let(b driver.Batch) (all []*delivery, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, m := range b {
-		if d, ok := m.Token.(*delivery); ok && r.held[d] {
-			delete(r.held, d)
+		if d, ok := m.Token.(*delivery); ok && r.held.Settled(d) {
 			all = append(all, d)
 		} else {
 			err = errSettled
 		}
 	}
-	r.room.Give(len(all))
 	return all, err
 }
 
@@ -133,13 +129,7 @@ func (r *consumer) call(ctx context.Context, do func(ctx context.Context) error)
 
 // giveBack has what is not settled, or was never received, delivered again at once. What has been for too long in the client's hands is delivered again already.
 func (r *consumer) giveBack(ctx context.Context) error {
-	all := r.in.Waiting()
-	r.mu.Lock()
-	for d := range r.held {
-		all = append(all, d)
-	}
-	clear(r.held)
-	r.mu.Unlock()
+	all := append(r.in.Waiting(), r.held.Clear()...)
 	r.in.Clear()
 	return r.each(ctx, all, func(ctx context.Context, d *delivery) error {
 		err := r.again(ctx, d, 0)

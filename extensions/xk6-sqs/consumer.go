@@ -32,8 +32,10 @@ type consumer struct {
 	stop  context.CancelFunc
 	loops sync.WaitGroup
 
-	mu   sync.Mutex
-	held map[*delivery]struct{} // received and not settled, nor being settled
+	held *inbox.Lent[*delivery] // received and not settled
+
+	mu       sync.Mutex
+	settling map[*delivery]struct{} // of those that are held
 
 	leaving atomic.Bool
 	closing sync.Mutex
@@ -42,10 +44,9 @@ type consumer struct {
 
 // delivery is a message as it was delivered once.
 type delivery struct {
-	handle   *string
-	message  driver.Message
-	sent     int64 // ms since the Unix epoch
-	roomless bool  // a settlement of it failed: it takes no room any more
+	handle  *string
+	message driver.Message
+	sent    int64 // ms since the Unix epoch
 }
 
 // NewConsumer fails where the queue does not exist, and begins to receive.
@@ -64,11 +65,12 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 	requests := int(o.Int("inFlight"))
 	r := &consumer{
 		conn: c, topic: config.Topic, url: url, client: c.endpoint.client(2 * requests), room: inbox.NewRoom(config.Prefetch), ahead: inbox.NewRoom(requests * maxEntries),
-		requests: requests, wait: o.Duration("waitTime"), visibility: o.Duration("visibilityTimeout"), hold: o.Duration("requeueDelay"), held: map[*delivery]struct{}{},
+		requests: requests, wait: o.Duration("waitTime"), visibility: o.Duration("visibilityTimeout"), hold: o.Duration("requeueDelay"), settling: map[*delivery]struct{}{},
 	}
 	if c.kind == fifo {
 		r.groups = &numbering{known: map[string]int32{}}
 	}
+	r.held = inbox.NewLent[*delivery](r.room, r.visibility)
 	r.in = inbox.New(r.hand)
 	r.work, r.stop = context.WithCancel(context.Background())
 	for range requests {
@@ -79,11 +81,9 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 
 // hand gives out what has come, and notes it as held.
 func (r *consumer) hand(b driver.Batch, came []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.ahead.Give(len(came))
 	for i, d := range came {
-		r.held[d] = struct{}{}
+		r.held.Add(d, d.message.Received)
 		b[i], d.message = d.message, driver.Message{}
 		b[i].Token = d
 	}

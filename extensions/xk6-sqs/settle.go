@@ -27,7 +27,7 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	}
 	mine := r.claim(b)
 	fates := r.end(ctx, mine, o, r.hold)
-	r.room.Give(r.release(mine, fates))
+	r.release(mine, fates)
 	if i := slices.IndexFunc(fates, func(err error) bool { return err != nil }); i >= 0 {
 		return fates[i]
 	}
@@ -44,29 +44,26 @@ func (r *consumer) claim(b driver.Batch) []*delivery {
 	all := make([]*delivery, 0, len(b))
 	for i := range b {
 		d, _ := b[i].Token.(*delivery)
-		if _, held := r.held[d]; held {
-			delete(r.held, d)
+		if _, taken := r.settling[d]; !taken && r.held.Has(d) {
+			r.settling[d] = struct{}{}
 			all = append(all, d)
 		}
 	}
 	return all
 }
 
-// release tells how much room deliveries took, which they do no more. Those that could not be settled may be settled again, and are given back when the
-// consumer closes.
-func (r *consumer) release(all []*delivery, fates []error) (room int) {
+// release has deliveries take no room any more. Those that could not be settled may be settled again, and are given back when the consumer closes.
+func (r *consumer) release(all []*delivery, fates []error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, d := range all {
-		if !d.roomless {
-			room++
-		}
+		delete(r.settling, d)
 		if fates[i] != nil {
-			d.roomless = true
-			r.held[d] = struct{}{}
+			r.held.Doubted(d)
+		} else {
+			r.held.Settled(d)
 		}
 	}
-	return room
 }
 
 // end settles, with as many requests under way as the consumer may have, and gives the fate of each.
@@ -157,10 +154,11 @@ func (r *consumer) show(ctx context.Context, all []*delivery, seconds int32) (do
 func (r *consumer) giveBack(ctx context.Context) error {
 	all := r.in.Waiting()
 	r.mu.Lock()
-	for d := range r.held {
-		all = append(all, d)
+	for _, d := range r.held.Clear() {
+		if _, taken := r.settling[d]; !taken {
+			all = append(all, d)
+		}
 	}
-	clear(r.held)
 	r.mu.Unlock()
 	r.in.Clear()
 	for _, err := range r.end(ctx, all, driver.Requeue, 0) {
