@@ -119,6 +119,11 @@ func newTableView(t Table) tableView {
 			v.Headers = append(v.Headers, header{c.Title, "× base, measured"})
 		}
 	}
+	for i, c := range t.Columns {
+		if why, unknown := t.unknown(i); c.Phase != "" && unknown {
+			v.Remarks = append(v.Remarks, remark{c.Title, why})
+		}
+	}
 	for _, g := range t.Groups {
 		group := groupView{Proof: g.Proof}
 		for _, row := range g.Rows {
@@ -157,6 +162,19 @@ func newTableView(t Table) tableView {
 		v.Groups = append(v.Groups, group)
 	}
 	return v
+}
+
+// unknown tells whether no row knows a column, and why.
+func (t *Table) unknown(column int) (why string, unknown bool) {
+	for _, g := range t.Groups {
+		for _, row := range g.Rows {
+			if row.Values[column].Known {
+				return "", false
+			}
+			why = row.Values[column].Why
+		}
+	}
+	return why, why != ""
 }
 
 func (v *Value) published(c *Column) string {

@@ -244,6 +244,15 @@ func TestWhatIsNotValidIsNoMeasure(t *testing.T) {
 	}
 }
 
+// A column that nothing is known of, as there is no such phase, says why.
+func TestAPhaseThatThereIsNot(t *testing.T) {
+	dir := folder(t, strings.Replace(file, "columns: [{ title: 'records', measured: 'confirmed rate' }],", "columns: [{ title: 'records', measured: 'confirmed rate' }, { title: 'peak', measured: 'confirmed rate', phase: 'paek' }],", 1))
+	text, err := os.ReadFile(filepath.Join(done(t, dir, false).Folder, TablesFile))
+	if err != nil || !strings.Contains(string(text), `- peak: the run has no phase "paek"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 // Processes that run together are one result, to which each adds its part; what is run before them is none.
 func TestProcesses(t *testing.T) {
 	cell := "{ name: 'one', settings: { RATE: 1000 * SCALE }, "

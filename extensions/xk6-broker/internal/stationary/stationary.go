@@ -56,7 +56,7 @@ func Test(x []float64, level float64) (Finding, bool) {
 	if len(x) < Least {
 		return Finding{}, false
 	}
-	return test(x, scaled(x), make([]int, len(x)), level, relative)
+	return test(x, scaled(x), make([]int, len(x)), level, relative, func(s step) float64 { return relative(s.before, s.after) })
 }
 
 // TestLog is Test of numbers whose logarithms are given: what is left without a trend, on which the correction goes by, is that of one by which they grow
@@ -66,18 +66,21 @@ func TestLog(logs []float64, groups []int, level float64) (Finding, bool) {
 		return Finding{}, false
 	}
 	rest := within(logs, groups)
-	return test(rest, rest, groups, level, func(from, to float64) float64 { return math.Expm1(to - from) })
+	return test(rest, rest, groups, level, func(from, to float64) float64 { return math.Expm1(to - from) }, func(s step) float64 {
+		by, _, _ := shiftAt(rest, groups, s.at) // the groups' means have some of it
+		return math.Expm1(by)
+	})
 }
 
-func test(x, scaled []float64, groups []int, level float64, relative func(from, to float64) float64) (Finding, bool) {
+func test(x, scaled []float64, groups []int, level float64, grown func(from, to float64) float64, changed func(step) float64) (Finding, bool) {
 	line, ranked, sized := fitLine(x), fitStep(x), fitShift(scaled, groups)
-	trend := Finding{Kind: Trend, Test: "Mann-Kendall test", P: mannKendall(x, line), By: relative(line.first, line.last)}
+	trend := Finding{Kind: Trend, Test: "Mann-Kendall test", P: mannKendall(x, line), By: grown(line.first, line.last)}
 	change, step := Finding{Kind: Change, Test: "Pettitt's test", P: pettitt(x, ranked)}, ranked
 	found := change.P < ofRanks*level
 	if p := worsley(sized); !found && p < ofSize*level {
 		change.Test, change.P, step, found = "Worsley's test", p, stepAt(x, sized.at), true
 	}
-	change.By, change.At = relative(step.before, step.after), step.at
+	change.By, change.At = changed(step), step.at
 	f := trend
 	switch trended := trend.P < ofTrend*level; {
 	case !trended && !found:

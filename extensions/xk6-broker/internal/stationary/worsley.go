@@ -35,17 +35,11 @@ func fitShift(x []float64, groups []int) (best shift) {
 	}
 	all := dot(x, x)
 	for at := n / side; at <= n-n/side; at++ {
-		after := make([]float64, n)
-		for i := at; i < n; i++ {
-			after[i] = 1
-		}
-		after = within(after, groups)
-		size := dot(after, after)
-		if size < 1e-9 { // no group has numbers on both sides
+		by, after, size := shiftAt(x, groups, at)
+		if after == nil {
 			continue
 		}
 		best.places++
-		by := dot(x, after) / size
 		unexplained := max(all-by*by*size, float64(n)*resolution*resolution)
 		if t := math.Abs(by) * math.Sqrt(size*float64(best.free)/unexplained); t > best.t {
 			best.at, best.t = at, t
@@ -57,6 +51,20 @@ func fitShift(x []float64, groups []int) (best shift) {
 	}
 	best.rest = stepAt(best.rest, best.at).rest // an outlier, such as the interval in which it changed, moves means, and would make all others alike
 	return best
+}
+
+// shiftAt is by how much numbers, which are what they are more than the means of their groups, are more from a place on; what being behind it is more than the
+// mean of that, of each; and the sum of the squares of these. The second is nil where no group has numbers on both sides.
+func shiftAt(x []float64, groups []int, at int) (by float64, after []float64, size float64) {
+	after = make([]float64, len(x))
+	for i := at; i < len(x); i++ {
+		after[i] = 1
+	}
+	after = within(after, groups)
+	if size = dot(after, after); size < 1e-9 {
+		return 0, nil, 0
+	}
+	return dot(x, after) / size, after, size
 }
 
 // worsley is how probable a change as large is where there is none, by the test of Worsley (1979): the greatest of as many t statistics as there are places, by

@@ -239,6 +239,9 @@ func (s *Capacity) found() string {
 	if o.High > 0 {
 		high = fmt.Sprintf("at most %d", o.High)
 	}
+	if spoilt := s.lastOf(capacity.Generator); spoilt != "" {
+		sure += "; of what the generator spoilt nothing is known: " + spoilt
+	}
 	return fmt.Sprintf("The probes ended before the capacity was known as closely as was asked for: %s, %s, %s. Longer probes differ less from one another (--probe), and more of them "+
 		"know more (--probes).", low, high, sure)
 }

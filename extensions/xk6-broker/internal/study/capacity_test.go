@@ -144,6 +144,21 @@ func TestACapacityBesideOthers(t *testing.T) {
 	}
 }
 
+// Where the probes end and the generator spoilt some, the answer says so.
+func TestACapacityThatTheGeneratorSpoils(t *testing.T) {
+	b := newProbing(t)
+	become := b.wall(900)
+	b.become = func(c Cell, o *Outcome) {
+		become(c, o)
+		o.Result.Unserved = 3
+	}
+	s, out := b.capacity(b.begin())
+	s.Search.Probes = 2
+	if err := s.Do(t.Context(), nil); err != nil || !strings.Contains(out.String(), "of what the generator spoilt nothing is known: 3 arrivals were due but never got an iteration") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A probe without a result is made again, and a third time; a system that breaks after the search has no steady state.
 func TestProbesThatGoWrong(t *testing.T) {
 	b := newProbing(t)

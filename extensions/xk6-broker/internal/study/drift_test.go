@@ -1,6 +1,7 @@
 package study
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -114,6 +115,10 @@ func TestAPlainChangeIsDrift(t *testing.T) {
 				return measured(200, latency)
 			})
 			if d := DriftOf(columns, rows); len(d.Findings) > 0 && strings.Contains(d.Findings[0], "publish_latency") {
+				var by float64
+				if _, err := fmt.Sscanf(d.Findings[0], "publish_latency p50 grew by %f", &by); err != nil || math.Abs(1+by/100-c.by) > 0.1*c.by {
+					t.Errorf("%+v: %s", c, d.Findings[0])
+				}
 				found++
 			}
 		}
