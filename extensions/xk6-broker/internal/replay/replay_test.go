@@ -65,8 +65,11 @@ func pretend(args []string) error {
 		Version: result.Version, Started: time.Now(), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
 		Verdict: result.Verdict{Valid: true}, Instance: uint32(os.Getpid()),
 	}
-	if os.Getenv("ACKS") == "spoilt" {
+	switch os.Getenv("ACKS") {
+	case "spoilt":
 		r.Verdict = result.Verdict{Reasons: []string{"spoilt on purpose"}}
+	case "late": // which is nothing against a rate
+		r.Verdict = result.Verdict{Account: true, Reasons: []string{"late on purpose"}}
 	}
 	var ledger bytes.Buffer
 	if os.Getenv("BROKER_RUN") != "" {
@@ -231,6 +234,10 @@ func TestWhatIsNotValidIsNoMeasure(t *testing.T) {
 	}
 	dir = folder(t, strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", 1))
 	if text := tables(done(t, dir, false)); !strings.Contains(text, "| two | 800/s | 1500/s | 2 | 3? |") || !strings.Contains(text, "| one ✗ |") {
+		t.Error(text)
+	}
+	dir = folder(t, strings.Replace(file, "RATE: 3000 * SCALE, ACKS: 'all'", "RATE: 3000 * SCALE, ACKS: 'late'", 1))
+	if text := tables(done(t, dir, false)); !strings.Contains(text, "| at 70 % | 1050/s |") || !strings.Contains(text, "| two ✗ |") {
 		t.Error(text)
 	}
 	dir = folder(t, strings.ReplaceAll(strings.Replace(file, "settings: { ACKS: 'leader' }, base", "settings: { ACKS: 'spoilt' }, base", 1), "ACKS: 'all'", "ACKS: 'spoilt'"))

@@ -261,7 +261,7 @@ func (r *Run) measured(m *Measure) (float64, error) {
 		for _, row := range g.Rows {
 			switch v := row.Values[at]; {
 			case !v.Known || m.Cell != "" && row.Name != m.Cell:
-			case len(row.Invalid) > 0:
+			case !row.stands(table.Columns[at].Measure):
 				invalid++
 			default:
 				greatest, found = max(greatest, v.Median), true

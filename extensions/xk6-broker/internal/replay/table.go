@@ -36,6 +36,16 @@ type Row struct {
 	Invalid []string // why some of its runs are not valid
 	Failed  []string // why some of its runs have no result
 	Pages   []string // of its runs, from the page of the study
+
+	unaccounted bool // of some of its runs not even the account is valid
+}
+
+// stands tells whether what was measured can be built on. A rate is no less for latencies that are not valid: what counts is how many messages there were.
+func (r *Row) stands(m measure.Measure) bool {
+	if m.Stat == "rate" {
+		return !r.unaccounted
+	}
+	return len(r.Invalid) == 0
 }
 
 // NotRun is a cell that was not run, and why.
@@ -117,6 +127,7 @@ func newRow(t *Test, c *Cell, outcomes []Outcome) *Row {
 		results = append(results, o.Result)
 		if !o.Result.Verdict.Valid {
 			row.Invalid = append(row.Invalid, o.Result.Verdict.Reasons...)
+			row.unaccounted = row.unaccounted || !o.Result.Verdict.Account
 		}
 	}
 	for i := range t.Columns {
@@ -195,7 +206,7 @@ func (r *Row) against(t *Test, rows []*Row) {
 		if v.Known && base.Known && base.Median > 0 {
 			v.Measured = v.Median / base.Median
 			v.Unsure = cmp.Or(v.Doubt, base.Doubt)
-			if len(rows[at].Invalid) > 0 {
+			if !rows[at].stands(t.Columns[i].Measure) {
 				v.Unsure = fmt.Sprintf("the base, %q, is not valid: %s", t.Base, strings.Join(rows[at].Invalid, "; "))
 			}
 		}
