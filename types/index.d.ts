@@ -109,6 +109,7 @@ declare module 'k6/x/broker' {
      * How many messages of the topic the group has not settled, over all connections of this process. RabbitMQ tells only what is ready to be delivered: what
      * consumers of this process at the same address hold is added to that, and what those of other processes, or at another address of the broker, hold
      * is not in it. RocketMQ does not count what is delayed, or was given back and has not come again. Of a compacted topic of Kafka it is the most that there may be.
+     * Pulsar counts a batch of which a part is settled as a whole, and beyond the oldest 10,000 entries of a partition each batch as one message.
      */
     backlog(topic: string, group?: string): Promise<number>;
   }
@@ -293,7 +294,10 @@ declare module 'k6/x/broker' {
     profile?: Profile;
     /** Shares the messages among its members. Without one, on a broker with fan-out, the consumer gets every message. */
     group?: string;
-    /** How many messages may be with this consumer and not settled. 1000. */
+    /**
+     * How many messages may be with this consumer and not settled. 1000. Where the broker lends them for a time (`lease`, `visibilityTimeout`, `invisibleTime`),
+     * those that were received and whose time is over count no more. Pulsar may send nothing more from seven eighths of it on.
+     */
     prefetch?: number;
     /** Where to begin without a committed position: `new`, or `earliest`. */
     start?: 'new' | 'earliest';

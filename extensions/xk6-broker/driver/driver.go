@@ -101,7 +101,7 @@ type ConsumerConfig struct {
 	// Group shares the topic's messages among its members. Empty where the user named none: then a driver with Fanout
 	// gives the consumer every message, and one without gives it the topic's only, shared, flow.
 	Group string
-	// Prefetch is how many messages may be with this consumer and not settled. At least 1.
+	// Prefetch is how many messages may be with this consumer and not settled. At least 1. What was received and is lent no more counts no more.
 	Prefetch int
 	// Start is one of those in Features.Start.
 	Start Start

@@ -55,9 +55,10 @@ type Sender struct {
 	callers []caller   // idle
 }
 
-// explain says in an error about a topic that is not there which it is, and what makes it.
+// explain says in an error about a topic that is not there which it is, and what makes it. Where a driver only sends topics come into being by use, and
+// what is not there is something else.
 func (t *Topic) explain(err error) error {
-	if err == nil || t.Address.Driver.KindOf(err) != driver.NotFound {
+	if d := t.Address.Driver; err == nil || d.KindOf(err) != driver.NotFound || d.Features.Start == 0 {
 		return err
 	}
 	return fmt.Errorf("%w: is there a topic %q? createTopic in setup makes it", err, t.Name)
