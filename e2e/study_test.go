@@ -151,8 +151,8 @@ func TestMistakesInASweep(t *testing.T) {
 		"--pause -1s: it must be 0 or more":           {"--set", "RATE=1", "--pause", "-1s"},
 		"there is no --set SIZE":                      {"--set", "RATE=1", "--zip", "RATE,SIZE"},
 		"there is no study in":                        {"--set", "RATE=1", "--resume"},
-		"-e RATE: the study sets RATE itself":          {"--set", "RATE=1", "--", "-e", "RATE=2"},
-		"unknown flag: --vuss":                         {"--set", "RATE=1", "--", "--vuss", "2"},
+		"-e RATE: the study sets RATE itself":         {"--set", "RATE=1", "--", "-e", "RATE=2"},
+		"unknown flag: --vuss":                        {"--set", "RATE=1", "--", "--vuss", "2"},
 		"give one script":                             {"another.js", "--set", "RATE=1"},
 	} {
 		r := k6(t, []string{"RATE=1"}, append([]string{"x", "broker", "sweep", path, "--out", out}, args...)...)
