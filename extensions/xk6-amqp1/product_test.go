@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -23,5 +24,31 @@ func TestOldRabbitMQ(t *testing.T) {
 		if err := p.speaks(""); err != nil || p.managed() != p.rabbitmq() {
 			t.Errorf("%v: %v, managed: %v", p, err, p.managed())
 		}
+	}
+}
+
+// What Artemis stumbles over is asked for again, and what was done all the same is done; any other refusal is one.
+func TestStumblesOfArtemis(t *testing.T) {
+	stumble := artemisError(`["Cannot invoke \"SessionCallback.disconnect(ServerConsumer, String)\" because \"this.callback\" is null"]`)
+	gone, refused := artemisError(`["AMQ229203: Address Does Not Exist: orders"]`), artemisError(`["AMQ229213: no permission"]`)
+	for name, c := range map[string]struct {
+		answers []error
+		want    error
+	}{
+		"done":              {[]error{nil}, nil},
+		"done then":         {[]error{stumble, stumble, nil}, nil},
+		"gone by then":      {[]error{stumble, gone}, nil},
+		"never there":       {[]error{gone}, gone},
+		"refused":           {[]error{refused}, refused},
+		"refused then":      {[]error{stumble, refused}, refused},
+		"it stumbles again": {[]error{stumble, stumble, stumble, stumble, stumble}, stumble},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			err := overStumbles(t.Context(), func() error { asked++; return c.answers[asked-1] })
+			if !errors.Is(err, c.want) || asked != len(c.answers) {
+				t.Errorf("%s: %v, asked %d times", name, err, asked)
+			}
+		})
 	}
 }

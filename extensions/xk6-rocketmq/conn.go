@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime/debug"
 	"strings"
 
@@ -74,6 +75,11 @@ func (c *conn) greet(ctx context.Context) error {
 func explain(ctx context.Context, err error, host string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	// gRPC closes its own side when the time is over in which a server was to say what it is, a moment before the context ends. A server that closes is
+	// an EOF or a reset.
+	if strings.Contains(err.Error(), net.ErrClosed.Error()) {
+		return context.DeadlineExceeded
 	}
 	if errors.As(err, new(*statusError)) {
 		return err

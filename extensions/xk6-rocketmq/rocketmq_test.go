@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -256,6 +259,18 @@ func TestATopicThatIsCreatedAgain(t *testing.T) {
 	}
 	if m := f.take(c, 1, true)[0]; string(m.Body) != "3" || m.Attempt != 1 {
 		t.Errorf("%s came, for the %d. time", m.Body, m.Attempt)
+	}
+}
+
+// A server that says nothing is given up by gRPC, which closes its own side, perhaps before the context has ended.
+func TestWhoSaysNothingTookTooLong(t *testing.T) {
+	ended := status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:43464->127.0.0.1:36353: use of closed network connection"`)
+	if err := explain(t.Context(), ended, "127.0.0.1:36353"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	reset := status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`)
+	if err := explain(t.Context(), reset, "127.0.0.1:36353"); err == nil || !strings.Contains(err.Error(), "does not answer as a RocketMQ proxy does") {
+		t.Error(err)
 	}
 }
 
