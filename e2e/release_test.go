@@ -136,11 +136,15 @@ func TestRelease(t *testing.T) {
 		}
 	}
 
-	for command := range strings.Lines(said) {
-		if command = strings.TrimSpace(command); strings.HasPrefix(command, "git push ") {
-			repo.must(exec.Command("bash", "-c", command))
-		}
+	// Where the branch cannot be pushed, no tag is.
+	commands := regexp.MustCompile(`(?m)^  git .*push .* &&\n  git push .*$`).FindString(said)
+	repo.git("push", "--quiet", "origin", strings.TrimSpace(repo.git("commit-tree", "-m", "another's", "HEAD^{tree}"))+":refs/heads/main")
+	repo.must(exec.Command("bash", "-c", "! { "+commands+"\n}"))
+	if there := repo.git("ls-remote", "origin"); strings.Contains(there, version) {
+		t.Errorf("a part of the release was pushed:\n%s", there)
 	}
+	repo.git("push", "--quiet", "--force", "origin", "HEAD~:main")
+	repo.must(exec.Command("bash", "-c", commands))
 	head := strings.TrimSpace(repo.git("rev-parse", "HEAD"))
 	pushed := repo.git("ls-remote", "origin", "refs/heads/main", "refs/tags/*")
 	for _, ref := range append(want, "main") {

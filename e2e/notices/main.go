@@ -48,7 +48,7 @@ func write(out io.Writer, args []string) error {
 		if err != nil {
 			return err
 		}
-		if len(found) == 0 {
+		if len(found) == 0 && !m.own {
 			without.files = append(without.files, m.name)
 		}
 		for _, file := range found {
@@ -79,10 +79,11 @@ func write(out io.Writer, args []string) error {
 // module is where the source of something is that was compiled in.
 type module struct {
 	name, dir string
-	packages  []string // their folders
+	packages  []string // their folders, and those of the files that they embed
+	own       bool     // it is of the same checkout: only what it has from elsewhere needs a notice
 }
 
-// modules are Go's library and all modules of a binary, but for those of the same checkout.
+// modules are Go's library and all modules of a binary.
 func modules(root, binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -98,29 +99,32 @@ func modules(root, binary string) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
-	packages, err := lines(root, platform, "list", "-deps", "-f", `{{with .Module}}{{.Path}}|{{.Dir}}{{end}}|{{.Dir}}`, info.Path)
+	packages, err := lines(root, platform, "list", "-deps", "-f", `{{with .Module}}{{.Path}}|{{.Dir}}{{end}}|{{.Dir}}{{range .EmbedFiles}}|{{.}}{{end}}`, info.Path)
 	if err != nil {
 		return nil, err
 	}
 	of := map[string]module{}
 	for _, line := range packages {
-		if part := strings.Split(line, "|"); len(part) == 3 {
+		if part := strings.Split(line, "|"); len(part) > 2 {
 			m := of[part[0]]
 			m.dir, m.packages = part[1], append(m.packages, part[2])
+			for _, embedded := range part[3:] {
+				m.packages = append(m.packages, filepath.Join(part[2], filepath.Dir(embedded)))
+			}
 			of[part[0]] = m
 		}
 	}
 	found := []module{{name: "Go " + strings.TrimPrefix(info.GoVersion, "go"), dir: goroot[0]}}
 	for _, m := range info.Deps {
-		if m.Replace != nil && strings.HasPrefix(m.Replace.Path, ".") {
-			continue
-		}
 		is := cmp.Or(m.Replace, m)
 		in, ok := of[m.Path]
 		if !ok {
 			return nil, fmt.Errorf("%s does not have %s, which is in %s", root, m.Path, binary)
 		}
-		in.name = is.Path + " " + is.Version
+		in.name = strings.TrimSpace(is.Path + " " + is.Version)
+		if in.own = strings.HasPrefix(is.Path, "."); in.own {
+			in.name = m.Path
+		}
 		found = append(found, in)
 	}
 	return found, nil
@@ -136,11 +140,11 @@ func lines(dir string, env []string, args ...string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), nil
 }
 
-var isLicence = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|copyright|notice|patents)s?([-_][^.]*)?(\.(md|txt|rst))?$`)
+var isLicence = regexp.MustCompile(`(?i)^(third[-_]party[-_])?(un)?(licen[cs]e|copying|copyright|notice|patents)s?([-_][^.]*)?(\.(md|txt|rst))?$`)
 
 // licences are the files that say under what the packages may be passed on: those of the module, and those beside what it has taken from elsewhere.
 func (m module) licences() ([]string, error) {
-	folders := map[string]bool{m.dir: true}
+	folders := map[string]bool{m.dir: !m.own}
 	for _, dir := range m.packages {
 		for ; len(dir) > len(m.dir); dir = filepath.Dir(dir) {
 			folders[dir] = true
@@ -148,6 +152,9 @@ func (m module) licences() ([]string, error) {
 	}
 	var found []string
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
+		if !folders[dir] {
+			continue
+		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)

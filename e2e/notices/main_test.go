@@ -32,6 +32,23 @@ func TestWhatABinaryIsPassedOnUnder(t *testing.T) {
 	}
 }
 
+// What the checkout itself has from elsewhere, as the script that draws the pages' charts, has its notice; and so has what a module took over.
+func TestWhatWasTakenOver(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "k6")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-buildvcs=false", "-o", binary, "./cmd/k6").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var out bytes.Buffer
+	if err := write(&out, []string{"../..", binary}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Leon Sorokin", "gopkg.in/mgo.v2/bson", "GNU AFFERO GENERAL PUBLIC LICENSE"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
+
 func TestWhatIsNoModuleOfTheBinary(t *testing.T) {
 	itself, err := os.Executable()
 	if err != nil {
