@@ -191,6 +191,7 @@ func TestReleaseMistakes(t *testing.T) {
 				repo.git("commit", "--quiet", "--message=an empty section")
 			},
 		},
+		{args: []string{"v0.2.0"}, prepare: func() { repo.git("checkout", "--quiet", "-b", "feature") }, want: "releases are made on main, and feature is checked out"},
 		{args: []string{"v0.2.0"}, prepare: func() { repo.git("checkout", "--quiet", "--detach") }, want: "no branch is checked out"},
 	} {
 		if c.prepare != nil {
