@@ -18,10 +18,8 @@ var assets embed.FS
 
 // pages are the templates of all pages: a frame, page.html, and what stands in it.
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"asset": func(name string) (string, error) {
-		text, err := assets.ReadFile("assets/" + name)
-		return string(text), err
-	},
+	"asset":    asset,
+	"licensed": licensed,
 	"script":   func(text string) template.JS { return template.JS(text) },   //gosec:disable G203 -- an asset of its own
 	"style":    func(text string) template.CSS { return template.CSS(text) }, //gosec:disable G203 -- an asset of its own
 	"duration": Duration,
@@ -35,6 +33,21 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"validity": Validity,
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
+
+func asset(name string) (string, error) {
+	text, err := assets.ReadFile("assets/" + name)
+	return string(text), err
+}
+
+// licensed is a script behind the licences of what is in it, which go where it goes. The template would leave out a comment of its own.
+func licensed(name string) (string, error) {
+	licences, err := asset("LICENSES.txt")
+	if err != nil {
+		return "", err
+	}
+	text, err := asset(name)
+	return "/*\n" + licences + "*/\n" + text, err
+}
 
 var runPage = template.Must(template.Must(pages.Clone()).ParseFS(assets, "run.html"))
 
