@@ -171,7 +171,7 @@ func TestReleaseAfterItsCandidate(t *testing.T) {
 	// Without a blank line below the heading, which the message of a tag has all the same.
 	repo.write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n- What is new.\n\n## v0.0.1 - 2026-01-02\n\n- What was.\n")
 	repo.git("commit", "--quiet", "--all", "--message=news")
-	for _, version := range []string{"v0.99.0-rc.1", "v0.99.0-rc.2", "v0.99.0"} {
+	for _, version := range []string{"v0.99.0-rc.1", "v0.99.0"} {
 		repo.release("--tag", version)
 		if notes := repo.git("tag", "--list", "--format=%(contents)", version); notes != "xk6-broker "+version+"\n\n- What is new.\n\n" {
 			t.Errorf("the root's tag says %q", notes)
