@@ -168,8 +168,8 @@ func TestRelease(t *testing.T) {
 // What is new in a release candidate is in its release, too, whose section is the changelog's.
 func TestReleaseAfterItsCandidate(t *testing.T) {
 	repo := copied(t)
-	// Without a blank line below the heading, which the message of a tag has all the same.
-	repo.write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n- What is new.\n\n## v0.0.1 - 2026-01-02\n\n- What was.\n")
+	// Without a blank line below the heading, which the message of a tag has all the same, and with a space after it, which nobody sees.
+	repo.write("CHANGELOG.md", "# Changelog\n\n## Unreleased \n- What is new.\n\n## v0.0.1 - 2026-01-02\n\n- What was.\n")
 	repo.git("commit", "--quiet", "--all", "--message=news")
 	for _, version := range []string{"v0.99.0-rc.1", "v0.99.0"} {
 		repo.release("--tag", version)
@@ -199,7 +199,12 @@ func TestReleaseMistakes(t *testing.T) {
 		{args: []string{"v0.0.0"}, want: "is no release"},
 		{args: []string{"v0.1.1-0.20260102030405-0123456789ab"}, want: "pseudo-version"},
 		{args: []string{"v2.0.0"}, want: "paths end in /v2"},
+		{args: []string{"v0.1.0-rc10"}, want: "rc10 comes before rc9"},
 		{args: []string{"v0.1.0"}, prepare: func() { repo.git("tag", "extensions/xk6-nats/v0.1.0") }, want: "the tag extensions/xk6-nats/v0.1.0 exists"},
+		{
+			args: []string{"v0.1.0"}, want: "git tag --delete extensions/xk6-broker/v0.1.0 extensions/xk6-nats/v0.1.0\n",
+			prepare: func() { repo.git("tag", "extensions/xk6-broker/v0.1.0") },
+		},
 		{args: []string{"v0.9.0-rc.2"}, prepare: func() { repo.git("tag", "v0.9.0-rc.10") }, want: "v0.9.0-rc.2 comes before v0.9.0-rc.10"},
 		{args: []string{"v0.10.0-rc.1"}, prepare: func() { repo.git("tag", "v0.10.0") }, want: "v0.10.0-rc.1 comes before v0.10.0"},
 		{args: []string{"v0.9.1"}, want: "v0.9.1 comes before v0.10.0"},
@@ -228,5 +233,19 @@ func TestReleaseMistakes(t *testing.T) {
 		if after := repo.state(); after != before {
 			t.Errorf("%v changed\n%s\nto\n%s", c.args, before, after)
 		}
+	}
+}
+
+// The sources of a release, as an archive has them, are no checkout, also where they lie in one of something else.
+func TestArchivesAreMadeOfACheckout(t *testing.T) {
+	repo := repository{t, t.TempDir()}
+	repo.git("init", "--quiet")
+	if err := os.CopyFS(filepath.Join(repo.folder, "sources/scripts"), os.DirFS("../scripts")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sources/scripts/dist")
+	cmd.Dir = repo.folder
+	if said, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(said), "this is no checkout") {
+		t.Errorf("%v, and it says\n%s", err, said)
 	}
 }
