@@ -73,7 +73,7 @@ type deployed struct {
 func (k *kubernetes) deploy(suffix string, words ...string) *deployed {
 	k.t.Helper()
 	d := &deployed{k, "test-" + k.prefix + "-" + suffix}
-	k.must("apply", "-k", rewritten(k.t, append([]string{"nameSuffix: -1", "nameSuffix: -" + k.prefix + "-" + suffix}, words...)...))
+	k.must("apply", "-k", rewritten(k.t, append([]string{`"-1"`, "-" + k.prefix + "-" + suffix}, words...)...))
 	k.t.Cleanup(func() {
 		if k.t.Failed() {
 			for _, what := range [][]string{{"get", "pods,jobs,testruns", "-o", "wide"}, {"logs", "job/" + d.name, "--tail", "50"}, {"logs", "-l", "k6_cr=" + d.name, "--tail", "50"}} {

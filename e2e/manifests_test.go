@@ -268,7 +268,7 @@ func TestPodsAreAsTheyShouldBe(t *testing.T) {
 
 // A user says the name of a run, and the image, in one place each.
 func TestARunHasItsNameAndImageInOnePlace(t *testing.T) {
-	m := kustomized(t, rewritten(t, "nameSuffix: -1", "nameSuffix: -nightly", "newName: xk6-broker, newTag: dev", "newName: registry.example/load/k6, newTag: v7"))
+	m := kustomized(t, rewritten(t, `"-1"`, "-nightly", "newName: xk6-broker, newTag: dev", "newName: registry.example/load/k6, newTag: v7"))
 	const image = "registry.example/load/k6:v7"
 	if m.testRun.Name != "test-nightly" || m.collect.Name != m.testRun.Name || m.testRun.Spec.Runner.Image != image || m.collect.Spec.Template.Spec.Containers[0].Image != image {
 		t.Errorf("%s\n%s", m.text["TestRun"], m.text["Job"])
