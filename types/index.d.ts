@@ -102,6 +102,7 @@ declare module 'k6/x/broker' {
      * whose topics need no creation do nothing.
      */
     createTopic(topic: string, options?: TopicOptions): Promise<void>;
+    /** In setup and teardown of a test of several processes, as purge, done once, when all have come to it: docs/executors.md. */
     deleteTopic(topic: string): Promise<void>;
     /** Removes the messages and keeps the topic. */
     purge(topic: string): Promise<void>;

@@ -129,8 +129,10 @@ type run struct {
 	subjects  []subject
 	limits    thresholds
 	declared  declared
-	shared    bool            // the test has several processes
-	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
+	shared    bool                               // the test has several processes
+	calls     int                                // that all processes of the test make, in setup and teardown
+	meet      func(ctx context.Context) siblings // nil where there are none
+	segment   *result.Segment                    // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
