@@ -130,6 +130,7 @@ func (r *run) buildResult() *result.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
 	result.Test = r.test()
+	result.Segment = r.segment
 	result.Marks = r.marked()
 	result.Judge(r.circumstances())
 	return result

@@ -129,7 +129,10 @@ type run struct {
 	subjects  []subject
 	limits    thresholds
 	declared  declared
-	shared    bool // the test has several processes
+	shared    bool                               // the test has several processes
+	calls     int                                // that all processes of the test make, in setup and teardown
+	meet      func(ctx context.Context) siblings // nil where there are none
+	segment   *result.Segment                    // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
@@ -255,6 +258,8 @@ func (in *instance) use() (*lib.State, error) {
 		if err := in.run.refuseGroups(); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
+		in.run.join(execution)
 		in.run.collector.Watch()
 		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)

@@ -382,6 +382,9 @@ func (w *wholeTopic) leftovers(shares []groupShare) int64 {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
+	for _, flaw := range segmentFlaws(m.parts) {
+		v.because(latencies|account, "%s", flaw)
+	}
 	for i, p := range m.parts {
 		own := p.Result.Verdict
 		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
