@@ -10,6 +10,7 @@ package skew
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -70,20 +71,19 @@ func (l *Limits) window(at int64) *window {
 	if l.length == 0 {
 		l.length = firstLength
 	}
-	for i := len(l.windows) - 1; i >= 0; i-- {
-		if at >= l.windows[i].from || i == 0 {
-			if at < l.windows[i].from+l.length {
-				return &l.windows[i]
-			}
-			break
-		}
+	i := len(l.windows) - 1
+	for i > 0 && at < l.windows[i].from {
+		i--
+	}
+	if i >= 0 && at < l.windows[i].from+l.length {
+		return &l.windows[i]
 	}
 	if len(l.windows) == mostWindows {
 		l.join()
 		return l.window(at)
 	}
-	l.windows = append(l.windows, window{from: at})
-	return &l.windows[len(l.windows)-1]
+	l.windows = slices.Insert(l.windows, i+1, window{from: at})
+	return &l.windows[i+1]
 }
 
 func (l *Limits) join() {
