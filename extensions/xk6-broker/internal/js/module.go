@@ -143,6 +143,7 @@ type run struct {
 	state    atomic.Pointer[testState] // once a VU has run
 	flusher  *flusher
 	warmUp   warmUp
+	meeting  *meeting       // of the processes of the test
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                     // a mistake of ours is told with its stack once
@@ -209,6 +210,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
+	lookup := func(string) (string, bool) { return "", false }
 	r := &run{patience: patience, ramps: map[string]*rampSlots{}, files: map[string]*bodies{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -223,6 +225,7 @@ func newRun(vu modules.VU) (*run, error) {
 		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		lookup = env.LookupEnv
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
@@ -232,6 +235,10 @@ func newRun(vu modules.VU) (*run, error) {
 			return nil, err
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	}
+	var err error
+	if r.meeting, err = newMeeting(lookup); err != nil {
+		return nil, err
 	}
 	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.collector = r.NewCollector()
@@ -255,6 +262,7 @@ func (in *instance) use() (*lib.State, error) {
 		if err := in.run.refuseGroups(); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.meet(execution)
 		in.run.collector.Watch()
 		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)
