@@ -261,6 +261,7 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 	if err != nil {
 		return nil, err
 	}
+	made.Store(es)
 	return &openArrivalRate{
 		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
 		sleep: clock.Until, doze: clock.Timer, idle: newIdle(),

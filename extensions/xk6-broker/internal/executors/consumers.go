@@ -78,6 +78,8 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	scenario.ProgressFn = text
 	show(e.GetProgress(), text, 0)
 
+	c.loops.Go(func() { c.barrier.announce(ctx, e.config.Name) })
+
 	defer c.active.Wait() // every VU is given back
 	defer stop(nil)
 	c.missing.Store(vus)

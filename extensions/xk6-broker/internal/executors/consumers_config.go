@@ -120,6 +120,7 @@ func (c *ConsumersConfig) NewExecutor(es *lib.ExecutionState, logger *logrus.Ent
 		return nil, errors.New("scenario " + c.Name + ": there is no scenario but of consumers, which end when all others are over: " +
 			"give it a duration, or use one of k6's own executors")
 	}
+	made.Store(es)
 	return &consumers{BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger}, nil
 }
 

@@ -92,9 +92,10 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		p.add(vu)
 	}
 	bar.waiting()
-	interrupted := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
-	start := driver.Now()
-	scenario.StartTime = time.Now()
+	start, turned := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger)
+	interrupted := turned != nil
+	start = max(start, driver.Now())
+	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	end := start + int64(e.config.length())
 	bar.begin(start)
 	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })

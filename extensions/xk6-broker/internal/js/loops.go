@@ -80,7 +80,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(stamp, lane.Series)
 		}
-		if err := executors.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+		if loop.Start, err = executors.AwaitTurn(ctx, p.conn.in.run.logger); err != nil {
 			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}

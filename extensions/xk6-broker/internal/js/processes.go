@@ -38,16 +38,25 @@ func segments(es *lib.ExecutionState) (all []*lib.ExecutionTuple, index int) {
 	return all, et.SegmentIndex
 }
 
-// join says what is known of the processes of the test when it begins: k6 tells no script earlier which execution segment it has. How many processes there
-// are a sequence says that was given; k6 makes up one where there is only a segment.
-func (r *run) join(es *lib.ExecutionState) {
+// placeOf is how many processes a test has and which of them this is, from 0, by the sequence of segments that was given; 0 and -1 where none was. Where there is
+// only a segment k6 makes up a sequence, which says nothing of the processes.
+func placeOf(es *lib.ExecutionState) (count, index int) {
+	if es.Test.Options.ExecutionSegmentSequence == nil {
+		return 0, -1
+	}
 	all, index := segments(es)
+	return len(all), index
+}
+
+// join says what is known of the processes of the test when it begins: k6 tells no script earlier which execution segment it has.
+func (r *run) join(es *lib.ExecutionState) {
+	all, _ := segments(es)
 	if len(all) == 1 {
 		return
 	}
 	r.segment = &result.Segment{Of: es.ExecutionTuple.Segment.String(), Sequence: es.ExecutionTuple.Sequence.String(), Nameless: !r.shared}
-	if given := es.Test.Options.ExecutionSegmentSequence; given != nil && r.shared {
-		r.Join(len(all), index)
+	if count, index := placeOf(es); r.shared && count > 0 {
+		r.Join(count, index)
 	}
 	if !r.shared {
 		r.logger.Warnf("this process has the execution segment %v of the test, and no BROKER_RUN: it takes the messages of the other processes for those of "+

@@ -10,10 +10,9 @@ import (
 )
 
 // divided begins a script in a process that has an execution segment of the test.
-func (s *script) divided(run, segment, sequence, scenarios string) *script {
+func (s *script) divided(segment, sequence, scenarios string) *script {
 	s.t.Helper()
 	s.begin()
-	s.module.run.shared = run != ""
 	test := lib.GetExecutionState(s.ctx).Test
 	if err := json.Unmarshal([]byte(scenarios), &test.Options.Scenarios); err != nil {
 		s.t.Fatal(err)
@@ -53,7 +52,7 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 		"nameless":    {"", "0:1/2", "0,1/2,1", 0, -1, "", "this process has the execution segment 0:1/2 of the test, and no BROKER_RUN", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScript(t).divided(c.run, c.segment, c.sequence, scenarios)
+			s := newScriptIn(t, map[string]string{"BROKER_RUN": c.run, "BROKER_PEERS": "off"}).divided(c.segment, c.sequence, scenarios)
 			s.mustRun(`const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic('t');`)
 			r := s.module.run.buildResult()
 			if n, index := s.module.run.Processes(); n != c.processes || index != c.index || r.Processes != n {
@@ -80,7 +79,7 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 func TestSetupFillsATopicOnceInAllProcesses(t *testing.T) {
 	sent := 0.0
 	for _, segment := range []string{"0:1/3", "1/3:2/3", "2/3:1"} {
-		s := newScript(t).divided("nightly", segment, "0,1/3,2/3,1", `{"p":{"executor":"producers"}}`)
+		s := newScriptIn(t, map[string]string{"BROKER_RUN": "nightly", "BROKER_PEERS": "off"}).divided(segment, "0,1/3,2/3,1", `{"p":{"executor":"producers"}}`)
 		n, ok := s.mustRun(`
 			const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
 			await conn.createTopic('once');

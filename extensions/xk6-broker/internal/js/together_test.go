@@ -1,85 +1,38 @@
 package js
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.k6.io/k6/v2/lib"
 )
 
-// hub has the processes of a test wait for each other, and notes who came where.
-type hub struct {
-	mu      sync.Mutex
-	changed chan struct{}
-	reached []string
-	count   int
-	gone    int // a process that nobody hears of; 0 for none
-}
-
-type sibling struct {
-	*hub
-	index int
-}
-
-func (m sibling) Reach(point string, _ time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reached = append(m.reached, fmt.Sprintf("%d %s", m.index, point))
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
-
-func (m sibling) Await(ctx context.Context, point string, who func(index int) bool) (int64, error) {
-	for {
-		m.mu.Lock()
-		missing := false
-		for i := range m.count {
-			if who != nil && !who(i) || slices.Contains(m.reached, fmt.Sprintf("%d %s", i, point)) {
-				continue
-			}
-			if missing = true; i == m.gone && m.gone > 0 {
-				m.mu.Unlock()
-				return 0, fmt.Errorf("process %d of %d never came", i+1, m.count)
-			}
-		}
-		changed := m.changed
-		m.mu.Unlock()
-		if !missing {
-			return 0, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-}
-
-const threeSegments = "0,1/3,2/3,1"
-
-var segmentsOfThree = []string{"0:1/3", "1/3:2/3", "2/3:1"}
-
-// processes are the scripts of a test's three processes, which run the body side by side; nil for hub has them not talk with each other.
-func threeProcesses(t *testing.T, h *hub, status lib.ExecutionStatus, body string) (errs []error) {
+// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come.
+func inProcesses(t *testing.T, count int, environment map[string]string, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
 	t.Helper()
-	errs = make([]error, len(segmentsOfThree))
+	cuts := []string{"0"}
+	for i := 1; i < count; i++ {
+		cuts = append(cuts, fmt.Sprintf("%d/%d", i, count))
+	}
+	cuts = append(cuts, "1")
+	errs := make([]error, count)
 	var all sync.WaitGroup
-	for i, segment := range segmentsOfThree {
-		s := newScript(t).divided("nightly", segment, threeSegments, `{"p":{"executor":"producers"}}`)
-		lib.GetExecutionState(s.ctx).SetExecutionStatus(status)
-		if h != nil {
-			s.module.run.meet = func(context.Context) siblings { return sibling{h, i} }
-		}
-		s.set("me", i)
-		if h == nil || h.gone != i || i == 0 {
-			all.Go(func() { _, errs[i] = s.run(body) })
-		}
+	for i := range count {
+		all.Go(func() {
+			for _, one := range absent {
+				if one == i {
+					return
+				}
+			}
+			s := newScriptIn(t, environment)
+			s.set("topic", topic)
+			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); globalThis.p = conn.producer(topic), globalThis.c = conn.consumer(topic, { group: 'g' });`)
+			s.divided(cuts[i]+":"+cuts[i+1], strings.Join(cuts, ","), `{"p":{"executor":"producers"}}`)
+			lib.GetExecutionState(s.ctx).SetExecutionStatus(status)
+			_, errs[i] = s.run(body)
+		})
 	}
 	all.Wait()
 	return errs
@@ -90,61 +43,51 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 	for round := range 5 {
 		topic := fmt.Sprintf("together-%d", round)
 		left := newScript(t).begin()
-		left.mustRun(`const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
-			await conn.createTopic('` + topic + `'); await conn.producer('` + topic + `').send(['left', 'over']);`)
-		h := &hub{count: 3, changed: make(chan struct{})}
-		for i, err := range threeProcesses(t, h, lib.ExecutionStatusSetup, `
-			const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
-			await new Promise((done) => done());
-			await conn.deleteTopic('`+topic+`');
-			await conn.createTopic('`+topic+`');
-			await conn.producer('`+topic+`').produce({ count: 100 });`) {
+		left.set("topic", topic)
+		left.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 });
+			await conn.createTopic(topic); await conn.producer(topic).send(['left', 'over']);`)
+		for i, err := range inProcesses(t, 3, map[string]string{"BROKER_RUN": topic}, lib.ExecutionStatusSetup, topic, `
+			await conn.deleteTopic(topic);
+			await conn.createTopic(topic);
+			await p.produce({ count: 100 });`) {
 			if err != nil {
 				t.Errorf("process %d: %v", i+1, err)
 			}
 		}
-		left.mustRun(`const c = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }).consumer('` + topic + `', { group: 'g', start: 'earliest' });
-			const all = await c.consume({ idle: '100ms' });
+		left.mustRun(`const all = await conn.consumer(topic, { group: 'new', start: 'earliest' }).consume({ idle: '100ms' });
 			if (all.received !== 100) throw new Error(all.received + ' of 100');`)
-		gone := slices.IndexFunc(h.reached, func(p string) bool { return strings.HasSuffix(p, "delete topic "+topic+": done") })
-		if came := len(h.reached[:max(gone, 0)]); came < 3 {
-			t.Errorf("it was deleted when %d processes had come: %q", came, h.reached)
-		}
 	}
 }
 
 // A teardown that deletes a topic waits for all processes. Where one never comes, or they cannot talk with each other, nothing is deleted, and an error says so,
 // also to scripts that go on where a broker cannot delete.
 func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
-	const teardown = `
-		const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
-		await conn.createTopic('kept');
-		await conn.deleteTopic('kept').catch((error) => { if (error.kind !== 'unsupported') throw error; });`
 	for name, c := range map[string]struct {
-		hub  *hub
-		want string
+		peers  string
+		absent []int
+		want   string // "" where it is deleted
 	}{
-		"alone": {nil, "in teardown each of the 3 processes of the test would do it, to what the others use"},
-		"gone":  {&hub{count: 3, gone: 2, changed: make(chan struct{})}, "all processes of the test are to come to it first: process 3 of 3 never came"},
+		"all":   {"1m", nil, ""},
+		"alone": {"off", nil, "in teardown each of the 3 processes of the test would do it, to what the others use"},
+		"gone":  {"500ms", []int{2}, "all processes of the test are to come to it first: process 3 of 3 never came"},
 	} {
-		for i, err := range threeProcesses(t, c.hub, lib.ExecutionStatusTeardown, teardown) {
-			if c.hub != nil && i == c.hub.gone {
-				continue
+		t.Run(name, func(t *testing.T) {
+			topic := "kept-" + name
+			s := newScript(t).begin()
+			s.set("topic", topic)
+			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic(topic);`)
+			errs := inProcesses(t, 3, map[string]string{"BROKER_RUN": topic, "BROKER_PEERS": c.peers}, lib.ExecutionStatusTeardown, topic,
+				`await conn.deleteTopic(topic).catch((error) => { if (error.kind !== 'unsupported') throw error; });`, c.absent...)
+			for i, err := range errs {
+				switch {
+				case len(c.absent) > 0 && c.absent[0] == i:
+				case (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want):
+					t.Errorf("process %d: %v, want %q", i+1, err, c.want)
+				}
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: process %d: %v, want %q", name, i+1, err, c.want)
+			if _, err := s.run(`await conn.deleteTopic(topic)`); (err == nil) != (c.want != "") {
+				t.Errorf("is it there still? %v", err)
 			}
-		}
-		s := newScript(t).begin()
-		s.mustRun(`const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }); await conn.producer('kept').send('x'); await conn.deleteTopic('kept');`)
-	}
-	for i, err := range threeProcesses(t, &hub{count: 3, changed: make(chan struct{})}, lib.ExecutionStatusTeardown, teardown) {
-		if err != nil {
-			t.Errorf("process %d: %v", i+1, err)
-		}
-	}
-	s := newScript(t).begin()
-	if _, err := s.run(`await broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }).deleteTopic('kept')`); err == nil {
-		t.Error(errors.New("it is there all the same"))
+		})
 	}
 }

@@ -77,6 +77,9 @@ func NewRun(name string, processes int) *Run {
 	}
 }
 
+// Instance is a random number of this process.
+func (r *Run) Instance() uint32 { return r.instance }
+
 // Topic is one topic of one broker, with the accounting of its messages.
 type Topic struct {
 	Address *driver.Address

@@ -122,6 +122,9 @@ func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), on.advice(late, t.hiccup(p.Q)))
 	}
+	if t.blurred(name, p.Percentile) {
+		return t.blur(p)
+	}
 	text := fmt.Sprintf("%s of the messages, which count as the slowest, are not in it", percent(t.absent(name, nil)))
 	if strings.HasPrefix(name, metric.E2ELatency.String()) {
 		text += t.unless()

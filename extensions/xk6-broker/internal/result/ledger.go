@@ -26,7 +26,7 @@ type Ledger struct {
 	Version  int
 	Run      uint32
 	Instance uint32
-	Clock    string // names the clock that the process read, see machineClock
+	Clock    string // names the clock that the process read, see Machine of package clock
 	Ended    int64  // when the account was closed, ns since the Unix epoch
 	Topics   []TopicLedger
 

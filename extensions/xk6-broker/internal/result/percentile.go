@@ -31,7 +31,7 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
-			point.Believed = believed && p.Supported
+			point.Believed = believed && p.Supported && !t.blurred(name, p)
 			spelt[name] = append(spelt[name], point)
 		}
 	}

@@ -25,6 +25,8 @@ type Result struct {
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
 	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
+	Peers       []Peer            `json:"peers,omitempty"`     // the other processes of the test, where this one talked with them
+	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
@@ -39,8 +41,9 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int   `json:"-"` // other processes that messages came from
-	LogsCut  error `json:"-"` // why the interval logs ended before the run did
+	Siblings int    `json:"-"` // other processes that messages came from
+	Unmet    string `json:"-"` // why the process did not talk with the others, though it was to
+	LogsCut  error  `json:"-"` // why the interval logs ended before the run did
 }
 
 // Topic is what was measured on one topic of one broker.
@@ -64,6 +67,7 @@ type Topic struct {
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
 	Phases      map[string]Window          `json:"phases,omitempty"` // by name
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 

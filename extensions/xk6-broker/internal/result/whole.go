@@ -417,8 +417,11 @@ func (m *merger) verdict() {
 		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
 			instant(time.Now()), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
 	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
-		"of the process that had the worst", len(m.parts))
+	by := ""
+	if m.uncompared || len(m.result.Clocks) == 0 {
+		by = "latencies between them are by the clocks of their machines, which were not compared; "
+	}
+	v.note("of %d processes: %sover time, the quantiles of an interval are those of the process that had the worst", len(m.parts), by)
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
