@@ -1,7 +1,6 @@
 package js
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,11 +69,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		f.Name = report.Sanitise(r.scriptName() + "-" + result.Started.UTC().Format(nameTime))
 		f = f.Free()
 	}
-	ledger, err := r.ledger(false)
-	if err != nil {
-		return nil, err
-	}
-	saved, err := f.Save(result, r.collector.Logs(), ledger)
+	saved, err := f.Save(result, r.collector.Logs(), r.Ledger())
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
@@ -91,26 +86,14 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	return saved.Path(), nil
 }
 
-// ledger is what of the run is merged with other processes; nil where there are none.
-func (r *run) ledger(unfinished bool) ([]byte, error) {
-	l := r.Ledger()
-	if l == nil {
-		return nil, nil
-	}
-	l.Unfinished = unfinished
-	text := bytes.Buffer{}
-	err := l.Write(&text)
-	return text.Bytes(), err
-}
-
 // reportMeanwhile writes the results so far, which a process leaves that is killed.
 func (r *run) reportMeanwhile() {
 	so := r.result() // before the ledger, so that what it says to be confirmed is in that
-	ledger, err := r.ledger(true)
-	if err == nil {
-		err = r.meanwhile.Load().WriteMeanwhile(so, ledger)
+	ledger := r.Ledger()
+	if ledger != nil {
+		ledger.Unfinished = true
 	}
-	if err != nil {
+	if err := r.meanwhile.Load().WriteMeanwhile(so, ledger); err != nil {
 		r.stale.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
 	}
 }

@@ -67,6 +67,9 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 		if err != nil {
 			return whole, err
 		}
+		if ledger != nil {
+			defer func() { _ = ledger.Close() }() // only read
+		}
 		parts[i].Ledger = ledger
 	}
 	merged, err := result.Merge(parts, result.Siblings{})

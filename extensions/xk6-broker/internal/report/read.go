@@ -34,7 +34,7 @@ func Read(path string) (*result.Result, error) {
 	return r, nil
 }
 
-// ReadLedger reads the ledger in a folder; it is nil where there is none.
+// ReadLedger reads the ledger in a folder, to be closed; it is nil where there is none.
 func ReadLedger(folder string) (*result.Ledger, error) {
 	path := filepath.Join(folder, LedgerFile)
 	file, err := os.Open(path) //gosec:disable G304 -- a file of the user's
@@ -44,10 +44,13 @@ func ReadLedger(folder string) (*result.Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no ledger: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
-	l, err := result.ReadLedger(file)
+	info, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("no ledger: %w", err), file.Close())
+	}
+	l, err := result.ReadLedger(file, info.Size())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
 	return l, nil
 }
