@@ -61,22 +61,26 @@ func (o *merging) run(gs *state.GlobalState, dirs []string) error {
 	if err := folder.Check(); err != nil {
 		return err
 	}
+	return o.join(gs, dirs, folder, conditions)
+}
+
+// join merges folders into one, and judges the whole.
+func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folder, conditions []compare.Condition) error {
 	parts := make([]result.Part, len(dirs))
 	for i, dir := range dirs {
 		progress(gs, i, len(dirs), dir)
-		if parts[i].Result, err = report.Read(dir); err != nil {
+		var err error
+		if parts[i], err = report.ReadPart(dir); err != nil {
 			return err
 		}
-		if parts[i].Ledger, err = report.ReadLedger(dir); err != nil {
-			return err
-		}
+		defer func() { _ = parts[i].Ledger.Close() }() // only read
 	}
 	merged, err := o.merge(gs.Ctx, parts)
 	if err != nil {
 		return err
 	}
 	merged.Name = folder.Name
-	if err := folder.Write(merged, nil, nil); err != nil {
+	if err := folder.Write(merged, merged.Logs, nil); err != nil {
 		return err
 	}
 	if err := report.Text(gs.Stdout, merged); err != nil {

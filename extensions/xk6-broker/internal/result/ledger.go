@@ -72,9 +72,9 @@ type Presence struct {
 	Until int64 `json:"until"` // math.MaxInt64 where they are there still
 }
 
-// Close lets go of the file that the ledger was read from.
+// Close lets go of the file that the ledger was read from. It may be nil.
 func (l *Ledger) Close() error {
-	if l.file == nil {
+	if l == nil || l.file == nil {
 		return nil
 	}
 	return l.file.Close()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -16,6 +17,9 @@ import (
 type Part struct {
 	Result *Result
 	Ledger *Ledger
+
+	// Log reads the interval log of a trend of one of the result's topics, in order. Nil where the process left none.
+	Log func(*Topic, metric.Trend) iter.Seq2[hist.Interval, error]
 }
 
 // Siblings says what is to be known of the processes of a test besides what they left behind.
@@ -27,7 +31,7 @@ type Siblings struct {
 }
 
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
-// Over time, the quantiles of an interval are the worst that any process had. Parts that are not of one test, or not of one time, are an
+// Over time, the quantiles are those of the sum where all processes left interval logs, and else the worst that any of them had. Parts that are not of one test, or not of one time, are an
 // error, and so is what Siblings.Backlog gives.
 func Merge(parts []Part, known Siblings) (*Result, error) {
 	parts = slices.Clone(parts)
@@ -42,7 +46,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several, m.diverged = m.ambiguous(), !samePhases(parts)
-	m.open, m.lengths = map[topicID]bool{}, map[topicID]map[string]float64{}
+	m.open, m.lengths, m.unlogged = map[topicID]bool{}, map[topicID]map[string]float64{}, map[int]error{}
 	for _, p := range parts {
 		for _, t := range p.Result.Topics {
 			if t.OpenLoop {
@@ -77,6 +81,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	if err := m.account(); err != nil {
 		return nil, err
 	}
+	m.overTime()
 	m.result.Describe()
 	m.result.Judge(c)
 	m.verdict()
@@ -143,6 +148,7 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
+	unlogged  map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
 	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
 	askedLate bool              // a broker was asked after the test
 }

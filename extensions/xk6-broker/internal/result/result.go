@@ -38,8 +38,9 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int   `json:"-"` // other processes that messages came from
-	LogsCut  error `json:"-"` // why the interval logs ended before the run did
+	Siblings int           `json:"-"` // other processes that messages came from
+	Logs     []IntervalLog `json:"-"` // of several processes together
+	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
 }
 
 // Topic is what was measured on one topic of one broker.

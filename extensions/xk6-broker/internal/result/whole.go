@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -403,25 +402,12 @@ func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
 	for i, p := range m.parts {
-		own := p.Result.Verdict
 		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
-			v.note("process %d (%s) was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
-				i+1, p.Result.Name)
-			continue
-		}
-		var what about
-		if !own.Latencies {
-			what |= latencies
-		}
-		if !own.Account {
-			what |= account
-		}
-		for _, reason := range own.Reasons {
-			if !strings.HasSuffix(reason, mergeTells) && !slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
-				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
-			}
+			v.note("%s was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
+				m.teller(i, 1))
 		}
 	}
+	m.reasons(v)
 	if m.diverged {
 		v.note("the processes had different phases, so that the whole has none")
 	}
@@ -434,8 +420,10 @@ func (m *merger) verdict() {
 		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
 			instant(time.Now()), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
 	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
-		"of the process that had the worst", len(m.parts))
+	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
+		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
+	}
+	v.note("of %d processes: latencies between them are by the clocks of their machines", len(m.parts))
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
