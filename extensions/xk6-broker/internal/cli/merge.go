@@ -26,6 +26,7 @@ type merging struct {
 	brokers      []string // URLs
 	failIf       []string
 	allowInvalid bool
+	absent       []string // processes that are known to be missing
 }
 
 func newMerge(gs *state.GlobalState) *cobra.Command {
@@ -41,6 +42,12 @@ func newMerge(gs *state.GlobalState) *cobra.Command {
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(gs, args) },
 	}
+	o.flags(c)
+	return c
+}
+
+// flags are those of whatever merges.
+func (o *merging) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the joined result")
 	c.Flags().BoolVar(&o.overwrite, "overwrite", false, "replace the results in the folder if there are any")
 	c.Flags().IntVar(&o.processes, "processes", 0, "how many processes the test had (default what BROKER_PROCESSES said): only if all are here, "+
@@ -49,7 +56,6 @@ func newMerge(gs *state.GlobalState) *cobra.Command {
 	c.Flags().StringArrayVar(&o.failIf, "fail-if", nil, "fail where this holds, such as 'lost > 0' or 'e2e_latency p99 > 50ms'; may be given several times")
 	c.Flags().BoolVar(&o.allowInvalid, "allow-invalid", false, "a result that is not valid is no failure")
 	_ = c.MarkFlagRequired("out") // the flag is there
-	return c
 }
 
 func (o *merging) run(gs *state.GlobalState, dirs []string) error {
@@ -125,7 +131,7 @@ func (o *merging) merge(ctx context.Context, parts []result.Part) (*result.Resul
 		return nil, err
 	}
 	merged, err := result.Merge(parts, result.Siblings{
-		Processes: o.processes,
+		Processes: o.processes, Absent: o.absent,
 		Backlog: func(address, driver, topic, group string) (result.Backlog, bool, error) {
 			return all.backlog(ctx, address, driver, topic, group)
 		},

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
@@ -66,18 +68,22 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	}
 	result := r.result()
 	if f.Name == "" {
-		f.Name = report.Sanitise(r.scriptName() + "-" + result.Started.UTC().Format(nameTime))
+		f.Name = r.defaultName(result.Started.UnixNano())
 		f = f.Free()
 	}
-	saved, err := f.Save(result, r.collector.Logs(), r.Ledger())
+	logs, ledger := r.collector.Logs(), r.Ledger()
+	saved, err := f.Save(result, logs, ledger)
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
+	named := *result
+	named.Name = cmp.Or(saved.Name, f.Name)
+	done := &reported{err: err, unsent: &unsent{&named, logs, ledger}}
+	defer r.reported.Store(done)
 	if saved.Name == "" {
-		r.reported.Store(&reported{err: err})
 		return nil, nil // there is none
 	}
-	r.reported.Store(&reported{folder: saved.Path(), err: err})
+	done.folder = saved.Path()
 	if so := r.meanwhile.Load(); so != nil {
 		if err := os.RemoveAll(so.Path()); err != nil {
 			r.logger.WithError(err).Warn("the results so far could not be removed: the test has ended")
@@ -115,8 +121,9 @@ func (in *instance) endedUnsaid() bool {
 
 // reported is what became of the results.
 type reported struct {
-	folder string // "" where they are nowhere
-	err    error  // why not all of them are where they should be
+	folder string  // "" where they are nowhere
+	err    error   // why not all of them are where they should be
+	unsent *unsent // what a collector is to get
 }
 
 var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
@@ -158,6 +165,15 @@ func (r *run) scriptFile() string {
 		return base
 	}
 	return ""
+}
+
+// defaultName is the name of the folder where nobody gave one; processes of one test have different ones.
+func (r *run) defaultName(started int64) string {
+	name := r.scriptName() + "-" + time.Unix(0, started).UTC().Format(nameTime)
+	if r.shared {
+		name += fmt.Sprintf("-%08x", r.Instance())
+	}
+	return report.Sanitise(name)
 }
 
 // scriptName is the name of the script's file without its extension.

@@ -75,6 +75,9 @@ func NewRun(name string, processes int) *Run {
 	}
 }
 
+// Instance tells this process from all others of its test.
+func (r *Run) Instance() uint32 { return r.instance }
+
 // Topic is one topic of one broker, with the accounting of its messages.
 type Topic struct {
 	Address *driver.Address

@@ -24,7 +24,8 @@ type Part struct {
 
 // Siblings says what is to be known of the processes of a test besides what they left behind.
 type Siblings struct {
-	Processes int // how many there were; 0 where only the results can tell
+	Processes int      // how many there were; 0 where only the results can tell
+	Absent    []string // those that are known to be missing, as people know them
 	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
 	// topic. Nil asks nobody: then what a broker said while the test ran must do.
 	Backlog func(broker, driver, topic, group string) (b Backlog, known bool, err error)
@@ -91,7 +92,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 // mergeable checks that the parts, in the order of their start, can be of one test, and gives how many processes it had; 0 where that is
 // not known.
 func mergeable(parts []Part, processes int) (int, error) {
-	if len(parts) < 2 {
+	if len(parts) == 0 || len(parts) == 1 && processes < 2 {
 		return 0, errors.New("merge: there must be two results or more")
 	}
 	seen := map[uint32]bool{}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -431,7 +432,11 @@ func doubted(g Group) bool { return g.Uncertain > 0 }
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
-		v.because(latencies|account, "%d of the %d processes of the test are missing: merge their results too", m.processes-here, m.processes)
+		which := ""
+		if len(m.known.Absent) > 0 {
+			which = " (" + strings.Join(m.known.Absent, ", ") + ")"
+		}
+		v.because(latencies|account, "%d of the %d processes of the test are missing%s: merge their results too", m.processes-here, m.processes, which)
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
 		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+

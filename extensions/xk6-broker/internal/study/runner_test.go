@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // The test's own program is k6, too, where it is called as that: what it does is what the setting KIND says.
