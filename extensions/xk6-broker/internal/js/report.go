@@ -124,6 +124,7 @@ type reported struct {
 	folder string  // "" where they are nowhere
 	err    error   // why not all of them are where they should be
 	unsent *unsent // what a collector is to get
+	sent   bool    // it has it
 }
 
 var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
@@ -209,6 +210,11 @@ func (r *run) printReport() error {
 			shown = filepath.Join(done.folder, report.SummaryFile)
 		}
 		if _, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", shown); err != nil {
+			return err
+		}
+	}
+	if done := r.reported.Load(); done != nil && done.sent {
+		if _, err := fmt.Fprintf(os.Stdout, "  collected by %s\n\n", r.remote); err != nil {
 			return err
 		}
 	}
