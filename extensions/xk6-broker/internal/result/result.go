@@ -131,7 +131,9 @@ func Spell(h *hist.Histogram) map[string]int64 {
 type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
-	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+	Believed bool    `json:"believed"` // it is supported, and neither that share, nor what is missing from the distribution, nor clocks that are apart can mislead
+
+	sound bool // but for the clocks
 }
 
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
