@@ -80,13 +80,13 @@ func called(process int, name string) string {
 	return fmt.Sprintf("process %d (%s)", process, name)
 }
 
-// Meet adds what a process found out about the other processes of the test. Why says why it could not, if it was to.
-func (r *Result) Meet(peers []Peer, why string) {
+// Meet adds what a process, which has a number and perhaps a name, found out about the others of the test. Why says why it could not, if it was to.
+func (r *Result) Meet(process int, name string, peers []Peer, why string) {
 	r.Peers, r.Unmet = peers, why
 	var worst *Clocks
 	for _, p := range peers {
 		if p.Clock != nil && (worst == nil || p.Clock.apart() > worst.apart()) {
-			worst = &Clocks{called(p.Process, p.Name), "this process", *p.Clock}
+			worst = &Clocks{called(p.Process, p.Name), called(process, name), *p.Clock}
 		}
 	}
 	if worst == nil {

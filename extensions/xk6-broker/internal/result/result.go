@@ -40,9 +40,10 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int    `json:"-"` // other processes that messages came from
-	Unmet    string `json:"-"` // why the process did not talk with the others, though it was to
-	LogsCut  error  `json:"-"` // why the interval logs ended before the run did
+	Unmet    string        `json:"-"` // why the process did not talk with the others, though it was to
+	Siblings int           `json:"-"` // other processes that messages came from
+	Logs     []IntervalLog `json:"-"` // of several processes together
+	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
 }
 
 // Topic is what was measured on one topic of one broker.
