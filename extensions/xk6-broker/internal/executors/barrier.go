@@ -23,7 +23,7 @@ type barrier struct {
 
 	mu      sync.Mutex
 	ready   map[string]*ready // scenarios of consumers, by name
-	over    map[string]bool   // scenarios of open-arrival-rate
+	over    map[string]bool   // scenarios of open-arrival-rate and producers
 	members map[*Member]struct{}
 }
 
@@ -86,7 +86,7 @@ func (b *barrier) idleSince(now int64) (since int64) {
 	return since
 }
 
-// finish notes that a scenario of open-arrival-rate is over.
+// finish notes that a scenario of open-arrival-rate or producers is over.
 func (b *barrier) finish(scenario string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -258,8 +258,11 @@ func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
 
 // isOver tells whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.
 func (b *barrier) isOver(c lib.ExecutorConfig, es *lib.ExecutionState, spent time.Duration) bool {
-	if _, ok := c.(*Config); ok && c.HasWork(es.ExecutionTuple) {
-		return b.finished(c.GetName())
+	switch c.(type) {
+	case *Config, *ProducersConfig:
+		if c.HasWork(es.ExecutionTuple) {
+			return b.finished(c.GetName())
+		}
 	}
 	return spent > c.GetStartTime()+lasts(c, es.ExecutionTuple)+overStart
 }

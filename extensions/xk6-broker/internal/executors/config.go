@@ -64,6 +64,7 @@ func newConfig(name string) *Config { return &Config{BaseConfig: executor.NewBas
 func Register() {
 	register(Type, newConfig, Config{Stages: []Stage{{}}})
 	register(ConsumersType, newConsumersConfig, ConsumersConfig{})
+	register(ProducersType, newProducersConfig, ProducersConfig{})
 }
 
 // register makes an executor known by a way to make its options and, for who errs, all options that there are.

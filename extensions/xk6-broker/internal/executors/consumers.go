@@ -144,7 +144,7 @@ func (c *crew) add(vu lib.InitializedVU) {
 	c.active.Add(1)
 	c.barrier.consuming.Add(1)
 	active := vu.Activate(&lib.VUActivationParams{
-		RunContext: context.WithValue(c.ctx, memberKey{}, m),
+		RunContext: context.WithValue(c.config.part(c.state.ExecutionTuple).in(c.ctx), memberKey{}, m),
 		Scenario:   c.config.Name,
 		Exec:       c.config.GetExec(),
 		Env:        c.config.Env,

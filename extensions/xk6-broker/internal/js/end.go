@@ -147,6 +147,7 @@ func (r *run) buildResult() *result.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
 	result.Test = r.test()
+	result.Segment = r.segment
 	result.Marks = r.marked()
 	r.met(result)
 	result.Judge(r.circumstances())

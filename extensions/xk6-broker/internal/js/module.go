@@ -134,6 +134,8 @@ type run struct {
 	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
 	going     context.Context // until the test has ended
 	gone      func()
+	calls     int             // that all processes of the test make, in setup and teardown
+	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
@@ -271,6 +273,8 @@ func (in *instance) use() (*lib.State, error) {
 		if err := in.run.refuseGroups(); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
+		in.run.join(execution)
 		in.run.meet(execution)
 		in.run.collector.Watch()
 		in.run.announce()

@@ -72,14 +72,6 @@ func (m *meeting) names(c *connection, topic string) {
 	}
 }
 
-// placeOf is how many processes a test has and which of them this is, from 0, by the sequence of segments that was given; 0 and 0 where none was.
-func placeOf(es *lib.ExecutionState) (count, index int) {
-	if es.Test.Options.ExecutionSegmentSequence == nil {
-		return 0, 0
-	}
-	return len(es.ExecutionTuple.Sequence.ExecutionSegmentSequence), es.ExecutionTuple.SegmentIndex
-}
-
 // meet has the process talk with the others from now on, if there are any. Only the first call does anything.
 func (r *run) meet(es *lib.ExecutionState) {
 	m := r.meeting

@@ -24,6 +24,7 @@ type Result struct {
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
+	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
 	Peers       []Peer            `json:"peers,omitempty"`     // the other processes of the test, where this one talked with them
 	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
 	Test        Test              `json:"test"`

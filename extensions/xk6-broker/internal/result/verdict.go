@@ -60,6 +60,7 @@ func (r *Result) Judge(c Circumstances) {
 	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
+	r.judgeSegment(&v)
 	if c.Unserved > 0 {
 		v.because(latencies, "%d arrivals were due but never got an iteration: raise maxVUs or gracefulStop, or lower the rate", c.Unserved)
 	}

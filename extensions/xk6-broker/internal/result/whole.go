@@ -402,6 +402,9 @@ func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
+	for _, flaw := range segmentFlaws(m.parts) {
+		v.because(latencies|account, "%s", flaw)
+	}
 	for i, p := range m.parts {
 		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
 			v.note("%s was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
