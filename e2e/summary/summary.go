@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -21,7 +22,10 @@ const (
 // Summary is as much of a result as the tests look at.
 type Summary struct {
 	Name        string
+	Started     time.Time
 	Seconds     float64
+	Processes   int
+	Segment     struct{ Of, Sequence string }
 	Dropped     uint64
 	Environment map[string]string
 	Test        struct {

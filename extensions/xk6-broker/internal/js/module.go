@@ -134,6 +134,8 @@ type run struct {
 	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
 	going     context.Context // until the test has ended
 	gone      func()
+	calls     int             // that all processes of the test make, in setup and teardown
+	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
@@ -147,6 +149,7 @@ type run struct {
 	state    atomic.Pointer[testState] // once a VU has run
 	flusher  *flusher
 	warmUp   warmUp
+	meeting  *meeting       // of the processes of the test
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                     // a mistake of ours is told with its stack once
@@ -213,6 +216,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
+	lookup := func(string) (string, bool) { return "", false }
 	r := &run{patience: patience, ramps: map[string]*rampSlots{}, files: map[string]*bodies{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -230,6 +234,7 @@ func newRun(vu modules.VU) (*run, error) {
 		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		lookup = env.LookupEnv
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
@@ -239,6 +244,10 @@ func newRun(vu modules.VU) (*run, error) {
 			return nil, err
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
+	}
+	var err error
+	if r.meeting, err = newMeeting(lookup); err != nil {
+		return nil, err
 	}
 	r.Run, r.shared, r.processes = load.NewRun(name, processes), name != "", processes
 	r.wanted.Store(r.remote != nil)
@@ -264,6 +273,9 @@ func (in *instance) use() (*lib.State, error) {
 		if err := in.run.refuseGroups(); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
+		in.run.join(execution)
+		in.run.meet(execution)
 		in.run.collector.Watch()
 		in.run.announce()
 		in.run.beginWarmUp()

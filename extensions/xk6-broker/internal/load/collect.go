@@ -49,6 +49,14 @@ func (r *Run) NewCollector() *Collector {
 	}
 }
 
+// Start says when the test has begun, before anything was measured: that may be long after its process has, which may have stood paused.
+func (c *Collector) Start(at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.run.Started, c.last, c.cpu = at, at, clock.CPU()
+	c.logs.started = time.Unix(0, at)
+}
+
 // Close lets go of what the logs have on disk; they cannot be written after it.
 func (c *Collector) Close() {
 	c.mu.Lock()

@@ -2,11 +2,10 @@ package load
 
 import (
 	"maps"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
@@ -40,7 +39,7 @@ func (r *Run) Ledger() *result.Ledger {
 	if !r.shared {
 		return nil
 	}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: machineClock(), Ended: driver.Now()}
+	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine(), Ended: driver.Now()}
 	for _, t := range r.Topics() {
 		l.Topics = append(l.Topics, t.ledger())
 	}
@@ -85,14 +84,4 @@ func (g *group) ledger(known track.GroupLedger) result.GroupLedger {
 		l.Asked, l.Backlog = last.at, last.told()
 	}
 	return l
-}
-
-// machineClock names the clock that this process reads: processes that name one clock have one time, those on different machines need
-// not. It is "" where the system has no name for it.
-func machineClock() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id") // of Linux, containers included
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(boot))
 }

@@ -91,7 +91,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 				b.Why = t.doubt(name, all[0], v.platform)
 				unbelieved = append(unbelieved, b)
 			} else {
-				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
+				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.sound && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
 					b.Why = t.doubt(name, all[i], v.platform)
 					if v.UpTo == 0 || b.UpTo < v.UpTo {
 						v.UpTo = b.UpTo

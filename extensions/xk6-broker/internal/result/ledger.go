@@ -23,7 +23,7 @@ type Ledger struct {
 	Version  int    `json:"version"`
 	Run      uint32 `json:"run"`
 	Instance uint32 `json:"instance"`
-	Clock    string `json:"clock"` // names the clock that the process read, see machineClock
+	Clock    string `json:"clock"` // names the clock that the process read, see Machine of package clock
 	Ended    int64  `json:"ended"` // when the account was closed, ns since the Unix epoch
 
 	// Unfinished tells that the test went on when the ledger was written: its process was killed, else there would be one of its end.

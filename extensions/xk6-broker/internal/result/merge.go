@@ -82,6 +82,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	if err := m.account(); err != nil {
 		return nil, err
 	}
+	m.apart()
 	m.overTime()
 	m.result.Describe()
 	m.result.Judge(c)
@@ -149,9 +150,10 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
-	unlogged  map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
-	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
-	askedLate bool              // a broker was asked after the test
+	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
+	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
+	uncompared bool              // clocks of processes that got messages from one another were not compared
+	askedLate  bool              // a broker was asked after the test
 }
 
 // topicID tells topics apart.

@@ -24,6 +24,9 @@ type Result struct {
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
+	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
+	Peers       []Peer            `json:"peers,omitempty"`     // the other processes of the test, where this one talked with them
+	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
@@ -38,6 +41,7 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
+	Unmet    string        `json:"-"` // why the process did not talk with the others, though it was to
 	Siblings int           `json:"-"` // other processes that messages came from
 	Logs     []IntervalLog `json:"-"` // of several processes together
 	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
@@ -64,6 +68,7 @@ type Topic struct {
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
 	Phases      map[string]Window          `json:"phases,omitempty"` // by name
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
@@ -128,7 +133,9 @@ func Spell(h *hist.Histogram) map[string]int64 {
 type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
-	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+	Believed bool    `json:"believed"` // it is supported, and neither that share, nor what is missing from the distribution, nor clocks that are apart can mislead
+
+	sound bool // but for the clocks
 }
 
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.

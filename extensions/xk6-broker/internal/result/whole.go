@@ -402,6 +402,9 @@ func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
+	for _, flaw := range segmentFlaws(m.parts) {
+		v.because(latencies|account, "%s", flaw)
+	}
 	for i, p := range m.parts {
 		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
 			v.note("%s was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
@@ -424,7 +427,9 @@ func (m *merger) verdict() {
 	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
 		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
 	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines", len(m.parts))
+	if m.uncompared || len(m.result.Clocks) == 0 {
+		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
+	}
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
