@@ -85,3 +85,38 @@ func TestWorkflowsArePinned(t *testing.T) {
 		}
 	}
 }
+
+// Every broker that docker-compose.yml has alone is tested in its container, by tests that there are.
+func TestWorkflowTestsEveryContainer(t *testing.T) {
+	want := []string{"influxdb"} // it comes without a profile
+	for _, service := range composed(t, "*").Services {
+		for _, profile := range service.Profiles {
+			if !strings.Contains(profile, "-") && !slices.Contains(want, profile) {
+				want = append(want, profile)
+			}
+		}
+	}
+	slices.Sort(want)
+	var got []string
+	line := regexp.MustCompile(`(?m)^ +- \{ broker: (\S+), module: (\S+), tests: '([^'/]+)`)
+	for _, m := range line.FindAllStringSubmatch(text(t, ".github/workflows/ci.yml"), -1) {
+		got = append(got, m[1])
+		files, err := filepath.Glob("../extensions/" + m[2] + "/*_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, found := regexp.MustCompile(m[3]), false
+		for _, file := range files {
+			for _, test := range regexp.MustCompile(`(?m)^func (Test\w*)`).FindAllStringSubmatch(string(read(t, file)), -1) {
+				found = found || chosen.MatchString(test[1])
+			}
+		}
+		if !found {
+			t.Errorf("no test of %s is called %s", m[2], m[3])
+		}
+	}
+	slices.Sort(got)
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("tested in their containers are %v, and there are %v", got, want)
+	}
+}

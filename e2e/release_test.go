@@ -165,6 +165,23 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// What is new in a release candidate is in its release, too, whose section is the changelog's.
+func TestReleaseAfterItsCandidate(t *testing.T) {
+	repo := copied(t)
+	// Without a blank line below the heading, which the message of a tag has all the same.
+	repo.write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n- What is new.\n\n## v0.0.1 - 2026-01-02\n\n- What was.\n")
+	repo.git("commit", "--quiet", "--all", "--message=news")
+	for _, version := range []string{"v0.99.0-rc.1", "v0.99.0"} {
+		repo.release("--tag", version)
+		if notes := repo.git("tag", "--list", "--format=%(contents)", version); notes != "xk6-broker "+version+"\n\n- What is new.\n\n" {
+			t.Errorf("the root's tag says %q", notes)
+		}
+		if log := string(read(t, filepath.Join(repo.folder, "CHANGELOG.md"))); strings.Contains(log, "## Unreleased") != strings.Contains(version, "-") {
+			t.Errorf("after %s the changelog is\n%s", version, log)
+		}
+	}
+}
+
 // What cannot be released is told, and nothing is changed.
 func TestReleaseMistakes(t *testing.T) {
 	repo := copied(t)
@@ -180,19 +197,23 @@ func TestReleaseMistakes(t *testing.T) {
 		{args: []string{"v0.1.0+linux"}, want: "is no version"},
 		{args: []string{"v0.1.0-rc.01"}, want: "is no version"},
 		{args: []string{"v0.0.0"}, want: "is no release"},
+		{args: []string{"v0.1.1-0.20260102030405-0123456789ab"}, want: "pseudo-version"},
 		{args: []string{"v2.0.0"}, want: "paths end in /v2"},
 		{args: []string{"v0.1.0"}, prepare: func() { repo.git("tag", "extensions/xk6-nats/v0.1.0") }, want: "the tag extensions/xk6-nats/v0.1.0 exists"},
-		{args: []string{"v0.2.0"}, prepare: func() { repo.write("notes.txt", "") }, want: "not committed: ?? notes.txt"},
+		{args: []string{"v0.9.0-rc.2"}, prepare: func() { repo.git("tag", "v0.9.0-rc.10") }, want: "v0.9.0-rc.2 comes before v0.9.0-rc.10"},
+		{args: []string{"v0.10.0-rc.1"}, prepare: func() { repo.git("tag", "v0.10.0") }, want: "v0.10.0-rc.1 comes before v0.10.0"},
+		{args: []string{"v0.9.1"}, want: "v0.9.1 comes before v0.10.0"},
+		{args: []string{"v0.11.0"}, prepare: func() { repo.write("notes.txt", "") }, want: "not committed: ?? notes.txt"},
 		{
-			args: []string{"v0.2.0"}, want: "CHANGELOG.md says nothing of this release",
+			args: []string{"v0.11.0"}, want: "CHANGELOG.md says nothing of this release",
 			prepare: func() {
 				repo.write("CHANGELOG.md", "# Changelog\n\n## Unreleased\n\n## v0.0.1 - 2026-01-02\n\n- What was.\n")
 				repo.git("add", "--all")
 				repo.git("commit", "--quiet", "--message=an empty section")
 			},
 		},
-		{args: []string{"v0.2.0"}, prepare: func() { repo.git("checkout", "--quiet", "-b", "feature") }, want: "releases are made on main, and feature is checked out"},
-		{args: []string{"v0.2.0"}, prepare: func() { repo.git("checkout", "--quiet", "--detach") }, want: "no branch is checked out"},
+		{args: []string{"v0.11.0"}, prepare: func() { repo.git("checkout", "--quiet", "-b", "feature") }, want: "releases are made on main, and feature is checked out"},
+		{args: []string{"v0.11.0"}, prepare: func() { repo.git("checkout", "--quiet", "--detach") }, want: "no branch is checked out"},
 	} {
 		if c.prepare != nil {
 			c.prepare()
