@@ -57,7 +57,7 @@ func pretend(args []string) error {
 	for i := range 10 {
 		topic.History = append(topic.History, result.Point{
 			At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"confirmed": int64(rate)},
-			Active: map[string]result.Stretch{"confirmed": {From: float64(i), To: float64(i+1) - 1/rate}},
+			Active: map[string]result.Activity{"confirmed": {From: float64(i), To: float64(i+1) - 1/rate}},
 		})
 	}
 	r := &result.Result{

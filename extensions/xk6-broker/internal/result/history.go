@@ -14,15 +14,15 @@ type Point struct {
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
 	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
-	Active      map[string]Stretch `json:"active,omitempty"`
-	Errors      int64              `json:"errors"`
-	ErrorKinds  map[string]int64   `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64              `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64             `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Underway    Underway           `json:"underway"`             // at the end of the interval
-	Backlog     map[string]int64   `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
-	CPU         float64            `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64            `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	Active      map[string]Activity `json:"active,omitempty"`
+	Errors      int64               `json:"errors"`
+	ErrorKinds  map[string]int64    `json:"errorKinds,omitempty"` // the errors by kind
+	InFlight    int64               `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64              `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Underway    Underway            `json:"underway"`             // at the end of the interval
+	Backlog     map[string]int64    `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64             `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64             `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
 
 // Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the
@@ -70,8 +70,8 @@ func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
 
-// WentOn gives how much was counted, and in how much time: from when the first of it was to when the last was, or to the end of a phase where more
-// was on its way then. As the time is that between them, all are counted but one.
+// WentOn gives how much was counted, and in how much time: from when the first of it was to when the next after the last would have been, or to the end
+// of a phase where more was on its way then.
 func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	of := paced(counter)
 	counts := func(p Point) bool { return p.Counts[of] > 0 }
@@ -94,8 +94,12 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	}
 	from, to := t.History[first].At-t.History[first].Seconds, t.History[last].At
 	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
-		n *= float64(events-1) / float64(events)
 		from, to = t.History[first].began(of), t.History[last].ended(of)
+		active := Activity{}
+		for _, p := range t.History {
+			active = active.and(p.Active[of])
+		}
+		to += active.period(to-from, events)
 	}
 	if t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At

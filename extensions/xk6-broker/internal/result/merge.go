@@ -312,7 +312,7 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	q.Active = Combined(q.Active, p.Active, Stretch.and)
+	q.Active = Combined(q.Active, p.Active, Activity.and)
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
@@ -324,16 +324,15 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 // shifted is the interval by the clock of the whole.
 func (p Point) shifted(by float64) Point {
 	p.At += by
-	active := make(map[string]Stretch, len(p.Active))
+	active := make(map[string]Activity, len(p.Active))
 	for name, s := range p.Active {
-		active[name] = Stretch{s.From + by, s.To + by}
+		s.From += by
+		s.To += by
+		active[name] = s
 	}
 	p.Active = active
 	return p
 }
-
-// and is the stretch from the beginning of the one to the end of the other.
-func (s Stretch) and(of Stretch) Stretch { return Stretch{min(s.From, of.From), max(s.To, of.To)} }
 
 // laterPoint is for an interval of the same process, otherPoint for one of another.
 func laterPoint(q *Point, p Point) {
