@@ -71,5 +71,6 @@ func (c *ProducersConfig) GetDescription(*lib.ExecutionTuple) string {
 
 // NewExecutor makes the executor of a segment.
 func (c *ProducersConfig) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.Executor, error) {
+	made.Store(es)
 	return &producers{BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger}, nil
 }

@@ -130,6 +130,10 @@ type run struct {
 	limits    thresholds
 	declared  declared
 	shared    bool            // the test has several processes
+	processes int             // how many, as the environment says; 0 where it does not
+	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
+	going     context.Context // until the test has ended
+	gone      func()
 	calls     int             // that all processes of the test make, in setup and teardown
 	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
@@ -224,6 +228,9 @@ func newRun(vu modules.VU) (*run, error) {
 		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		if r.remote, err = remoteOf(env.LookupEnv, name, processes); err != nil {
+			return nil, err
+		}
 		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
@@ -242,7 +249,9 @@ func newRun(vu modules.VU) (*run, error) {
 	if r.meeting, err = newMeeting(lookup); err != nil {
 		return nil, err
 	}
-	r.Run, r.shared = load.NewRun(name, processes), name != ""
+	r.Run, r.shared, r.processes = load.NewRun(name, processes), name != "", processes
+	r.wanted.Store(r.remote != nil)
+	r.going, r.gone = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.subscribe(vu)
@@ -271,6 +280,7 @@ func (in *instance) use() (*lib.State, error) {
 		in.run.join(execution)
 		in.run.meet(execution)
 		in.run.collector.Watch()
+		in.run.announce()
 		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)
 	})

@@ -24,6 +24,7 @@ type meeting struct {
 	wait time.Duration // for the others, at each point; 0: they do not meet
 	name string        // of this process, for people
 
+	index  int // of this process, from 0
 	begun  sync.Once
 	ended  context.Context
 	end    context.CancelFunc
@@ -76,6 +77,7 @@ func (r *run) meet(es *lib.ExecutionState) {
 	m := r.meeting
 	m.begun.Do(func() {
 		count, index := placeOf(es)
+		m.index = index
 		if count < 2 || !r.shared || m.wait == 0 {
 			close(m.opened)
 			return
@@ -84,12 +86,12 @@ func (r *run) meet(es *lib.ExecutionState) {
 		go func() {
 			defer close(m.opened)
 			var err error
-			if m.peers, err = r.openPeers(count, index); err != nil && m.ended.Err() == nil {
+			if m.peers, err = r.openPeers(count); err != nil && m.ended.Err() == nil {
 				m.unmet = err.Error()
 				r.logger.Warnf("the processes of the test cannot talk with each other: %v", err)
 			}
 		}()
-		go r.announce(es)
+		go r.announceBegin(es)
 	})
 }
 
@@ -98,7 +100,7 @@ var (
 	errEmbedded = errors.New("an embedded broker is in one process alone")
 )
 
-func (r *run) openPeers(count, index int) (*peers.Peers, error) {
+func (r *run) openPeers(count int) (*peers.Peers, error) {
 	m := r.meeting
 	m.mu.Lock()
 	at, topic := m.at, m.topic
@@ -116,7 +118,7 @@ func (r *run) openPeers(count, index int) (*peers.Peers, error) {
 	ctx, cancel := context.WithTimeout(m.ended, load.OpenTimeout)
 	defer cancel()
 	return peers.Open(ctx, peers.Config{
-		Run: r.ID, Instance: r.Instance(), Index: index, Count: count, Name: m.name, Wait: m.wait, Conn: conn, Address: at.Address, Topic: topic,
+		Run: r.ID, Instance: r.Instance(), Index: m.index, Count: count, Name: m.name, Wait: m.wait, Conn: conn, Address: at.Address, Topic: topic,
 	})
 }
 
@@ -124,7 +126,7 @@ func (r *run) openPeers(count, index int) (*peers.Peers, error) {
 const beginPoll = 10 * time.Millisecond
 
 // announce tells the others when the scenarios of this process begin, whichever executors those have.
-func (r *run) announce(es *lib.ExecutionState) {
+func (r *run) announceBegin(es *lib.ExecutionState) {
 	m := r.meeting
 	for es.GetCurrentExecutionStatus() < lib.ExecutionStatusRunning {
 		if clock.Timer(m.ended, driver.Now()+int64(beginPoll)) != nil {
@@ -187,5 +189,5 @@ func (r *run) met(to *result.Result) {
 			all = append(all, p)
 		}
 	}
-	to.Meet(all, m.unmet)
+	to.Meet(m.index+1, m.name, all, m.unmet)
 }

@@ -173,7 +173,7 @@ func (c *Collector) log(key topicKey, m trendKey, now int64, sum *hist.Histogram
 	}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		if h := groups[group]; h != nil && h.Count() > 0 {
-			c.logs.write(key, m.trend, tagOf(m.loop, group), c.last, now, h)
+			c.logs.write(key, m.trend, result.TagOf(m.loop, group), c.last, now, h)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func NewRun(name string, processes int) *Run {
 	}
 }
 
-// Instance is a random number of this process.
+// Instance tells this process from all others of its test.
 func (r *Run) Instance() uint32 { return r.instance }
 
 // Topic is one topic of one broker, with the accounting of its messages.

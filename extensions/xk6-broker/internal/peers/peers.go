@@ -184,6 +184,9 @@ func (p *Peers) Await(ctx context.Context, point string, who func(index int) boo
 		case <-timeout.C:
 			p.mu.Lock()
 			for _, of := range missing {
+				if of.lacked != "" { // somebody else has said so
+					continue
+				}
 				errs = append(errs, p.lacks(of, p.late(of, point)))
 			}
 		case <-ctx.Done():

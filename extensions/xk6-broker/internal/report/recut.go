@@ -3,10 +3,8 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,13 +158,12 @@ func logged(folder, name string, started time.Time, t *result.Topic, s result.St
 			continue
 		}
 		file := name + "." + trend.String() + hlog
-		lines, err := readLog(filepath.Join(folder, file))
-		if err != nil {
-			return err
-		}
 		all := map[string]*hist.Histogram{}
-		for _, line := range lines {
-			of, group, err := tagged(t, trend, line.Tag)
+		for line, err := range readLog(filepath.Join(folder, file)) {
+			if err != nil {
+				return err
+			}
+			of, group, err := t.Tagged(trend, line.Tag)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
@@ -192,48 +189,4 @@ func logged(folder, name string, started time.Time, t *result.Topic, s result.St
 		}
 	}
 	return nil
-}
-
-func readLog(path string) ([]hist.Interval, error) {
-	file, err := os.Open(path) //gosec:disable G304 -- a file of the folder that was asked for
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s, which has the distributions over time: what was merged has none", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // only read
-	lines, err := hist.ReadLog(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return lines, nil
-}
-
-// tagged says what an interval with a tag is of: the name of the trend in the result, and the place of the group.
-func tagged(t *result.Topic, trend metric.Trend, tag string) (name string, group int, err error) {
-	name = trend.String()
-	if tag == metric.Closed.String() || strings.HasPrefix(tag, metric.Closed.String()+":") {
-		tag = strings.TrimPrefix(strings.TrimPrefix(tag, metric.Closed.String()), ":")
-		if t.OpenLoop {
-			name = trend.In(metric.Closed)
-		}
-	}
-	if !trend.Consumers() {
-		return name, 0, nil
-	}
-	group = -1
-	for i, g := range t.Groups {
-		if tag != "" && hist.Tag(g.Group) != tag || tag == "" && len(t.Groups) > 1 {
-			continue
-		}
-		if group >= 0 {
-			return "", 0, fmt.Errorf("the tag %q may be of the groups %q and %q", tag, t.Groups[group].Group, g.Group)
-		}
-		group = i
-	}
-	if group < 0 {
-		return "", 0, fmt.Errorf("an interval with the tag %q is of a group that it does not tell", tag)
-	}
-	return name, group, nil
 }

@@ -43,8 +43,11 @@ type Clocks struct {
 // apart is how far the clocks may be apart.
 func (c Clock) apart() int64 { return max(c.Most, -c.Least) }
 
+// wrong tells whether they are apart for certain.
+func (c Clock) wrong() bool { return c.Least > 0 || c.Most < 0 }
+
 func (c Clock) turned() Clock {
-	c.Offset, c.Drift, c.Least, c.Most = -c.Offset, -c.Drift, -c.Most, -c.Least
+	c.Offset, c.Drift, c.Least, c.Most = -c.Offset, 0-c.Drift, -c.Most, -c.Least
 	return c
 }
 
@@ -77,13 +80,13 @@ func called(process int, name string) string {
 	return fmt.Sprintf("process %d (%s)", process, name)
 }
 
-// Meet adds what a process found out about the other processes of the test. Why says why it could not, if it was to.
-func (r *Result) Meet(peers []Peer, why string) {
+// Meet adds what a process, which has a number and perhaps a name, found out about the others of the test. Why says why it could not, if it was to.
+func (r *Result) Meet(process int, name string, peers []Peer, why string) {
 	r.Peers, r.Unmet = peers, why
 	var worst *Clocks
 	for _, p := range peers {
 		if p.Clock != nil && (worst == nil || p.Clock.apart() > worst.apart()) {
-			worst = &Clocks{called(p.Process, p.Name), "this process", *p.Clock}
+			worst = &Clocks{called(p.Process, p.Name), called(process, name), *p.Clock}
 		}
 	}
 	if worst == nil {
@@ -106,12 +109,6 @@ func transit(trend string) bool {
 // blurred tells whether the clocks may be further apart than a tenth of a percentile that was measured by two of them.
 func (t *Topic) blurred(trend string, p hist.Percentile) bool {
 	return t.Apart != nil && transit(trend) && float64(t.Apart.apart()) > OwedShare*float64(p.Value)
-}
-
-// blur says so.
-func (t *Topic) blur(p Percentile) string {
-	return fmt.Sprintf("it is by clocks that may be %v apart, more than a tenth of its %s (%v): %v; set the machines' clocks, or run its processes on one machine",
-		round(t.Apart.apart()), QuantileName(p.Q), round(p.Value), t.Apart)
 }
 
 // unclear says why what a condition compares of a trend, v in ms, may be other than it was measured: where clocks are that far apart.
@@ -150,16 +147,17 @@ func (r *Result) judgePeers(v *Verdict) {
 	}
 }
 
-// judgeClocks speaks of latencies that were measured by two clocks.
+// judgeClocks speaks of latencies that were measured by two clocks. How far these are apart is known to half of a round trip, which is about the least that
+// a message takes: it is no fault of the test that no more is known of the smallest latencies than that. That clocks are apart, for certain, is.
 func (t *Topic) judgeClocks(v *Verdict) {
 	if t.Apart == nil {
 		return
 	}
+	apart := round(t.Apart.apart())
 	for _, suffix := range t.loops() {
-		all := t.Percentiles[metric.E2ELatency.String()+suffix]
 		var vague []string
 		certain := false
-		for _, p := range all {
+		for _, p := range t.Percentiles[metric.E2ELatency.String()+suffix] {
 			switch {
 			case !p.Supported:
 			case t.blurred(metric.E2ELatency.String(), p.Percentile):
@@ -168,12 +166,19 @@ func (t *Topic) judgeClocks(v *Verdict) {
 				certain = true
 			}
 		}
-		if certain && len(vague) > 0 {
-			v.note("%s: %s of end-to-end latency are not to be relied on: they are by clocks that may be %v apart, more than a tenth of them", t.Topic,
-				strings.Join(vague, ", "), round(t.Apart.apart()))
+		switch {
+		case len(vague) == 0:
+		case !certain && t.Apart.wrong():
+			v.because(0, "%s: no percentile of the end-to-end latency can be believed: %v; set the machines' clocks", t.Topic, t.Apart)
+		default:
+			v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart, which is more than a tenth of its %s", t.Topic, apart,
+				strings.Join(vague, ", "))
+			return
 		}
 	}
-	v.note("%s: between processes end-to-end latency and time are ± %v, as far as their clocks may be apart: %v", t.Topic, round(t.Apart.apart()), t.Apart)
+	if !t.Shared && !t.Apart.Same {
+		v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart: %v", t.Topic, apart, t.Apart)
+	}
 }
 
 // clocks puts together what the processes know of each other's clocks, by the places of their parts.

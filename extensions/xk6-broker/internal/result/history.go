@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
@@ -48,6 +49,14 @@ type Summary struct {
 	P99     int64   `json:"p99"`
 	P999    int64   `json:"p999"`
 	Max     int64   `json:"max"`
+}
+
+// Summarise sums up the distribution of an interval.
+func Summarise(h *hist.Histogram, at, seconds float64) Summary {
+	return Summary{
+		At: at, Seconds: seconds, Count: h.Count(),
+		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+	}
 }
 
 // timed is something that is known of an interval.
@@ -133,4 +142,46 @@ func Length[T timed](all []T) float64 {
 		return 1
 	}
 	return max(1, math.Round(lengths[len(lengths)/2]))
+}
+
+// enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
+var enoughFor = []uint64{1000, 100, 20}
+
+// LengthFor says how many of the intervals with so many messages are to be taken together, so that nearly all that have any have a p99
+// with 10 messages beyond it: the least power of two, though no more than a tenth of the run. Where that is too few for a p99, it is
+// what a p90 needs, or a median.
+func LengthFor(counts []uint64) int {
+	for _, enough := range enoughFor {
+		for length := 1; length == 1 || length <= len(counts)/10; length *= 2 {
+			if nearlyAll(counts, length, enough) {
+				return length
+			}
+		}
+	}
+	return 1
+}
+
+// nearlyAll tells whether nine tenths of the intervals that have messages have enough. The first and the last that have any do not count:
+// the load went on in part of them only.
+func nearlyAll(counts []uint64, length int, enough uint64) bool {
+	var sums []uint64
+	for together := range slices.Chunk(counts, length) {
+		var sum uint64
+		for _, n := range together {
+			sum += n
+		}
+		if sum > 0 {
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) > 2 {
+		sums = sums[1 : len(sums)-1]
+	}
+	have := 0
+	for _, n := range sums {
+		if n >= enough {
+			have++
+		}
+	}
+	return 10*have >= 9*len(sums)
 }

@@ -31,7 +31,8 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
-			point.Believed = believed && p.Supported && !t.blurred(name, p)
+			point.sound = believed && p.Supported
+			point.Believed = point.sound && !t.blurred(name, p)
 			spelt[name] = append(spelt[name], point)
 		}
 	}
@@ -205,10 +206,11 @@ func share(n, of int64) float64 {
 	return float64(n) / float64(of)
 }
 
-// believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown; false where not even the least can.
+// believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown, as far as clocks agree; false where not even the least
+// can.
 func believedUpTo(all []Percentile) (q float64, ok bool) {
 	for _, p := range all {
-		if p.Believed {
+		if p.sound {
 			q, ok = p.Q, true
 		}
 	}

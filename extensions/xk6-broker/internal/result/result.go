@@ -41,9 +41,10 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int    `json:"-"` // other processes that messages came from
-	Unmet    string `json:"-"` // why the process did not talk with the others, though it was to
-	LogsCut  error  `json:"-"` // why the interval logs ended before the run did
+	Unmet    string        `json:"-"` // why the process did not talk with the others, though it was to
+	Siblings int           `json:"-"` // other processes that messages came from
+	Logs     []IntervalLog `json:"-"` // of several processes together
+	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
 }
 
 // Topic is what was measured on one topic of one broker.
@@ -132,7 +133,9 @@ func Spell(h *hist.Histogram) map[string]int64 {
 type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
-	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+	Believed bool    `json:"believed"` // it is supported, and neither that share, nor what is missing from the distribution, nor clocks that are apart can mislead
+
+	sound bool // but for the clocks
 }
 
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
