@@ -130,7 +130,6 @@ type run struct {
 	limits    thresholds
 	declared  declared
 	shared    bool            // the test has several processes
-	processes int             // how many, as the environment says; 0 where it does not
 	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
 	going     context.Context // until the test has ended
 	gone      func()
@@ -249,7 +248,7 @@ func newRun(vu modules.VU) (*run, error) {
 	if r.meeting, err = newMeeting(lookup); err != nil {
 		return nil, err
 	}
-	r.Run, r.shared, r.processes = load.NewRun(name, processes), name != "", processes
+	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.wanted.Store(r.remote != nil)
 	r.going, r.gone = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
