@@ -28,6 +28,9 @@ type collecting struct {
 	timeout time.Duration
 }
 
+// leastSilence is how long nothing must have been heard of a process, at least, for it to be missing.
+const leastSilence = 5 * time.Second
+
 func newCollect(gs *state.GlobalState) *cobra.Command {
 	var o collecting
 	c := &cobra.Command{
@@ -52,8 +55,8 @@ func (o *collecting) run(gs *state.GlobalState) error {
 	if err != nil {
 		return err
 	}
-	if o.timeout <= 0 {
-		return fmt.Errorf("--timeout %v: give how long to wait, such as 10m", o.timeout)
+	if o.timeout < leastSilence {
+		return fmt.Errorf("--timeout %v: give how long to wait, at least %v: processes say every two seconds that they go on", o.timeout, leastSilence)
 	}
 	folder := report.Folder{Dir: filepath.Dir(o.out), Name: filepath.Base(o.out), Overwrite: o.overwrite}
 	if err := folder.Check(); err != nil {

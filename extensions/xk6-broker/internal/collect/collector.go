@@ -229,6 +229,9 @@ func (c *Collector) receive(p Process, r *http.Request) error {
 	}
 	c.mu.Lock()
 	done, err := c.again(of)
+	if err == nil {
+		c.learn(p)
+	}
 	c.mu.Unlock()
 	if done || err != nil {
 		return err

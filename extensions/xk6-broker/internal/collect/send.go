@@ -36,6 +36,9 @@ func NewSender(address, token string) (*Sender, error) {
 	}}, nil
 }
 
+// String is the collector's address.
+func (s *Sender) String() string { return s.base }
+
 var errAddress = errors.New("it is no address of a collector: give http://host:port")
 
 // RefusedError is the answer of a collector that will be the same however often it is asked.

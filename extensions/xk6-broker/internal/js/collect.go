@@ -25,7 +25,7 @@ const (
 const (
 	collectTimeout = 5 * time.Minute
 	// sayInterval is how often a process says that it goes on. A collector that is started again hears of it by that, too.
-	sayInterval = 10 * time.Second
+	sayInterval = 2 * time.Second
 )
 
 // remote is where the results of this process go besides its folder.
@@ -62,7 +62,12 @@ func remoteOf(lookup func(string) (string, bool), run string, processes int) (*r
 
 // process is what this process says of itself to a collector.
 func (r *run) process(name string) collect.Process {
-	return collect.Process{Run: r.remote.name, Name: name, Instance: r.Instance(), Processes: r.processes}
+	p := collect.Process{Run: r.remote.name, Name: name, Instance: r.Instance()}
+	p.Processes, _ = r.Processes()
+	if r.segment != nil {
+		p.Segment, p.Sequence = r.segment.Of, r.segment.Sequence
+	}
+	return p
 }
 
 // announce says to the collector that this process goes on, until the test has ended.
@@ -116,7 +121,7 @@ func (r *run) send() {
 	err := r.remote.Send(ctx, r.process(u.result.Name), func(w io.Writer) error { return report.Pack(w, u.result, u.logs, u.ledger) }, func(err error) {
 		r.logger.Warnf("the results cannot be collected yet: %v; trying again for up to %v", err, r.remote.timeout)
 	})
-	now := &reported{folder: done.folder, err: done.err}
+	now := &reported{folder: done.folder, err: done.err, sent: err == nil}
 	switch {
 	case err == nil && done.err != nil:
 		r.logger.Warnf("%v; the collector has all of them", done.err)

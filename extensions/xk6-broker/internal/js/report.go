@@ -124,6 +124,7 @@ type reported struct {
 	folder string  // "" where they are nowhere
 	err    error   // why not all of them are where they should be
 	unsent *unsent // what a collector is to get
+	sent   bool    // it has it
 }
 
 var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
@@ -170,7 +171,9 @@ func (r *run) scriptFile() string {
 // defaultName is the name of the folder where nobody gave one; processes of one test have different ones.
 func (r *run) defaultName(started int64) string {
 	name := r.scriptName() + "-" + time.Unix(0, started).UTC().Format(nameTime)
-	if r.shared {
+	if n, index := r.Processes(); index >= 0 {
+		name += fmt.Sprintf("-%d-of-%d", index+1, n)
+	} else if r.shared {
 		name += fmt.Sprintf("-%08x", r.Instance())
 	}
 	return report.Sanitise(name)
@@ -209,6 +212,11 @@ func (r *run) printReport() error {
 			shown = filepath.Join(done.folder, report.SummaryFile)
 		}
 		if _, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", shown); err != nil {
+			return err
+		}
+	}
+	if done := r.reported.Load(); done != nil && done.sent {
+		if _, err := fmt.Fprintf(os.Stdout, "  collected by %s\n\n", r.remote); err != nil {
 			return err
 		}
 	}
