@@ -108,8 +108,17 @@ declare module 'k6/x/broker' {
       /** of the same CPUs, given to other machines by the hypervisor */
       steal?: number;
     };
-    /** of the test, as BROKER_PROCESSES said; missing where nobody did */
+    /** of the test, as BROKER_PROCESSES or its execution segments said; missing where nobody did */
     processes?: number;
+    /** the execution segment of the test that the process had; missing where the test was not divided, and in what was merged */
+    segment?: {
+      /** such as 1/3:2/3 */
+      of: string;
+      /** the ends of all segments, such as 0,1/3,2/3,1 */
+      sequence: string;
+      /** scenarios that have no VU in it */
+      idle?: Array<string>;
+    };
   }
 
   export interface ResultGroup {

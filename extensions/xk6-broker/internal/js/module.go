@@ -263,8 +263,11 @@ func (in *instance) use() (*lib.State, error) {
 	if state == nil {
 		return nil, errInInit
 	}
+	execution := lib.GetExecutionState(in.vu.Context())
+	if execution == nil && in.run.state.Load() == nil {
+		return nil, errInTeardown
+	}
 	in.run.used.Do(func() {
-		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
@@ -285,7 +288,8 @@ func (in *instance) use() (*lib.State, error) {
 }
 
 var (
-	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errInTeardown = errors.New("in teardown k6 tells nothing of the test: use a broker in setup or in a scenario too, be it only to create a topic")
+	errInInit     = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
 	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 

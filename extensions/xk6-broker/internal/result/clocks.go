@@ -23,11 +23,12 @@ type Peer struct {
 
 // Clock is by how much a clock is ahead of another one, in ns.
 type Clock struct {
-	Offset    int64   `json:"offset"` // in the middle of the time in which they were compared
-	Bound     int64   `json:"bound"`  // give or take
-	Drift     float64 `json:"drift"`  // how much it gains, in parts of a million
-	Least     int64   `json:"least"`  // at least, at any time
-	Most      int64   `json:"most"`   // and at most
+	Offset    int64   `json:"offset"`     // in the middle of the time in which they were compared
+	Bound     int64   `json:"bound"`      // give or take
+	Drift     float64 `json:"drift"`      // how much it gains, in parts of a million
+	Gives     float64 `json:"driftBound"` // give or take
+	Least     int64   `json:"least"`      // at least, at any time
+	Most      int64   `json:"most"`       // and at most
 	RoundTrip int64   `json:"roundTrip"`
 	Messages  uint64  `json:"messages"` // that told
 	Same      bool    `json:"same"`     // both are read from the clock of one machine, which tells exactly
