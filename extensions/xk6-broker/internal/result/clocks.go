@@ -251,7 +251,7 @@ func (m *merger) process(i int) string { return called(i+1, m.parts[i].Result.Na
 func (l *TopicLedger) sources() (instances []uint32) {
 	for _, g := range l.Groups {
 		for i := range g.Sources {
-			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- 32 bits
+			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received != nil && g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- it is in the upper half
 				instances = append(instances, from)
 			}
 		}
