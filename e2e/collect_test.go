@@ -186,7 +186,7 @@ func TestACollectorNamesThoseThatNeverReport(t *testing.T) {
 		!strings.Contains(r.stdout, "2 of the 3 processes of the test are missing (killed, 1 of which nothing was heard): merge their results too") {
 		t.Error(r)
 	}
-	if r := g.collect("", "--overwrite", "--timeout", "5s", "--fail-if", "lost > 0").end(); r.code != 99 || !strings.Contains(r.stdout, "cannot be decided") {
+	if r := g.collect("", "--overwrite", "--timeout", "5s", "--allow-invalid=false").end(); r.code != 99 || !strings.Contains(r.stdout, "verdict: NOT VALID") {
 		t.Errorf("again: %v", r)
 	}
 }

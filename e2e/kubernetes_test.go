@@ -213,7 +213,7 @@ func TestKubernetesWithoutItsImage(t *testing.T) {
 	d := cluster(t).deploy("image", "select: {kind: TestRun}", "select: {kind: None}", "--timeout, 10m", "--timeout, 20s")
 	complete, said := d.ended()
 	t.Log(said)
-	if complete || !strings.Contains(said, "no process") {
+	if complete || !strings.Contains(said, "nobody sent results") {
 		t.Errorf("complete %v:\n%s", complete, said)
 	}
 	d.must("delete", "testrun", d.name)

@@ -229,7 +229,9 @@ func collected(t *testing.T, job *batchv1.Job, more ...string) (address string, 
 	}
 	var ended sync.WaitGroup
 	var r result
-	ended.Go(func() { r = k6(t, environment(job.Spec.Template.Spec.Containers[0].Env, labels(job)), append(args, more...)...) })
+	ended.Go(func() {
+		r = k6(t, environment(job.Spec.Template.Spec.Containers[0].Env, labels(job)), append(args, more...)...)
+	})
 	return address, func() (result, *summary.Summary) {
 		t.Helper()
 		ended.Wait()

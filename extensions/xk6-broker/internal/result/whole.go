@@ -427,7 +427,7 @@ func (m *merger) verdict() {
 	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
 		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
 	}
-	if m.uncompared || len(m.result.Clocks) == 0 {
+	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
 	}
 }
