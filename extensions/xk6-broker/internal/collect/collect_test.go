@@ -166,7 +166,7 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		"are here by the name p1":              {with(func(p *collect.Process) { p.Instance = 1 }), packed(process(1))},
 		"or of another process":                {process(3), packed(process(2))},
 		"is no name for a folder":              {with(func(p *collect.Process) { p.Name = "../p3" }), packed(process(3))},
-		`"../prt.html" is no file of a result`:  {process(3), zipped("../prt.html")},
+		`"../prt.html" is no file of a result`: {process(3), zipped("../prt.html")},
 		`"repXrt.exec" is no file of a result`: {process(3), zipped("repXrt.exec")},
 		"not a packed result":                  {process(3), func(w io.Writer) error { _, err := w.Write([]byte("hello")); return err }},
 		"no result: open summary.json":         {process(3), zipped("report.hgrm")},

@@ -256,6 +256,11 @@ func (c *Collector) receive(p Process, r *http.Request) error {
 		return err
 	}
 	c.take(of)
+	which := ""
+	if c.processes > 0 {
+		which = fmt.Sprintf(" of %d", c.processes)
+	}
+	c.tell(fmt.Sprintf("%s: received, %d%s", p, len(c.received), which))
 	return nil
 }
 
@@ -308,11 +313,6 @@ func (c *Collector) take(r received) {
 	c.received[r.Name] = r
 	delete(c.heard, r.Instance)
 	c.learn(r.Process)
-	of := ""
-	if c.processes > 0 {
-		of = fmt.Sprintf(" of %d", c.processes)
-	}
-	c.tell(fmt.Sprintf("%s: received, %d%s", r.Process, len(c.received), of))
 }
 
 // learn notes how many processes there are by what one says, and that something happened. The lock is held.

@@ -15,13 +15,13 @@ type Part struct{ segment *lib.ExecutionTuple }
 
 type partKey struct{}
 
-// PartOf is the part of loops in a VU whose context ctx is. Of the VUs that k6 divides among the processes each has the whole of its loops, as no
+// PartOf is the part of loops in a VU of a test, whose context ctx is. Of the VUs that k6 divides among the processes each has the whole of its loops, as no
 // other process has that VU.
-func PartOf(ctx context.Context) Part {
+func PartOf(ctx context.Context, es *lib.ExecutionState) Part {
 	if p, ok := ctx.Value(partKey{}).(Part); ok {
 		return p
 	}
-	if es := lib.GetExecutionState(ctx); es != nil && lib.GetScenarioState(ctx) == nil { // setup and teardown, which k6 runs in each process
+	if lib.GetScenarioState(ctx) == nil { // setup and teardown, which k6 runs in each process
 		return Part{es.ExecutionTuple}
 	}
 	return Part{}

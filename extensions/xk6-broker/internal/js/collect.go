@@ -62,7 +62,12 @@ func remoteOf(lookup func(string) (string, bool), run string, processes int) (*r
 
 // process is what this process says of itself to a collector.
 func (r *run) process(name string) collect.Process {
-	return collect.Process{Run: r.remote.name, Name: name, Instance: r.Instance(), Processes: r.processes}
+	p := collect.Process{Run: r.remote.name, Name: name, Instance: r.Instance()}
+	p.Processes, _ = r.Processes()
+	if r.segment != nil {
+		p.Segment, p.Sequence = r.segment.Of, r.segment.Sequence
+	}
+	return p
 }
 
 // announce says to the collector that this process goes on, until the test has ended.

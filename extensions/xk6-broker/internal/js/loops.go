@@ -57,12 +57,13 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err := loop.Payload.Check(stamp.Front()); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
-	part := executors.PartOf(p.conn.in.vu.Context())
-	loop.Schedule, loop.Share = due.schedule, part.Share()
+	loop.Schedule = due.schedule
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
 		return p.conn.in.rejected(err), nil
 	}
+	part := p.conn.in.part()
+	loop.Share = part.Share()
 	p.conn.in.run.expectRate(due.peak * loop.Share.Fraction())
 	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
 	topic.Use("produce", producing(given, loop, senders))
@@ -80,10 +81,12 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(stamp, lane.Series)
 		}
-		if loop.Start, err = executors.AwaitTurn(ctx, p.conn.in.run.logger); err != nil {
+		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
+		if err != nil {
 			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}
+		loop.Start = turn
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
@@ -284,7 +287,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		return k.conn.in.rejected(err), nil
 	}
 	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
-	if members = executors.PartOf(k.conn.in.vu.Context()).Scale(members); members == 0 {
+	if members = k.conn.in.part().Scale(members); members == 0 {
 		return k.elsewhere(), nil
 	}
 	vu := k.conn.in.vu.State().VUID

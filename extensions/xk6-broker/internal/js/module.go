@@ -130,7 +130,6 @@ type run struct {
 	limits    thresholds
 	declared  declared
 	shared    bool            // the test has several processes
-	processes int             // how many, as the environment says; 0 where it does not
 	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
 	going     context.Context // until the test has ended
 	gone      func()
@@ -249,7 +248,7 @@ func newRun(vu modules.VU) (*run, error) {
 	if r.meeting, err = newMeeting(lookup); err != nil {
 		return nil, err
 	}
-	r.Run, r.shared, r.processes = load.NewRun(name, processes), name != "", processes
+	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.wanted.Store(r.remote != nil)
 	r.going, r.gone = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
@@ -264,8 +263,11 @@ func (in *instance) use() (*lib.State, error) {
 	if state == nil {
 		return nil, errInInit
 	}
+	execution := lib.GetExecutionState(in.vu.Context())
+	if execution == nil && in.run.state.Load() == nil {
+		return nil, errInTeardown
+	}
 	in.run.used.Do(func() {
-		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
@@ -286,8 +288,9 @@ func (in *instance) use() (*lib.State, error) {
 }
 
 var (
-	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
-	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
+	errInTeardown = errors.New("in teardown k6 tells nothing of the test: use a broker in setup or in a scenario too, be it only to create a topic")
+	errInInit     = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errNoMark     = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 
 // async runs work in a goroutine and settles a promise with what it gives.

@@ -182,7 +182,7 @@ func (r *run) met(to *result.Result) {
 			p := result.Peer{Process: k.Index + 1, Instance: k.Instance, Name: k.Name, Lacked: k.Lacked, Twin: k.Twin}
 			if k.Measured {
 				p.Clock = &result.Clock{
-					Offset: k.Clock.By, Bound: k.Clock.Bound, Drift: k.Clock.Drift, Least: k.Clock.Least, Most: k.Clock.Most, RoundTrip: k.Clock.Trip,
+					Offset: k.Clock.By, Bound: k.Clock.Bound, Drift: k.Clock.Drift, Gives: k.Clock.Gives, Least: k.Clock.Least, Most: k.Clock.Most, RoundTrip: k.Clock.Trip,
 					Messages: k.Clock.Messages, Same: k.Same,
 				}
 			}

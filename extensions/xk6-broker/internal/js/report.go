@@ -171,7 +171,9 @@ func (r *run) scriptFile() string {
 // defaultName is the name of the folder where nobody gave one; processes of one test have different ones.
 func (r *run) defaultName(started int64) string {
 	name := r.scriptName() + "-" + time.Unix(0, started).UTC().Format(nameTime)
-	if r.shared {
+	if n, index := r.Processes(); index >= 0 {
+		name += fmt.Sprintf("-%d-of-%d", index+1, n)
+	} else if r.shared {
 		name += fmt.Sprintf("-%08x", r.Instance())
 	}
 	return report.Sanitise(name)

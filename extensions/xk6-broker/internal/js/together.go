@@ -12,7 +12,7 @@ import (
 // of them. The zero one is a call of one process.
 type together struct {
 	run   *run
-	point string                                       // names the call; "" where it is one of this process alone
+	point string // names the call; "" where it is one of this process alone
 	count int
 	index int
 	where string // it is made
@@ -20,8 +20,7 @@ type together struct {
 
 // together is the call that is being made. It is called on the event loop, so that all processes number their calls alike.
 func (in *instance) together(ctx context.Context, op string) together {
-	es := lib.GetExecutionState(ctx)
-	if _, err := in.use(); err != nil || es == nil || lib.GetScenarioState(ctx) != nil { // the test has begun, and no scenario of it
+	if _, err := in.use(); err != nil || lib.GetScenarioState(ctx) != nil { // the test has begun, and no scenario of it
 		return together{}
 	}
 	n, index := in.run.Processes()
@@ -29,7 +28,7 @@ func (in *instance) together(ctx context.Context, op string) together {
 		return together{}
 	}
 	where := "setup"
-	if es.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {
+	if in.run.state.Load().execution.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {
 		where = "teardown"
 	}
 	in.run.calls++

@@ -23,11 +23,12 @@ type Peer struct {
 
 // Clock is by how much a clock is ahead of another one, in ns.
 type Clock struct {
-	Offset    int64   `json:"offset"` // in the middle of the time in which they were compared
-	Bound     int64   `json:"bound"`  // give or take
-	Drift     float64 `json:"drift"`  // how much it gains, in parts of a million
-	Least     int64   `json:"least"`  // at least, at any time
-	Most      int64   `json:"most"`   // and at most
+	Offset    int64   `json:"offset"`     // in the middle of the time in which they were compared
+	Bound     int64   `json:"bound"`      // give or take
+	Drift     float64 `json:"drift"`      // how much it gains, in parts of a million
+	Gives     float64 `json:"driftBound"` // give or take
+	Least     int64   `json:"least"`      // at least, at any time
+	Most      int64   `json:"most"`       // and at most
 	RoundTrip int64   `json:"roundTrip"`
 	Messages  uint64  `json:"messages"` // that told
 	Same      bool    `json:"same"`     // both are read from the clock of one machine, which tells exactly
@@ -250,7 +251,7 @@ func (m *merger) process(i int) string { return called(i+1, m.parts[i].Result.Na
 func (l *TopicLedger) sources() (instances []uint32) {
 	for _, g := range l.Groups {
 		for i := range g.Sources {
-			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- 32 bits
+			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received != nil && g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- it is in the upper half
 				instances = append(instances, from)
 			}
 		}

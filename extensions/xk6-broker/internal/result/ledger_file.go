@@ -83,11 +83,11 @@ func (l *Ledger) Write(w io.Writer) error {
 }
 
 // numbers lists the sets of a ledger, always in the same order.
-func (t *TopicLedger) numbers() (all []track.Numbers) {
-	for _, p := range t.Producers {
+func (l *TopicLedger) numbers() (all []track.Numbers) {
+	for _, p := range l.Producers {
 		all = append(all, p.Expected)
 	}
-	for _, g := range t.Groups {
+	for _, g := range l.Groups {
 		for _, s := range g.Sources {
 			all = append(all, s.Received, s.Settled, s.Again, s.Drained, s.Doubted)
 		}

@@ -402,7 +402,7 @@ func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
-	for _, flaw := range segmentFlaws(m.parts) {
+	for _, flaw := range processFlaws(m.parts) {
 		v.because(latencies|account, "%s", flaw)
 	}
 	for i, p := range m.parts {
@@ -427,7 +427,7 @@ func (m *merger) verdict() {
 	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
 		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
 	}
-	if m.uncompared || len(m.result.Clocks) == 0 {
+	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
 	}
 }

@@ -35,17 +35,21 @@ func (b band) at(at float64) (low, high float64) {
 		low, high = b.astray(best)
 		return low + best*at, high + best*at
 	}
-	// From the best line on the room shrinks on both sides. The ends are where it is no more.
-	fits := func(drift float64) bool {
-		low, high := b.room(drift, 0)
-		return high >= low
-	}
-	least, most := edge(best, -MostDrift, fits), edge(best, MostDrift, fits)
+	least, most := b.drifts(best)
 	lowest := peak(least, most, func(drift float64) float64 { low, _ := b.room(drift, at); return -low })
 	highest := peak(least, most, func(drift float64) float64 { _, high := b.room(drift, at); return high })
 	low, _ = b.room(lowest, at)
 	_, high = b.room(highest, at)
 	return min(low, high), max(low, high)
+}
+
+// drifts are those that lines may have, from the best one on, on both sides of which the room shrinks until it is no more.
+func (b band) drifts(best float64) (least, most float64) {
+	fits := func(drift float64) bool {
+		low, high := b.room(drift, 0)
+		return high >= low
+	}
+	return edge(best, -MostDrift, fits), edge(best, MostDrift, fits)
 }
 
 // parts are what the time is cut into where one line does not do.

@@ -111,6 +111,7 @@ type Offset struct {
 	By       int64   // then
 	Bound    int64   // it is By at that time, give or take this
 	Drift    float64 // how much the other clock gains, in parts of a million
+	Gives    float64 // give or take
 	Least    int64   // what it is at least at any time that was asked for
 	Most     int64   // and at most
 	Trip     int64   // the least time that a message took there and another one back
@@ -146,7 +147,8 @@ func (l *Limits) Between(from, to int64) (Offset, bool) {
 	middle := from + (to-from)/2
 	low, high := b.at(float64(middle - base))
 	drift := b.drift()
-	o := Offset{At: middle, Drift: drift * 1e6, Trip: l.trip, Messages: l.messages}
+	least, most := b.drifts(drift)
+	o := Offset{At: middle, Drift: drift * 1e6, Gives: max(most-drift, drift-least) * 1e6, Trip: l.trip, Messages: l.messages}
 	o.By = zero + int64(math.Round((low+high)/2))
 	o.Least, o.Most = zero+int64(math.Floor(low)), zero+int64(math.Ceil(high))
 	o.Bound = max(o.Most-o.By, o.By-o.Least)

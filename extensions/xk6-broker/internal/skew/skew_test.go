@@ -64,6 +64,9 @@ func TestTheOffsetIsWithinItsBound(t *testing.T) {
 		if !ok {
 			t.Fatalf("seed %d: nothing is known", seed)
 		}
+		if wrong := math.Abs(o.Drift - w.drift*1e6); wrong > o.Gives+0.001 {
+			t.Errorf("seed %d: %+v, and it drifts by %v", seed, o, w.drift*1e6)
+		}
 		if off := w.truth(o.At) - o.By; off > o.Bound || off < -o.Bound {
 			t.Errorf("seed %d: %+v, and it is %d", seed, o, w.truth(o.At))
 		}
