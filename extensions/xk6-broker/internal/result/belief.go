@@ -117,7 +117,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 
 // doubt says why a percentile is not believed.
 func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
-	late := t.late(name, p.Q)
+	late := t.late(name, p.Q, p.Value)
 	if p.Owed > OwedShare && late > owedFloor {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), on.advice(late, t.hiccup(p.Q)))

@@ -108,7 +108,7 @@ func (t *Topic) TooHigh(c Condition, name string) string {
 // Late is how much of what the condition compares of a trend is lateness of the generator, or of its machine, at the same place.
 func (t *Topic) Late(c Condition, name string) time.Duration {
 	q, _ := c.reach(t.Trends[name])
-	late := t.late(name, q)
+	late := t.late(name, q, t.Trends[name].Quantile(q))
 	if lag := t.Trends[metric.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
 		late = max(late, time.Duration(lag.Mean()))
 	}
