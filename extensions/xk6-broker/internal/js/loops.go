@@ -81,10 +81,12 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(stamp, lane.Series)
 		}
-		if loop.Start, err = executors.AwaitTurn(ctx, p.conn.in.run.logger); err != nil {
+		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
+		if err != nil {
 			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}
+		loop.Start = turn
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),

@@ -290,7 +290,7 @@ func (in *instance) use() (*lib.State, error) {
 var (
 	errInTeardown = errors.New("in teardown k6 tells nothing of the test: use a broker in setup or in a scenario too, be it only to create a topic")
 	errInInit     = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
-	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
+	errNoMark     = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 
 // async runs work in a goroutine and settles a promise with what it gives.

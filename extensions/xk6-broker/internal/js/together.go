@@ -12,7 +12,7 @@ import (
 // of them. The zero one is a call of one process.
 type together struct {
 	run   *run
-	point string                                       // names the call; "" where it is one of this process alone
+	point string // names the call; "" where it is one of this process alone
 	count int
 	index int
 	where string // it is made

@@ -19,6 +19,15 @@ func (t *Topic) born(id uint64) {
 	}
 }
 
+// began notes when a producer handed out its first number: what is ready before that is to receive all of them.
+func (t *Topic) began(id uint64, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if marks := t.index[id]; len(marks) > 0 && marks[0].Next == 0 {
+		marks[0].Seen = max(marks[0].Seen, at)
+	}
+}
+
 // mark notes how far each producer has come, where it has moved. The topic's lock is held.
 func (t *Topic) mark(now int64) {
 	if t.index == nil {

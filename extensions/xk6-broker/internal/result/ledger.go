@@ -93,7 +93,7 @@ func handedOut(index []Mark, at int64, next uint64) (least, most uint64) {
 }
 
 // spans is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
-// producer's own process, which noted its numbers once a second: of the second in which the group became ready nothing is expected.
+// producer's own process, which noted when it began and, once a second, its numbers: of the second in which the group became ready, where that was later, nothing is expected.
 func (g *GroupLedger) spans(id, next uint64, index []Mark) []track.Bounds {
 	if s := g.Source(id); s != nil && !s.Foreign {
 		return s.Spans

@@ -42,8 +42,14 @@ func (s *Segment) bounds() (from, to *big.Rat, err error) {
 	return from, to, nil
 }
 
-// segmentFlaws says how the execution segments of processes are not those of one test: each part of it by one of them, and by one only.
-func segmentFlaws(parts []Part) (flaws []string) {
+// processFlaws says how processes are not those of one test: each of them once, and each execution segment of it by one of them, and by one only.
+func processFlaws(parts []Part) (flaws []string) {
+	called := map[string]int{}
+	for _, p := range parts {
+		if called[p.Result.Name]++; called[p.Result.Name] == 2 && p.Result.Name != "" {
+			flaws = append(flaws, fmt.Sprintf("two processes are called %s: one that was started twice, or give each a BROKER_REPORT_NAME of its own", p.Result.Name))
+		}
+	}
 	type span struct {
 		from, to *big.Rat
 		name     string

@@ -26,6 +26,8 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 			"a divided the test into the execution segments 0,1/2,1 and b into 0,1/3,1", "a and b both had the execution segment 1/3:1/2",
 		}},
 		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"a divided the test", "a and b both had the execution segment 1/3:2/3"}},
+		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"two processes are called a"}},
+		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"two processes are called b", "b and b both had the execution segment 1/2:1"}},
 		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{`b: "1/2" is not an execution segment`, "no process had the execution segment 1/2:1"}},
 	} {
 		var parts []Part
@@ -37,7 +39,7 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 			}
 			parts = append(parts, Part{Result: r})
 		}
-		flaws := segmentFlaws(parts)
+		flaws := processFlaws(parts)
 		if len(flaws) != len(c.want) {
 			t.Errorf("%s: %q, want %q", name, flaws, c.want)
 			continue

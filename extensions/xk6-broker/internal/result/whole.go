@@ -402,7 +402,7 @@ func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
-	for _, flaw := range segmentFlaws(m.parts) {
+	for _, flaw := range processFlaws(m.parts) {
 		v.because(latencies|account, "%s", flaw)
 	}
 	for i, p := range m.parts {
