@@ -138,7 +138,10 @@ func (b *barrier) await(ctx context.Context, es *lib.ExecutionState, s Siblings,
 	if s == nil {
 		return nil
 	}
-	at, err := b.readyEverywhere(ctx, s, es, c, r.at, logger)
+	b.mu.Lock()
+	ready := r.at // which others that wait may move on
+	b.mu.Unlock()
+	at, err := b.readyEverywhere(ctx, s, es, c, ready, logger)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.at = max(r.at, at)
