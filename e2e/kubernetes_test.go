@@ -197,11 +197,16 @@ func TestKubernetesJudgesTheWhole(t *testing.T) {
 		var run v1alpha1.TestRun
 		return d.get("testrun", d.name, &run) && run.Status.Stage == "finished"
 	})
+	failed := int32(0)
 	for i := range 3 {
 		var runner batchv1.Job
-		if !d.get("job", fmt.Sprintf("%s-%d", d.name, i+1), &runner) || runner.Status.Failed != 1 {
-			t.Errorf("runner %d: %+v", i+1, runner.Status)
+		if !d.get("job", fmt.Sprintf("%s-%d", d.name, i+1), &runner) {
+			t.Errorf("there is no runner %d", i+1)
 		}
+		failed += runner.Status.Failed
+	}
+	if failed != 2 { // the third has the consumer, and so knows what was lost
+		t.Errorf("%d runners failed", failed)
 	}
 	if whole := d.result(); whole.Topics[0].Counts["sent"] != 10000 || whole.Topics[0].Groups[0].Lost != 0 {
 		t.Errorf("%+v", whole.Topics[0].Groups[0])
