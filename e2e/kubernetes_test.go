@@ -95,7 +95,7 @@ func (d *deployed) until(what string, is func() bool) {
 	}
 }
 
-// started waits until all processes send.
+// started waits until the operator has had all processes go on.
 func (d *deployed) started() {
 	d.t.Helper()
 	d.until("the start", func() bool {

@@ -57,7 +57,7 @@ func divide(t *testing.T, script string, processes int32, env ...string) *divide
 	test := &v1alpha1.TestRun{
 		ObjectMeta: metav1.ObjectMeta{Name: "divided"},
 		Spec: v1alpha1.TestRunSpec{
-			Parallelism: processes, Script: v1alpha1.K6Script{LocalFile: script},
+			Parallelism: processes, Script: v1alpha1.K6Script{LocalFile: script}, Arguments: "--no-thresholds",
 			Runner: v1alpha1.Pod{Env: []corev1.EnvVar{{Name: "BROKER_RUN", Value: d.topic}, job}},
 		},
 	}
@@ -96,7 +96,7 @@ func (d *divided) merge(processes ...int) (result, *summary.Summary) {
 func (d *divided) alone(script string) *summary.Summary {
 	d.t.Helper()
 	env := append(d.env, "TOPIC="+d.topic+"-alone", "BROKER_REPORT_NAME=alone")
-	if r := k6(d.t, env, "run", "--quiet", script); r.code != 0 {
+	if r := k6(d.t, env, "run", "--quiet", "--no-thresholds", script); r.code != 0 {
 		d.t.Fatal(r)
 	}
 	s, err := summary.Read(filepath.Join(d.dir, "alone"))
@@ -144,6 +144,28 @@ func TestSegmentsOfLoopsAreOneLoad(t *testing.T) {
 			if n := whole.Topics[0].Counts["sent"]; n != sent || strings.Contains(r.stdout, "execution segment") {
 				t.Errorf("%d and %d\n%v", sent, n, r)
 			}
+		})
+	}
+}
+
+// The scenario as it is, where nothing is kept for who is not there: one subscriber, in one of the processes, gets what all of them send.
+func TestTheScenarioOfLoopsInSegments(t *testing.T) {
+	t.Parallel()
+	path, err := filepath.Abs(quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, broker := range []string{"BROKER_URL_NATS", "BROKER_URL_REDIS_PUBSUB"} {
+		t.Run(broker, func(t *testing.T) {
+			t.Parallel()
+			d := divide(t, path, 3, "BROKER_URL="+external(t, broker), "RATE=700", "DURATION=4s", "ARRIVALS=poisson", "PRODUCERS=2")
+			for _, r := range d.ended {
+				if r.code != 0 {
+					t.Error(r)
+				}
+			}
+			_, whole := d.merge(1, 2, 3)
+			same(t, whole, d.alone(path))
 		})
 	}
 }

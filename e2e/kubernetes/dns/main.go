@@ -1,4 +1,4 @@
-// Command dns is CoreDNS with what answers for the names of services, and nothing else. It is no part of cluster, for both define flags.
+// Command dns is CoreDNS with what answers for the names of services, and nothing else. It is no part of the other program, for both define flags.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command cluster is all of Kubernetes that a single machine needs, as one program: what it is called by says which part it is. Linked
-// together they are a fourth of the size, and built in half of the time.
+// Command kubernetes is all of Kubernetes that a single machine needs, as one program, for the parts have most of their code in common: what it is
+// called by says which of them it is.
 package main
 
 import (

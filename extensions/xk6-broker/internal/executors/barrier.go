@@ -138,7 +138,10 @@ func (b *barrier) await(ctx context.Context, es *lib.ExecutionState, s Siblings,
 	if s == nil {
 		return nil
 	}
-	at, err := b.readyEverywhere(ctx, s, es, c, r.at, logger)
+	b.mu.Lock()
+	ready := r.at // which others that wait may move on
+	b.mu.Unlock()
+	at, err := b.readyEverywhere(ctx, s, es, c, ready, logger)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.at = max(r.at, at)
@@ -165,10 +168,11 @@ func (b *barrier) awaitTurnOf(ctx context.Context, es *lib.ExecutionState, start
 		}
 		waited = max(waited, b.waited(c.GetName()))
 	}
-	if at = came + waited; s != nil {
+	if at = came + waited; s != nil { // though it be over by now: the schedules of all processes are one, and who is late is seen to be
 		return at, clock.Timer(ctx, at-int64(early))
 	}
-	return at, clock.Timer(ctx, at)
+	err = clock.Timer(ctx, at)
+	return driver.Now(), err
 }
 
 // waited is how long whoever came first waited for a scenario's consumers, which are ready, in ns.

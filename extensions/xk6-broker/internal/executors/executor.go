@@ -94,7 +94,9 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	bar.waiting()
 	start, turned := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger)
 	interrupted := turned != nil
-	start = max(start, driver.Now())
+	if interrupted {
+		start = driver.Now()
+	}
 	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	end := start + int64(e.config.length())
 	bar.begin(start)

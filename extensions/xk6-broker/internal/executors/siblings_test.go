@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +26,12 @@ type company struct {
 	wait    time.Duration
 }
 
+// companies numbers them: a driver's name can be registered once.
+var companies atomic.Int64
+
 func newCompany(t *testing.T, wait time.Duration) *company {
 	t.Helper()
-	c := memory.Config{Name: strings.ToLower(t.Name()), Features: memory.Log(), Transit: func(int64) time.Duration { return 2 * time.Millisecond }}
+	c := memory.Config{Name: fmt.Sprintf("company%d", companies.Add(1)), Features: memory.Log(), Transit: func(int64) time.Duration { return 2 * time.Millisecond }}
 	broker := memory.New(c)
 	driver.Register(broker.Driver())
 	address, err := driver.ParseURL(broker.URL(), nil)

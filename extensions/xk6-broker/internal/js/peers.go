@@ -152,6 +152,9 @@ func (r *run) siblings(ctx context.Context) executors.Siblings {
 	return m.peers
 }
 
+// partTimeout bounds the end of the talk: a broker that answers nothing holds up no end.
+const partTimeout = 5 * time.Second
+
 // part takes leave of the others.
 func (r *run) part(ctx context.Context) {
 	m := r.meeting
@@ -161,7 +164,7 @@ func (r *run) part(ctx context.Context) {
 	if m.peers == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, load.OpenTimeout)
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
 	if err := m.peers.Close(ctx); err != nil {
 		r.logger.WithError(err).Warn("not all that the processes of the test wrote to each other could be removed")

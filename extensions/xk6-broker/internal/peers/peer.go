@@ -79,14 +79,15 @@ const (
 func (p *Peers) pause(to *peer) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	others := time.Duration(p.Count - 1)
+	others := p.Count - 1
+	each := func(least, ofAll time.Duration) time.Duration { return max(least, time.Duration(others*int(ofAll))) }
 	switch {
 	case to.gone:
 		return time.Hour
 	case p.waiting > 0 || p.left != 0:
-		return max(hurried, others*hurriedAll)
+		return each(hurried, hurriedAll)
 	}
-	return max(every, others*everyOfAll)
+	return each(every, everyOfAll)
 }
 
 // tell writes to another process until ctx ends.
@@ -106,7 +107,7 @@ func (p *Peers) tell(ctx context.Context, to *peer) {
 			out, err = p.sender(ctx, to)
 		}
 		if err == nil {
-			err = out.send(ctx, p.note(to), p.fail)
+			out.send(ctx, p.note(to), p.fail)
 		}
 		if err != nil && ctx.Err() == nil {
 			p.fail(err)
@@ -161,11 +162,11 @@ func (p *Peers) sender(ctx context.Context, to *peer) (*sender, error) {
 }
 
 // send hands a note over. Where many have not been confirmed it is left out: the next one says the same.
-func (s *sender) send(ctx context.Context, text []byte, failed func(error)) error {
+func (s *sender) send(ctx context.Context, text []byte, failed func(error)) {
 	select {
 	case s.room <- struct{}{}:
 	default:
-		return nil
+		return
 	}
 	s.producer.Send(ctx, driver.Batch{{Body: text}}, func(_ int, err error) {
 		<-s.room
@@ -173,5 +174,4 @@ func (s *sender) send(ctx context.Context, text []byte, failed func(error)) erro
 			failed(err)
 		}
 	})
-	return nil
 }

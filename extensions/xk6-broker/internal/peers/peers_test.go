@@ -24,6 +24,7 @@ type place struct {
 	broker  *memory.Broker
 	conn    driver.Conn
 	count   int
+	anchors []clock.Anchor // of the processes; none: each is on a machine of its own
 }
 
 var names atomic.Int64
@@ -41,16 +42,20 @@ func newPlace(t *testing.T, count int, c memory.Config) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &place{t, address, broker, conn, count}
+	return &place{T: t, address: address, broker: broker, conn: conn, count: count}
 }
 
 // open starts one of the processes. Its clock is that of the test, but for what skewed makes of it.
 func (at *place) open(index int, instance uint32, skewed func(int64) int64) *Peers {
 	at.Helper()
+	var anchor clock.Anchor
+	if at.anchors != nil {
+		anchor = at.anchors[index]
+	}
 	p, err := open(at.Context(), Config{
 		Run: 7, Instance: instance, Index: index, Count: at.count, Name: fmt.Sprint("p", index+1), Wait: 10 * time.Second,
 		Conn: at.conn, Address: at.address, Topic: "orders",
-	}, clock.Anchor{}, skewed)
+	}, anchor, skewed)
 	if err != nil {
 		at.Fatal(err)
 	}
@@ -168,8 +173,8 @@ func TestOneMachineHasOneClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := newPlace(t, 2, memory.Config{Transit: func(int64) time.Duration { return 5 * time.Millisecond }})
 		for ahead, same := range map[int64]bool{int64(time.Millisecond): true, int64(time.Second): false} {
+			at.anchors = []clock.Anchor{{Machine: "here", At: 1000, Error: 20}, {Machine: "here", At: 1000 + ahead, Error: 30}}
 			a, b := at.open(0, 1, nil), at.open(1, 2, nil)
-			a.anchor, b.anchor = clock.Anchor{Machine: "here", At: 1000, Error: 20}, clock.Anchor{Machine: "here", At: 1000 + ahead, Error: 30}
 			time.Sleep(3 * time.Second)
 			k := a.Known()[0]
 			if k.Same != same || same && (k.Clock.By != ahead || k.Clock.Bound != 50) || !same && (k.Clock.Least > 0 || k.Clock.Most < 0) {
@@ -282,7 +287,7 @@ func TestTwins(t *testing.T) {
 		at := newPlace(t, 2, memory.Config{Features: memory.Subject()})
 		a, b, twin := at.open(0, 1, nil), at.open(1, 2, nil), at.open(1, 3, nil)
 		time.Sleep(5 * time.Second)
-		if k := a.Known()[0]; k.Instance != 2 || k.Twin != 3 {
+		if k := a.Known()[0]; k.Instance+k.Twin != 2+3 || k.Instance*k.Twin != 2*3 { // whichever was heard first
 			t.Errorf("%+v", k)
 		}
 		at.close(a, b, twin)
@@ -302,7 +307,7 @@ func TestNotesAreFew(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			before := sent.Load()
 			time.Sleep(10 * time.Second)
-			if each := float64(sent.Load()-before) / 10 / float64(count); each > 10.5 || each < 4.5 {
+			if each := float64(sent.Load()-before) / 10 / float64(count); each > 11 || each < 4.5 { // one more each second may fall into the ten
 				t.Errorf("%d processes: each sends %.1f notes a second", count, each)
 			}
 			at.close(all...)

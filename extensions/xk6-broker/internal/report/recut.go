@@ -70,25 +70,27 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	return nil
 }
 
-// edgesOf gives the instants at which an interval of every topic's history begins or ends, ascending.
+// edgesOf gives the instants at which an interval of every topic's history begins or ends, ascending. Before the first and after the last interval of a
+// topic, as where it is one of a process that began later or ended earlier, there was nothing of it, and any instant will do.
 func edgesOf(r *result.Result) (edges []float64, err error) {
+	topics := make([][]float64, len(r.Topics))
 	for i, t := range r.Topics {
 		if len(t.History) == 0 {
 			return nil, fmt.Errorf("topic %q has no history", t.Topic)
 		}
-		var own []float64
 		for _, p := range t.History {
-			own = append(own, p.At-p.Seconds, p.At)
+			topics[i] = append(topics[i], p.At-p.Seconds, p.At)
 		}
-		slices.Sort(own)
-		own = slices.CompactFunc(own, same)
-		if i == 0 {
-			edges = own
-			continue
-		}
-		edges = slices.DeleteFunc(edges, func(e float64) bool { return !slices.ContainsFunc(own, func(o float64) bool { return same(e, o) }) })
+		slices.Sort(topics[i])
+		edges = append(edges, topics[i]...)
 	}
-	return edges, nil
+	slices.Sort(edges)
+	edges = slices.CompactFunc(edges, same)
+	return slices.DeleteFunc(edges, func(e float64) bool {
+		return slices.ContainsFunc(topics, func(own []float64) bool {
+			return own[0] < e && e < own[len(own)-1] && !slices.ContainsFunc(own, func(o float64) bool { return same(e, o) })
+		})
+	}), nil
 }
 
 func same(a, b float64) bool { return math.Abs(a-b) < 1e-6 }

@@ -66,11 +66,11 @@ func (c Clock) and(o Clock) Clock {
 
 // String says how two clocks differ.
 func (c Clocks) String() string {
-	ahead, than := c.Of, c.Than
-	if c.Offset < 0 {
-		ahead, than, c.Clock = than, ahead, c.turned()
+	ahead, than, by := c.Of, c.Than, c.Offset
+	if by < 0 {
+		ahead, than, by = than, ahead, -by
 	}
-	return fmt.Sprintf("the clock of %s is %v ± %v ahead of that of %s", ahead, round(c.Offset), round(c.Bound), than)
+	return fmt.Sprintf("the clock of %s is %v ± %v ahead of that of %s", ahead, round(by), round(c.Bound), than)
 }
 
 // called is what a process is called that has a number and perhaps a name.

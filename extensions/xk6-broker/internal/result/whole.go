@@ -148,7 +148,14 @@ func (m *merger) strangers(t *Topic, w *wholeTopic, senders map[uint64]sender) {
 			t.Counts[counter.String()] += int64(n)
 		}
 	}
-	if absent == 0 { // those that were sent long before the receiving process began were of this test all the same
+	if absent == 0 {
+		for _, w := range t.Phases {
+			delete(w.Counts, metric.Sibling.String())
+		}
+		for _, p := range t.History {
+			delete(p.Counts, metric.Sibling.String())
+		}
+		// Those that were sent long before the receiving process began were of this test all the same.
 		t.Before = t.Counts[metric.Earlier.String()]
 		delete(t.Counts, metric.Earlier.String())
 	}
