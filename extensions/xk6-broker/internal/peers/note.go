@@ -39,13 +39,11 @@ func (p *Peers) take(m *driver.Message) {
 	defer p.mu.Unlock()
 	from := p.all[n.From]
 	switch {
-	case n.To == 0: // it has not heard of this process; or is one of an earlier time, whose notes nobody took
+	case n.To != p.Instance: // it has not heard of this process, but perhaps of another of that number; or is of an earlier time, and nobody took its notes
 		if from.instance == 0 && from.guess != n.Instance {
 			from.guess = n.Instance
 			from.hurry()
 		}
-		return
-	case n.To != p.Instance: // who had this number before, or has it too
 		return
 	case from.instance == 0:
 		from.instance, from.name = n.Instance, n.Name

@@ -149,6 +149,9 @@ func (l *Limits) Between(from, to int64) (Offset, bool) {
 	drift := b.drift()
 	least, most := b.drifts(drift)
 	o := Offset{At: middle, Drift: drift * 1e6, Gives: max(most-drift, drift-least) * 1e6, Trip: l.trip, Messages: l.messages}
+	if low, high := b.room(drift, 0); high < low-1 { // the rate changed, and one number is not what it was
+		o.Gives = MostDrift * 1e6
+	}
 	o.By = zero + int64(math.Round((low+high)/2))
 	o.Least, o.Most = zero+int64(math.Floor(low)), zero+int64(math.Ceil(high))
 	o.Bound = max(o.Most-o.By, o.By-o.Least)
