@@ -71,8 +71,32 @@ func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
 
 // WentOn gives how much was counted, and in how much time: from when the first of it was to when the next after the last would have been, or to the end
-// of a phase where more was on its way then.
+// of a phase where more was on its way then. Of several topics, from the first of any to the last.
 func (t *Topic) WentOn(counter string) (n, seconds float64) {
+	if t.of != nil {
+		return t.of.WentOn(counter)
+	}
+	n, from, to := t.wentOn(counter)
+	return n, to - from
+}
+
+// WentOn is that of all topics together.
+func (r *Result) WentOn(counter string) (n, seconds float64) {
+	var from, to float64
+	for i := range r.Topics {
+		its, began, ended := r.Topics[i].wentOn(counter)
+		if its == 0 {
+			continue
+		}
+		if n == 0 {
+			from = began
+		}
+		n, from, to = n+its, min(from, began), max(to, ended)
+	}
+	return n, to - from
+}
+
+func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	of := paced(counter)
 	counts := func(p Point) bool { return p.Counts[of] > 0 }
 	if !slices.ContainsFunc(t.History, counts) {
@@ -90,9 +114,9 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 		events += p.Counts[of]
 	}
 	if n == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
-	from, to := t.History[first].At-t.History[first].Seconds, t.History[last].At
+	from, to = t.History[first].At-t.History[first].Seconds, t.History[last].At
 	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
 		from, to = t.History[first].began(of), t.History[last].ended(of)
 		active := Activity{}
@@ -104,7 +128,7 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At
 	}
-	return n, to - from
+	return n, from, to
 }
 
 // began and ended are when something was counted in the interval. Where the interval does not know, it was right when the one before ended, which

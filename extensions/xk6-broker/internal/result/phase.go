@@ -191,10 +191,11 @@ func (t *Topic) busiest() (most float64) {
 const edge = 1e-6
 
 // activeIn is when something was sent, confirmed and received in the interval, but not beyond a stretch.
-func (p Point) activeIn(s Stretch) map[string]Stretch {
-	active := make(map[string]Stretch, len(p.Active))
+func (p Point) activeIn(s Stretch) map[string]Activity {
+	active := make(map[string]Activity, len(p.Active))
 	for name, of := range p.Active {
-		active[name] = Stretch{min(max(of.From, s.From), s.To), max(min(of.To, s.To), s.From)}
+		of.From, of.To = min(max(of.From, s.From), s.To), max(min(of.To, s.To), s.From)
+		active[name] = of
 	}
 	return active
 }

@@ -79,9 +79,10 @@ type Topic struct {
 	After   int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
 
-	whole *Topic // that this is of one phase; nil where it is whole itself
-	phase *Phase // which one
-	cut   cut    // when the phase ended
+	whole *Topic  // that this is of one phase; nil where it is whole itself
+	phase *Phase  // which one
+	of    *Result // whose topics this is together; nil where it is one
+	cut   cut     // when the phase ended
 
 	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
 
