@@ -70,7 +70,6 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	p.noteInterruption(ctx, loops)
 	for _, l := range loops {
 		l.settle()
-		l.sender.pub.topic.note() // a subscriber of another process that is there still was to receive all of it
 	}
 	var total Produced
 	var errs []error
