@@ -14,10 +14,10 @@ actionlint_version := v1.7.12
 actionlint := $(tools)/actionlint-$(actionlint_version)/actionlint
 govulncheck_version := v1.8.0
 
-.PHONY: help build dist demo report-assets influx study dashboards test test-quick bench fresh lint systems vulncheck generate methodology fuzz clean
+.PHONY: help build dist demo report-assets influx study dashboards test test-quick test-kubernetes bench fresh lint systems vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
 
 build: ## ./k6, with every broker in it
 	go build -o k6 ./cmd/k6
@@ -43,6 +43,10 @@ test: build ## everything, on real brokers, which it installs and starts
 test-quick: ## what needs no broker but the embedded one
 	scripts/test --quick
 
+test-kubernetes: ## a test in several pods, on a Kubernetes that it builds and starts, as root
+	trap '$(CURDIR)/scripts/kubernetes down' EXIT && scripts/kubernetes up && cd e2e && \
+	BROKER_KUBECTL='$(CURDIR)/scripts/kubernetes kubectl' go test -count=1 -v -timeout 30m -run '^TestKubernetes' .
+
 bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
 	scripts/bench
 
@@ -52,7 +56,7 @@ fresh: ## demo and test on a bare Debian in a folder, as root
 lint: $(golangci) $(actionlint) ## the linter, which also holds the packages to their walls; tidy modules; workflows; shell scripts, where shellcheck is installed
 	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
 	$(actionlint)
-	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
+	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci e2e/kubernetes | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
 
 # What the release builds as well is taken from the same cache.
 systems: export CGO_ENABLED := 0

@@ -15,7 +15,8 @@
 //   REPLICAS    of the topic, where it has any             1
 //   PROFILE     latency, throughput or durable             latency
 //
-// The loops run in Go, so that one process reaches rates that no JavaScript loop does.
+// The loops run in Go, so that one process reaches rates that no JavaScript loop does. Several processes divide them, by execution segments: all numbers are
+// those of the whole test.
 import broker from 'k6/x/broker';
 import { choice, inGroup, number, seconds, topicNamed, url } from './lib/settings.js';
 
@@ -37,7 +38,7 @@ const work = {
 export const options = {
   scenarios: {
     consume: { executor: 'consumers', exec: 'consume' },
-    produce: { executor: 'per-vu-iterations', exec: 'produce', maxDuration: `${duration + 90}s` },
+    produce: { executor: 'producers', exec: 'produce', maxDuration: `${duration + 90}s` },
   },
   thresholds: { broker_lost: ['count==0'], broker_duplicated: ['count==0'], 'broker_errors{op:send}': ['count==0'] },
 };

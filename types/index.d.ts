@@ -102,6 +102,7 @@ declare module 'k6/x/broker' {
      * whose topics need no creation do nothing.
      */
     createTopic(topic: string, options?: TopicOptions): Promise<void>;
+    /** In setup and teardown of a test of several processes, as purge, done once, when all have come to it: docs/executors.md. */
     deleteTopic(topic: string): Promise<void>;
     /** Removes the messages and keeps the topic. */
     purge(topic: string): Promise<void>;
@@ -193,7 +194,7 @@ declare module 'k6/x/broker' {
 
   export interface ProduceOptions {
     /**
-     * Arrivals per timeUnit, over all producers, until duration or count. Without rate, stages or trace it is a closed loop: as fast
+     * Arrivals per timeUnit, over all producers and, in a scenario of executor `producers`, all processes, until duration or count. Without rate, stages or trace it is a closed loop: as fast
      * as maxInFlight lets, until duration or count.
      */
     rate?: number;
@@ -212,9 +213,9 @@ declare module 'k6/x/broker' {
     /** Of what is random, arrivals, sizes, keys, the choice of bodies and batches: equal seeds give equal loads, with any number of producers. 0. */
     seed?: number;
     duration?: Duration;
-    /** How many messages at most. */
+    /** How many messages at most; like rate, of the whole test in a scenario of executor `producers`. */
     count?: number;
-    /** Senders side by side, each with its own sequence. 1. */
+    /** Senders side by side, each with its own sequence; of several processes, in all of them. 1. */
     producers?: number;
     /** How many messages at most are handed over in one call, of those that are due: a number, or one that is drawn for each call. Chosen by size. */
     batch?: number | { min?: number; max: number };
@@ -366,7 +367,7 @@ declare module 'k6/x/broker' {
     count?: number;
     /** Ends when nothing came for so long. */
     idle?: Duration;
-    /** Members of the group side by side. 1. */
+    /** Members of the group side by side; in all processes, in a scenario of executor `consumers` without `vus`. 1. */
     consumers?: number;
     /** Messages per receive, at most. 100. */
     batch?: number;
@@ -428,7 +429,7 @@ declare module 'k6/x/broker' {
   }
 
   /** A scenario of one of k6's executors, or of this module's. */
-  export type Scenario = K6Scenario | OpenArrivalRateScenario | ConsumersScenario;
+  export type Scenario = K6Scenario | OpenArrivalRateScenario | ProducersScenario | ConsumersScenario;
 
   /** Iterations start when a schedule says, and an arrival that finds no VU free waits for one: docs/executors.md. */
   export type OpenArrivalRateScenario = OpenArrivalRate & (SteadyRate | RampingRate);
@@ -475,10 +476,17 @@ declare module 'k6/x/broker' {
    */
   export interface ConsumersScenario extends Omit<BaseScenario, 'executor'> {
     executor: 'consumers';
-    /** 1. */
+    /** Of the whole test. One in each process, where `consume` divides its `consumers`. */
     vus?: number;
     /** How long they go on at least: needed where those who send are in another process. */
     duration?: Duration;
+  }
+
+  /** One VU in each process, which calls its function once; `produce` in it sends the share of the process: docs/executors.md. */
+  export interface ProducersScenario extends Omit<BaseScenario, 'executor'> {
+    executor: 'producers';
+    /** How long the function may take. As long as it does. */
+    maxDuration?: Duration;
   }
 
   /**
@@ -528,7 +536,7 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE: see
+   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE, BROKER_COLLECT: see
    * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
    */
   export function handleSummary(): void;

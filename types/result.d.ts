@@ -87,8 +87,24 @@ declare module 'k6/x/broker' {
       /** the greatest quantile up to which every latency can be believed; absent where all that is supported can */
       upTo?: number;
     };
+    /** of a result of several processes: by how much the clock of one is ahead of another's */
+    clocks?: Array<ResultClocks>;
     /** the phase that tables show first; missing where that is the whole run */
     leading?: string;
+    /** the other processes of the test, where this one talked with them through the broker */
+    peers?: Array<{
+      /** its number, from 1, in the sequence of execution segments */
+      process: number;
+      /** by how much its clock is ahead of this process's; absent where they were not compared */
+      clock?: ResultClock;
+      /** absent where it never came */
+      instance?: number;
+      /** what it was waited for in vain */
+      lacked?: string;
+      name?: string;
+      /** the instance of another process that said to be this one */
+      twin?: number;
+    }>;
     /** the parts of the run's time that have names, in the order in which they began; missing where the run is one. All that was measured was in one of them */
     phases?: Array<ResultPhase>;
     /** what was seen of the machine while messages were sent or received; the shares are those of the worst five seconds */
@@ -108,8 +124,65 @@ declare module 'k6/x/broker' {
       /** of the same CPUs, given to other machines by the hypervisor */
       steal?: number;
     };
-    /** of the test, as BROKER_PROCESSES said; missing where nobody did */
+    /** of the test, as BROKER_PROCESSES or its execution segments said; missing where nobody did */
     processes?: number;
+    /** the execution segment of the test that the process had; missing where the test was not divided, and in what was merged */
+    segment?: {
+      /** such as 1/3:2/3 */
+      of: string;
+      /** the ends of all segments, such as 0,1/3,2/3,1 */
+      sequence: string;
+      /** scenarios that have no VU in it */
+      idle?: Array<string>;
+    };
+  }
+
+  /** by how much a clock is ahead of another one */
+  export interface ResultClock {
+    /** ns, in the middle of the time in which the clocks were compared */
+    offset: number;
+    /** ns, that the offset may be other than it is */
+    bound: number;
+    /** how much it gains, in parts of a million */
+    drift: number;
+    /** that the drift may be other than it is */
+    driftBound: number;
+    /** ns that it is ahead at least, at any time */
+    least: number;
+    /** ns that it is ahead at most, at any time */
+    most: number;
+    /** ns, the least that a message there and one back took */
+    roundTrip: number;
+    /** that told */
+    messages: number;
+    /** both are read from the clock of one machine, which told */
+    same: boolean;
+  }
+
+  /** by how much the clock of one process is ahead of that of another one */
+  export interface ResultClocks {
+    /** ns, in the middle of the time in which the clocks were compared */
+    offset: number;
+    /** ns, that the offset may be other than it is */
+    bound: number;
+    /** how much it gains, in parts of a million */
+    drift: number;
+    /** that the drift may be other than it is */
+    driftBound: number;
+    /** ns that it is ahead at least, at any time */
+    least: number;
+    /** ns that it is ahead at most, at any time */
+    most: number;
+    /** ns, the least that a message there and one back took */
+    roundTrip: number;
+    /** that told */
+    messages: number;
+    /** both are read from the clock of one machine, which told */
+    same: boolean;
+    /** a process, by its number and name */
+    of: string;
+    /** the other one */
+    than: string;
   }
 
   export interface ResultGroup {
@@ -284,6 +357,8 @@ declare module 'k6/x/broker' {
     history: Array<ResultPoint>;
     /** the distribution of each trend over time */
     overTime: { [name: string]: Array<ResultSummary> };
+    /** the clocks that may be furthest apart, of those by which its latencies to the consumers were measured; absent where that was one clock, or nothing is known of them */
+    apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -21,7 +22,12 @@ const (
 // Summary is as much of a result as the tests look at.
 type Summary struct {
 	Name        string
+	Started     time.Time
 	Seconds     float64
+	Processes   int
+	Segment     struct{ Of, Sequence string }
+	Peers       []Peer
+	Clocks      []Clock // of a result of several processes
 	Dropped     uint64
 	Environment map[string]string
 	Test        struct {
@@ -36,6 +42,22 @@ type Summary struct {
 	Topics     []Topic
 	Thresholds []Threshold
 	Verdict    Verdict
+}
+
+// Peer is another process of the test.
+type Peer struct {
+	Process      int
+	Instance     uint32
+	Name, Lacked string
+	Clock        *Clock
+}
+
+// Clock is by how much one clock is ahead of another, in ns.
+type Clock struct {
+	Of, Than                   string
+	Offset, Bound, Least, Most int64
+	Messages                   uint64
+	Same                       bool
 }
 
 // Scenario is one of the test's.

@@ -12,7 +12,10 @@ require (
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
+	github.com/RoaringBitmap/roaring/v2 v2.8.0 // indirect
+	github.com/bits-and-blooms/bitset v1.12.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )

@@ -26,6 +26,8 @@ type Config struct {
 	Cumulative bool
 	// Untold says that it delivers again what is not settled, and its backlog does not tell of it.
 	Untold bool
+	// Apart has the broker pretend not to be in the process of its clients.
+	Apart bool
 	// Deliveries is how often a message that is given back is delivered before the broker drops it; 0 is without end.
 	Deliveries int32
 	// Service is how long a server of the broker's works on message n, counted from 0 in the order of their arrival over

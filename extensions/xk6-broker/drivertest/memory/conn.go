@@ -203,5 +203,5 @@ func (c admin) Backlog(ctx context.Context, name, group string) (driver.Backlog,
 }
 
 func (c admin) Info() driver.Info {
-	return driver.Info{Server: "memory", Client: "memory", Nodes: 1, Embedded: true}
+	return driver.Info{Server: "memory", Client: "memory", Nodes: 1, Embedded: !c.b.config.Apart}
 }

@@ -26,6 +26,7 @@ type merging struct {
 	brokers      []string // URLs
 	failIf       []string
 	allowInvalid bool
+	absent       []string // processes that are known to be missing
 }
 
 func newMerge(gs *state.GlobalState) *cobra.Command {
@@ -41,6 +42,12 @@ func newMerge(gs *state.GlobalState) *cobra.Command {
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(gs, args) },
 	}
+	o.flags(c)
+	return c
+}
+
+// flags are those of whatever merges.
+func (o *merging) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&o.out, "out", "o", "", "the folder of the joined result")
 	c.Flags().BoolVar(&o.overwrite, "overwrite", false, "replace the results in the folder if there are any")
 	c.Flags().IntVar(&o.processes, "processes", 0, "how many processes the test had (default what BROKER_PROCESSES said): only if all are here, "+
@@ -49,7 +56,6 @@ func newMerge(gs *state.GlobalState) *cobra.Command {
 	c.Flags().StringArrayVar(&o.failIf, "fail-if", nil, "fail where this holds, such as 'lost > 0' or 'e2e_latency p99 > 50ms'; may be given several times")
 	c.Flags().BoolVar(&o.allowInvalid, "allow-invalid", false, "a result that is not valid is no failure")
 	_ = c.MarkFlagRequired("out") // the flag is there
-	return c
 }
 
 func (o *merging) run(gs *state.GlobalState, dirs []string) error {
@@ -61,22 +67,26 @@ func (o *merging) run(gs *state.GlobalState, dirs []string) error {
 	if err := folder.Check(); err != nil {
 		return err
 	}
+	return o.join(gs, dirs, folder, conditions)
+}
+
+// join merges folders into one, and judges the whole.
+func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folder, conditions []compare.Condition) error {
 	parts := make([]result.Part, len(dirs))
 	for i, dir := range dirs {
 		progress(gs, i, len(dirs), dir)
-		if parts[i].Result, err = report.Read(dir); err != nil {
+		var err error
+		if parts[i], err = report.ReadPart(dir); err != nil {
 			return err
 		}
-		if parts[i].Ledger, err = report.ReadLedger(dir); err != nil {
-			return err
-		}
+		defer func() { _ = parts[i].Ledger.Close() }() // only read
 	}
 	merged, err := o.merge(gs.Ctx, parts)
 	if err != nil {
 		return err
 	}
 	merged.Name = folder.Name
-	if err := folder.Write(merged, nil, nil); err != nil {
+	if err := folder.Write(merged, merged.Logs, nil); err != nil {
 		return err
 	}
 	if err := report.Text(gs.Stdout, merged); err != nil {
@@ -121,7 +131,7 @@ func (o *merging) merge(ctx context.Context, parts []result.Part) (*result.Resul
 		return nil, err
 	}
 	merged, err := result.Merge(parts, result.Siblings{
-		Processes: o.processes,
+		Processes: o.processes, Absent: o.absent,
 		Backlog: func(address, driver, topic, group string) (result.Backlog, bool, error) {
 			return all.backlog(ctx, address, driver, topic, group)
 		},

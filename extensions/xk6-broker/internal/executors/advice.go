@@ -30,7 +30,7 @@ func (p *pool) insufficient(t ScenarioTotals, stranded bool) string {
 	if p.config.Arrivals.String == "poisson" {
 		needed, allowance = busy+3*math.Sqrt(busy), fmt.Sprintf(" (%.3g busy on average, and three times its root, as they come at random)", busy)
 	}
-	text := fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: %d of %d arrivals waited for one that the system kept busy, "+
+	text := fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: %d of %d arrivals waited for one to be free, "+
 		"and were late. ", p.allocated.Load(), kept, t.Due)
 	reckoned := fmt.Sprintf("at %.4g arrivals/s and %v an iteration", peak, mean.Round(10*time.Microsecond))
 	switch {

@@ -8,8 +8,8 @@ type Arrival struct {
 	Index uint64
 	// Due is when the iteration was due and Started when it began, both in ns since the Unix epoch, by Now of package driver.
 	Due, Started int64
-	// Free is when it would have begun had this process never been late itself, on the same clock: from Due to Free it waited for a
-	// VU that the system kept busy, from Free to Started for the generator.
+	// Free is when it would have begun had this process never been late itself, nor scripts been busy with themselves, on the same clock: from Due to Free
+	// it waited for a VU that the system kept busy, from Free to Started for the generator.
 	Free int64
 	// Scenario is the name of the scenario.
 	Scenario string
@@ -24,11 +24,16 @@ type seat struct {
 	running bool
 	ended   int64 // when the VU's last iteration did, or else when the VU was made; as Due
 	own     int64 // how late that iteration began by the generator's own fault, in ns
+	stalled int64 // likewise, by that of the process alone
+	granted int64 // when it would have begun had only the process been in time; as Due
 	rested  bool  // it waits for an arrival
 	line    *line // that it belongs to
 
 	touched int64  // when this module last did something for the script of this iteration; as Due
 	waits   []wait // of this iteration, for one answer each: those that a standstill may have come in
+	awaits  int    // answers that the script waits for
+	since   int64  // when it began to wait for the first of these; as Due
+	awaited int64  // how long it has waited for answers in this iteration, in ns
 
 	call chan struct{} // wakes the VU; holds one
 	next *seat         // of those idle

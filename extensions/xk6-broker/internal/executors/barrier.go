@@ -17,12 +17,13 @@ import (
 // barrier is where the scenarios of a test wait for each other: those that send for consumers to be ready, consumers for all others to be
 // over.
 type barrier struct {
+	find      atomic.Pointer[func(context.Context) Siblings]
 	consuming atomic.Int64 // VUs of consumers that k6 counts as active
 	aborted   atomic.Bool  // by a script, in an iteration of an executor of this package
 
 	mu      sync.Mutex
 	ready   map[string]*ready // scenarios of consumers, by name
-	over    map[string]bool   // scenarios of open-arrival-rate
+	over    map[string]bool   // scenarios of open-arrival-rate and producers
 	members map[*Member]struct{}
 }
 
@@ -34,7 +35,7 @@ func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() 
 type ready struct {
 	once  sync.Once
 	all   chan struct{} // closed when they are
-	at    int64         // when that was, by [driver.Now]
+	at    int64         // when that was, in all processes of the test, by [driver.Now]
 	since int64         // when somebody began to wait for them
 }
 
@@ -85,7 +86,7 @@ func (b *barrier) idleSince(now int64) (since int64) {
 	return since
 }
 
-// finish notes that a scenario of open-arrival-rate is over.
+// finish notes that a scenario of open-arrival-rate or producers is over.
 func (b *barrier) finish(scenario string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,24 +102,28 @@ func (b *barrier) finished(scenario string) bool {
 // readyWithin bounds the wait for consumers: one that never opens any would hold up the test for good.
 const readyWithin = time.Minute
 
-// awaited names the scenarios of consumers that start no later than another scenario does.
-func awaited(es *lib.ExecutionState, startTime time.Duration) (names []string) {
+// awaited are the scenarios of consumers that start no later than another scenario does, in this process and in the others, if there are any.
+func awaited(es *lib.ExecutionState, startTime time.Duration, others bool) (all []lib.ExecutorConfig) {
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
-		if c.GetType() == ConsumersType && c.GetStartTime() <= startTime && c.HasWork(es.ExecutionTuple) {
-			names = append(names, c.GetName())
+		if c.GetType() == ConsumersType && c.GetStartTime() <= startTime && (others || c.HasWork(es.ExecutionTuple)) {
+			all = append(all, c)
 		}
 	}
-	return names
+	return all
 }
 
-// await returns when a scenario's consumers are ready, or when somebody has waited for them long enough.
-func (b *barrier) await(ctx context.Context, scenario string, logger logrus.FieldLogger) error {
+// await returns when a scenario's consumers are ready, in all processes, or when somebody has waited for them long enough. Who waits came at a time.
+func (b *barrier) await(ctx context.Context, es *lib.ExecutionState, s Siblings, c lib.ExecutorConfig, came int64, logger logrus.FieldLogger) error {
+	scenario := c.GetName()
 	r, now := b.of(scenario), driver.Now()
 	b.mu.Lock()
-	r.since = cmp.Or(r.since, now)
-	limit := time.NewTimer(time.Duration(r.since + int64(readyWithin) - now))
+	r.since = cmp.Or(r.since, came)
+	limit := time.NewTimer(time.Duration(max(r.since, came) + int64(readyWithin) - now))
 	b.mu.Unlock()
 	defer limit.Stop()
+	if !c.HasWork(es.ExecutionTuple) {
+		r.set()
+	}
 	select {
 	case <-r.all:
 	case <-limit.C:
@@ -130,20 +135,44 @@ func (b *barrier) await(ctx context.Context, scenario string, logger logrus.Fiel
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return nil
+	if s == nil {
+		return nil
+	}
+	b.mu.Lock()
+	ready := r.at // which others that wait may move on
+	b.mu.Unlock()
+	at, err := b.readyEverywhere(ctx, s, es, c, ready, logger)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.at = max(r.at, at)
+	return err
 }
 
-// awaitTurn returns when a scenario is to begin that has come at its start time: when its consumers are ready, and as much later as any that
-// came before it waited for its own, so that scenarios begin as far from one another as the script has them.
-func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) error {
-	came, waited := driver.Now(), int64(0)
-	for _, name := range awaited(es, startTime) {
-		if err := b.await(ctx, name, logger); err != nil {
-			return err
-		}
-		waited = max(waited, b.waited(name))
+// awaitTurn gives when a scenario is to begin that has come at its start time, a moment before that is: when its consumers are ready, and as much later as any
+// that came before it waited for its own, so that scenarios begin as far from one another as the script has them; in all processes at one time.
+func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) (at int64, err error) {
+	return b.awaitTurnOf(ctx, es, startTime, driver.Now()-int64(startTime), logger)
+}
+
+// awaitTurnOf does so for scenarios that began in this process at a time, those whose start time is 0.
+func (b *barrier) awaitTurnOf(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, began int64, logger logrus.FieldLogger) (at int64, err error) {
+	s, waited := b.siblings(ctx), int64(0)
+	zero, err := b.zero(ctx, s, es, began, logger)
+	came := zero + int64(startTime)
+	if err != nil {
+		return came, err
 	}
-	return clock.Timer(ctx, came+waited)
+	for _, c := range awaited(es, startTime, s != nil) {
+		if err := b.await(ctx, es, s, c, came, logger); err != nil {
+			return came, err
+		}
+		waited = max(waited, b.waited(c.GetName()))
+	}
+	if at = came + waited; s != nil { // though it be over by now: the schedules of all processes are one, and who is late is seen to be
+		return at, clock.Timer(ctx, at-int64(early))
+	}
+	err = clock.Timer(ctx, at)
+	return driver.Now(), err
 }
 
 // waited is how long whoever came first waited for a scenario's consumers, which are ready, in ns.
@@ -154,23 +183,33 @@ func (b *barrier) waited(scenario string) int64 {
 	return r.at - r.since
 }
 
-// AwaitConsumers returns when the consumers of executor "consumers" are ready that start no later than the scenario of a VU, whose
-// context ctx is, or with ctx's error. Consumers themselves, setup and teardown wait for nobody.
-func AwaitConsumers(ctx context.Context, logger logrus.FieldLogger) error {
+// AwaitTurn returns when a loop may send that begins in the scenario of a VU, whose context ctx is, or with ctx's error: when the consumers of executor
+// "consumers" are ready that start no later than the scenario. It gives the time at which the scenario begins in all processes of the test; 0 where that
+// is over, or there is but one. Consumers themselves, setup and teardown wait for nobody.
+func AwaitTurn(ctx context.Context, logger logrus.FieldLogger) (at int64, err error) {
 	es, scenario := lib.GetExecutionState(ctx), lib.GetScenarioState(ctx)
 	if _, ok := MemberFrom(ctx); ok || es == nil || scenario == nil {
-		return nil
+		return 0, nil
 	}
 	c, ok := es.Test.Options.Scenarios[scenario.Name]
 	if !ok {
-		return nil
+		return 0, nil
 	}
-	for _, name := range awaited(es, c.GetStartTime()) {
-		if err := barrierOf(es).await(ctx, name, logger); err != nil {
-			return err
+	b := barrierOf(es)
+	if b.siblings(ctx) != nil {
+		began := driver.Now() - int64(time.Since(scenario.StartTime)) - int64(c.GetStartTime())
+		if at, err = b.awaitTurnOf(ctx, es, c.GetStartTime(), began, logger); at <= driver.Now() {
+			at = 0
+		}
+		return at, err
+	}
+	now := driver.Now()
+	for _, of := range awaited(es, c.GetStartTime(), false) {
+		if err := b.await(ctx, es, nil, of, now, logger); err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // How consumers find out that the others are over. k6 tells nobody when a scenario is, only how many VUs are active.
@@ -223,8 +262,11 @@ func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
 
 // isOver tells whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.
 func (b *barrier) isOver(c lib.ExecutorConfig, es *lib.ExecutionState, spent time.Duration) bool {
-	if _, ok := c.(*Config); ok && c.HasWork(es.ExecutionTuple) {
-		return b.finished(c.GetName())
+	switch c.(type) {
+	case *Config, *ProducersConfig:
+		if c.HasWork(es.ExecutionTuple) {
+			return b.finished(c.GetName())
+		}
 	}
 	return spent > c.GetStartTime()+lasts(c, es.ExecutionTuple)+overStart
 }

@@ -9,7 +9,7 @@ import (
 // kept busy.
 //
 // It compares what happened with what would have happened had this process always been in time: the same VUs, each iteration as long
-// as it was, and begun as soon as it was due and a VU free. What was due while a VU had nothing to do would have begun at once: all
+// as the script waited for answers in it, and begun as soon as it was due and a VU free. What was due while a VU had nothing to do would have begun at once: all
 // its lateness is the generator's. What came due while all VUs had iterations would have begun as much earlier than it did as the
 // iteration that it waited for. A backlog of the generator's own making is therefore charged to it, arrival by arrival, until it is
 // worked off, and a backlog of the system's making never is.
@@ -17,10 +17,9 @@ type blame struct {
 	resting int   // VUs that wait for an arrival
 	rested  int64 // when one last did, or would have, had its arrival been begun as soon as it was due; if none does
 
-	// The most that arrivals were late by the generator's own fault, in ns: of the present lot, and of the one before. A lot is as many
-	// arrivals as there are VUs: what runs is mostly of these.
-	vus, lot     int
-	most, before int64
+	vus, lot int
+	late     lateness // by the generator's own fault
+	stalled  lateness // that of the process alone, without the scripts'
 
 	// The latest standstills of the process that follow so closely that it had not recovered from one when the next came: from the first to the last, how
 	// long they were together, and how much of that it had not recovered from at the end of the last.
@@ -30,6 +29,19 @@ type blame struct {
 
 	seen, next int64 // when the process was last seen to run, and when it is to show that it does
 }
+
+// lateness is the most that arrivals were late, in ns: of the present lot, and of the one before. A lot is as many arrivals as there are VUs: what runs is
+// mostly of these.
+type lateness struct{ most, before int64 }
+
+func (l *lateness) note(late int64, begins bool) {
+	if begins {
+		l.before, l.most = l.most, 0
+	}
+	l.most = max(l.most, late)
+}
+
+func (l *lateness) least() int64 { return max(l.most, l.before) }
 
 // stop is a standstill: from when the process was last seen to run until it was seen again. After that it had nothing to do at idle, for the first time: what
 // had come for it meanwhile it had read. It is 0 where that was not seen.
@@ -52,29 +64,36 @@ func (b *blame) rest(s *seat) {
 	}
 }
 
-// of gives the generator's part, in ns, in how late an arrival is that s begins now. Arrivals come in the order they are due.
-func (b *blame) of(s *seat, due, now int64) int64 {
+// of sets the generator's part, in ns, in how late an arrival is that s begins now. Arrivals come in the order they are due.
+func (b *blame) of(s *seat, due, now int64) {
 	b.beat(now)
 	own := now - due
+	stalled := own
 	if b.resting == 0 && due > b.rested {
-		own = min(own, max(b.most, b.before, s.own+b.delayed(s.Started, s.ended, s.answered())+now-s.ended))
+		delayed := b.delayed(s.Started, s.ended, s.answered())
+		longer := min(s.ended-s.Started, delayed+s.alone())
+		stalled = min(own, max(b.stalled.least(), s.stalled+delayed+now-s.ended))
+		own = min(own, max(b.late.least(), s.own+longer+now-s.ended))
 	}
 	if s.rested {
 		s.rested = false
 		b.resting--
 		b.rested = due
 	}
-	if b.lot++; b.lot > b.vus {
-		b.lot, b.before, b.most = 1, b.most, 0
+	b.lot++
+	begins := b.lot > b.vus
+	if begins {
+		b.lot = 1
 	}
-	b.most = max(b.most, own)
-	return own
+	b.late.note(own, begins)
+	b.stalled.note(stalled, begins)
+	s.own, s.stalled = own, stalled
 }
 
-// innocent tells whether an arrival that is due and has not begun waits for a VU that the system keeps busy.
+// innocent tells whether an arrival that is due and has not begun waits for a VU that has an iteration, and not for the process.
 func (b *blame) innocent(due, now int64) bool {
 	b.beat(now)
-	own := max(b.most, b.before)
+	own := b.stalled.least()
 	if b.weighs(now) {
 		own = max(own, b.stood)
 	}

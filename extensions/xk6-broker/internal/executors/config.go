@@ -64,6 +64,7 @@ func newConfig(name string) *Config { return &Config{BaseConfig: executor.NewBas
 func Register() {
 	register(Type, newConfig, Config{Stages: []Stage{{}}})
 	register(ConsumersType, newConsumersConfig, ConsumersConfig{})
+	register(ProducersType, newProducersConfig, ProducersConfig{})
 }
 
 // register makes an executor known by a way to make its options and, for who errs, all options that there are.
@@ -260,6 +261,7 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 	if err != nil {
 		return nil, err
 	}
+	made.Store(es)
 	return &openArrivalRate{
 		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
 		sleep: clock.Until, doze: clock.Timer, idle: newIdle(),

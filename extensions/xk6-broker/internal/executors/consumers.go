@@ -78,6 +78,8 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	scenario.ProgressFn = text
 	show(e.GetProgress(), text, 0)
 
+	c.loops.Go(func() { c.barrier.announce(ctx, e.config.Name) })
+
 	defer c.active.Wait() // every VU is given back
 	defer stop(nil)
 	c.missing.Store(vus)
@@ -142,7 +144,7 @@ func (c *crew) add(vu lib.InitializedVU) {
 	c.active.Add(1)
 	c.barrier.consuming.Add(1)
 	active := vu.Activate(&lib.VUActivationParams{
-		RunContext: context.WithValue(c.ctx, memberKey{}, m),
+		RunContext: context.WithValue(c.config.part(c.state.ExecutionTuple).in(c.ctx), memberKey{}, m),
 		Scenario:   c.config.Name,
 		Exec:       c.config.GetExec(),
 		Env:        c.config.Env,

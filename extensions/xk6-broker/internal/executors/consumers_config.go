@@ -21,7 +21,7 @@ const ConsumersType = "consumers"
 type ConsumersConfig struct {
 	executor.BaseConfig
 
-	// VUs consume side by side; 1 where absent.
+	// VUs consume side by side, in all processes together; where absent each process has one, whose loops take the share of the process.
 	VUs null.Int `json:"vus"`
 
 	// Duration is how long they go on at least, also when all other scenarios are over: for producers that are in another process.
@@ -44,13 +44,13 @@ func mayWait() time.Duration {
 
 func newConsumersConfig(name string) *ConsumersConfig {
 	configured.Store(true)
-	return &ConsumersConfig{BaseConfig: executor.NewBaseConfig(name, ConsumersType), VUs: null.NewInt(1, false)}
+	return &ConsumersConfig{BaseConfig: executor.NewBaseConfig(name, ConsumersType)}
 }
 
 // Validate tells all that is wrong.
 func (c *ConsumersConfig) Validate() []error {
 	errs := c.BaseConfig.Validate()
-	if c.VUs.Int64 < 1 {
+	if c.VUs.Valid && c.VUs.Int64 < 1 {
 		errs = append(errs, fmt.Errorf("option %q: %d is not 1 or more", "vus", c.VUs.Int64))
 	}
 	if c.Duration.Valid && c.Duration.TimeDuration() <= 0 {
@@ -59,16 +59,35 @@ func (c *ConsumersConfig) Validate() []error {
 	return errs
 }
 
-func (c *ConsumersConfig) vus(et *lib.ExecutionTuple) int64 { return et.ScaleInt64(c.VUs.Int64) }
+// vus are those that a segment has.
+func (c *ConsumersConfig) vus(et *lib.ExecutionTuple) int64 {
+	if !c.VUs.Valid {
+		return 1
+	}
+	return et.ScaleInt64(c.VUs.Int64)
+}
+
+// part is what loops have in one of its VUs.
+func (c *ConsumersConfig) part(et *lib.ExecutionTuple) Part {
+	if c.VUs.Valid {
+		return Part{}
+	}
+	return Part{et}
+}
 
 // HasWork reports whether the segment has any of the VUs.
 func (c *ConsumersConfig) HasWork(et *lib.ExecutionTuple) bool { return c.vus(et) > 0 }
 
 // GetExecutionRequirements tells k6 how many VUs to initialise. They are needed until the others are over, whenever that is.
 func (c *ConsumersConfig) GetExecutionRequirements(et *lib.ExecutionTuple) []lib.ExecutionStep {
-	steps := []lib.ExecutionStep{{PlannedVUs: uint64(c.vus(et))}} //gosec:disable G115 -- the option has limits
+	step := lib.ExecutionStep{PlannedVUs: uint64(c.vus(et))} //gosec:disable G115 -- the option has limits
+	if !c.VUs.Valid {
+		step = eachProcess()
+	}
+	steps := []lib.ExecutionStep{step}
 	if c.Duration.Valid {
-		steps = append(steps, lib.ExecutionStep{TimeOffset: c.Duration.TimeDuration(), PlannedVUs: uint64(c.vus(et))}) //gosec:disable G115 -- the option has limits
+		step.TimeOffset = c.Duration.TimeDuration()
+		steps = append(steps, step)
 	}
 	return steps
 }
@@ -101,6 +120,7 @@ func (c *ConsumersConfig) NewExecutor(es *lib.ExecutionState, logger *logrus.Ent
 		return nil, errors.New("scenario " + c.Name + ": there is no scenario but of consumers, which end when all others are over: " +
 			"give it a duration, or use one of k6's own executors")
 	}
+	made.Store(es)
 	return &consumers{BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger}, nil
 }
 

@@ -26,6 +26,8 @@ import (
 type play struct {
 	scenarios string // as a script's options have them
 	segment   string
+	sequence  string
+	meet      func(*lib.ExecutionState) // called when the executors have been made
 	// iterations of each scenario's VUs; of executors that are k6's own too
 	work     map[string]func(ctx context.Context) error
 	cancelAt time.Duration
@@ -91,7 +93,7 @@ func (p play) inBubble(t *testing.T) *played {
 	for _, err := range scenarios.Validate() {
 		t.Fatal(err)
 	}
-	et := tuple(t, p.segment, "")
+	et := tuple(t, p.segment, p.sequence)
 	registry := metrics.NewRegistry()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
@@ -109,8 +111,11 @@ func (p play) inBubble(t *testing.T) *played {
 	for n := range planned {
 		r.state.AddInitializedVU(&actor{play: &p, played: r, start: start, id: n + 1})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(lib.WithExecutionState(t.Context(), r.state))
 	defer cancel()
+	if p.meet != nil {
+		p.meet(r.state)
+	}
 	if p.cancelAt > 0 {
 		defer time.AfterFunc(p.cancelAt, cancel).Stop()
 	}

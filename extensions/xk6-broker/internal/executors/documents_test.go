@@ -35,6 +35,7 @@ func TestTheOptionsOfExecutorsAreAsTheCodeSays(t *testing.T) {
 			"seed":      `"rate":5,"duration":"5s","preAllocatedVUs":5,"arrivals":"poisson"`,
 		}},
 		{ConsumersType, ConsumersConfig{}, `"tags":{}`, nil},
+		{ProducersType, ProducersConfig{}, `"maxDuration":"1m"`, nil},
 	} {
 		_, section, ok := strings.Cut(string(text), "\n## "+e.name+"\n")
 		if !ok {

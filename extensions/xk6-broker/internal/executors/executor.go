@@ -1,4 +1,4 @@
-// Package executors is two executors for k6: open-arrival-rate and consumers.
+// Package executors is three executors for k6: open-arrival-rate, producers and consumers.
 //
 // In open-arrival-rate iterations start when a schedule says, and an arrival that finds no VU free waits for one, with its due time kept,
 // instead of being dropped.
@@ -9,6 +9,9 @@
 //
 // In consumers VUs loop until all else is over and everything that was sent has arrived. The schedules of open-arrival-rate begin when they
 // are ready.
+//
+// k6 divides the VUs of a test among its processes, by their execution segments. Scenarios of producers, and those of consumers that do not say how many
+// VUs they have, have one VU in each process, and it is what its loops send and receive that is divided, see [Part].
 package executors
 
 import (
@@ -89,9 +92,12 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		p.add(vu)
 	}
 	bar.waiting()
-	interrupted := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger) != nil
-	start := driver.Now()
-	scenario.StartTime = time.Now()
+	start, turned := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger)
+	interrupted := turned != nil
+	if interrupted {
+		start = driver.Now()
+	}
+	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	end := start + int64(e.config.length())
 	bar.begin(start)
 	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })

@@ -37,7 +37,8 @@ type scenario struct {
 	options  string // of the scenario, as JSON
 	segment  string // of the sequence
 	sequence string
-	work     func(ctx context.Context, a Arrival) error // an iteration; nil takes no time
+	work     func(ctx context.Context, a Arrival) error // an iteration, which waits for the system; nil takes no time
+	alone    time.Duration                              // of an iteration, that the script was busy with itself
 	initTime time.Duration                              // of a VU that was not planned
 	during   func(e lib.Executor)                       // runs beside it
 	cancelAt time.Duration                              // when the test is interrupted; 0 is never
@@ -254,7 +255,12 @@ func (v *testVU) RunOnce() error {
 	if v.work == nil {
 		return nil
 	}
-	return v.work(ctx, a)
+	began := driver.Now()
+	err := v.work(ctx, a)
+	if s, ok := ctx.Value(seatKey{}).(*seat); ok {
+		s.awaited = max(s.awaited, driver.Now()-began-int64(v.alone))
+	}
+	return err
 }
 
 // takes is an iteration of some time.

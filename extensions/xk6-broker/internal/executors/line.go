@@ -94,7 +94,8 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 // serve gives the next arrival to s, and sees to it that another VU looks after the one that follows.
 func (l *line) serve(s *seat, due, now int64) {
 	n := l.taken.Load()
-	s.own = l.blame.of(s, due, now)
+	l.blame.of(s, due, now)
+	s.granted = now - s.stalled
 	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, now-s.own, n
 	l.taken.Store(n + 1)
 	if l.peek() <= now {
@@ -162,7 +163,7 @@ func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, un
 	}
 }
 
-// stranded tells whether an arrival waits for a VU that the system keeps busy.
+// stranded tells whether an arrival waits for a VU that has an iteration.
 func (l *line) stranded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -33,7 +33,7 @@ type pool struct {
 	full       atomic.Int64 // when the last VU that there may be was added, by [driver.Now]; [growing] until then
 	ended      atomic.Int64 // iterations
 	spent      atomic.Int64 // by them, ns
-	kept       atomic.Int64 // arrivals that waited for one of all VUs that there may be, which the system kept busy
+	kept       atomic.Int64 // arrivals that waited for one of all VUs that there may be, and not for the process
 	loops      sync.WaitGroup
 	activation sync.WaitGroup
 }
@@ -67,7 +67,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 				default: // it is known already
 				}
 			}
-			if s.Free > max(s.Due, p.full.Load()) {
+			if s.granted > max(s.Due, p.full.Load()) {
 				p.kept.Add(1)
 			}
 			s.Started = driver.Now()
@@ -85,6 +85,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
 	s.running, s.touched, s.waits = true, s.Started, s.waits[:0]
+	s.awaits, s.awaited = 0, 0
 	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)

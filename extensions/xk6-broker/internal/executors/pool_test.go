@@ -60,14 +60,14 @@ func TestTooFewVUsAreToldHowManyAreNeeded(t *testing.T) {
 		want                       string
 	}{
 		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "reached 3 active VUs and cannot initialize more: 597 of 600 arrivals waited for one " +
-			"that the system kept busy, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
+			"to be free, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
 		{`"stages":[{"target":500,"duration":"2s"}]`, "", "", takes(10 * time.Millisecond), "at 500 arrivals/s and 10ms an iteration, at least 5 are needed"},
 		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more: 199 of 200 arrivals waited " +
-			"for one that the system kept busy, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
+			"for one to be free, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
 		{`"rate":300,"duration":"20s","arrivals":"poisson"`, "", "", takes(20 * time.Millisecond), "at 300 arrivals/s and 20ms an iteration, at least 14 are needed " +
 			"(6 busy on average, and three times its root, as they come at random)"},
 		{`"rate":10,"duration":"5s"`, "", "", takes(time.Hour), "at 10 arrivals/s and 9.9s an iteration, at least 99 are needed"},
-		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited for one that the system kept busy"},
+		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited for one to be free"},
 		{`"rate":100,"duration":"3s"`, "", "", quickThenStuck, "at 100 arrivals/s and 204.56ms an iteration, at least 21 are needed"},
 		{`"rate":100,"duration":"3s"`, "", "", stall, "On average they suffice (at 100 arrivals/s and 10.99ms an iteration, 2), and not while"},
 	} {

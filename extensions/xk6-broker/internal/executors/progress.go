@@ -25,10 +25,9 @@ type progress struct {
 
 func newProgress(e *openArrivalRate, p *pool, vus int64) *progress {
 	plan, _ := e.config.plan() // it has been validated
-	mine := p.line.share
 	return &progress{
 		bar: e.GetProgress(), pool: p, length: e.config.length(), plan: plan,
-		part: float64(len(mine.within)) / float64(mine.cycle), width: len(strconv.FormatInt(vus, 10)),
+		part: p.line.share.of.Fraction(), width: len(strconv.FormatInt(vus, 10)),
 	}
 }
 

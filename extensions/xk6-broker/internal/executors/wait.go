@@ -15,6 +15,7 @@ type wait struct{ from, to int64 }
 type Wait struct {
 	seat  *seat
 	began int64
+	of    uint64 // the iteration's arrival
 }
 
 // Await begins to wait in the iteration that runs in a VU, see [FromContext]. It may only be called on the VU's own goroutine, as [Wait.Over].
@@ -24,18 +25,28 @@ func Await(ctx context.Context) Wait {
 		return Wait{}
 	}
 	s.touched = driver.Now()
-	return Wait{s, s.touched}
+	if s.awaits++; s.awaits == 1 {
+		s.since = s.touched
+	}
+	return Wait{s, s.touched, s.Index}
 }
 
 // Over says that the answer was there at a time, by Now of package driver, and that the script goes on with it now. The time is 0 where it was not one answer
 // that was waited for.
 func (w Wait) Over(answered int64) {
 	s := w.seat
-	if s == nil || !s.running {
+	if s == nil || !s.running || s.Index != w.of {
 		return
 	}
 	from, now := max(w.began, s.touched), driver.Now()
 	s.touched = now
+	if s.awaits--; s.awaits == 0 {
+		until := now
+		if answered > s.since {
+			until = min(now, answered) // since when it may have slept
+		}
+		s.awaited += until - s.since
+	}
 	// What the script did when the answer was there, for long, it may have done before: then it was not that answer that it waited for.
 	if s.line.stopped.Load() > from && now-answered <= int64(beatSeldom) && len(s.waits) < maxWaits {
 		s.waits = append(s.waits, wait{from, answered})
@@ -44,6 +55,15 @@ func (w Wait) Over(answered int64) {
 
 // maxWaits is how many are remembered of an iteration; the standstills that came in others are taken to have held it up.
 const maxWaits = 64
+
+// alone is how long the script was busy with itself in the last iteration, in ns: with pauses, work, and what else it waited for than answers.
+func (s *seat) alone() int64 {
+	awaited := s.awaited
+	if s.awaits > 0 {
+		awaited += s.ended - s.since
+	}
+	return max(0, s.ended-s.Started-awaited)
+}
 
 // answered are the waits of the last iteration, if it ended with the last of them: one that went on for long had more to wait for.
 func (s *seat) answered() []wait {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -74,21 +75,25 @@ type Interval struct {
 }
 
 // ReadLog reads a log that a [Log] wrote. The least and the greatest value of an interval are the edges of their buckets, and what was negative or
-// more than [Highest] is not told.
-func ReadLog(from io.Reader) (all []Interval, err error) {
-	reader := hdrhistogram.NewHistogramLogReader(from)
-	for {
-		line, err := reader.NextIntervalHistogram()
-		if err != nil {
-			return nil, fmt.Errorf("hlog: %w", err)
+// more than [Highest] is not told. An error ends it.
+func ReadLog(from io.Reader) iter.Seq2[Interval, error] {
+	return func(yield func(Interval, error) bool) {
+		for reader := hdrhistogram.NewHistogramLogReader(from); ; {
+			line, err := reader.NextIntervalHistogram()
+			if line == nil && err == nil {
+				return
+			}
+			var h *Histogram
+			if err == nil {
+				h, err = fromHDR(line)
+			}
+			if err != nil {
+				yield(Interval{}, fmt.Errorf("hlog: %w", err))
+				return
+			}
+			if !yield(Interval{line.Tag(), time.UnixMilli(line.StartTimeMs()), time.UnixMilli(line.EndTimeMs()), h}, nil) {
+				return
+			}
 		}
-		if line == nil {
-			return all, nil
-		}
-		h, err := fromHDR(line)
-		if err != nil {
-			return nil, fmt.Errorf("hlog: %w", err)
-		}
-		all = append(all, Interval{line.Tag(), time.UnixMilli(line.StartTimeMs()), time.UnixMilli(line.EndTimeMs()), h})
 	}
 }

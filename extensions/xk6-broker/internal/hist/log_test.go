@@ -161,11 +161,11 @@ func TestALogIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read, err := hist.ReadLog(&text)
-	if err != nil || len(read) != len(written) {
-		t.Fatal(len(read), err)
-	}
-	for n, i := range read {
+	n := -1
+	for i, err := range hist.ReadLog(&text) {
+		if n++; err != nil || n == len(written) {
+			t.Fatal(n, err)
+		}
 		if !i.SameDistribution(written[n]) || i.Tag != fmt.Sprintf("a_group__%d", n) {
 			t.Errorf("interval %d, %q: %d values, want %d", n, i.Tag, i.Count(), written[n].Count())
 		}
@@ -177,7 +177,12 @@ func TestALogIsReadAgain(t *testing.T) {
 			t.Errorf("interval %d is the same as one with more", n)
 		}
 	}
-	if _, err := hist.ReadLog(strings.NewReader("1795379145.884000,1.008000,17.956863,HISTFAAA\n")); err == nil {
-		t.Error("what is no histogram was read")
+	if n != len(written)-1 {
+		t.Errorf("%d intervals", n+1)
+	}
+	for _, err := range hist.ReadLog(strings.NewReader("1795379145.884000,1.008000,17.956863,HISTFAAA\n")) {
+		if err == nil {
+			t.Error("what is no histogram was read")
+		}
 	}
 }

@@ -171,8 +171,12 @@ func checkTopic(of, topic string) error {
 	return nil
 }
 
-// admin runs something on the connection's client. A broker whose topics need no creation has nothing to do.
-func (c *connection) admin(op string, do func(ctx context.Context, admin driver.Admin) error) *sobek.Promise {
+// admin runs something on the connection's client, and how says by whom, where all processes of the test do. A broker whose topics need no creation has
+// nothing to do.
+func (c *connection) admin(
+	op string, how func(t together, ctx context.Context, do func() error) error, do func(ctx context.Context, admin driver.Admin) error,
+) *sobek.Promise {
+	all := c.in.together(c.in.vu.Context(), op)
 	return c.in.async(func(ctx context.Context) (any, error) {
 		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
 		if err != nil {
@@ -182,7 +186,7 @@ func (c *connection) admin(op string, do func(ctx context.Context, admin driver.
 		if !ok {
 			return nil, nil // undefined is what the promise resolves to
 		}
-		return nil, c.address.Driver.Wrap(op, do(ctx, admin))
+		return nil, c.address.Driver.Wrap(op, how(all, ctx, func() error { return do(ctx, admin) }))
 	})
 }
 
@@ -208,7 +212,7 @@ func (c *connection) purge(topic string) (*sobek.Promise, error) {
 
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	return c.admin(op+topic, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done()}
 		return run.Settle(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })

@@ -12,26 +12,32 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // k6's global events. Their type is in an internal package; untyped constants fit it all the same.
 const (
-	eventTestEnd = 3
-	eventExit    = 6
+	eventTestStart = 2
+	eventTestEnd   = 3
+	eventExit      = 6
 )
 
-// subscribe waits for the end of the test. k6 does not close its flow of samples, nor decide on thresholds, before TestEnd is done.
+// subscribe waits for the start of the test, which may be before k6 is told to go on where it stands paused, and for its end. k6 does not close its flow of samples, nor decide on thresholds, before TestEnd is done.
 func (r *run) subscribe(vu modules.VU) {
 	events := vu.Events().Global
 	if events == nil {
 		return
 	}
-	_, ch := events.Subscribe(eventTestEnd, eventExit)
+	_, ch := events.Subscribe(eventTestStart, eventTestEnd, eventExit)
 	go func() {
 		for e := range ch {
 			switch e.Type {
+			case eventTestStart:
+				if es := executors.Test(); es != nil {
+					r.meet(es)
+				}
 			case eventTestEnd:
 				r.ended.Do(r.end)
 				r.over.Store(true)
@@ -39,6 +45,8 @@ func (r *run) subscribe(vu modules.VU) {
 				if r.state.Load() != nil {
 					r.ended.Do(r.end)
 				}
+				r.gone()
+				r.send()
 				r.printTable()
 				r.collector.Close()
 			}
@@ -58,6 +66,10 @@ const (
 func (r *run) end() {
 	state := r.state.Load()
 	if state == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), load.OpenTimeout)
+		defer cancel()
+		r.part(ctx)
+		r.disconnect(ctx)
 		r.endUnused()
 		return
 	}
@@ -76,6 +88,7 @@ func (r *run) end() {
 			w.Topic, w.Messages, w.Group, drain)
 	}})
 	stop()
+	r.part(ctx)
 	if err != nil {
 		r.logger.WithError(err).Warn("the test did not end cleanly")
 	}
@@ -83,6 +96,10 @@ func (r *run) end() {
 	r.flusher.last()
 	ctx, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
+	r.disconnect(ctx)
+}
+
+func (r *run) disconnect(ctx context.Context) {
 	if err := r.Disconnect(ctx); err != nil {
 		r.logger.WithError(err).Warn("not every connection closed well")
 	}
@@ -130,7 +147,9 @@ func (r *run) buildResult() *result.Result {
 	result := r.collector.Result()
 	result.Environment = environment()
 	result.Test = r.test()
+	result.Segment = r.segment
 	result.Marks = r.marked()
+	r.met(result)
 	result.Judge(r.circumstances())
 	return result
 }

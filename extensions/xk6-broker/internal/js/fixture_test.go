@@ -23,9 +23,10 @@ import (
 )
 
 // The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither groups nor acknowledgements,
-// waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, and broken: panics.
+// apart: is said to be in no process of its clients, waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, and broken: panics.
 func TestMain(m *testing.M) {
 	driver.Register(memory.New(memory.Config{}).Driver())
+	driver.Register(memory.New(memory.Config{Name: "apart", Apart: true}).Driver())
 	subject := memory.Subject()
 	subject.Headers, subject.Async = true, true
 	driver.Register(memory.New(memory.Config{Name: "subject", Features: subject}).Driver())
@@ -72,12 +73,18 @@ func (s *script) RegisterCallback() func(func() error) {
 // newScript makes a script that has imported the module as broker, and is in its init context.
 func newScript(t testing.TB) *script {
 	t.Helper()
+	return newScriptIn(t, nil)
+}
+
+// newScriptIn makes one with an environment.
+func newScriptIn(t testing.TB, environment map[string]string) *script {
+	t.Helper()
 	registry := metrics.NewRegistry()
 	logger, log := logtest.NewNullLogger()
 	s := &script{t: t, ctx: t.Context(), rt: sobek.New(), log: log, calls: make(chan func() error, 1<<16)}
 	s.rt.SetFieldNameMapper(common.FieldNameMapper{})
 	s.init = &common.InitEnvironment{TestPreInitState: &lib.TestPreInitState{
-		Registry: registry, Logger: logger, LookupEnv: func(string) (string, bool) { return "", false },
+		Registry: registry, Logger: logger, LookupEnv: func(name string) (string, bool) { value, ok := environment[name]; return value, ok },
 	}}
 	module := New()
 	instance, ok := module.NewModuleInstance(s).(*instance)

@@ -28,7 +28,8 @@ type produced struct {
 	Latencies any     `js:"latencies"`
 }
 
-// produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches.
+// produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches. Where each process of the test calls it, each sends
+// its share.
 func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("produce", opts)
 	if err != nil {
@@ -61,9 +62,12 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return p.conn.in.rejected(err), nil
 	}
-	p.conn.in.run.expectRate(due.peak)
+	part := p.conn.in.part()
+	loop.Share = part.Share()
+	p.conn.in.run.expectRate(due.peak * loop.Share.Fraction())
 	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
 	topic.Use("produce", producing(given, loop, senders))
+	senders = max(1, part.Scale(senders)) // each process has messages to send
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		lane := series.Lane(senders)
@@ -77,10 +81,12 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			}
 			all[i] = pub.NewSender(stamp, lane.Series)
 		}
-		if err := executors.AwaitConsumers(ctx, p.conn.in.run.logger); err != nil {
+		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
+		if err != nil {
 			loop.Interrupted(topic, 0, 0)
 			return nil, err
 		}
+		loop.Start = turn
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
@@ -281,6 +287,9 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		return k.conn.in.rejected(err), nil
 	}
 	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
+	if members = k.conn.in.part().Scale(members); members == 0 {
+		return k.elsewhere(), nil
+	}
 	vu := k.conn.in.vu.State().VUID
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
 	loop.Called = driver.Now()
@@ -305,6 +314,23 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
 		}, err
 	}), nil
+}
+
+// elsewhere is the loop of a process that has none of its consumers: it lasts as long as the scenario.
+func (k *consumer) elsewhere() *sobek.Promise {
+	opened := k.conn.in.opening(k.conn.in.vu.Context())
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
+		opened()
+		if m, ok := executors.MemberFrom(ctx); ok {
+			done := m.Looping()
+			select {
+			case <-m.Over().Done():
+			case <-ctx.Done():
+			}
+			done(false)
+		}
+		return &consumed{Latencies: map[string]any{}}, ctx.Err()
+	})
 }
 
 // loop counts the loops under way.

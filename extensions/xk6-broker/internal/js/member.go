@@ -6,6 +6,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
+// part is what loops have in a VU of this process that runs.
+func (in *instance) part() executors.Part {
+	return executors.PartOf(in.vu.Context(), in.run.state.Load().execution)
+}
+
 // opening says that a VU of a scenario of consumers is about to open one, before anything else of the script runs; what it gives is
 // called when that is done or has failed.
 func (in *instance) opening(ctx context.Context) (done func()) {

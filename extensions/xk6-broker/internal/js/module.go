@@ -129,7 +129,12 @@ type run struct {
 	subjects  []subject
 	limits    thresholds
 	declared  declared
-	shared    bool // the test has several processes
+	shared    bool            // the test has several processes
+	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
+	going     context.Context // until the test has ended
+	gone      func()
+	calls     int             // that all processes of the test make, in setup and teardown
+	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
 	noTags    *metrics.TagSet
 	pushed    pushed
 	collector *load.Collector
@@ -143,6 +148,7 @@ type run struct {
 	state    atomic.Pointer[testState] // once a VU has run
 	flusher  *flusher
 	warmUp   warmUp
+	meeting  *meeting       // of the processes of the test
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                     // a mistake of ours is told with its stack once
@@ -209,6 +215,7 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
+	lookup := func(string) (string, bool) { return "", false }
 	r := &run{patience: patience, ramps: map[string]*rampSlots{}, files: map[string]*bodies{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -220,9 +227,13 @@ func newRun(vu modules.VU) (*run, error) {
 		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		if r.remote, err = remoteOf(env.LookupEnv, name, processes); err != nil {
+			return nil, err
+		}
 		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
+		lookup = env.LookupEnv
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
@@ -233,7 +244,13 @@ func newRun(vu modules.VU) (*run, error) {
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
+	var err error
+	if r.meeting, err = newMeeting(lookup); err != nil {
+		return nil, err
+	}
 	r.Run, r.shared = load.NewRun(name, processes), name != ""
+	r.wanted.Store(r.remote != nil)
+	r.going, r.gone = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.subscribe(vu)
@@ -246,8 +263,11 @@ func (in *instance) use() (*lib.State, error) {
 	if state == nil {
 		return nil, errInInit
 	}
+	execution := lib.GetExecutionState(in.vu.Context())
+	if execution == nil && in.run.state.Load() == nil {
+		return nil, errInTeardown
+	}
 	in.run.used.Do(func() {
-		execution := lib.GetExecutionState(in.vu.Context())
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
@@ -255,7 +275,11 @@ func (in *instance) use() (*lib.State, error) {
 		if err := in.run.refuseGroups(); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
+		in.run.join(execution)
+		in.run.meet(execution)
 		in.run.collector.Watch()
+		in.run.announce()
 		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)
 	})
@@ -264,8 +288,9 @@ func (in *instance) use() (*lib.State, error) {
 }
 
 var (
-	errInInit = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
-	errNoMark = errors.New("mark(what): what is the text of the annotation, and it is empty")
+	errInTeardown = errors.New("in teardown k6 tells nothing of the test: use a broker in setup or in a scenario too, be it only to create a topic")
+	errInInit     = errors.New("not in the init context: there is no I/O before the test starts; call it in setup or in a VU function")
+	errNoMark     = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 
 // async runs work in a goroutine and settles a promise with what it gives.

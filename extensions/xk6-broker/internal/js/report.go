@@ -1,7 +1,7 @@
 package js
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
@@ -67,22 +68,22 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	}
 	result := r.result()
 	if f.Name == "" {
-		f.Name = report.Sanitise(r.scriptName() + "-" + result.Started.UTC().Format(nameTime))
+		f.Name = r.defaultName(result.Started.UnixNano())
 		f = f.Free()
 	}
-	ledger, err := r.ledger(false)
-	if err != nil {
-		return nil, err
-	}
-	saved, err := f.Save(result, r.collector.Logs(), ledger)
+	logs, ledger := r.collector.Logs(), r.Ledger()
+	saved, err := f.Save(result, logs, ledger)
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
+	named := *result
+	named.Name = cmp.Or(saved.Name, f.Name)
+	done := &reported{err: err, unsent: &unsent{&named, logs, ledger}}
+	defer r.reported.Store(done)
 	if saved.Name == "" {
-		r.reported.Store(&reported{err: err})
 		return nil, nil // there is none
 	}
-	r.reported.Store(&reported{folder: saved.Path(), err: err})
+	done.folder = saved.Path()
 	if so := r.meanwhile.Load(); so != nil {
 		if err := os.RemoveAll(so.Path()); err != nil {
 			r.logger.WithError(err).Warn("the results so far could not be removed: the test has ended")
@@ -91,26 +92,14 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	return saved.Path(), nil
 }
 
-// ledger is what of the run is merged with other processes; nil where there are none.
-func (r *run) ledger(unfinished bool) ([]byte, error) {
-	l := r.Ledger()
-	if l == nil {
-		return nil, nil
-	}
-	l.Unfinished = unfinished
-	text := bytes.Buffer{}
-	err := l.Write(&text)
-	return text.Bytes(), err
-}
-
 // reportMeanwhile writes the results so far, which a process leaves that is killed.
 func (r *run) reportMeanwhile() {
 	so := r.result() // before the ledger, so that what it says to be confirmed is in that
-	ledger, err := r.ledger(true)
-	if err == nil {
-		err = r.meanwhile.Load().WriteMeanwhile(so, ledger)
+	ledger := r.Ledger()
+	if ledger != nil {
+		ledger.Unfinished = true
 	}
-	if err != nil {
+	if err := r.meanwhile.Load().WriteMeanwhile(so, ledger); err != nil {
 		r.stale.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
 	}
 }
@@ -132,8 +121,10 @@ func (in *instance) endedUnsaid() bool {
 
 // reported is what became of the results.
 type reported struct {
-	folder string // "" where they are nowhere
-	err    error  // why not all of them are where they should be
+	folder string  // "" where they are nowhere
+	err    error   // why not all of them are where they should be
+	unsent *unsent // what a collector is to get
+	sent   bool    // it has it
 }
 
 var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
@@ -177,6 +168,17 @@ func (r *run) scriptFile() string {
 	return ""
 }
 
+// defaultName is the name of the folder where nobody gave one; processes of one test have different ones.
+func (r *run) defaultName(started int64) string {
+	name := r.scriptName() + "-" + time.Unix(0, started).UTC().Format(nameTime)
+	if n, index := r.Processes(); index >= 0 {
+		name += fmt.Sprintf("-%d-of-%d", index+1, n)
+	} else if r.shared {
+		name += fmt.Sprintf("-%08x", r.Instance())
+	}
+	return report.Sanitise(name)
+}
+
 // scriptName is the name of the script's file without its extension.
 func (r *run) scriptName() string {
 	base := r.scriptFile()
@@ -210,6 +212,11 @@ func (r *run) printReport() error {
 			shown = filepath.Join(done.folder, report.SummaryFile)
 		}
 		if _, err := fmt.Fprintf(os.Stdout, "  results: %s\n\n", shown); err != nil {
+			return err
+		}
+	}
+	if done := r.reported.Load(); done != nil && done.sent {
+		if _, err := fmt.Fprintf(os.Stdout, "  collected by %s\n\n", r.remote); err != nil {
 			return err
 		}
 	}

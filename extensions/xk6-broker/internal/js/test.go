@@ -17,20 +17,20 @@ import (
 func (r *run) test() result.Test {
 	test := result.Test{Scenarios: []result.Scenario{}}
 	state := r.state.Load()
-	whole, err := lib.NewExecutionTuple(nil, nil)
-	if state == nil || err != nil { // no VU has used the module; no segment could be wrong, for there is none
+	if state == nil { // no VU has used the module
 		return test
 	}
 	test.Script = r.scriptFile()
+	all, _ := segments(state.execution)
 	configs := slices.Collect(maps.Values(state.execution.Test.Options.Scenarios))
 	slices.SortFunc(configs, func(a, b lib.ExecutorConfig) int {
 		return cmp.Or(cmp.Compare(a.GetStartTime(), b.GetStartTime()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	for _, c := range configs {
-		steps := c.GetExecutionRequirements(whole)
+		planned, most := totalVUs(c, all)
 		test.Scenarios = append(test.Scenarios, result.Scenario{
 			Name: c.GetName(), Executor: c.GetType(), Exec: c.GetExec(),
-			VUs: lib.GetMaxPlannedVUs(steps), MaxVUs: lib.GetMaxPossibleVUs(steps), Options: scenarioOptions(c),
+			VUs: planned, MaxVUs: most, Options: scenarioOptions(c),
 		})
 	}
 	return test

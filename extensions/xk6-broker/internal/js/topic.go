@@ -42,7 +42,7 @@ func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise
 		return nil, o.explain(err)
 	}
 	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
-	return c.admin("create topic "+topic, func(ctx context.Context, a driver.Admin) error {
+	return c.admin("create topic "+topic, together.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
 		}

@@ -1,11 +1,14 @@
 package load
 
 import (
+	"context"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
@@ -52,6 +55,54 @@ func TestRatesOfShortTimes(t *testing.T) {
 						if rate, err := measure.Rate(name).OfRun(of); err != nil || math.Abs(rate-200) > 1 {
 							t.Errorf("%v, %v before it: %s %.2f/s of a schedule of 200 a second, %v", length, wait, name, rate, err)
 						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// What comes together is as often as it comes: 100 messages each second are 100/s, for however few seconds, in batches or by 100 loops that wait a second
+// each; where they are received, too.
+func TestRatesOfBatches(t *testing.T) {
+	for _, at := range [][]float64{{0, 1}, {0, 1, 2}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		for name, send := range map[string]func(s *Sender, wait *sync.WaitGroup){
+			"a batch": func(s *Sender, wait *sync.WaitGroup) {
+				wait.Add(1)
+				s.Send(t.Context(), make(driver.Batch, 100), Timing{}, func([]Receipt) { wait.Done() })
+			},
+			"loops": func(s *Sender, wait *sync.WaitGroup) {
+				for range 100 {
+					wait.Add(1)
+					s.Send(t.Context(), make(driver.Batch, 1), Timing{}, func([]Receipt) { wait.Done() })
+					time.Sleep(200 * time.Microsecond)
+				}
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 10 * time.Microsecond }})
+				c := b.run.NewCollector()
+				defer c.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				var received, sent sync.WaitGroup
+				consumer := b.consumer(driver.ConsumerConfig{Group: "g", Prefetch: 1000})
+				received.Go(func() { b.consume(ctx, Consume{}, consumer) })
+				s, started := b.sender(1000), time.Now()
+				for _, when := range at {
+					time.Sleep(time.Until(started.Add(time.Duration(when * float64(time.Second)))))
+					c.Collect()
+					send(s, &sent)
+				}
+				sent.Wait()
+				time.Sleep(time.Second)
+				cancel()
+				received.Wait()
+				c.Collect()
+				b.finish()
+				r := c.Result()
+				for _, counter := range []string{"due", "sent", "confirmed", "received"} {
+					if rate, err := measure.Rate(counter).OfRun(r); err != nil || math.Abs(rate-100) > 3 {
+						t.Errorf("%s at %v: %s %.2f/s, %v", name, at, counter, rate, err)
 					}
 				}
 			})

@@ -49,6 +49,14 @@ func (r *Run) NewCollector() *Collector {
 	}
 }
 
+// Start says when the test has begun, before anything was measured: that may be long after its process has, which may have stood paused.
+func (c *Collector) Start(at int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.run.Started, c.last, c.cpu = at, at, clock.CPU()
+	c.logs.started = time.Unix(0, at)
+}
+
 // Close lets go of what the logs have on disk; they cannot be written after it.
 func (c *Collector) Close() {
 	c.mu.Lock()
@@ -165,7 +173,7 @@ func (c *Collector) log(key topicKey, m trendKey, now int64, sum *hist.Histogram
 	}
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		if h := groups[group]; h != nil && h.Count() > 0 {
-			c.logs.write(key, m.trend, tagOf(m.loop, group), c.last, now, h)
+			c.logs.write(key, m.trend, result.TagOf(m.loop, group), c.last, now, h)
 		}
 	}
 }

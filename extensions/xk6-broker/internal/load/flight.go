@@ -112,7 +112,9 @@ func (f *flight) hand(ctx context.Context) {
 	async := s.pub.driver.Features.Async
 	s.mu.Lock()
 	f.sent = driver.Now()
-	f.first = s.track.NextN(n)
+	if f.first = s.track.NextN(n); f.first == 0 {
+		s.pub.topic.began(s.id, f.sent)
+	}
 	bytes := f.prepare()
 	series := s.series.Load()
 	series.add(metric.Due, int64(n))

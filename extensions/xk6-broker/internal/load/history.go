@@ -68,10 +68,7 @@ func dueThen(counts map[string]int64, more int64) {
 	}
 }
 
-// enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
-var enoughFor = []uint64{1000, 100, 20}
-
-// overTime gives each trend's distribution over time, in intervals that are long enough to say something, see lengthFor. Trends of a topic
+// overTime gives each trend's distribution over time, in intervals that are long enough to say something, see [result.LengthFor]. Trends of a topic
 // without open loop have their plain names.
 func overTime(all []*interval, started int64, open bool) map[string][]result.Summary {
 	names := map[string][]trendKey{}
@@ -94,7 +91,7 @@ func overTime(all []*interval, started int64, open bool) map[string][]result.Sum
 				counts[n] += i.trends[key].Count()
 			}
 		}
-		for together := range slices.Chunk(all, lengthFor(counts)) {
+		for together := range slices.Chunk(all, result.LengthFor(counts)) {
 			h := &hist.Histogram{}
 			for _, i := range together {
 				for _, key := range keys {
@@ -102,50 +99,8 @@ func overTime(all []*interval, started int64, open bool) map[string][]result.Sum
 				}
 			}
 			from, to := together[0].from, together[len(together)-1].to
-			summaries[name] = append(summaries[name], result.Summary{
-				At: seconds(to - started), Seconds: seconds(to - from), Count: h.Count(),
-				P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
-			})
+			summaries[name] = append(summaries[name], result.Summarise(h, seconds(to-started), seconds(to-from)))
 		}
 	}
 	return summaries
-}
-
-// lengthFor says how many of the intervals with so many messages are to be taken together, so that nearly all that have any have a p99
-// with 10 messages beyond it: the least power of two, though no more than a tenth of the run. Where that is too few for a p99, it is
-// what a p90 needs, or a median.
-func lengthFor(counts []uint64) int {
-	for _, enough := range enoughFor {
-		for length := 1; length == 1 || length <= len(counts)/10; length *= 2 {
-			if nearlyAll(counts, length, enough) {
-				return length
-			}
-		}
-	}
-	return 1
-}
-
-// nearlyAll tells whether nine tenths of the intervals that have messages have enough. The first and the last that have any do not count:
-// the load went on in part of them only.
-func nearlyAll(counts []uint64, length int, enough uint64) bool {
-	var sums []uint64
-	for together := range slices.Chunk(counts, length) {
-		var sum uint64
-		for _, n := range together {
-			sum += n
-		}
-		if sum > 0 {
-			sums = append(sums, sum)
-		}
-	}
-	if len(sums) > 2 {
-		sums = sums[1 : len(sums)-1]
-	}
-	have := 0
-	for _, n := range sums {
-		if n >= enough {
-			have++
-		}
-	}
-	return 10*have >= 9*len(sums)
 }

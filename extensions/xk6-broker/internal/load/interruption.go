@@ -13,13 +13,13 @@ import (
 // asked is how many messages the loop is to send, of random arrivals on the average; it is false where only its duration says.
 func (p Produce) asked() (n uint64, known bool) {
 	if p.Schedule != nil {
-		s := pace.Even(p.Schedule())
+		s := p.Share.Of(pace.Even(p.Schedule()))
 		if n, known = pace.Count(s); p.Duration > 0 {
 			n, known = pace.Until(s, p.Duration-1), true
 		}
 	}
-	if p.Count > 0 && (!known || p.Count < n) {
-		n, known = p.Count, p.Schedule != nil || p.Duration == 0
+	if own := p.Share.Count(p.Count); p.Count > 0 && (!known || own < n) {
+		n, known = own, p.Schedule != nil || p.Duration == 0
 	}
 	return n, known
 }

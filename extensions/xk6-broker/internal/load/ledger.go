@@ -2,11 +2,10 @@ package load
 
 import (
 	"maps"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
@@ -17,6 +16,15 @@ func (t *Topic) born(id uint64) {
 	defer t.mu.Unlock()
 	if t.index != nil {
 		t.index[id] = append(t.index[id], result.Mark{At: driver.Now(), Seen: driver.Now()})
+	}
+}
+
+// began notes when a producer handed out its first number: what is ready before that is to receive all of them.
+func (t *Topic) began(id uint64, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if marks := t.index[id]; len(marks) > 0 && marks[0].Next == 0 {
+		marks[0].Seen = max(marks[0].Seen, at)
 	}
 }
 
@@ -40,7 +48,7 @@ func (r *Run) Ledger() *result.Ledger {
 	if !r.shared {
 		return nil
 	}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: machineClock(), Ended: driver.Now()}
+	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine(), Ended: driver.Now()}
 	for _, t := range r.Topics() {
 		l.Topics = append(l.Topics, t.ledger())
 	}
@@ -85,14 +93,4 @@ func (g *group) ledger(known track.GroupLedger) result.GroupLedger {
 		l.Asked, l.Backlog = last.at, last.told()
 	}
 	return l
-}
-
-// machineClock names the clock that this process reads: processes that name one clock have one time, those on different machines need
-// not. It is "" where the system has no name for it.
-func machineClock() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id") // of Linux, containers included
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(boot))
 }

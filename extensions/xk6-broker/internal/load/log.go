@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -94,16 +93,4 @@ func (l *logs) list(key topicKey) (all []result.IntervalLog) {
 		}})
 	}
 	return all
-}
-
-// tagOf is the tag of an interval, which the format wants without commas and spaces. A group of "" is not named.
-func tagOf(l metric.Loop, group string) string {
-	parts := []string{}
-	if l == metric.Closed {
-		parts = append(parts, metric.Closed.String())
-	}
-	if group != "" {
-		parts = append(parts, hist.Tag(group))
-	}
-	return strings.Join(parts, ":")
 }

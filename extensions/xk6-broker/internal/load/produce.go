@@ -19,10 +19,13 @@ type Produce struct {
 	// Schedule makes the schedule of arrivals; nil sends as fast as the window lets: a closed loop. It is called once for
 	// each sender, as a schedule serves one goroutine.
 	Schedule func() pace.Schedule
+	// Share is which of the load's messages are sent here, where other processes send the others: schedule and count are of the whole, and message n
+	// of the whole is the same wherever it is sent.
+	Share pace.Share
 	// Start is when the schedule's time 0 is, by [driver.Now]; 0 is now.
 	Start    int64
 	Duration time.Duration // no message is due after it; 0 is no limit
-	Count    uint64        // how many messages at most; 0 is no limit
+	Count    uint64        // how many messages at most, of the whole; 0 is no limit
 	Payload  payload.Spec
 	// Batch is how many messages at most are handed over in one call, of those that are due; 0 chooses by size.
 	Batch int
@@ -87,8 +90,7 @@ type produceLoop struct {
 	sender   *Sender
 	schedule pace.Schedule // nil in a closed loop
 	maker    *payload.Maker
-	share    uint64 // of so many shares
-	shares   uint64
+	own      pace.Share // of those that are sent here
 	count    uint64
 	next     uint64 // the arrival to send next, counted within the share
 	calls    uint64
@@ -113,18 +115,13 @@ type arrival struct {
 
 func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, share: share, shares: shares, landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
+		Produce: p, sender: s, own: pace.Shard(share, shares), landed: make(chan struct{}, 1), sleep: clock.Sleeper{Sleep: s.pub.run.sleep},
 	}
 	l.maker = l.Payload.Maker(s.stamp.Front(), s.id)
 	if p.Schedule != nil {
-		l.schedule = pace.Shard(p.Schedule(), share, shares)
+		l.schedule = l.own.Of(p.Share.Of(p.Schedule()))
 	}
-	if p.Count > 0 {
-		l.count = p.Count / shares
-		if share < p.Count%shares {
-			l.count++
-		}
-	}
+	l.count = l.own.Count(p.Share.Count(p.Count))
 	return l
 }
 
@@ -178,8 +175,8 @@ func (l *produceLoop) most() int {
 	return l.Payload.Batch(l.numberOf(l.calls), l.LeastBatch, l.Batch)
 }
 
-// numberOf is which of the whole load the n-th of this share is.
-func (l *produceLoop) numberOf(n uint64) uint64 { return l.share + n*l.shares }
+// numberOf is which of the whole load the n-th of this loop is.
+func (l *produceLoop) numberOf(n uint64) uint64 { return l.Share.Index(l.own.Index(n)) }
 
 func (l *produceLoop) bounded(most int) int {
 	if l.Count > 0 {

@@ -42,7 +42,7 @@ func TestResponseTimesInRealTime(t *testing.T) {
 	for attempt := 1; ; attempt++ {
 		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return work }})
 		b.run.sleep = clock.Until
-		if _, err := (Produce{Schedule: func() pace.Schedule { return pace.Shard(schedule, 0, 1) }, Payload: payload.Spec{Size: payload.Fixed(64)}}).
+		if _, err := (Produce{Schedule: func() pace.Schedule { return pace.Share{}.Of(schedule) }, Payload: payload.Spec{Size: payload.Fixed(64)}}).
 			Run(t.Context(), []*Sender{b.sender(1 << 16)}); err != nil {
 			t.Fatal(err)
 		}

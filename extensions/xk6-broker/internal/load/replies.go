@@ -6,27 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/mail"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Replies are where the replies to requests come, of a driver whose broker has no request and reply of its own: a topic that one consumer
 // reads, for all who ask through one connection. Its messages are in nobody's account but the requests'.
 type Replies struct {
-	run      *Run
-	driver   *driver.Driver
-	topic    string
-	made     bool // by this run, which deletes it
-	conn     driver.Conn
-	consumer driver.Consumer
-	test     string  // what the identifiers of all requests of the test begin with, whichever process sent them
-	prefix   string  // of the identifiers of these requests, and of no others
-	series   *Series // for what is nobody's request
-	stop     context.CancelFunc
-	reading  sync.WaitGroup
+	run    *Run
+	driver *driver.Driver
+	topic  string
+	box    *mail.Box
+	test   string  // what the identifiers of all requests of the test begin with, whichever process sent them
+	prefix string  // of the identifiers of these requests, and of no others
+	series *Series // for what is nobody's request
 
 	mu      sync.Mutex
 	next    uint64
@@ -70,106 +66,34 @@ func (r *Run) openReplies(ctx context.Context, conn driver.Conn, a *driver.Addre
 	number := r.desks.Add(1)
 	test := fmt.Sprintf("%08x-", r.ID)
 	p := &Replies{
-		run: r, driver: a.Driver, topic: named, conn: conn, series: series, test: test, prefix: fmt.Sprintf("%s%08x-%x-", test, r.instance, number),
+		run: r, driver: a.Driver, topic: named, series: series, test: test, prefix: fmt.Sprintf("%s%08x-%x-", test, r.instance, number),
 		waiting: map[uint64]chan<- answer{}, overdue: map[uint64]*Series{},
 	}
 	if named == "" {
-		p.topic = replyTopic(asked, fmt.Sprintf("replies-%08x-%d", r.instance, number))
-		if err := p.make(ctx, a); err != nil {
-			return nil, err
-		}
+		p.topic = mail.Beside(asked, fmt.Sprintf("replies-%08x-%d", r.instance, number))
 	}
 	if len(p.topic) > maxReplyTo {
 		return nil, fmt.Errorf("the name of topic %.40q... is too long", p.topic)
 	}
-	if err := p.subscribe(ctx, a); err != nil {
-		return nil, errors.Join(err, p.remove(ctx))
+	made := false
+	if named == "" {
+		var err error
+		if made, err = mail.Make(ctx, conn, a, p.topic); err != nil {
+			return nil, fmt.Errorf(`a topic for replies, %s, could not be created: the producer's option "replyTopic" names one that is there: %w`, p.topic, err)
+		}
 	}
-	reading, stop := context.WithCancel(context.Background())
-	p.stop = stop
+	var err error
+	if p.box, err = mail.Open(ctx, conn, a, p.topic, made); err != nil {
+		return nil, fmt.Errorf("the topic for replies, %s, could not be read: %w", p.topic, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.finished { // nobody would close it
-		stop()
-		return nil, errors.Join(ErrEnded, p.consumer.Close(ctx), p.remove(ctx))
+		return nil, errors.Join(ErrEnded, p.box.Close(ctx))
 	}
 	r.replies = append(r.replies, p)
-	p.reading.Go(func() { p.read(reading) })
+	p.box.Read(p.take, func(op string, err error) { series.fail(op, p.driver.KindOf(err)) })
 	return p, nil
-}
-
-// replyTopic names a topic beside another one: in the same place, where a name says where its topic is, and with the same ending.
-func replyTopic(of, name string) string {
-	place := strings.LastIndexByte(of, '/') + 1
-	first, ending := of[place:], ""
-	if dot := strings.IndexByte(first, '.'); dot >= 0 {
-		first, ending = first[:dot], first[dot:]
-	}
-	return of[:place] + strings.TrimLeft(first+"-"+name, "-") + ending
-}
-
-// make creates the topic, where topics are created.
-func (p *Replies) make(ctx context.Context, a *driver.Address) error {
-	admin, ok := p.conn.(driver.Admin)
-	if !ok {
-		return nil
-	}
-	options, err := a.Resolve(driver.OnTopic, nil)
-	if err != nil {
-		return err
-	}
-	err = admin.CreateTopic(ctx, driver.TopicSpec{Name: p.topic, Partitions: 1, Replicas: 1, Options: options})
-	p.made = err == nil
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return fmt.Errorf(`a topic for replies, %s, could not be created: the producer's option "replyTopic" names one that is there: %w`, p.topic, err)
-	}
-	return nil
-}
-
-func (p *Replies) subscribe(ctx context.Context, a *driver.Address) error {
-	options, err := a.Resolve(driver.OnConsumer, nil)
-	if err != nil {
-		return err
-	}
-	start := driver.StartNew
-	if !p.driver.Features.Start.Has(start) {
-		start = driver.StartEarliest
-	}
-	p.consumer, err = p.conn.NewConsumer(ctx, driver.ConsumerConfig{Topic: p.topic, Prefetch: repliesPrefetch, Start: start, Options: options})
-	if err != nil {
-		return fmt.Errorf("the topic for replies, %s, could not be read: %w", p.topic, err)
-	}
-	return nil
-}
-
-// repliesPrefetch is how many replies may be with their consumer, which takes each as it comes.
-const repliesPrefetch = 1000
-
-// read hands replies over until it is stopped.
-func (p *Replies) read(ctx context.Context) {
-	b := make(driver.Batch, drainBatch)
-	for ctx.Err() == nil {
-		n, err := p.consumer.Receive(ctx, b)
-		if err != nil && n == 0 {
-			if ctx.Err() != nil || errors.Is(err, driver.ErrClosed) {
-				return
-			}
-			p.series.fail("receive", p.driver.KindOf(err))
-			if p.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
-				return
-			}
-			continue
-		}
-		for i := range n {
-			p.take(&b[i])
-		}
-		if p.driver.Features.Settle.Has(driver.Ack) {
-			if err := p.consumer.Settle(ctx, b[:n], driver.Ack); err != nil && ctx.Err() == nil {
-				p.series.fail("ack", p.driver.KindOf(err))
-			}
-		}
-		clear(b[:n]) // whoever asked has it, and nobody else needs to keep it
-	}
 }
 
 // take hands a reply to who waits for it, or counts what else it is.
@@ -350,11 +274,9 @@ func (p *Replies) close(ctx context.Context, d Drain) error {
 			left, until = now, driver.Now()+int64(restTimeout)
 		}
 	}
-	p.stop()
-	p.reading.Wait()
 	closing, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
-	return p.driver.Wrap("close replies", errors.Join(p.consumer.Close(closing), p.remove(closing)))
+	return p.driver.Wrap("close replies", p.box.Close(closing))
 }
 
 // unanswered is how many requests have had no reply.
@@ -362,18 +284,4 @@ func (p *Replies) unanswered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.waiting) + len(p.overdue)
-}
-
-// remove deletes the topic that the run has made.
-func (p *Replies) remove(ctx context.Context) error {
-	if !p.made {
-		return nil
-	}
-	p.made = false
-	admin, _ := p.conn.(driver.Admin)
-	err := admin.DeleteTopic(ctx, p.topic)
-	if err == nil || errors.Is(err, errors.ErrUnsupported) || p.driver.KindOf(err) == driver.NotFound {
-		return nil
-	}
-	return fmt.Errorf("the topic for replies, %s, is still there: %w", p.topic, err)
 }

@@ -86,6 +86,9 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	s := r.sender
 	r.sequence = r.caller.track.Next()
 	r.sent, r.due = driver.Now(), at.Due
+	if r.sequence == 0 {
+		s.pub.topic.began(r.caller.id, r.sent)
+	}
 	if r.due == 0 {
 		r.due, r.loop = r.sent, metric.Closed
 	} else {

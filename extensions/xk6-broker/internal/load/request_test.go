@@ -451,17 +451,6 @@ func TestRequestsWaitForTheWindow(t *testing.T) {
 	})
 }
 
-func TestReplyTopicNames(t *testing.T) {
-	for of, want := range map[string]string{
-		"orders": "orders-r", "orders.eu.north": "orders-r.eu.north", "orders.fifo": "orders-r.fifo", "persistent://a/b.c/orders": "persistent://a/b.c/orders-r",
-		".hidden": "r.hidden", "a/": "a/r",
-	} {
-		if got := replyTopic(of, "r"); got != want {
-			t.Errorf("%s: %s, want %s", of, got, want)
-		}
-	}
-}
-
 // A body that only looks as if it began with an envelope is left alone.
 func TestUnwrap(t *testing.T) {
 	d := &driver.Driver{Correlation: driver.Correlated}

@@ -16,8 +16,9 @@ func (c *Collector) Result() *result.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, all := driver.Now(), c.run.measured()
+	processes, _ := c.run.Processes()
 	r := &result.Result{
-		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: c.run.processes, Siblings: c.run.heardOf(),
+		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: processes, Siblings: c.run.heardOf(),
 		Started: time.Unix(0, c.run.Started).UTC(),
 		Seconds: seconds(now - c.run.Started),
 		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{}, Topics: []result.Topic{},

@@ -25,6 +25,7 @@ type Run struct {
 	instance  uint32
 	shared    bool     // other processes take part
 	processes int      // of the test, as somebody said; 0 where nobody did
+	index     int      // of this process among them; -1 where that is not known
 	siblings  sync.Map // of the other processes, those that messages came from, by instance
 	producers atomic.Uint32
 	consumers atomic.Uint32
@@ -67,6 +68,7 @@ func NewRun(name string, processes int) *Run {
 		instance:    rand.Uint32(), //gosec:disable G404 -- an identifier, no secret
 		shared:      name != "" && processes != 1,
 		processes:   processes,
+		index:       -1,
 		sleep:       clock.Until,
 		topics:      map[topicKey]*Topic{},
 		senders:     map[uint64]*Topic{},
@@ -74,6 +76,9 @@ func NewRun(name string, processes int) *Run {
 		connections: connections{open: map[string]*connection{}},
 	}
 }
+
+// Instance tells this process from all others of its test.
+func (r *Run) Instance() uint32 { return r.instance }
 
 // Topic is one topic of one broker, with the accounting of its messages.
 type Topic struct {
@@ -106,6 +111,23 @@ type Topic struct {
 	readBack  result.Account        // of what the broker was asked for at the end, where the driver only sends
 
 	interrupted map[result.Goal]result.Interruption
+}
+
+// Join says what is known of the processes of the test once it runs: how many they are, where nobody has said so before, and which of them this is, from 0.
+func (r *Run) Join(processes, index int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.processes == 0 {
+		r.processes = processes
+	}
+	r.index = index
+}
+
+// Processes is how many processes the test has, 0 where that is not known, and which of them this is, from 0; -1 where that is not known.
+func (r *Run) Processes() (n, index int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.processes, r.index
 }
 
 // Topic finds or makes the accounting of a topic.

@@ -149,7 +149,7 @@ func TestIntervalsAreLongEnoughForAP99(t *testing.T) {
 			counts[s+2] = uint64(c.rate)
 		}
 		counts[2], counts[c.seconds+1] = counts[2]/2, counts[c.seconds+1]/2
-		if got := lengthFor(counts); got != c.want {
+		if got := result.LengthFor(counts); got != c.want {
 			t.Errorf("%d/s for %d s: %d s, want %d", c.rate, c.seconds, got, c.want)
 		}
 	}
@@ -159,7 +159,7 @@ func TestIntervalsAreLongEnoughForAP99(t *testing.T) {
 			stalled[s] = 5000
 		}
 	}
-	if got := lengthFor(stalled); got != 1 {
+	if got := result.LengthFor(stalled); got != 1 {
 		t.Errorf("a stall, in which nothing is measured, makes intervals of %d s", got)
 	}
 }

@@ -111,8 +111,8 @@ func bytes(v float64) string {
 // Of reads the measure of a topic. The error says why it is not known.
 func (m Measure) Of(t *result.Topic) (float64, error) { return m.read(t) }
 
-// OfRun reads the measure of a run as it was in the phase that leads. Of several topics rates and counts are added up, of those that have
-// them, and distributions are pooled.
+// OfRun reads the measure of a run as it was in the phase that leads. Of several topics counts are added up, of those that have them, distributions are
+// pooled, and a rate is of all together, in the time from the first message of any to the last.
 func (m Measure) OfRun(r *result.Result) (float64, error) {
 	r = r.Led()
 	switch {
@@ -123,13 +123,15 @@ func (m Measure) OfRun(r *result.Result) (float64, error) {
 	case m.Unit == "ns":
 		total := r.Total()
 		return m.read(&total)
+	case m.Stat == "rate":
+		return perSecond(m.Name, r)
 	}
 	sum, known, reason := 0.0, false, error(nil)
 	for i := range r.Topics {
 		v, err := m.read(&r.Topics[i])
 		if err != nil {
 			reason = cmp.Or(reason, err)
-			if !m.absent(&r.Topics[i]) {
+			if !absent(&r.Topics[i]) {
 				return 0, fmt.Errorf("%s: %w", r.Topics[i].Topic, err)
 			}
 			continue
@@ -142,14 +144,8 @@ func (m Measure) OfRun(r *result.Result) (float64, error) {
 	return sum, nil
 }
 
-// absent tells whether a topic has nothing that the measure could be of: nobody received from it, or the counter never moved. That is no reason
-// for a sum not to be known.
-func (m Measure) absent(t *result.Topic) bool {
-	if m.Stat == "rate" {
-		return t.Counts[m.Name] == 0
-	}
-	return len(t.Groups) == 0
-}
+// absent tells whether a topic has nothing that the measure could be of: nobody received from it. That is no reason for a sum not to be known.
+func absent(t *result.Topic) bool { return len(t.Groups) == 0 }
 
 // Doubt says why the value of a topic may be less than the truth, and why more; "" where it cannot.
 func (m Measure) Doubt(t *result.Topic) (low, high string) {
@@ -202,16 +198,21 @@ func Rate(name string) Measure {
 	if strings.HasPrefix(name, "bytes") {
 		unit = "B/s"
 	}
-	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) {
-		n, seconds := t.WentOn(name)
-		switch {
-		case n == 0:
-			return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
-		case seconds <= 0:
-			return 0, fmt.Errorf("no time went by while messages were %s", strings.TrimPrefix(name, "bytes_"))
-		}
-		return n / seconds, nil
-	}}
+	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) { return perSecond(name, t) }}
+}
+
+// perSecond reads a rate of a topic, or of all topics of a run.
+func perSecond(name string, of interface {
+	WentOn(counter string) (n, seconds float64)
+}) (float64, error) {
+	n, seconds := of.WentOn(name)
+	switch {
+	case n == 0:
+		return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
+	case seconds <= 0:
+		return 0, fmt.Errorf("no time went by while messages were %s", strings.TrimPrefix(name, "bytes_"))
+	}
+	return n / seconds, nil
 }
 
 // Count is a number of messages, or of errors.

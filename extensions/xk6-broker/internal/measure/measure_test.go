@@ -19,11 +19,11 @@ func topic(name string, rate int64, latency int64, groups ...result.Group) resul
 		Counts: map[string]int64{"confirmed": 4 * rate, "received": 4 * rate, "bytes_sent": 400 * rate}, Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 2}},
 	}
 	for s, n := range []int64{rate / 2, rate, rate, rate, rate / 2} {
-		active := map[string]result.Stretch{"sent": {From: float64(s), To: float64(s + 1)}, "confirmed": {From: float64(s), To: float64(s + 1)}}
+		active := map[string]result.Activity{"sent": {From: float64(s), To: float64(s + 1)}, "confirmed": {From: float64(s), To: float64(s + 1)}}
 		if s == 0 {
-			active["sent"], active["confirmed"] = result.Stretch{From: 0.5, To: 1}, result.Stretch{From: 0.5, To: 1}
+			active["sent"], active["confirmed"] = result.Activity{From: 0.5, To: 1}, result.Activity{From: 0.5, To: 1}
 		} else if s == 4 {
-			active["sent"], active["confirmed"] = result.Stretch{From: 4, To: 4.5}, result.Stretch{From: 4, To: 4.5}
+			active["sent"], active["confirmed"] = result.Activity{From: 4, To: 4.5}, result.Activity{From: 4, To: 4.5}
 		}
 		t.History = append(t.History, result.Point{At: float64(s + 1), Seconds: 1, Counts: map[string]int64{"sent": n, "confirmed": n, "bytes_sent": 100 * n}, Active: active})
 	}

@@ -54,7 +54,7 @@ func BenchmarkTrace(b *testing.B) {
 }
 
 func BenchmarkShardOfPoisson(b *testing.B) {
-	benchmark(b, pace.Shard(pace.Poisson(pace.Constant(pace.Rate{Events: 200_000, Per: time.Second}, time.Hour), 1), 1, 4))
+	benchmark(b, pace.Shard(1, 4).Of(pace.Poisson(pace.Constant(pace.Rate{Events: 200_000, Per: time.Second}, time.Hour), 1)))
 }
 
 func BenchmarkTraceRead(b *testing.B) {

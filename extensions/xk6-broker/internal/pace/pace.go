@@ -3,7 +3,7 @@
 // A [Schedule] is a pure function from the number of an arrival, counted from 0, to its due time after the start. It never
 // looks at a clock, and it never adds up rounded gaps: every due time is computed from the arrival's number, in whole
 // numbers, and is exact to the nanosecond however long the run. Equal arguments give equal due times on any machine, so
-// that several processes may each take their share of one schedule ([Shard], [Stripe]) and together have the whole.
+// that several processes may each take their share of one schedule ([Share]) and together have the whole.
 //
 // [Constant] and [Ramp] are rates over time. With λ(t) the rate and Λ(t) its integral, the number of arrivals expected until
 // t, they differ in where they begin to count, as k6's executors do:
@@ -23,7 +23,7 @@ import (
 // Schedule tells when arrivals are due.
 //
 // A Schedule is for one goroutine: that of [Poisson] remembers where it is. Others take a Schedule of their own, made from
-// the same arguments or by [Shard].
+// the same arguments or by [Share.Of].
 type Schedule interface {
 	// At is when arrival n, counted from 0, is due, as the time since the start. ok is false past the last arrival. Due
 	// times never decrease with n. At does not allocate.

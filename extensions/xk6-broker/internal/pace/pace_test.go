@@ -113,8 +113,8 @@ func TestPeak(t *testing.T) {
 		{pace.Ramp(perSecond(0), pace.Stage{Duration: time.Second}), 0},
 		{pace.Poisson(jump, 1), 100},
 		{trace, 5}, // from 0.5 to 1.4, and from 0.999999999 to 1.5
-		{pace.Shard(jump, 1, 4), 25},
-		{pace.Stripe(jump, 1, []int64{1, 3, 1}), 60},
+		{pace.Shard(1, 4).Of(jump), 25},
+		{pace.Stripe(1, []int64{1, 3, 1}).Of(jump), 60},
 		{stranger{}, 0},
 	} {
 		if got := pace.Peak(c.s); math.Abs(got-c.want) > 1e-9 {
@@ -139,7 +139,7 @@ func TestStranger(t *testing.T) {
 	if n, ok := pace.Count(stranger{}); ok {
 		t.Errorf("a schedule from elsewhere has %d arrivals", n)
 	}
-	if n := pace.Until(pace.Shard(stranger{}, 0, 2), time.Hour); n != 0 {
+	if n := pace.Until(pace.Shard(0, 2).Of(stranger{}), time.Hour); n != 0 {
 		t.Errorf("no arrivals are %d", n)
 	}
 	if n := pace.Until(flood{}, 0); n != math.MaxUint64 {
@@ -149,7 +149,7 @@ func TestStranger(t *testing.T) {
 
 func TestAtDoesNotAllocate(t *testing.T) {
 	for _, whole := range schedules(t) {
-		for _, s := range []pace.Schedule{whole, pace.Shard(whole, 1, 3), pace.Stripe(whole, 2, []int64{4, 3, 3})} {
+		for _, s := range []pace.Schedule{whole, pace.Shard(1, 3).Of(whole), pace.Stripe(2, []int64{4, 3, 3}).Of(whole)} {
 			n := uint64(0)
 			if allocs := testing.AllocsPerRun(1000, func() { s.At(n % 700); n++ }); allocs != 0 {
 				t.Errorf("%v: %v allocations per arrival", s, allocs)

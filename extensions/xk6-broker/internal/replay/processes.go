@@ -62,23 +62,23 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 			whole.Error, whole.Result = fmt.Sprintf("process %d of %d: %s", i+1, len(processes), o.Error), nil
 			return whole, nil
 		}
-		parts[i].Result = o.Result
-		ledger, err := report.ReadLedger(runner.Path(o.Cell))
+		part, err := report.ReadPart(runner.Path(o.Cell))
 		if err != nil {
 			return whole, err
 		}
-		parts[i].Ledger = ledger
+		defer func() { _ = part.Ledger.Close() }() // only read
+		parts[i] = part
 	}
 	merged, err := result.Merge(parts, result.Siblings{})
 	if err != nil {
 		whole.Error, whole.Result = err.Error(), nil
-		return whole, nil //nolint:nilerr // which is the cell's failure, and not the study's
+		return whole, nil // which is the cell's failure, and not the study's
 	}
 	merged.Name, whole.Result = cell.Folder, merged
 	if err := os.RemoveAll(runner.Path(cell)); err != nil { // what an interrupted study left of it
 		return whole, fmt.Errorf("study: %w", err)
 	}
-	if err := (report.Folder{Dir: runner.Folder, Name: cell.Folder}).Write(merged, nil, nil); err != nil {
+	if err := (report.Folder{Dir: runner.Folder, Name: cell.Folder}).Write(merged, merged.Logs, nil); err != nil {
 		return whole, err
 	}
 	return whole, r.thin(all)

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +57,7 @@ func pretend(args []string) error {
 	for i := range 10 {
 		topic.History = append(topic.History, result.Point{
 			At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"confirmed": int64(rate)},
-			Active: map[string]result.Stretch{"confirmed": {From: float64(i), To: float64(i+1) - 1/rate}},
+			Active: map[string]result.Activity{"confirmed": {From: float64(i), To: float64(i+1) - 1/rate}},
 		})
 	}
 	r := &result.Result{
@@ -71,24 +70,21 @@ func pretend(args []string) error {
 	case "late": // which is nothing against a rate
 		r.Verdict = result.Verdict{Account: true, Reasons: []string{"late on purpose"}}
 	}
-	var ledger bytes.Buffer
+	var ledger *result.Ledger
 	if os.Getenv("BROKER_RUN") != "" {
 		r.Run = 1
-		of := result.Ledger{
+		ledger = &result.Ledger{
 			Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []result.TopicLedger{{Driver: "kafka", Topic: "t"}},
-		}
-		if err := of.Write(&ledger); err != nil {
-			return err
 		}
 	}
 	folder := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}
 	if os.Getenv("BROKER_REPORT_MEANWHILE") == "on" && os.Getenv("FADING") == "" {
-		if err := folder.Meanwhile().WriteMeanwhile(r, ledger.Bytes()); err != nil {
+		if err := folder.Meanwhile().WriteMeanwhile(r, ledger); err != nil {
 			return err
 		}
 		time.Sleep(time.Hour) // it is killed
 	}
-	return folder.Write(r, nil, ledger.Bytes())
+	return folder.Write(r, nil, ledger)
 }
 
 const script = `export default function () { return [__ENV.RATE, __ENV.ACKS, __ENV.FADING]; }`

@@ -21,7 +21,10 @@ func stalled() *result.Result {
 }
 
 func stalledWithLogs() (*result.Result, []result.IntervalLog) {
-	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+}
+
+func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
 	random := rand.New(rand.NewPCG(1, 2)) // the same numbers each time is what it is for
 	t := result.Topic{

@@ -43,15 +43,12 @@ func (f Folder) Meanwhile() Folder {
 }
 
 // WriteMeanwhile writes the results so far, each file whole at all times.
-func (f Folder) WriteMeanwhile(r *result.Result, ledger []byte) error {
+func (f Folder) WriteMeanwhile(r *result.Result, ledger *result.Ledger) error {
 	if err := os.MkdirAll(f.Path(), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
 	}
-	if len(ledger) > 0 {
-		if err := WriteAtomic(filepath.Join(f.Path(), LedgerFile), func(w io.Writer) error {
-			_, err := w.Write(ledger)
-			return err
-		}); err != nil {
+	if ledger != nil {
+		if err := WriteAtomic(filepath.Join(f.Path(), LedgerFile), ledger.Write); err != nil {
 			return err
 		}
 	}
@@ -108,7 +105,7 @@ func (f Folder) Free() Folder {
 // Write writes a result and its logs: all files of the folder appear at once, and so do those that replace results, so that no two runs'
 // are ever mixed. Other files that are in the folder stay. A ledger is written where there is one. What the disk does not take is left
 // out, the summary never, and the error is an [*IncompleteError] then; after any other error the folder is as it was.
-func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger []byte) error {
+func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
@@ -162,16 +159,13 @@ type file struct {
 }
 
 // filesOf lists the files of a folder. What matters most comes first: there may not be room for all.
-func filesOf(r *result.Result, logs []result.IntervalLog, ledger []byte) []file {
+func filesOf(r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) []file {
 	all := []file{
 		{SummaryFile, func(w io.Writer) error { return WriteSummary(w, r) }},
 		{PageFile, func(w io.Writer) error { return HTML(w, r) }},
 	}
-	if len(ledger) > 0 {
-		all = append(all, file{LedgerFile, func(w io.Writer) error {
-			_, err := w.Write(ledger)
-			return err
-		}})
+	if ledger != nil {
+		all = append(all, file{LedgerFile, ledger.Write})
 	}
 	names := newNames(r)
 	for i := range r.Topics {

@@ -47,7 +47,7 @@ func TestAFolderHoldsEverything(t *testing.T) {
 		_, err := io.WriteString(w, "log\n")
 		return err
 	}}}
-	if err := folder.Write(r, logs, []byte("ledger")); err != nil {
+	if err := folder.Write(r, logs, &result.Ledger{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{

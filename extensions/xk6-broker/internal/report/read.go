@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -34,7 +36,7 @@ func Read(path string) (*result.Result, error) {
 	return r, nil
 }
 
-// ReadLedger reads the ledger in a folder; it is nil where there is none.
+// ReadLedger reads the ledger in a folder, to be closed; it is nil where there is none.
 func ReadLedger(folder string) (*result.Ledger, error) {
 	path := filepath.Join(folder, LedgerFile)
 	file, err := os.Open(path) //gosec:disable G304 -- a file of the user's
@@ -44,12 +46,55 @@ func ReadLedger(folder string) (*result.Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no ledger: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
-	l, err := result.ReadLedger(file)
+	info, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("no ledger: %w", err), file.Close())
+	}
+	l, err := result.ReadLedger(file, info.Size())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
 	return l, nil
+}
+
+// ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger, which may be nil, is to be closed.
+func ReadPart(folder string) (result.Part, error) {
+	r, err := Read(folder)
+	if err != nil {
+		return result.Part{}, err
+	}
+	l, err := ReadLedger(folder)
+	return result.Part{Result: r, Ledger: l, Log: logsOf(folder, r)}, err
+}
+
+// logsOf reads the interval logs in the folder of a result.
+func logsOf(folder string, r *result.Result) func(*result.Topic, metric.Trend) iter.Seq2[hist.Interval, error] {
+	names := newNames(r)
+	return func(t *result.Topic, trend metric.Trend) iter.Seq2[hist.Interval, error] {
+		return readLog(filepath.Join(folder, names.of(t.Broker, t.Topic)+"."+trend.String()+hlog))
+	}
+}
+
+func readLog(path string) iter.Seq2[hist.Interval, error] {
+	return func(yield func(hist.Interval, error) bool) {
+		file, err := os.Open(path) //gosec:disable G304 -- a file of the folder that was asked for
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("there is no %s, which has the distributions over time", path)
+			}
+			yield(hist.Interval{}, err)
+			return
+		}
+		defer func() { _ = file.Close() }() // only read
+		for line, err := range hist.ReadLog(file) {
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
+			if !yield(line, err) {
+				return
+			}
+		}
+	}
 }
 
 // ReadSummary reads a result that WriteSummary wrote. What it accepts can be reported, compared and merged.

@@ -3,10 +3,8 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,25 +70,27 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	return nil
 }
 
-// edgesOf gives the instants at which an interval of every topic's history begins or ends, ascending.
+// edgesOf gives the instants at which an interval of every topic's history begins or ends, ascending. Before the first and after the last interval of a
+// topic, as where it is one of a process that began later or ended earlier, there was nothing of it, and any instant will do.
 func edgesOf(r *result.Result) (edges []float64, err error) {
+	topics := make([][]float64, len(r.Topics))
 	for i, t := range r.Topics {
 		if len(t.History) == 0 {
 			return nil, fmt.Errorf("topic %q has no history", t.Topic)
 		}
-		var own []float64
 		for _, p := range t.History {
-			own = append(own, p.At-p.Seconds, p.At)
+			topics[i] = append(topics[i], p.At-p.Seconds, p.At)
 		}
-		slices.Sort(own)
-		own = slices.CompactFunc(own, same)
-		if i == 0 {
-			edges = own
-			continue
-		}
-		edges = slices.DeleteFunc(edges, func(e float64) bool { return !slices.ContainsFunc(own, func(o float64) bool { return same(e, o) }) })
+		slices.Sort(topics[i])
+		edges = append(edges, topics[i]...)
 	}
-	return edges, nil
+	slices.Sort(edges)
+	edges = slices.CompactFunc(edges, same)
+	return slices.DeleteFunc(edges, func(e float64) bool {
+		return slices.ContainsFunc(topics, func(own []float64) bool {
+			return own[0] < e && e < own[len(own)-1] && !slices.ContainsFunc(own, func(o float64) bool { return same(e, o) })
+		})
+	}), nil
 }
 
 func same(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
@@ -160,13 +160,12 @@ func logged(folder, name string, started time.Time, t *result.Topic, s result.St
 			continue
 		}
 		file := name + "." + trend.String() + hlog
-		lines, err := readLog(filepath.Join(folder, file))
-		if err != nil {
-			return err
-		}
 		all := map[string]*hist.Histogram{}
-		for _, line := range lines {
-			of, group, err := tagged(t, trend, line.Tag)
+		for line, err := range readLog(filepath.Join(folder, file)) {
+			if err != nil {
+				return err
+			}
+			of, group, err := t.Tagged(trend, line.Tag)
 			if err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
@@ -192,48 +191,4 @@ func logged(folder, name string, started time.Time, t *result.Topic, s result.St
 		}
 	}
 	return nil
-}
-
-func readLog(path string) ([]hist.Interval, error) {
-	file, err := os.Open(path) //gosec:disable G304 -- a file of the folder that was asked for
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s, which has the distributions over time: what was merged has none", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // only read
-	lines, err := hist.ReadLog(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return lines, nil
-}
-
-// tagged says what an interval with a tag is of: the name of the trend in the result, and the place of the group.
-func tagged(t *result.Topic, trend metric.Trend, tag string) (name string, group int, err error) {
-	name = trend.String()
-	if tag == metric.Closed.String() || strings.HasPrefix(tag, metric.Closed.String()+":") {
-		tag = strings.TrimPrefix(strings.TrimPrefix(tag, metric.Closed.String()), ":")
-		if t.OpenLoop {
-			name = trend.In(metric.Closed)
-		}
-	}
-	if !trend.Consumers() {
-		return name, 0, nil
-	}
-	group = -1
-	for i, g := range t.Groups {
-		if tag != "" && hist.Tag(g.Group) != tag || tag == "" && len(t.Groups) > 1 {
-			continue
-		}
-		if group >= 0 {
-			return "", 0, fmt.Errorf("the tag %q may be of the groups %q and %q", tag, t.Groups[group].Group, g.Group)
-		}
-		group = i
-	}
-	if group < 0 {
-		return "", 0, fmt.Errorf("an interval with the tag %q is of a group that it does not tell", tag)
-	}
-	return name, group, nil
 }

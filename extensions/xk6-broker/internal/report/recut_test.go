@@ -122,3 +122,21 @@ func TestWhatCannotBeCutExactlyIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A topic that was used in a part of the run only, as by one of several processes, had nothing before and after that, wherever the run is cut.
+func TestARunIsCutWhereATopicWasNotUsed(t *testing.T) {
+	folder, r := saved(t, func(r *result.Result) {
+		brief := unread()
+		brief.Trends = map[string]*hist.Histogram{}
+		brief.History = []result.Point{{At: 3, Seconds: 1, Counts: map[string]int64{"sent": 10}}, {At: 4, Seconds: 1, Counts: map[string]int64{"sent": 20}}}
+		r.Topics = append(r.Topics, brief)
+	})
+	for part, want := range map[[2]float64]int64{{0, 10}: 30, {3, 20}: 20, {5, 9}: 0} {
+		if err := report.Recut(folder, r, part[0], part[1]); err != nil {
+			t.Fatal(err)
+		}
+		if n := r.Topics[1].Phases[r.Leading].Counts["sent"]; n != want {
+			t.Errorf("from %v to %v s: sent %d, want %d", part[0], part[1], n, want)
+		}
+	}
+}

@@ -46,7 +46,11 @@ func test(b *strings.Builder, r *result.Result) {
 	if script == "" {
 		script = "a script from standard input"
 	}
-	fmt.Fprintf(b, "\n  %s\n", script)
+	fmt.Fprintf(b, "\n  %s", script)
+	if s := r.Segment; s != nil {
+		fmt.Fprintf(b, ", execution segment %s of %s", s.Of, s.Sequence)
+	}
+	b.WriteString("\n")
 	for _, s := range r.Test.Scenarios {
 		parts := []string{s.Executor, vus(s)}
 		for _, f := range factsOf(s.Options) {

@@ -26,8 +26,8 @@ const ShownRanges = 20
 
 // Backlog is what a broker has for a group. Each is a number of messages.
 type Backlog struct {
-	Messages    int64 // that the group has not settled: those not delivered and those in flight
-	Undelivered int64 // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
+	Messages    int64 `json:"messages"`    // that the group has not settled: those not delivered and those in flight
+	Undelivered int64 `json:"undelivered"` // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
 }
 
 // Held is how many received messages a broker has at least and at most.

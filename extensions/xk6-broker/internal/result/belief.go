@@ -91,7 +91,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 				b.Why = t.doubt(name, all[0], v.platform)
 				unbelieved = append(unbelieved, b)
 			} else {
-				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.Believed && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
+				if i := slices.IndexFunc(all, func(p Percentile) bool { return p.Supported && !p.sound && p.Q > b.UpTo && p.Q < 1 }); i >= 0 {
 					b.Why = t.doubt(name, all[i], v.platform)
 					if v.UpTo == 0 || b.UpTo < v.UpTo {
 						v.UpTo = b.UpTo
@@ -117,7 +117,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 
 // doubt says why a percentile is not believed.
 func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
-	late := t.late(name, p.Q)
+	late := t.late(name, p.Q, p.Value)
 	if p.Owed > OwedShare && late > owedFloor {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), on.advice(late, t.hiccup(p.Q)))

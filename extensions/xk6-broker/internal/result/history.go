@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
@@ -13,15 +14,15 @@ type Point struct {
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
 	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
-	Active      map[string]Stretch `json:"active,omitempty"`
-	Errors      int64              `json:"errors"`
-	ErrorKinds  map[string]int64   `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64              `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64             `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Underway    Underway           `json:"underway"`             // at the end of the interval
-	Backlog     map[string]int64   `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
-	CPU         float64            `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64            `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	Active      map[string]Activity `json:"active,omitempty"`
+	Errors      int64               `json:"errors"`
+	ErrorKinds  map[string]int64    `json:"errorKinds,omitempty"` // the errors by kind
+	InFlight    int64               `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64              `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Underway    Underway            `json:"underway"`             // at the end of the interval
+	Backlog     map[string]int64    `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64             `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64             `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
 
 // Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the
@@ -50,6 +51,14 @@ type Summary struct {
 	Max     int64   `json:"max"`
 }
 
+// Summarise sums up the distribution of an interval.
+func Summarise(h *hist.Histogram, at, seconds float64) Summary {
+	return Summary{
+		At: at, Seconds: seconds, Count: h.Count(),
+		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
+	}
+}
+
 // timed is something that is known of an interval.
 type timed interface {
 	end() float64
@@ -61,9 +70,33 @@ func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
 
-// WentOn gives how much was counted, and in how much time: from when the first of it was to when the last was, or to the end of a phase where more
-// was on its way then. As the time is that between them, all are counted but one.
+// WentOn gives how much was counted, and in how much time: from when the first of it was to when the next after the last would have been, or to the end
+// of a phase where more was on its way then. Of several topics, from the first of any to the last.
 func (t *Topic) WentOn(counter string) (n, seconds float64) {
+	if t.of != nil {
+		return t.of.WentOn(counter)
+	}
+	n, from, to := t.wentOn(counter)
+	return n, to - from
+}
+
+// WentOn is that of all topics together.
+func (r *Result) WentOn(counter string) (n, seconds float64) {
+	var from, to float64
+	for i := range r.Topics {
+		its, began, ended := r.Topics[i].wentOn(counter)
+		if its == 0 {
+			continue
+		}
+		if n == 0 {
+			from = began
+		}
+		n, from, to = n+its, min(from, began), max(to, ended)
+	}
+	return n, to - from
+}
+
+func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	of := paced(counter)
 	counts := func(p Point) bool { return p.Counts[of] > 0 }
 	if !slices.ContainsFunc(t.History, counts) {
@@ -81,17 +114,21 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 		events += p.Counts[of]
 	}
 	if n == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
-	from, to := t.History[first].At-t.History[first].Seconds, t.History[last].At
+	from, to = t.History[first].At-t.History[first].Seconds, t.History[last].At
 	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
-		n *= float64(events-1) / float64(events)
 		from, to = t.History[first].began(of), t.History[last].ended(of)
+		active := Activity{}
+		for _, p := range t.History {
+			active = active.and(p.Active[of])
+		}
+		to += active.period(to-from, events)
 	}
 	if t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At
 	}
-	return n, to - from
+	return n, from, to
 }
 
 // began and ended are when something was counted in the interval. Where the interval does not know, it was right when the one before ended, which
@@ -133,4 +170,46 @@ func Length[T timed](all []T) float64 {
 		return 1
 	}
 	return max(1, math.Round(lengths[len(lengths)/2]))
+}
+
+// enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
+var enoughFor = []uint64{1000, 100, 20}
+
+// LengthFor says how many of the intervals with so many messages are to be taken together, so that nearly all that have any have a p99
+// with 10 messages beyond it: the least power of two, though no more than a tenth of the run. Where that is too few for a p99, it is
+// what a p90 needs, or a median.
+func LengthFor(counts []uint64) int {
+	for _, enough := range enoughFor {
+		for length := 1; length == 1 || length <= len(counts)/10; length *= 2 {
+			if nearlyAll(counts, length, enough) {
+				return length
+			}
+		}
+	}
+	return 1
+}
+
+// nearlyAll tells whether nine tenths of the intervals that have messages have enough. The first and the last that have any do not count:
+// the load went on in part of them only.
+func nearlyAll(counts []uint64, length int, enough uint64) bool {
+	var sums []uint64
+	for together := range slices.Chunk(counts, length) {
+		var sum uint64
+		for _, n := range together {
+			sum += n
+		}
+		if sum > 0 {
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) > 2 {
+		sums = sums[1 : len(sums)-1]
+	}
+	have := 0
+	for _, n := range sums {
+		if n >= enough {
+			have++
+		}
+	}
+	return 10*have >= 9*len(sums)
 }

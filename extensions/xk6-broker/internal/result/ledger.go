@@ -1,10 +1,6 @@
 package result
 
 import (
-	"compress/gzip"
-	"encoding/gob"
-	"errors"
-	"fmt"
 	"io"
 	"math"
 	"sort"
@@ -19,82 +15,69 @@ type Mark struct {
 }
 
 // LedgerVersion is the version of what [Ledger.Write] writes.
-const LedgerVersion = 6
+const LedgerVersion = 7
 
-// Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account.
+// Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account. One that
+// was read has its sets of numbers in the file, which must stay open.
 type Ledger struct {
-	Version  int
-	Run      uint32
-	Instance uint32
-	Clock    string // names the clock that the process read, see machineClock
-	Ended    int64  // when the account was closed, ns since the Unix epoch
-	Topics   []TopicLedger
+	Version  int    `json:"version"`
+	Run      uint32 `json:"run"`
+	Instance uint32 `json:"instance"`
+	Clock    string `json:"clock"` // names the clock that the process read, see Machine of package clock
+	Ended    int64  `json:"ended"` // when the account was closed, ns since the Unix epoch
 
 	// Unfinished tells that the test went on when the ledger was written: its process was killed, else there would be one of its end.
-	Unfinished bool
+	Unfinished bool `json:"unfinished,omitempty"`
+
+	Topics []TopicLedger `json:"-"`
+
+	file io.Closer // that it was read from
 }
 
 // TopicLedger is the ledger of one topic.
 type TopicLedger struct {
-	Broker, Driver, Topic string
-	Producers             []track.ProducerLedger
-	Index                 map[uint64][]Mark // by producer, ascending
-	Groups                []GroupLedger
-	Failed                int64 // sends that failed, whose messages the broker may have all the same
-	Routed                bool  // some of the messages went where their keys said
-	Spends                bool  // what consumers settle is not kept for groups that come later
-	Removals              []TopicRemoval
+	Broker    string                 `json:"broker"`
+	Driver    string                 `json:"driver"`
+	Topic     string                 `json:"topic"`
+	Failed    int64                  `json:"failed,omitempty"` // sends that failed, whose messages the broker may have all the same
+	Routed    bool                   `json:"routed,omitempty"` // some of the messages went where their keys said
+	Spends    bool                   `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
+	Removals  []TopicRemoval         `json:"removals,omitempty"`
+	Producers []track.ProducerLedger `json:"-"`
+	Index     map[uint64][]Mark      `json:"-"` // by producer, ascending
+	Groups    []GroupLedger          `json:"-"`
 }
 
 // GroupLedger is what a group received in this process.
 type GroupLedger struct {
-	track.GroupLedger
-	Subscriber bool // it gets every message by itself, in no group
-	Kept       bool // the broker keeps messages for it while nobody is there
-	Earliest   bool // it expects everything, whatever was sent before
-	There      []Presence
-	Asked      int64 // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
-	Backlog    Backlog
-	Leftovers  int64 // what it had before anybody was there in this process, this process's own messages not counted
-	Looked     int64 // when it had said so, ns since the Unix epoch
-	Strangers  int64 // received, and not of this test: so many different ones at least
-	SureHeld   int64 // of these, so many at least has the broker, though they were received
-	Held       int64 // and so many at most
-	Unheld     bool  // the broker may be done with any message that is not settled
-	Again      bool  // and delivers it again all the same
+	track.GroupLedger `json:"-"`
+	Subscriber        bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
+	Kept              bool       `json:"kept,omitempty"`       // the broker keeps messages for it while nobody is there
+	Earliest          bool       `json:"earliest,omitempty"`   // it expects everything, whatever was sent before
+	There             []Presence `json:"there"`
+	Asked             int64      `json:"asked,omitempty"` // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
+	Backlog           Backlog    `json:"backlog"`
+	Leftovers         int64      `json:"leftovers,omitempty"` // what it had before anybody was there in this process, this process's own messages not counted
+	Looked            int64      `json:"looked,omitempty"`    // when it had said so, ns since the Unix epoch
+	Strangers         int64      `json:"strangers,omitempty"` // received, and not of this test: so many different ones at least
+	SureHeld          int64      `json:"sureHeld,omitempty"`  // of these, so many at least has the broker, though they were received
+	Held              int64      `json:"held,omitempty"`      // and so many at most
+	Unheld            bool       `json:"unheld,omitempty"`    // the broker may be done with any message that is not settled
+	Again             bool       `json:"again,omitempty"`     // and delivers it again all the same
 }
 
 // Presence is a time during which a group had members in a process; ns since the Unix epoch.
 type Presence struct {
-	From, Until int64 // Until is math.MaxInt64 where they are there still
+	From  int64 `json:"from"`
+	Until int64 `json:"until"` // math.MaxInt64 where they are there still
 }
 
-// Write encodes the ledger; a message takes a fraction of a bit where nearly all went well, and up to three bits otherwise.
-func (l *Ledger) Write(w io.Writer) error {
-	z := gzip.NewWriter(w)
-	if err := errors.Join(gob.NewEncoder(z).Encode(l), z.Close()); err != nil {
-		return fmt.Errorf("ledger: %w", err)
+// Close lets go of the file that the ledger was read from. It may be nil.
+func (l *Ledger) Close() error {
+	if l == nil || l.file == nil {
+		return nil
 	}
-	return nil
-}
-
-// ReadLedger decodes what Write encoded.
-func ReadLedger(from io.Reader) (*Ledger, error) {
-	z, err := gzip.NewReader(from)
-	if err != nil {
-		return nil, fmt.Errorf("no ledger: %w", err)
-	}
-	var l Ledger
-	if err := gob.NewDecoder(z).Decode(&l); err != nil {
-		return nil, fmt.Errorf("a damaged ledger: %w", err)
-	}
-	if _, err := io.Copy(io.Discard, z); err != nil { //gosec:disable G110 -- what comes is thrown away; the checksum is at the end
-		return nil, fmt.Errorf("a damaged ledger: %w", err)
-	}
-	if l.Version != LedgerVersion {
-		return nil, fmt.Errorf("a ledger of version %d: this program reads version %d", l.Version, LedgerVersion)
-	}
-	return &l, nil
+	return l.file.Close()
 }
 
 // handedOut is how many numbers a producer had handed out at a time, as its index knows: so many at least, and at most. next is how many
@@ -110,7 +93,7 @@ func handedOut(index []Mark, at int64, next uint64) (least, most uint64) {
 }
 
 // spans is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
-// producer's own process, which noted its numbers once a second: of the second in which the group became ready nothing is expected.
+// producer's own process, which noted when it began and, once a second, its numbers: of the second in which the group became ready, where that was later, nothing is expected.
 func (g *GroupLedger) spans(id, next uint64, index []Mark) []track.Bounds {
 	if s := g.Source(id); s != nil && !s.Foreign {
 		return s.Spans

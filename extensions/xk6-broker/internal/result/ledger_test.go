@@ -1,14 +1,9 @@
 package result
 
 import (
-	"bytes"
-	"fmt"
 	"math"
-	"math/rand/v2"
-	"runtime"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
@@ -39,12 +34,12 @@ func TestWhatWasSentBeforeTheAnswerIsNoLeftover(t *testing.T) {
 	g := GroupLedger{
 		GroupLedger: receiving.Ledger().Groups[0], Kept: true, Earliest: true, There: []Presence{{900, math.MaxInt64}}, Leftovers: 150, Looked: 1500,
 	}
-	if n := w.leftovers([]groupShare{{&g, consumer}}); n != 0 {
-		t.Errorf("%d are of nobody", n)
+	if n, err := w.leftovers([]groupShare{{&g, consumer}}); n != 0 || err != nil {
+		t.Errorf("%d are of nobody: %v", n, err)
 	}
 	g.Looked = 950
-	if n := w.leftovers([]groupShare{{&g, consumer}}); n != 50 {
-		t.Errorf("%d are of nobody, want 50", n)
+	if n, err := w.leftovers([]groupShare{{&g, consumer}}); n != 50 || err != nil {
+		t.Errorf("%d are of nobody, want 50: %v", n, err)
 	}
 }
 
@@ -69,79 +64,5 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)
 		}
-	}
-}
-
-// Four processes, each with a producer of 2.5 million messages and a member of the group, which gets each message that falls to it by
-// chance: the worst there is for what a ledger takes.
-func BenchmarkMergeOfTenMillionMessages(b *testing.B) {
-	const processes, messages = 4, 2_500_000
-	for _, producers := range []int{1, 1000} { // of each process
-		b.Run(fmt.Sprintf("%d_producers", processes*producers), func(b *testing.B) {
-			random := rand.New(rand.NewPCG(1, 1)) // the same numbers each time is what it is for
-			parts := make([]Part, processes)
-			topics := make([]*track.Topic, processes)
-			readers := make([]*track.Reader, processes)
-			for i := range topics {
-				topics[i] = track.NewTopic()
-				topics[i].Share()
-				readers[i] = topics[i].Group("workers", track.Earliest).Reader()
-			}
-			for i := range topics {
-				for n := range producers {
-					p := topics[i].Producer(uint64(i+1)<<32 | uint64(n))
-					for range messages / producers {
-						seq := p.Next()
-						p.Expect(seq)
-						reader := readers[random.IntN(processes)]
-						reader.Received(p.ID(), seq, 0, 1)
-						reader.Settled(p.ID(), seq)
-					}
-				}
-			}
-			var size int
-			files := make([][]byte, processes)
-			for i, topic := range topics {
-				known := topic.Ledger()
-				l := &Ledger{Version: LedgerVersion, Instance: uint32(i + 1), Clock: "one", Topics: []TopicLedger{{
-					Driver: "memory", Topic: "orders", Producers: known.Producers, Groups: []GroupLedger{{
-						GroupLedger: known.Groups[0], Kept: true, Earliest: true, There: []Presence{{0, math.MaxInt64}}, Asked: 1e9,
-					}},
-				}}}
-				var text bytes.Buffer
-				if err := l.Write(&text); err != nil {
-					b.Fatal(err)
-				}
-				size += text.Len()
-				files[i] = text.Bytes()
-				parts[i].Result = &Result{Name: fmt.Sprint(i), Instance: uint32(i + 1), Seconds: 10, Topics: []Topic{{
-					Driver: "memory", Topic: "orders", Trends: map[string]*hist.Histogram{},
-				}}}
-			}
-			b.ReportAllocs()
-			var before, after runtime.MemStats
-			var most uint64
-			for b.Loop() {
-				runtime.GC()
-				runtime.ReadMemStats(&before)
-				for i := range parts {
-					var err error
-					if parts[i].Ledger, err = ReadLedger(bytes.NewReader(files[i])); err != nil {
-						b.Fatal(err)
-					}
-				}
-				r, err := Merge(parts, Siblings{Processes: processes})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if a := r.Topics[0].Groups[0]; a.Expected != processes*messages || a.Received != a.Expected || a.Missing != 0 {
-					b.Fatalf("%+v", a)
-				}
-				runtime.ReadMemStats(&after)
-				most = max(most, after.HeapAlloc-min(before.HeapAlloc, after.HeapAlloc))
-			}
-			b.ReportMetric(float64(size)*8/(processes*messages), "ledger_bits/message")
-			b.ReportMetric(float64(most)/(1<<20), "heap_MiB")
-		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -16,18 +17,22 @@ import (
 type Part struct {
 	Result *Result
 	Ledger *Ledger
+
+	// Log reads the interval log of a trend of one of the result's topics, in order. Nil where the process left none.
+	Log func(*Topic, metric.Trend) iter.Seq2[hist.Interval, error]
 }
 
 // Siblings says what is to be known of the processes of a test besides what they left behind.
 type Siblings struct {
-	Processes int // how many there were; 0 where only the results can tell
+	Processes int      // how many there were; 0 where only the results can tell
+	Absent    []string // those that are known to be missing, as people know them
 	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
 	// topic. Nil asks nobody: then what a broker said while the test ran must do.
 	Backlog func(broker, driver, topic, group string) (b Backlog, known bool, err error)
 }
 
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
-// Over time, the quantiles of an interval are the worst that any process had. Parts that are not of one test, or not of one time, are an
+// Over time, the quantiles are those of the sum where all processes left interval logs, and else the worst that any of them had. Parts that are not of one test, or not of one time, are an
 // error, and so is what Siblings.Backlog gives.
 func Merge(parts []Part, known Siblings) (*Result, error) {
 	parts = slices.Clone(parts)
@@ -42,7 +47,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
 	m.several, m.diverged = m.ambiguous(), !samePhases(parts)
-	m.open, m.lengths = map[topicID]bool{}, map[topicID]map[string]float64{}
+	m.open, m.lengths, m.unlogged = map[topicID]bool{}, map[topicID]map[string]float64{}, map[int]error{}
 	for _, p := range parts {
 		for _, t := range p.Result.Topics {
 			if t.OpenLoop {
@@ -77,6 +82,8 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	if err := m.account(); err != nil {
 		return nil, err
 	}
+	m.apart()
+	m.overTime()
 	m.result.Describe()
 	m.result.Judge(c)
 	m.verdict()
@@ -86,7 +93,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 // mergeable checks that the parts, in the order of their start, can be of one test, and gives how many processes it had; 0 where that is
 // not known.
 func mergeable(parts []Part, processes int) (int, error) {
-	if len(parts) < 2 {
+	if len(parts) == 0 || len(parts) == 1 && processes < 2 {
 		return 0, errors.New("merge: there must be two results or more")
 	}
 	seen := map[uint32]bool{}
@@ -143,8 +150,10 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
-	absent    map[uint32]uint64 // processes that are not here, by how many of their messages came
-	askedLate bool              // a broker was asked after the test
+	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
+	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
+	uncompared bool              // clocks of processes that got messages from one another were not compared
+	askedLate  bool              // a broker was asked after the test
 }
 
 // topicID tells topics apart.
@@ -303,7 +312,7 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	q.Active = Combined(q.Active, p.Active, Stretch.and)
+	q.Active = Combined(q.Active, p.Active, Activity.and)
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
@@ -315,16 +324,15 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 // shifted is the interval by the clock of the whole.
 func (p Point) shifted(by float64) Point {
 	p.At += by
-	active := make(map[string]Stretch, len(p.Active))
+	active := make(map[string]Activity, len(p.Active))
 	for name, s := range p.Active {
-		active[name] = Stretch{s.From + by, s.To + by}
+		s.From += by
+		s.To += by
+		active[name] = s
 	}
 	p.Active = active
 	return p
 }
-
-// and is the stretch from the beginning of the one to the end of the other.
-func (s Stretch) and(of Stretch) Stretch { return Stretch{min(s.From, of.From), max(s.To, of.To)} }
 
 // laterPoint is for an interval of the same process, otherPoint for one of another.
 func laterPoint(q *Point, p Point) {

@@ -29,7 +29,7 @@ func TestTheHistoriesOfProcessesAddUp(t *testing.T) {
 			topic.Trends["publish_latency"].RecordN(1, uint64(10*length))
 		}
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started.Add(begins), Seconds: float64(length * points), Topics: []Topic{topic}}
-		return Part{r, &Ledger{Run: 1, Instance: instance}}
+		return Part{Result: r, Ledger: &Ledger{Run: 1, Instance: instance}}
 	}
 	merged, err := Merge([]Part{part(1, 0, 1, 12), part(2, 2*time.Second, 4, 3)}, Siblings{})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestWhatIsReadBackAddsUp(t *testing.T) {
 			Counts: counted(map[metric.Counter]int64{metric.Sent: int64(confirmed), metric.Confirmed: int64(confirmed), metric.Unaccounted: int64(confirmed)}),
 		}
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started, Seconds: 1, Topics: []Topic{topic}}
-		return Part{r, &Ledger{Run: 1, Instance: instance}}
+		return Part{Result: r, Ledger: &Ledger{Run: 1, Instance: instance}}
 	}
 	merged, err := Merge([]Part{part(1, 100, 3), part(2, 50, 4)}, Siblings{})
 	if err != nil {

@@ -31,7 +31,8 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
-			point.Believed = believed && p.Supported
+			point.sound = believed && p.Supported
+			point.Believed = point.sound && !t.blurred(name, p)
 			spelt[name] = append(spelt[name], point)
 		}
 	}
@@ -40,7 +41,7 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 
 // owed gives a percentile the share of it that is lateness, and tells whether that is enough to mislead.
 func (t *Topic) owed(trend string, p hist.Percentile) (point Percentile, misled bool) {
-	own := t.late(trend, p.Q)
+	own := t.late(trend, p.Q, p.Value)
 	point.Percentile = p
 	if p.Value > 0 {
 		point.Owed = min(1, float64(own)/float64(p.Value))
@@ -60,23 +61,24 @@ func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, 
 	return Percentile{}, false
 }
 
-// late is how late the generator itself was, or the platform, at a quantile of a latency. Of other trends it says nothing.
-func (t *Topic) late(trend string, q float64) time.Duration {
-	var late int64
+// late is how late the generator itself was, or the platform, at a quantile of a latency, which has that value there. Of other trends it says nothing.
+func (t *Topic) late(trend string, q float64, value int64) time.Duration {
+	var lag *hist.Histogram // where the latency begins
 	trend, closed := strings.CutSuffix(trend, metric.ClosedSuffix)
 	switch trend {
 	case metric.PublishLatency.String(), metric.E2ELatency.String(), metric.RequestLatency.String(), metric.FailedLatency.String():
-		if lag := t.Trends[metric.GeneratorLag.String()]; lag != nil && !closed { // what has no schedule is not late
-			late = lag.Quantile(q)
+		if !closed { // what has no schedule is not late
+			lag = t.Trends[metric.GeneratorLag.String()]
 		}
 	case metric.PublishTime.String(), metric.E2ETime.String(), metric.RequestTime.String(), metric.DeliveryWait.String():
 	default:
 		return 0
 	}
-	if t.Hiccups != nil && t.Hiccups.Supported(q) {
-		late = max(late, t.Hiccups.Quantile(q))
+	hiccups := t.Hiccups // where it ends
+	if hiccups != nil && !hiccups.Supported(q) {
+		hiccups = nil
 	}
-	return time.Duration(late)
+	return time.Duration(lateness(lag, hiccups, q, value))
 }
 
 // absent is the share of the messages that are not in a distribution: of the whole topic, which has it from the group that lacks most, or of
@@ -205,10 +207,11 @@ func share(n, of int64) float64 {
 	return float64(n) / float64(of)
 }
 
-// believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown; false where not even the least can.
+// believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown, as far as clocks agree; false where not even the least
+// can.
 func believedUpTo(all []Percentile) (q float64, ok bool) {
 	for _, p := range all {
-		if p.Believed {
+		if p.sound {
 			q, ok = p.Q, true
 		}
 	}

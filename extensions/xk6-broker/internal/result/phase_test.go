@@ -147,3 +147,19 @@ func TestGivenBackByAnotherGroup(t *testing.T) {
 		t.Error(all)
 	}
 }
+
+// In an interval of several processes may be what one of them did before the interval: its rate in a part that was cut out is over the part.
+func TestAPartOfAWholeWentOnInThePartOnly(t *testing.T) {
+	topic := Topic{Counts: map[string]int64{}, Phases: map[string]Window{"1 s to 3 s": {}}, History: []Point{
+		{At: 1, Seconds: 1, Counts: map[string]int64{"sent": 100}, Active: map[string]Activity{"sent": {From: 0.1, To: 0.9}}},
+		{At: 2, Seconds: 1, Counts: map[string]int64{"sent": 100}, Active: map[string]Activity{"sent": {From: 0.2, To: 1.9}}},
+		{At: 3, Seconds: 1, Counts: map[string]int64{"sent": 101}, Active: map[string]Activity{"sent": {From: 1.2, To: 3}}},
+	}}
+	r := &Result{Topics: []Topic{topic}, Phases: []Phase{{Name: "1 s to 3 s", Stretches: []Stretch{{1, 3}}, Seconds: 2, Afterwards: true}}}
+	if n, seconds := r.During("1 s to 3 s").Topics[0].WentOn("sent"); n != 200 || seconds != 2 {
+		t.Errorf("%v in %v s", n, seconds)
+	}
+	if from := r.Topics[0].History[1].Active["sent"].From; from != 0.2 {
+		t.Errorf("the whole has changed: %v", from)
+	}
+}

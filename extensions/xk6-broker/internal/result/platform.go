@@ -63,7 +63,7 @@ const (
 func (p *Platform) advice(late, hiccup time.Duration) string {
 	cause, known := p.cause()
 	if late > 2*hiccup && (!known || hiccup <= owedFloor && !p.busy()) {
-		return "look first at what the script does before it sends, such as a sleep or a request; apart from that, " + cause
+		return "look first at what the script does before it sends, such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, " + cause
 	}
 	return cause
 }

@@ -51,9 +51,9 @@ func TestAScriptThatWorksBeforeItSendsIsNamed(t *testing.T) {
 		hiccup       int64 // ms
 		says, spares string
 	}{
-		"idle":                      {idle, 1, script + ", such as a sleep or a request; apart from that, neither k6 nor others used much", ""},
+		"idle":                      {idle, 1, script + ", such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, neither k6 nor others used much", ""},
 		"nobody watched":            {Platform{}, 0, script, ""},
-		"beside others":             {crowded, 1, script + ", such as a sleep or a request; apart from that, other processes used 70 %", ""},
+		"beside others":             {crowded, 1, script + ", such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, other processes used 70 %", ""},
 		"a standstill":              {idle, 40, "neither k6 nor others used much of the CPUs: look for what stops the process", script},
 		"a generator without CPUs":  {busy, 1, "k6 used 80 % of its CPUs", script},
 		"hiccups that are a part":   {idle, 5, script + ", such as a sleep", ""},

@@ -48,13 +48,17 @@ func (a *Account) DivideRemoved(r Removal) {
 
 // TopicRemoval is that a process deleted or emptied a topic.
 type TopicRemoval struct {
-	Asked, Done int64              // when the broker was asked what it had, and when it had that no more; ns since the Unix epoch
-	Certain     bool               // else it may have been another broker's topic, or nothing may have been done
-	Had         map[string]Emptied // by group, where the broker could tell
+	Asked   int64              `json:"asked"`         // when the broker was asked what it had, ns since the Unix epoch
+	Done    int64              `json:"done"`          // when it had that no more
+	Certain bool               `json:"certain"`       // else it may have been another broker's topic, or nothing may have been done
+	Had     map[string]Emptied `json:"had,omitempty"` // by group, where the broker could tell
 }
 
 // Emptied is what a broker had for a group, and what of that it had left, at most.
-type Emptied struct{ Had, Left Backlog }
+type Emptied struct {
+	Had  Backlog `json:"had"`
+	Left Backlog `json:"left"`
+}
 
 // removal is that one of several processes deleted or emptied a topic.
 type removal struct {

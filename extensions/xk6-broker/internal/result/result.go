@@ -24,6 +24,9 @@ type Result struct {
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
+	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
+	Peers       []Peer            `json:"peers,omitempty"`     // the other processes of the test, where this one talked with them
+	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
@@ -38,8 +41,10 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int   `json:"-"` // other processes that messages came from
-	LogsCut  error `json:"-"` // why the interval logs ended before the run did
+	Unmet    string        `json:"-"` // why the process did not talk with the others, though it was to
+	Siblings int           `json:"-"` // other processes that messages came from
+	Logs     []IntervalLog `json:"-"` // of several processes together
+	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
 }
 
 // Topic is what was measured on one topic of one broker.
@@ -63,6 +68,7 @@ type Topic struct {
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
 	Phases      map[string]Window          `json:"phases,omitempty"` // by name
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
@@ -73,9 +79,10 @@ type Topic struct {
 	After   int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
 
-	whole *Topic // that this is of one phase; nil where it is whole itself
-	phase *Phase // which one
-	cut   cut    // when the phase ended
+	whole *Topic  // that this is of one phase; nil where it is whole itself
+	phase *Phase  // which one
+	of    *Result // whose topics this is together; nil where it is one
+	cut   cut     // when the phase ended
 
 	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
 
@@ -127,7 +134,9 @@ func Spell(h *hist.Histogram) map[string]int64 {
 type Percentile struct {
 	hist.Percentile
 	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
-	Believed bool    `json:"believed"` // it is supported, and neither that share nor what is missing from the distribution can mislead
+	Believed bool    `json:"believed"` // it is supported, and neither that share, nor what is missing from the distribution, nor clocks that are apart can mislead
+
+	sound bool // but for the clocks
 }
 
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -62,6 +63,13 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 	if (c.Method == "p" || c.Method == "med") && !all.Supported(c.Quantile) {
 		return fmt.Sprintf("of %d samples %d lie beyond %s: there must be 10", all.Count(), all.Beyond(c.Quantile), QuantileName(c.Quantile))
 	}
+	for _, p := range portions {
+		if of, ok := r.whole(p, trend); ok {
+			if why := of.topic.unclear(c, of.trend, c.Of(all)); why != "" {
+				return of.name + why
+			}
+		}
+	}
 	if c.Method == "min" { // neither what is late nor what is missing is the least
 		return ""
 	}
@@ -88,19 +96,19 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 // TooLow says why what the condition compares of a trend may be less than the truth: the slowest are not in it. It is "" where nothing
 // makes it so.
 func (t *Topic) TooLow(c Condition, name string) string {
-	return c.tooLow(t.Trends[name], t.absent(name, nil))
+	return cmp.Or(t.vague(c, name), c.tooLow(t.Trends[name], t.absent(name, nil)))
 }
 
 // TooHigh says why what the condition compares of a trend may be more than the truth: it has lateness of the generator. It is "" where
 // nothing makes it so.
 func (t *Topic) TooHigh(c Condition, name string) string {
-	return t.tooHigh(c, name, t.Trends[name], t.Trends[name])
+	return cmp.Or(t.vague(c, name), t.tooHigh(c, name, t.Trends[name], t.Trends[name]))
 }
 
 // Late is how much of what the condition compares of a trend is lateness of the generator, or of its machine, at the same place.
 func (t *Topic) Late(c Condition, name string) time.Duration {
 	q, _ := c.reach(t.Trends[name])
-	late := t.late(name, q)
+	late := t.late(name, q, t.Trends[name].Quantile(q))
 	if lag := t.Trends[metric.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
 		late = max(late, time.Duration(lag.Mean()))
 	}

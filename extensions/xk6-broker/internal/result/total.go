@@ -10,7 +10,7 @@ import (
 // Total is all topics as one: counts, errors and accounts are summed up, and distributions are pooled. What is sent in a closed loop
 // stays apart. A percentile that cannot be believed of the topics of more than a tenth of its values cannot be of all.
 func (r *Result) Total() Topic {
-	total := Topic{Options: Uses{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{}, Errors: []ErrorCount{}, Groups: []Group{}}
+	total := Topic{Options: Uses{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{}, Errors: []ErrorCount{}, Groups: []Group{}, of: r}
 	total.OnlySends = len(r.Topics) > 0 && !slices.ContainsFunc(r.Topics, func(t Topic) bool { return !t.OnlySends })
 	for i := range r.Topics {
 		t := &r.Topics[i]

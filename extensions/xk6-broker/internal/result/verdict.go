@@ -60,6 +60,7 @@ func (r *Result) Judge(c Circumstances) {
 	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
+	r.judgeSegment(&v)
 	if c.Unserved > 0 {
 		v.because(latencies, "%d arrivals were due but never got an iteration: raise maxVUs or gracefulStop, or lower the rate", c.Unserved)
 	}
@@ -87,6 +88,7 @@ func (r *Result) Judge(c Circumstances) {
 		v.because(latencies|account, "messages came from %d other processes with the same BROKER_RUN, and the test has %d in all: some are of an earlier test, "+
 			"and are in the latencies; give each test its own BROKER_RUN", r.Siblings, r.Processes)
 	}
+	r.judgePeers(&v)
 	for i := range r.Topics {
 		if c.Ended == "" {
 			r.Topics[i].judgeInterruptions(&v)
@@ -194,6 +196,7 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 	}
 	t.judgeConsumers(v)
 	led.judgeLateness(v)
+	led.judgeClocks(v)
 	if led.whole != nil {
 		led.judgeStationarity(v)
 	}
@@ -260,7 +263,11 @@ func (t *Topic) loops() []string {
 // judgeStrangers looks at messages that came in and are not accounted for here.
 func (t *Topic) judgeStrangers(v *Verdict) {
 	if n := t.Counts[metric.Negative.String()]; n > 0 {
-		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines", t.Topic, n)
+		which := ""
+		if t.Apart != nil {
+			which = ": " + t.Apart.String()
+		}
+		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines%s", t.Topic, n, which)
 	}
 	if n := t.Counts[metric.Sibling.String()]; n > 0 && t.Shared {
 		v.note("%s: %s sent by other processes with the same BROKER_RUN, and are in the latencies. They are of this test, or of an earlier one: %s",

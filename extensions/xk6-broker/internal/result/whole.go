@@ -123,7 +123,7 @@ func (m *merger) strangers(t *Topic, w *wholeTopic, senders map[uint64]sender) {
 				if _, own := w.senders[id]; own {
 					continue
 				}
-				n := s.Sources[i].Received.Len()
+				n := track.Count(s.Sources[i].Received)
 				from, known := senders[id]
 				elsewhere := uint32(id>>32) != s.by.Instance
 				switch {
@@ -148,7 +148,14 @@ func (m *merger) strangers(t *Topic, w *wholeTopic, senders map[uint64]sender) {
 			t.Counts[counter.String()] += int64(n)
 		}
 	}
-	if absent == 0 { // those that were sent long before the receiving process began were of this test all the same
+	if absent == 0 {
+		for _, w := range t.Phases {
+			delete(w.Counts, metric.Sibling.String())
+		}
+		for _, p := range t.History {
+			delete(p.Counts, metric.Sibling.String())
+		}
+		// Those that were sent long before the receiving process began were of this test all the same.
 		t.Before = t.Counts[metric.Earlier.String()]
 		delete(t.Counts, metric.Earlier.String())
 	}
@@ -168,7 +175,10 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		if err != nil {
 			return err
 		}
-		a := w.group(name, shares, said)
+		a, err := w.group(name, shares, said)
+		if err != nil {
+			return err
+		}
 		if !shares[0].Subscriber {
 			if w.elsewhere || !m.complete() || slices.ContainsFunc(shares, groupShare.untold) { // what was removed another process may have received before
 				a.Lost, a.Elsewhere = 0, a.Lost
@@ -191,7 +201,7 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 
 // untold tells that members of a process that was killed may have settled more than it could tell.
 func (s groupShare) untold() bool {
-	return s.by.Unfinished && slices.ContainsFunc(s.Sources, func(of track.SourceLedger) bool { return of.Settled.Len() > 0 })
+	return s.by.Unfinished && slices.ContainsFunc(s.Sources, func(of track.SourceLedger) bool { return track.Count(of.Settled) > 0 })
 }
 
 func (s groupShare) consumed() bool { return len(s.There) > 0 }
@@ -234,14 +244,14 @@ func (m *merger) asked(t *Topic, name string, shares []groupShare) (answer, erro
 }
 
 // group gives the account of a group: of one subscriber, or of the members that all processes had.
-func (w *wholeTopic) group(name string, shares []groupShare, said answer) Account {
+func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Account, error) {
 	ledgers := make([]track.GroupLedger, len(shares))
 	for i, s := range shares {
 		ledgers[i] = s.GroupLedger.GroupLedger
 		ledgers[i].Unfinished = s.by.Unfinished
 	}
 	removals := w.removalsOf(shares)
-	all := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
+	all, err := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
 		from := w.senders[id]
 		terms := track.Terms{Spans: from.spans(id, shares, w.removals)}
 		for _, r := range removals {
@@ -252,8 +262,14 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 		}
 		return terms
 	}, ShownRanges)
+	if err != nil {
+		return Account{}, err
+	}
 	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges}
-	waiting, holds := w.waiting(shares, all)
+	waiting, holds, err := w.waiting(shares, all)
+	if err != nil {
+		return Account{}, err
+	}
 	removed, lost := divideRemoved(name, shares, removals, all, waiting)
 	unknown := all.Removed - removed - lost
 	a.Removed = removed
@@ -273,7 +289,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) Accoun
 	if shares[0].Kept && !holds && said.known || w.routed { // a broker is done with what lay in the client of one who has left
 		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 	}
-	return a
+	return a, nil
 }
 
 // removalsOf lists the removals of what the broker had for a group: it had nothing for those who were not there where it keeps nothing.
@@ -287,7 +303,7 @@ func (w *wholeTopic) removalsOf(shares []groupShare) (all []removal) {
 }
 
 // waiting is what is known of the messages that a broker has for a group, but for its backlog, and whether it holds what was received and not settled.
-func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, holds bool) {
+func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, holds bool, err error) {
 	strangers, holds := int64(0), true
 	of.Held = Held{Least: int64(all.SureHeld), Most: int64(all.Held)}
 	for _, s := range shares {
@@ -299,8 +315,9 @@ func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, 
 	if !holds {
 		of.Held.Least = 0
 	}
-	of.Strange = max(0, w.leftovers(shares)-strangers) + w.failed
-	return of, holds
+	left, err := w.leftovers(shares)
+	of.Strange = max(0, left-strangers) + w.failed
+	return of, holds, err
 }
 
 // spans is what a group expects of a producer, by all that the processes know.
@@ -350,7 +367,7 @@ func (l *Ledger) apart(o *Ledger) time.Duration {
 // leftovers is what the broker had for the group before the test: what it had before the group's first member came, without what the
 // member's siblings had sent by then. Of what they sent in that second it is taken that those were there that were received: brokers give
 // the oldest first.
-func (w *wholeTopic) leftovers(shares []groupShare) int64 {
+func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 	var first groupShare
 	for _, s := range shares {
 		if s.consumed() && (first.GroupLedger == nil || s.There[0].From < first.There[0].From) {
@@ -366,15 +383,25 @@ func (w *wholeTopic) leftovers(shares []groupShare) int64 {
 		skew := from.by.apart(first.by)
 		sent, _ := handedOut(from.index, first.There[0].From-int64(skew+from.slowest), from.next)
 		_, perhaps := handedOut(from.index, first.Looked+int64(skew), from.next)
-		there := p.Expected.Within([]track.Bounds{{From: 0, Until: sent}})
+		expected, err := track.Load(p.Expected)
+		if err != nil {
+			return 0, err
+		}
+		there := expected.Within([]track.Bounds{{From: 0, Until: sent}})
 		for _, s := range shares {
-			if source := s.Source(p.ID); source != nil {
-				there = there.Or(source.Received.Within([]track.Bounds{{From: 0, Until: perhaps}}))
+			source := s.Source(p.ID)
+			if source == nil {
+				continue
 			}
+			received, err := track.Load(source.Received)
+			if err != nil {
+				return 0, err
+			}
+			there = there.Or(received.Within([]track.Bounds{{From: 0, Until: perhaps}}))
 		}
 		left -= int64(there.Len())
 	}
-	return max(0, left)
+	return max(0, left), nil
 }
 
 // verdict adds what only the whole can tell, and what the processes had to say of themselves. The thresholds of one are none of all
@@ -382,26 +409,16 @@ func (w *wholeTopic) leftovers(shares []groupShare) int64 {
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
+	for _, flaw := range processFlaws(m.parts) {
+		v.because(latencies|account, "%s", flaw)
+	}
 	for i, p := range m.parts {
-		own := p.Result.Verdict
 		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
-			v.note("process %d (%s) was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
-				i+1, p.Result.Name)
-			continue
-		}
-		var what about
-		if !own.Latencies {
-			what |= latencies
-		}
-		if !own.Account {
-			what |= account
-		}
-		for _, reason := range own.Reasons {
-			if !strings.HasSuffix(reason, mergeTells) && !slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
-				v.because(what, "process %d (%s): %s", i+1, p.Result.Name, reason)
-			}
+			v.note("%s was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
+				m.teller(i, 1))
 		}
 	}
+	m.reasons(v)
 	if m.diverged {
 		v.note("the processes had different phases, so that the whole has none")
 	}
@@ -414,8 +431,12 @@ func (m *merger) verdict() {
 		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
 			instant(time.Now()), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
 	}
-	v.note("of %d processes: latencies between them are by the clocks of their machines; over time, the quantiles of an interval are those "+
-		"of the process that had the worst", len(m.parts))
+	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
+		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
+	}
+	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
+		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
+	}
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
@@ -423,7 +444,11 @@ func doubted(g Group) bool { return g.Uncertain > 0 }
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
-		v.because(latencies|account, "%d of the %d processes of the test are missing: merge their results too", m.processes-here, m.processes)
+		which := ""
+		if len(m.known.Absent) > 0 {
+			which = " (" + strings.Join(m.known.Absent, ", ") + ")"
+		}
+		v.because(latencies|account, "%d of the %d processes of the test are missing%s: merge their results too", m.processes-here, m.processes, which)
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
 		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+

@@ -9,6 +9,48 @@ import (
 	"time"
 )
 
+// reasons adds why processes are not valid, but for what holds for one of them only, and what the whole says: of what several say, which differs in
+// its numbers alone, the worst.
+func (m *merger) reasons(v *Verdict) {
+	var kinds []string
+	worst := map[string]*told{}
+	whole := map[string]bool{}
+	for _, reason := range v.Reasons {
+		whole[kindOf(reason)] = true
+	}
+	for i, p := range m.parts {
+		own := p.Result.Verdict
+		if p.Ledger.Unfinished {
+			continue
+		}
+		var what about
+		if !own.Latencies {
+			what |= latencies
+		}
+		if !own.Account {
+			what |= account
+		}
+		for _, reason := range own.Reasons {
+			if strings.HasSuffix(reason, mergeTells) || slices.ContainsFunc(p.Result.Thresholds, func(t Threshold) bool { return t.reason() == reason }) {
+				continue
+			}
+			kind := kindOf(reason)
+			if whole[kind] {
+				continue
+			}
+			if worst[kind] == nil {
+				kinds = append(kinds, kind)
+			}
+			worst[kind] = worst[kind].with(i, reason)
+			worst[kind].what |= what
+		}
+	}
+	for _, kind := range kinds {
+		w := worst[kind]
+		v.because(w.what, "%s: %s", m.teller(w.by, w.processes), w.text)
+	}
+}
+
 // notes adds what the processes had to say of themselves and the whole does not say: of what several said of one topic, which differs in
 // its numbers alone, the worst.
 func (m *merger) notes(v *Verdict) {
@@ -24,27 +66,35 @@ func (m *merger) notes(v *Verdict) {
 			if whole[kind] || strings.HasSuffix(note, mergeTells) {
 				continue
 			}
-			w := worst[kind]
-			if w == nil {
-				w = &told{by: i, note: note}
-				worst[kind], kinds = w, append(kinds, kind)
+			if worst[kind] == nil {
+				kinds = append(kinds, kind)
 			}
-			w.processes++
-			if slices.Compare(numbersOf(note), numbersOf(w.note)) > 0 {
-				w.by, w.note = i, note
-			}
+			worst[kind] = worst[kind].with(i, note)
 		}
 	}
 	for _, kind := range kinds {
 		w := worst[kind]
-		v.note("%s: %s", m.teller(w.by, w.processes), w.note)
+		v.note("%s: %s", m.teller(w.by, w.processes), w.text)
 	}
 }
 
-// told is a note that some processes have, as the one has it where it is worst.
+// told is a note or a reason that some processes have, as the one has it where it is worst.
 type told struct {
 	by, processes int
-	note          string
+	text          string
+	what          about
+}
+
+// with is told by one process more. It may be nil.
+func (w *told) with(by int, text string) *told {
+	if w == nil {
+		return &told{by: by, processes: 1, text: text}
+	}
+	w.processes++
+	if slices.Compare(numbersOf(text), numbersOf(w.text)) > 0 {
+		w.by, w.text = by, text
+	}
+	return w
 }
 
 // doubts adds what keeps latencies of processes from being believed further, of each latency where that is worst, if those of the whole

@@ -72,3 +72,28 @@ func TestProcessesSayTheSameOnce(t *testing.T) {
 		}
 	}
 }
+
+// Why several processes are not valid, in words that differ in their numbers alone, is said once, and not at all where the whole says it; what speaks
+// against the latencies of one speaks against those of the whole.
+func TestProcessesGiveAReasonOnce(t *testing.T) {
+	part := func(name string, latencies bool, reasons ...string) Part {
+		return Part{Ledger: &Ledger{}, Result: &Result{
+			Name: name, Thresholds: []Threshold{{Metric: "broker_lost", Source: "count==0"}}, Verdict: Verdict{Latencies: latencies, Account: true, Reasons: reasons},
+		}}
+	}
+	const late, dropped = "orders: publish latency cannot be believed: 70 % of its p50 is lateness", "k6 dropped 5 iterations"
+	m := &merger{processes: 3, result: &Result{Verdict: Verdict{Latencies: true, Account: true, Reasons: []string{"orders: 3 sends failed"}}}, parts: []Part{
+		part("one", false, late, "orders: 1 sends failed", "orders: 9 messages are elsewhere: "+mergeTells),
+		part("two", false, "orders: publish latency cannot be believed: 90 % of its p50 is lateness"),
+		part("three", true, dropped),
+	}}
+	m.verdict()
+	v := m.result.Verdict
+	want := []string{
+		"orders: 3 sends failed", "2 processes, worst in process 2 (two): orders: publish latency cannot be believed: 90 % of its p50 is lateness",
+		"process 3 (three): " + dropped,
+	}
+	if !slices.Equal(v.Reasons, want) || v.Valid || v.Latencies || !v.Account {
+		t.Errorf("%+v\nwant %q", v, want)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -18,7 +17,7 @@ type Ledger struct {
 type ProducerLedger struct {
 	ID       uint64
 	Next     uint64 // one more than the last number
-	Expected Set
+	Expected Numbers
 }
 
 // GroupLedger is what a group received in this process, by producer, and what it counted.
@@ -36,11 +35,11 @@ type SourceLedger struct {
 	ID       uint64
 	Foreign  bool     // of another process: there are no Spans
 	Spans    []Bounds // what the group expects
-	Received Set
-	Settled  Set
-	Again    Set // first copies that the broker had delivered before
-	Drained  Set // read to complete the account
-	Doubted  Set // the broker may be done with them although nobody settled them
+	Received Numbers
+	Settled  Numbers
+	Again    Numbers // first copies that the broker had delivered before
+	Drained  Numbers // read to complete the account
+	Doubted  Numbers // the broker may be done with them although nobody settled them
 }
 
 // Ledger copies what is known. It is consistent once nothing is going on.
@@ -119,8 +118,9 @@ type Whole struct {
 // else Redelivered, unless the broker's own count of deliveries has made it that already; so is one that a process had received and not settled when it was
 // killed, which counts as received only where it came again. Removed is what did not arrive and was perhaps numbered before
 // one of the removals. Foreign, in what comes out, is a number of
-// messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most.
-func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) Whole {
+// messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most. Only the sets of one producer
+// are loaded at a time; the error is of that.
+func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) (Whole, error) {
 	var w Whole
 	shares = slices.SortedStableFunc(slices.Values(shares), killedLast)
 	for _, s := range shares {
@@ -131,24 +131,35 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint6
 	known := map[uint64]bool{}
 	for _, p := range slices.SortedFunc(slices.Values(producers), byID) {
 		known[p.ID] = true
-		w.add(p, gather(p.ID, shares, &w.Tally), terms(p.ID), limit)
+		all, err := gather(p.ID, shares, &w.Tally)
+		if err != nil {
+			return w, err
+		}
+		expected, err := Load(p.Expected)
+		if err != nil {
+			return w, err
+		}
+		w.add(p.ID, expected, all, terms(p.ID), limit)
 	}
 	for _, id := range sources(shares) {
 		if !known[id] {
-			all := gather(id, shares, &w.Tally)
-			w.Foreign += all.Received.Len()
+			all, err := gather(id, shares, &w.Tally)
+			if err != nil {
+				return w, err
+			}
+			w.Foreign += all.received.Len()
 			w.hold(all)
 		}
 	}
 	w.Unexpected = w.unexpected()
-	return w
+	return w, nil
 }
 
 // add accounts for the messages of one producer.
-func (w *Whole) add(p ProducerLedger, all SourceLedger, terms Terms, limit int) {
-	expected := p.Expected.Within(terms.Spans)
-	drained := all.Drained.Within(terms.Spans).andNot(all.Received)
-	missing := expected.andNot(all.Received).andNot(drained)
+func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int) {
+	expected = expected.Within(terms.Spans)
+	drained := all.drained.Within(terms.Spans).andNot(all.received)
+	missing := expected.andNot(all.received).andNot(drained)
 	var last uint64
 	for i, r := range terms.Removals {
 		if len(w.Removals) <= i {
@@ -161,21 +172,21 @@ func (w *Whole) add(p ProducerLedger, all SourceLedger, terms Terms, limit int) 
 	removed := missing.below(last)
 	missing = missing.andNot(removed)
 	w.Expected += expected.Len()
-	w.Received += all.Received.Len()
+	w.Received += all.received.Len()
 	w.Drained += drained.Len()
 	w.Removed += removed.Len()
-	w.Settled += all.Settled.Len()
+	w.Settled += all.settled.Len()
 	w.Missing += missing.Len()
 	w.Sure += missing.below(terms.Sure).Len()
 	w.Possible += missing.below(terms.Possible).Len()
 	w.hold(all)
-	w.Ranges = missing.ranges(p.ID, w.Ranges, limit)
+	w.Ranges = missing.ranges(id, w.Ranges, limit)
 }
 
-func (w *Whole) hold(all SourceLedger) {
-	held := all.Received.andNot(all.Settled)
+func (w *Whole) hold(all joined) {
+	held := all.received.andNot(all.settled)
 	w.Held += held.Len()
-	w.SureHeld += held.andNot(all.Doubted).Len()
+	w.SureHeld += held.andNot(all.doubted).Len()
 }
 
 // sources lists the producers of which somebody received something, ascending.
@@ -212,53 +223,46 @@ func (g *GroupLedger) Source(id uint64) *SourceLedger {
 	return &g.Sources[i]
 }
 
-// gather joins what the processes received of one producer, and counts the copies that crossed.
-func gather(id uint64, shares []GroupLedger, t *Tally) SourceLedger {
-	var all SourceLedger
-	for i := range shares {
-		source := shares[i].Source(id)
-		if source == nil {
-			continue
+// joined is what a group received of one producer, loaded.
+type joined struct{ received, settled, again, drained, doubted Set }
+
+func (l *SourceLedger) load() (s joined, err error) {
+	for to, from := range map[*Set]Numbers{
+		&s.received: l.Received, &s.settled: l.Settled, &s.again: l.Again, &s.drained: l.Drained, &s.doubted: l.Doubted,
+	} {
+		if *to, err = Load(from); err != nil {
+			return s, err
 		}
-		copies := all.Received.and(source.Received)
-		twice := copies.and(all.Settled).and(source.Settled)
-		t.Duplicated += twice.Len()
-		t.Redelivered += copies.andNot(twice).andNot(all.Again.Or(source.Again)).Len()
-		if shares[i].Unfinished {
-			all.Received = all.Received.Or(source.Received.and(source.Settled))
-		} else {
-			all.Received = all.Received.Or(source.Received)
-		}
-		all.Settled = all.Settled.Or(source.Settled)
-		all.Again = all.Again.Or(source.Again)
-		all.Drained = all.Drained.Or(source.Drained)
-		all.Doubted = all.Doubted.Or(source.Doubted).Or(copies)
 	}
-	return all
+	return s, nil
 }
 
-// ranges adds the numbers of the set to ranges of a producer.
-func (s Set) ranges(id uint64, to []Range, limit int) []Range {
-	for i, p := range s.pages {
-		if p == nil {
+// gather joins what the processes received of one producer, and counts the copies that crossed.
+func gather(id uint64, shares []GroupLedger, t *Tally) (all joined, err error) {
+	for i := range shares {
+		ledger := shares[i].Source(id)
+		if ledger == nil {
 			continue
 		}
-		for k, w := range p {
-			for ; w != 0; w &= w - 1 {
-				seq := uint64(i)*pageBits + uint64(k)*64 + uint64(bits.TrailingZeros64(w)) //gosec:disable G115 -- a count, far below the limit
-				last := len(to) - 1
-				if last >= 0 && to[last].ID == id && to[last].To+1 == seq {
-					to[last].To = seq
-					continue
-				}
-				if len(to) >= limit {
-					return to
-				}
-				to = append(to, Range{ID: id, From: seq, To: seq})
-			}
+		from, err := ledger.load()
+		if err != nil {
+			return all, err
 		}
+		copies := all.received.and(from.received)
+		twice := copies.and(all.settled).and(from.settled)
+		t.Duplicated += twice.Len()
+		t.Redelivered += copies.andNot(twice).andNot(all.again.Or(from.again)).Len()
+		if shares[i].Unfinished {
+			all.received = all.received.Or(from.received.and(from.settled))
+		} else {
+			all.received = all.received.Or(from.received)
+		}
+		all.settled = all.settled.Or(from.settled)
+		all.again = all.again.Or(from.again)
+		all.drained = all.drained.Or(from.drained)
+		all.doubted = all.doubted.Or(from.doubted).Or(copies)
 	}
-	return to
+	return all, nil
 }
 
 // Everything is what a group expects that was there before the producer.

@@ -1,211 +1,148 @@
 package track
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
-	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// words are the bits of a page.
-type words [pageWords]uint64
+// Set is a set of numbers, as a [Ledger] holds it. It does not change while the bitmap it came from goes on. Its zero value is empty.
+type Set struct{ bitmap *roaring64.Bitmap }
 
-// Set is a set of numbers, as a [Ledger] holds it. It does not change while the bitmap it came from goes on.
-type Set struct{ pages []*words } // nil is an empty page
+// Numbers is a set of numbers that may lie in a file, where it is until somebody loads it. Nil is the empty one.
+type Numbers interface {
+	Len() uint64
+	Load() (Set, error)
+}
+
+// Load makes a set a [Numbers].
+func (s Set) Load() (Set, error) { return s, nil }
+
+// Load loads numbers, which may be nil.
+func Load(n Numbers) (Set, error) {
+	if n == nil {
+		return Set{}, nil
+	}
+	return n.Load()
+}
+
+// Count is how many numbers there are.
+func Count(n Numbers) uint64 {
+	if n == nil {
+		return 0
+	}
+	return n.Len()
+}
 
 // snapshot copies a bitmap.
 func (b *bitmap) snapshot() Set {
-	s := Set{make([]*words, b.len())}
-	for i := range s.pages {
-		from := b.page(uint64(i))
-		if from == empty {
+	s := Set{roaring64.New()}
+	numbers := make([]uint64, 0, pageBits)
+	for i := range uint64(b.len()) { //gosec:disable G115 -- a count
+		from, first := b.page(i), i*pageBits
+		switch from {
+		case empty:
+			continue
+		case full:
+			s.bitmap.AddRange(first, first+pageBits)
 			continue
 		}
-		w := &words{}
-		for k := range w {
-			w[k] = from.words[k].Load()
+		numbers = numbers[:0]
+		for k := range from.words {
+			for w := from.words[k].Load(); w != 0; w &= w - 1 {
+				numbers = append(numbers, first+uint64(k)*64+uint64(bits.TrailingZeros64(w))) //gosec:disable G115 -- a count, below 64
+			}
 		}
-		s.pages[i] = w
+		s.bitmap.AddMany(numbers)
 	}
-	return s.trim()
-}
-
-// trim drops empty pages at the end.
-func (s Set) trim() Set {
-	for len(s.pages) > 0 && s.pages[len(s.pages)-1] == nil {
-		s.pages = s.pages[:len(s.pages)-1]
-	}
+	s.bitmap.RunOptimize()
 	return s
 }
 
-var noWords words
-
-// page gives the bits of a page, never nil and never to be written.
-func (s Set) page(i int) *words {
-	if i < len(s.pages) && s.pages[i] != nil {
-		return s.pages[i]
+// get is the bitmap, never nil and never to be written.
+func (s Set) get() *roaring64.Bitmap {
+	if s.bitmap == nil {
+		return nothing
 	}
-	return &noWords
+	return s.bitmap
 }
+
+var nothing = roaring64.New()
 
 // Len is how many numbers are in the set.
-func (s Set) Len() uint64 {
-	var n uint64
-	for _, p := range s.pages {
-		if p != nil {
-			for _, w := range p {
-				n += uint64(bits.OnesCount64(w)) //gosec:disable G115 -- a count, far below the limit
-			}
-		}
-	}
-	return n
-}
+func (s Set) Len() uint64 { return s.get().GetCardinality() }
 
-// combine makes a set word by word.
-func combine(a, b Set, do func(a, b uint64) uint64) Set {
-	s := Set{make([]*words, max(len(a.pages), len(b.pages)))}
-	for i := range s.pages {
-		x, y := a.page(i), b.page(i)
-		if x == &noWords && y == &noWords {
-			continue
-		}
-		w := &words{}
-		for k := range w {
-			w[k] = do(x[k], y[k])
-		}
-		if *w != noWords {
-			s.pages[i] = w
-		}
-	}
-	return s.trim()
-}
+// Equal tells whether both have the same numbers.
+func (s Set) Equal(o Set) bool { return s.get().Equals(o.get()) }
 
-func (s Set) and(o Set) Set    { return combine(s, o, func(a, b uint64) uint64 { return a & b }) }
-func (s Set) andNot(o Set) Set { return combine(s, o, func(a, b uint64) uint64 { return a &^ b }) }
+func (s Set) and(o Set) Set    { return Set{roaring64.And(s.get(), o.get())} }
+func (s Set) andNot(o Set) Set { return Set{roaring64.AndNot(s.get(), o.get())} }
 
 // Or is what is in one of the sets, or in both.
-func (s Set) Or(o Set) Set { return combine(s, o, func(a, b uint64) uint64 { return a | b }) }
+func (s Set) Or(o Set) Set { return Set{roaring64.Or(s.get(), o.get())} }
 
 // Within keeps the numbers of the spans.
 func (s Set) Within(spans []Bounds) Set {
-	kept := Set{make([]*words, len(s.pages))}
-	for i, p := range s.pages {
-		first := uint64(i) * pageBits
-		whole := slices.ContainsFunc(spans, func(b Bounds) bool { return b.From <= first && first+pageBits <= b.Until })
-		if p == nil || whole {
-			kept.pages[i] = p
-			continue
-		}
-		w := &words{}
-		for k := range w {
-			w[k] = p[k] & within(spans, first+uint64(k)*64)
-		}
-		kept.pages[i] = w
+	if s.get().IsEmpty() {
+		return s
 	}
-	return kept
+	within, end := roaring64.New(), s.bitmap.Maximum()+1
+	for _, b := range spans {
+		if until := min(b.Until, end); b.From < until {
+			within.AddRange(b.From, until)
+		}
+	}
+	return s.and(Set{within})
 }
 
 // below keeps the numbers below one.
 func (s Set) below(until uint64) Set { return s.Within([]Bounds{{0, until}}) }
 
-// The encoding: runs of pages, each a tag and, for the first two, how many there are in a row.
-const (
-	emptyPages = iota
-	fullPages
-	onePage // its bits follow
-)
+// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization: a few bytes where it is complete, at worst a little more than a bit
+// for each number up to its greatest.
+func (s Set) WriteTo(w io.Writer) (int64, error) { return s.get().WriteTo(w) }
 
-// maxPages bounds what is decoded, in pages.
-const maxPages = maxForeignMessages / pageBits
+// ReadSet decodes what WriteTo encoded, and refuses anything else.
+func ReadSet(text []byte) (Set, error) {
+	const least = 12 // bytes that each of the 32-bit sets in it takes, how many of them it begins with
+	if len(text) < 8 || binary.LittleEndian.Uint64(text) > uint64(len(text)/least) {
+		return Set{}, errSet
+	}
+	b, from := roaring64.New(), bytes.NewReader(text)
+	if _, err := b.ReadFrom(from); err != nil {
+		return Set{}, fmt.Errorf("%w: %w", errSet, err)
+	}
+	if from.Len() > 0 {
+		return Set{}, errSet
+	}
+	if b.IsEmpty() {
+		return Set{}, nil
+	}
+	if err := b.Validate(); err != nil {
+		return Set{}, fmt.Errorf("%w: %w", errSet, err)
+	}
+	return Set{b}, nil
+}
 
 var errSet = errors.New("track: no set of numbers")
 
-// GobEncode encodes the set: a few bytes where it is complete, at worst a bit for each number up to its greatest.
-func (s Set) GobEncode() ([]byte, error) {
-	b := binary.AppendUvarint(nil, uint64(len(s.pages)))
-	for i := 0; i < len(s.pages); {
-		tag := tagOf(s.pages[i])
-		if tag == onePage {
-			b = append(b, onePage)
-			for _, w := range s.pages[i] {
-				b = binary.LittleEndian.AppendUint64(b, w)
-			}
-			i++
+// ranges adds the numbers of the set to ranges of a producer.
+func (s Set) ranges(id uint64, to []Range, limit int) []Range {
+	for all := s.get().Iterator(); all.HasNext(); {
+		seq, last := all.Next(), len(to)-1
+		if last >= 0 && to[last].ID == id && to[last].To+1 == seq {
+			to[last].To = seq
 			continue
 		}
-		n := 1
-		for i+n < len(s.pages) && tagOf(s.pages[i+n]) == tag {
-			n++
+		if len(to) >= limit {
+			return to
 		}
-		b = binary.AppendUvarint(append(b, tag), uint64(n))
-		i += n
+		to = append(to, Range{ID: id, From: seq, To: seq})
 	}
-	return b, nil
-}
-
-func tagOf(p *words) byte {
-	switch {
-	case p == nil || *p == noWords:
-		return emptyPages
-	case *p == allWords:
-		return fullPages
-	}
-	return onePage
-}
-
-var allWords = func() (w words) {
-	for i := range w {
-		w[i] = ^uint64(0)
-	}
-	return w
-}()
-
-// GobDecode decodes what GobEncode encoded, and refuses anything else.
-func (s *Set) GobDecode(b []byte) error {
-	total, n := binary.Uvarint(b)
-	if n <= 0 || total > maxPages {
-		return errSet
-	}
-	b = b[n:]
-	var pages []*words
-	for uint64(len(pages)) < total {
-		if len(b) == 0 {
-			return errSet
-		}
-		tag := b[0]
-		b = b[1:]
-		if tag == onePage {
-			if len(b) < 8*pageWords {
-				return errSet
-			}
-			w := &words{}
-			for k := range w {
-				w[k] = binary.LittleEndian.Uint64(b[8*k:])
-			}
-			pages, b = append(pages, w), b[8*pageWords:]
-			continue
-		}
-		count, n := binary.Uvarint(b)
-		if n <= 0 || count == 0 || count > total-uint64(len(pages)) {
-			return errSet
-		}
-		b = b[n:]
-		var p *words
-		switch tag {
-		case emptyPages:
-		case fullPages:
-			p = &allWords
-		default:
-			return fmt.Errorf("%w: tag %d", errSet, tag)
-		}
-		for range count {
-			pages = append(pages, p)
-		}
-	}
-	if len(b) > 0 {
-		return errSet
-	}
-	s.pages = pages
-	return nil
+	return to
 }

@@ -106,6 +106,8 @@ export const options = {
     k: { executor: 'constant-vus', vus: 5 },
     // @ts-expect-error: startTime
     l: { executor: 'consumers', startAt: '5s' },
+    // @ts-expect-error: each process has one
+    m: { executor: 'producers', vus: 5 },
   },
 };
 

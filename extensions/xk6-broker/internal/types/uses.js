@@ -27,6 +27,8 @@ export const options = {
       arrivals: 'poisson', seed: 42, startTime: '1s', gracefulStop: '5s', exec: 'run', env: { A: 'b' }, tags: { a: 'b' },
     },
     ramp: { executor: 'open-arrival-rate', startRate: 5, stages: [{ target: 50, duration: '5s' }], preAllocatedVUs: 5 },
+    produce: { executor: 'producers' },
+    produceMore: { executor: 'producers', maxDuration: '1h', startTime: '1s', gracefulStop: '5s', exec: 'run', env: { A: 'b' } },
     consume: { executor: 'consumers' },
     consumeMore: { executor: 'consumers', vus: 5, duration: '1h', startTime: '1s', gracefulStop: '5s', exec: 'run', env: { A: 'b' } },
     k6: { executor: 'ramping-arrival-rate', stages: [{ target: 5, duration: '5s' }], preAllocatedVUs: 5 },

@@ -18,7 +18,7 @@ func TestShardsAreTheWhole(t *testing.T) {
 			merged := make([]time.Duration, len(whole))
 			found := 0
 			for i := range m {
-				shard := pace.Shard(s, i, m)
+				shard := pace.Shard(i, m).Of(s)
 				dues := all(t, shard)
 				for n, due := range dues {
 					merged[uint64(n)*m+i] = due
@@ -46,10 +46,17 @@ func TestStripesAreTheWhole(t *testing.T) {
 		whole := all(t, s)
 		merged := map[int64]time.Duration{}
 		for _, segment := range segments {
-			stripe := pace.Stripe(s, segment.start, segment.offsets)
+			share := pace.Stripe(segment.start, segment.offsets)
+			stripe := share.Of(s)
 			dues := all(t, stripe)
+			if n := share.Count(uint64(len(whole))); n != uint64(len(dues)) {
+				t.Errorf("%v: of %d arrivals %d are its own, but there are %d", stripe, len(whole), n, len(dues))
+			}
 			number := segment.start
 			for n, due := range dues {
+				if i := share.Index(uint64(n)); i != uint64(number) {
+					t.Fatalf("%v: arrival %d is number %d of the whole, want %d", stripe, n, i, number)
+				}
 				if due != whole[number] {
 					t.Fatalf("%v: arrival %d is due at %v, want that of arrival %d, %v", stripe, n, due, number, whole[number])
 				}
@@ -71,7 +78,7 @@ func TestStripeCount(t *testing.T) {
 	for length := range time.Duration(40) {
 		base := pace.Constant(perSecond(1), length*time.Second+1)
 		for start := range int64(12) {
-			stripe := pace.Stripe(base, start, []int64{1, 4, 2})
+			stripe := pace.Stripe(start, []int64{1, 4, 2}).Of(base)
 			if n, ok := pace.Count(stripe); !ok || n != uint64(len(all(t, stripe))) {
 				t.Fatalf("Count(%v) is %d, but there are %d", stripe, n, len(all(t, stripe)))
 			}
@@ -86,9 +93,9 @@ func TestShardsInGoroutines(t *testing.T) {
 	whole := all(t, s)
 	var wait sync.WaitGroup
 	for i := range uint64(3) {
-		outer := pace.Shard(s, i, 3)
+		outer := pace.Shard(i, 3).Of(s)
 		for j := range uint64(2) {
-			inner := pace.Shard(outer, j, 2)
+			inner := pace.Shard(j, 2).Of(outer)
 			wait.Go(func() {
 				for n := uint64(0); ; n++ {
 					due, ok := inner.At(n)
@@ -109,7 +116,7 @@ func TestShardsInGoroutines(t *testing.T) {
 func TestShardFarOut(t *testing.T) {
 	t.Parallel()
 	endless := pace.Constant(pace.Rate{Events: 1, Per: 1}, 0)
-	for _, s := range []pace.Schedule{pace.Shard(endless, 1, math.MaxUint64), pace.Stripe(endless, 1, []int64{math.MaxInt64, 1})} {
+	for _, s := range []pace.Schedule{pace.Shard(1, math.MaxUint64).Of(endless), pace.Stripe(1, []int64{math.MaxInt64, 1}).Of(endless)} {
 		if due, ok := s.At(0); !ok || due != 1 {
 			t.Errorf("%v: arrival 0 is due at %v (%v)", s, due, ok)
 		}
@@ -125,11 +132,11 @@ func TestShardStrings(t *testing.T) {
 	t.Parallel()
 	s := pace.Constant(perSecond(5), time.Minute)
 	for want, s := range map[string]pace.Schedule{
-		"5/s for 1m0s (share 2 of 4)":                  pace.Shard(s, 1, 4),
-		"5/s for 1m0s (arrivals 2, 5, 6 of every 8)":   pace.Stripe(s, 2, []int64{3, 1, 4}),
+		"5/s for 1m0s (share 2 of 4)":                  pace.Shard(1, 4).Of(s),
+		"5/s for 1m0s (arrivals 2, 5, 6 of every 8)":   pace.Stripe(2, []int64{3, 1, 4}).Of(s),
 		"poisson, 5/s for 1m0s, seed 7":                pace.Poisson(s, 7),
-		"poisson, 5/s for 1m0s, seed 7 (share 1 of 1)": pace.Shard(pace.Poisson(s, 7), 0, 1),
-		"5/s": pace.Constant(perSecond(5), 0),
+		"poisson, 5/s for 1m0s, seed 7 (share 1 of 2)": pace.Shard(0, 2).Of(pace.Poisson(s, 7)),
+		"5/s": pace.Shard(0, 1).Of(pace.Constant(perSecond(5), 0)),
 		"ramp from 5/s to 0 in 1s, to 1/3s in 0s": pace.Ramp(perSecond(5), pace.Stage{Duration: time.Second}, pace.Stage{Target: pace.Rate{Events: 1, Per: 3 * time.Second}}),
 	} {
 		if s.String() != want {
@@ -140,10 +147,9 @@ func TestShardStrings(t *testing.T) {
 
 func TestShardPanics(t *testing.T) {
 	t.Parallel()
-	s := pace.Constant(perSecond(1), 0)
-	panics(t, func() { pace.Shard(s, 4, 4) })
-	panics(t, func() { pace.Shard(s, 0, 0) })
-	panics(t, func() { pace.Stripe(s, -1, []int64{1}) })
-	panics(t, func() { pace.Stripe(s, 0, nil) })
-	panics(t, func() { pace.Stripe(s, 0, []int64{1, 0}) })
+	panics(t, func() { pace.Shard(4, 4) })
+	panics(t, func() { pace.Shard(0, 0) })
+	panics(t, func() { pace.Stripe(-1, []int64{1}) })
+	panics(t, func() { pace.Stripe(0, nil) })
+	panics(t, func() { pace.Stripe(0, []int64{1, 0}) })
 }

@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
+)
+
+// background is a k6 that runs beside the test.
+type background struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr watched
+	ended  chan error
+}
+
+// startK6 starts k6; what is waited for is what it writes to stderr.
+func startK6(t *testing.T, want string, env []string, args ...string) *background {
+	t.Helper()
+	b := &background{t: t, cmd: exec.Command(k6Path, args...), stderr: watched{want: want, seen: make(chan struct{})}, ended: make(chan error, 1)}
+	b.cmd.Env = append(append(os.Environ(), "K6_NO_USAGE_REPORT=true"), env...)
+	b.cmd.Stdout, b.cmd.Stderr = &b.stdout, &b.stderr
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { b.ended <- b.cmd.Wait() }()
+	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
+	return b
+}
+
+// says waits until it has written what is waited for.
+func (b *background) says() {
+	b.t.Helper()
+	select {
+	case <-b.stderr.seen:
+	case <-time.After(time.Minute):
+		b.t.Fatalf("k6 %v never says %q:\n%s", b.cmd.Args[1:], b.stderr.want, &b.stderr)
+	}
+}
+
+// end waits for its end.
+func (b *background) end() result {
+	b.t.Helper()
+	select {
+	case err := <-b.ended:
+		r := result{stdout: b.stdout.String(), stderr: b.stderr.String()}
+		noRace(b.t, err, r.stderr)
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+			r.code = exit.ExitCode()
+		} else if err != nil {
+			b.t.Fatal(err)
+		}
+		return r
+	case <-time.After(2 * time.Minute):
+		b.t.Fatalf("k6 %v does not end:\n%s\n%s", b.cmd.Args[1:], &b.stdout, &b.stderr)
+		return result{}
+	}
+}
+
+func (b *background) signal(s os.Signal) {
+	b.t.Helper()
+	if err := b.cmd.Process.Signal(s); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// gathering is a test of three processes whose results are collected.
+type gathering struct {
+	t       *testing.T
+	dir     string
+	address string
+	env     []string
+}
+
+func newGathering(t *testing.T) *gathering {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	id := fmt.Sprintf("collect-%d-%d", os.Getpid(), time.Now().UnixNano())
+	return &gathering{t, t.TempDir(), address, []string{
+		"BROKER_URL=" + external(t, "BROKER_URL_NATS_JETSTREAM"), "TOPIC=" + id, "BROKER_RUN=" + id, "BROKER_PROCESSES=3", "BROKER_COLLECT=http://" + address,
+		"BROKER_COLLECT_TOKEN=hush",
+	}}
+}
+
+// collect starts the collector.
+func (g *gathering) collect(want string, options ...string) *background {
+	g.t.Helper()
+	return startK6(g.t, want, []string{"BROKER_COLLECT_TOKEN=hush"},
+		append([]string{"x", "broker", "collect", "--listen", g.address, "-o", filepath.Join(g.dir, "whole"), "--allow-invalid"}, options...)...)
+}
+
+// process starts one of the processes.
+func (g *gathering) process(name, duration, want string, env ...string) *background {
+	g.t.Helper()
+	return startK6(g.t, want, append(append(in(filepath.Join(g.dir, "local"), name, g.env...), "DURATION="+duration), env...), "run", "--quiet", "--no-thresholds", quick)
+}
+
+// The collector is killed when the first of three processes has sent its results, and another takes over while the others try to send theirs. What comes out
+// is what merge makes of the folders that the processes have written, to the byte.
+func TestACollectorIsKilledAmidAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t)
+	first := g.collect("one: received, 1 of 3")
+	one := g.process("one", "2s", "", "TOPIC="+filepath.Base(g.dir)) // where the others send nothing, for which it would stay
+	others := []*background{g.process("two", "12s", "cannot be collected yet"), g.process("three", "12s", "cannot be collected yet")}
+	first.says()
+	first.signal(syscall.SIGKILL)
+	first.end() // whether the first process has heard that its results were received or not
+	for _, other := range others {
+		other.says()
+	}
+	second := g.collect("", "--fail-if", "lost > 0")
+	for _, each := range append(others, one) {
+		if r := each.end(); r.code != 0 || !strings.Contains(r.stdout, "collected by http://"+g.address) || strings.Contains(r.stdout+r.stderr, "hush") {
+			t.Error(r)
+		}
+	}
+	r := second.end()
+	if r.code != 0 || !strings.Contains(r.stderr, "one: received before") || !strings.Contains(r.stderr, "3 of 3") || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
+		t.Fatal(r)
+	}
+	again := filepath.Join(g.dir, "again", "whole")
+	merge := []string{"x", "broker", "merge", "--allow-invalid", "-o", again}
+	for _, name := range []string{"one", "two", "three"} {
+		merge = append(merge, filepath.Join(g.dir, "local", name))
+	}
+	if r := k6(t, nil, merge...); r.code != 0 {
+		t.Fatal(r)
+	}
+	for _, name := range names(t, again) {
+		want, err := os.ReadFile(filepath.Join(again, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(g.dir, "whole", name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is otherwise than merge writes it: %v", name, err)
+		}
+	}
+	whole, err := summary.Read(filepath.Join(g.dir, "whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range whole.Topics {
+		sent := uint64(topic.Counts["confirmed"])
+		if group := topic.Groups[0]; group.Received != sent || group.Lost != 0 || uint64(topic.Trends["e2e_latency"].Count) != sent || sent != map[bool]uint64{true: 1000, false: 12_000}[topic.Topic == filepath.Base(g.dir)] {
+			t.Errorf("%s: %v, %+v, %d latencies", topic.Topic, topic.Counts, group.Account, topic.Trends["e2e_latency"].Count)
+		}
+	}
+	if r := k6(t, nil, "x", "broker", "report", filepath.Join(g.dir, "whole"), "--from", "2s", "--to", "8s"); r.code != 0 {
+		t.Error(r)
+	}
+}
+
+// Of three processes one is killed and one never starts; the result names the first and says that there is the other.
+func TestACollectorNamesThoseThatNeverReport(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t)
+	collector := g.collect("killed: it goes on", "--timeout", "6s")
+	one, killed := g.process("one", "3s", ""), g.process("killed", "1m", "")
+	collector.says()
+	killed.signal(syscall.SIGKILL)
+	killed.end()
+	if r := one.end(); r.code != 0 {
+		t.Error(r)
+	}
+	r := collector.end()
+	r.stdout = strings.Join(strings.Fields(r.stdout), " ") // as it was before it was broken into lines
+	if r.code != 0 || !strings.Contains(r.stderr, "missing: killed, 1 of which nothing was heard") ||
+		!strings.Contains(r.stdout, "2 of the 3 processes of the test are missing (killed, 1 of which nothing was heard): merge their results too") {
+		t.Error(r)
+	}
+	if r := g.collect("", "--overwrite", "--timeout", "5s", "--allow-invalid=false").end(); r.code != 99 || !strings.Contains(r.stdout, "verdict: NOT VALID") {
+		t.Errorf("again: %v", r)
+	}
+}
+
+// What a collector refuses a process says, keeps its folder, and exits with 74; and so it does when there is no collector.
+func TestResultsThatAreNotCollectedAreKept(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t)
+	collector := g.collect("one: received, 1 of 3")
+	if r := g.process("one", "1s", "").end(); r.code != 0 {
+		t.Fatal(r)
+	}
+	collector.says()
+	for says, env := range map[string][]string{
+		"another result of the name one is here":       nil,
+		"each test has a BROKER_RUN and a collector":   {"BROKER_RUN=another"},
+		"the token is missing or another":              {"BROKER_COLLECT_TOKEN=mine"},
+		"by what one says, and 3 by what is known":     {"BROKER_PROCESSES=4"},
+		"given up: http://127.0.0.1:1: dial tcp":       {"BROKER_COLLECT=http://127.0.0.1:1", "BROKER_COLLECT_TIMEOUT=1s"},
+		"knows nothing of PUT /x/v1/processes/one/res": {"BROKER_COLLECT=http://" + g.address + "/x"},
+	} {
+		dir := t.TempDir()
+		r := g.process("one", "1s", "", append([]string{"BROKER_REPORT_DIR=" + dir}, env...)...).end()
+		if r.code != 74 || !strings.Contains(r.stderr, says) || !strings.Contains(r.stderr, "they are in "+filepath.Join(dir, "one")) {
+			t.Errorf("want %q\n%v", says, r)
+		}
+		if confirmed(filepath.Join(dir, "one")) == 0 {
+			t.Error("the folder is not kept")
+		}
+	}
+	const nowhere = "/proc/nowhere" // where no folder can be
+	if r := g.process("two", "1s", "", "BROKER_REPORT_DIR="+nowhere, "TMPDIR="+nowhere).end(); r.code != 0 || !strings.Contains(r.stderr, "the collector has all of them") {
+		t.Error(r)
+	}
+	collector.signal(os.Interrupt)
+	if r := collector.end(); r.code != 105 || !strings.Contains(r.stderr, "missing: 1 of which nothing was heard") || !strings.Contains(r.stderr, "k6 x broker merge ") ||
+		!strings.Contains(r.stderr, "with --processes 3") {
+		t.Error(r)
+	}
+	for says, c := range map[string]struct {
+		env  []string
+		args []string
+	}{
+		"BROKER_COLLECT: it is no address":                {[]string{"BROKER_COLLECT=somewhere"}, nil},
+		"BROKER_COLLECT: what is collected is of several": {[]string{"BROKER_COLLECT=http://127.0.0.1:1", "BROKER_RUN=", "BROKER_PROCESSES="}, nil},
+		`BROKER_COLLECT_TIMEOUT: \"long\" is no time`:     {[]string{"BROKER_COLLECT_TIMEOUT=long"}, nil},
+		"--timeout 1s: give how long to wait":             {nil, []string{"--timeout", "1s"}},
+		"--processes 1":                                   {nil, []string{"--processes", "1"}},
+		"--listen: ":                                      {nil, []string{"--listen", "nowhere:x"}},
+		"by what one says, and 4":                         {nil, []string{"--processes", "4"}},
+	} {
+		var r result
+		if c.args == nil {
+			r = k6(t, append(g.env, c.env...), "run", "--quiet", quick)
+		} else {
+			r = g.collect("", c.args...).end()
+		}
+		if r.code == 0 || r.code == 99 || !strings.Contains(r.stderr, says) {
+			t.Errorf("want %q\n%v", says, r)
+		}
+	}
+}

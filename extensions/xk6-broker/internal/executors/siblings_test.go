@@ -1,0 +1,220 @@
+package executors
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/peers"
+)
+
+// company is the processes of a test, which meet at a broker in memory.
+type company struct {
+	t       *testing.T
+	address *driver.Address
+	conn    driver.Conn
+	wait    time.Duration
+}
+
+// companies numbers them: a driver's name can be registered once.
+var companies atomic.Int64
+
+func newCompany(t *testing.T, wait time.Duration) *company {
+	t.Helper()
+	c := memory.Config{Name: fmt.Sprintf("company%d", companies.Add(1)), Features: memory.Log(), Transit: func(int64) time.Duration { return 2 * time.Millisecond }}
+	broker := memory.New(c)
+	driver.Register(broker.Driver())
+	address, err := driver.ParseURL(broker.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := address.Open(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &company{t, address, conn, wait}
+}
+
+// meet has a process of so many talk with the others, until it is told to part.
+func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
+	c.t.Helper()
+	p, err := peers.Open(c.t.Context(), peers.Config{
+		Run: 1, Instance: uint32(index + 1), Index: index, Count: count, Wait: c.wait, Conn: c.conn, Address: c.address, Topic: "orders", //gosec:disable G115 -- small
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	meet = func(es *lib.ExecutionState) {
+		Meet(es, func(context.Context) Siblings { return p })
+		p.Reach(Begun, BegunLead)
+	}
+	return meet, func() {
+		if err := p.Close(context.Background()); err != nil {
+			c.t.Error(err)
+		}
+	}
+}
+
+// segments are those of so many processes, as k6-operator has them.
+func segments(count int) (all []string, sequence string) {
+	cuts := []string{"0"}
+	for i := range count - 1 {
+		cuts = append(cuts, fmt.Sprintf("%d/%d", i+1, count))
+	}
+	cuts = append(cuts, "1")
+	for i := range count {
+		all = append(all, cuts[i]+":"+cuts[i+1])
+	}
+	return all, strings.Join(cuts, ",")
+}
+
+// Three processes that k6-operator starts one after the other, each with consumers that take their time: nothing is due in any before all are ready, and
+// the schedules of all begin at one time.
+func TestProcessesBeginTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 3
+		c := newCompany(t, time.Minute)
+		all, sequence := segments(count)
+		began := driver.Now()
+		starts := make([]time.Duration, count) // since then
+		ready, looped := make([]time.Duration, count), make([]time.Duration, count)
+		var parts [count]func()
+		played := make([]*played, count)
+		var there sync.WaitGroup
+		for i := range count {
+			there.Go(func() {
+				time.Sleep(time.Duration(i) * 1200 * time.Millisecond)
+				starts[i] = time.Duration(driver.Now() - began)
+				var meet func(*lib.ExecutionState)
+				meet, parts[i] = c.meet(i, count)
+				opening := time.Duration(1+i) * 2 * time.Second
+				ready[i] = starts[i] + opening
+				played[i] = play{
+					scenarios: `{"consume":{"executor":"consumers","vus":3},
+						"loop":{"executor":"per-vu-iterations","vus":3,"maxDuration":"30s"},
+						"produce":{"executor":"open-arrival-rate","rate":9,"duration":"5s","preAllocatedVUs":3},
+						"later":{"executor":"open-arrival-rate","rate":9,"duration":"2s","preAllocatedVUs":3,"startTime":"3s"}}`,
+					segment: all[i], sequence: sequence, meet: meet,
+					work: map[string]func(context.Context) error{
+						"consume": consume(opening, 500*time.Millisecond, in(0)), "produce": atOnce, "later": atOnce,
+						"loop": func(ctx context.Context) error {
+							logger, _ := logtest.NewNullLogger()
+							at, err := AwaitTurn(ctx, logger)
+							looped[i] = time.Duration(at - began)
+							return err
+						},
+					},
+				}.inBubble(t)
+			})
+		}
+		there.Wait()
+		for _, part := range parts {
+			part()
+		}
+		if err := c.conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		last := ready[count-1]
+		for i, p := range played {
+			first, later := starts[i]+p.begun["produce"][0], starts[i]+p.begun["later"][0]
+			// Of the nine a second each has three: its own first is due up to two ninths of a second after the schedule's beginning.
+			own := time.Duration(i) * time.Second / 9
+			if first < last || first-own > last+200*time.Millisecond {
+				t.Errorf("process %d: the first was due at %v, and the last consumers were ready at %v", i, first, last)
+			}
+			if apart := (first - own - (starts[0] + played[0].begun["produce"][0])).Abs(); apart > 5*time.Millisecond {
+				t.Errorf("process %d began %v apart", i, apart)
+			}
+			if between := later - first; (between - 3*time.Second).Abs() > 5*time.Millisecond {
+				t.Errorf("process %d: the second scenario began %v after the first", i, between)
+			}
+			if apart := (looped[i] - looped[0]).Abs(); apart > 5*time.Millisecond || looped[i] < last {
+				t.Errorf("process %d: its loop began at %v, the first one's at %v", i, looped[i], looped[0])
+			}
+			if n := len(p.begun["produce"]); n != 15 {
+				t.Errorf("process %d had %d arrivals", i, n)
+			}
+			for _, e := range p.log.AllEntries() {
+				if strings.Contains(e.Message, "going on without") {
+					t.Error(e.Message)
+				}
+			}
+		}
+	})
+}
+
+// A process that does not come is waited for once, as long as was said.
+func TestAProcessThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCompany(t, 10*time.Second)
+		all, sequence := segments(2)
+		meet, part := c.meet(0, 2)
+		r := play{
+			scenarios: `{"consume":{"executor":"consumers","vus":2},"produce":{"executor":"open-arrival-rate","rate":10,"duration":"5s","preAllocatedVUs":2},
+				"later":{"executor":"open-arrival-rate","rate":10,"duration":"2s","preAllocatedVUs":2,"startTime":"3s"}}`,
+			segment: all[0], sequence: sequence, meet: meet,
+			work: map[string]func(context.Context) error{"consume": consume(time.Second, 500*time.Millisecond, in(0)), "produce": atOnce, "later": atOnce},
+		}.inBubble(t)
+		part()
+		if err := c.conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if first := r.begun["produce"][0]; first < 10*time.Second || first > 11*time.Second || len(r.begun["produce"]) != 25 {
+			t.Errorf("%d arrivals from %v", len(r.begun["produce"]), first)
+		}
+		said := 0
+		for _, e := range r.log.AllEntries() {
+			if strings.Contains(e.Message, "process 2 of 2 never came within 10s") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("it was said %d times: %v", said, r.log.AllEntries())
+		}
+	})
+}
+
+// A process whose segment has no VU of the consumers waits for those of the others; one that has nothing at all is waited for by nobody.
+func TestProcessesThatHaveNoConsumers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count = 3
+		c := newCompany(t, time.Minute)
+		all, sequence := segments(count)
+		scenarios := `{"consume":{"executor":"consumers","vus":1,"duration":"20s"},"produce":{"executor":"open-arrival-rate","rate":2,"duration":"1s","preAllocatedVUs":2}}`
+		var there sync.WaitGroup
+		var mu sync.Mutex
+		began := driver.Now()
+		for i := range 2 { // of the two arrivals the third process has none
+			there.Go(func() {
+				meet, part := c.meet(i, count)
+				defer part()
+				r := play{
+					scenarios: scenarios, segment: all[i], sequence: sequence, meet: meet,
+					work: map[string]func(context.Context) error{"consume": consume(4*time.Second, 500*time.Millisecond, in(0)), "produce": atOnce},
+				}.inBubble(t)
+				mu.Lock()
+				defer mu.Unlock()
+				if got := r.begun["produce"]; len(got) != 1 || got[0] < 4*time.Second || got[0] > 5*time.Second {
+					t.Errorf("process %d began at %v", i, got)
+				}
+			})
+		}
+		there.Wait()
+		if took := time.Duration(driver.Now() - began); took > 50*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := c.conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+)
+
+// crossed is a result of a process that got messages from another one: a thousand that took from one time to ten times that.
+func crossed(from time.Duration) *Result {
+	h := &hist.Histogram{}
+	for i := range 1000 {
+		h.Record(int64(from) + int64(from)*9*int64(i)/1000)
+	}
+	sent := int64(1000)
+	return &Result{Topics: []Topic{{
+		Topic: "orders", OpenLoop: true, Shared: true,
+		Counts: map[string]int64{metric.Sent.String(): sent, metric.Confirmed.String(): sent, metric.Received.String(): sent, metric.Sibling.String(): 500},
+		Trends: map[string]*hist.Histogram{metric.E2ELatency.String(): h, metric.PublishLatency.String(): h},
+	}}}
+}
+
+func (r *Result) meets(c Clock) {
+	r.Meet(1, "one", []Peer{{Process: 2, Instance: 2, Name: "two", Clock: &c}}, "")
+	r.Judge(Circumstances{})
+}
+
+func clockOf(offset, bound time.Duration) Clock {
+	return Clock{Offset: int64(offset), Bound: int64(bound), Least: int64(offset - bound), Most: int64(offset + bound)}
+}
+
+// A percentile of what was measured by two clocks is believed where these are less than a tenth of it apart. That is no fault of the run, unless they are
+// apart for certain, and nothing can be believed for it.
+func TestLatenciesByTwoClocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		clock    Clock
+		believed int // of p50, p90, p95 and p99: 55, 91, 95.5 and 99 ms
+		reason   string
+		note     string
+	}{
+		"one clock":     {clockOf(0, 200*time.Nanosecond), 4, "", ""},
+		"close":         {clockOf(time.Millisecond, 3*time.Millisecond), 4, "", ""},
+		"less close":    {clockOf(0, 7*time.Millisecond), 3, "", "end-to-end latency is ± 7ms, as far as their clocks may be apart, which is more than a tenth of its p50"},
+		"nothing known": {clockOf(0, 50*time.Millisecond), 0, "", "more than a tenth of its p50, p90, p95, p99"},
+		"ahead": {
+			clockOf(time.Second, 300*time.Microsecond), 0,
+			"no percentile of the end-to-end latency can be believed: the clock of process 2 (two) is 1s ± 300µs ahead of that of process 1 (one)", "",
+		},
+		"behind": {
+			clockOf(-time.Second, 300*time.Microsecond), 0,
+			"no percentile of the end-to-end latency can be believed: the clock of process 1 (one) is 1s ± 300µs ahead of that of process 2 (two)", "",
+		},
+		"a little ahead": {clockOf(6*time.Millisecond, time.Millisecond), 3, "", "more than a tenth of its p50"},
+	} {
+		r := crossed(10 * time.Millisecond)
+		r.meets(c.clock)
+		n, published := 0, 0
+		for _, p := range r.Topics[0].Percentiles[metric.E2ELatency.String()] {
+			if p.Believed && p.Q <= 0.99 {
+				n++
+			}
+		}
+		for _, p := range r.Topics[0].Percentiles[metric.PublishLatency.String()] {
+			if p.Believed && p.Q <= 0.99 {
+				published++
+			}
+		}
+		if n != c.believed || published != 4 {
+			t.Errorf("%s: %d of 4 are believed, want %d; and of another latency %d", name, n, c.believed, published)
+		}
+		reasons, notes := fmt.Sprint(r.Verdict.Reasons), fmt.Sprint(r.Verdict.Notes)
+		if !strings.Contains(reasons, c.reason) || r.Verdict.Valid != (c.reason == "") || !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "clocks may be apart") {
+			t.Errorf("%s: valid %v, %s, %s", name, r.Verdict.Valid, reasons, notes)
+		}
+	}
+}
+
+// What arrived before it was sent is explained by how the clocks differ.
+func TestClocksExplainWhatCameBeforeItWasSent(t *testing.T) {
+	r := crossed(10 * time.Millisecond)
+	r.Topics[0].Counts[metric.Negative.String()] = 7
+	r.meets(clockOf(time.Second, time.Millisecond))
+	if said := fmt.Sprint(r.Verdict.Reasons); !strings.Contains(said, "7 messages arrived before they were sent, according to the clocks of two machines: the clock of process 2 (two) is 1s ± 1ms ahead") {
+		t.Error(said)
+	}
+}
+
+// A threshold is decided where clocks make no difference to it.
+func TestThresholdsByTwoClocks(t *testing.T) {
+	for source, judged := range map[string]bool{"p(50)<100": true, "p(50)<60": false, "p(50)<40": true, "p(50)>50": false, "max<200": true, "min>4": false, "min>2": true} {
+		r := crossed(10 * time.Millisecond)
+		r.meets(clockOf(0, 7*time.Millisecond))
+		c, err := ParseCondition(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trend := range []metric.Trend{metric.E2ELatency, metric.PublishLatency} {
+			want := judged || trend == metric.PublishLatency
+			d := r.Latency(c, trend.String(), []Portion{{Topic: "orders", Histogram: r.Topics[0].Trends[trend.String()]}})
+			if d.Judged != want {
+				t.Errorf("%s of %v: %+v", source, trend, d)
+			}
+		}
+	}
+}
+
+// Who did not come, came twice or could not be talked with is told.
+func TestWhoWasNotMet(t *testing.T) {
+	r := crossed(time.Millisecond)
+	r.Meet(1, "one", []Peer{{Process: 2, Lacked: "never came within 1m0s"}, {Process: 3, Instance: 5, Twin: 6, Name: "three"}}, "")
+	r.Judge(Circumstances{})
+	said := fmt.Sprint(r.Verdict.Reasons)
+	for _, want := range []string{"process 2 never came within 1m0s", "two processes are number 3 (instances 5 and 6)"} {
+		if !strings.Contains(said, want) || r.Verdict.Account || r.Verdict.Latencies {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+	r = crossed(time.Millisecond)
+	r.Meet(1, "one", nil, "an embedded broker is in one process alone")
+	r.Judge(Circumstances{})
+	if notes := fmt.Sprint(r.Verdict.Notes); !r.Verdict.Valid || !strings.Contains(notes, "did not talk with each other: an embedded broker") {
+		t.Error(notes, r.Verdict.Reasons)
+	}
+}
+
+// The whole has of each two processes what both know of their clocks, and of each topic the two furthest apart that had to do with one another there.
+func TestClocksOfTheWhole(t *testing.T) {
+	part := func(instance uint32, name string, peers ...Peer) Part {
+		return Part{Result: &Result{Name: name, Instance: instance, Peers: peers}, Ledger: &Ledger{Instance: instance}}
+	}
+	of := func(instance uint32, c Clock) Peer { return Peer{Instance: instance, Clock: &c} }
+	parts := []Part{
+		part(1, "one", of(2, clockOf(10, 5)), of(3, clockOf(time.Second, 5))),
+		part(2, "two", of(1, clockOf(-12, 4))),
+		part(3, "three"),
+	}
+	received := func(from uint32) GroupLedger {
+		g := GroupLedger{}
+		g.Sources = []track.SourceLedger{{ID: uint64(from) << 32, Received: some(9)}}
+		return g
+	}
+	parts[0].Ledger.Topics = []TopicLedger{{Topic: "orders", Groups: []GroupLedger{received(2), received(1)}}}
+	parts[1].Ledger.Topics = []TopicLedger{{Topic: "orders", Groups: []GroupLedger{received(1)}}, {Topic: "other", Groups: []GroupLedger{received(3)}}}
+	m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
+	m.apart()
+	if len(m.result.Clocks) != 2 {
+		t.Fatalf("%+v", m.result.Clocks)
+	}
+	c := m.result.Clocks[0]
+	if c.Of != "process 2 (two)" || c.Than != "process 1 (one)" || c.Offset != 12 || c.Bound != 4 || c.Least != 8 || c.Most != 15 {
+		t.Errorf("%+v", c)
+	}
+	if a := m.result.Topics[0].Apart; a == nil || a.Most != 15 {
+		t.Errorf("%+v", a)
+	}
+	if a := m.result.Topics[1].Apart; a != nil || !m.uncompared { // of two and three nothing is known
+		t.Errorf("%+v, %v", a, m.uncompared)
+	}
+}
+
+// some is so many numbers.
+type some uint64
+
+func (n some) Len() uint64              { return uint64(n) }
+func (n some) Load() (track.Set, error) { return track.Set{}, nil }

@@ -1,0 +1,103 @@
+package result
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Segment is the part of a test that one of its processes ran, as k6 has it.
+type Segment struct {
+	Of       string   `json:"of"`             // from where to where, such as "1/3:2/3"
+	Sequence string   `json:"sequence"`       // the ends of all segments, such as "0,1/3,2/3,1"
+	Idle     []string `json:"idle,omitempty"` // scenarios that have no VU in it
+
+	Nameless bool `json:"-"` // the process was not told the name that it shares with the others
+}
+
+// judgeSegment speaks of what the process has no part of.
+func (r *Result) judgeSegment(v *Verdict) {
+	s := r.Segment
+	if s == nil {
+		return
+	}
+	if s.Nameless {
+		v.because(account, "this process had the execution segment %s of the test, and no BROKER_RUN: it took messages of the other processes for those of another test", s.Of)
+	}
+	for _, scenario := range s.Idle {
+		v.because(latencies, "scenario %s had no VU in this process, whose execution segment is %s: others ran all of it; give it as many VUs as there are processes, "+
+			"or the executor producers, which has one in each", scenario, s.Of)
+	}
+}
+
+// bounds are the segment's ends.
+func (s *Segment) bounds() (from, to *big.Rat, err error) {
+	left, right, ok := strings.Cut(s.Of, ":")
+	from, ok1 := new(big.Rat).SetString(left)
+	to, ok2 := new(big.Rat).SetString(right)
+	if !ok || !ok1 || !ok2 || from.Sign() < 0 || from.Cmp(to) >= 0 || to.Cmp(big.NewRat(1, 1)) > 0 {
+		return nil, nil, fmt.Errorf("%q is not an execution segment such as 1/3:2/3", s.Of)
+	}
+	return from, to, nil
+}
+
+// processFlaws says how processes are not those of one test: each of them once, and each execution segment of it by one of them, and by one only.
+func processFlaws(parts []Part) (flaws []string) {
+	called := map[string]int{}
+	for _, p := range parts {
+		if called[p.Result.Name]++; called[p.Result.Name] == 2 && p.Result.Name != "" {
+			flaws = append(flaws, fmt.Sprintf("two processes are called %s: one that was started twice, or give each a BROKER_REPORT_NAME of its own", p.Result.Name))
+		}
+	}
+	type span struct {
+		from, to *big.Rat
+		name     string
+	}
+	var all []span
+	var first *Result
+	for _, p := range parts {
+		s := p.Result.Segment
+		if s == nil {
+			continue
+		}
+		if first == nil {
+			first = p.Result
+		}
+		if of := first.Segment.Sequence; of != s.Sequence {
+			flaws = append(flaws, fmt.Sprintf("%s divided the test into the execution segments %s and %s into %s, so that what they sent is not one load: give all "+
+				"processes one --execution-segment-sequence", first.Name, of, p.Result.Name, s.Sequence))
+		}
+		from, to, err := s.bounds()
+		if err != nil {
+			flaws = append(flaws, fmt.Sprintf("%s: %v", p.Result.Name, err))
+			continue
+		}
+		all = append(all, span{from, to, p.Result.Name})
+	}
+	if len(all) == 0 {
+		return flaws
+	}
+	slices.SortStableFunc(all, func(a, b span) int { return a.from.Cmp(b.from) })
+	gap := func(from, to *big.Rat) {
+		if from.Cmp(to) < 0 {
+			flaws = append(flaws, fmt.Sprintf("no process had the execution segment %s:%s: what it was to send is missing", from.RatString(), to.RatString()))
+		}
+	}
+	reached, by := new(big.Rat), ""
+	for _, s := range all {
+		if s.from.Cmp(reached) < 0 {
+			both := reached
+			if s.to.Cmp(both) < 0 {
+				both = s.to
+			}
+			flaws = append(flaws, fmt.Sprintf("%s and %s both had the execution segment %s:%s: what is in it was sent twice", by, s.name, s.from.RatString(), both.RatString()))
+		}
+		gap(reached, s.from)
+		if s.to.Cmp(reached) > 0 {
+			reached, by = s.to, s.name
+		}
+	}
+	gap(reached, big.NewRat(1, 1))
+	return flaws
+}

@@ -1,0 +1,65 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
+	const thirds = "0,1/3,2/3,1"
+	whole := []string{"a 0:1/3 " + thirds, "b 1/3:2/3 " + thirds, "c 2/3:1 " + thirds}
+	for name, c := range map[string]struct {
+		parts []string
+		want  []string
+	}{
+		"whole":            {whole, nil},
+		"in another order": {[]string{whole[2], whole[0], whole[1]}, nil},
+		"not divided":      {[]string{"a", "b"}, nil},
+		"one besides":      {append(slices.Clone(whole), "d"), nil},
+		"twice":            {[]string{whole[0], whole[1], "other 1/3:2/3 " + thirds, whole[2]}, []string{"b and other both had the execution segment 1/3:2/3"}},
+		"a gap":            {[]string{whole[0], whole[2]}, []string{"no process had the execution segment 1/3:2/3"}},
+		"no first":         {whole[1:], []string{"no process had the execution segment 0:1/3"}},
+		"no last":          {whole[:2], []string{"no process had the execution segment 2/3:1"}},
+		"overlapping": {[]string{"a 0:1/2 0,1/2,1", "b 1/3:1 0,1/3,1"}, []string{
+			"a divided the test into the execution segments 0,1/2,1 and b into 0,1/3,1", "a and b both had the execution segment 1/3:1/2",
+		}},
+		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"a divided the test", "a and b both had the execution segment 1/3:2/3"}},
+		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"two processes are called a"}},
+		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"two processes are called b", "b and b both had the execution segment 1/2:1"}},
+		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{`b: "1/2" is not an execution segment`, "no process had the execution segment 1/2:1"}},
+	} {
+		var parts []Part
+		for _, text := range c.parts {
+			words := strings.Fields(text)
+			r := &Result{Name: words[0]}
+			if len(words) > 1 {
+				r.Segment = &Segment{Of: words[1], Sequence: words[2]}
+			}
+			parts = append(parts, Part{Result: r})
+		}
+		flaws := processFlaws(parts)
+		if len(flaws) != len(c.want) {
+			t.Errorf("%s: %q, want %q", name, flaws, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.Contains(flaws[i], want) {
+				t.Errorf("%s: %q, want %q", name, flaws[i], want)
+			}
+		}
+	}
+}
+
+// A process that had nothing of a scenario, or no name that it shares with the others, speaks against its result, and so against the whole.
+func TestWhatAProcessHadNoPartOfSpeaksAgainstIt(t *testing.T) {
+	r := &Result{Segment: &Segment{Of: "1/3:2/3", Sequence: "0,1/3,2/3,1", Idle: []string{"produce"}, Nameless: true}}
+	r.Judge(Circumstances{})
+	said := fmt.Sprint(r.Verdict.Reasons)
+	for _, want := range []string{"scenario produce had no VU in this process, whose execution segment is 1/3:2/3", "and no BROKER_RUN"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in %s", want, said)
+		}
+	}
+}
