@@ -12,7 +12,7 @@ import (
 
 // errRevoked is a settlement that came too late: the group has given the message's partition to another member, which
 // receives the message again.
-var errRevoked = errors.New("the partition has been given to another member of the group: the message will be delivered again")
+var errRevoked = errors.New("a partition has been given to another member of the group: what was received from it will be delivered again, and the rest is settled")
 
 // errForgotten is a message that waited to be sent to a topic that was deleted.
 var errForgotten = errors.New("the topic was deleted while the message waited to be sent")
