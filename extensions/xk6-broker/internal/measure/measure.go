@@ -204,7 +204,8 @@ func Rate(name string) Measure {
 // perSecond reads a rate of a topic, or of all topics of a run.
 func perSecond(name string, of interface {
 	WentOn(counter string) (n, seconds float64)
-}) (float64, error) {
+},
+) (float64, error) {
 	n, seconds := of.WentOn(name)
 	switch {
 	case n == 0:
