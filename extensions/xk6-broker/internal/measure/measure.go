@@ -201,11 +201,12 @@ func Rate(name string) Measure {
 	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) { return perSecond(name, t) }}
 }
 
-// perSecond reads a rate of a topic, or of all topics of a run.
-func perSecond(name string, of interface {
+// active is a topic, or all topics of a run.
+type active interface {
 	WentOn(counter string) (n, seconds float64)
-},
-) (float64, error) {
+}
+
+func perSecond(name string, of active) (float64, error) {
 	n, seconds := of.WentOn(name)
 	switch {
 	case n == 0:
