@@ -21,6 +21,7 @@ type Publisher struct {
 	producer driver.Producer
 	window   *window      // of messages
 	workers  *window      // of calls of Send; nil where they do not wait for the broker
+	queued   atomic.Int64 // messages of a script that wait for room in the window
 	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
 }
 
@@ -180,6 +181,8 @@ func (s *Sender) admit(ctx context.Context, most int) (n int, waited bool, err e
 		return int(n), false, nil
 	}
 	s.series.Load().add(metric.Blocked, 1)
+	s.pub.queued.Add(int64(most))
+	defer s.pub.queued.Add(-int64(most))
 	got, err := w.acquire(ctx, 1, int64(most))
 	return int(got), true, err
 }
