@@ -217,7 +217,7 @@ func TestALedgerThatKnowsMoreThanTheDistributions(t *testing.T) {
 					t.Errorf("%s: %+v, not measured %d", name, g.Account, g.Unmeasured)
 				}
 				believed := whole.Topics[0].Percentiles["e2e_time"][1].Believed // p90
-				if said := strings.Contains(strings.Join(whole.Verdict.Reasons, "\n"), "100 messages (33 %) were received by a process"); believed != (c.want == 0) || said != (c.want > 0) {
+				if said := strings.Contains(strings.Join(whole.Verdict.Reasons, "\n"), "100 messages (33 %) were received, or may have been, by a process"); believed != (c.want == 0) || said != (c.want > 0) {
 					t.Errorf("%s: believed %v, and %+v", name, believed, whole.Verdict)
 				}
 			}
