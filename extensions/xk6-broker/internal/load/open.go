@@ -17,7 +17,7 @@ type Queue struct {
 	Since   int64 // by [driver.Now]
 }
 
-// open is what is under way of a topic while the run goes on. What becomes of it nobody knows yet: [crossings] know of what has come to an end.
+// open is what is under way of a topic: nothing where the run has ended. What becomes of it nobody knows yet: [crossings] know of what has come to an end.
 type open struct {
 	at        int64
 	sends     uint64 // handed over, or about to be
@@ -28,17 +28,14 @@ type open struct {
 	intervals []*interval
 }
 
-// open looks at what is under way of each topic; nothing is where the run has finished. It is to be asked before what was measured is, so that
+// open looks at what is under way of each topic. It is to be asked before what was measured is, so that
 // what ends meanwhile is in both and not in neither.
 func (c *Collector) open() map[topicKey]*open {
 	r := c.run
 	r.mu.Lock()
-	finished, publishers := r.finished, r.publishers
+	publishers := r.publishers
 	r.mu.Unlock()
 	all := map[topicKey]*open{}
-	if finished {
-		return all
-	}
 	now := driver.Now()
 	for _, t := range r.Topics() {
 		all[topicKey{t.Address.String(), t.Name}] = &open{at: now, requests: uint64(t.asking.Load()), asks: t.asks.Load(), queues: t.loops.queues(now)}
@@ -46,7 +43,7 @@ func (c *Collector) open() map[topicKey]*open {
 	for _, p := range publishers {
 		o := all[topicKey{p.topic.Address.String(), p.topic.Name}]
 		o.sends += uint64(p.window.inFlight())
-		if n := p.queued.Load(); n > 0 { // since when they are is not known, but not for longer than anything else
+		if n := p.queued.Load(); n > 0 { // since when they are is not known
 			o.queues = append(o.queues, Queue{Waiting: uint64(n), Since: now})
 		}
 	}

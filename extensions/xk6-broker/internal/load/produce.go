@@ -65,10 +65,14 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	var sending sync.WaitGroup
 	for i, s := range senders {
 		loops[i] = newProduceLoop(p, s, uint64(i), uint64(len(senders)))
+		end := func() {}
 		if p.Schedule != nil {
-			defer s.pub.topic.loops.begin(newAgenda(loops[i]))()
+			end = s.pub.topic.loops.begin(newAgenda(loops[i]))
 		}
-		sending.Go(func() { loops[i].run(ctx) })
+		sending.Go(func() {
+			defer end()
+			loops[i].run(ctx)
+		})
 	}
 	sending.Wait()
 	p.noteInterruption(ctx, loops)
