@@ -62,6 +62,45 @@ func TestResultsMeanwhile(t *testing.T) {
 	}
 }
 
+// A VU that takes 100 ms for each of 100 arrivals a second leaves nine of ten waiting. The results so far know how many, and what is merged of a process that is
+// killed then goes by that.
+func TestArrivalsThatWaitWhenTheirProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := exec.Command(k6Path, "run", "--quiet", script(t, `
+import broker from 'k6/x/broker';
+const conn = broker.connect('embedded:');
+const p = conn.producer('orders');
+export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 100, duration: '5m', preAllocatedVUs: 1 } } };
+export default async function () { await p.send(['one', 'two']); await new Promise((done) => setTimeout(done, 100)); }
+export { handleSummary } from 'k6/x/broker';`))
+	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR="+dir, "BROKER_REPORT_MEANWHILE=on", "BROKER_REPORT_NAME=killed", "BROKER_RUN=waiting")
+	var text watched
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, "killed-meanwhile")
+	for began := time.Now(); confirmed(left) < 40; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // it was killed
+	s, err := summary.Read(left)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, &text)
+	}
+	topic := s.Topics[0]
+	due, sent := topic.Counts["due"], topic.Counts["sent"]
+	if asked := 200 * s.Seconds; topic.Underway == nil || topic.Underway.Arrivals != uint64(due-sent) || float64(due) < 0.5*asked || float64(due) > 1.1*asked {
+		t.Errorf("due %d and sent %d in %v s, of two messages 100 times a second: %+v", due, sent, s.Seconds, topic.Underway)
+	}
+}
+
 // confirmed counts the messages that a folder's results say to be confirmed; 0 where there are none.
 func confirmed(folder string) (n int64) {
 	s, err := summary.Read(folder)

@@ -137,6 +137,18 @@ declare module 'k6/x/broker' {
     };
   }
 
+  /** when something was counted, in seconds from the start, and the pauses that ended then: all times of 100 μs and more in which it was not */
+  export interface ResultActivity {
+    from: number;
+    to: number;
+    /** in seconds */
+    longest?: number;
+    /** all together, in seconds; of several processes, each has its own */
+    pauses?: number;
+    /** of their lengths, in s² */
+    squares?: number;
+  }
+
   /** by how much a clock is ahead of another one */
   export interface ResultClock {
     /** ns, in the middle of the time in which the clocks were compared */
@@ -227,6 +239,8 @@ declare module 'k6/x/broker' {
       from: number;
       to: number;
     }>;
+    /** of several processes: received, as their ledgers know, and in no distribution */
+    unmeasured?: number;
   }
 
   export interface ResultHistogram {
@@ -290,7 +304,7 @@ declare module 'k6/x/broker' {
     /** the same, over the worst 5 seconds under load that ended in the interval */
     busiest: number;
     /** from when to when something was sent, confirmed and received in the interval, where anything was */
-    active?: { [name: string]: ResultStretch };
+    active?: { [name: string]: ResultActivity };
     /** by group, as the broker says; likewise */
     backlog?: { [name: string]: number };
     errorKinds?: { [name: string]: number };
@@ -365,6 +379,8 @@ declare module 'k6/x/broker' {
     onlySends?: boolean;
     /** what was measured in each of the phases, by name, which adds up to the whole */
     phases?: { [name: string]: ResultWindow };
+    /** when the result was made, of a run that went on, or of a process that was killed; absent where nothing was */
+    underway?: ResultUnderway;
   }
 
   /** messages that were due before an instant, and came to an end after it */

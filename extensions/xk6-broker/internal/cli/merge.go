@@ -26,6 +26,7 @@ type merging struct {
 	brokers      []string // URLs
 	failIf       []string
 	allowInvalid bool
+	allowKilled  bool
 	absent       []string // processes that are known to be missing
 }
 
@@ -53,6 +54,7 @@ func (o *merging) flags(c *cobra.Command) {
 	c.Flags().IntVar(&o.processes, "processes", 0, "how many processes the test had (default what BROKER_PROCESSES said): only if all are here, "+
 		"what none of them received can be called lost")
 	c.Flags().StringArrayVar(&o.brokers, "broker", nil, "the `URL` of a broker of the test, with its credentials: it is asked what it has now; may be given several times")
+	c.Flags().BoolVar(&o.allowKilled, "allow-killed", false, "processes that were killed were to be: that they ended before their time is no reason against the result")
 	c.Flags().StringArrayVar(&o.failIf, "fail-if", nil, "fail where this holds, such as 'lost > 0' or 'e2e_latency p99 > 50ms'; may be given several times")
 	c.Flags().BoolVar(&o.allowInvalid, "allow-invalid", false, "a result that is not valid is no failure")
 	_ = c.MarkFlagRequired("out") // the flag is there
@@ -131,7 +133,7 @@ func (o *merging) merge(ctx context.Context, parts []result.Part) (*result.Resul
 		return nil, err
 	}
 	merged, err := result.Merge(parts, result.Siblings{
-		Processes: o.processes, Absent: o.absent,
+		Processes: o.processes, Absent: o.absent, Killed: o.allowKilled,
 		Backlog: func(address, driver, topic, group string) (result.Backlog, bool, error) {
 			return all.backlog(ctx, address, driver, topic, group)
 		},

@@ -19,6 +19,8 @@ type ScenarioTotals struct {
 	Due      uint64 // arrivals whose time came
 	Started  uint64 // of those, how many had an iteration
 	Unserved uint64 // of those, how many never will, known once the scenario is over
+	Waiting  uint64 // of those, how many have none yet, while the scenario runs
+	Since    int64  // when the first of these was due, by [driver.Now]
 	MaxQueue uint64 // the most that ever waited at once
 	// Lag is how much later than due iterations began, in ns.
 	Lag *hist.Histogram
@@ -80,7 +82,9 @@ func (t *tally) totals() ScenarioTotals {
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
 	} else {
-		s.Due = max(s.Started, t.line.agenda.due(driver.Now()))
+		now := driver.Now()
+		s.Due = max(s.Started, t.line.agenda.due(now))
+		s.Waiting, s.Since = s.Due-s.Started, min(now, t.line.nextDue.Load())
 	}
 	return s
 }

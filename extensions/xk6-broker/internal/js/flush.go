@@ -52,7 +52,7 @@ func startFlusher(r *run) *flusher {
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
 	if r.meanwhile.Load() != nil {
-		f.halts = append(f.halts, samples.Each(func(time.Time) { r.reportMeanwhile() }))
+		f.halts = append(f.halts, r.keepMeanwhile())
 	}
 	return f
 }

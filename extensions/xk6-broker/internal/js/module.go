@@ -160,7 +160,6 @@ type run struct {
 	reported atomic.Pointer[reported]      // once it has written them
 
 	meanwhile atomic.Pointer[report.Folder] // where the results so far go; nil where they go nowhere
-	stale     sync.Once                     // that they could not be written is told once
 
 	marksLock sync.Mutex
 	marks     []result.Annotation // of the script, in order
@@ -252,6 +251,7 @@ func newRun(vu modules.VU) (*run, error) {
 	r.wanted.Store(r.remote != nil)
 	r.going, r.gone = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
+	r.collector.Waiting = queued
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.subscribe(vu)
 	return r, nil

@@ -92,18 +92,6 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	return saved.Path(), nil
 }
 
-// reportMeanwhile writes the results so far, which a process leaves that is killed.
-func (r *run) reportMeanwhile() {
-	so := r.result() // before the ledger, so that what it says to be confirmed is in that
-	ledger := r.Ledger()
-	if ledger != nil {
-		ledger.Unfinished = true
-	}
-	if err := r.meanwhile.Load().WriteMeanwhile(so, ledger); err != nil {
-		r.stale.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
-	}
-}
-
 // endedUnsaid tells whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.
 func (in *instance) endedUnsaid() bool {
 	r := in.run

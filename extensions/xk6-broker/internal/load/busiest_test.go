@@ -20,7 +20,7 @@ func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
 			}
 			line.add(i, nil)
 		}
-		return history(line.all(), 0, newEdges().of(topicKey{}))
+		return history(line.all(), 0, newEdges().of(topicKey{}), nil)
 	}
 	for _, c := range []struct {
 		loaded int

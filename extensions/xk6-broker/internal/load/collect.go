@@ -26,6 +26,9 @@ type Collector struct {
 	// LogsCut, if it is set, is called once if the interval logs have to end before the run does, with the reason. It must not call the
 	// collector.
 	LogsCut func(error)
+	// Waiting, if it is set, tells how many arrivals that the engine does not drive wait to be sent under some labels, under which so many were due and
+	// have been sent so far.
+	Waiting func(l Labels, due int64) Queue
 
 	run  *Run
 	mu   sync.Mutex

@@ -32,12 +32,15 @@ func (t *Topic) queues(i *interval) {
 }
 
 // history gives the points of a topic's history.
-func history(all []*interval, started int64, crossings *crossings) []result.Point {
+func history(all []*interval, started int64, crossings *crossings, open *open) []result.Point {
 	points, ends := make([]result.Point, len(all)), make([]int64, len(all))
 	for n, i := range all {
 		ends[n] = i.to
 	}
 	underway, before := crossings.over(ends), int64(0)
+	for n := range underway {
+		underway[n] = underway[n].Plus(open.until(ends[n]))
+	}
 	for n, i := range all {
 		p := result.Point{
 			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, Active: described(i.active, started), ErrorKinds: map[string]int64{},

@@ -1,7 +1,9 @@
 package load
 
 import (
+	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,4 +91,139 @@ func TestWhatAKilledProcessSent(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// stall is a broker that answers nothing from an instant of the test on, for so long.
+func stall(from, long time.Duration) memory.Config {
+	start := driver.Now()
+	return memory.Config{Service: func(int64) time.Duration {
+		if at := time.Duration(driver.Now() - start); at > from && at < from+long {
+			return from + long - at
+		}
+		return time.Millisecond
+	}}
+}
+
+// A broker stands still from second 2 on, and a process that sends 100 a second by a schedule is killed at second 5, be its messages all handed over or waiting for
+// room: 300 that were due have come to no end, and are the slowest of the process, of its phase and of the whole. One that went on to its end has none.
+func TestWhatWasUnderWayWhenAProcessWasKilled(t *testing.T) {
+	for name, window := range map[string]int{"handed over": 1000, "waiting for room": 5} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, stall(2*time.Second, 10*time.Second))
+				killed, alive := b.sibling("killed"), b.sibling("alive")
+				consumer := alive.consumer(driver.ConsumerConfig{Group: "workers"})
+				if _, err := killed.collector.Begin(result.Measure); err != nil {
+					t.Fatal(err)
+				}
+				var sending sync.WaitGroup
+				sending.Go(func() { killed.send(killed.sender(window), 100, 8*time.Second) })
+				time.Sleep(5*time.Second + time.Millisecond)
+				left := killed.part("killed", killed.collector)
+				left.Ledger.Unfinished = true
+				one := left.Result.Topics[0]
+				u := one.Underway
+				if u == nil || u.Sends < 299 || u.Sends > 302 || (u.Arrivals > 290) != (window == 5) || one.Counts["due"] < 500 || one.Counts["due"] > 502 {
+					t.Fatalf("%+v of %v", u, one.Counts)
+				}
+				if w := one.Phases[result.Measure]; w.Underway != *u || w.Counts["due"] != one.Counts["due"] {
+					t.Errorf("of the phase %+v, of %v", w.Underway, w.Counts)
+				}
+				for _, p := range one.History {
+					if want := max(0, 100*(p.At-2)); p.Seconds > 0.5 && math.Abs(float64(p.Underway.Sends)-want) > 3 {
+						t.Errorf("after %v s: %+v, and it should be %v", p.At, p.Underway, want)
+					}
+				}
+				sending.Wait()
+				alive.work(consumer, 800)
+				end := alive.end()
+				if u := end.Result.Topics[0].Underway; u != nil {
+					t.Errorf("of a process that went on to its end: %+v", u)
+				}
+				for _, meant := range []bool{false, true} {
+					whole := together(t, result.Siblings{Processes: 2, Killed: meant}, left, end)
+					if *whole.Topics[0].Underway != *u {
+						t.Errorf("the whole: %+v", whole.Topics[0].Underway)
+					}
+					if p := whole.Topics[0].Percentiles["publish_latency"][0]; !p.Supported || p.Believed {
+						t.Errorf("of %d due 300 have no latency, and the median of the others is believed", one.Counts["due"])
+					}
+					v := whole.Verdict
+					if reasons := strings.Join(v.Reasons, "\n"); v.Valid || strings.Contains(reasons, "the test ended before its time") == meant || v.Account != meant {
+						t.Errorf("meant: %v: %+v", meant, v)
+					}
+					if notes := strings.Join(v.Notes, "\n"); !strings.Contains(notes, "5s after its start") {
+						t.Errorf("notes:\n%s", notes)
+					}
+				}
+				killed.end()
+				if err := b.conn.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Requests that had no reply when their process was killed are under way.
+func TestRequestsOfAKilledProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, memory.Config{Features: memory.Log()}, "")
+		c := o.run.NewCollector()
+		defer c.Close()
+		o.consumer(driver.ConsumerConfig{})
+		s := o.sender(100)
+		var asking sync.WaitGroup
+		for range 7 {
+			asking.Go(func() {
+				if _, err := s.Request(t.Context(), 5*time.Second, driver.Message{Body: []byte("?")}, Timing{Due: driver.Now()}, o.replies); err == nil {
+					t.Error("somebody answered")
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		if u := c.Result().Topics[0].Underway; u == nil || u.Requests != 7 {
+			t.Errorf("%+v", u)
+		}
+		asking.Wait()
+		if u := c.Result().Topics[0].Underway; u != nil {
+			t.Errorf("when all were given up: %+v", u)
+		}
+		o.close()
+	})
+}
+
+// A ledger that is younger than the result beside it has received what no distribution has: that is missing, be the process killed or not.
+func TestALedgerThatKnowsMoreThanTheDistributions(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{})
+			one, two := b.sibling("one"), b.sibling("two")
+			consumer := two.consumer(driver.ConsumerConfig{Group: "workers"})
+			one.send(one.sender(100), 300, time.Second)
+			two.work(consumer, 200)
+			before := two.part("two", two.collector).Result
+			two.work(consumer, 100)
+			end := two.end()
+			end.Ledger.Unfinished = killed
+			first := one.end()
+			for name, c := range map[string]struct {
+				part result.Part
+				want uint64
+			}{"of one instant": {end, 0}, "mixed": {result.Part{Result: before, Ledger: end.Ledger}, 100}} {
+				whole := together(t, result.Siblings{Processes: 2, Killed: killed}, first, c.part)
+				g := whole.Topics[0].Groups[0]
+				if g.Received != 300 || g.Lost != 0 || g.Unmeasured != c.want {
+					t.Errorf("%s: %+v, not measured %d", name, g.Account, g.Unmeasured)
+				}
+				believed := whole.Topics[0].Percentiles["e2e_time"][1].Believed // p90
+				if said := strings.Contains(strings.Join(whole.Verdict.Reasons, "\n"), "100 messages (33 %) were received, or may have been, by a process"); believed != (c.want == 0) || said != (c.want > 0) {
+					t.Errorf("%s: believed %v, and %+v", name, believed, whole.Verdict)
+				}
+			}
+			if err := b.conn.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

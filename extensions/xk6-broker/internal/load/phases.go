@@ -267,7 +267,7 @@ func (p *phases) described(of *phase, now, started int64) result.Phase {
 }
 
 // window is what was measured of a topic in a phase.
-func (p *phases) window(of *phase, key topicKey, crossings *crossings, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
+func (p *phases) window(of *phase, key topicKey, crossings *crossings, open *open, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
 	t := result.Topic{Counts: map[string]int64{}, Errors: []result.ErrorCount{}, Trends: map[string]*hist.Histogram{}}
 	for _, g := range groups {
 		t.Groups = append(t.Groups, result.Group{Account: result.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
@@ -280,8 +280,8 @@ func (p *phases) window(of *phase, key topicKey, crossings *crossings, driver st
 	w := result.Window{Counts: t.Counts, Errors: t.Errors, Trends: t.Trends, Groups: []result.WindowGroup{}}
 	var more int64
 	for _, s := range p.stretches(of, math.MaxInt64) { // nothing comes after what goes on
-		more -= int64(crossings.at(s.from).Arrivals) //gosec:disable G115 -- a count
-		w.Underway = w.Underway.Plus(crossings.at(s.to))
+		more -= int64(crossings.at(s.from).Arrivals + open.until(s.from).Arrivals) //gosec:disable G115 -- a count
+		w.Underway = w.Underway.Plus(crossings.at(s.to)).Plus(open.until(s.to))
 	}
 	dueThen(w.Counts, more+int64(w.Underway.Arrivals)) //gosec:disable G115 -- a count
 	for i, g := range t.Groups {

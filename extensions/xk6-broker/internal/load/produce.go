@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -64,7 +65,14 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	var sending sync.WaitGroup
 	for i, s := range senders {
 		loops[i] = newProduceLoop(p, s, uint64(i), uint64(len(senders)))
-		sending.Go(func() { loops[i].run(ctx) })
+		end := func() {}
+		if p.Schedule != nil {
+			end = s.pub.topic.loops.begin(newAgenda(loops[i]))
+		}
+		sending.Go(func() {
+			defer end()
+			loops[i].run(ctx)
+		})
 	}
 	sending.Wait()
 	p.noteInterruption(ctx, loops)
@@ -92,7 +100,8 @@ type produceLoop struct {
 	maker    *payload.Maker
 	own      pace.Share // of those that are sent here
 	count    uint64
-	next     uint64 // the arrival to send next, counted within the share
+	next     uint64        // the arrival to send next, counted within the share
+	taken    atomic.Uint64 // the same, for others to read
 	calls    uint64
 	ahead    arrival
 	sleep    clock.Sleeper
@@ -240,6 +249,7 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 		w.release(int64(unused))
 	}
 	l.calls++
+	l.taken.Store(l.next)
 	f.launch(ctx)
 	return true
 }
@@ -308,6 +318,7 @@ func (l *produceLoop) abandon() {
 		l.ahead.known = false
 		n++
 	}
+	l.taken.Store(l.next)
 	l.sender.series.Load().add(metric.Due, n)
 }
 

@@ -21,6 +21,7 @@ type Publisher struct {
 	producer driver.Producer
 	window   *window      // of messages
 	workers  *window      // of calls of Send; nil where they do not wait for the broker
+	queued   atomic.Int64 // messages of a script that are due and wait for room in the window
 	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
 }
 
@@ -134,7 +135,7 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finish
 		}
 	}
 	for taken := 0; taken < len(batch); {
-		n, waited, err := s.admit(ctx, len(batch)-taken)
+		n, waited, err := s.admit(ctx, len(batch)-taken, !f.closed)
 		if waited {
 			f.roomAt(driver.Now())
 		}
@@ -174,12 +175,16 @@ func (s *Sender) hire(ctx context.Context) (waited bool, err error) {
 }
 
 // admit takes up to most places in the window, and counts where the sender had to wait for it.
-func (s *Sender) admit(ctx context.Context, most int) (n int, waited bool, err error) {
+func (s *Sender) admit(ctx context.Context, most int, due bool) (n int, waited bool, err error) {
 	w := s.pub.window
 	if n := w.tryAcquire(1, int64(most)); n > 0 {
 		return int(n), false, nil
 	}
 	s.series.Load().add(metric.Blocked, 1)
+	if due {
+		s.pub.queued.Add(int64(most))
+		defer s.pub.queued.Add(-int64(most))
+	}
 	got, err := w.acquire(ctx, 1, int64(most))
 	return int(got), true, err
 }

@@ -180,6 +180,7 @@ func (r *request) byTopics(ctx, waiting context.Context, m *driver.Message, at T
 	}
 	r.caller = s.call()
 	r.begin(m, at)
+	defer s.pub.topic.asking.Add(-1) // when it is recorded what became of it
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	keep := context.AfterFunc(ctx, cancel)
 	r.send(sending, *m, func(err error) {
@@ -223,7 +224,7 @@ func (r *request) prepare(m *driver.Message, id, replyTo string) error {
 // admit waits for a place in the window and for a worker, which excuses who asks.
 func (r *request) admit(ctx context.Context, at *Timing) error {
 	s := r.sender
-	_, waited, err := s.admit(ctx, 1)
+	_, waited, err := s.admit(ctx, 1, at.Due != 0)
 	if err == nil {
 		var busy bool
 		if busy, err = s.hire(ctx); err != nil {

@@ -70,6 +70,7 @@ func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (d
 	r.caller = s.call()
 	defer s.hangUp(r.caller)
 	r.begin(m, at)
+	defer s.pub.topic.asking.Add(-1) // when it is recorded what became of it
 	reply, err := requester.Request(ctx, *m)
 	now := driver.Now()
 	if err != nil {
@@ -84,6 +85,8 @@ func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (d
 // begin numbers and stamps a request, which is handed over next.
 func (r *request) begin(m *driver.Message, at Timing) {
 	s := r.sender
+	s.pub.topic.asks.Store(true)
+	s.pub.topic.asking.Add(1)
 	r.sequence = r.caller.track.Next()
 	r.sent, r.due = driver.Now(), at.Due
 	if r.sequence == 0 {

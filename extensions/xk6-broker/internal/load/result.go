@@ -15,6 +15,10 @@ import (
 func (c *Collector) Result() *result.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	open, accounts := c.open(), map[*Topic]result.Topic{} // before what was measured, so that no account has what the distributions have not
+	for _, t := range c.run.Topics() {
+		accounts[t] = t.result()
+	}
 	now, all := driver.Now(), c.run.measured()
 	processes, _ := c.run.Processes()
 	r := &result.Result{
@@ -31,8 +35,16 @@ func (c *Collector) Result() *result.Result {
 	}
 	r.Lead()
 	for _, t := range c.run.Topics() {
+		of, ok := accounts[t]
+		if !ok {
+			continue // it is new
+		}
 		key := topicKey{t.Address.String(), t.Name}
-		of := t.result()
+		open := open[key]
+		timeline := c.timelines[key].all()
+		if open != nil {
+			open.at, open.intervals = now, timeline
+		}
 		for s, m := range all {
 			if (topicKey{s.Broker, s.Topic}) == key {
 				sumUp(&of, s, m)
@@ -42,7 +54,11 @@ func (c *Collector) Result() *result.Result {
 			if of.Phases == nil {
 				of.Phases = map[string]result.Window{}
 			}
-			of.Phases[p.name] = c.phases.window(p, key, c.run.edges.of(key), of.Driver, of.Groups, during[p])
+			of.Phases[p.name] = c.phases.window(p, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
+		}
+		if u := open.until(now); u != (result.Underway{}) {
+			of.Underway = &u
+			of.Counts[metric.Due.String()] += int64(u.Arrivals) //gosec:disable G115 -- a count
 		}
 		if !of.Used() {
 			continue // a script may describe what it then does not use
@@ -54,9 +70,8 @@ func (c *Collector) Result() *result.Result {
 		of.PlainNames()
 		of.Hiccups = r.Platform.Seen()
 		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
-		if t := c.timelines[key]; t != nil {
-			all := t.all()
-			of.History, of.OverTime = history(all, c.run.Started, c.run.edges.of(key)), overTime(all, c.run.Started, of.OpenLoop)
+		if timeline != nil {
+			of.History, of.OverTime = history(timeline, c.run.Started, c.run.edges.of(key), open), overTime(timeline, c.run.Started, of.OpenLoop)
 		}
 		r.Topics = append(r.Topics, of)
 	}

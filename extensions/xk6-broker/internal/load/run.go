@@ -90,6 +90,9 @@ type Topic struct {
 	over     atomic.Int64 // one more than had been confirmed when its consumers were told that nothing more would come; 0 before
 	routed   atomic.Bool  // some of its messages go where their keys say, see [driver.Proof]
 	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
+	asks     atomic.Bool  // requests are sent to it
+	asking   atomic.Int64 // those that wait for their replies
+	loops    loops
 	mu       sync.Mutex
 	groups   map[string]*group // those with a name that the broker knows
 	order    []*group          // all, subscribers too

@@ -129,6 +129,9 @@ func (t *timeline) shorten() {
 
 // all gives the intervals, all of one length but for the last.
 func (t *timeline) all() []*interval {
+	if t == nil {
+		return nil
+	}
 	rest := append([]*interval{}, t.intervals[t.longer:]...)
 	if t.open != nil {
 		rest = append(rest, t.packed())

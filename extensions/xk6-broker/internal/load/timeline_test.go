@@ -67,7 +67,7 @@ func TestALongTestStaysSmall(t *testing.T) {
 		t.Errorf("it takes %d MiB", grown>>20)
 	}
 	all := line.all()
-	points, summaries := history(all, 0, newEdges().of(topicKey{})), overTime(all, 0, true)
+	points, summaries := history(all, 0, newEdges().of(topicKey{}), nil), overTime(all, 0, true)
 	const length = 64.0 // the least power of two that makes 640 points or fewer of it
 	var sent, errors int64
 	for n, p := range points {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 		defer func() { _ = part.Ledger.Close() }() // only read
 		parts[i] = part
 	}
-	merged, err := result.Merge(parts, result.Siblings{})
+	merged, err := result.Merge(parts, result.Siblings{Killed: slices.ContainsFunc(processes, func(c study.Cell) bool { return c.Kill != nil })})
 	if err != nil {
 		whole.Error, whole.Result = err.Error(), nil
 		return whole, nil // which is the cell's failure, and not the study's

@@ -25,7 +25,7 @@ var accountColumns = []struct {
 	{"reordered", "", true, false, func(g *result.Group) uint64 { return g.Reordered }},
 	{"redelivered", "delivered again before they were settled", true, false, func(g *result.Group) uint64 { return g.Redelivered }},
 	{"settled", "", true, false, func(g *result.Group) uint64 { return g.Settled }},
-	{"unexpected", "sent before the consumer was ready, or their send was reported as failed", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
+	{"unexpected", "sent before the consumer was ready, or just before their process was killed, or their send was reported as failed", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
 	{"foreign", "of other tests", false, false, func(g *result.Group) uint64 { return g.Foreign }},
 }
 

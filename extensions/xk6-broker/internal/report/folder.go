@@ -42,19 +42,29 @@ func (f Folder) Meanwhile() Folder {
 	return f
 }
 
-// WriteMeanwhile writes the results so far, each file whole at all times.
+// WriteMeanwhile writes the results so far, each file whole at all times. The two are not replaced at one instant, so the ledger, by which parts are merged, has the
+// summary that belongs to it.
 func (f Folder) WriteMeanwhile(r *result.Result, ledger *result.Ledger) error {
 	if err := os.MkdirAll(f.Path(), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
 	}
+	named := *r
+	named.Name = f.Name
+	var text bytes.Buffer
+	if err := WriteSummary(&text, &named); err != nil {
+		return err
+	}
 	if ledger != nil {
-		if err := WriteAtomic(filepath.Join(f.Path(), LedgerFile), ledger.Write); err != nil {
+		whole := *ledger
+		whole.Unfinished, whole.Summary = true, text.Bytes()
+		if err := WriteAtomic(filepath.Join(f.Path(), LedgerFile), whole.Write); err != nil {
 			return err
 		}
 	}
-	named := *r
-	named.Name = f.Name
-	return WriteAtomic(filepath.Join(f.Path(), SummaryFile), func(w io.Writer) error { return WriteSummary(w, &named) })
+	return WriteAtomic(filepath.Join(f.Path(), SummaryFile), func(w io.Writer) error {
+		_, err := w.Write(text.Bytes())
+		return err
+	})
 }
 
 // Check tells whether results can be written there: ErrExists where there are some and they shall not be replaced.

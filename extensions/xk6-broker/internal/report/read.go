@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,12 +60,28 @@ func ReadLedger(folder string) (*result.Ledger, error) {
 
 // ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger, which may be nil, is to be closed.
 func ReadPart(folder string) (result.Part, error) {
-	r, err := Read(folder)
+	l, err := ReadLedger(folder)
 	if err != nil {
 		return result.Part{}, err
 	}
-	l, err := ReadLedger(folder)
-	return result.Part{Result: r, Ledger: l, Log: logsOf(folder, r)}, err
+	read := func() (*result.Result, error) { return Read(folder) }
+	if l != nil && l.Unfinished { // its process may have been killed between the two files
+		read = func() (*result.Result, error) { return readSoFar(filepath.Join(folder, LedgerFile), l) }
+	}
+	r, err := read()
+	if err != nil {
+		return result.Part{}, errors.Join(err, l.Close())
+	}
+	return result.Part{Result: r, Ledger: l, Log: logsOf(folder, r)}, nil
+}
+
+// readSoFar reads the result that a ledger has of its own instant.
+func readSoFar(path string, l *result.Ledger) (*result.Result, error) {
+	r, err := ReadSummary(bytes.NewReader(l.Summary))
+	if err != nil {
+		return nil, fmt.Errorf("%s, which is of a process that was killed: %s: %w", path, SummaryFile, err)
+	}
+	return r, nil
 }
 
 // logsOf reads the interval logs in the folder of a result.

@@ -39,6 +39,14 @@ func (u Underway) Plus(of Underway) Underway {
 	return Underway{u.Arrivals + of.Arrivals, u.Sends + of.Sends, u.Requests + of.Requests, u.Deliveries + of.Deliveries}
 }
 
+// underway is what the topic's result says of itself.
+func (t *Topic) underway() Underway {
+	if t.Underway == nil {
+		return Underway{}
+	}
+	return *t.Underway
+}
+
 // Summary is the distribution of an interval in five numbers; ns.
 type Summary struct {
 	At      float64 `json:"at"`      // seconds from the start to the end of the interval
@@ -125,7 +133,7 @@ func (t *Topic) wentOn(counter string) (n, from, to float64) {
 		}
 		to += active.period(to-from, events)
 	}
-	if t.cut.before(counter) {
+	if t.phase != nil && t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At
 	}
 	return n, from, to

@@ -31,6 +31,10 @@ type Ledger struct {
 
 	Topics []TopicLedger `json:"-"`
 
+	// Summary is the result of the same instant, as JSON, of a ledger that is unfinished: a process that is killed while it writes its results leaves files of
+	// two instants, and this is one file.
+	Summary []byte `json:"-"`
+
 	file io.Closer // that it was read from
 }
 
@@ -78,6 +82,26 @@ func (l *Ledger) Close() error {
 		return nil
 	}
 	return l.file.Close()
+}
+
+// producers lists those of all topics.
+func (l *Ledger) producers() (all []track.ProducerLedger) {
+	for i := range l.Topics {
+		all = append(all, l.Topics[i].Producers...)
+	}
+	return all
+}
+
+// sources lists what the groups of all topics received of a producer.
+func (l *Ledger) sources(id uint64) (all []*track.SourceLedger) {
+	for i := range l.Topics {
+		for k := range l.Topics[i].Groups {
+			if s := l.Topics[i].Groups[k].Source(id); s != nil {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
 }
 
 // handedOut is how many numbers a producer had handed out at a time, as its index knows: so many at least, and at most. next is how many

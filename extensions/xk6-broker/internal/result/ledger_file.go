@@ -16,6 +16,7 @@ import (
 const (
 	setsEntry  = "sets.roaring"
 	linesEntry = "ledger.jsonl"
+	soFarEntry = "summary.json" // of one that is unfinished
 )
 
 // line is one of the ledger's lines: one of these. A group is of the topic before it, and so is a producer; a source is of the group before it.
@@ -76,10 +77,23 @@ func (l *Ledger) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	if err := errors.Join(l.writeLines(json.NewEncoder(lines), places), z.Close()); err != nil {
+	err = l.writeLines(json.NewEncoder(lines), places)
+	if err == nil && l.Summary != nil {
+		err = writeEntry(z, soFarEntry, l.Summary)
+	}
+	if err := errors.Join(err, z.Close()); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
+}
+
+// writeEntry does not compress: it is done each second.
+func writeEntry(z *zip.Writer, name string, text []byte) error {
+	w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
 }
 
 // numbers lists the sets of a ledger, always in the same order.
@@ -192,6 +206,11 @@ func ReadLedger(from io.ReaderAt, size int64) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a damaged ledger: %w", err)
 	}
+	if soFar := entry(z, soFarEntry); soFar != nil {
+		if r.ledger.Summary, err = readEntry(soFar); err != nil {
+			return nil, fmt.Errorf("a damaged ledger: %w", err)
+		}
+	}
 	if file, ok := from.(io.Closer); ok {
 		r.ledger.file = file
 	}
@@ -215,6 +234,15 @@ func verify(f *zip.File) error {
 	}
 	_, err = io.Copy(io.Discard, from) //gosec:disable G110 -- what comes is thrown away
 	return errors.Join(err, from.Close())
+}
+
+func readEntry(f *zip.File) ([]byte, error) {
+	from, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(from)
+	return text, errors.Join(err, from.Close())
 }
 
 // ledgerReader makes a ledger of its lines.

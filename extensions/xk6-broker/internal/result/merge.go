@@ -26,6 +26,7 @@ type Part struct {
 type Siblings struct {
 	Processes int      // how many there were; 0 where only the results can tell
 	Absent    []string // those that are known to be missing, as people know them
+	Killed    bool     // those that were killed were to be
 	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
 	// topic. Nil asks nobody: then what a broker said while the test ran must do.
 	Backlog func(broker, driver, topic, group string) (b Backlog, known bool, err error)
@@ -150,6 +151,7 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
+	since      map[int]string    // what others know of parts whose processes were killed after these had told
 	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
 	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
 	uncompared bool              // clocks of processes that got messages from one another were not compared
@@ -225,12 +227,17 @@ func (m *merger) topic(of *Result, t *Topic) {
 		to.Counts[name] += n
 	}
 	addTrends(to.Trends, t.Trends, named)
+	if t.Underway != nil {
+		both := t.Underway.Plus(to.underway())
+		to.Underway = &both
+	}
 	if !m.diverged {
 		to.joinWindows(t, named)
 	}
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
 		g.Members += t.Groups[i].Members
+		g.told += t.Groups[i].Received + t.Groups[i].Foreign
 		if g.Group == ReadBack { // no ledger knows of it
 			g.Sum(t.Groups[i].Account)
 		}

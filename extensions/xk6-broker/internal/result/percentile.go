@@ -112,7 +112,7 @@ func consumers(trend string) bool {
 }
 
 // Failed is how many messages are not in a trend of the producers' side, as the topic calls it, because their sends failed; 0 of another trend.
-// Those of which it is not known in which loop they were sent count in both. Of a phase what was on its way at its end is not in them either.
+// Those of which it is not known in which loop they were sent count in both. What was on its way at the end of a phase, or of a process that was killed, is not in them either.
 func (t *Topic) Failed(name string) uint64 {
 	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
 	if op := SentBy(trend); op != "" {
@@ -153,7 +153,7 @@ func (t *Topic) measured(name string) uint64 {
 // reply was received all the same, perhaps, and so may be what failed otherwise.
 func (t *Topic) missing(name string, g *Group) uint64 {
 	each := uint64(max(1, g.Subscribers))
-	return min(t.failed(name)*each+g.unseen(), t.mostMissing(name, g)) + g.strayed() + t.cut.coming(each)
+	return min(t.failed(name)*each+g.unseen(), t.mostMissing(name, g)) + g.strayed() + g.Unmeasured + t.cut.coming(each)
 }
 
 // unseen is how many of the messages that the group should have received no consumer did.

@@ -101,6 +101,7 @@ func (t *Topic) during(p *Phase) Topic {
 	w := t.Phases[p.Name]
 	during := *t
 	during.whole, during.phase, during.Phases, during.Hiccups = t, p, nil, p.Hiccups
+	during.Underway = nil
 	during.cut = cut{w.Underway, t.outstanding(p)}
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}

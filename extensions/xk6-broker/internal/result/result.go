@@ -66,9 +66,10 @@ type Topic struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []Group                    `json:"groups"`      // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
-	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
-	Phases      map[string]Window          `json:"phases,omitempty"` // by name
-	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
+	OverTime    map[string][]Summary       `json:"overTime"`           // of each trend, in intervals long enough for a p99 where there are any
+	Phases      map[string]Window          `json:"phases,omitempty"`   // by name
+	Underway    *Underway                  `json:"underway,omitempty"` // when the result was made, of a run that went on, or of a process that was killed
+	Apart       *Clocks                    `json:"apart,omitempty"`    // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
@@ -82,7 +83,7 @@ type Topic struct {
 	whole *Topic  // that this is of one phase; nil where it is whole itself
 	phase *Phase  // which one
 	of    *Result // whose topics this is together; nil where it is one
-	cut   cut     // when the phase ended
+	cut   cut     // when the phase ended, or the result of a run was made that went on
 
 	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
 
@@ -95,8 +96,10 @@ type Group struct {
 	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
+	Unmeasured  uint64                     `json:"unmeasured,omitempty"` // of several processes: received, as their ledgers know, and in no distribution
 
 	Kept      bool     `json:"-"` // what it has received and not settled comes again
+	told      uint64   // copies of what others sent, and what was received else, as the results of several processes say
 	Strangers int64    `json:"-"` // received that no producer of the topic sent, as this process knows
 	Passed    []Passed `json:"-"` // of these, what is known of each topic that they were sent to
 }
@@ -143,6 +146,9 @@ type Percentile struct {
 func (r *Result) Describe() {
 	for i := range r.Topics {
 		r.Topics[i].Hiccups = r.Platform.Seen()
+		if u := r.Topics[i].Underway; u != nil {
+			r.Topics[i].cut = cut{Underway: *u}
+		}
 		r.Topics[i].Describe()
 		for k := range r.Phases {
 			r.Topics[i].describe(&r.Phases[k])

@@ -16,6 +16,7 @@ func (r *Result) Total() Topic {
 		t := &r.Topics[i]
 		total.OpenLoop, total.ClosedLoop = total.OpenLoop || t.OpenLoop, total.ClosedLoop || t.ClosedLoop
 		total.Proves(t.Proofs...)
+		total.cut.Underway = total.cut.Plus(t.cut.Underway)
 		for name, n := range t.Counts {
 			total.Counts[name] += n
 		}

@@ -377,6 +377,12 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
 			name, g.Undelivered, percent(s), t.unless())
 	}
+	const unmeasured = "%s: %d messages (%s) were received, or may have been, by a process after it had written its latencies for the last time: they are in none"
+	if s := share(int64(g.Unmeasured), int64(g.Expected)); s > trifle {
+		v.because(latencies, unmeasured, name, g.Unmeasured, percent(s))
+	} else if g.Unmeasured > 0 {
+		v.note(unmeasured, name, g.Unmeasured, percent(s))
+	}
 	if g.Lost > 0 && t.HeldUnseen {
 		v.note("%s: of the messages lost, a client outside of the test that is no consumer may hold some unsettled, as basic.get does: the broker does not tell", name)
 	}

@@ -50,7 +50,15 @@ func (m *merger) account() error {
 		topics[i] = m.gather(m.result.Topics[i].Broker, m.result.Topics[i].Driver, m.result.Topics[i].Topic)
 		maps.Copy(senders, topics[i].senders)
 	}
-	m.absent = map[uint32]uint64{}
+	m.absent, m.since = map[uint32]uint64{}, map[int]string{}
+	for i, p := range m.parts {
+		if p.Ledger.Unfinished {
+			var err error
+			if m.since[i], err = m.sentSince(p); err != nil {
+				return err
+			}
+		}
+	}
 	for i, w := range topics {
 		m.strangers(&m.result.Topics[i], w, senders)
 	}
@@ -166,6 +174,7 @@ func (m *merger) complete() bool { return len(m.parts) == m.processes && len(m.a
 
 // groups gives the result the accounts of the topic's groups.
 func (m *merger) groups(t *Topic, w *wholeTopic) error {
+	unmeasured := w.unmeasured(t)
 	for _, name := range slices.Sorted(maps.Keys(w.groups)) {
 		shares := w.groups[name]
 		if !slices.ContainsFunc(shares, groupShare.consumed) {
@@ -185,10 +194,15 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
 			}
 			g := t.group(name)
+			g.Unmeasured = unmeasured[name]
+			if slices.ContainsFunc(shares, groupShare.untold) { // nobody but the one who was killed could have measured them
+				g.Unmeasured += a.Elsewhere
+			}
 			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld && !s.Again })
 			continue
 		}
 		a.Group = Subscribers
+		t.group(Subscribers).Unmeasured = unmeasured[Subscribers]
 		if g := t.group(Subscribers); g.Subscribers == 0 {
 			a.Subscribers = 1
 			g.Account = a
@@ -197,6 +211,24 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		}
 	}
 	return nil
+}
+
+// unmeasured is how many messages each group received, as the ledgers know, beyond those that the results have measured: what a process writes
+// while it goes on may not be of one instant.
+func (w *wholeTopic) unmeasured(t *Topic) map[string]uint64 {
+	known := map[string]uint64{}
+	for name, shares := range w.groups {
+		if shares[0].Subscriber {
+			name = Subscribers
+		}
+		for _, s := range shares {
+			known[name] += s.Tally.Received + s.Tally.Foreign
+		}
+	}
+	for _, g := range t.Groups {
+		known[g.Group] -= min(known[g.Group], g.told)
+	}
+	return known
 }
 
 // untold tells that members of a process that was killed may have settled more than it could tell.
@@ -413,10 +445,15 @@ func (m *merger) verdict() {
 		v.because(latencies|account, "%s", flaw)
 	}
 	for i, p := range m.parts {
-		if p.Ledger.Unfinished { // what it says of a test that went on is nothing of the whole
-			v.note("%s was killed: what it found out in its last second is not known; what it had received and not acknowledged counts only where it came again",
-				m.teller(i, 1))
+		if !p.Ledger.Unfinished { // else what it says of a test that went on is nothing of the whole
+			continue
 		}
+		name, since := m.teller(i, 1), m.since[i]
+		if !m.known.Killed {
+			v.because(latencies|account, "%s was killed: the test ended before its time", name)
+		}
+		v.note("%s was killed: what it found out after %s, %v after its start, when it wrote its results for the last time, is not known%s; what it had received and "+
+			"not acknowledged counts only where it came again", name, instant(p.Ended()), p.Ended().Sub(p.Result.Started).Round(100*time.Millisecond), since)
 	}
 	m.reasons(v)
 	if m.diverged {
@@ -437,6 +474,30 @@ func (m *merger) verdict() {
 	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
 	}
+}
+
+// sentSince says how many messages others received that a process sent after it had written its results: so much it went on.
+func (m *merger) sentSince(p Part) (string, error) {
+	later := map[uint64]track.Set{} // by producer, as several groups may have received one message
+	for _, producer := range p.Ledger.producers() {
+		for _, other := range m.parts {
+			for _, s := range other.Ledger.sources(producer.ID) {
+				received, err := track.Load(s.Received)
+				if err != nil {
+					return "", err
+				}
+				later[producer.ID] = later[producer.ID].Or(received.Within([]track.Bounds{{From: producer.Next, Until: math.MaxUint64}}))
+			}
+		}
+	}
+	var n uint64
+	for _, numbers := range later {
+		n += numbers.Len()
+	}
+	if n == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf(", and others received %d messages that it sent after that", n), nil
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }

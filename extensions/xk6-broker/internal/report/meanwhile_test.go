@@ -1,0 +1,43 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// A process is killed when it has replaced its ledger and not its summary: what is merged of it is of the instant of the ledger.
+func TestAProcessThatIsKilledBetweenTwoFiles(t *testing.T) {
+	r, _ := stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	f := report.Folder{Dir: t.TempDir(), Name: "killed"}.Meanwhile()
+	received := metric.Received.String()
+	write := func(n int64) {
+		r.Topics[0].Counts[received] = n
+		if err := f.WriteMeanwhile(r, &result.Ledger{Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Ended: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(1)
+	summary := filepath.Join(f.Path(), report.SummaryFile)
+	before, err := os.ReadFile(summary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(2)
+	if err := os.WriteFile(summary, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := report.ReadPart(f.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Ledger.Close() }()
+	if n := p.Result.Topics[0].Counts[received]; n != 2 || p.Ledger.Ended != 2 || !p.Ledger.Unfinished || p.Result.Name != f.Name {
+		t.Errorf("%s has received %d, and its ledger is of %d", p.Result.Name, n, p.Ledger.Ended)
+	}
+}
