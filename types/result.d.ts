@@ -82,6 +82,8 @@ declare module 'k6/x/broker' {
         /** what speaks against those beyond; empty where only samples are lacking */
         why: string;
       }>;
+      /** a latency of which nothing can be believed, as it was measured by two clocks of which too little is known */
+      except?: string;
       /** the phase whose latencies it is on; missing where that is the whole run */
       of?: string;
       /** the greatest quantile up to which every latency can be believed; absent where all that is supported can */

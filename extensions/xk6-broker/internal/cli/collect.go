@@ -25,6 +25,7 @@ import (
 type collecting struct {
 	merging
 	listen  string
+	test    string // BROKER_RUN of its processes; "" where the first of them says it
 	timeout time.Duration
 }
 
@@ -39,13 +40,14 @@ func newCollect(gs *state.GlobalState) *cobra.Command {
 		Long: "Waits for the results of all processes of one test, which send them here when they end, where BROKER_COLLECT=http://HOST:PORT is in their environment.\n" +
 			"Then it does what merge does. What has come is in OUT-processes, and stays if this is ended: started again, it goes on with that.\n" +
 			"With BROKER_COLLECT_TOKEN in its environment it refuses processes that have another one, or none.",
-		Example: "  k6 x broker collect -o results/nightly-17 --fail-if 'lost > 0'\n" +
+		Example: "  k6 x broker collect -o results/nightly-17 --run nightly-17 --fail-if 'lost > 0'\n" +
 			"  BROKER_RUN=nightly-17 BROKER_COLLECT=http://127.0.0.1:6464 ./k6 run --execution-segment 0:1/2 --execution-segment-sequence 0,1/2,1 script.js",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.run(gs) },
 	}
 	o.flags(c)
 	c.Flags().StringVar(&o.listen, "listen", "127.0.0.1:6464", "the address to listen on; 0.0.0.0:6464 is for processes on other machines")
+	c.Flags().StringVar(&o.test, "run", "", "the BROKER_RUN of the test (default that of the first process that comes, which may be left from an earlier test)")
 	c.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long after a process was heard of last those that are missing are waited for")
 	return c
 }
@@ -63,14 +65,17 @@ func (o *collecting) run(gs *state.GlobalState) error {
 		return err
 	}
 	tell := func(text string) { _, _ = fmt.Fprintln(gs.Stderr, text) }
-	c, err := collect.Open(folder.Path()+"-processes", gs.Env["BROKER_COLLECT_TOKEN"], o.processes, tell)
-	if err != nil {
-		return err
-	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
+	defer func() { _ = listener.Close() }() // the server has, where there is one
+	processes := folder.Path() + "-processes"
+	c, err := collect.Open(processes, collect.Test{Run: o.test, Token: gs.Env["BROKER_COLLECT_TOKEN"], Processes: o.processes}, tell)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(processes) }() // if nothing came
 	server := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()

@@ -50,7 +50,7 @@ func begin(t *testing.T, dir, token string, processes int) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: dir}
 	var err error
-	if b.Collector, err = collect.Open(dir, token, processes, b.tell); err != nil {
+	if b.Collector, err = collect.Open(dir, collect.Test{Token: token, Processes: processes}, b.tell); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(b)
@@ -91,6 +91,30 @@ func (b *bench) here() (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// Processes of an earlier test may still try to send their results when the collector of the next one begins.
+func TestACollectorOfOneTestOnly(t *testing.T) {
+	c, err := collect.Open(t.TempDir(), collect.Test{Run: "nightly-8"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(c)
+	defer server.Close()
+	s, err := collect.NewSender(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, here := process(1), process(2)
+	left.Run, here.Run = "nightly-7", "nightly-8"
+	for _, err := range []error{s.Here(t.Context(), left), s.Send(t.Context(), left, packed(left), nil)} {
+		if err == nil || !strings.Contains(err.Error(), `it is of the test "nightly-7", and this collector is for "nightly-8"`) {
+			t.Error(err)
+		}
+	}
+	if err := s.Send(t.Context(), here, packed(here), nil); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWhatProcessesSendIsInFolders(t *testing.T) {
@@ -328,7 +352,7 @@ func TestACollectorThatDiesIsFollowed(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "mine"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := collect.Open(dir, "", 0, func(string) {}); err == nil || !strings.Contains(err.Error(), "nothing that was collected") {
+	if _, err := collect.Open(dir, collect.Test{}, func(string) {}); err == nil || !strings.Contains(err.Error(), "nothing that was collected") {
 		t.Error(err)
 	}
 }

@@ -29,12 +29,12 @@ const receipt = ".received.json"
 // Collector receives the results of a test's processes, each into a folder of its own. It is safe for concurrent use.
 type Collector struct {
 	dir   string
+	run   string // of the test; "" where the first process says it
 	token string
 	tell  func(text string) // what happens
 
 	mu        sync.Mutex
-	processes int // of the test; 0 while it is not known
-	given     bool
+	processes int                 // of the test; 0 while it is not known
 	heard     map[uint32]Process  // by instance, of whom nothing was received yet
 	received  map[string]received // by name
 	news      chan struct{}       // has one element after somebody was heard of, or came
@@ -46,10 +46,17 @@ type received struct {
 	Digest string `json:"digest"`
 }
 
-// Open begins to collect into a folder, and goes on with what it has. Processes is how many the test has, 0 where they are to say it.
-func Open(dir, token string, processes int, tell func(text string)) (*Collector, error) {
+// Test is what is collected.
+type Test struct {
+	Run       string // its name; "" where the first process is to say it
+	Token     string // that its processes must have; "" where they need none
+	Processes int    // how many there are; 0 where they are to say it
+}
+
+// Open begins to collect into a folder, and goes on with what it has.
+func Open(dir string, of Test, tell func(text string)) (*Collector, error) {
 	c := &Collector{
-		dir: dir, token: token, tell: tell, processes: processes, given: processes > 0, heard: map[uint32]Process{}, received: map[string]received{},
+		dir: dir, run: of.Run, token: of.Token, tell: tell, processes: of.Processes, heard: map[uint32]Process{}, received: map[string]received{},
 		news: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
@@ -158,6 +165,9 @@ func (c *Collector) hear(p Process) error {
 
 // fits says why a process cannot be one of the test. The lock is held.
 func (c *Collector) fits(p Process) error {
+	if c.run != "" && p.Run != c.run {
+		return refuse(http.StatusConflict, "it is of the test %q, and this collector is for %q: each test has a BROKER_RUN and a collector of its own", p.Run, c.run)
+	}
 	for _, known := range c.all() {
 		if known.Run != p.Run {
 			return refuse(http.StatusConflict, "it is of the test %q, and %s, which is here, is of %q: each test has a BROKER_RUN and a collector of its own", p.Run, known.Name, known.Run)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // Siblings are the other processes of a test, each of which has a segment of it: they come to points, and wait for each other there.
@@ -78,6 +80,7 @@ func (b *barrier) zero(ctx context.Context, s Siblings, es *lib.ExecutionState, 
 	}
 	if err != nil {
 		logger.Warnf("going on without some processes of the test: %v", err)
+		at = driver.Now() // nothing was due while it waited for them
 	}
 	return max(at, began), nil
 }
@@ -93,6 +96,7 @@ func (b *barrier) readyEverywhere(ctx context.Context, s Siblings, es *lib.Execu
 	}
 	if err != nil {
 		logger.Warnf("going on without the consumers of scenario %s in some processes of the test: %v", c.GetName(), err)
+		at = driver.Now()
 	}
 	return max(at, ready), nil
 }

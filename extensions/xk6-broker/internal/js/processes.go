@@ -56,7 +56,13 @@ func (r *run) join(es *lib.ExecutionState) {
 	}
 	r.segment = &result.Segment{Of: es.ExecutionTuple.Segment.String(), Sequence: es.ExecutionTuple.Sequence.String(), Nameless: !r.shared}
 	if count, index := placeOf(es); r.shared && count > 0 {
+		if n, _ := r.Processes(); n != 0 && n != count {
+			r.logger.Warnf("BROKER_PROCESSES says that the test has %d processes, and the sequence of execution segments that it has %d: without the others the whole is not valid", n, count)
+		}
 		r.Join(count, index)
+	} else if r.shared {
+		r.logger.Warnf("this process has the execution segment %v, and no --execution-segment-sequence, without which it does not know the other processes: "+
+			"they do not wait for one another, and their clocks are not compared", es.ExecutionTuple.Segment)
 	}
 	if !r.shared {
 		r.logger.Warnf("this process has the execution segment %v of the test, and no BROKER_RUN: it takes the messages of the other processes for those of "+

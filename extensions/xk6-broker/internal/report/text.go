@@ -279,13 +279,17 @@ func verdict(b *strings.Builder, r *result.Result) {
 
 // Validity is the verdict in a word or two.
 func Validity(v result.Verdict) string {
-	switch {
-	case !v.Valid:
+	if !v.Valid {
 		return "NOT VALID"
-	case v.UpTo > 0:
-		return "valid up to " + result.QuantileName(v.UpTo)
 	}
-	return "valid"
+	text := "valid"
+	if v.UpTo > 0 {
+		text += " up to " + result.QuantileName(v.UpTo)
+	}
+	if v.Except != "" {
+		text += ", but for the " + v.Except
+	}
+	return text
 }
 
 // mostSentences bounds what is said of a run with many topics.

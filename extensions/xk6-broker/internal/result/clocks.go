@@ -140,7 +140,7 @@ func (r *Result) judgePeers(v *Verdict) {
 	for _, p := range r.Peers {
 		name := called(p.Process, p.Name)
 		if p.Lacked != "" {
-			v.because(latencies|account, "%s %s: what was due before its consumers were ready is not accounted for, and the load did not begin at one time", name, p.Lacked)
+			v.because(latencies|account, "%s %s: the others went on without it, so that they may not have begun together, and what was due before its consumers were ready is not accounted for", name, p.Lacked)
 		}
 		if p.Twin != 0 {
 			v.because(latencies|account, "two processes are number %d (instances %d and %d): give each its own --execution-segment", p.Process, p.Instance, p.Twin)
@@ -172,6 +172,9 @@ func (t *Topic) judgeClocks(v *Verdict) {
 		case !certain && t.Apart.wrong():
 			v.because(0, "%s: no percentile of the end-to-end latency can be believed: %v; set the machines' clocks", t.Topic, t.Apart)
 		default:
+			if !certain {
+				v.Except = metric.E2ELatency.Title()
+			}
 			v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart, which is more than a tenth of its %s", t.Topic, apart,
 				strings.Join(vague, ", "))
 			return

@@ -73,6 +73,9 @@ func TestLatenciesByTwoClocks(t *testing.T) {
 		if n != c.believed || published != 4 {
 			t.Errorf("%s: %d of 4 are believed, want %d; and of another latency %d", name, n, c.believed, published)
 		}
+		if except := r.Verdict.Except; (except == "end-to-end latency") != (name == "nothing known") {
+			t.Errorf("%s: valid but for %q", name, except)
+		}
 		reasons, notes := fmt.Sprint(r.Verdict.Reasons), fmt.Sprint(r.Verdict.Notes)
 		if !strings.Contains(reasons, c.reason) || r.Verdict.Valid != (c.reason == "") || !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "clocks may be apart") {
 			t.Errorf("%s: valid %v, %s, %s", name, r.Verdict.Valid, reasons, notes)

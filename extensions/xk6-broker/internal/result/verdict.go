@@ -14,6 +14,7 @@ type Verdict struct {
 	Valid     bool     `json:"valid"`
 	Of        string   `json:"of,omitempty"`   // the phase whose latencies it is on; "" for the whole run
 	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
+	Except    string   `json:"except,omitempty"` // a latency of which nothing can be believed, as it was measured by two clocks of which too little is known; "" where there is none
 	Latencies bool     `json:"latencies"`      // nothing speaks against its latencies, as far as each is believed
 	Account   bool     `json:"account"`        // nothing speaks against what it says of lost, duplicated and reordered messages
 	Reasons   []string `json:"reasons"`        // why not valid
