@@ -283,6 +283,41 @@ func TestTruncatedUploads(t *testing.T) {
 	}
 }
 
+// While results come in, however slowly, their process is there.
+func TestAnUploadIsNoSilence(t *testing.T) {
+	const silence = 2 * time.Second
+	b := begin(t, t.TempDir(), "", 1)
+	p := process(1)
+	p.Processes = 1
+	var text bytes.Buffer
+	if err := packed(p)(&text); err != nil {
+		t.Fatal(err)
+	}
+	packs := 0
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		err := b.sender("").Send(t.Context(), p, func(w io.Writer) error {
+			packs++
+			left := text.Bytes()
+			for begun := time.Now(); packs > 1 && len(left) > 1 && time.Since(begun) < silence+silence/2; left = left[1:] { // the first is for the checksum
+				if _, err := w.Write(left[:1]); err != nil {
+					return err
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			_, err := w.Write(left)
+			return err
+		}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err := b.Wait(t.Context(), silence); err != nil {
+		t.Error(err)
+	}
+	sending.Wait()
+}
+
 // A collector that dies leaves what has come; the one after it goes on with that, and with those who try again.
 func TestACollectorThatDiesIsFollowed(t *testing.T) {
 	dir := t.TempDir()

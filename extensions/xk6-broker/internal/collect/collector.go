@@ -282,7 +282,7 @@ func (c *Collector) unpack(of received, body io.Reader, size int64, folder strin
 	}
 	defer func() { err = errors.Join(err, packed.Close(), os.Remove(packed.Name())) }()
 	digest := sha256.New()
-	n, err := io.Copy(io.MultiWriter(packed, digest), io.LimitReader(body, size+1))
+	n, err := io.Copy(io.MultiWriter(packed, digest, news(c.stir)), io.LimitReader(body, size+1))
 	if err != nil || n != size {
 		return refuse(http.StatusBadRequest, "of %d bytes came %d: %v", size, n, err)
 	}
@@ -330,6 +330,19 @@ func (c *Collector) learn(p Process) {
 	if c.processes == 0 {
 		c.processes = p.Processes
 	}
+	c.stir()
+}
+
+// news is told of each part of what comes: who sends results is heard of.
+type news func()
+
+func (n news) Write(b []byte) (int, error) {
+	n()
+	return len(b), nil
+}
+
+// stir notes that something happened.
+func (c *Collector) stir() {
 	select {
 	case c.news <- struct{}{}:
 	default:

@@ -2,9 +2,11 @@ package result
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Segment is the part of a test that one of its processes ran, as k6 has it.
@@ -99,5 +101,38 @@ func processFlaws(parts []Part) (flaws []string) {
 		}
 	}
 	gap(reached, big.NewRat(1, 1))
-	return flaws
+	return append(flaws, begunApart(parts)...)
+}
+
+// beginsTogether is which part of the shortest run the beginnings of processes that did not wait for each other may be apart, and anyhow by how much.
+const (
+	beginsTogether = 0.05
+	beginsAnyhow   = 500 * time.Millisecond
+)
+
+// begunApart says that processes which have segments of one load did not wait for each other, and began it at different times.
+func begunApart(parts []Part) []string {
+	var first, last *Result
+	shortest := math.Inf(1)
+	for _, p := range parts {
+		r := p.Result
+		if r.Segment == nil || len(r.Peers) > 0 {
+			continue
+		}
+		if first == nil || r.Started.Before(first.Started) {
+			first = r
+		}
+		if last == nil || r.Started.After(last.Started) {
+			last = r
+		}
+		shortest = min(shortest, r.Seconds)
+	}
+	if first == nil {
+		return nil
+	}
+	apart := last.Started.Sub(first.Started)
+	if apart <= beginsAnyhow || apart.Seconds() <= beginsTogether*shortest {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s and %s have parts of one load, did not wait for each other, and began it %v apart: it was not the load that was asked for", first.Name, last.Name, round(int64(apart)))}
 }

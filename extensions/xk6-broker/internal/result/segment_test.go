@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
@@ -60,6 +61,26 @@ func TestWhatAProcessHadNoPartOfSpeaksAgainstIt(t *testing.T) {
 	for _, want := range []string{"scenario produce had no VU in this process, whose execution segment is 1/3:2/3", "and no BROKER_RUN"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in %s", want, said)
+		}
+	}
+}
+
+// Processes that did not wait for each other, and began apart, did not send the load that was asked for.
+func TestProcessesThatBeganApart(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	part := func(name, segment string, after time.Duration, peers ...Peer) Part {
+		return Part{Result: &Result{Name: name, Started: began.Add(after), Seconds: 6, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Peers: peers}}
+	}
+	for name, c := range map[string]struct {
+		parts []Part
+		want  string
+	}{
+		"two seconds":       {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 2040*time.Millisecond)}, "a and b have parts of one load, did not wait for each other, and began it 2.04s apart"},
+		"next to nothing":   {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 400*time.Millisecond)}, ""},
+		"with a start time": {[]Part{part("a", "0:1/2", 0, Peer{Process: 2}), part("b", "1/2:1", 3*time.Second, Peer{Process: 1})}, ""},
+	} {
+		if flaws := strings.Join(processFlaws(c.parts), "; "); flaws != "" != (c.want != "") || !strings.Contains(flaws, c.want) {
+			t.Errorf("%s: %q", name, flaws)
 		}
 	}
 }

@@ -12,14 +12,14 @@ import (
 // Verdict says whether the numbers of a run can be believed, and why not.
 type Verdict struct {
 	Valid     bool     `json:"valid"`
-	Of        string   `json:"of,omitempty"`   // the phase whose latencies it is on; "" for the whole run
-	UpTo      float64  `json:"upTo,omitempty"` // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
+	Of        string   `json:"of,omitempty"`     // the phase whose latencies it is on; "" for the whole run
+	UpTo      float64  `json:"upTo,omitempty"`   // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
 	Except    string   `json:"except,omitempty"` // a latency of which nothing can be believed, as it was measured by two clocks of which too little is known; "" where there is none
-	Latencies bool     `json:"latencies"`      // nothing speaks against its latencies, as far as each is believed
-	Account   bool     `json:"account"`        // nothing speaks against what it says of lost, duplicated and reordered messages
-	Reasons   []string `json:"reasons"`        // why not valid
-	Notes     []string `json:"notes"`          // what a reader must know all the same
-	Beliefs   []Belief `json:"beliefs"`        // how far each latency can be believed
+	Latencies bool     `json:"latencies"`        // nothing speaks against its latencies, as far as each is believed
+	Account   bool     `json:"account"`          // nothing speaks against what it says of lost, duplicated and reordered messages
+	Reasons   []string `json:"reasons"`          // why not valid
+	Notes     []string `json:"notes"`            // what a reader must know all the same
+	Beliefs   []Belief `json:"beliefs"`          // how far each latency can be believed
 
 	platform *Platform // that what is late is late on
 }
