@@ -64,6 +64,18 @@ func (c Clock) and(o Clock) Clock {
 	return c
 }
 
+// met is what the process knows of the clock of another one, or that one of its.
+func (r *Result) met(other *Result) (Clocks, bool) {
+	for _, pair := range [][2]*Result{{r, other}, {other, r}} {
+		for _, p := range pair[0].Peers {
+			if p.Instance == pair[1].Instance && p.Clock != nil {
+				return Clocks{Of: pair[1].Name, Than: pair[0].Name, Clock: *p.Clock}, true
+			}
+		}
+	}
+	return Clocks{}, false
+}
+
 // String says how two clocks differ.
 func (c Clocks) String() string {
 	ahead, than, by := c.Of, c.Than, c.Offset

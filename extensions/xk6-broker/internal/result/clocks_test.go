@@ -171,3 +171,20 @@ type some uint64
 
 func (n some) Len() uint64              { return uint64(n) }
 func (n some) Load() (track.Set, error) { return track.Set{}, nil }
+
+// Processes that met ran at one time, whatever their clocks say.
+func TestClocksThatAreAnHourApart(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &Ledger{Instance: 1}}
+	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &Ledger{Instance: 2}}
+	ahead := clockOf(time.Hour, 200*time.Microsecond)
+	one.Result.Peers = []Peer{{Process: 2, Instance: 2, Clock: &ahead}}
+	const want = "one and two ran at one time, and not by their clocks: the clock of two is 1h0m0s ± 200µs ahead of that of one; set the machines' clocks"
+	if _, err := Merge([]Part{one, two}, Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	one.Result.Peers = nil
+	if _, err := Merge([]Part{one, two}, Siblings{}); err == nil || !strings.Contains(err.Error(), "are not of one time") {
+		t.Error(err)
+	}
+}

@@ -112,6 +112,9 @@ func mergeable(parts []Part, processes int) (int, error) {
 		case seen[p.Result.Instance]:
 			return 0, fmt.Errorf("merge: %s is there twice", name)
 		case p.Result.Started.After(last.Ended().Add(ClockSkew)):
+			if met, ok := p.Result.met(last.Result); ok {
+				return 0, fmt.Errorf("merge: %s and %s ran at one time, and not by their clocks: %v; set the machines' clocks", last.Result.Name, name, met)
+			}
 			return 0, fmt.Errorf("merge: %s and %s are not of one time: %s ended at %s, and %s began at %s; give each test a BROKER_RUN of its own",
 				last.Result.Name, name, last.Result.Name, instant(last.Ended()), name, instant(p.Result.Started))
 		case said != 0 && p.Result.Processes != 0 && p.Result.Processes != said:
