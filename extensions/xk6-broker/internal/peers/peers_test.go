@@ -136,13 +136,13 @@ func TestAllCountFromOneTime(t *testing.T) {
 func TestTheClocksAreWithinTheBound(t *testing.T) {
 	for seed := range uint64(1000) {
 		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 1))
-			var mu sync.Mutex
+			r, jitter := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+			var mu sync.Mutex // of the jitter
 			slow, quick := time.Duration(r.Int64N(int64(20*time.Millisecond))), time.Duration(r.Int64N(int64(time.Millisecond)))
 			at := newPlace(t, 2, memory.Config{Features: memory.Log(), Transit: func(n int64) time.Duration {
 				mu.Lock()
 				defer mu.Unlock()
-				return []time.Duration{quick, slow}[n%2] + time.Duration(r.ExpFloat64()*float64(time.Millisecond))
+				return []time.Duration{quick, slow}[n%2] + time.Duration(jitter.ExpFloat64()*float64(time.Millisecond))
 			}})
 			ahead, ppm := time.Duration(r.Int64N(int64(2*time.Hour)))-time.Hour, (r.Float64()-0.5)*200
 			theirs := later(ahead, ppm)
