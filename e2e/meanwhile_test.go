@@ -72,6 +72,7 @@ import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:');
 const p = conn.producer('orders');
 export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 100, duration: '5m', preAllocatedVUs: 1 } } };
+export async function setup() { await conn.createTopic('orders'); }
 export default async function () { await p.send(['one', 'two']); await new Promise((done) => setTimeout(done, 100)); }
 export { handleSummary } from 'k6/x/broker';`))
 	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "BROKER_REPORT_DIR="+dir, "BROKER_REPORT_MEANWHILE=on", "BROKER_REPORT_NAME=killed", "BROKER_RUN=waiting")

@@ -222,7 +222,7 @@ func collected(t *testing.T, job *batchv1.Job, more ...string) (address string, 
 	t.Helper()
 	address = loopback(t)
 	results := t.TempDir()
-	here := strings.NewReplacer("0.0.0.0:6464", address, "/results/$(RUN)", filepath.Join(results, job.Name))
+	here := strings.NewReplacer("0.0.0.0:6464", address, "/results/$(RUN)", filepath.Join(results, job.Name), "$(RUN)", job.Name)
 	var args []string
 	for _, arg := range job.Spec.Template.Spec.Containers[0].Args {
 		args = append(args, here.Replace(arg))
