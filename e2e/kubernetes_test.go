@@ -136,11 +136,11 @@ func (d *deployed) result() *summary.Summary {
 }
 
 // short is a run that is over soon, and does not fail where the machine is busy with other things.
-var short = []string{"value: 30s", "value: 10s", "collect, --listen", "collect, --allow-invalid, --listen"}
+var short = []string{"value: 30s", "value: 10s", "collect, --run", "collect, --allow-invalid, --run"}
 
 // As it is deployed the whole has the account of one process, to the message.
 func TestKubernetesRunsOneTest(t *testing.T) {
-	d := cluster(t).deploy("whole", "collect, --listen", "collect, --allow-invalid, --listen")
+	d := cluster(t).deploy("whole", "collect, --run", "collect, --allow-invalid, --run")
 	complete, said := d.ended()
 	t.Log(said)
 	if !complete {
