@@ -262,8 +262,9 @@ declare module 'k6/x/broker' {
     sent: number;
     confirmed: number;
     failed: number;
+    /** From the start to the last confirmation. */
     seconds: number;
-    /** Confirmed per second. */
+    /** `confirmed / seconds`: of a few messages at a fixed rate it is above that rate, as there is no pause after the last. */
     rate: number;
     latencies: Latencies;
   }

@@ -84,7 +84,7 @@ func (o *collecting) run(gs *state.GlobalState) error {
 		defer cancel()
 		_ = server.Shutdown(ctx) // what is still sent then is refused anyway
 	}()
-	tell("collecting for " + o.out + ": BROKER_COLLECT=http://" + listener.Addr().String())
+	tell("collecting for " + o.out + ": BROKER_COLLECT=http://" + reached(listener.Addr()))
 	ctx, stop := signalled(gs)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -141,4 +141,12 @@ func (o *collecting) interrupted(why error, c *collect.Collector) error {
 		}
 	}
 	return errext.WithExitCodeIfNone(errors.New(text), exitcodes.ExternalAbort)
+}
+
+// reached is where processes find a listener: one on all addresses has none of its own to name.
+func reached(listening net.Addr) string {
+	if a, ok := listening.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		return fmt.Sprint("HOST:", a.Port)
+	}
+	return listening.String()
 }

@@ -53,19 +53,25 @@ const (
 	crowded = 0.25
 	stolen  = 0.05
 	pressed = 0.25
+	// exhausted is the share of the CPUs that all processes use where nothing is left to anybody.
+	exhausted = 0.95
 	// busy is the share of its CPUs beyond which more of them would help the generator.
 	busy = 0.7
 )
 
 // advice says what would make the generator less late, by how late it was and how late the machine made a thread that only wakes. Where that is much less
 // the script may be the cause, whose work before it sends nobody can tell from a generator that is late. It is named first, unless it is known who used the
-// CPUs that k6 or its witness was short of.
+// CPUs that k6 or its witness was short of; and named after that where no CPUs were left, as a thread that waits for one seldom misses it.
 func (p *Platform) advice(late, hiccup time.Duration) string {
+	const script = "at what the script does before it sends, such as a sleep or a request, and what it does after it while others wait for its VU"
 	cause, known := p.cause()
-	if late > 2*hiccup && (!known || hiccup <= owedFloor && !p.busy()) {
-		return "look first at what the script does before it sends, such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, " + cause
+	switch {
+	case late <= 2*hiccup || known && (hiccup > owedFloor || p.busy()):
+		return cause
+	case known && p.Host != nil && *p.Host > exhausted:
+		return cause + "; after that look " + script
 	}
-	return cause
+	return "look first " + script + "; apart from that, " + cause
 }
 
 // busy tells whether k6 was short of CPUs.

@@ -45,6 +45,7 @@ func TestAScriptThatWorksBeforeItSendsIsNamed(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	idle := Platform{Process: v(0.07), Host: v(0.15), Others: v(0.08)}
 	crowded := Platform{Process: v(0.2), Host: v(0.9), Others: v(0.7)}
+	exhausted := Platform{Process: v(0.05), Host: v(0.99), Others: v(0.94)}
 	busy := Platform{Process: v(0.8), Host: v(0.4), Others: v(0)}
 	for name, c := range map[string]struct {
 		platform     Platform
@@ -54,6 +55,7 @@ func TestAScriptThatWorksBeforeItSendsIsNamed(t *testing.T) {
 		"idle":                      {idle, 1, script + ", such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, neither k6 nor others used much", ""},
 		"nobody watched":            {Platform{}, 0, script, ""},
 		"beside others":             {crowded, 1, script + ", such as a sleep or a request, and what it does after it while others wait for its VU; apart from that, other processes used 70 %", ""},
+		"where nothing is left":     {exhausted, 1, "other processes used 94 % of this machine's CPUs, k6 5.0 % of its own: run the generator apart from them; after that look at what the script", script},
 		"a standstill":              {idle, 40, "neither k6 nor others used much of the CPUs: look for what stops the process", script},
 		"a generator without CPUs":  {busy, 1, "k6 used 80 % of its CPUs", script},
 		"hiccups that are a part":   {idle, 5, script + ", such as a sleep", ""},
