@@ -47,7 +47,7 @@ func medianOf(all []float64) float64 {
 
 // BenchmarkJavaScriptSend compares the CPU of k6 per iteration of `await send()` in an arrival-rate scenario with that of an empty
 // async iteration, on every broker whose URL the environment has: BROKER_URL_NATS and so on. Beside it is what the client library
-// takes for a message at the same pace, of which most is the network's.
+// takes for a message at the same pace, of which most is the network's, and what k6 takes for an iteration that waits for its own timer.
 func BenchmarkJavaScriptSend(b *testing.B) {
 	const rate, seconds, rounds = 5000, 4, 5
 	scenario := fmt.Sprintf(`
@@ -71,10 +71,13 @@ export default async function () {` + iteration + `}
 		sessions[name] = bench.Open(b, urlOf(name), "bench-go-"+name, driver.TopicSpec{}, nil)
 	}
 	spent, bare, collected := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	var waited []float64
 	for range rounds {
 		cpu, o := cost(b, script(""), "URL="+urlOf(names[0]))
 		empty := float64(cpu.Microseconds()) / o.Metrics["iterations"].Values["count"]
 		spent[""] = append(spent[""], empty)
+		cpu, o = cost(b, script("await new Promise((done) => setTimeout(done, 1));"), "URL="+urlOf(names[0]))
+		waited = append(waited, float64(cpu.Microseconds())/o.Metrics["iterations"].Values["count"]-empty)
 		for _, name := range names {
 			cpu, o := cost(b, script("await p.send({ body });"), "URL="+urlOf(name))
 			sent, confirmed := o.Metrics["broker_sent"].Values["count"], o.Metrics["broker_confirmed"].Values["count"]
@@ -92,7 +95,8 @@ export default async function () {` + iteration + `}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	figures := []bench.Figure{{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load}}
+	figures := []bench.Figure{{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load},
+		{Case: "JavaScript, CPU of k6", Name: "await of k6's own timer of 1 ms, more than empty", Value: medianOf(waited), Unit: "µs", Load: load}}
 	for _, name := range names {
 		b.ReportMetric(medianOf(spent[name]), name+"-µs-more")
 		figures = append(figures, bench.Figure{

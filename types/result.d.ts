@@ -139,16 +139,17 @@ declare module 'k6/x/broker' {
     };
   }
 
-  /** when something was counted, in seconds from the start, and the pauses that ended then: all times of 100 μs and more in which it was not */
+  /** when something was counted, in seconds from the start, and the pauses that ended then: all times of 66 μs and more in which it was not, but for those that were a trifle of the interval */
   export interface ResultActivity {
     from: number;
     to: number;
-    /** in seconds */
-    longest?: number;
-    /** all together, in seconds; of several processes, each has its own */
-    pauses?: number;
-    /** of their lengths, in s² */
-    squares?: number;
+    /** by their length: under N those from 2^N ns to twice that; of several processes, each has its own */
+    pauses?: { [name: string]: {
+      /** how many */
+      n: number;
+      /** all together, in seconds */
+      s: number;
+    } };
   }
 
   /** by how much a clock is ahead of another one */

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"time"
 
@@ -11,19 +12,22 @@ import (
 // timed are the counters of which it is known when they first and last counted in an interval: a rate is of that time, and not of whole seconds.
 var timed = [...]metric.Counter{metric.Sent, metric.Confirmed, metric.Received}
 
+// activities are those of a topic, whichever of its series counted.
+type activities [len(timed)]activity
+
 // activity is when something was counted since it was taken: first, last, and what pauses there were between.
 type activity struct {
 	first, last atomic.Int64
 	before      atomic.Int64 // when it was counted last before it was taken
-	pauses      atomic.Int64 // ns, of all together
-	longest     atomic.Int64 // ns
-	squares     atomic.Int64 // μs², of their lengths
+	pauses      [lengths]struct{ count, ns atomic.Int64 }
 }
 
-// A shorter time than leastPause between two is no pause: nothing that goes so fast depends on one of them. One of mostPause ends nothing that would come
-// again.
+// A shorter time than the least between two is no pause: nothing that goes so fast depends on one of them. One of mostPause ends nothing that would come
+// again. Between them lengths are told apart by powers of two.
 const (
-	leastPause = int64(100 * time.Microsecond)
+	leastPower = 16 // 66 μs
+	mostPower  = 39
+	lengths    = mostPower - leastPower + 1
 	mostPause  = int64(10 * time.Minute)
 )
 
@@ -39,15 +43,18 @@ func (a *activity) note(at int64) {
 	if before == 0 {
 		before = a.before.Load()
 	}
-	if pause := at - before; before == 0 || pause < leastPause {
+	if pause := at - before; before == 0 || pause < 1<<leastPower {
 		a.last.Store(at)
 	} else if a.last.CompareAndSwap(last, at) { // else another one was counted in it
 		pause = min(pause, mostPause)
-		a.pauses.Add(pause)
-		a.longest.Store(max(pause, a.longest.Load()))
-		a.squares.Add((pause / 1000) * (pause / 1000))
+		of := &a.pauses[power(pause)-leastPower]
+		of.count.Add(1)
+		of.ns.Add(pause)
 	}
 }
+
+// power is that of two which is not more than some ns.
+func power(ns int64) int { return bits.Len64(uint64(ns)) - 1 } //gosec:disable G115 -- no pause is negative
 
 // take gives the activity, and begins anew.
 func (a *activity) take() active {
@@ -61,15 +68,20 @@ func (a *activity) take() active {
 	if last != 0 {
 		a.before.Store(last)
 	}
-	return active{first, last, a.pauses.Swap(0), a.longest.Swap(0), float64(a.squares.Swap(0)) / 1e12}
+	taken := active{from: first, to: last}
+	for i := range a.pauses {
+		taken.pauses[i] = pauses{a.pauses[i].count.Swap(0), a.pauses[i].ns.Swap(0)}
+	}
+	return taken
 }
 
 // active is from when to when something was counted, ns since the Unix epoch, 0 where it was not, and what pauses ended in that time.
 type active struct {
-	from, to        int64
-	pauses, longest int64   // ns
-	squares         float64 // s²
+	from, to int64
+	pauses   [lengths]pauses
 }
+
+type pauses struct{ count, ns int64 }
 
 func (a active) and(b active) active {
 	switch {
@@ -78,19 +90,32 @@ func (a active) and(b active) active {
 	case b.from == 0:
 		return a
 	}
-	return active{min(a.from, b.from), max(a.to, b.to), a.pauses + b.pauses, max(a.longest, b.longest), a.squares + b.squares}
+	both := active{from: min(a.from, b.from), to: max(a.to, b.to)}
+	for i := range both.pauses {
+		both.pauses[i] = pauses{a.pauses[i].count + b.pauses[i].count, a.pauses[i].ns + b.pauses[i].ns}
+	}
+	return both
 }
 
-// described is the activity as a result has it.
+// described is the activity as a result has it, without pauses that were a trifle of their interval.
 func described(all [len(timed)]active, started int64) map[string]result.Activity {
+	const trifle = 50
 	named := map[string]result.Activity{}
 	for i, a := range all {
-		if a.from != 0 {
-			named[timed[i].String()] = result.Activity{
-				From: seconds(a.from - started), To: seconds(a.to - started),
-				Pauses: seconds(a.pauses), Longest: seconds(a.longest), Squares: a.squares,
+		if a.from == 0 {
+			continue
+		}
+		of := result.Activity{From: seconds(a.from - started), To: seconds(a.to - started), Pauses: map[int]result.Pauses{}}
+		sum := int64(0)
+		for _, p := range a.pauses {
+			sum += p.ns
+		}
+		for length, p := range a.pauses {
+			if p.count > 0 && p.ns >= sum/trifle {
+				of.Pauses[leastPower+length] = result.Pauses{Count: p.count, Seconds: seconds(p.ns)}
 			}
 		}
+		named[timed[i].String()] = of
 	}
 	return named
 }

@@ -66,12 +66,19 @@ func TestRatesOfShortTimes(t *testing.T) {
 // each; where they are received, too.
 func TestRatesOfBatches(t *testing.T) {
 	for _, at := range [][]float64{{0, 1}, {0, 1, 2}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
-		for name, send := range map[string]func(s *Sender, wait *sync.WaitGroup){
-			"a batch": func(s *Sender, wait *sync.WaitGroup) {
+		for name, send := range map[string]func(s, of *Sender, wait *sync.WaitGroup){
+			"batches of two scenarios": func(s, of *Sender, wait *sync.WaitGroup) {
+				for _, s := range []*Sender{s, of} {
+					wait.Add(1)
+					s.Send(t.Context(), make(driver.Batch, 50), Timing{}, func([]Receipt) { wait.Done() })
+					time.Sleep(300 * time.Microsecond)
+				}
+			},
+			"a batch": func(s, _ *Sender, wait *sync.WaitGroup) {
 				wait.Add(1)
 				s.Send(t.Context(), make(driver.Batch, 100), Timing{}, func([]Receipt) { wait.Done() })
 			},
-			"loops": func(s *Sender, wait *sync.WaitGroup) {
+			"loops": func(s, _ *Sender, wait *sync.WaitGroup) {
 				for range 100 {
 					wait.Add(1)
 					s.Send(t.Context(), make(driver.Batch, 1), Timing{}, func([]Receipt) { wait.Done() })
@@ -87,11 +94,14 @@ func TestRatesOfBatches(t *testing.T) {
 				var received, sent sync.WaitGroup
 				consumer := b.consumer(driver.ConsumerConfig{Group: "g", Prefetch: 1000})
 				received.Go(func() { b.consume(ctx, Consume{}, consumer) })
-				s, started := b.sender(1000), time.Now()
+				s, of, started := b.sender(1000), b.sender(1000), time.Now()
+				labels := b.series.Labels
+				labels.Tags = "another"
+				of.SetSeries(b.run.Series(labels))
 				for _, when := range at {
 					time.Sleep(time.Until(started.Add(time.Duration(when * float64(time.Second)))))
 					c.Collect()
-					send(s, &sent)
+					send(s, of, &sent)
 				}
 				sent.Wait()
 				time.Sleep(time.Second)

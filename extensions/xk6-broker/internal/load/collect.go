@@ -18,7 +18,6 @@ import (
 type Delta struct {
 	Series *Series
 	Measured
-	active [len(timed)]active
 }
 
 // Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
@@ -112,11 +111,7 @@ func (c *Collector) CPU() float64 {
 
 func (c *Collector) delta(s *Series) Delta {
 	now := s.Measured()
-	d := Delta{Series: s}
-	for i := range timed { // right behind the counters, so that they are of the same messages
-		d.active[i] = s.active[i].take()
-	}
-	d.Measured = now.since(c.seen[s])
+	d := Delta{s, now.since(c.seen[s])}
 	c.seen[s] = now
 	return d
 }
@@ -124,6 +119,9 @@ func (c *Collector) delta(s *Series) Delta {
 // note adds an interval to a topic's timeline and to its logs.
 func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
 	i := &interval{from: c.last, to: now, inFlight: c.run.InFlight(), cpu: share}
+	for n := range timed { // right behind the counters, so that they are of the same messages
+		i.active[n] = deltas[0].Series.active[n].take()
+	}
 	if t := c.run.known(key); t != nil {
 		t.queues(i)
 	}
@@ -141,9 +139,6 @@ func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta)
 		}
 	}
 	for _, d := range deltas {
-		for n := range timed {
-			i.active[n] = i.active[n].and(d.active[n])
-		}
 		for counter, n := range d.Counters {
 			i.counts[counter] += n
 		}

@@ -45,7 +45,7 @@ type tally struct {
 	*crossings
 
 	counters [metric.NumCounters]atomic.Int64
-	active   [len(timed)]activity
+	active   *activities                  // of the topic
 	sent     [metric.NumLoops]atomic.Bool // something was sent so
 
 	mu     sync.Mutex
@@ -145,10 +145,11 @@ type Meter struct {
 	series map[Labels]*Series
 	order  []*Series
 	edges  *edges
+	active map[topicKey]*activities
 }
 
 func newMeter(shards int) *Meter {
-	return &Meter{shards: shards, series: map[Labels]*Series{}, edges: newEdges()}
+	return &Meter{shards: shards, series: map[Labels]*Series{}, edges: newEdges(), active: map[topicKey]*activities{}}
 }
 
 // Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
@@ -164,7 +165,11 @@ func (m *Meter) Series(l Labels) *Series {
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	s = &Series{Labels: l, tally: &tally{crossings: m.edges.of(topicKey{l.Broker, l.Topic}), errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
+	key := topicKey{l.Broker, l.Topic}
+	if m.active[key] == nil {
+		m.active[key] = &activities{}
+	}
+	s = &Series{Labels: l, tally: &tally{crossings: m.edges.of(key), active: m.active[key], errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s

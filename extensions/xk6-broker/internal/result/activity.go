@@ -1,42 +1,117 @@
 package result
 
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
 // Activity is when something was counted in an interval: first, last, and what pauses ended in it, which may have begun before. All are in seconds, From and To
 // from the start.
 type Activity struct {
-	From    float64 `json:"from"`
-	To      float64 `json:"to"`
-	Pauses  float64 `json:"pauses,omitempty"`  // all together; of several processes, each has its own
-	Longest float64 `json:"longest,omitempty"` // of the pauses
-	Squares float64 `json:"squares,omitempty"` // of the pauses' lengths, in s²
+	From   float64        `json:"from"`
+	To     float64        `json:"to"`
+	Pauses map[int]Pauses `json:"pauses,omitempty"` // under N those from 2^N ns to twice that; of several processes, each has its own
 }
+
+// Pauses are those of one length.
+type Pauses struct {
+	Count   int64   `json:"n"`
+	Seconds float64 `json:"s"` // all together
+}
+
+func (p Pauses) and(o Pauses) Pauses { return Pauses{p.Count + o.Count, p.Seconds + o.Seconds} }
 
 func (a Activity) and(b Activity) Activity {
 	switch {
-	case a == Activity{}:
+	case a.To == 0 && a.From == 0 && a.Pauses == nil:
 		return b
-	case b == Activity{}:
+	case b.To == 0 && b.From == 0 && b.Pauses == nil:
 		return a
 	}
-	return Activity{min(a.From, b.From), max(a.To, b.To), a.Pauses + b.Pauses, max(a.Longest, b.Longest), a.Squares + b.Squares}
+	return Activity{min(a.From, b.From), max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and)}
 }
 
-// mostOfTheTime is which part of the time a pause is that cannot have been an exception.
-const mostOfTheTime = 0.9
+const (
+	// mostOfTheTime is which part of the pauses a single one is that cannot have been an exception.
+	mostOfTheTime = 0.9
+	// Pauses are those of a load where they are a third of all, as between batches, whatever is slow within one. Those of what was sent need to be less, for
+	// within a batch nothing is slow there, and there may have been no load for most of the time.
+	usualShare, sentShare = 1.0 / 3, 1.0 / 20
+)
 
-// period is how long it would have taken to the next one, after so many in a time: what comes a hundred at a time has a pause between the hundreds. It is
-// the pause that an instant is in, on average, without the longest one: that may have been one in which nothing was asked for. Where there is
-// nothing else it is what there was. Where nothing came together it is the time between two.
-func (a Activity) period(length float64, events int64) float64 {
+// paused is how long all pauses together are; that are not exceptions.
+func (a Activity) paused() (usual, all float64) {
+	for _, p := range a.Pauses {
+		all += p.Seconds
+	}
+	usual = all
+	for n, p := range a.Pauses {
+		if p.Count == 1 && a.Pauses[n-1].Count+a.Pauses[n+1].Count == 0 && p.Seconds < mostOfTheTime*all {
+			usual -= p.Seconds
+		}
+	}
+	return usual, all
+}
+
+// pause is the shortest that is a share of all of them: what comes a hundred at a time has a pause between the hundreds, and further ones, when nothing is asked
+// for, are longer. Lengths that are alike may lie on both sides of a power of two.
+func (a Activity) pause(share float64) float64 {
+	usual, all := a.paused()
+	for n := range 64 {
+		both := a.Pauses[n].and(a.Pauses[n+1])
+		if a.Pauses[n].Count > 0 && both.Seconds >= share*usual && (both.Count > 1 || both.Seconds >= mostOfTheTime*all) {
+			return a.mean(n, n+1)
+		}
+	}
+	return 0
+}
+
+// mean is that of the pauses of some lengths that an instant is in.
+func (a Activity) mean(from, to int) float64 {
+	sum, squares := 0.0, 0.0
+	for n := from; n <= to; n++ {
+		if p := a.Pauses[n]; p.Count > 0 {
+			sum += p.Seconds
+			squares += p.Seconds * p.Seconds / float64(p.Count)
+		}
+	}
+	if sum == 0 {
+		return 0
+	}
+	return squares / sum
+}
+
+// like are the pauses of about a length, where they are no trifle of all.
+func (a Activity) like(pause float64) float64 {
+	n := int(math.Log2(pause * 1e9))
+	usual, _ := a.paused()
+	if a.Pauses[n-1].and(a.Pauses[n]).and(a.Pauses[n+1]).Seconds < sentShare*usual {
+		return 0
+	}
+	return a.mean(n-1, n+1)
+}
+
+// next is how long it would have taken from the last to the next one, after so many in a time: where nothing came together it is the time between two, else a pause.
+// between are the times from the last one of an interval to the first of the next.
+func (a Activity) next(sent Activity, length float64, events int64, between []float64) float64 {
 	if length <= 0 || events < 2 {
 		return 0
 	}
-	pause := a.Longest
-	if rest := a.Pauses - a.Longest; a.Longest < mostOfTheTime*length {
-		pause = 0
-		if rest > 0 {
-			pause = max(0, (a.Squares-a.Longest*a.Longest)/rest)
-		}
+	even := length / float64(events-1)
+	pause := a.pause(usualShare)
+	if asked := sent.pause(sentShare); asked > 0 {
+		pause = cmp.Or(a.like(asked), pause)
 	}
-	alike := max(1, a.Pauses/length) // how many there are that pause at the same time
-	return max(pause/alike, length/float64(events-1))
+	_, all := a.paused()
+	if alike := all / length; alike > 1.1 { // several processes pause at the same time; whether they also go on at the same time, this tells
+		least := pause / alike
+		between = slices.DeleteFunc(between, func(d float64) bool { return d <= 0 || d > 1.5*pause })
+		if len(between) > 0 {
+			slices.Sort(between)
+			least = min(max(least, between[len(between)/2]), pause)
+		}
+		pause = least
+	}
+	return max(pause, even)
 }

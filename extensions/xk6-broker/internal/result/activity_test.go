@@ -2,8 +2,20 @@ package result
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
+
+// together are two loads that do not know of each other.
+func together(a, b []float64) []float64 { return slices.Sorted(slices.Values(slices.Concat(a, b))) }
+
+// slowly are those of n that come together at each instant, which takes a part of a second.
+func slowly(n int, part float64, at ...float64) (all []float64) {
+	for _, t := range at {
+		all = append(all, evenly(float64(n)/part, t, t+part)...)
+	}
+	return all
+}
 
 // times are those of n that come together at each instant, a microsecond apart.
 func times(n int, at ...float64) (all []float64) {
@@ -23,35 +35,75 @@ func evenly(rate, from, to float64) (all []float64) {
 	return all
 }
 
+// Processes that pause at the same time go on at the same time, or by turns, and their intervals tell which.
+func TestPeriodOfProcesses(t *testing.T) {
+	for _, step := range []float64{0.31, 0.5, 0.97, 1, 1.7} {
+		for name, later := range map[string]float64{"in step": 0.002 * step, "by turns": step / 2} {
+			var topic Topic
+			for i := range 20 {
+				p := Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{}, Active: map[string]Activity{}}
+				for process := range 2 {
+					var at []float64
+					for k := range 6 {
+						at = append(at, 0.13+float64(k)*step+float64(process)*later)
+					}
+					p.count("confirmed", times(100, at...))
+				}
+				topic.History = append(topic.History, p)
+			}
+			if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds*step/200-1) > 0.02 {
+				t.Errorf("%s, each %v s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, step, n, seconds, n/seconds, 200/step)
+			}
+		}
+	}
+}
+
+// count adds what happens in the interval.
+func (p Point) count(name string, all []float64) {
+	for i, at := range all {
+		if at < p.At-p.Seconds || at >= p.At {
+			continue
+		}
+		p.Counts[name]++
+		one := Activity{From: at, To: at}
+		if i > 0 {
+			if pause := at - all[i-1]; pause >= 66e-6 {
+				one.Pauses = map[int]Pauses{int(math.Log2(pause * 1e9)): {1, pause}}
+			}
+		}
+		p.Active[name] = p.Active[name].and(one)
+	}
+}
+
 func TestPeriod(t *testing.T) {
 	for name, c := range map[string]struct {
-		at   []float64
+		at   []float64 // confirmed
 		rate float64
+		sent []float64 // at is, if nil
 	}{
-		"one by one":                       {evenly(1, 0, 5), 1},
-		"at a high rate":                   {evenly(100_000, 0, 0.1), 100_000},
-		"two batches":                      {times(100, 0, 1), 100},
-		"batches":                          {times(100, 0, 1, 2, 3, 4), 100},
-		"a backlog, then one by one":       {append(times(1000, 0), evenly(100, 0.01, 5)...), 1499 / 5.0},
-		"a long pause":                     {append(evenly(100, 0, 5), evenly(100, 60, 65)...), 1000 / 65.0},
-		"a batch each second, and a pause": {times(50, 0, 1, 2, 3, 30, 31, 32, 33), 400 / 34.0},
+		"one by one":                       {evenly(1, 0, 5), 1, nil},
+		"at a high rate":                   {evenly(100_000, 0, 0.1), 100_000, nil},
+		"two batches":                      {times(100, 0, 1), 100, nil},
+		"batches":                          {times(100, 0, 1, 2, 3, 4), 100, nil},
+		"a backlog, then one by one":       {append(times(1000, 0), evenly(100, 0.01, 5)...), 1499 / 5.0, nil},
+		"a long pause":                     {append(evenly(100, 0, 5), evenly(100, 60, 65)...), 1000 / 65.0, nil},
+		"a batch each second, and a pause": {times(50, 0, 1, 2, 3, 30, 31, 32, 33), 400 / 34.0, nil},
+		"two long pauses":                  {slices.Concat(evenly(60, 0, 5), evenly(60, 10, 15), evenly(60, 20, 25)), 900 / 25.0, nil},
+		"mostly pauses":                    {slices.Concat(evenly(60, 0, 2), evenly(60, 20, 22), evenly(60, 40, 42), evenly(60, 60, 62)), 480 / 62.0, nil},
+		"batches, and two pauses":          {times(50, 0, 1, 2, 3, 20, 21, 22, 23, 40, 41, 42, 43), 600 / 44.0, nil},
+		"batches at about a second":        {times(50, 0, 1.07, 2.14, 3.22), 200 / 4.29, nil},
+		"two loads in step":                {together(times(100, 0, 1, 2, 3, 4), times(100, 0.001, 1.001, 2.001, 3.001, 4.001)), 200, nil},
+		"two loads by turns":               {together(times(100, 0, 1, 2, 3, 4), times(100, 0.5, 1.5, 2.5, 3.5, 4.5)), 200, nil},
+		"slow batches":                     {slowly(100, 0.3, 0, 1, 2, 3, 4), 500 / 5.0, times(100, 0, 1, 2, 3, 4)},
 	} {
+		if c.sent == nil {
+			c.sent = c.at
+		}
 		var topic Topic
 		for i := range 70 {
 			p := Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{}, Active: map[string]Activity{}}
-			for j, at := range c.at {
-				if at < float64(i) || at >= float64(i+1) {
-					continue
-				}
-				p.Counts["confirmed"]++
-				one := Activity{From: at, To: at}
-				if j > 0 {
-					if pause := at - c.at[j-1]; pause >= 100e-6 {
-						one.Pauses, one.Longest, one.Squares = pause, pause, pause*pause
-					}
-				}
-				p.Active["confirmed"] = p.Active["confirmed"].and(one)
-			}
+			p.count("confirmed", c.at)
+			p.count("sent", c.sent)
 			topic.History = append(topic.History, p)
 		}
 		if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds/c.rate-1) > 0.02 {

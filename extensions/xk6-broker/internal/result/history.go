@@ -127,11 +127,15 @@ func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	from, to = t.History[first].At-t.History[first].Seconds, t.History[last].At
 	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
 		from, to = t.History[first].began(of), t.History[last].ended(of)
-		active := Activity{}
+		active, sent, between := Activity{}, Activity{}, []float64(nil)
 		for _, p := range t.History {
-			active = active.and(p.Active[of])
+			its, counted := p.Active[of]
+			if counted && active.To > 0 {
+				between = append(between, its.From-active.To)
+			}
+			active, sent = active.and(its), sent.and(p.Active[metric.Sent.String()])
 		}
-		to += active.period(to-from, events)
+		to += active.next(sent, to-from, events, between)
 	}
 	if t.phase != nil && t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At
