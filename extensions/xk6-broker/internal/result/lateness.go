@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -11,21 +12,23 @@ import (
 //
 // The same they are as far as one standstill holds both up: it is longer than the latency, of that value there. Of those that end in a standstill only those
 // count that began before it, and those began within that latency: that part of a standstill, whose length is twice what is left of it on average.
-func lateness(begin, end *hist.Histogram, q float64, value int64) int64 {
-	var most int64
-	for _, h := range []*hist.Histogram{begin, end} {
-		if h != nil {
-			most = max(most, h.Quantile(q))
-		}
-	}
-	if begin == nil || end == nil || begin.Count() == 0 || end.Count() == 0 || q >= 1 {
+//
+// A latency may have several ends, each as late as the others, with a part of it before each: a request is received, and its reply is.
+func lateness(begin, end *hist.Histogram, ends int, q float64, value int64) int64 {
+	begin, end = cmp.Or(begin, &hist.Histogram{}), cmp.Or(end, &hist.Histogram{})
+	most := max(begin.Quantile(q), end.Quantile(q))
+	if end.Count() == 0 || q >= 1 {
 		return most
 	}
-	begins, ends := downFrom(begin, most), downFrom(end, most)
+	if begin.Count() == 0 {
+		most = 0 // nothing is sent in a standstill
+	}
+	leg := float64(value) / float64(ends)
+	begins, stops := downFrom(begin, most), downFrom(end, most)
 	var began, ended, sum float64 // of those that are at least that late: how many, and what they are together
-	for len(begins) > 0 || len(ends) > 0 {
+	for len(begins) > 0 || len(stops) > 0 {
 		late := int64(0)
-		for _, values := range [][]valued{begins, ends} {
+		for _, values := range [][]valued{begins, stops} {
 			if len(values) > 0 {
 				late = max(late, values[0].value)
 			}
@@ -34,16 +37,16 @@ func lateness(begin, end *hist.Histogram, q float64, value int64) int64 {
 			began += begins[0].n
 			begins = begins[1:]
 		}
-		if len(ends) > 0 && ends[0].value == late {
-			ended += ends[0].n
-			sum += ends[0].n * float64(late)
-			ends = ends[1:]
+		if len(stops) > 0 && stops[0].value == late {
+			ended += stops[0].n
+			sum += stops[0].n * float64(late)
+			stops = stops[1:]
 		}
-		part := 1.0
-		if standstill := 2 * (sum - ended*float64(late)); standstill > float64(value)*ended {
-			part = float64(value) * ended / standstill
+		part := float64(ends)
+		if standstill := 2 * (sum - ended*float64(late)); standstill > leg*ended {
+			part *= leg * ended / standstill
 		}
-		if began/float64(begin.Count())+part*ended/float64(end.Count()) > 1-q {
+		if began/float64(max(1, begin.Count()))+part*ended/float64(end.Count()) > 1-q {
 			return max(most, late)
 		}
 	}

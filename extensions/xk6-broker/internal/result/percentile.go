@@ -64,6 +64,7 @@ func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, 
 // late is how late the generator itself was, or the platform, at a quantile of a latency, which has that value there. Of other trends it says nothing.
 func (t *Topic) late(trend string, q float64, value int64) time.Duration {
 	var lag *hist.Histogram // where the latency begins
+	ends := 1
 	trend, closed := strings.CutSuffix(trend, metric.ClosedSuffix)
 	switch trend {
 	case metric.PublishLatency.String(), metric.E2ELatency.String(), metric.RequestLatency.String(), metric.FailedLatency.String():
@@ -74,11 +75,14 @@ func (t *Topic) late(trend string, q float64, value int64) time.Duration {
 	default:
 		return 0
 	}
+	if request := trend == metric.RequestLatency.String() || trend == metric.RequestTime.String(); request && len(t.Groups) > 0 {
+		ends = 2 // somebody in the test answers
+	}
 	hiccups := t.Hiccups // where it ends
 	if hiccups != nil && !hiccups.Supported(q) {
 		hiccups = nil
 	}
-	return time.Duration(lateness(lag, hiccups, q, value))
+	return time.Duration(lateness(lag, hiccups, ends, q, value))
 }
 
 // absent is the share of the messages that are not in a distribution: of the whole topic, which has it from the group that lacks most, or of
