@@ -33,8 +33,8 @@ declare module 'k6/x/broker' {
     /** How long the end of the test waits for messages that are still to come. 10s. */
     drainTimeout?: Duration;
     /**
-     * How long, from when the first scenario began that uses a broker, what is measured is in the phase `warmup`; what comes after it is in the
-     * phase `measured`, with which the verdict and the tables lead. The longest that any connection asks for, unless BROKER_WARMUP is set; in the
+     * How long, from when the first scenario began that uses a broker and all that it waits for was there, what is measured is in the phase `warmup`; what
+     * comes after it is in the phase `measured`, with which the verdict and the tables lead. The longest that any connection asks for, unless BROKER_WARMUP is set; in the
      * init context only.
      */
     warmup?: Duration;

@@ -13,6 +13,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -27,7 +29,7 @@ var (
 	errLateWarmUp = errors.New(`connect: option "warmup" belongs in the init context: the load may have begun`)
 )
 
-// warmUp is the time that is in no measured window: from when the first scenario that uses a broker began.
+// warmUp is the time that is in no measured window: from when the first scenario that uses a broker began, or could, since what it waits for was there.
 type warmUp struct {
 	begun atomic.Bool // the load, and with it the time
 
@@ -87,9 +89,23 @@ func (in *instance) loaded() {
 	if scenario == nil || !w.begun.CompareAndSwap(false, true) {
 		return
 	}
-	if length := w.asked(); length > 0 {
-		time.AfterFunc(time.Until(scenario.StartTime.Add(length)), in.run.endWarmUp)
+	length, began := w.asked(), driver.Now()-int64(time.Since(scenario.StartTime))
+	if length == 0 {
+		return
 	}
+	es, name := lib.GetExecutionState(in.vu.Context()), scenario.Name
+	go func() {
+		at, ctx := began, in.run.meeting.ended
+		if es != nil {
+			var err error
+			if at, err = executors.LoadBegins(ctx, es, name, began); err != nil {
+				return // the test is over
+			}
+		}
+		if clock.Timer(ctx, at+int64(length)) == nil {
+			in.run.endWarmUp()
+		}
+	}()
 }
 
 func (r *run) endWarmUp() {
