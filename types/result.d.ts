@@ -103,6 +103,8 @@ declare module 'k6/x/broker' {
       instance?: number;
       /** what it was waited for in vain */
       lacked?: string;
+      /** by how many seconds its scenarios began after this process's; before, if less than 0 */
+      later?: number;
       name?: string;
       /** the instance of another process that said to be this one */
       twin?: number;

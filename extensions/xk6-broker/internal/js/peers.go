@@ -181,8 +181,8 @@ func (r *run) met(to *result.Result) {
 	}
 	var all []result.Peer
 	if m.peers != nil {
-		for _, k := range m.peers.Known() {
-			p := result.Peer{Process: k.Index + 1, Instance: k.Instance, Name: k.Name, Lacked: k.Lacked, Twin: k.Twin}
+		for _, k := range m.peers.Known(executors.Begun) {
+			p := result.Peer{Process: k.Index + 1, Instance: k.Instance, Name: k.Name, Lacked: k.Lacked, Twin: k.Twin, Later: k.Later.Seconds()}
 			if k.Measured {
 				p.Clock = &result.Clock{
 					Offset: k.Clock.By, Bound: k.Clock.Bound, Drift: k.Clock.Drift, Gives: k.Clock.Gives, Least: k.Clock.Least, Most: k.Clock.Most, RoundTrip: k.Clock.Trip,

@@ -239,10 +239,11 @@ type Peer struct {
 	Measured bool   // its clock was compared
 	Same     bool   // with the same machine's: exactly
 	Clock    skew.Offset
+	Later    time.Duration // it came to a point, than this process; 0 where that is not known
 }
 
-// Known is what is known of the others so far.
-func (p *Peers) Known() []Peer {
+// Known is what is known of the others so far, and of how far apart they came to a point.
+func (p *Peers) Known(point string) []Peer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	until := p.ended
@@ -253,6 +254,12 @@ func (p *Peers) Known() []Peer {
 	for _, of := range p.others() {
 		k := Peer{Index: of.index, Instance: of.instance, Name: of.name, Lacked: of.lacked, Twin: of.twin}
 		k.Clock, k.Same, k.Measured = of.offset(p.anchor, p.began, until)
+		if at, here := p.points[point]; here {
+			reached, there := of.points[point]
+			if ahead, known := of.ahead(p.anchor, p.now()); there && known {
+				k.Later = time.Duration(reached - ahead - at)
+			}
+		}
 		all = append(all, k)
 	}
 	return all

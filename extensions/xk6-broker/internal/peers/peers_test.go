@@ -150,7 +150,7 @@ func TestTheClocksAreWithinTheBound(t *testing.T) {
 			time.Sleep(time.Duration(r.Int64N(int64(time.Second))))
 			b := at.open(1, 2, theirs)
 			time.Sleep(time.Duration(1+r.IntN(20)) * time.Second)
-			mine, yours := a.Known()[0], b.Known()[0]
+			mine, yours := a.Known("")[0], b.Known("")[0]
 			if !mine.Measured || !yours.Measured || mine.Same || mine.Clock.Messages == 0 {
 				t.Fatalf("seed %d: %+v, %+v", seed, mine, yours)
 			}
@@ -176,7 +176,7 @@ func TestOneMachineHasOneClock(t *testing.T) {
 			at.anchors = []clock.Anchor{{Machine: "here", At: 1000, Error: 20}, {Machine: "here", At: 1000 + ahead, Error: 30}}
 			a, b := at.open(0, 1, nil), at.open(1, 2, nil)
 			time.Sleep(3 * time.Second)
-			k := a.Known()[0]
+			k := a.Known("")[0]
 			if k.Same != same || same && (k.Clock.By != ahead || k.Clock.Bound != 50) || !same && (k.Clock.Least > 0 || k.Clock.Most < 0) {
 				t.Errorf("%v: %+v", time.Duration(ahead), k)
 			}
@@ -237,7 +237,7 @@ func TestWhoEndsFirst(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		closing.Wait()
-		if k := a.Known()[0]; k.Lacked == "" || !k.Measured {
+		if k := a.Known("")[0]; k.Lacked == "" || !k.Measured {
 			t.Errorf("%+v", k)
 		}
 		at.close(a)
@@ -268,7 +268,7 @@ func TestNotesOfTheDead(t *testing.T) {
 		}
 		a, b := at.open(0, 3, nil), at.open(1, 4, nil)
 		time.Sleep(2 * time.Second)
-		if k := a.Known()[0]; k.Instance != 4 || k.Twin != 0 {
+		if k := a.Known("")[0]; k.Instance != 4 || k.Twin != 0 {
 			t.Errorf("%+v", k)
 		}
 		a.Reach("ready", 0)
@@ -287,7 +287,7 @@ func TestTwins(t *testing.T) {
 		at := newPlace(t, 2, memory.Config{Features: memory.Subject()})
 		a, b, twin := at.open(0, 1, nil), at.open(1, 2, nil), at.open(1, 3, nil)
 		time.Sleep(5 * time.Second)
-		if k := a.Known()[0]; k.Instance+k.Twin != 2+3 || k.Instance*k.Twin != 2*3 { // whichever was heard first
+		if k := a.Known("")[0]; k.Instance+k.Twin != 2+3 || k.Instance*k.Twin != 2*3 { // whichever was heard first
 			t.Errorf("%+v", k)
 		}
 		at.close(a, b, twin)

@@ -13,12 +13,13 @@ import (
 
 // Peer is another process of the test, as a process met it through the broker.
 type Peer struct {
-	Process  int    `json:"process"`            // its number, from 1
-	Instance uint32 `json:"instance,omitempty"` // 0 where it never came
-	Name     string `json:"name,omitempty"`
-	Lacked   string `json:"lacked,omitempty"` // what it was waited for in vain
-	Twin     uint32 `json:"twin,omitempty"`   // another process that said to be this one
-	Clock    *Clock `json:"clock,omitempty"`  // of its clock and this process's; nil where they were not compared
+	Process  int     `json:"process"`            // its number, from 1
+	Instance uint32  `json:"instance,omitempty"` // 0 where it never came
+	Name     string  `json:"name,omitempty"`
+	Lacked   string  `json:"lacked,omitempty"` // what it was waited for in vain
+	Twin     uint32  `json:"twin,omitempty"`   // another process that said to be this one
+	Later    float64 `json:"later,omitempty"`  // by how many seconds its scenarios began after this process's; before, if less than 0
+	Clock    *Clock  `json:"clock,omitempty"`  // of its clock and this process's; nil where they were not compared
 }
 
 // Clock is by how much a clock is ahead of another one, in ns.
@@ -144,6 +145,9 @@ func (t *Topic) vague(c Condition, trend string) string {
 	return ""
 }
 
+// unheld are the executors of an arrival rate that begin when k6 does, whoever is still to come.
+var unheld = []string{"constant-arrival-rate", "ramping-arrival-rate"}
+
 // judgePeers speaks of the other processes, and of whether this one began with them.
 func (r *Result) judgePeers(v *Verdict) {
 	if r.Unmet != "" {
@@ -153,6 +157,10 @@ func (r *Result) judgePeers(v *Verdict) {
 		name := called(p.Process, p.Name)
 		if p.Lacked != "" {
 			v.because(latencies|account, "%s %s: the others went on without it, so that they may not have begun together, and what was due before its consumers were ready is not accounted for", name, p.Lacked)
+		}
+		if p.Later > max(beginsAnyhow.Seconds(), beginsTogether*r.Seconds) && r.Test.runs(unheld...) {
+			v.because(latencies|account, "%s began %v after this process, and a scenario of %s waits for no other process: it was not the load that was asked for; "+
+				"use open-arrival-rate, which begins in all at one time", name, round(int64(p.Later*float64(time.Second))), strings.Join(unheld, " or "))
 		}
 		if p.Twin != 0 {
 			v.because(latencies|account, "two processes are number %d (instances %d and %d): give each its own --execution-segment", p.Process, p.Instance, p.Twin)

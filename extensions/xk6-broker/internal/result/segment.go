@@ -70,6 +70,10 @@ func processFlaws(parts []Part) (flaws []string) {
 			flaws = append(flaws, fmt.Sprintf("%s divided the test into the execution segments %s and %s into %s, so that what they sent is not one load: give all "+
 				"processes one --execution-segment-sequence", first.Name, of, p.Result.Name, s.Sequence))
 		}
+		if what := first.Test.otherwise(&p.Result.Test); what != "" {
+			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; give all processes one script and "+
+				"one environment", first.Name, p.Result.Name, what))
+		}
 		from, to, err := s.bounds()
 		if err != nil {
 			flaws = append(flaws, fmt.Sprintf("%s: %v", p.Result.Name, err))

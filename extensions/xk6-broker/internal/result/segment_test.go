@@ -65,6 +65,53 @@ func TestWhatAProcessHadNoPartOfSpeaksAgainstIt(t *testing.T) {
 	}
 }
 
+// Processes of one test have one script: what each sends is its part of one load.
+func TestProcessesOfDifferentLoads(t *testing.T) {
+	part := func(name, segment string, s Scenario) Part {
+		s.Name = "send"
+		return Part{Result: &Result{Name: name, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Test: Test{Scenarios: []Scenario{s}}}}
+	}
+	of := func(rate any) Scenario {
+		return Scenario{Executor: "open-arrival-rate", Exec: "send", VUs: 6, Options: map[string]any{"rate": rate, "duration": "4s"}}
+	}
+	closed, more, bare := of(100.0), of(100.0), of(100.0)
+	closed.Executor, more.VUs, bare.Options = "constant-vus", 7, map[string]any{"duration": "4s"}
+	for name, c := range map[string]struct {
+		other Scenario
+		want  string
+	}{
+		"alike":    {of(100.0), ""},
+		"another":  {of(300.0), "a and b have parts of different loads, which are together none that was asked for: rate of scenario send is 100 in the one, and 300 in the other"},
+		"executor": {closed, "scenario send is open-arrival-rate of send in the one, and constant-vus of send in the other"},
+		"VUs":      {more, "scenario send has 6 VUs in the one, and 7 in the other"},
+		"left out": {bare, "rate of scenario send is 100 in the one, and not set in the other"},
+	} {
+		flaws := processFlaws([]Part{part("a", "0:1/2", of(100.0)), part("b", "1/2:1", c.other)})
+		if said := strings.Join(flaws, "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q", name, flaws)
+		}
+	}
+}
+
+// k6's own arrivals wait for no other process, so that those of processes that began apart are another load.
+func TestArrivalsThatWaitForNobody(t *testing.T) {
+	for executor, c := range map[string]struct {
+		later float64
+		valid bool
+	}{"constant-arrival-rate": {3, false}, "ramping-arrival-rate": {0.7, false}, "open-arrival-rate": {3, true}} {
+		r := &Result{Seconds: 6, Peers: []Peer{{Process: 2, Name: "b", Later: c.later}}, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: executor}}}}
+		r.Judge(Circumstances{})
+		if said := fmt.Sprint(r.Verdict.Reasons); strings.Contains(said, "process 2 (b) began") == c.valid {
+			t.Errorf("%s: %s", executor, said)
+		}
+		r.Peers[0].Later, r.Verdict = 0.1, Verdict{}
+		r.Judge(Circumstances{})
+		if said := fmt.Sprint(r.Verdict.Reasons); strings.Contains(said, "began") {
+			t.Errorf("%s: %s", executor, said)
+		}
+	}
+}
+
 // Processes that did not wait for each other, and began apart, did not send the load that was asked for.
 func TestProcessesThatBeganApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -2,6 +2,8 @@ package result
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -48,6 +50,27 @@ func (t *Test) merge(other Test) {
 			t.Scenarios = append(t.Scenarios, s)
 		}
 	}
+}
+
+// otherwise says what two processes have otherwise in a scenario of one name; "" where they do not.
+func (t *Test) otherwise(other *Test) string {
+	for _, s := range t.Scenarios {
+		i := slices.IndexFunc(other.Scenarios, func(of Scenario) bool { return of.Name == s.Name })
+		if i < 0 || reflect.DeepEqual(s, other.Scenarios[i]) {
+			continue
+		}
+		of := other.Scenarios[i]
+		if s.Executor != of.Executor || s.Exec != of.Exec {
+			return fmt.Sprintf("scenario %s is %s of %s in the one, and %s of %s in the other", s.Name, s.Executor, s.Exec, of.Executor, of.Exec)
+		}
+		for _, option := range slices.Sorted(maps.Keys(Combined(s.Options, of.Options, func(a, _ any) any { return a }))) {
+			if a, b := s.Options[option], of.Options[option]; !reflect.DeepEqual(a, b) {
+				return fmt.Sprintf("%s of scenario %s is %v in the one, and %v in the other", option, s.Name, cmp.Or(a, any("not set")), cmp.Or(b, any("not set")))
+			}
+		}
+		return fmt.Sprintf("scenario %s has %d VUs in the one, and %d in the other", s.Name, s.VUs, of.VUs)
+	}
+	return ""
 }
 
 // mergeChecks adds up the checks of one name.
