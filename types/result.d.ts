@@ -145,6 +145,10 @@ declare module 'k6/x/broker' {
   export interface ResultActivity {
     from: number;
     to: number;
+    /** the pause that ended with the first, in seconds */
+    before?: number;
+    /** of how many processes it is; 1 where it is missing */
+    loads?: number;
     /** by their length: under N those from 2^N ns to twice that; of several processes, each has its own */
     pauses?: { [name: string]: {
       /** how many */

@@ -20,6 +20,7 @@ type activity struct {
 	first, last atomic.Int64
 	before      atomic.Int64 // when it was counted last before it was taken
 	pauses      [lengths]struct{ count, ns atomic.Int64 }
+	prior       atomic.Int64 // the pause that ended with the first, ns
 }
 
 // A shorter time than the least between two is no pause: nothing that goes so fast depends on one of them. One of mostPause ends nothing that would come
@@ -32,9 +33,7 @@ const (
 )
 
 func (a *activity) note(at int64) {
-	if a.first.Load() == 0 {
-		a.first.CompareAndSwap(0, at)
-	}
+	first := a.first.Load() == 0 && a.first.CompareAndSwap(0, at)
 	last := a.last.Load()
 	if at <= last {
 		return
@@ -50,6 +49,9 @@ func (a *activity) note(at int64) {
 		of := &a.pauses[power(pause)-leastPower]
 		of.count.Add(1)
 		of.ns.Add(pause)
+		if first {
+			a.prior.Store(pause)
+		}
 	}
 }
 
@@ -68,7 +70,7 @@ func (a *activity) take() active {
 	if last != 0 {
 		a.before.Store(last)
 	}
-	taken := active{from: first, to: last}
+	taken := active{from: first, to: last, prior: a.prior.Swap(0)}
 	for i := range a.pauses {
 		taken.pauses[i] = pauses{a.pauses[i].count.Swap(0), a.pauses[i].ns.Swap(0)}
 	}
@@ -79,10 +81,12 @@ func (a *activity) take() active {
 type active struct {
 	from, to int64
 	pauses   [lengths]pauses
+	prior    int64 // the pause that ended with the first, ns
 }
 
 type pauses struct{ count, ns int64 }
 
+// and is the activity of a time and a later one.
 func (a active) and(b active) active {
 	switch {
 	case a.from == 0:
@@ -90,7 +94,7 @@ func (a active) and(b active) active {
 	case b.from == 0:
 		return a
 	}
-	both := active{from: min(a.from, b.from), to: max(a.to, b.to)}
+	both := active{from: min(a.from, b.from), to: max(a.to, b.to), prior: a.prior}
 	for i := range both.pauses {
 		both.pauses[i] = pauses{a.pauses[i].count + b.pauses[i].count, a.pauses[i].ns + b.pauses[i].ns}
 	}
@@ -105,7 +109,7 @@ func described(all [len(timed)]active, started int64) map[string]result.Activity
 		if a.from == 0 {
 			continue
 		}
-		of := result.Activity{From: seconds(a.from - started), To: seconds(a.to - started), Pauses: map[int]result.Pauses{}}
+		of := result.Activity{From: seconds(a.from - started), To: seconds(a.to - started), Pauses: map[int]result.Pauses{}, Before: seconds(a.prior)}
 		sum := int64(0)
 		for _, p := range a.pauses {
 			sum += p.ns

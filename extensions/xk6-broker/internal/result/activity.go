@@ -2,6 +2,7 @@ package result
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -12,6 +13,8 @@ type Activity struct {
 	From   float64        `json:"from"`
 	To     float64        `json:"to"`
 	Pauses map[int]Pauses `json:"pauses,omitempty"` // under N those from 2^N ns to twice that; of several processes, each has its own
+	Before float64        `json:"before,omitempty"` // the one of them that ended at From; of several processes, of who was first
+	Loads  int            `json:"loads,omitempty"`  // how many processes there are; 0 is 1
 }
 
 // Pauses are those of one length.
@@ -22,14 +25,41 @@ type Pauses struct {
 
 func (p Pauses) and(o Pauses) Pauses { return Pauses{p.Count + o.Count, p.Seconds + o.Seconds} }
 
+func (a Activity) none() bool { return a.To == 0 && a.From == 0 && a.Pauses == nil }
+
+// and is the activity of two times.
 func (a Activity) and(b Activity) Activity {
 	switch {
-	case a.To == 0 && a.From == 0 && a.Pauses == nil:
+	case a.none():
 		return b
-	case b.To == 0 && b.From == 0 && b.Pauses == nil:
+	case b.none():
+		return a
+	case b.From < a.From:
+		a, b = b, a
+	}
+	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before, max(a.Loads, b.Loads)}
+}
+
+// beside is the activity of two processes.
+func (a Activity) beside(b Activity) Activity {
+	both := a.and(b)
+	both.Loads = max(1, a.Loads) + max(1, b.Loads)
+	return both
+}
+
+// since is the activity without the pause that ended with its first, unless such pauses are usual.
+func (a Activity) since(usual float64) Activity {
+	if a.Before < longer*usual || a.Before == 0 {
 		return a
 	}
-	return Activity{min(a.From, b.From), max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and)}
+	n := int(math.Log2(a.Before * 1e9))
+	a.Pauses = maps.Clone(a.Pauses)
+	if left := (Pauses{a.Pauses[n].Count - 1, a.Pauses[n].Seconds - a.Before}); left.Count > 0 {
+		a.Pauses[n] = left
+	} else {
+		delete(a.Pauses, n)
+	}
+	return a
 }
 
 const (
@@ -38,6 +68,8 @@ const (
 	// Pauses are those of a load where they are a third of all, as between batches, whatever is slow within one. Those of what was sent need to be less, for
 	// within a batch nothing is slow there, and there may have been no load for most of the time.
 	usualShare, sentShare = 1.0 / 3, 1.0 / 20
+	// longer than usual by so much is a pause in which there was another load, or none.
+	longer = 2
 )
 
 // paused is how long all pauses together are; that are not exceptions.
@@ -103,8 +135,8 @@ func (a Activity) next(sent Activity, length float64, events int64, between []fl
 	if asked := sent.pause(sentShare); asked > 0 {
 		pause = cmp.Or(a.like(asked), pause)
 	}
-	_, all := a.paused()
-	if alike := all / length; alike > 1.1 { // several processes pause at the same time; whether they also go on at the same time, this tells
+	if _, all := a.paused(); a.Loads > 1 && all > length { // several processes pause at the same time; whether they also go on at the same time, this tells
+		alike := min(float64(a.Loads), all/length)
 		least := pause / alike
 		between = slices.DeleteFunc(between, func(d float64) bool { return d <= 0 || d > 1.5*pause })
 		if len(between) > 0 {

@@ -47,13 +47,59 @@ func TestPeriodOfProcesses(t *testing.T) {
 					for k := range 6 {
 						at = append(at, 0.13+float64(k)*step+float64(process)*later)
 					}
-					p.count("confirmed", times(100, at...))
+					its := Point{At: p.At, Seconds: 1, Counts: map[string]int64{}, Active: map[string]Activity{}}
+					its.count("confirmed", times(100, at...))
+					p.Counts["confirmed"] += its.Counts["confirmed"]
+					otherPoint(&p, its)
 				}
 				topic.History = append(topic.History, p)
 			}
 			if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds*step/200-1) > 0.02 {
 				t.Errorf("%s, each %v s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, step, n, seconds, n/seconds, 200/step)
 			}
+		}
+	}
+}
+
+// What was before a phase is none of its load: not the pause before it, unless all are like that, and not what went on between its stretches.
+func TestPeriodOfPhases(t *testing.T) {
+	bursts := times(100, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+	for name, c := range map[string]struct {
+		at        []float64
+		stretches []Stretch
+		rate      float64
+	}{
+		"three batches":        {bursts, []Stretch{{3.5, 6.7}}, 100},
+		"two batches":          {bursts, []Stretch{{3.5, 5.5}}, 100},
+		"one batch":            {bursts, []Stretch{{3.5, 4.5}}, 100},
+		"after a pause":        {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 11)), []Stretch{{5, 12}}, 100},
+		"shorter than a pause": {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
+		"after one message":    {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
+		"in two stretches":     {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
+		"batches, in two":      {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
+	} {
+		edges := []float64{}
+		for i := range 40 {
+			edges = append(edges, float64(i+1))
+		}
+		for _, s := range c.stretches {
+			edges = append(edges, s.From, s.To)
+		}
+		slices.Sort(edges)
+		var topic Topic
+		last := 0.0
+		for _, edge := range slices.Compact(edges) {
+			if edge == 0 {
+				continue
+			}
+			p := Point{At: edge, Seconds: edge - last, Counts: map[string]int64{}, Active: map[string]Activity{}}
+			p.count("confirmed", c.at)
+			p.count("sent", c.at)
+			topic.History, last = append(topic.History, p), edge
+		}
+		during := topic.during(&Phase{Name: "one", Stretches: c.stretches})
+		if n, seconds := during.WentOn("confirmed"); math.Abs(n/seconds/c.rate-1) > 0.02 {
+			t.Errorf("%s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.rate)
 		}
 	}
 }
@@ -69,6 +115,7 @@ func (p Point) count(name string, all []float64) {
 		if i > 0 {
 			if pause := at - all[i-1]; pause >= 66e-6 {
 				one.Pauses = map[int]Pauses{int(math.Log2(pause * 1e9)): {1, pause}}
+				one.Before = pause
 			}
 		}
 		p.Active[name] = p.Active[name].and(one)

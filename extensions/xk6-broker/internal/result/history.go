@@ -104,6 +104,9 @@ func (r *Result) WentOn(counter string) (n, seconds float64) {
 	return n, to - from
 }
 
+// leastLoad is for how many seconds a load that goes by a schedule goes on, at least, to have a rate: a batch that comes but once has none.
+const leastLoad = 0.01
+
 func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	of := paced(counter)
 	counts := func(p Point) bool { return p.Counts[of] > 0 }
@@ -127,20 +130,36 @@ func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	from, to = t.History[first].At-t.History[first].Seconds, t.History[last].At
 	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
 		from, to = t.History[first].began(of), t.History[last].ended(of)
-		active, sent, between := Activity{}, Activity{}, []float64(nil)
-		for _, p := range t.History {
-			its, counted := p.Active[of]
-			if counted && active.To > 0 {
-				between = append(between, its.From-active.To)
-			}
-			active, sent = active.and(its), sent.and(p.Active[metric.Sent.String()])
+		active, between := t.activity(of)
+		sent, _ := t.activity(metric.Sent.String())
+		if t.whole != nil { // it is a phase, which another one was before
+			always, _ := t.whole.activity(of)
+			active = active.since(always.pause(usualShare))
 		}
 		to += active.next(sent, to-from, events, between)
 	}
 	if t.phase != nil && t.cut.before(counter) {
 		to = t.History[len(t.History)-1].At
 	}
+	if t.phase != nil {
+		to -= t.phase.interrupted()
+	}
+	if t.OpenLoop && to-from < leastLoad {
+		to = from
+	}
 	return n, from, to
+}
+
+// activity is that of all intervals, and the times from the last of one to the first of the next.
+func (t *Topic) activity(counter string) (all Activity, between []float64) {
+	for _, p := range t.History {
+		its, counted := p.Active[counter]
+		if counted && !all.none() {
+			between = append(between, its.From-all.To)
+		}
+		all = all.and(its)
+	}
+	return all, between
 }
 
 // began and ended are when something was counted in the interval. Where the interval does not know, it was right when the one before ended, which

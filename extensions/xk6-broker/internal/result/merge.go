@@ -322,7 +322,6 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	q.Active = Combined(q.Active, p.Active, Activity.and)
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
@@ -348,11 +347,13 @@ func (p Point) shifted(by float64) Point {
 func laterPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = max(q.InFlight, p.InFlight), max(q.Outstanding, p.Outstanding)
 	q.Underway = p.Underway // at the later end
+	q.Active = Combined(q.Active, p.Active, Activity.and)
 }
 
 func otherPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = q.InFlight+p.InFlight, q.Outstanding+p.Outstanding
 	q.Underway = q.Underway.Plus(p.Underway)
+	q.Active = Combined(q.Active, p.Active, Activity.beside)
 }
 
 // addSummary adds the distribution of an interval to those of a length: the worst of each quantile.

@@ -201,6 +201,14 @@ func (p Point) activeIn(s Stretch) map[string]Activity {
 	return active
 }
 
+// interrupted is how long other phases were between the stretches of one, in seconds.
+func (p *Phase) interrupted() (seconds float64) {
+	for i := 1; i < len(p.Stretches); i++ {
+		seconds += p.Stretches[i].From - p.Stretches[i-1].To
+	}
+	return seconds
+}
+
 // within gives the intervals that are wholly in a phase.
 func within[T timed](all []T, p *Phase) (inside []T) {
 	for _, one := range all {
