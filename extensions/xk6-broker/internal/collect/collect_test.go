@@ -80,6 +80,18 @@ func (b *bench) send(p collect.Process, pack func(io.Writer) error) error {
 	return b.sender("").Send(b.t.Context(), p, pack, func(err error) { b.t.Errorf("it is tried again: %v", err) })
 }
 
+// told tells how often a text was.
+func (b *bench) told(text string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.said {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 // here lists what is in the folder.
 func (b *bench) here() (names []string) {
 	b.t.Helper()
@@ -236,6 +248,9 @@ func TestATokenIsAsked(t *testing.T) {
 		}
 		if err := b.sender(token).Send(t.Context(), p, packed(p), nil); err == nil {
 			t.Errorf("with %q it was received", token)
+		}
+		if b.told("give the processes and the collector one BROKER_COLLECT_TOKEN") != 2 || b.told("secret") > 0 { // of one that goes on, and of its results
+			t.Errorf("with %q: %q", token, b.said)
 		}
 	}
 	if err := b.sender("secret").Send(t.Context(), p, packed(p), nil); err != nil {

@@ -37,6 +37,7 @@ type Collector struct {
 	processes int                 // of the test; 0 while it is not known
 	heard     map[uint32]Process  // by instance, of whom nothing was received yet
 	received  map[string]received // by name
+	refusals  []string            // that were told of
 	news      chan struct{}       // has one element after somebody was heard of, or came
 }
 
@@ -75,7 +76,7 @@ func Open(dir string, of Test, tell func(text string)) (*Collector, error) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(path, receipt)) //gosec:disable G304 -- in the folder that was asked for
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() {
 			return nil, fmt.Errorf("collect: %s is nothing that was collected: choose another folder", path)
 		} else if err != nil {
 			return nil, fmt.Errorf("collect: %w", err)
@@ -117,7 +118,22 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := &refusal{http.StatusInternalServerError, err.Error()}
 	_ = errors.As(err, &answer)
+	c.refused(r, answer)
 	http.Error(w, answer.text, answer.code)
+}
+
+// mostRefused bounds how many different refusals are told of: processes try again, and anybody may ask.
+const mostRefused = 100
+
+// refused tells of a refusal, once.
+func (c *Collector) refused(r *http.Request, answer *refusal) {
+	text := fmt.Sprintf("refused %s %.200q: %s", r.Method, r.URL.Path, answer.text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.refusals) < mostRefused && !slices.Contains(c.refusals, text) {
+		c.refusals = append(c.refusals, text)
+		c.tell(text)
+	}
 }
 
 func (c *Collector) serve(r *http.Request) error {

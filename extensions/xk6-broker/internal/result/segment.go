@@ -70,6 +70,12 @@ func processFlaws(parts []Part) (flaws []string) {
 			flaws = append(flaws, fmt.Sprintf("%s divided the test into the execution segments %s and %s into %s, so that what they sent is not one load: give all "+
 				"processes one --execution-segment-sequence", first.Name, of, p.Result.Name, s.Sequence))
 		}
+		for _, pair := range [][2]*Result{{first, p.Result}, {p.Result, first}} {
+			if what := pair[0].Test.lacking(&pair[1].Test); what != "" {
+				flaws = append(flaws, fmt.Sprintf("%s had no scenario %s, which %s had, so that its part of that load was never sent: give all processes one script and "+
+					"one environment", pair[1].Name, what, pair[0].Name))
+			}
+		}
 		if what := first.Test.otherwise(&p.Result.Test); what != "" {
 			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; give all processes one script and "+
 				"one environment", first.Name, p.Result.Name, what))
@@ -106,6 +112,30 @@ func processFlaws(parts []Part) (flaws []string) {
 	}
 	gap(reached, big.NewRat(1, 1))
 	return append(flaws, begunApart(parts)...)
+}
+
+// arrivals are the executors whose rate is the test's.
+var arrivals = append([]string{"open-arrival-rate", "producers"}, unheld...)
+
+// judgeRepeated speaks of scenarios that several processes ran the whole of: what was asked for is their sum.
+func judgeRepeated(v *Verdict, parts []Part) {
+	ran := map[string]int{}
+	var names []string
+	for _, p := range parts {
+		if p.Result.Segment != nil {
+			continue
+		}
+		for _, s := range p.Result.Test.Scenarios {
+			if slices.Contains(arrivals, s.Executor) {
+				if ran[s.Name]++; ran[s.Name] == 2 {
+					names = append(names, s.Name)
+				}
+			}
+		}
+	}
+	for _, name := range names {
+		v.note("%d processes each ran the whole of scenario %s, for none had an --execution-segment: its rate is that of each", ran[name], name)
+	}
 }
 
 // beginsTogether is which part of the shortest run the beginnings of processes that did not wait for each other may be apart, and anyhow by how much.

@@ -93,6 +93,21 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 	}
 }
 
+// Processes without segments have the whole load each.
+func TestProcessesThatEachRanTheWhole(t *testing.T) {
+	part := func(segment *Segment) Part {
+		return Part{Result: &Result{Segment: segment, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: "open-arrival-rate"}, {Name: "consume", Executor: "consumers"}}}}}
+	}
+	half := &Segment{Of: "0:1/2", Sequence: "0,1/2,1"}
+	for want, parts := range map[string][]Part{"": {part(half), part(half), part(nil)}, "2 processes each ran the whole of scenario send, for": {part(nil), part(half), part(nil)}} {
+		var v Verdict
+		judgeRepeated(&v, parts)
+		if said := strings.Join(v.Notes, "; "); said != "" != (want != "") || !strings.Contains(said, want) || strings.Contains(said, "consume") {
+			t.Errorf("%q: %q", want, said)
+		}
+	}
+}
+
 // k6's own arrivals wait for no other process, so that those of processes that began apart are another load.
 func TestArrivalsThatWaitForNobody(t *testing.T) {
 	for executor, c := range map[string]struct {

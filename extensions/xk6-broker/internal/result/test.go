@@ -52,6 +52,16 @@ func (t *Test) merge(other Test) {
 	}
 }
 
+// lacking is the first scenario with a load that another process has not; "" where there is none.
+func (t *Test) lacking(other *Test) string {
+	for _, s := range t.Scenarios {
+		if slices.Contains(arrivals, s.Executor) && !slices.ContainsFunc(other.Scenarios, func(of Scenario) bool { return of.Name == s.Name }) {
+			return s.Name
+		}
+	}
+	return ""
+}
+
 // otherwise says what two processes have otherwise in a scenario of one name; "" where they do not.
 func (t *Test) otherwise(other *Test) string {
 	for _, s := range t.Scenarios {

@@ -444,6 +444,7 @@ func (m *merger) verdict() {
 	for _, flaw := range processFlaws(m.parts) {
 		v.because(latencies|account, "%s", flaw)
 	}
+	judgeRepeated(v, m.parts)
 	for i, p := range m.parts {
 		if !p.Ledger.Unfinished { // else what it says of a test that went on is nothing of the whole
 			continue
