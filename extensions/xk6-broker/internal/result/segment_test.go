@@ -83,10 +83,15 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 		"alike":    {of(100.0), ""},
 		"another":  {of(300.0), "a and b have parts of different loads, which are together none that was asked for: rate of scenario send is 100 in the one, and 300 in the other"},
 		"executor": {closed, "scenario send is open-arrival-rate of send in the one, and constant-vus of send in the other"},
+		"none":     {Scenario{Executor: "gone"}, "b had no scenario send, which a had"},
 		"VUs":      {more, "scenario send has 6 VUs in the one, and 7 in the other"},
 		"left out": {bare, "rate of scenario send is 100 in the one, and not set in the other"},
 	} {
-		flaws := processFlaws([]Part{part("a", "0:1/2", of(100.0)), part("b", "1/2:1", c.other)})
+		parts := []Part{part("a", "0:1/2", of(100.0)), part("b", "1/2:1", c.other)}
+		if c.other.Executor == "gone" {
+			parts[1].Result.Test.Scenarios = nil
+		}
+		flaws := processFlaws(parts)
 		if said := strings.Join(flaws, "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: %q", name, flaws)
 		}
