@@ -44,6 +44,30 @@ func (s *Segment) bounds() (from, to *big.Rat, err error) {
 	return from, to, nil
 }
 
+// numbers are those of the processes of a test: by their segments, as they call each other, or from the first that began to the last.
+func numbers(parts []Part) []int {
+	begun, divided := make([]int, len(parts)), make([]int, len(parts))
+	for i, p := range parts {
+		begun[i] = i + 1
+		if p.Result.Segment == nil {
+			continue
+		}
+		from, _, err := p.Result.Segment.bounds()
+		if err != nil {
+			continue
+		}
+		for k, cut := range strings.Split(p.Result.Segment.Sequence, ",") {
+			if at, ok := new(big.Rat).SetString(cut); ok && at.Cmp(from) == 0 && !slices.Contains(divided, k+1) {
+				divided[i] = k + 1
+			}
+		}
+	}
+	if slices.Contains(divided, 0) {
+		return begun
+	}
+	return divided
+}
+
 // processFlaws says how processes are not those of one test: each of them once, and each execution segment of it by one of them, and by one only.
 func processFlaws(parts []Part) (flaws []string) {
 	called := map[string]int{}

@@ -113,6 +113,26 @@ func TestProcessesThatEachRanTheWhole(t *testing.T) {
 	}
 }
 
+// Processes are called by the numbers of their segments, whoever began first.
+func TestNumbersOfProcesses(t *testing.T) {
+	part := func(of string) Part {
+		if of == "" {
+			return Part{Result: &Result{}}
+		}
+		return Part{Result: &Result{Segment: &Segment{Of: of, Sequence: "0,1/3,2/3,1"}}}
+	}
+	for want, parts := range map[string][]Part{
+		"[2 3 1]": {part("1/3:2/3"), part("2/3:1"), part("0:1/3")},
+		"[3 1]":   {part("2/3:1"), part("0:1/3")},
+		"[1 2]":   {part("1/3:2/3"), part("")},
+		"[1 2 3]": {part("1/3:2/3"), part("1/3:2/3"), part("0:1/3")},
+	} {
+		if got := fmt.Sprint(numbers(parts)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // k6's own arrivals wait for no other process, so that those of processes that began apart are another load.
 func TestArrivalsThatWaitForNobody(t *testing.T) {
 	for executor, c := range map[string]struct {
