@@ -268,7 +268,7 @@ func (m *merger) apart() {
 	}
 }
 
-func (m *merger) process(i int) string { return called(m.numbers[i], m.parts[i].Result.Name) }
+func (m *merger) process(i int) string { return called(numbers(m.parts)[i], m.parts[i].Result.Name) }
 
 // sources are the processes that messages were received from.
 func (l *TopicLedger) sources() (instances []uint32) {

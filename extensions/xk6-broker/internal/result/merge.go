@@ -42,7 +42,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &merger{parts: parts, numbers: numbers(parts), processes: processes, known: known, result: &Result{
+	m := &merger{parts: parts, processes: processes, known: known, result: &Result{
 		Version: Version, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Processes: processes,
 		Environment: map[string]string{}, Topics: []Topic{},
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
@@ -146,7 +146,6 @@ func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z")
 
 type merger struct {
 	parts     []Part
-	numbers   []int // of the processes
 	processes int // of the test, as is known; 0 where it is not
 	known     Siblings
 	result    *Result

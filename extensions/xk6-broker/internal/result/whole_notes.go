@@ -146,7 +146,7 @@ func (b Belief) partly() bool {
 
 // teller names the process that something is worst in, of those that it is in.
 func (m *merger) teller(by, processes int) string {
-	name := called(m.numbers[by], m.parts[by].Result.Name)
+	name := called(numbers(m.parts)[by], m.parts[by].Result.Name)
 	if processes > 1 {
 		return fmt.Sprintf("%d processes, worst in %s", processes, name)
 	}
