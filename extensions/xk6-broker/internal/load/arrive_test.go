@@ -165,10 +165,10 @@ func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
 		settled     uint64
 	}{
 		// Once more is no going on for ever: what a consumer held that was killed comes so.
-		"some are never settled": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, turn int) error {
+		"some are never settled": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
 			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
 		}, limit + lease, limit + 2*lease, 40},
-		"and no attempts are told": {memory.Log(), 0, func(c *Consumer, in *Inbox, n, turn int) error {
+		"and no attempts are told": {memory.Log(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
 			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
 		}, limit + lease, limit + 2*lease, 40},
 		"none is ever settled": {memory.Full(), 0, func(*Consumer, *Inbox, int, int) error { return nil }, limit + lease, limit + 2*lease, 0},
