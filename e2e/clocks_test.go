@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,7 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // beginning is a script of which each process has a subscriber that takes DELAY to come, and a part of the arrivals. Each says when the schedule began, by what
@@ -37,7 +42,7 @@ export async function produce() {
   const { due, index } = broker.arrival();
   if (!said) console.log('began at ' + (due - index * 1000 / rate).toFixed(3));
   said = true;
-  await producer.send({ body: 'x' });
+  await producer.send({ body: __ENV.BROKER_REPORT_NAME });
 }
 let late = Number(DELAY || 0);
 export async function consume() {
@@ -52,14 +57,15 @@ export { handleSummary } from 'k6/x/broker';
 type pair struct {
 	t     *testing.T
 	dir   string
+	topic string
 	ended [2]result
 }
 
 // pairUp runs two binaries with half of a script each.
 func pairUp(t *testing.T, url string, binaries [2][]string, envs [2][]string) *pair {
 	t.Helper()
-	p := &pair{t: t, dir: t.TempDir()}
 	topic := fmt.Sprintf("pair-%d", time.Now().UnixNano())
+	p := &pair{t: t, dir: t.TempDir(), topic: topic}
 	path := script(t, beginning)
 	var running sync.WaitGroup
 	for i, segment := range []string{"0:1/2", "1/2:1"} {
@@ -118,9 +124,11 @@ func (p *pair) began(process int) float64 {
 // who comes later, and both schedules begin at one time.
 func TestProcessesBeginTogether(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"BROKER_URL_NATS", "BROKER_URL_KAFKA"} {
+	for name, watch := range map[string]func(*testing.T, string) func(topic string) map[string]time.Time{"BROKER_URL_NATS": watchNATS, "BROKER_URL_KAFKA": readKafka} {
 		t.Run(name, func(t *testing.T) {
-			p := pairUp(t, external(t, name), [2][]string{{k6Path}, {k6Path}}, [2][]string{{}, {"DELAY=2500"}})
+			url := external(t, name)
+			firsts := watch(t, url)
+			p := pairUp(t, url, [2][]string{{k6Path}, {k6Path}}, [2][]string{{}, {"DELAY=2500"}})
 			for process := 1; process <= 2; process++ {
 				s := p.of(process)
 				if n := s.Topics[0].Counts["received"]; n != 400 || len(s.Peers) != 1 || s.Peers[0].Lacked != "" || s.Peers[0].Clock == nil || !s.Peers[0].Clock.Same {
@@ -130,10 +138,85 @@ func TestProcessesBeginTogether(t *testing.T) {
 			if apart := p.began(2) - p.began(1); apart > 5 || apart < -5 {
 				t.Errorf("they began %v ms apart", apart)
 			}
+			// What they have agreed on is what they did: one of them is a second late, and its consumer more than two.
+			came := firsts(p.topic)
+			if apart := came["p2"].Sub(came["p1"]).Abs(); len(came) != 2 || apart > 500*time.Millisecond {
+				t.Errorf("the first messages were sent %v apart: %v", apart, came)
+			}
 			if said, whole := p.merge(); len(whole.Clocks) != 1 || whole.Topics[0].Groups[0].Lost != 0 || strings.Contains(said, "clocks may be") {
 				t.Errorf("%+v\n%s", whole.Clocks, said)
 			}
 		})
+	}
+}
+
+// watchNATS hears, as a client of its own, what is sent from now on, and gives when the first message of each process came, by its body.
+func watchNATS(t *testing.T, url string) func(topic string) map[string]time.Time {
+	t.Helper()
+	client, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	var mu sync.Mutex
+	came := map[string]map[string]time.Time{}
+	if _, err := client.Subscribe(">", func(m *nats.Msg) {
+		now, body := time.Now(), string(m.Data)
+		mu.Lock()
+		defer mu.Unlock()
+		if body != "p1" && body != "p2" {
+			return
+		}
+		if came[m.Subject] == nil {
+			came[m.Subject] = map[string]time.Time{}
+		}
+		if _, again := came[m.Subject][body]; !again {
+			came[m.Subject][body] = now
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return func(topic string) map[string]time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return came[topic]
+	}
+}
+
+// readKafka reads, as a client of its own, what was sent, and gives the time that the first record of each process bears, by its body.
+func readKafka(t *testing.T, url string) func(topic string) map[string]time.Time {
+	t.Helper()
+	address, err := driver.ParseURL(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(topic string) map[string]time.Time {
+		_, hosts, _ := strings.Cut(address.String(), "://")
+		client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(hosts, ",")...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		came := map[string]time.Time{}
+		for n := 0; n < 400; {
+			fetched := client.PollFetches(ctx)
+			if err := fetched.Err0(); err != nil {
+				t.Fatalf("%d of 400 records: %v", n, err)
+			}
+			fetched.EachRecord(func(r *kgo.Record) {
+				n++
+				body := string(r.Value)
+				if at, again := came[body]; !again || r.Timestamp.Before(at) {
+					came[body] = r.Timestamp
+				}
+			})
+		}
+		return came
 	}
 }
 

@@ -64,6 +64,25 @@ func (k *kubernetes) get(kind, name string, object any) bool {
 	return err == nil
 }
 
+// stored is how many messages the cluster's NATS has, as its own monitoring says.
+func (k *kubernetes) stored() int64 {
+	k.t.Helper()
+	var pods corev1.PodList
+	if !k.get("pods", "--selector=app=nats", &pods) {
+		k.t.Fatal("the pods cannot be listed")
+	}
+	pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if len(pods.Items) != 1 {
+		k.t.Fatalf("%d pods of NATS", len(pods.Items))
+	}
+	said := k.must("get", "--raw", fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:8222/proxy/jsz", pods.Items[0].Namespace, pods.Items[0].Name))
+	var jetstream struct{ Messages int64 }
+	if err := json.Unmarshal([]byte(said), &jetstream); err != nil {
+		k.t.Fatalf("%v: %s", err, said)
+	}
+	return jetstream.Messages
+}
+
 // deployed is a run of its own: the folder of a run with other words in it.
 type deployed struct {
 	*kubernetes
@@ -160,9 +179,10 @@ func TestKubernetesRunsOneTest(t *testing.T) {
 
 // A pod that is deleted while it runs ends in good order, and what it sent and received is in the whole.
 func TestKubernetesKeepsWhatADeletedPodHas(t *testing.T) {
-	d := cluster(t).deploy("deleted", short...)
-	d.started()
-	time.Sleep(4 * time.Second) // amid the run, and nowhere in particular
+	k := cluster(t)
+	before := k.stored()
+	d := k.deploy("deleted", short...)
+	d.until("the middle of the run", func() bool { return k.stored() >= before+3000 }) // of 10000
 	d.must("delete", "pod", "-l", "job-name="+d.name+"-2", "--wait=false")
 	complete, said := d.ended()
 	t.Log(said)

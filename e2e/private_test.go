@@ -115,7 +115,7 @@ func (p private) run(args ...string) (string, error) {
 const pull = `
 import http from 'k6/http';
 function pull(name) {
-  const r = http.post(__ENV.LEVERS + '/' + name, null, { timeout: '60s' });
+  const r = http.post(__ENV.LEVERS + '/' + name, null, { timeout: '300s' });
   if (r.status !== 200) throw new Error(name + ': ' + r.body);
 }
 `

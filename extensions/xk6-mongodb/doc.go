@@ -49,7 +49,8 @@
 //
 // # Confirm means
 //
-// What the write concern (the options w and journal) waits for. w=0: nothing, and nothing is known; 1: one server has it; more, or majority: at a replica set of
+// What the write concern (the options w and journal) waits for. w=0: nothing: the command is in the connection, and what the server refuses of it is confirmed all
+// the same. 1: one server has it; more, or majority: at a replica set of
 // several members with data so many of them, and the message is replicated. At a standalone server, at a set of one, and at mongos, which does not tell how many
 // members a shard has, no more than accepted is said. Members with data are those that the server's hello names, hidden ones and arbiters not counted. journal=true
 // says that it is on their disks; without it that is the servers' to say. A replica set that has fewer members than when a producer opened proves less for

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	wire "go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
@@ -114,6 +115,8 @@ func classify(err error) driver.Kind {
 	case mongo.IsTimeout(err):
 		return driver.Timeout
 	case errors.As(err, new(*awayError)), mongo.IsNetworkError(err), errors.As(err, new(topology.ConnectionError)), errors.Is(err, mongo.ErrClientDisconnected):
+		return driver.Disconnected
+	case errors.As(err, new(wire.RetryablePoolError)): // another command's connection broke, with which the client gave up all
 		return driver.Disconnected
 	}
 	return driver.Unknown

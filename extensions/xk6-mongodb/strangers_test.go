@@ -107,6 +107,28 @@ func TestFates(t *testing.T) {
 	}
 }
 
+// TestSharedFate has a server break connections under load: commands that were to begin on others then fail with them, for the client clears its pool.
+func TestSharedFate(t *testing.T) {
+	var inserts atomic.Int32
+	at := answering(t, func(command string, _ bson.Raw) any {
+		if command == "insert" && inserts.Add(1)%10 == 0 {
+			return hangUp{}
+		}
+		return nil
+	})
+	p := dial(t, "mongodb://"+at, map[string]any{"batch": 1}).produce(t, "q")
+	await(t, "a command fails with another's connection", func() bool {
+		shared := false
+		for _, err := range send(t, p, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p") {
+			if kind := kindOf(t, err); err != nil && kind != driver.Disconnected {
+				t.Fatalf("kind %q: %v", kind, err)
+			}
+			shared = shared || strings.Contains(fmt.Sprint(err), "was cleared because another operation failed")
+		}
+		return shared
+	})
+}
+
 // TestWriteConcerns looks at what is asked of the server, and at what a confirmation is said to prove.
 func TestWriteConcerns(t *testing.T) {
 	set := func(of ...string) answers {
@@ -153,6 +175,35 @@ func TestWriteConcerns(t *testing.T) {
 		if proof.Confirm != c.confirm || proof.How != c.how {
 			t.Errorf("%s: %+v", c.options, proof)
 		}
+	}
+}
+
+// TestNobodyAnswers has a server refuse what it does not answer for, with w=0: the confirmations say nothing of it, and say so.
+func TestNobodyAnswers(t *testing.T) {
+	asked := make(chan int, 1)
+	at := answering(t, func(command string, c bson.Raw) any {
+		if command != "insert" {
+			return nil
+		}
+		all, err := c.Lookup("documents").Array().Values()
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- len(all)
+		return refusal(10107, "NotWritablePrimary", "not primary")
+	})
+	s := dial(t, "mongodb://"+at, map[string]any{"w": "0", "inFlight": 1})
+	p := s.produce(t, "q")
+	for range 3 { // on one connection: what comes over it next is the answer to something else
+		if errs := send(t, p, "a"); errs[0] != nil {
+			t.Errorf("the server does not answer, and this is known of it: %v", errs[0])
+		}
+		if n := <-asked; n != 1 {
+			t.Errorf("%d documents", n)
+		}
+	}
+	if proof := s.Conn.(driver.Prover).Proof(t.Context(), driver.ProducerConfig{Options: values(t, s.a, driver.OnProducer)}, nil); proof.Confirm != driver.Unconfirmed {
+		t.Errorf("nothing is known, and said is %+v", proof)
 	}
 }
 

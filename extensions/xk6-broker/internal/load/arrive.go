@@ -80,7 +80,7 @@ type standing struct {
 	inFlight int64  // sends whose fate is not known
 	missing  uint64 // has not been received
 	held     uint64 // has been received and not settled
-	received int64  // by all who consume, whatever it was
+	came     int64  // to all who consume, whatever it was, but for what comes again and again although nobody gives it back
 }
 
 // wait is what is waited for, as it was when somebody last looked.
@@ -104,7 +104,7 @@ func (w *wait) done() bool { return w.inFlight+int64(w.missing+w.held) == 0 } //
 
 func (w *wait) look(r *Run, now int64) {
 	w.awaited, w.strange = w.awaited[:0], w.strange[:0]
-	s := standing{inFlight: r.InFlight(), received: r.received.Load()}
+	s := standing{inFlight: r.InFlight(), came: r.came.Load()}
 	for _, t := range r.Topics() {
 		for _, g := range t.everyGroup() {
 			missing, held := g.awaited()

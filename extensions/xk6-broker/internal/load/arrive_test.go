@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -149,6 +151,77 @@ func TestArrivedWaitsForThoseAtWork(t *testing.T) {
 		stages.Wait()
 		b.finish()
 	})
+}
+
+// A message that nobody settles comes again and again, from a broker that lends it for a while. Who is handed nothing else gets on no more, and those who
+// give messages back do.
+func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
+	const sent, lease, limit = 50, 2 * time.Second, 7 * time.Second
+	for name, c := range map[string]struct {
+		features    driver.Features
+		work        time.Duration // for each message
+		settle      func(c *Consumer, in *Inbox, n, turn int) error
+		least, most time.Duration
+		settled     uint64
+	}{
+		// Once more is no going on for ever: what a consumer held that was killed comes so.
+		"some are never settled": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
+			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
+		}, limit + lease, limit + 2*lease, 40},
+		"and no attempts are told": {memory.Log(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
+			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
+		}, limit + lease, limit + 2*lease, 40},
+		"none is ever settled": {memory.Full(), 0, func(*Consumer, *Inbox, int, int) error { return nil }, limit + lease, limit + 2*lease, 0},
+		"they are given back, and settled in the end": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, turn int) error {
+			if turn < 10 {
+				return c.Settle(context.Background(), in, 0, n, driver.Requeue)
+			}
+			return c.Settle(context.Background(), in, 0, n, driver.Ack)
+		}, 10 * lease, 12 * lease, sent},
+		"all were held by one who died, and are worked on": {memory.Full(), time.Second, func(c *Consumer, in *Inbox, n, turn int) error {
+			if turn == 0 {
+				return nil
+			}
+			return c.Settle(context.Background(), in, 0, n, driver.Ack)
+		}, 2 * sent * time.Second, 2*sent*time.Second + 3*lease, sent},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{Features: c.features})
+			member := b.consumer(driver.ConsumerConfig{Group: "workers"})
+			b.produce(b.sender(100), sent)
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer stop()
+			var working sync.WaitGroup
+			working.Go(func() {
+				for turn := 0; ctx.Err() == nil; turn++ { // what a consumer has when it closes comes again, as when its lease is over
+					in := NewInbox(sent)
+					n, err := member.Receive(ctx, in)
+					for i := range n {
+						time.Sleep(c.work)
+						member.HandOver(in, i+1)
+					}
+					if err = errors.Join(err, c.settle(member, in, n, turn)); err != nil {
+						t.Error(err)
+					}
+					_ = clock.Timer(ctx, driver.Now()+int64(lease))
+					_ = member.Close(t.Context())
+					member = b.consumer(driver.ConsumerConfig{Group: "workers"})
+				}
+			})
+			b.run.patience.Store(int64(limit))
+			start := time.Now()
+			if err := b.run.Arrived(ctx, func(int64) int64 { return 0 }); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			between(t, name, time.Since(start), c.least, c.most)
+			stop()
+			working.Wait()
+			b.finish()
+			if a := b.only(); a.Received != sent || a.Settled != c.settled || a.Lost != 0 {
+				t.Errorf("%s: %+v", name, a)
+			}
+		})
+	}
 }
 
 // What is in no account arrives too: messages without a stamp are awaited as long as the broker has more of them.

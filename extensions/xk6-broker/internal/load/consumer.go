@@ -154,7 +154,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	in.HandedAt = now
 	series := c.series.Load()
 	latency, transfer, wait := c.same(series, metric.E2ELatency), c.same(series, metric.E2ETime), c.same(series, metric.DeliveryWait)
-	var bytes int64
+	var bytes, recurrent int64
 	from := in.next
 	for i := from; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
@@ -162,7 +162,11 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 		if c.enveloped {
 			unwrap(c.driver, m)
 		}
-		if c.account(series, in, i) {
+		latent, recurs := c.account(series, in, i)
+		if recurs {
+			recurrent++
+		}
+		if latent {
 			latency.record(stamp.loop(), now-stamp.Due)
 			series.ended(toDeliver, stamp.Due, 1)
 			transfer.record(stamp.loop(), m.Received-stamp.Sent)
@@ -175,7 +179,7 @@ func (c *Consumer) HandOver(in *Inbox, to int) {
 	if to > from {
 		series.count(metric.Received, int64(to-from), now)
 	}
-	c.run.received.Add(int64(to - from))
+	c.run.came.Add(int64(to-from) - recurrent)
 	series.add(metric.BytesReceived, bytes)
 	if to > from {
 		c.group.touch(&c.group.receives)
@@ -196,45 +200,48 @@ func (g *group) touch(what *bool) {
 	*what = true
 }
 
-// account says what a message is to the group, and whether it has a latency: a first copy, of this test.
-func (c *Consumer) account(series *Series, in *Inbox, i int) bool {
+// account says what a message is to the group. It is latent, so that it has a latency, where it is a first copy, of this test. It recurs where it comes
+// again and again by itself: nobody has given it back.
+func (c *Consumer) account(series *Series, in *Inbox, i int) (latent, recurs bool) {
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	switch {
 	case in.marks[i] == corrupt:
 		series.add(metric.Corrupted, 1)
 		c.group.strangers.note(m)
-		return false
+		return false, false
 	case in.marks[i] == unstamped:
 		series.add(metric.Unstamped, 1)
 		c.group.strangers.note(m)
-		return false
+		return false, false
 	case stamp.Run != c.run.ID: // left over from another test: its age is no latency of this one
 		series.add(metric.Foreign, 1)
 		c.group.strangers.note(m)
-		return false
+		return false, false
 	}
 	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
-	latency := verdict&(track.First|track.Foreign) != 0
+	latent = verdict&(track.First|track.Foreign) != 0
 	if verdict == track.Foreign { // nobody keeps account of it
 		c.group.strangers.note(m)
 	}
 	if verdict&track.Foreign != 0 {
 		what := c.run.stranger(stamp, c.group)
 		series.add(what, 1)
-		latency = what != metric.Earlier
+		latent = what != metric.Earlier
 	}
-	if latency && m.Received < stamp.Sent {
+	if latent && m.Received < stamp.Sent {
 		series.add(metric.Negative, 1)
 	}
+	recurs = verdict&track.Recurrent != 0
 	if verdict&track.Redelivered != 0 {
 		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
 			series.record(c.shard, metric.Open, metric.RedeliveryTime, m.Received-at)
+			recurs = false
 		}
 	}
 	if !c.settles {
 		c.reader.Settled(stamp.Producer, stamp.Sequence)
 	}
-	return latency
+	return latent, recurs
 }
 
 // stranger says what a message of this test is that no producer of its topic sent.

@@ -512,7 +512,7 @@ func TestArrivedWaitsForWhatIsForwarded(t *testing.T) {
 			between(t, fmt.Sprintf("own %v", own), b.arrived(10*time.Second, Consume{Ack: AckBatch}, working...), 20*time.Second, 22*time.Second)
 			<-lots
 			b.finish()
-			if n := b.run.received.Load(); n != int64(100*len(working)) {
+			if n := b.run.came.Load(); n != int64(100*len(working)) {
 				t.Errorf("own %v: %d were received", own, n)
 			}
 		})

@@ -30,7 +30,7 @@ type Run struct {
 	producers atomic.Uint32
 	consumers atomic.Uint32
 	desks     atomic.Uint32 // where replies come, see [Replies]
-	received  atomic.Int64  // messages that were handed over, by all consumers, whatever they were
+	came      atomic.Int64  // messages that were handed over, by all consumers, whatever they were, but for those that recur
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
 	proving   sync.WaitGroup

@@ -16,6 +16,7 @@ type delivery struct {
 	settled  bitmap
 	again    bitmap // first copies that the broker had delivered before
 	late     bitmap // of these, those whose first delivery has come since
+	further  bitmap // received again, but for those
 	drained  bitmap // read to complete the account, by no consumer of the test
 	removed  bitmap // missing when somebody removed them from the broker
 	doubted  bitmap // the broker may be done with them although nobody settled them
@@ -259,6 +260,6 @@ func (d *delivery) doubt() {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() +
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.further.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() +
 		d.cleared.memory() + d.rejected.memory() + d.past.memory() + int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

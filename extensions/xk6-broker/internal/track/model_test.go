@@ -18,6 +18,7 @@ type model struct {
 	drained, removed  map[message]bool
 	doubted, cleared  map[message]bool
 	again, late       map[message]bool // received redelivered first, and at last with attempt 1
+	further           map[message]bool // received again, but for those
 	tally             track.Tally
 	open              bool
 }
@@ -61,6 +62,10 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 		v |= track.Duplicated
 		m.tally.Duplicated++
 	}
+	if m.received[msg] && m.further[msg] {
+		v |= track.Recurrent
+	}
+	m.further[msg] = m.received[msg]
 	m.received[msg] = true
 	if v == track.First {
 		lane := struct {
@@ -199,7 +204,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 					m := &model{
 						spans: map[uint64][]track.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
 						drained: map[message]bool{}, removed: map[message]bool{},
-						doubted: map[message]bool{}, cleared: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == track.Earliest,
+						doubted: map[message]bool{}, cleared: map[message]bool{}, further: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == track.Earliest,
 					}
 					for id := range producers {
 						if m.open {

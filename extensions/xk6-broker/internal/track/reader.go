@@ -13,6 +13,7 @@ const (
 	Reordered                       // a first copy, not redelivered, that a later message has overtaken
 	Foreign                         // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
 	Late                            // the first delivery of a message that was received redelivered before: it was not delivered again, be it a duplicate or not
+	Recurrent                       // a further copy, and not the first further one: the third that the group has received, or a later one
 )
 
 // Has tells whether all of q are in the set v.
@@ -21,7 +22,7 @@ func (v Verdict) Has(q Verdict) bool { return v&q == q }
 // String names what is in the set, joined by "+".
 func (v Verdict) String() string {
 	var names []string
-	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign", "late"} {
+	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign", "late", "recurrent"} {
 		if v.Has(1 << i) {
 			names = append(names, name)
 		}
@@ -68,6 +69,9 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdic
 	}
 	if attempt > 1 {
 		v |= Redelivered
+	}
+	if v&(First|Late) == 0 && !s.further.set(seq) {
+		v |= Recurrent
 	}
 	switch {
 	case v.Has(Redelivered):
