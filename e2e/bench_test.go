@@ -95,8 +95,10 @@ export default async function () {` + iteration + `}
 		}
 	}
 	b.ReportMetric(0, "ns/op")
-	figures := []bench.Figure{{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load},
-		{Case: "JavaScript, CPU of k6", Name: "await of k6's own timer of 1 ms, more than empty", Value: medianOf(waited), Unit: "µs", Load: load}}
+	figures := []bench.Figure{
+		{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load},
+		{Case: "JavaScript, CPU of k6", Name: "await of k6's own timer of 1 ms, more than empty", Value: medianOf(waited), Unit: "µs", Load: load},
+	}
 	for _, name := range names {
 		b.ReportMetric(medianOf(spent[name]), name+"-µs-more")
 		figures = append(figures, bench.Figure{
