@@ -31,9 +31,10 @@ type seat struct {
 
 	touched int64  // when this module last did something for the script of this iteration; as Due
 	waits   []wait // of this iteration, for one answer each: those that a standstill may have come in
-	awaits  int    // answers that the script waits for
+	awaits  int    // what the script waits for
 	since   int64  // when it began to wait for the first of these; as Due
-	awaited int64  // how long it has waited for answers in this iteration, in ns
+	spans   spans  // in which it has waited for answers since then
+	awaited int64  // how long it had waited for answers in this iteration before, in ns
 
 	call chan struct{} // wakes the VU; holds one
 	next *seat         // of those idle

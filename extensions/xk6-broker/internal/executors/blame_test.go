@@ -47,7 +47,7 @@ func (f *freeze) sends(messages int, answer func(time.Duration) time.Duration) f
 			if err := f.sleep(ctx, f.start+int64(answer(time.Duration(driver.Now()-f.start)))); err != nil {
 				return err
 			}
-			w.Over(driver.Now())
+			w.Over(Answer{At: driver.Now(), One: true})
 		}
 		return nil
 	}

@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
 )
 
@@ -192,31 +190,4 @@ func TestWhatWaitsForScripts(t *testing.T) {
 			t.Errorf("%v of the system and %v of the script: %.3f of the wait is the generator's, not %.3f", c.system, c.script, share, c.share)
 		}
 	}
-}
-
-// How long a script waits for answers: from the first that it waits for until the last is there, where it could hear of that.
-func TestAwaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &seat{line: &line{}, running: true, Arrival: Arrival{Started: driver.Now()}}
-		ctx := context.WithValue(t.Context(), seatKey{}, s)
-		time.Sleep(time.Second) // alone
-		one := Await(ctx)
-		time.Sleep(time.Second)
-		two := Await(ctx)
-		time.Sleep(time.Second)
-		one.Over(driver.Now())
-		time.Sleep(time.Second)
-		answered := driver.Now()
-		time.Sleep(time.Second) // alone, and the event loop does not run
-		two.Over(answered)
-		three := Await(ctx)
-		time.Sleep(time.Second)
-		three.Over(0)
-		Await(ctx)
-		time.Sleep(time.Second)
-		s.ended = driver.Now()
-		if alone := time.Duration(s.alone()); alone != 2*time.Second {
-			t.Errorf("the script was alone for %v", alone)
-		}
-	})
 }

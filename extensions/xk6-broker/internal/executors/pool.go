@@ -85,7 +85,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
 	s.running, s.touched, s.waits = true, s.Started, s.waits[:0]
-	s.awaits, s.awaited = 0, 0
+	s.awaits, s.awaited, s.spans = 0, 0, s.spans[:0]
 	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)

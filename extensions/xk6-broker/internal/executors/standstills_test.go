@@ -138,7 +138,7 @@ func TestAMessageThatAStandstillKeptFromLeaving(t *testing.T) {
 			if err := f.sleep(ctx, driver.Now()+int64(takes)); err != nil {
 				return err
 			}
-			w.Over(driver.Now())
+			w.Over(Answer{At: driver.Now(), One: true})
 			return nil
 		},
 	}.run(t).parts(t)

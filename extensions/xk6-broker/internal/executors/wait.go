@@ -31,32 +31,46 @@ func Await(ctx context.Context) Wait {
 	return Wait{s, s.touched, s.Index}
 }
 
-// Over says that the answer was there at a time, by Now of package driver, and that the script goes on with it now. The time is 0 where it was not one answer
-// that was waited for.
-func (w Wait) Over(answered int64) {
+// Answer is what ends a wait.
+type Answer struct {
+	At  int64 // when it was there, by Now of package driver
+	Own Span  // of the wait, where nothing was waited for but a time that the script chose
+	One bool  // it is one answer of the broker
+}
+
+// Span is from one time until another, by Now of package driver. The zero one is none.
+type Span struct{ From, To int64 }
+
+// Over says that the script goes on now with what it waited for.
+func (w Wait) Over(a Answer) {
 	s := w.seat
 	if s == nil || !s.running || s.Index != w.of {
 		return
 	}
 	from, now := max(w.began, s.touched), driver.Now()
 	s.touched = now
+	until := min(now, a.At) // since when it may have slept
+	if a.Own.To > a.Own.From {
+		s.spans.add(w.began, min(a.Own.From, until))
+		s.spans.add(max(a.Own.To, w.began), until)
+	} else {
+		s.spans.add(w.began, until)
+	}
 	if s.awaits--; s.awaits == 0 {
-		until := now
-		if answered > s.since {
-			until = min(now, answered) // since when it may have slept
-		}
-		s.awaited += until - s.since
+		s.awaited += s.spans.length()
+		s.spans = s.spans[:0]
 	}
 	// What the script did when the answer was there, for long, it may have done before: then it was not that answer that it waited for.
-	if s.line.stopped.Load() > from && now-answered <= int64(beatSeldom) && len(s.waits) < maxWaits {
-		s.waits = append(s.waits, wait{from, answered})
+	if a.One && s.line.stopped.Load() > from && now-a.At <= int64(beatSeldom) && len(s.waits) < maxWaits {
+		s.waits = append(s.waits, wait{from, a.At})
 	}
 }
 
 // maxWaits is how many are remembered of an iteration; the standstills that came in others are taken to have held it up.
 const maxWaits = 64
 
-// alone is how long the script was busy with itself in the last iteration, in ns: with pauses, work, and what else it waited for than answers.
+// alone is how long the script was busy with itself in the last iteration, in ns: with pauses, work, and what else it waited for than answers, be it by
+// this module.
 func (s *seat) alone() int64 {
 	awaited := s.awaited
 	if s.awaits > 0 {

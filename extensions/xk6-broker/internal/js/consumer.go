@@ -14,6 +14,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 )
 
@@ -172,37 +173,37 @@ func (k *consumer) dismiss(opened []*load.Consumer) {
 
 // with runs work with the VU's consumer, in a goroutine.
 func (k *consumer) with(work func(context.Context, *load.Consumer) (func() (any, error), error)) *sobek.Promise {
-	return k.do(func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error)) {
-		settle(work(ctx, c))
+	return k.do(func(ctx context.Context, c *load.Consumer, of *promise) {
+		value, err := work(ctx, c)
+		if err != nil {
+			value = func() (any, error) { return nil, err }
+		}
+		of.settle(value)
 	})
 }
 
-// do runs work with the VU's consumer, in a goroutine. Work settles the promise, by what gives the value on the event loop or by an error.
-func (k *consumer) do(work func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error))) *sobek.Promise {
+// do runs work with the VU's consumer, in a goroutine. Work settles the promise.
+func (k *consumer) do(work func(ctx context.Context, c *load.Consumer, of *promise)) *sobek.Promise {
 	in := k.conn.in
-	promise, settle := in.promise()
+	of := &promise{}
+	promise := of.make(in)
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		settle(func() (any, error) { return nil, err })
+		of.settle(func() (any, error) { return nil, err })
 		return promise
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
 	opened := in.opening(ctx)
-	in.spawn(in.verb, settle, func() {
+	in.spawn(in.verb, of.settle, func() {
 		k.narrow(1)
 		consumer, err := k.open(ctx, vu, 0, series)
 		opened()
 		if err != nil {
 			series.Fail("connect", k.conn.address.Driver.KindOf(err))
-			settle(func() (any, error) { return nil, err })
+			of.settle(func() (any, error) { return nil, err })
 			return
 		}
-		work(ctx, consumer, func(value func() (any, error), err error) {
-			if err != nil {
-				value = func() (any, error) { return nil, err }
-			}
-			settle(value)
-		})
+		work(ctx, consumer, of)
 	})
 	return promise
 }
@@ -227,7 +228,8 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		return nil, err
 	}
 	rt := k.conn.in.vu.Runtime()
-	return k.do(func(ctx context.Context, c *load.Consumer, settle func(func() (any, error), error)) {
+	return k.do(func(ctx context.Context, c *load.Consumer, of *promise) {
+		own := executors.Span{From: driver.Now()}
 		ctx, stop := untilOver(ctx, true)
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -238,14 +240,23 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		waited := waiting(ctx)
 		n, err := c.Receive(ctx, in)
 		waited(n > 0)
-		settle(func() (any, error) { // the script goes on with what it gets
+		switch own.To = driver.Now(); {
+		case err != nil: // it is the broker's
+			own = executors.Span{}
+		case n > 0:
+			own.To = min(own.To, in.Since(own.From))
+		}
+		of.settleWaited(own, func() (any, error) { // the script goes on with what it gets
+			if err != nil {
+				return nil, err
+			}
 			c.HandOver(in, n)
 			list := make([]any, n)
 			for i := range list {
 				list[i] = k.conn.in.newMessage(k, in, i)
 			}
 			return rt.NewArray(list...), nil
-		}, err)
+		})
 	}), nil
 }
 

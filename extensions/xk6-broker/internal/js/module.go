@@ -295,17 +295,26 @@ var (
 
 // async runs work in a goroutine and settles a promise with what it gives.
 func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Promise {
-	p, settle := in.promise()
+	return in.timed(func(ctx context.Context) (executors.Span, any, error) {
+		v, err := work(ctx)
+		return executors.Span{}, v, err
+	})
+}
+
+// timed is async for work that may last as long as the script says, and tells when it waited for nothing else.
+func (in *instance) timed(work func(ctx context.Context) (own executors.Span, v any, err error)) *sobek.Promise {
+	p := &promise{}
+	of := p.make(in)
 	if _, err := in.use(); err != nil {
-		settle(func() (any, error) { return nil, err })
-		return p
+		p.settle(func() (any, error) { return nil, err })
+		return of
 	}
 	ctx := in.vu.Context()
-	in.spawn(in.verb, settle, func() {
-		v, err := work(ctx)
-		settle(func() (any, error) { return v, err })
+	in.spawn(in.verb, p.settle, func() {
+		own, v, err := work(ctx)
+		p.settleWaited(own, func() (any, error) { return v, err })
 	})
-	return p
+	return of
 }
 
 // rejected is a promise for what failed before it began.

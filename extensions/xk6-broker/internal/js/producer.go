@@ -12,6 +12,7 @@ import (
 	"github.com/grafana/sobek"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 )
 
@@ -288,7 +289,7 @@ func (s *sending) with(ctx context.Context, sender *load.Sender, opening int64) 
 
 func (s *sending) finished(receipts []load.Receipt) {
 	s.receipts = receipts
-	s.settleWith(s)
+	s.settleWith(s, executors.Span{})
 }
 
 func (s *sending) value() (any, error) { return s.by.settled(s.receipts, s.single) }

@@ -60,20 +60,22 @@ type giver func() (any, error)
 func (g giver) value() (any, error) { return g() }
 
 // settle is a [settler].
-func (p *promise) settle(value func() (any, error)) { p.settleWith(giver(value)) }
+func (p *promise) settle(value func() (any, error)) { p.settleWith(giver(value), executors.Span{}) }
+
+// settleWaited is settle, and says when nothing was waited for but a time that the script chose.
+func (p *promise) settleWaited(own executors.Span, value func() (any, error)) {
+	p.settleWith(giver(value), own)
+}
 
 // settleWith leaves the promise pending where the VU's activation has ended: its script is not resumed any more, so it has nothing, and one
 // that is resumed while k6 interrupts it cannot be resumed in a later activation either.
-func (p *promise) settleWith(o outcome) {
+func (p *promise) settleWith(o outcome, own executors.Span) {
 	if !p.in.promises.remove(p) {
 		return
 	}
-	answered := int64(0)
-	if p.ofBroker {
-		answered = driver.Now()
-	}
+	answer := executors.Answer{At: driver.Now(), Own: own, One: p.ofBroker}
 	p.enqueue(func() error {
-		p.wait.Over(answered)
+		p.wait.Over(answer)
 		if p.of != nil && p.of.Err() != nil {
 			return p.of.Err()
 		}
