@@ -242,6 +242,8 @@ declare module 'k6/x/broker' {
     uncertain: number;
     /** of a test of several processes: missing here, and received by one that is not here, or lost */
     elsewhere?: number;
+    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value, of several processes together */
+    hiccups?: { [name: string]: ResultHistogram };
     /** the first of the missing messages */
     ranges?: Array<{
       id: number;
@@ -384,6 +386,8 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
+    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value, of several processes together; those of consumers are their groups' */
+    hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
     /** what was measured in each of the phases, by name, which adds up to the whole */
@@ -420,6 +424,8 @@ declare module 'k6/x/broker' {
       trends: { [name: string]: ResultHistogram };
       percentiles: { [name: string]: Array<ResultPercentile> };
       duplicated?: number;
+      /** as those of a group */
+      hiccups?: { [name: string]: ResultHistogram };
       /** messages, whatever the number of copies; missing, as the others, in what was merged */
       received?: number;
       redelivered?: number;
@@ -428,5 +434,7 @@ declare module 'k6/x/broker' {
     }>;
     /** when its stretches ended */
     underway: ResultUnderway;
+    /** as those of a topic */
+    hiccups?: { [name: string]: ResultHistogram };
   }
 }

@@ -62,6 +62,7 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 		if t.Phases == nil {
 			t.Phases = map[string]result.Window{}
 		}
+		w.Inherit(t)
 		t.Phases[phase.Name] = *w
 	}
 	r.Phases = append(r.Phases, phase)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
@@ -137,6 +138,26 @@ func TestARunIsCutWhereATopicWasNotUsed(t *testing.T) {
 		}
 		if n := r.Topics[1].Phases[r.Leading].Counts["sent"]; n != want {
 			t.Errorf("from %v to %v s: sent %d, want %d", part[0], part[1], n, want)
+		}
+	}
+}
+
+// Of several processes, what is written of the hiccups that befell each one's latencies is what their doubt is of when it is read, and when it is cut.
+func TestDoubtOfAGroupSurvivesItsFile(t *testing.T) {
+	folder, r := saved(t, func(r *result.Result) {
+		standstill := &hist.Histogram{}
+		standstill.RecordN(int64(100*time.Millisecond), r.Topics[0].Trends["e2e_latency"].Count())
+		r.Topics[0].Groups[0].Trends["e2e_latency"] = r.Topics[0].Trends["e2e_latency"]
+		r.Topics[0].Groups[0].Hiccups = map[string]*hist.Histogram{"e2e_latency": standstill}
+	})
+	if err := report.Recut(folder, r, 10, 20); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]*result.Result{"whole": r, "cut": r.Led()} {
+		topic := of.Topics[0]
+		e2e, group, publish := topic.Percentiles["e2e_latency"][0], topic.Groups[0].Percentiles["e2e_latency"][0], topic.Percentiles["publish_latency"][0]
+		if e2e.Believed || group.Believed || !publish.Believed {
+			t.Errorf("%s: the medians are %+v and %+v, of publish latency %+v", name, e2e, group, publish)
 		}
 	}
 }

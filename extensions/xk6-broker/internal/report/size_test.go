@@ -53,6 +53,7 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 			})
 		}
 	}
+	topic.Hiccups = map[string]*hist.Histogram{metric.PublishLatency.String(): wide(), metric.FailedLatency.String(): wide()}
 	group := topic.Groups[0]
 	topic.Groups = nil
 	for _, name := range []string{"audit", "orders"} {
@@ -60,6 +61,7 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 		for _, trend := range []metric.Trend{metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.SettleTime} {
 			group.Trends[trend.String()] = wide()
 		}
+		group.Hiccups = map[string]*hist.Histogram{metric.E2ELatency.String(): wide()}
 		topic.Groups = append(topic.Groups, group)
 	}
 	topic.Describe()

@@ -117,7 +117,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 
 // doubt says why a percentile is not believed.
 func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
-	late := t.late(name, p.Q, p.Value)
+	late := t.late(name, nil, p.Q, p.Value)
 	if p.Owed > OwedShare && late > owedFloor {
 		return fmt.Sprintf("%s of its %s (%v) is lateness of the load generator or its machine (%v); %s",
 			percent(p.Owed), QuantileName(p.Q), round(p.Value), round(int64(late)), on.advice(late, t.hiccup(p.Q)))
@@ -131,10 +131,10 @@ func (t *Topic) doubt(name string, p Percentile, on *Platform) string {
 
 // hiccup is how late the machine made a thread that only wakes, at a quantile; 0 where nobody knows.
 func (t *Topic) hiccup(q float64) time.Duration {
-	if t.Hiccups == nil || !t.Hiccups.Supported(q) {
+	if t.Seen == nil || !t.Seen.Supported(q) {
 		return 0
 	}
-	return time.Duration(t.Hiccups.Quantile(q))
+	return time.Duration(t.Seen.Quantile(q))
 }
 
 // owing names the percentiles of a latency that can be believed and owe a good part to the generator all the same; nothing where there is none.

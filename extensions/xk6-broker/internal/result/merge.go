@@ -235,8 +235,9 @@ func (m *merger) topic(of *Result, t *Topic) {
 		to.Underway = &both
 	}
 	if !m.diverged {
-		to.joinWindows(t, named)
+		to.joinWindows(of, t, named)
 	}
+	to.addHiccups(of, t, named)
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
 		g.Members += t.Groups[i].Members

@@ -27,7 +27,7 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 		absent := t.absent(name, g)
 		believed := true
 		for _, p := range h.Percentiles(shownQuantiles) {
-			point, misled := t.owed(name, p)
+			point, misled := t.owed(name, g, p)
 			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
@@ -39,9 +39,9 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 	return spelt
 }
 
-// owed gives a percentile the share of it that is lateness, and tells whether that is enough to mislead.
-func (t *Topic) owed(trend string, p hist.Percentile) (point Percentile, misled bool) {
-	own := t.late(trend, p.Q, p.Value)
+// owed gives a percentile, of the whole topic or of one group where g is not nil, the share of it that is lateness, and tells whether that is enough to mislead.
+func (t *Topic) owed(trend string, g *Group, p hist.Percentile) (point Percentile, misled bool) {
+	own := t.late(trend, g, p.Q, p.Value)
 	point.Percentile = p
 	if p.Value > 0 {
 		point.Owed = min(1, float64(own)/float64(p.Value))
@@ -51,10 +51,10 @@ func (t *Topic) owed(trend string, p hist.Percentile) (point Percentile, misled 
 
 // misled is the least percentile of those shown up to the quantile q, itself included, that lateness makes another one; false where
 // there is none.
-func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, bool) {
+func (t *Topic) misled(trend string, g *Group, h *hist.Histogram, q float64) (Percentile, bool) {
 	upTo := slices.DeleteFunc(slices.Clone(shownQuantiles), func(shown float64) bool { return shown >= q })
 	for _, p := range h.Percentiles(append(upTo, q)) {
-		if point, misled := t.owed(trend, p); misled {
+		if point, misled := t.owed(trend, g, p); misled {
 			return point, true
 		}
 	}
@@ -62,10 +62,10 @@ func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, 
 }
 
 // late is how late the generator itself was, or the platform, at a quantile of a latency, which has that value there. Of other trends it says nothing.
-func (t *Topic) late(trend string, q float64, value int64) time.Duration {
+func (t *Topic) late(name string, g *Group, q float64, value int64) time.Duration {
 	var lag *hist.Histogram // where the latency begins
 	ends := 1
-	trend, closed := strings.CutSuffix(trend, metric.ClosedSuffix)
+	trend, closed := strings.CutSuffix(name, metric.ClosedSuffix)
 	switch trend {
 	case metric.PublishLatency.String(), metric.E2ELatency.String(), metric.RequestLatency.String(), metric.FailedLatency.String():
 		if !closed { // what has no schedule is not late
@@ -78,9 +78,9 @@ func (t *Topic) late(trend string, q float64, value int64) time.Duration {
 	if request := trend == metric.RequestLatency.String() || trend == metric.RequestTime.String(); request && len(t.Groups) > 0 {
 		ends = 2 // somebody in the test answers
 	}
-	hiccups := t.Hiccups // where it ends
-	if hiccups != nil && !hiccups.Supported(q) {
-		hiccups = nil
+	hiccups := t.hiccups(name, g, q) // where it ends
+	if ends == 2 {
+		hiccups = half(hiccups, t.hiccups(strings.Replace(name, trend, metric.E2ELatency.String(), 1), nil, q))
 	}
 	return time.Duration(lateness(lag, hiccups, ends, q, value))
 }

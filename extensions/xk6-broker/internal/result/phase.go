@@ -36,6 +36,7 @@ type Window struct {
 	Errors      []ErrorCount               `json:"errors"`
 	Trends      map[string]*hist.Histogram `json:"trends"`
 	Percentiles map[string][]Percentile    `json:"percentiles"`
+	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // as those of a topic
 	Groups      []WindowGroup              `json:"groups"`
 	Underway    Underway                   `json:"underway"` // when its stretches ended
 }
@@ -47,6 +48,7 @@ type WindowGroup struct {
 	*Deliveries                            // nil of several processes, whose messages only the ledgers tell apart, and these know no phases
 	Trends      map[string]*hist.Histogram `json:"trends"`
 	Percentiles map[string][]Percentile    `json:"percentiles"`
+	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // as those of a group
 }
 
 // Deliveries are what an account counts as it happens.
@@ -100,7 +102,7 @@ func (r *Result) During(name string) *Result {
 func (t *Topic) during(p *Phase) Topic {
 	w := t.Phases[p.Name]
 	during := *t
-	during.whole, during.phase, during.Phases, during.Hiccups = t, p, nil, p.Hiccups
+	during.whole, during.phase, during.Phases, during.Hiccups, during.Seen = t, p, nil, w.Hiccups, p.Hiccups
 	during.Underway = nil
 	during.cut = cut{w.Underway, t.outstanding(p)}
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
@@ -125,7 +127,7 @@ func (t *Topic) during(p *Phase) Topic {
 			of.Deliveries = &Deliveries{}
 		}
 		g.Received, g.Settled, g.Duplicated, g.Redelivered, g.Reordered = of.Received, of.Settled, of.Duplicated, of.Redelivered, of.Reordered
-		g.Trends, g.Percentiles = of.Trends, of.Percentiles
+		g.Trends, g.Percentiles, g.Hiccups = of.Trends, of.Percentiles, of.Hiccups
 	}
 	return during
 }
@@ -262,7 +264,7 @@ func (r *Result) Lead() {
 }
 
 // joinWindows adds what another process measured in its phases, under the names that its trends have in the whole.
-func (t *Topic) joinWindows(of *Topic, named func(string) string) {
+func (t *Topic) joinWindows(r *Result, of *Topic, named func(string) string) {
 	for phase, from := range of.Phases {
 		to := t.Phases[phase]
 		if to.Trends == nil {
@@ -281,6 +283,9 @@ func (t *Topic) joinWindows(of *Topic, named func(string) string) {
 		}
 		if t.Phases == nil {
 			t.Phases = map[string]Window{}
+		}
+		if p := r.Phase(phase); p != nil {
+			to.addHiccups(&from, p.Hiccups, named)
 		}
 		t.Phases[phase] = to
 	}
@@ -307,9 +312,10 @@ func (w *Window) group(name string) *WindowGroup {
 // plainNames gives the trends of the windows their plain names.
 func (t *Topic) plainNames() {
 	for phase, w := range t.Phases {
-		w.Trends = plain(w.Trends)
+		w.Trends, w.Hiccups = plain(w.Trends), plain(w.Hiccups)
 		for i := range w.Groups {
-			w.Groups[i].Trends = plain(w.Groups[i].Trends)
+			g := &w.Groups[i]
+			g.Trends, g.Hiccups = plain(g.Trends), plain(g.Hiccups)
 		}
 		t.Phases[phase] = w
 	}

@@ -62,9 +62,10 @@ type Topic struct {
 	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
-	Trends      map[string]*hist.Histogram `json:"trends"`      // of a topic with both loops, those of the closed one with the suffix "_closed"
-	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
-	Groups      []Group                    `json:"groups"`      // empty: nobody consumed here, loss was not observed
+	Trends      map[string]*hist.Histogram `json:"trends"`            // of a topic with both loops, those of the closed one with the suffix "_closed"
+	Percentiles map[string][]Percentile    `json:"percentiles"`       // of each trend, read from its histogram
+	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // that befell the ends of the producers' latencies, one for each value; those of consumers are their groups'
+	Groups      []Group                    `json:"groups"`            // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
 	OverTime    map[string][]Summary       `json:"overTime"`           // of each trend, in intervals long enough for a p99 where there are any
 	Phases      map[string]Window          `json:"phases,omitempty"`   // by name
@@ -73,12 +74,12 @@ type Topic struct {
 
 	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
-	Shared  bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
-	Alone   bool            `json:"-"` // there is no other process
-	Before  int64           `json:"-"` // messages that this test sent long before the process that received them began
-	Routed  bool            `json:"-"` // some of its messages went where their keys said
-	After   int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
-	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
+	Shared bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
+	Alone  bool            `json:"-"` // there is no other process
+	Before int64           `json:"-"` // messages that this test sent long before the process that received them began
+	Routed bool            `json:"-"` // some of its messages went where their keys said
+	After  int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
+	Seen   *hist.Histogram `json:"-"` // hiccups of the platform, while the topic was in use
 
 	whole *Topic  // that this is of one phase; nil where it is whole itself
 	phase *Phase  // which one
@@ -96,6 +97,7 @@ type Group struct {
 	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
+	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"`    // that befell the ends of its latencies, one for each value
 	Unmeasured  uint64                     `json:"unmeasured,omitempty"` // of several processes: received, as their ledgers know, and in no distribution
 
 	Kept      bool     `json:"-"` // what it has received and not settled comes again
@@ -145,7 +147,7 @@ type Percentile struct {
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
 func (r *Result) Describe() {
 	for i := range r.Topics {
-		r.Topics[i].Hiccups = r.Platform.Seen()
+		r.Topics[i].Seen = r.Platform.Seen()
 		if u := r.Topics[i].Underway; u != nil {
 			r.Topics[i].cut = cut{Underway: *u}
 		}
@@ -175,15 +177,19 @@ func (t *Topic) PlainNames() {
 	if t.OpenLoop = t.OpenLoop || t.Trends[metric.E2ELatency.String()] != nil; t.OpenLoop {
 		return
 	}
-	t.Trends = plain(t.Trends)
+	t.Trends, t.Hiccups = plain(t.Trends), plain(t.Hiccups)
 	t.plainNames()
 	for i := range t.Groups {
-		t.Groups[i].Trends = plain(t.Groups[i].Trends)
+		g := &t.Groups[i]
+		g.Trends, g.Hiccups = plain(g.Trends), plain(g.Hiccups)
 	}
 }
 
 // plain takes the suffix off. The trends that no loop is known of, as settle time, keep what they have.
 func plain(trends map[string]*hist.Histogram) map[string]*hist.Histogram {
+	if trends == nil {
+		return nil
+	}
 	named := make(map[string]*hist.Histogram, len(trends))
 	for name, h := range trends {
 		name = strings.TrimSuffix(name, metric.ClosedSuffix)

@@ -36,6 +36,11 @@ func (r *Result) Total() Topic {
 	total.lacks = map[string]uint64{}
 	for i := range r.Topics {
 		t := &r.Topics[i]
+		total.Hiccups = added(total.Hiccups, t.Hiccups, func(name string) string { return named(t, name) })
+		for k := range t.Groups {
+			all := &total.Groups[0]
+			all.Hiccups = added(all.Hiccups, t.Groups[k].Hiccups, func(name string) string { return named(t, name) })
+		}
 		for its, h := range t.Trends {
 			name := named(t, its)
 			total.Trends[name] = hist.Merged(total.Trends[name], h)
@@ -44,7 +49,7 @@ func (r *Result) Total() Topic {
 			}
 		}
 	}
-	total.Hiccups = r.Platform.Seen()
+	total.Seen = r.Platform.Seen()
 	total.Describe()
 	for name, of := range total.Percentiles {
 		for k := range of {

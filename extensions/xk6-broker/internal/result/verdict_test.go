@@ -190,7 +190,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			topic := Topic{Topic: "orders", Counts: counts, OpenLoop: true, Hiccups: c.hiccups, Trends: map[string]*hist.Histogram{
+			topic := Topic{Topic: "orders", Counts: counts, OpenLoop: true, Seen: c.hiccups, Trends: map[string]*hist.Histogram{
 				metric.PublishLatency.String(): c.latency, metric.GeneratorLag.String(): c.lag,
 			}}
 			if c.failed > 0 {
