@@ -37,7 +37,7 @@ export async function produce() {
   const { due, index } = broker.arrival();
   if (!said) console.log('began at ' + (due - index * 1000 / rate).toFixed(3));
   said = true;
-  await producer.send({ body: 'x' });
+  await producer.send({ body: 'n' + index });
 }
 let late = Number(DELAY || 0);
 export async function consume() {
