@@ -42,7 +42,7 @@ export async function produce() {
   const { due, index } = broker.arrival();
   if (!said) console.log('began at ' + (due - index * 1000 / rate).toFixed(3));
   said = true;
-  await producer.send({ body: __ENV.BROKER_REPORT_NAME });
+  await producer.send({ body: __ENV.BROKER_REPORT_NAME + ' n' + index });
 }
 let late = Number(DELAY || 0);
 export async function consume() {
@@ -161,7 +161,8 @@ func watchNATS(t *testing.T, url string) func(topic string) map[string]time.Time
 	var mu sync.Mutex
 	came := map[string]map[string]time.Time{}
 	if _, err := client.Subscribe(">", func(m *nats.Msg) {
-		now, body := time.Now(), string(m.Data)
+		now := time.Now()
+		body, _, _ := strings.Cut(string(m.Data), " ")
 		mu.Lock()
 		defer mu.Unlock()
 		if body != "p1" && body != "p2" {
@@ -210,7 +211,7 @@ func readKafka(t *testing.T, url string) func(topic string) map[string]time.Time
 			}
 			fetched.EachRecord(func(r *kgo.Record) {
 				n++
-				body := string(r.Value)
+				body, _, _ := strings.Cut(string(r.Value), " ")
 				if at, again := came[body]; !again || r.Timestamp.Before(at) {
 					came[body] = r.Timestamp
 				}

@@ -240,6 +240,8 @@ declare module 'k6/x/broker' {
     undelivered: number;
     /** missing, and it cannot be known whether the broker still has them */
     uncertain: number;
+    /** of several processes: of those that are uncertain, sent just when a consumer came or left for which nothing is kept */
+    doubted?: number;
     /** of a test of several processes: missing here, and received by one that is not here, or lost */
     elsewhere?: number;
     /** hiccups of the machines that befell the ends of its latencies, by these and one for each value, of several processes together */

@@ -113,21 +113,48 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 // longWait is how long consumers go on before somebody may wonder why.
 const longWait = 10 * time.Second
 
-// awaitEnd returns when the VUs are to begin no further iteration, or with ctx's error.
+// awaitEnd returns when the VUs are to begin no further iteration, or with ctx's error: when all others are over, everything that was sent has arrived, and both
+// is so in all processes, whose consumers may send on what they got.
 func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) error {
+	if err := c.barrier.awaitOthers(ctx, c.state, began-int64(c.config.GetStartTime())); err != nil {
+		return err
+	}
+	s := c.barrier.siblings(ctx)
+	if s != nil {
+		s.Reach(Spent[0], 0)
+	}
 	if d := c.config.Duration; d.Valid {
 		if err := clock.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
 			return err
 		}
 	}
-	if err := c.barrier.awaitOthers(ctx, c.state, began-int64(c.config.GetStartTime())); err != nil {
-		return err
+	still := "messages arrive or are settled"
+	if s != nil {
+		still = "other processes send, or " + still
 	}
-	tell("waiting for what was sent")
 	long := time.AfterFunc(longWait, func() {
-		c.logger.Infof("all other scenarios are over; scenario %s goes on while messages arrive or are settled (Ctrl-C ends that)", c.config.Name)
+		c.logger.Infof("all other scenarios are over; scenario %s goes on while %s (Ctrl-C ends that)", c.config.Name, still)
 	})
 	defer long.Stop()
+	if s != nil {
+		tell("waiting for other processes")
+		if err := s.Outlast(ctx, Spent[0]); err != nil {
+			return err
+		}
+	}
+	tell("waiting for what was sent")
+	if err := c.awaitArrived(ctx); err != nil || s == nil {
+		return err
+	}
+	s.Reach(Spent[1], 0)
+	if err := s.Outlast(ctx, Spent[1]); err != nil {
+		return err
+	}
+	return c.awaitArrived(ctx)
+}
+
+// awaitArrived returns when everything has arrived here.
+func (c *crew) awaitArrived(ctx context.Context) error {
 	if arrived := c.arrived.Load(); arrived != nil {
 		return (*arrived)(ctx, c.barrier.idleSince)
 	}

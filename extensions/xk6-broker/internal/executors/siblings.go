@@ -19,6 +19,8 @@ type Siblings interface {
 	// Await returns when all of some processes have come to a point, and from when on it counts, by [driver.Now] of this process: the same time in all of
 	// them. Who has not come in time is the error, unless it is ctx's, and waited for no more.
 	Await(ctx context.Context, point string, who func(index int) bool) (at int64, err error)
+	// Outlast returns when all processes that are still there have come to a point, or with ctx's error.
+	Outlast(ctx context.Context, point string) error
 }
 
 // made is the test that executors of this package were made for last.
@@ -43,6 +45,10 @@ func (b *barrier) siblings(ctx context.Context) Siblings {
 
 // Begun is the point at which a process's scenarios begin, each at its start time.
 const Begun = "scenarios begin"
+
+// Spent are the points, in their order, to which a process comes at its end: all its scenarios are over but those of consumers, and these have received what
+// was sent.
+var Spent = []string{"all but consumers are over", "everything has arrived"}
 
 // Leads of points. What has begun is early by what it takes to open a connection, so that producers are there when the first message is due.
 const (

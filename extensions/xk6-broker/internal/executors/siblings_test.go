@@ -236,3 +236,57 @@ func TestProcessesThatHaveNoConsumers(t *testing.T) {
 		}
 	})
 }
+
+// Consumers see the processes out that still send, and those whose consumers may send on what they have got: however long that takes, also longer than anybody is
+// waited for at the start, and whether or not a process has consumers itself.
+func TestConsumersEndLastInAllProcesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		consumers     int
+		sends, works  time.Duration // how long the second process does
+		least, atMost time.Duration // until the first one's consumers are over
+	}{
+		"one sends":             {2, 20 * time.Second, 0, 20 * time.Second, 25 * time.Second},
+		"one works":             {2, 0, 30 * time.Second, 32 * time.Second, 37 * time.Second},
+		"one without consumers": {1, 20 * time.Second, 0, 20 * time.Second, 25 * time.Second},
+		"none takes longer":     {2, 0, 0, 2 * time.Second, 7 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const count = 2
+				company := newCompany(t, 10*time.Second)
+				all, sequence := segments(count)
+				scenarios := fmt.Sprintf(`{"consume":{"executor":"consumers","vus":%d},"produce":{"executor":"open-arrival-rate","rate":4,"duration":"2s","preAllocatedVUs":20}}`, c.consumers)
+				var asked [count]atomic.Int64
+				over := make([]time.Duration, count)
+				var there sync.WaitGroup
+				for i := range count {
+					there.Go(func() {
+						meet, part := company.meet(i, count)
+						defer part()
+						send, arrived := atOnce, in(0)
+						if i == 1 {
+							send, arrived = lasting(c.sends), in(c.works)
+						}
+						r := play{
+							scenarios: scenarios, segment: all[i], sequence: sequence, meet: meet,
+							work: map[string]func(context.Context) error{"produce": send, "consume": consume(0, 500*time.Millisecond, func(ctx context.Context, idle func(int64) int64) error {
+								if asked[i].Add(1) > 1 {
+									return nil // nothing has changed
+								}
+								return arrived(ctx, idle)
+							})},
+						}.inBubble(t)
+						over[i] = r.over["consume"]
+					})
+				}
+				there.Wait()
+				if err := company.conn.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+				if over[0] < c.least || over[0] > c.atMost || asked[0].Load() != 2 {
+					t.Errorf("they were over at %v, and it was asked %d times whether everything had arrived", over[0], asked[0].Load())
+				}
+			})
+		})
+	}
+}

@@ -91,7 +91,7 @@ func (r *run) meet(es *lib.ExecutionState) {
 				r.logger.Warnf("the processes of the test cannot talk with each other: %v", err)
 			}
 		}()
-		go r.announceBegin(es)
+		go r.announceScenarios(es)
 	})
 }
 
@@ -122,19 +122,29 @@ func (r *run) openPeers(count int) (*peers.Peers, error) {
 	})
 }
 
-// beginPoll is how often k6 is looked at, which tells nobody that a test's scenarios begin.
+// beginPoll is how often k6 is looked at, which tells nobody that a test's scenarios begin, or are over.
 const beginPoll = 10 * time.Millisecond
 
-// announce tells the others when the scenarios of this process begin, whichever executors those have.
-func (r *run) announceBegin(es *lib.ExecutionState) {
+// announceScenarios tells the others when the scenarios of this process begin, and when they are over, whichever executors those have.
+func (r *run) announceScenarios(es *lib.ExecutionState) {
 	m := r.meeting
 	for es.GetCurrentExecutionStatus() < lib.ExecutionStatusRunning {
 		if clock.Timer(m.ended, driver.Now()+int64(beginPoll)) != nil {
 			return
 		}
 	}
-	if s := r.siblings(m.ended); s != nil {
-		s.Reach(executors.Begun, executors.BegunLead)
+	s := r.siblings(m.ended)
+	if s == nil {
+		return
+	}
+	s.Reach(executors.Begun, executors.BegunLead)
+	for es.GetCurrentExecutionStatus() == lib.ExecutionStatusRunning {
+		if clock.Timer(m.ended, driver.Now()+int64(beginPoll)) != nil {
+			return
+		}
+	}
+	for _, point := range executors.Spent {
+		s.Reach(point, 0)
 	}
 }
 

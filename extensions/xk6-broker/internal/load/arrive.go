@@ -17,7 +17,7 @@ const passingEvery = arrivedQuiet / 2
 
 // Arrived returns when those who consume have received all that was sent, have settled it as far as they settle, and wait for more; or when
 // they do not get on although nothing more is sent. That is after [Run.Patience], and less where all have waited for a while and the broker
-// says that it has no more. It may also return ctx's error.
+// says that it has no more. It may also return ctx's error. Where nothing has changed since it returned last, it returns at once.
 //
 // idle is since when all who consume wait for messages: now where one is at work. It may send on what it got, and what lies in its client
 // comes only then.
@@ -26,13 +26,16 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 	for w := (wait{changed: driver.Now()}); ; {
 		now := driver.Now()
 		w.look(r, now)
+		if before := r.rested.Load(); before != nil && *before == w.standing {
+			return nil
+		}
 		switch rested := now - max(w.changed, idle(now), r.idleSince(now)); {
 		case now-w.changed > int64(limit):
 			r.Hurry()
-			r.over()
+			r.over(&w.standing)
 			return nil
 		case w.done() && rested > int64(arrivedQuiet) && !w.more(ctx, now), !w.done() && rested > int64(restTimeout) && w.hopeless(ctx, now):
-			r.over()
+			r.over(&w.standing)
 			return nil
 		}
 		if err := r.sleep(ctx, now+int64(drainPoll)); err != nil {
@@ -41,8 +44,9 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 	}
 }
 
-// over notes what had been confirmed when those who consume were told that nothing more would come.
-func (r *Run) over() {
+// over notes what had been confirmed when those who consume were told that nothing more would come, and how things stood.
+func (r *Run) over(as *standing) {
+	r.rested.Store(as)
 	for _, t := range r.Topics() {
 		t.over.Store(r.confirmed(t) + 1) // whoever is told last ends it
 	}

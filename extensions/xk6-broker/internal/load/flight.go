@@ -112,9 +112,8 @@ func (f *flight) hand(ctx context.Context) {
 	async := s.pub.driver.Features.Async
 	s.mu.Lock()
 	f.sent = driver.Now()
-	if f.first = s.track.NextN(n); f.first == 0 {
-		s.pub.topic.began(s.id, f.sent)
-	}
+	f.first = s.track.NextN(n)
+	s.course.sent(f.sent, f.first)
 	bytes := f.prepare()
 	series := s.series.Load()
 	series.add(metric.Due, int64(n))

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -14,7 +13,6 @@ import (
 func (t *Topic) queues(i *interval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.mark(driver.Now())
 	for _, g := range t.order {
 		i.outstanding += g.track.Outstanding()
 		if n := g.queued.Load(); n > 0 {

@@ -10,37 +10,27 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// born notes that a producer begins.
-func (t *Topic) born(id uint64) {
+// courseOf begins a producer's, where other processes are to know it; else it is nil.
+func (t *Topic) courseOf(id uint64) *course {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.index != nil {
-		t.index[id] = append(t.index[id], result.Mark{At: driver.Now(), Seen: driver.Now()})
+	if t.courses == nil {
+		return nil
 	}
+	t.courses[id] = &course{}
+	return t.courses[id]
 }
 
-// began notes when a producer handed out its first number: what is ready before that is to receive all of them.
-func (t *Topic) began(id uint64, at int64) {
+// note notes how far each producer has come, and when.
+func (t *Topic) note() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if marks := t.index[id]; len(marks) > 0 && marks[0].Next == 0 {
-		marks[0].Seen = max(marks[0].Seen, at)
+	now := driver.Now()
+	next := t.track.Numbered()
+	for id, c := range t.courses {
+		c.note(now, next[id])
 	}
-}
-
-// mark notes how far each producer has come, where it has moved. The topic's lock is held.
-func (t *Topic) mark(now int64) {
-	if t.index == nil {
-		return
-	}
-	for id, next := range t.track.Numbered() {
-		marks := t.index[id]
-		if last := len(marks) - 1; last >= 0 && marks[last].Next == next {
-			marks[last].Seen = now
-		} else {
-			t.index[id] = append(marks, result.Mark{At: now, Seen: now, Next: next})
-		}
-	}
+	return now
 }
 
 // Ledger gives the ledger of a run that has finished; nil where the run has no name, and so no other process.
@@ -59,14 +49,15 @@ func (t *Topic) ledger() result.TopicLedger {
 	all := t.track.Ledger()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.mark(driver.Now())
 	l := result.TopicLedger{
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(),
 		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals),
-		Index: make(map[uint64][]result.Mark, len(t.index)), // a copy: whoever collects still marks
+		Courses: make(map[uint64]result.Course, len(t.courses)),
 	}
-	for id, marks := range t.index {
-		l.Index[id] = slices.Clone(marks)
+	for _, p := range all.Producers {
+		if c, ok := t.courses[p.ID]; ok {
+			l.Courses[p.ID] = c.told(p.Next)
+		}
 	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a track.GroupLedger) bool { return a.Name == g.account })

@@ -48,6 +48,7 @@ type Sender struct {
 	pub    *Publisher
 	id     uint64
 	track  *track.Producer
+	course *course // of a shared run
 	series atomic.Pointer[Series]
 	shard  uint32
 	stamp  StampMode
@@ -68,15 +69,14 @@ func (t *Topic) explain(err error) error {
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 	c := p.newCaller()
-	s := &Sender{pub: p, id: c.id, track: c.track, shard: uint32(c.id), stamp: stamp} //gosec:disable G115 -- bits, no number
+	s := &Sender{pub: p, id: c.id, track: c.track, course: c.course, shard: uint32(c.id), stamp: stamp} //gosec:disable G115 -- bits, no number
 	s.series.Store(series)
 	return s
 }
 
 func (p *Publisher) newCaller() caller {
 	id := p.run.producerID(p.topic)
-	p.topic.born(id)
-	return caller{id, p.topic.track.Producer(id)}
+	return caller{id, p.topic.track.Producer(id), p.topic.courseOf(id)}
 }
 
 // expect lets the groups expect messages that are confirmed, which takes a stamp to know them by.

@@ -73,15 +73,6 @@ func (e *emptying) done(ctx context.Context, stays, certain bool) {
 	}
 }
 
-// note notes how far each producer has come, and when.
-func (t *Topic) note() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := driver.Now()
-	t.mark(now)
-	return now
-}
-
 // remains is what the broker has left for a group, which may be all that it had where it does not tell.
 func remains(name string, had, left map[string]*result.Waiting) *result.Waiting {
 	if left == nil {

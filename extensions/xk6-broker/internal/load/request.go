@@ -15,6 +15,8 @@ import (
 type caller struct {
 	id    uint64
 	track *track.Producer
+
+	course *course // of a shared run
 }
 
 // call takes an idle caller, or makes one.
@@ -87,11 +89,9 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	s := r.sender
 	s.pub.topic.asks.Store(true)
 	s.pub.topic.asking.Add(1)
-	r.sequence = r.caller.track.Next()
 	r.sent, r.due = driver.Now(), at.Due
-	if r.sequence == 0 {
-		s.pub.topic.began(r.caller.id, r.sent)
-	}
+	r.sequence = r.caller.track.Next()
+	r.caller.course.sent(r.sent, r.sequence)
 	if r.due == 0 {
 		r.due, r.loop = r.sent, metric.Closed
 	} else {

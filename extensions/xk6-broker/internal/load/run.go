@@ -34,8 +34,9 @@ type Run struct {
 	sleep     func(ctx context.Context, until int64) error
 	patience  atomic.Int64 // ns; 0 is [defaultPatience]
 	proving   sync.WaitGroup
-	proved    int         // producers that were asked again what their confirmations prove
-	hurries   atomic.Bool // nobody waits for what may be late any more
+	proved    int                      // producers that were asked again what their confirmations prove
+	hurries   atomic.Bool              // nobody waits for what may be late any more
+	rested    atomic.Pointer[standing] // as [Run.Arrived] found it
 
 	connections connections
 
@@ -98,7 +99,7 @@ type Topic struct {
 	order    []*group          // all, subscribers too
 	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
-	index    map[uint64][]result.Mark // of a shared run, by producer: when which number was reached
+	courses  map[uint64]*course // of a shared run, by producer
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog
@@ -147,7 +148,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 		}
 		if r.shared {
 			t.track.Share()
-			t.index = map[uint64][]result.Mark{}
+			t.courses = map[uint64]*course{}
 			t.announced = map[string]backlog{}
 		}
 		r.topics[key] = t
@@ -157,7 +158,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 }
 
 // shared tells whether other processes of the test may use the topic.
-func (t *Topic) shared() bool { return t.index != nil }
+func (t *Topic) shared() bool { return t.courses != nil }
 
 // Declare says that the test has a consumer for the topic, in that group or none, that begins where start says: that nothing is received
 // then speaks against the run. In a test of several processes the consumer may be another one's.

@@ -67,7 +67,7 @@ func (p *Peers) take(m *driver.Message) {
 		from.gone = true
 		from.answer() // it waits to be let go
 	}
-	if p.waiting > 0 || p.left != 0 {
+	if p.waiting+p.watching > 0 || p.left != 0 {
 		p.signal()
 	}
 }

@@ -42,15 +42,16 @@ type Peers struct {
 	stop   context.CancelFunc
 	loops  sync.WaitGroup
 
-	mu      sync.Mutex
-	changed chan struct{} // closed, and made anew, when something has
-	began   int64
-	ended   int64 // 0 before
-	left    int64 // when this process said that it leaves; 0 before
-	waiting int   // who wait for a point
-	points  map[string]int64
-	all     []*peer // by their numbers; this process has none
-	err     error   // that opening a box, sending or receiving gave last
+	mu       sync.Mutex
+	changed  chan struct{} // closed, and made anew, when something has
+	began    int64
+	ended    int64 // 0 before
+	left     int64 // when this process said that it leaves; 0 before
+	waiting  int   // who wait for a point, and are to hear of it soon
+	watching int   // who wait for one as long as it takes
+	points   map[string]int64
+	all      []*peer // by their numbers; this process has none
+	err      error   // that opening a box, sending or receiving gave last
 }
 
 // Open begins to talk with the others.
@@ -192,6 +193,38 @@ func (p *Peers) Await(ctx context.Context, point string, who func(index int) boo
 		case <-ctx.Done():
 			p.mu.Lock()
 			return at, ctx.Err()
+		}
+	}
+}
+
+// Outlast returns when all processes have come to a point that are still there, however long that takes, or with ctx's error. Those that have left, that nobody
+// waits for any more or of which nothing has been heard for a while need not come.
+func (p *Peers) Outlast(ctx context.Context, point string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watching++
+	defer func() { p.watching-- }()
+	for {
+		missing := 0
+		for _, of := range p.others() {
+			if _, there := of.points[point]; !there && of.lacked == "" && !of.gone && p.now()-max(of.last, p.began) < int64(silence) {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return nil
+		}
+		changed, look := p.changed, time.NewTimer(silence/10)
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-look.C:
+		case <-ctx.Done():
+		}
+		look.Stop()
+		p.mu.Lock()
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
 }

@@ -314,3 +314,47 @@ func TestNotesAreFew(t *testing.T) {
 		})
 	}
 }
+
+// Who waits for the others to be done waits as long as they take, and for nobody who has left, never came or was killed.
+func TestWhoIsThereIsOutlasted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newPlace(t, 5, memory.Config{Features: memory.Full(), Transit: func(int64) time.Duration { return time.Millisecond }})
+		waits, slow, leaves, killed := at.open(0, 100, nil), at.open(1, 101, nil), at.open(2, 102, nil), at.open(3, 103, nil)
+		began := driver.Now()
+		passed := func() time.Duration { return time.Duration(driver.Now() - began) }
+		outlast := func(point string) {
+			t.Helper()
+			if err := waits.Outlast(t.Context(), point); err != nil {
+				t.Error(err)
+			}
+		}
+		go func() {
+			time.Sleep(5 * time.Second)
+			if err := leaves.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			killed.stop()
+			time.Sleep(2 * time.Minute) // more than a point is waited for
+			slow.Reach("done", 0)
+		}()
+		outlast("done")
+		if took := passed(); took < 125*time.Second || took > 126*time.Second {
+			t.Errorf("the slow one was waited for for %v", took)
+		}
+		began = driver.Now()
+		go func() {
+			time.Sleep(3 * time.Second)
+			slow.stop()
+		}()
+		outlast("never")
+		if took := passed(); took < silence || took > silence+5*time.Second {
+			t.Errorf("one that was killed was waited for for %v", took)
+		}
+		for _, of := range waits.Known() {
+			if of.Lacked != "" {
+				t.Errorf("process %d lacks: %s", of.Index, of.Lacked)
+			}
+		}
+		at.close(waits, slow, killed)
+	})
+}

@@ -19,13 +19,13 @@ var accountColumns = []struct {
 	{"removed", "deleted by the test itself", false, false, func(g *result.Group) uint64 { return g.Removed }},
 	{"lost", "confirmed, not received, and no longer at the broker", true, true, func(g *result.Group) uint64 { return g.Lost }},
 	{"undelivered", "still at the broker", false, false, func(g *result.Group) uint64 { return g.Undelivered }},
-	{"uncertain", "lost, still at the broker, or removed by the test", false, true, func(g *result.Group) uint64 { return g.Uncertain }},
+	{"uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left", false, true, func(g *result.Group) uint64 { return g.Uncertain }},
 	{"elsewhere", "received by another process of the test, or lost, for which run k6 x broker merge; or received at another topic by a group of this name", false, false, func(g *result.Group) uint64 { return g.Elsewhere }},
 	{"duplicated", "copies of messages that were settled already", true, true, func(g *result.Group) uint64 { return g.Duplicated }},
 	{"reordered", "", true, false, func(g *result.Group) uint64 { return g.Reordered }},
 	{"redelivered", "delivered again before they were settled", true, false, func(g *result.Group) uint64 { return g.Redelivered }},
 	{"settled", "", true, false, func(g *result.Group) uint64 { return g.Settled }},
-	{"unexpected", "sent before the consumer was ready, or just before their process was killed, or their send was reported as failed", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
+	{"unexpected", "sent before the consumer was ready or after it had left, or before the topic was emptied, or just before their process was killed, or their send was reported as failed", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
 	{"foreign", "of other tests", false, false, func(g *result.Group) uint64 { return g.Foreign }},
 }
 

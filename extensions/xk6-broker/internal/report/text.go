@@ -219,10 +219,10 @@ func groups(b *strings.Builder, t *result.Topic) {
 		}{
 			{g.Drained, "drained", "read at the end of the test, not by its consumers"},
 			{g.Removed, "removed", "deleted by the test before they arrived"},
-			{g.Uncertain, "uncertain", "lost, still at the broker, or removed by the test"},
+			{g.Uncertain, "uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left"},
 			{g.Undelivered, "undelivered", "still at the broker"},
 			{g.Elsewhere, "elsewhere", "received by another process of the test, or lost; or received at another topic by a group of this name"},
-			{g.Unexpected, "unexpected", "sent before the consumer was ready, or just before their process was killed, or their send was reported as failed"},
+			{g.Unexpected, "unexpected", "sent before the consumer was ready or after it had left, or before the topic was emptied, or just before their process was killed, or their send was reported as failed"},
 		} {
 			if o.n > 0 {
 				line += fmt.Sprintf(", %s %d (%s)", o.name, o.n, o.doc)

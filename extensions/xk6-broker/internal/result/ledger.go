@@ -8,14 +8,20 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// Mark is that a producer had handed out Next numbers, from when this was seen first to when it was seen last, in ns since the Unix epoch.
+// Mark is that a producer had handed out Next numbers right before a time, in ns since the Unix epoch.
 type Mark struct {
-	At, Seen int64
-	Next     uint64
+	At   int64
+	Next uint64
+}
+
+// Course is when a producer had handed out how many numbers. What it handed out between two marks, that was within Width of the first of them, in ns.
+type Course struct {
+	Width int64
+	Marks []Mark // ascending
 }
 
 // LedgerVersion is the version of what [Ledger.Write] writes.
-const LedgerVersion = 7
+const LedgerVersion = 8
 
 // Ledger is what one process of a test knows of its messages, one by one: with those of the other processes it gives the exact account. One that
 // was read has its sets of numbers in the file, which must stay open.
@@ -48,7 +54,7 @@ type TopicLedger struct {
 	Spends    bool                   `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
 	Removals  []TopicRemoval         `json:"removals,omitempty"`
 	Producers []track.ProducerLedger `json:"-"`
-	Index     map[uint64][]Mark      `json:"-"` // by producer, ascending
+	Courses   map[uint64]Course      `json:"-"` // by producer
 	Groups    []GroupLedger          `json:"-"`
 }
 
@@ -104,36 +110,41 @@ func (l *Ledger) sources(id uint64) (all []*track.SourceLedger) {
 	return all
 }
 
-// handedOut is how many numbers a producer had handed out at a time, as its index knows: so many at least, and at most. next is how many
-// there were in the end.
-func handedOut(index []Mark, at int64, next uint64) (least, most uint64) {
-	if i := sort.Search(len(index), func(i int) bool { return index[i].At > at }); i > 0 {
-		least = index[i-1].Next
+// HandedOut is how many numbers a producer had handed out right before a time: so many at least, and at most. next is how many there were in the end.
+func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
+	i := sort.Search(len(c.Marks), func(i int) bool { return c.Marks[i].At >= at })
+	if i < len(c.Marks) {
+		next = c.Marks[i].Next
 	}
-	if i := sort.Search(len(index), func(i int) bool { return index[i].Seen >= at }); i < len(index) {
-		return least, index[i].Next
+	switch {
+	case i < len(c.Marks) && c.Marks[i].At == at:
+		return next, next
+	case i == 0:
+		return 0, next
+	case at > c.Marks[i-1].At+c.Width:
+		return next, next
 	}
-	return least, next
+	return min(c.Marks[i-1].Next, next), next
 }
 
-// spans is what a group expects of a producer, as the process that holds this share of the group knows it. The index is that of the
-// producer's own process, which noted when it began and, once a second, its numbers: of the second in which the group became ready, where that was later, nothing is expected.
-func (g *GroupLedger) spans(id, next uint64, index []Mark) []track.Bounds {
+// spans is what a group expects of a producer, as the process that holds this share of the group knows it: what it may, and of that what it does for certain.
+// The course is by the clock of the producer's own process, which may differ by so much: of what was sent just when the group's first member came, or its last one
+// left, it is not certain that somebody was there.
+func (g *GroupLedger) spans(id, next uint64, c Course, skew int64) (possible, certain []track.Bounds) {
 	if s := g.Source(id); s != nil && !s.Foreign {
-		return s.Spans
+		return s.Spans, s.Spans
 	}
-	var spans []track.Bounds
 	for i, p := range g.There {
-		b := track.Everything()[0]
+		may, does := track.Everything()[0], track.Everything()[0]
 		if i > 0 || !g.Earliest {
-			_, b.From = handedOut(index, p.From, next)
+			may.From, _ = c.HandedOut(p.From-skew, next)
+			_, does.From = c.HandedOut(p.From+skew, next)
 		}
 		if p.Until != math.MaxInt64 && !g.Kept {
-			b.Until, _ = handedOut(index, p.Until, next)
+			_, may.Until = c.HandedOut(p.Until+skew+1, next)
+			does.Until, _ = c.HandedOut(p.Until-skew, next)
 		}
-		if b.From < b.Until {
-			spans = append(spans, b)
-		}
+		possible, certain = append(possible, may), append(certain, does)
 	}
-	return spans
+	return possible, certain
 }

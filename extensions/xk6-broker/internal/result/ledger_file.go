@@ -33,6 +33,7 @@ type producerLine struct {
 	Next     uint64 `json:"next"`
 	Expected *place `json:"expected,omitempty"`
 	Index    marks  `json:"index,omitempty"`
+	Width    int64  `json:"width,omitempty"`
 }
 
 type groupLine struct {
@@ -52,8 +53,8 @@ type sourceLine struct {
 	Doubted  *place      `json:"doubted,omitempty"`
 }
 
-// marks are lines of three numbers: there may be one for each second of each producer.
-type marks [][3]int64 // at, seen, next
+// marks are lines of two numbers: there may be one for each second of each producer, or some thousands.
+type marks [][2]int64 // at, next
 
 // place is where a set is in the entry of the sets. The empty one is nowhere, and equal ones are in one place.
 type place struct {
@@ -153,9 +154,9 @@ func (l *Ledger) writeLines(lines *json.Encoder, places []*place) error {
 			return err
 		}
 		for _, p := range t.Producers {
-			of := producerLine{ID: p.ID, Next: p.Next, Expected: next()}
-			for _, m := range t.Index[p.ID] {
-				of.Index = append(of.Index, [3]int64{m.At, m.Seen, int64(m.Next)}) //gosec:disable G115 -- a count
+			of := producerLine{ID: p.ID, Next: p.Next, Expected: next(), Width: t.Courses[p.ID].Width}
+			for _, m := range t.Courses[p.ID].Marks {
+				of.Index = append(of.Index, [2]int64{m.At, int64(m.Next)}) //gosec:disable G115 -- a count
 			}
 			if err := lines.Encode(line{Producer: &of}); err != nil {
 				return err
@@ -289,7 +290,7 @@ func (r *ledgerReader) add(l *line) error {
 		return nil
 	}
 	if l.Topic != nil {
-		l.Topic.Index = map[uint64][]Mark{}
+		l.Topic.Courses = map[uint64]Course{}
 		r.ledger.Topics = append(r.ledger.Topics, *l.Topic)
 		return nil
 	}
@@ -301,9 +302,11 @@ func (r *ledgerReader) add(l *line) error {
 	case l.Producer != nil:
 		p := l.Producer
 		t.Producers = append(t.Producers, track.ProducerLedger{ID: p.ID, Next: p.Next, Expected: r.numbers(p.Expected)})
+		c := Course{Width: p.Width}
 		for _, m := range p.Index {
-			t.Index[p.ID] = append(t.Index[p.ID], Mark{m[0], m[1], uint64(m[2])}) //gosec:disable G115 -- a count
+			c.Marks = append(c.Marks, Mark{m[0], uint64(m[1])}) //gosec:disable G115 -- a count
 		}
+		t.Courses[p.ID] = c
 	case l.Group != nil:
 		g := l.Group.GroupLedger
 		g.GroupLedger = track.GroupLedger{Name: l.Group.Name, Tally: l.Group.Tally}

@@ -37,10 +37,10 @@ func ledgerOf(t *testing.T) *Ledger {
 	known := topic.Ledger()
 	return &Ledger{
 		Version: LedgerVersion, Run: math.MaxUint32, Instance: 5, Clock: "one", Ended: 1_700_000_000_123_456_789, Unfinished: true, Topics: []TopicLedger{
-			{Broker: "memory://x", Driver: "memory", Topic: "empty", Index: map[uint64][]Mark{}},
+			{Broker: "memory://x", Driver: "memory", Topic: "empty", Courses: map[uint64]Course{}},
 			{
 				Broker: "memory://x", Driver: "memory", Topic: `a "topic" <&> ä`, Failed: 3, Routed: true, Spends: true, Producers: known.Producers,
-				Index:    map[uint64][]Mark{p.ID(): {{1_700_000_000_000_000_001, 1_700_000_000_000_000_002, 0}, {3, 4, 200_000}}},
+				Courses:  map[uint64]Course{p.ID(): {Width: 7, Marks: []Mark{{1_700_000_000_000_000_001, 0}, {1_700_000_000_000_000_003, 200_000}}}},
 				Removals: []TopicRemoval{{Asked: 1, Done: 2, Certain: true, Had: map[string]Emptied{"workers": {Backlog{5, 4}, Backlog{3, 2}}}}},
 				Groups: []GroupLedger{{
 					GroupLedger: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Asked: 6, Backlog: Backlog{7, 8},
@@ -164,8 +164,8 @@ func TestALedgerThatCannotBeReadSaysWhy(t *testing.T) {
 		{"all but a byte", "or not all of it", whole[:len(whole)-1]},
 		{"a bit of a set", "checksum", changed(first + 100)},
 		{"a bit of a line", "a damaged ledger", changed(int64(len(whole)) - 400)},
-		{"of version 6", "a version before 7", []byte("\x1f\x8b\x08 as gzip begins")},
-		{"of version 8", "it is of version 8, and this program reads version 7", relined(func(s string) string { return strings.Replace(s, `"version":7`, `"version":8`, 1) })},
+		{"of version 6", "a version before 8", []byte("\x1f\x8b\x08 as gzip begins")},
+		{"of version 9", "it is of version 9, and this program reads version 8", relined(func(s string) string { return strings.Replace(s, `"version":8`, `"version":9`, 1) })},
 		{"without its head", "does not begin with its version", relined(func(s string) string { return s[strings.Index(s, "\n")+1:] })},
 		{"without topics", "of no topic", relined(func(s string) string { return strings.ReplaceAll(s, `{"topic":`, `{"ledger":`) })},
 		{"no lines", "does not begin with its version", relined(func(string) string { return "" })},

@@ -8,9 +8,11 @@ import (
 )
 
 func TestHowFarAProducerHadCome(t *testing.T) {
-	index := []Mark{{At: 10, Seen: 10, Next: 0}, {At: 20, Seen: 40, Next: 100}, {At: 50, Seen: 50, Next: 300}}
-	for at, want := range map[int64][2]uint64{5: {0, 0}, 10: {0, 0}, 11: {0, 100}, 20: {100, 100}, 40: {100, 100}, 41: {100, 300}, 50: {300, 300}, 51: {300, 400}} {
-		if least, most := handedOut(index, at, 400); least != want[0] || most != want[1] {
+	c := Course{Width: 5, Marks: []Mark{{At: 10, Next: 0}, {At: 20, Next: 100}, {At: 23, Next: 300}}}
+	for at, want := range map[int64][2]uint64{
+		5: {0, 0}, 10: {0, 0}, 11: {0, 100}, 15: {0, 100}, 16: {100, 100}, 20: {100, 100}, 21: {100, 300}, 23: {300, 300}, 24: {300, 400}, 28: {300, 400}, 29: {400, 400},
+	} {
+		if least, most := c.HandedOut(at, 400); least != want[0] || most != want[1] {
 			t.Errorf("at %d: %d to %d, want %d to %d", at, least, most, want[0], want[1])
 		}
 	}
@@ -28,7 +30,7 @@ func TestWhatWasSentBeforeTheAnswerIsNoLeftover(t *testing.T) {
 	}
 	producer, consumer := &Ledger{Instance: 1}, &Ledger{Instance: 2}
 	w := &wholeTopic{producers: sending.Ledger().Producers, senders: map[uint64]sender{1: {
-		by: producer, next: 200, index: []Mark{{At: 10, Seen: 10}, {At: 1000, Seen: 1000, Next: 100}, {At: 2000, Seen: 2000, Next: 200}},
+		by: producer, next: 200, course: Course{Width: 1000, Marks: []Mark{{At: 10}, {At: 1000, Next: 100}, {At: 2001, Next: 200}}},
 	}}}
 	producer.Clock, consumer.Clock = "one", "one"
 	g := GroupLedger{

@@ -91,8 +91,8 @@ const leaving = time.Second
 // before is which of a producer's messages the broker had been given when they were removed.
 func (s sender) before(r removal) (g track.Given) {
 	skew := s.by.apart(r.by)
-	g.Sure, _ = handedOut(s.index, r.Asked-int64(skew+s.slowest), s.next)
-	_, g.Possible = handedOut(s.index, r.Done+int64(skew), s.next)
+	g.Sure, _ = s.course.HandedOut(r.Asked-int64(skew+s.slowest), s.next)
+	_, g.Possible = s.course.HandedOut(r.Done+int64(skew), s.next)
 	return g
 }
 
@@ -101,7 +101,7 @@ func (s sender) before(r removal) (g track.Given) {
 func (s sender) since(share groupShare, removals []removal) (from uint64) {
 	for _, r := range removals {
 		if r.Certain && share.consumed() && share.There[0].From-int64(share.by.apart(r.by)) > r.Done {
-			least, _ := handedOut(s.index, r.Asked-int64(s.by.apart(r.by)), s.next)
+			least, _ := s.course.HandedOut(r.Asked-int64(s.by.apart(r.by)), s.next)
 			from = max(from, least)
 		}
 	}

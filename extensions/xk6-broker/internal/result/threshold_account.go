@@ -76,6 +76,8 @@ var accountCounts = map[string]accountCount{
 // certain: what is missing must be known to be lost, or to be at the broker.
 func certain(a *Account) string {
 	switch {
+	case a.Doubted > 0 && a.Doubted == a.Uncertain:
+		return fmt.Sprintf("of %d messages it cannot be told whether they are lost, or a consumer that came or left just then was not there for them", a.Doubted)
 	case a.Uncertain > 0:
 		return fmt.Sprintf("of %d messages it cannot be told whether they are lost, still at the broker, or removed by the test itself", a.Uncertain)
 	case a.Elsewhere > 0:

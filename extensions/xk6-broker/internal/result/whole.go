@@ -16,6 +16,7 @@ import (
 // wholeTopic is what the ledgers of all processes know of one topic.
 type wholeTopic struct {
 	id        topicID
+	skews     map[[2]*Ledger]int64 // by which the clocks of processes may differ, where they were compared
 	producers []track.ProducerLedger
 	senders   map[uint64]sender // by producer
 	groups    map[string][]groupShare
@@ -32,7 +33,7 @@ type sender struct {
 	by      *Ledger // of its process
 	topic   *wholeTopic
 	next    uint64 // how many numbers it handed out
-	index   []Mark
+	course  Course
 	slowest time.Duration // the longest that a send to the topic took, from its number to its confirmation
 }
 
@@ -44,10 +45,11 @@ type groupShare struct {
 
 // account puts the ledgers together.
 func (m *merger) account() error {
-	topics := make([]*wholeTopic, len(m.result.Topics))
+	topics, skews := make([]*wholeTopic, len(m.result.Topics)), m.skews()
 	senders := map[uint64]sender{}
 	for i := range topics {
 		topics[i] = m.gather(m.result.Topics[i].Broker, m.result.Topics[i].Driver, m.result.Topics[i].Topic)
+		topics[i].skews = skews
 		maps.Copy(senders, topics[i].senders)
 	}
 	m.absent, m.since = map[uint32]uint64{}, map[int]string{}
@@ -70,6 +72,24 @@ func (m *merger) account() error {
 	return nil
 }
 
+// skew is by how much the clocks of two processes may differ, in ns. Those that were not compared are taken to agree.
+func (w *wholeTopic) skew(a, b *Ledger) int64 {
+	if a.Clock != "" && a.Clock == b.Clock {
+		return 0
+	}
+	return w.skews[[2]*Ledger{a, b}]
+}
+
+// skews is by how much the clocks of processes may differ that were compared.
+func (m *merger) skews() map[[2]*Ledger]int64 {
+	all := map[[2]*Ledger]int64{}
+	for pair, c := range m.clocks() {
+		a, b := m.parts[pair[0]].Ledger, m.parts[pair[1]].Ledger
+		all[[2]*Ledger{a, b}], all[[2]*Ledger{b, a}] = c.apart(), c.apart()
+	}
+	return all
+}
+
 // gather finds what the ledgers say of a topic.
 func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}}
@@ -88,7 +108,7 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 			w.spends = w.spends || l.Spends
 			slowest := p.Result.slowest(l.Broker, l.Topic)
 			for _, producer := range l.Producers {
-				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, index: l.Index[producer.ID], slowest: slowest}
+				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: slowest}
 			}
 			for g := range l.Groups {
 				name := l.Groups[g].Name
@@ -285,7 +305,8 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	removals := w.removalsOf(shares)
 	all, err := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
 		from := w.senders[id]
-		terms := track.Terms{Spans: from.spans(id, shares, w.removals)}
+		var terms track.Terms
+		terms.Spans, terms.Certain = from.spans(id, shares, w.removals)
 		for _, r := range removals {
 			terms.Removals = append(terms.Removals, from.before(r))
 		}
@@ -308,7 +329,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	a.Missing += lost + unknown
 	switch {
 	case !shares[0].Kept:
-		a.Lost = all.Missing
+		a.Lost, a.Uncertain, a.Doubted = all.Missing-all.Doubted, all.Doubted, all.Doubted
 	case !said.known:
 		a.Uncertain = all.Missing
 	default:
@@ -352,28 +373,36 @@ func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, 
 	return of, holds, err
 }
 
-// spans is what a group expects of a producer, by all that the processes know.
-func (s sender) spans(id uint64, shares []groupShare, removals []removal) []track.Bounds {
-	var all []track.Bounds
-	first := uint64(math.MaxUint64)
+// spans is what a group expects of a producer, by all that the processes know: what it may, and what it does for certain.
+func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possible, certain []track.Bounds) {
 	for _, g := range shares {
-		spans := slices.Clone(g.spans(id, s.next, s.index))
-		if g.Earliest && g.consumed() && len(spans) > 0 {
-			spans[0].From = max(spans[0].From, s.since(g, removals))
+		skew := s.topic.skew(s.by, g.by)
+		may, does := g.spans(id, s.next, s.course, skew)
+		may, does = slices.Clone(may), slices.Clone(does)
+		if g.Earliest && g.consumed() && len(may) > 0 {
+			since := s.since(g, removals)
+			may[0].From, does[0].From = max(may[0].From, since), max(does[0].From, since)
 			if s.topic.spends && len(s.topic.groups) > 1 {
-				_, there := handedOut(s.index, g.There[0].From, s.next)
-				spans[0].From = max(spans[0].From, there)
+				least, _ := s.course.HandedOut(g.There[0].From-skew, s.next)
+				_, most := s.course.HandedOut(g.There[0].From+skew, s.next)
+				may[0].From, does[0].From = max(may[0].From, least), max(does[0].From, most)
 			}
 		}
-		all = append(all, spans...)
-		for _, b := range spans {
-			first = min(first, b.From)
-		}
+		possible, certain = append(possible, may...), append(certain, does...)
 	}
 	if shares[0].Kept { // it is there from its first member on
-		return []track.Bounds{{From: first, Until: math.MaxUint64}}
+		return onwards(possible), onwards(certain)
 	}
-	return all
+	return possible, certain
+}
+
+// onwards is all from where the first of some spans begins.
+func onwards(spans []track.Bounds) []track.Bounds {
+	first := uint64(math.MaxUint64)
+	for _, b := range spans {
+		first = min(first, b.From)
+	}
+	return []track.Bounds{{From: first, Until: math.MaxUint64}}
 }
 
 // given is which of the producer's messages a broker had been given when it was asked: those below sure for certain, and none from
@@ -383,8 +412,8 @@ func (s sender) given(said answer) (sure, possible uint64) {
 		return math.MaxUint64, math.MaxUint64
 	}
 	skew := s.by.apart(said.to)
-	sure, _ = handedOut(s.index, said.at-int64(skew+s.slowest), s.next)
-	_, possible = handedOut(s.index, said.at+int64(skew), s.next)
+	sure, _ = s.course.HandedOut(said.at-int64(skew+s.slowest), s.next)
+	_, possible = s.course.HandedOut(said.at+int64(skew), s.next)
 	return sure, possible
 }
 
@@ -413,8 +442,8 @@ func (w *wholeTopic) leftovers(shares []groupShare) (int64, error) {
 			continue
 		}
 		skew := from.by.apart(first.by)
-		sent, _ := handedOut(from.index, first.There[0].From-int64(skew+from.slowest), from.next)
-		_, perhaps := handedOut(from.index, first.Looked+int64(skew), from.next)
+		sent, _ := from.course.HandedOut(first.There[0].From-int64(skew+from.slowest), from.next)
+		_, perhaps := from.course.HandedOut(first.Looked+int64(skew), from.next)
 		expected, err := track.Load(p.Expected)
 		if err != nil {
 			return 0, err

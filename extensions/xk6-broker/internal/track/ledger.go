@@ -72,6 +72,8 @@ func (g *Group) sources() []SourceLedger {
 				received = received.Within(own)
 			}
 			received, settled = received.Or(d.past.received.snapshot()), settled.Or(d.past.settled.snapshot())
+			received.bitmap.RunOptimize() // what is not in its smallest form [ReadSet] refuses
+			settled.bitmap.RunOptimize()
 		}
 		sources = append(sources, SourceLedger{
 			ID: id, Foreign: d.foreign, Spans: spans, Received: received, Settled: settled,
@@ -94,7 +96,8 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 
 // Terms are what is to be known of a producer, besides its ledger, to account for its messages in a group.
 type Terms struct {
-	Spans    []Bounds // what the group expects of it
+	Spans    []Bounds // what the group may expect of it
+	Certain  []Bounds // and of that, what it does expect
 	Given             // of the broker's last word on what it has for the group
 	Removals []Given  // of what it had before each time that the topic's messages were removed on purpose
 }
@@ -107,7 +110,8 @@ type Given struct{ Sure, Possible uint64 }
 type Whole struct {
 	Tally
 	Ranges   []Range // of what is missing, the first
-	Given            // of what is missing, how many are numbered below the producer's Sure and Possible
+	Given            // of what is missing, how many are numbered below the producer's Possible, and of those not doubted below its Sure
+	Doubted  uint64  // of what is missing, how many the group may never have been there for
 	Removals []Given // likewise, for each removal, of what did not arrive and may have been removed
 	Held     uint64  // received and not settled, of whatever producer
 	SureHeld uint64  // of these, those that the broker must still have, see [Held]
@@ -117,7 +121,7 @@ type Whole struct {
 // known of each. A copy of a message that another process of the group has received as well is Duplicated where both settled it, and
 // else Redelivered, unless the broker's own count of deliveries has made it that already; so is one that a process had received and not settled when it was
 // killed, which counts as received only where it came again. Removed is what did not arrive and was perhaps numbered before
-// one of the removals. Foreign, in what comes out, is a number of
+// one of the removals. What the group may only expect is expected. Foreign, in what comes out, is a number of
 // messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most. Only the sets of one producer
 // are loaded at a time; the error is of that.
 func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) (Whole, error) {
@@ -160,24 +164,26 @@ func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int)
 	expected = expected.Within(terms.Spans)
 	drained := all.drained.Within(terms.Spans).andNot(all.received)
 	missing := expected.andNot(all.received).andNot(drained)
+	certain := missing.Within(terms.Certain)
 	var last uint64
 	for i, r := range terms.Removals {
 		if len(w.Removals) <= i {
 			w.Removals = append(w.Removals, Given{})
 		}
-		w.Removals[i].Sure += missing.below(r.Sure).Len()
+		w.Removals[i].Sure += certain.below(r.Sure).Len()
 		w.Removals[i].Possible += missing.below(r.Possible).Len()
 		last = max(last, r.Possible)
 	}
 	removed := missing.below(last)
-	missing = missing.andNot(removed)
+	missing, certain = missing.andNot(removed), certain.andNot(removed)
 	w.Expected += expected.Len()
 	w.Received += all.received.Len()
 	w.Drained += drained.Len()
 	w.Removed += removed.Len()
 	w.Settled += all.settled.Len()
 	w.Missing += missing.Len()
-	w.Sure += missing.below(terms.Sure).Len()
+	w.Doubted += missing.andNot(certain).Len()
+	w.Sure += certain.below(terms.Sure).Len()
 	w.Possible += missing.below(terms.Possible).Len()
 	w.hold(all)
 	w.Ranges = missing.ranges(id, w.Ranges, limit)

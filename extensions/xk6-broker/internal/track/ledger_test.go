@@ -129,7 +129,7 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 			}
 		}
 		got := merged(t, all, shares, func(uint64) track.Terms {
-			return track.Terms{Spans: track.Everything(), Given: track.Given{Possible: messages / 2}}
+			return track.Terms{Spans: track.Everything(), Certain: track.Everything(), Given: track.Given{Possible: messages / 2}}
 		}, 5)
 		if got.Tally != want {
 			t.Errorf("seed %d:\n got %+v\nwant %+v", seed, got.Tally, want)
@@ -156,7 +156,7 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 	}
 }
 
-func everything(uint64) track.Terms { return track.Terms{Spans: track.Everything()} }
+func everything(uint64) track.Terms { return track.Terms{Spans: track.Everything(), Certain: track.Everything()} }
 
 func firstOf(copies [3]bool) int {
 	for i, has := range copies {
@@ -191,13 +191,16 @@ func TestMergeKeepsToTheBounds(t *testing.T) {
 		t.Errorf("the receiver alone: %+v, want %+v", own, want)
 	}
 	terms := func(uint64) track.Terms {
-		return track.Terms{Spans: []track.Bounds{{From: 10, Until: 30}, {From: 40, Until: 70}}, Given: track.Given{Sure: 12, Possible: 65}}
+		return track.Terms{
+			Spans: []track.Bounds{{From: 10, Until: 30}, {From: 40, Until: 70}}, Certain: []track.Bounds{{From: 11, Until: 30}, {From: 40, Until: 68}},
+			Given: track.Given{Sure: 12, Possible: 65},
+		}
 	}
 	reader.Drained(1, 80) // which nobody expects
 	got := merged(t, recoded(t, sender.Ledger()).Producers, recoded(t, receiver.Ledger()).Groups, terms, 9)
 	want := track.Tally{Expected: 50, Received: 40, Missing: 20, Unexpected: 10, Redelivered: 41, Foreign: 1}
-	if got.Tally != want || got.Sure != 2 || got.Possible != 15 || got.Held != 41 {
-		t.Errorf("got %+v, want %+v, 2 and 15 of it missing below the bounds, 41 held", got, want)
+	if got.Tally != want || got.Sure != 1 || got.Possible != 15 || got.Doubted != 3 || got.Held != 41 {
+		t.Errorf("got %+v, want %+v, 1 and 15 of it missing below the bounds, 3 in doubt, 41 held", got, want)
 	}
 	if ranges := got.Ranges; len(ranges) != 2 || ranges[0] != (track.Range{ID: 1, From: 10, To: 19}) || ranges[1] != (track.Range{ID: 1, From: 60, To: 69}) {
 		t.Errorf("ranges %v", ranges)
@@ -276,7 +279,7 @@ func TestWhatAKilledProcessHadNotSettled(t *testing.T) {
 	ledgers[killed].Groups[0].Unfinished = true
 	for _, order := range [][2]int{{killed, alive}, {alive, killed}} {
 		shares := []track.GroupLedger{ledgers[order[0]].Groups[0], ledgers[order[1]].Groups[0]}
-		w := merged(t, ledgers[alive].Producers, shares, func(uint64) track.Terms { return track.Terms{Spans: track.Everything()} }, 10)
+		w := merged(t, ledgers[alive].Producers, shares, everything, 10)
 		if w.Expected != 10 || w.Received != 8 || w.Missing != 2 || w.Redelivered != 2 || w.Duplicated != 0 || w.Held != 0 {
 			t.Errorf("%v: %+v", order, w)
 		}

@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// droppingNATS is a proxy in front of a NATS server that keeps deliveries from a client.
+type droppingNATS struct {
+	listener net.Listener
+	target   string
+	drops    *regexp.Regexp // of what is delivered
+	dropped  atomic.Int64
+	serving  sync.WaitGroup
+}
+
+// dropNATS starts one, and gives its URL.
+func dropNATS(t *testing.T, address, drops string) (*droppingNATS, string) {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &droppingNATS{target: target.Host, drops: regexp.MustCompile(drops)}
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	p.serving.Go(func() {
+		for {
+			client, err := p.listener.Accept()
+			if err != nil {
+				return
+			}
+			p.serving.Go(func() { p.serve(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = p.listener.Close()
+		p.serving.Wait()
+	})
+	target.Host = p.listener.Addr().String()
+	return p, target.String()
+}
+
+func (p *droppingNATS) serve(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.serving.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	})
+	defer func() { _ = client.Close() }()
+	for from := bufio.NewReader(server); ; {
+		frame, err := from.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		if words := strings.Fields(string(frame)); len(words) > 0 && (words[0] == "MSG" || words[0] == "HMSG") {
+			size, err := strconv.Atoi(words[len(words)-1])
+			if err != nil {
+				return
+			}
+			body := make([]byte, size+len("\r\n"))
+			if _, err := io.ReadFull(from, body); err != nil {
+				return
+			}
+			if p.drops.Match(body) {
+				p.dropped.Add(1)
+				continue
+			}
+			frame = append(frame, body...)
+		}
+		if _, err := client.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// The last that another process sent never comes to a subscriber, at a broker that keeps nothing: it is lost, though the subscriber leaves right after. So is what it
+// sent first.
+func TestTheLastThatAnotherProcessSentIsMissed(t *testing.T) {
+	t.Parallel()
+	for which, drops := range map[string]string{"last": `\bn3[89][13579]\r\n$`, "first": `\bn1?[13579]\r\n$`} {
+		t.Run(which, func(t *testing.T) {
+			t.Parallel()
+			address := external(t, "BROKER_URL_NATS")
+			proxy, throughProxy := dropNATS(t, address, drops)
+			p := pairUp(t, address, [2][]string{{k6Path}, {k6Path}}, [2][]string{{"BROKER_URL=" + throughProxy}, {}})
+			said, whole := p.merge()
+			if proxy.dropped.Load() != 10 || len(whole.Topics) != 1 || len(whole.Topics[0].Groups) != 1 {
+				t.Fatalf("%d were dropped: %+v\n%s", proxy.dropped.Load(), whole.Topics, said)
+			}
+			a := whole.Topics[0].Groups[0].Account
+			if got, want := fmt.Sprint(a.Expected, a.Received+a.Drained, a.Lost, a.Uncertain, a.Unexpected), "800 790 10 0 0"; got != want {
+				t.Errorf("expected, received, lost, uncertain, unexpected: %s, want %s\n%s", got, want, said)
+			}
+		})
+	}
+}

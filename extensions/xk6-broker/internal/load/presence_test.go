@@ -1,0 +1,154 @@
+package load
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// lossy is a consumer that some messages never come to.
+type lossy struct {
+	driver.Consumer
+
+	drops func(driver.Message) bool
+}
+
+func (c lossy) Receive(ctx context.Context, into driver.Batch) (int, error) {
+	for {
+		n, err := c.Consumer.Receive(ctx, into)
+		kept := 0
+		for i := range n {
+			if !c.drops(into[i]) {
+				into[kept] = into[i]
+				kept++
+			}
+		}
+		if kept > 0 || err != nil {
+			return kept, err
+		}
+	}
+}
+
+// crossing is a list of all that a process sent while a subscriber in another one came and went, and of what became of it on the way.
+type crossing struct {
+	*testing.T
+	r *rand.Rand
+
+	mu      sync.Mutex
+	sent    map[messageID]int64
+	dropped map[messageID]bool
+	there   [][2]int64
+}
+
+// send sends single messages for some time, so far apart in the mean.
+func (x *crossing) send(from *sibling, mean, d time.Duration) {
+	x.mu.Lock()
+	r := rand.New(rand.NewPCG(x.r.Uint64(), 1))
+	x.mu.Unlock()
+	s := from.sender(1000)
+	for end := driver.Now() + int64(d); ; {
+		time.Sleep(1 + time.Duration(r.ExpFloat64()*float64(mean)))
+		if driver.Now() > end {
+			return
+		}
+		s.Send(x.Context(), driver.Batch{{Body: []byte("x")}}, Timing{}, func(all []Receipt) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.sent[messageID{s.id, all[0].Sequence}] = all[0].Sent
+		})
+	}
+}
+
+// listen consumes for some time. Of what comes, one in twenty is dropped, and more of the last that it is there for.
+func (x *crossing) listen(at *sibling, d time.Duration) {
+	c := at.consumer(driver.ConsumerConfig{})
+	from := driver.Now()
+	c.consumer = lossy{c.consumer, func(m driver.Message) bool {
+		var s Stamp
+		if s.take(&m, at.run.ID) != nil {
+			x.Error("a message without a stamp")
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		drops := x.r.IntN(20) == 0 || s.Sent > from+int64(d)*9/10 && x.r.IntN(3) == 0
+		if drops {
+			x.dropped[messageID{s.Producer, s.Sequence}] = true
+		}
+		return drops
+	}}
+	ctx, stop := context.WithDeadline(x.Context(), time.Now().Add(d))
+	defer stop()
+	for in := NewInbox(100); ctx.Err() == nil; {
+		n, err := c.Receive(ctx, in)
+		if err != nil {
+			x.Error(err)
+		}
+		c.HandOver(in, n)
+	}
+	x.there = append(x.there, [2]int64{from, driver.Now()})
+	if err := c.Leave(x.Context()); err != nil {
+		x.Error(err)
+	}
+}
+
+// expected is how many messages were sent while the subscriber was there, and how many of these never came.
+func (x *crossing) expected() (n, lost uint64) {
+	for id, at := range x.sent {
+		for _, p := range x.there {
+			if at > p[0] && at <= p[1] {
+				n++
+				if x.dropped[id] {
+					lost++
+				}
+			}
+		}
+	}
+	return n, lost
+}
+
+// A subscriber comes and goes while another process sends, and before and after that. What was sent while it was there is expected of it, and what of that did not
+// come is lost, to the last message: whatever cannot be known is uncertain, and of a test that sent little there is nothing.
+func TestASubscriberExpectsOfOthersWhatWasSentWhileItWasThere(t *testing.T) {
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			x := &crossing{T: t, r: rand.New(rand.NewPCG(seed, 2)), sent: map[messageID]int64{}, dropped: map[messageID]bool{}}
+			b := newBench(t, memory.Config{Features: memory.Subject(), Transit: func(n int64) time.Duration { return time.Duration(n%7) * time.Millisecond }})
+			one, two := b.sibling("one"), b.sibling("two")
+			many := seed%4 == 0
+			mean := time.Duration(1+x.r.IntN(100)) * time.Millisecond
+			if many {
+				mean = 300 * time.Microsecond
+			}
+			var sending sync.WaitGroup
+			for range 1 + x.r.IntN(3) {
+				began, length := time.Duration(x.r.Int64N(int64(time.Second))), time.Second+time.Duration(x.r.Int64N(int64(3*time.Second)))
+				sending.Go(func() {
+					time.Sleep(began)
+					x.send(two, mean, length)
+				})
+			}
+			for range 1 + x.r.IntN(3) {
+				time.Sleep(time.Duration(x.r.Int64N(int64(1500 * time.Millisecond))))
+				x.listen(one, time.Duration(x.r.Int64N(int64(2*time.Second))))
+			}
+			sending.Wait()
+			time.Sleep(time.Duration(x.r.Int64N(int64(time.Second)))) // it ends just after that, or not
+			r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+			expected, lost := x.expected()
+			a := r.Topics[0].Groups[0].Account
+			if !many && (a.Expected != expected || a.Lost != lost || a.Uncertain != 0 || r.says("cannot be told")) {
+				t.Errorf("seed %d: expected %d, lost %d, uncertain %d; want %d and %d of %d: %v", seed, a.Expected, a.Lost, a.Uncertain, expected, lost, len(x.sent), r.Verdict.Reasons)
+			}
+			if many && (a.Lost > lost || a.Lost+a.Uncertain < lost || a.Expected < expected || a.Uncertain > 3*200 || a.Uncertain != a.Doubted || r.says("cannot be told") != (a.Uncertain > 0)) {
+				t.Errorf("seed %d: expected %d, lost %d, uncertain %d; want %d and %d of %d: %v", seed, a.Expected, a.Lost, a.Uncertain, expected, lost, len(x.sent), r.Verdict.Reasons)
+			}
+		})
+	}
+}
