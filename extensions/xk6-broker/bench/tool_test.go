@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"io"
 	"os/exec"
 	"strings"
@@ -45,5 +46,28 @@ func TestToolThatFails(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestToolLeftOut has a tool that fails in its second round, beside the measure.
+func TestToolLeftOut(t *testing.T) {
+	t.Setenv("BENCH_JSON", "")
+	turns := 0
+	var rows []Row
+	testing.Benchmark(func(b *testing.B) {
+		turns = 0
+		rows = Case{Name: "case", Messages: 100, Loops: []Loop{
+			{Name: "raw", Run: func() (time.Duration, error) { return time.Second, nil }},
+			{Name: "tool", Tool: true, Run: func() (time.Duration, error) {
+				if turns++; turns > 1 {
+					return 0, errors.New("no more")
+				}
+				return time.Second, nil
+			}},
+			{Name: engine, Run: func() (time.Duration, error) { return 2 * time.Second, nil }},
+		}}.Compare(b)
+	})
+	if len(rows) != 2 || rows[0].Engine != 0.5 || rows[1].Ratio != 0.5 || turns != 2 {
+		t.Errorf("after %d turns of the tool the rows are %+v", turns, rows)
 	}
 }
