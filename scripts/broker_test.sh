@@ -189,6 +189,8 @@ keeps_the_data() {
 finds_programs() {
   check "program: prints where it is" broker program redis redis-server
   check "program: which runs" "$(<"$state/out")" --version
+  check "program not on PATH: prints where it is" broker program postgres pgbench
+  check "program not on PATH: which runs" "$(<"$state/out")" --version
   check "unknown program: fails" fails broker program redis nonsense
   check "unknown program: says so" says "redis: has no program \"nonsense\""
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,20 +61,9 @@ func BenchmarkPublish(b *testing.B) {
 			return java("org.apache.kafka.tools.ProducerPerformance", "--bootstrap-server", strings.Join(hosts, ","), "--topic", topic,
 				"--num-records", fmt.Sprint(benchTool), "--warmup-records", fmt.Sprint(benchMessages), "--record-size", fmt.Sprint(benchSize),
 				"--throughput", "-1", "--command-property", "acks=1", "enable.idempotence=false", "compression.type=none")
-		}, producerRate))
+		}, bench.Last(`\d+ records sent, ([\d.]+) records/sec`))) // what is said last is about all messages after those to get warm
 	}
 	bench.Case{Name: "kafka produce, acks=1, 6 partitions", Messages: benchMessages, Loops: loops}.Compare(b)
-}
-
-var producerLine = regexp.MustCompile(`(\d+) records sent, ([\d.]+) records/sec`)
-
-// producerRate reads the last line of ProducerPerformance, which is about all messages after those to get warm.
-func producerRate(output string) (float64, error) {
-	lines := producerLine.FindAllStringSubmatch(output, -1)
-	if len(lines) == 0 {
-		return 0, fmt.Errorf("no line like %q", producerLine)
-	}
-	return strconv.ParseFloat(lines[len(lines)-1][2], 64)
 }
 
 func BenchmarkConsume(b *testing.B) {
@@ -100,19 +87,9 @@ func BenchmarkConsume(b *testing.B) {
 		loops = append(loops, bench.Tool("ConsumerPerformance", benchMessages, func() *exec.Cmd {
 			return java("org.apache.kafka.tools.ConsumerPerformance", "--bootstrap-server", strings.Join(hosts, ","), "--topic", topic,
 				"--num-records", fmt.Sprint(benchTool), "--group", group("tool"), "--hide-header")
-		}, consumerRate))
+		}, bench.Last(`^(?:[^,]*,){9} *([\d.]+)$`))) // fetch.nMsg.sec, the last of ten columns: the time to join is not in it
 	}
 	bench.Case{Name: "kafka consume, 6 partitions, marked for commit", Messages: benchMessages, Loops: loops}.Compare(b)
-}
-
-// consumerRate reads fetch.nMsg.sec, the last of the ten columns of ConsumerPerformance: the time to join is not in it.
-func consumerRate(output string) (float64, error) {
-	for line := range strings.Lines(output) {
-		if columns := strings.Split(strings.TrimSpace(line), ","); len(columns) == 10 {
-			return strconv.ParseFloat(strings.TrimSpace(columns[9]), 64)
-		}
-	}
-	return 0, fmt.Errorf("no line with ten columns")
 }
 
 // BenchmarkShare gives both the same size of fetches, which are made when there is room for their messages.

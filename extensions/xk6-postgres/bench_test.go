@@ -15,8 +15,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-postgres/internal/raw"
 )
 
-// The benchmarks compare the driver, and the engine on it, with loops written by hand over pgx: the same server, table, size of messages and number of
-// messages for each transaction. Run them with -benchtime=1x. BROKER_URL_POSTGRES names the server.
+// The benchmarks compare the driver, and the engine on it, with loops written by hand over pgx, and with pgbench: the same server, table, size of messages and
+// number of messages for each transaction. Run them with -benchtime=1x. BROKER_URL_POSTGRES names the server, and BENCH_PGBENCH the program, else it is looked
+// for on PATH.
 const benchSize = 100
 
 func benchSession(b *testing.B) (s *bench.Session, client *pgx.Conn, table pgx.Identifier) {
@@ -46,11 +47,15 @@ func BenchmarkPublish(b *testing.B) {
 			s, client, table := benchSession(b)
 			body := bytes.Repeat([]byte("x"), benchSize)
 			sending := bench.Sending{Count: count, Size: benchSize, Window: window}
-			bench.Case{Name: fmt.Sprintf("postgres publish, window %d", window), Messages: count, Before: s.Purge, Loops: []bench.Loop{
+			loops := []bench.Loop{
 				{Name: "raw", Run: func() (time.Duration, error) { return raw.Insert(client, table.Sanitize(), body, count, window) }},
 				{Name: "raw copy", Run: func() (time.Duration, error) { return raw.Copy(client, table, body, count, window) }},
 				s.Send(sending), s.Produce(sending),
-			}}.Compare(b)
+			}
+			if tool, ok := newPgbench(b, client, table); ok {
+				loops = append(loops, tool.insert(count, window, body))
+			}
+			bench.Case{Name: fmt.Sprintf("postgres publish, window %d", window), Messages: count, Before: s.Purge, Loops: loops}.Compare(b)
 		})
 	}
 }
@@ -60,13 +65,17 @@ func BenchmarkConsume(b *testing.B) {
 	s, client, table := benchSession(b)
 	fill := s.Filler(bench.Sending{Size: benchSize, Window: 1000})
 	receiving := bench.Receiving{Count: count, Batch: batch, Config: driver.ConsumerConfig{Prefetch: 2 * batch, Start: driver.StartEarliest}}
+	loops := []bench.Loop{
+		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(client, table.Sanitize(), count, batch) }},
+		s.Receive(receiving), s.Consume(receiving),
+	}
+	if tool, ok := newPgbench(b, client, table); ok {
+		loops = append(loops, tool.consume(count, batch))
+	}
 	bench.Case{Name: "postgres consume, batch ack", Messages: count, Before: func() error {
 		if err := s.Purge(); err != nil {
 			return err
 		}
 		return fill(count)
-	}, Loops: []bench.Loop{
-		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(client, table.Sanitize(), count, batch) }},
-		s.Receive(receiving), s.Consume(receiving),
-	}}.Compare(b)
+	}, Loops: loops}.Compare(b)
 }

@@ -2,11 +2,9 @@ package redis_test
 
 import (
 	"bytes"
-	"encoding/csv"
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,35 +52,14 @@ func benchPublish(b *testing.B, window int) {
 		{Name: "raw full duplex", Run: func() (time.Duration, error) { return raw.PublishFullDuplex(client, stream, body, count, window) }},
 		s.Send(sending), s.Produce(sending),
 	}
-	if program, err := redisBenchmark(); err != nil {
-		b.Logf("without redis-benchmark: %v", err)
-	} else {
+	if redisBenchmark, ok := bench.Program(b, "BENCH_REDIS_BENCHMARK", "redis-benchmark"); ok {
 		host, port, _ := strings.Cut(client.Options().Addr, ":")
 		loops = append(loops, bench.Tool("redis-benchmark", count, func() *exec.Cmd {
-			return exec.Command(program, "-h", host, "-p", port, "-c", "1", "-P", fmt.Sprint(window), "-n", fmt.Sprint(count), "--csv",
+			return redisBenchmark("-h", host, "-p", port, "-c", "1", "-P", fmt.Sprint(window), "-n", fmt.Sprint(count), "--csv",
 				"XADD", stream, "NOMKSTREAM", "*", "body", string(body))
-		}, requestRate))
+		}, bench.Last(`","([\d.]+)"`))) // the second column: requests per second
 	}
 	bench.Case{Name: fmt.Sprintf("redis-streams publish, window %d", window), Messages: count, Before: s.Purge, Loops: loops}.Compare(b)
-}
-
-func redisBenchmark() (string, error) {
-	if program := os.Getenv("BENCH_REDIS_BENCHMARK"); program != "" {
-		return program, nil
-	}
-	return exec.LookPath("redis-benchmark")
-}
-
-// requestRate reads the second column, requests per second, of redis-benchmark's last line.
-func requestRate(output string) (float64, error) {
-	records, err := csv.NewReader(strings.NewReader(output)).ReadAll()
-	if err != nil {
-		return 0, fmt.Errorf("not CSV: %w", err)
-	}
-	if len(records) < 2 || len(records[len(records)-1]) < 2 {
-		return 0, fmt.Errorf("no line of results")
-	}
-	return strconv.ParseFloat(records[len(records)-1][1], 64)
 }
 
 func BenchmarkStreamConsume(b *testing.B) {

@@ -32,6 +32,8 @@ artemis_lacking() {
 
 artemis_home() { printf '%s' "$cache/artemis-$artemis_version"; }
 
+programs() { printf '%s' "$(artemis_home)/bin"; }
+
 install() {
   local lacking made
   read -ra lacking <<<"$(artemis_lacking)"

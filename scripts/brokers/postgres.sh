@@ -16,17 +16,17 @@ layout() {
 }
 
 missing() {
-  if [[ -z $(postgres_bin) ]] && ! has_debian; then
+  if [[ -z $(programs) ]] && ! has_debian; then
     echo "PostgreSQL is not installed, and there is no apt-get to get it"
   elif ((EUID == 0)) && ! command -v setpriv >/dev/null; then
     echo "PostgreSQL does not run as root, and there is no setpriv to run it as another user"
   fi
 }
 
-install() { [[ -n $(postgres_bin) ]] || unpack_debian "$cache/postgres" postgresql; }
+install() { [[ -n $(programs) ]] || unpack_debian "$cache/postgres" postgresql; }
 
-# postgres_bin prints the folder of PostgreSQL's programs, most of which Debian does not put on PATH.
-postgres_bin() {
+# programs prints the folder of PostgreSQL's programs, most of which Debian does not put on PATH.
+programs() {
   local folder
   for folder in "$cache"/postgres/usr/lib/postgresql/*/bin /usr/lib/postgresql/*/bin; do
     if [[ -x $folder/initdb ]]; then
@@ -65,7 +65,7 @@ configure() {
     chown -R "$(postgres_user)" "$dir"
   fi
   chmod 700 "$dir/data"
-  as_server env "$(postgres_bin)/initdb" --pgdata="$dir/data" "${who[@]}" --encoding=UTF8 --locale=C.UTF-8 --no-sync >>"$dir/log" 2>&1 ||
+  as_server env "$(programs)/initdb" --pgdata="$dir/data" "${who[@]}" --encoding=UTF8 --locale=C.UTF-8 --no-sync >>"$dir/log" 2>&1 ||
     fail "initdb failed: $(tail -n 3 "$dir/log")"
   cat >>"$dir/data/postgresql.conf" <<CONF
 listen_addresses = '127.0.0.1'
@@ -92,7 +92,7 @@ copy_primary() {
   fi
   chmod 700 "$dir/data"
   await primary healthy primary
-  as_server env "$(postgres_bin)/pg_basebackup" --pgdata="$dir/data" --checkpoint=fast --no-sync --write-recovery-conf \
+  as_server env "$(programs)/pg_basebackup" --pgdata="$dir/data" --checkpoint=fast --no-sync --write-recovery-conf \
     --dbname="host=127.0.0.1 port=$(port client primary) user=postgres application_name=standby" >>"$dir/log" 2>&1 ||
     fail "pg_basebackup failed: $(tail -n 3 "$dir/log")"
   printf '%s\n' "port = $(port client standby)" "synchronous_standby_names = ''" >>"$dir/data/postgresql.conf"
@@ -101,7 +101,7 @@ copy_primary() {
 # formed asks the primary whether its commits wait for the standby.
 formed() {
   [[ $name == *-replica ]] || return 0
-  [[ $(LD_LIBRARY_PATH=$(libraries "$cache/postgres") bounded 5 "$(postgres_bin)/psql" -U postgres -h 127.0.0.1 -p "$(port client primary)" -Atc \
+  [[ $(LD_LIBRARY_PATH=$(libraries "$cache/postgres") bounded 5 "$(programs)/psql" -U postgres -h 127.0.0.1 -p "$(port client primary)" -Atc \
     "SELECT sync_state FROM pg_stat_replication WHERE application_name = 'standby'" postgres) == sync ]]
 }
 
@@ -119,7 +119,7 @@ CONF
 form() {
   local certs=$home/certs
   [[ $name == *-secure ]] || return 0
-  PGPASSWORD=$(<"$certs/password") LD_LIBRARY_PATH=$(libraries "$cache/postgres") "$(postgres_bin)/psql" -q -v ON_ERROR_STOP=1 -f - \
+  PGPASSWORD=$(<"$certs/password") LD_LIBRARY_PATH=$(libraries "$cache/postgres") "$(programs)/psql" -q -v ON_ERROR_STOP=1 -f - \
     "host=127.0.0.1 port=$(port) user=$(<"$certs/user") dbname=postgres sslmode=verify-full sslrootcert=$certs/ca.pem" <<SQL || fail "psql could not make the user $(<"$certs/outsider")"
 CREATE ROLE $(<"$certs/outsider") LOGIN PASSWORD '$(<"$certs/password")';
 REVOKE CONNECT ON DATABASE postgres FROM PUBLIC;
@@ -137,7 +137,7 @@ start() {
     done
     rm -f -- "$left"
   fi
-  as_server spawn "$(postgres_bin)/postgres" -D "$dir/data"
+  as_server spawn "$(programs)/postgres" -D "$dir/data"
 }
 
 # outside prints the server's processes other than its first: each leads a group of its own.
@@ -146,7 +146,7 @@ outside() {
   cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent="$1" '{ pid = $1; sub(/.*\) /, ""); if ($2 == parent) print pid }' || true
 }
 
-healthy() { LD_LIBRARY_PATH=$(libraries "$cache/postgres") bounded 5 "$(postgres_bin)/pg_isready" -q -U postgres -h 127.0.0.1 -p "$(port client "$1")"; }
+healthy() { LD_LIBRARY_PATH=$(libraries "$cache/postgres") bounded 5 "$(programs)/pg_isready" -q -U postgres -h 127.0.0.1 -p "$(port client "$1")"; }
 
 urls() {
   case $name in

@@ -22,6 +22,8 @@ pulsar_lacking() {
 
 distribution() { printf '%s' "$cache/pulsar-$pulsar_version"; }
 
+programs() { printf '%s' "$(distribution)/bin"; }
+
 install() {
   local lacking made
   read -ra lacking <<<"$(pulsar_lacking)"

@@ -70,6 +70,8 @@ storePathCommitLog=$dir/data/store/commitlog
 # A gibibyte of the disk would be taken at once otherwise.
 mappedFileSizeCommitLog=67108864
 mappedFileSizeConsumeQueue=600000
+# Messages would go otherwise, within seconds, while 85 % of the disk are used, however much is left.
+cleanFileForciblyEnable=false
 timerWheelEnable=true
 # A topic is there when it was created, and not because somebody misspelt another's name.
 autoCreateTopicEnable=false

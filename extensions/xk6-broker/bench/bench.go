@@ -21,7 +21,7 @@ type Loop struct {
 	// Run moves them and returns how long that took.
 	Run func() (time.Duration, error)
 	// Tool says that another program does it, whose CPU time is not this process's, and which takes a while to start: it
-	// takes part in the first [ToolRounds] rounds only.
+	// takes part in the first [ToolRounds] rounds only. One that fails is left out, and that is said.
 	Tool bool
 }
 
@@ -66,10 +66,15 @@ func (c Case) Compare(b *testing.B) []Row {
 	for round := range Rounds {
 		for _, i := range order {
 			l := c.Loops[i]
-			if l.Tool && round >= ToolRounds {
+			if l.Tool && (round >= ToolRounds || len(rows[i].Rates) < round) {
 				continue
 			}
 			rate, cost, err := c.turn(l)
+			if err != nil && l.Tool {
+				b.Logf("%s: without %s: %v", c.Name, l.Name, err)
+				rows[i].Rates = nil
+				continue
+			}
 			if err != nil {
 				b.Fatalf("%s: %s: %v", c.Name, l.Name, err)
 			}
@@ -79,6 +84,9 @@ func (c Case) Compare(b *testing.B) []Row {
 		slices.Reverse(order) // whoever comes second finds the machine warm
 	}
 	for i, l := range c.Loops {
+		if len(rows[i].Rates) == 0 {
+			continue
+		}
 		rows[i].Median = median(rows[i].Rates)
 		rows[i].Ratio = ratio(rows[i].Rates, rows[0].Rates)
 		if l.Tool {
@@ -87,6 +95,7 @@ func (c Case) Compare(b *testing.B) []Row {
 		rows[i].CPU = median(spent[i])
 		rows[i].CPUMore = more(spent[i], spent[0])
 	}
+	rows = slices.DeleteFunc(rows, func(r Row) bool { return len(r.Rates) == 0 })
 	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engine }); e >= 0 {
 		for i := range rows {
 			rows[i].Engine = ratio(rows[e].Rates, rows[i].Rates)

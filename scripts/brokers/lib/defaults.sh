@@ -14,6 +14,7 @@ start() { :; }     # starts node $1 by spawn
 healthy() { :; }   # succeeds when node $1 answers its own protocol
 form() { :; }      # joins the nodes, once, when all of them are healthy for the first time
 formed() { :; }    # succeeds when all nodes know of one another
+programs() { :; }  # prints the folder of its programs, of which PATH or $cache/$name/usr/bin does not tell
 urls() { :; }      # prints "driver url" lines, the most natural one first
 outside() { :; }   # prints the process groups of a node, whose first process is $1, that are not its own
 also() { :; }      # prints further "name url" lines, which env shows

@@ -88,7 +88,8 @@ show_program() {
   lacking=$(lacks)
   [[ -z $lacking ]] || fail "$lacking"
   install_alone
-  path=$(locate "$folder" "$2") || fail "has no program \"$2\""
+  path=$(programs)/$2
+  [[ -x $path ]] || path=$(locate "$folder" "$2") || fail "has no program \"$2\""
   if [[ $path == "$folder"/* ]]; then
     script=$folder/$2
     printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$(libraries "$folder")" "$path" >"$script.part"
