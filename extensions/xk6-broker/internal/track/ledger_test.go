@@ -156,7 +156,9 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 	}
 }
 
-func everything(uint64) track.Terms { return track.Terms{Spans: track.Everything(), Certain: track.Everything()} }
+func everything(uint64) track.Terms {
+	return track.Terms{Spans: track.Everything(), Certain: track.Everything()}
+}
 
 func firstOf(copies [3]bool) int {
 	for i, has := range copies {

@@ -64,7 +64,9 @@ func TestASuccessorIsJudgedByWhatItReceivedItself(t *testing.T) {
 		}
 	}
 	l := recoded(t, topic.Ledger())
-	got := merged(t, l.Producers, l.Groups, func(uint64) track.Terms { return track.Terms{Spans: l.Groups[0].Sources[0].Spans, Certain: l.Groups[0].Sources[0].Spans} }, 10)
+	got := merged(t, l.Producers, l.Groups, func(uint64) track.Terms {
+		return track.Terms{Spans: l.Groups[0].Sources[0].Spans, Certain: l.Groups[0].Sources[0].Spans}
+	}, 10)
 	if got.Expected != want.Expected || got.Missing != want.Missing || got.Duplicated != want.Duplicated || !slices.Equal(got.Ranges, ranges) {
 		t.Errorf("of several processes: %+v\nwant %+v, missing %v", got, want, ranges)
 	}
