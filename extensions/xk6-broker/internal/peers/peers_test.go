@@ -350,7 +350,7 @@ func TestWhoIsThereIsOutlasted(t *testing.T) {
 		if took := passed(); took < silence || took > silence+5*time.Second {
 			t.Errorf("one that was killed was waited for for %v", took)
 		}
-		for _, of := range waits.Known() {
+		for _, of := range waits.Known("") {
 			if of.Lacked != "" {
 				t.Errorf("process %d lacks: %s", of.Index, of.Lacked)
 			}
