@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,6 +192,7 @@ func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
 			b.produce(b.sender(100), sent)
 			ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer stop()
+			var reopens atomic.Bool // which is work, as an executor says it
 			var working sync.WaitGroup
 			working.Go(func() {
 				for turn := 0; ctx.Err() == nil; turn++ { // what a consumer has when it closes comes again, as when its lease is over
@@ -204,13 +206,20 @@ func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
 						t.Error(err)
 					}
 					_ = clock.Timer(ctx, driver.Now()+int64(lease))
+					reopens.Store(true)
 					_ = member.Close(t.Context())
 					member = b.consumer(driver.ConsumerConfig{Group: "workers"})
+					reopens.Store(false)
 				}
 			})
 			b.run.patience.Store(int64(limit))
 			start := time.Now()
-			if err := b.run.Arrived(ctx, func(int64) int64 { return 0 }); err != nil {
+			if err := b.run.Arrived(ctx, func(now int64) int64 {
+				if reopens.Load() {
+					return now
+				}
+				return 0
+			}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			between(t, name, time.Since(start), c.least, c.most)
