@@ -38,10 +38,11 @@ func (r *Run) Ledger() *result.Ledger {
 	if !r.shared {
 		return nil
 	}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine(), Ended: driver.Now()}
+	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}
 	for _, t := range r.Topics() {
 		l.Topics = append(l.Topics, t.ledger())
 	}
+	l.Ended = driver.Now() // whatever is in it was received before
 	return l
 }
 

@@ -40,7 +40,8 @@ type sender struct {
 // groupShare is what one process knows of a group.
 type groupShare struct {
 	*GroupLedger
-	by *Ledger // of the process
+	by      *Ledger       // of the process
+	slowest time.Duration // the longest that a message of the topic took until a consumer of the process had it
 }
 
 // account puts the ledgers together.
@@ -106,30 +107,30 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 			w.failed += l.Failed
 			w.routed = w.routed || l.Routed
 			w.spends = w.spends || l.Spends
-			slowest := p.Result.slowest(l.Broker, l.Topic)
+			sent, received := p.Result.slowest(l.Broker, l.Topic, metric.PublishTime, metric.RequestTime), p.Result.slowest(l.Broker, l.Topic, metric.E2ELatency)
 			for _, producer := range l.Producers {
-				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: slowest}
+				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: sent}
 			}
 			for g := range l.Groups {
 				name := l.Groups[g].Name
 				if l.Groups[g].Subscriber {
 					name = fmt.Sprintf("process %d, %s", n+1, name)
 				}
-				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger})
+				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger, received})
 			}
 		}
 	}
 	return w
 }
 
-// slowest is the longest that a send to a topic took that the broker confirmed.
-func (r *Result) slowest(broker, topic string) time.Duration {
+// slowest is the longest that some trends of a topic have.
+func (r *Result) slowest(broker, topic string, trends ...metric.Trend) time.Duration {
 	var longest int64
 	for _, t := range r.Topics {
 		if t.Broker != broker || t.Topic != topic {
 			continue
 		}
-		for _, trend := range []metric.Trend{metric.PublishTime, metric.RequestTime} {
+		for _, trend := range trends {
 			for _, name := range []string{trend.String(), trend.String() + metric.ClosedSuffix} {
 				if h := t.Trends[name]; h != nil {
 					longest = max(longest, h.Max())
@@ -208,27 +209,28 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		if err != nil {
 			return err
 		}
+		untold := a.Elsewhere // nobody but the one who was killed could have measured them
 		if !shares[0].Subscriber {
+			if w.elsewhere || !m.complete() {
+				a.Lost, a.Elsewhere = 0, a.Elsewhere+a.Lost
+			}
 			if w.elsewhere || !m.complete() || slices.ContainsFunc(shares, groupShare.untold) { // what was removed another process may have received before
-				a.Lost, a.Elsewhere = 0, a.Lost
 				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
 			}
 			g := t.group(name)
-			g.Unmeasured = unmeasured[name]
-			if slices.ContainsFunc(shares, groupShare.untold) { // nobody but the one who was killed could have measured them
-				g.Unmeasured += a.Elsewhere
-			}
+			g.Unmeasured = unmeasured[name] + untold
 			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld && !s.Again })
 			continue
 		}
 		a.Group = Subscribers
-		t.group(Subscribers).Unmeasured = unmeasured[Subscribers]
-		if g := t.group(Subscribers); g.Subscribers == 0 {
+		g := t.group(Subscribers)
+		if g.Subscribers == 0 {
 			a.Subscribers = 1
-			g.Account = a
+			g.Account, g.Unmeasured = a, unmeasured[Subscribers]
 		} else {
 			g.Join(a)
 		}
+		g.Unmeasured += untold
 	}
 	return nil
 }
@@ -251,12 +253,10 @@ func (w *wholeTopic) unmeasured(t *Topic) map[string]uint64 {
 	return known
 }
 
-// untold tells that members of a process that was killed may have settled more than it could tell.
-func (s groupShare) untold() bool {
-	return s.by.Unfinished && slices.ContainsFunc(s.Sources, func(of track.SourceLedger) bool { return track.Count(of.Settled) > 0 })
-}
+// untold tells that members of a process that was killed may have received and settled more than it could tell.
+func (g groupShare) untold() bool { return g.by.Unfinished && g.consumed() }
 
-func (s groupShare) consumed() bool { return len(s.There) > 0 }
+func (g groupShare) consumed() bool { return len(g.There) > 0 }
 
 // answer is what a broker said that it has for a group, and when and to whom.
 type answer struct {
@@ -303,9 +303,13 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 		ledgers[i].Unfinished = s.by.Unfinished
 	}
 	removals := w.removalsOf(shares)
+	untold, err := w.untold(shares)
+	if err != nil {
+		return Account{}, err
+	}
 	all, err := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
 		from := w.senders[id]
-		var terms track.Terms
+		terms := track.Terms{Untold: untold[id]}
 		terms.Spans, terms.Certain = from.spans(id, shares, w.removals)
 		for _, r := range removals {
 			terms.Removals = append(terms.Removals, from.before(r))
@@ -342,6 +346,8 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	if shares[0].Kept && !holds && said.known || w.routed { // a broker is done with what lay in the client of one who has left
 		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 	}
+	a.Elsewhere = min(a.Lost, all.Untold)
+	a.Lost -= a.Elsewhere
 	return a, nil
 }
 
@@ -394,6 +400,30 @@ func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possi
 		return onwards(possible), onwards(certain)
 	}
 	return possible, certain
+}
+
+// untold is which messages of each producer may have come to members in a process that was killed, after it had told for the last time. Where the broker keeps them for
+// who comes later, that may be any. Else it is those that were sent after the last of the producer that it had, or so late that others have been as long on their way.
+func (w *wholeTopic) untold(shares []groupShare) (map[uint64][]track.Bounds, error) {
+	all := map[uint64][]track.Bounds{}
+	for _, g := range shares {
+		if !g.untold() {
+			continue
+		}
+		for id, s := range w.senders {
+			from := uint64(0)
+			if had := g.Source(id); had != nil && !g.Kept {
+				received, err := track.Load(had.Received)
+				if err != nil {
+					return nil, err
+				}
+				late, _ := s.course.HandedOut(g.by.Ended-w.skew(s.by, g.by)-int64(g.slowest), s.next)
+				from = min(late, received.Next())
+			}
+			all[id] = append(all[id], track.Bounds{From: from, Until: math.MaxUint64})
+		}
+	}
+	return all, nil
 }
 
 // onwards is all from where the first of some spans begins.

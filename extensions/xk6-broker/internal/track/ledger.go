@@ -98,6 +98,7 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 type Terms struct {
 	Spans    []Bounds // what the group may expect of it
 	Certain  []Bounds // and of that, what it does expect
+	Untold   []Bounds // what may have come to a process that was killed, after it had told
 	Given             // of the broker's last word on what it has for the group
 	Removals []Given  // of what it had before each time that the topic's messages were removed on purpose
 }
@@ -111,7 +112,8 @@ type Whole struct {
 	Tally
 	Ranges   []Range // of what is missing, the first
 	Given            // of what is missing, how many are numbered below the producer's Possible, and of those not doubted below its Sure
-	Doubted  uint64  // of what is missing, how many the group may never have been there for
+	Doubted  uint64  // of what is missing, how many the group may never have been there for, without those that are untold
+	Untold   uint64  // of what did not arrive, how many may have come to a process that was killed, after it had told
 	Removals []Given // likewise, for each removal, of what did not arrive and may have been removed
 	Held     uint64  // received and not settled, of whatever producer
 	SureHeld uint64  // of these, those that the broker must still have, see [Held]
@@ -164,7 +166,7 @@ func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int)
 	expected = expected.Within(terms.Spans)
 	drained := all.drained.Within(terms.Spans).andNot(all.received)
 	missing := expected.andNot(all.received).andNot(drained)
-	certain := missing.Within(terms.Certain)
+	certain, untold := missing.Within(terms.Certain), missing.Within(terms.Untold)
 	var last uint64
 	for i, r := range terms.Removals {
 		if len(w.Removals) <= i {
@@ -182,7 +184,8 @@ func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int)
 	w.Removed += removed.Len()
 	w.Settled += all.settled.Len()
 	w.Missing += missing.Len()
-	w.Doubted += missing.andNot(certain).Len()
+	w.Doubted += missing.andNot(certain).andNot(untold).Len()
+	w.Untold += untold.Len()
 	w.Sure += certain.below(terms.Sure).Len()
 	w.Possible += missing.below(terms.Possible).Len()
 	w.hold(all)
