@@ -76,6 +76,8 @@ func TestPeriodOfPhases(t *testing.T) {
 		"shorter than a pause": {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
 		"after one message":    {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
 		"in two stretches":     {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
+		"of two processes":     {evenly(100, 0, 9), []Stretch{{2, 8}, {2.5, 8.5}, {2.1, 7}}, 100},
+		"of two, in two":       {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}, {0.5, 3}, {6, 8}}, 100},
 		"batches, in two":      {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
 	} {
 		edges := []float64{}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -203,10 +204,14 @@ func (p Point) activeIn(s Stretch) map[string]Activity {
 	return active
 }
 
-// interrupted is how long other phases were between the stretches of one, in seconds.
+// interrupted is how long other phases were between the stretches of one, in seconds. Those of several processes overlap.
 func (p *Phase) interrupted() (seconds float64) {
-	for i := 1; i < len(p.Stretches); i++ {
-		seconds += p.Stretches[i].From - p.Stretches[i-1].To
+	all := slices.SortedFunc(slices.Values(p.Stretches), func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
+	for i, s := range all {
+		if i > 0 {
+			seconds += max(0, s.From-all[i-1].To)
+			all[i].To = max(s.To, all[i-1].To)
+		}
 	}
 	return seconds
 }
