@@ -164,9 +164,13 @@ func satisfies(got, want any) bool {
 	return false
 }
 
+// checkTopic refuses what is no name. JavaScript makes texts of all else.
 func checkTopic(of, topic string) error {
-	if topic == "" {
+	switch topic {
+	case "", "undefined", "null":
 		return fmt.Errorf("%s: the topic's name is missing", of)
+	case "[object Object]":
+		return fmt.Errorf("%s: the topic's name comes first, as a string, and options after it: %[1]s('orders', { ... })", of)
 	}
 	return nil
 }
