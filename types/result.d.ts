@@ -246,6 +246,8 @@ declare module 'k6/x/broker' {
     elsewhere?: number;
     /** hiccups of the machines that befell the ends of its latencies, by these and one for each value, of several processes together */
     hiccups?: { [name: string]: ResultHistogram };
+    /** of several processes: not expected, as they were sent when all consumers had left at the end of the test, for which nothing is kept */
+    late?: number;
     /** the first of the missing messages */
     ranges?: Array<{
       id: number;

@@ -36,11 +36,11 @@ func TestWhatWasSentBeforeTheAnswerIsNoLeftover(t *testing.T) {
 	g := GroupLedger{
 		GroupLedger: receiving.Ledger().Groups[0], Kept: true, Earliest: true, There: []Presence{{900, math.MaxInt64}}, Leftovers: 150, Looked: 1500,
 	}
-	if n, err := w.leftovers([]groupShare{{&g, consumer}}); n != 0 || err != nil {
+	if n, err := w.leftovers([]groupShare{{GroupLedger: &g, by: consumer}}); n != 0 || err != nil {
 		t.Errorf("%d are of nobody: %v", n, err)
 	}
 	g.Looked = 950
-	if n, err := w.leftovers([]groupShare{{&g, consumer}}); n != 50 || err != nil {
+	if n, err := w.leftovers([]groupShare{{GroupLedger: &g, by: consumer}}); n != 50 || err != nil {
 		t.Errorf("%d are of nobody, want 50: %v", n, err)
 	}
 }
