@@ -106,7 +106,11 @@ func (o *collecting) run(gs *state.GlobalState) error {
 	}
 	stop()
 	o.processes, o.absent = c.Processes(), missing
-	return o.join(gs, dirs, folder, conditions)
+	err = o.join(gs, dirs, folder, conditions)
+	ctx, stop = signalled(gs)
+	defer stop()
+	c.Stay(ctx)
+	return err
 }
 
 // signalled ends when the user, or the system, asks for the end.

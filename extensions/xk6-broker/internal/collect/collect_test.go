@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/collect"
@@ -405,6 +406,43 @@ func TestACollectorThatDiesIsFollowed(t *testing.T) {
 	if _, err := collect.Open(dir, collect.Test{}, func(string) {}); err == nil || !strings.Contains(err.Error(), "nothing that was collected") {
 		t.Error(err)
 	}
+}
+
+// A collector that dies between a receipt and its answer leaves a process that tries again: whoever follows it stays until that one has its answer, or for
+// as long as it can take, and nobody stays who has answered all.
+func TestAFollowerStaysForWhoWasNotAnswered(t *testing.T) {
+	dir := t.TempDir()
+	first := begin(t, dir, "", 3)
+	if err := first.send(process(1), packed(process(1))); err != nil {
+		t.Fatal(err)
+	}
+	first.Stay(t.Context())
+	synctest.Test(t, func(t *testing.T) {
+		c, err := collect.Open(dir, collect.Test{Processes: 3}, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		c.Stay(t.Context())
+		if stayed := time.Since(began); stayed < 15*time.Second || stayed > 20*time.Second {
+			t.Errorf("it stayed for %v, and a process tries again every 10 s, for 5 s", stayed)
+		}
+		began = time.Now()
+		if c.Stay(t.Context()); time.Since(began) != 0 {
+			t.Error("it stays again, long after it was opened")
+		}
+	})
+	second := begin(t, dir, "", 3)
+	gone := make(chan struct{})
+	go func() { defer close(gone); second.Stay(t.Context()) }()
+	if err := second.send(process(1), packed(process(1))); err != nil {
+		t.Error(err)
+	}
+	<-gone
+	third := begin(t, dir, "", 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	third.Stay(ctx)
 }
 
 // While no collector answers, results are sent until the time is up.

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
@@ -28,15 +29,17 @@ const receipt = ".received.json"
 
 // Collector receives the results of a test's processes, each into a folder of its own. It is safe for concurrent use.
 type Collector struct {
-	dir   string
-	run   string // of the test; "" where the first process says it
-	token string
-	tell  func(text string) // what happens
+	dir    string
+	run    string // of the test; "" where the first process says it
+	token  string
+	tell   func(text string) // what happens
+	opened time.Time
 
 	mu        sync.Mutex
 	processes int                 // of the test; 0 while it is not known
 	heard     map[uint32]Process  // by instance, of whom nothing was received yet
 	received  map[string]received // by name
+	untold    map[uint32]bool     // instances of which a collector before this one had all, and may have died before it said so
 	refusals  []string            // that were told of
 	news      chan struct{}       // has one element after somebody was heard of, or came
 }
@@ -57,8 +60,8 @@ type Test struct {
 // Open begins to collect into a folder, and goes on with what it has.
 func Open(dir string, of Test, tell func(text string)) (*Collector, error) {
 	c := &Collector{
-		dir: dir, run: of.Run, token: of.Token, tell: tell, processes: of.Processes, heard: map[uint32]Process{}, received: map[string]received{},
-		news: make(chan struct{}, 1),
+		dir: dir, run: of.Run, token: of.Token, tell: tell, opened: time.Now(), processes: of.Processes, heard: map[uint32]Process{}, received: map[string]received{},
+		untold: map[uint32]bool{}, news: make(chan struct{}, 1),
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return nil, fmt.Errorf("collect: %w", err)
@@ -89,6 +92,7 @@ func Open(dir string, of Test, tell func(text string)) (*Collector, error) {
 			return nil, fmt.Errorf("collect: %s: %w", path, err)
 		}
 		c.take(r)
+		c.untold[r.Instance] = true
 		tell(fmt.Sprintf("%s: received before", r.Process))
 	}
 	return c, nil
@@ -231,6 +235,8 @@ func (c *Collector) again(r received) (done bool, err error) {
 	}
 	if known, ok := c.received[r.Name]; ok {
 		if known.Digest == r.Digest {
+			delete(c.untold, r.Instance)
+			c.stir()
 			return true, nil
 		}
 		return false, c.taken(known)

@@ -29,7 +29,7 @@ func NewSender(address, token string) (*Sender, error) {
 	}
 	return &Sender{strings.TrimSuffix(u.String(), "/"), token, &http.Client{
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			ExpectContinueTimeout: 2 * time.Second, ResponseHeaderTimeout: 2 * time.Minute, // the collector reads all of it again first
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -55,10 +55,11 @@ func (s *Sender) Here(ctx context.Context, p Process) error {
 	return s.do(request)
 }
 
-// The pauses between attempts, each twice as long as the one before.
+// The pauses between attempts, each twice as long as the one before, and the longest that one waits for a connection.
 const (
-	firstPause = 250 * time.Millisecond
-	mostPause  = 10 * time.Second
+	firstPause  = 250 * time.Millisecond
+	mostPause   = 10 * time.Second
+	dialTimeout = 5 * time.Second
 )
 
 // Send sends a process's results, which pack writes, each time the same. While the collector does not answer, or cannot take them, it tries again until

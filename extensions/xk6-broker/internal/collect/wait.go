@@ -33,6 +33,35 @@ func (c *Collector) Wait(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
+// longestSilence is the longest that nothing is heard of a process that tries again: its pause, and its attempt to reach a collector that was gone.
+const longestSilence = mostPause + dialTimeout + time.Second
+
+// Stay waits until those have asked again whose results were here before, but no longer than it can take them from when this collector was opened: the one
+// before it may have died before it told them, and they would try in vain if this one went first.
+func (c *Collector) Stay(ctx context.Context) {
+	left := time.Until(c.opened.Add(longestSilence))
+	if left > 0 && c.owesAnswers() {
+		c.tell(fmt.Sprintf("staying for up to %v, for those who may not know that theirs was received", left.Round(time.Second)))
+	}
+	over := time.NewTimer(left)
+	defer over.Stop()
+	for c.owesAnswers() {
+		select {
+		case <-c.news:
+		case <-over.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Collector) owesAnswers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.untold) > 0
+}
+
 func (c *Collector) complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,6 +37,8 @@ type Collector struct {
 	seen map[*Series]*Measured // at last
 
 	platform platform
+	ends     ends
+	befallen befallen // up to now
 	phases   phases
 
 	timelines map[topicKey]*timeline
@@ -47,6 +49,7 @@ type Collector struct {
 func (r *Run) NewCollector() *Collector {
 	return &Collector{
 		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*Measured{}, timelines: map[topicKey]*timeline{},
+		ends: ends{run: r, of: map[endKey]*ended{}}, befallen: befallen{},
 		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[metric.Trend]*intervalLog{}},
 	}
 }
@@ -86,7 +89,9 @@ func (c *Collector) collect(cut bool) []Delta {
 		topics[key] = append(topics[key], d)
 	}
 	hiccups := c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[metric.Due]+d.Counters[metric.Received] > 0 }))
-	c.phases.watched(hiccups)
+	befell := c.ends.take(cut)
+	c.befallen.add(befell)
+	c.phases.watched(hiccups, befell)
 	used := clock.CPU()
 	c.busy = 0
 	if now > c.last {

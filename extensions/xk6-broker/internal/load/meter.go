@@ -45,6 +45,7 @@ type tally struct {
 	*crossings
 
 	counters [metric.NumCounters]atomic.Int64
+	answered atomic.Int64                 // requests that had their replies
 	active   *activities                  // of the topic
 	sent     [metric.NumLoops]atomic.Bool // something was sent so
 

@@ -27,6 +27,7 @@ type phase struct {
 	series    map[*Series]*shelved
 	groups    map[GroupKey]result.Account // of which only what grows counts
 	hiccups   *hist.Histogram             // up to now; nil where nobody watched
+	befallen  befallen                    // as the collector's
 }
 
 // stretch is a time between two cuts.
@@ -67,7 +68,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	if p.open == nil { // from the start of the run
 		p.enter(result.Starting)
 		p.began = cut{at: c.run.Started}
-		p.open.hiccups = hist.Merged(p.open.hiccups, c.platform.seen())
+		p.watched(c.platform.seen(), c.befallen)
 	}
 	now := cut{c.last, c.seen, c.run.Accounts()}
 	p.open.add(p.began, now)
@@ -120,15 +121,16 @@ func (p *phases) find(name string) *phase {
 
 func (p *phases) enter(name string) {
 	if p.open = p.find(name); p.open == nil {
-		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}}
+		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}, befallen: befallen{}}
 		p.all = append(p.all, p.open)
 	}
 }
 
-// watched adds what the witness saw of the platform.
-func (p *phases) watched(hiccups *hist.Histogram) {
+// watched adds what the witness saw of the platform, and what of it befell messages.
+func (p *phases) watched(hiccups *hist.Histogram, befell befallen) {
 	if p.open != nil {
 		p.open.hiccups = hist.Merged(p.open.hiccups, hiccups)
+		p.open.befallen.add(befell)
 	}
 }
 

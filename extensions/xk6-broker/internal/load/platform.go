@@ -118,7 +118,7 @@ func (p *platform) result() *result.Platform {
 func (c *Collector) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.platform.witness = witness.Start()
+	c.platform.witness = witness.Start(c.ends.tick)
 }
 
 // Unwatch ends that. What was seen stays.

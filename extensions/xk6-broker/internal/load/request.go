@@ -121,6 +121,7 @@ func (r *request) answered(now int64, reply *driver.Message) {
 	r.series.add(metric.BytesReceived, int64(len(reply.Body)))
 	r.series.record(shard, r.loop, metric.RequestLatency, now-r.due)
 	r.series.record(shard, r.loop, metric.RequestTime, now-r.sent)
+	r.series.answered.Add(1)
 	r.series.ended(toAsk, r.due, 1)
 }
 

@@ -170,6 +170,9 @@ func answered(t *testing.T, config memory.Config, mode StampMode) {
 	if n := o.series.Trend(metric.Closed, metric.RequestLatency).Count(); n != all {
 		t.Errorf("%d latencies", n)
 	}
+	if n := o.series.answered.Load(); n != all {
+		t.Errorf("%d were answered", n)
+	}
 	if topics := o.run.Topics(); len(topics) != 1 {
 		t.Errorf("%d topics have an account", len(topics))
 	}

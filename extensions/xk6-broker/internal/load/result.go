@@ -54,8 +54,11 @@ func (c *Collector) Result() *result.Result {
 			if of.Phases == nil {
 				of.Phases = map[string]result.Window{}
 			}
-			of.Phases[p.name] = c.phases.window(p, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
+			w := c.phases.window(p, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
+			w.Befall(p.hiccups, p.befallen.of(key))
+			of.Phases[p.name] = w
 		}
+		of.Befall(r.Platform.Seen(), c.befallen.of(key))
 		if u := open.until(now); u != (result.Underway{}) {
 			of.Underway = &u
 			of.Counts[metric.Due.String()] += int64(u.Arrivals) //gosec:disable G115 -- a count

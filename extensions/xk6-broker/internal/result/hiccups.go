@@ -63,6 +63,65 @@ func scaled(h *hist.Histogram, n uint64) *hist.Histogram {
 	return all
 }
 
+// Befall says which hiccups befell the ends of what one process measured: those of its platform over time, or those that befell the messages that ended, of
+// a latency and in a group or none, whichever is worse. Either may be nil.
+func (t *Topic) Befall(platform *hist.Histogram, ended func(t metric.Trend, group string) *hist.Histogram) {
+	t.Hiccups = worst(t.Trends, platform, "", ended)
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		g.Hiccups = worst(g.Trends, platform, g.Group, ended)
+	}
+}
+
+// Befall is the same of a phase.
+func (w *Window) Befall(platform *hist.Histogram, ended func(t metric.Trend, group string) *hist.Histogram) {
+	w.Hiccups = worst(w.Trends, platform, "", ended)
+	for i := range w.Groups {
+		g := &w.Groups[i]
+		g.Hiccups = worst(g.Trends, platform, g.Group, ended)
+	}
+}
+
+func worst(trends map[string]*hist.Histogram, platform *hist.Histogram, group string, ended func(t metric.Trend, group string) *hist.Histogram) map[string]*hist.Histogram {
+	known := map[string]*hist.Histogram{}
+	for name, h := range trends {
+		end, ok := endings[strings.TrimSuffix(name, metric.ClosedSuffix)]
+		if !ok || h.Count() == 0 {
+			continue
+		}
+		if of := ended(end, group); of != nil {
+			known[name] = scaled(of, h.Count())
+			if platform != nil {
+				known[name] = greaterOf(known[name], scaled(platform, h.Count()))
+			}
+		}
+	}
+	return befell(trends, known, platform, group != "")
+}
+
+// greaterOf has at each place the greater value of two distributions of as many.
+func greaterOf(a, b *hist.Histogram) *hist.Histogram {
+	greater := &hist.Histogram{}
+	var ofA, ofB float64 // values that are at least as great
+	as, bs := downFrom(a, -1), downFrom(b, -1)
+	for len(as)+len(bs) > 0 {
+		value := int64(-1)
+		for _, values := range [][]valued{as, bs} {
+			if len(values) > 0 {
+				value = max(value, values[0].value)
+			}
+		}
+		if len(as) > 0 && as[0].value == value {
+			ofA, as = ofA+as[0].n, as[1:]
+		}
+		if len(bs) > 0 && bs[0].value == value {
+			ofB, bs = ofB+bs[0].n, bs[1:]
+		}
+		greater.RecordN(value, uint64(max(ofA, ofB))-greater.Count())
+	}
+	return greater
+}
+
 // half is as many values as a has, half of them distributed as those of b; either may be nil.
 func half(a, b *hist.Histogram) *hist.Histogram {
 	if a == nil || b == nil || a.Count() == 0 || b.Count() == 0 {

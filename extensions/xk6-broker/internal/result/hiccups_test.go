@@ -108,6 +108,35 @@ func TestALatencyIsHeldAgainstTheHiccupsOfThoseWhoMeasuredIt(t *testing.T) {
 	}
 }
 
+// What befell the messages of one process counts by these in a merge too, where its platform was seldom late over time.
+func TestHiccupsByMessageAreMerged(t *testing.T) {
+	parts := threeProcesses()
+	of, e2e := parts[1].Result, metric.E2ELatency.String()
+	over := stood(1)
+	of.Platform.Hiccups, of.Phases[0].Hiccups = over, over
+	for _, known := range []bool{false, true} {
+		if known {
+			ended := func(metric.Trend, string) *hist.Histogram { return stood(40) }
+			of.Topics[0].Befall(over, ended)
+			w := of.Topics[0].Phases[Measure]
+			w.Befall(over, ended)
+			of.Topics[0].Phases[Measure] = w
+		}
+		merged, err := Merge(parts, Siblings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]*Result{"whole": merged, "measured": merged.Led()} {
+			for i, want := range []bool{!known, true, true} {
+				g := r.Topics[0].Groups[i]
+				if got := believed(g.Percentiles[e2e], 0.9); got != want {
+					t.Errorf("%s, by message: %v: p90 of the group %s believed: %v", name, known, g.Group, got)
+				}
+			}
+		}
+	}
+}
+
 // A request has one end where it is received and one where its reply is, each as late as that process.
 func TestARequestIsHeldAgainstTheHiccupsOfThoseWhoAnswerIt(t *testing.T) {
 	parts := threeProcesses()[:2]
@@ -140,3 +169,44 @@ func TestScaledHistogramsKeepTheirShape(t *testing.T) {
 		}
 	}
 }
+
+// A percentile is held against what is worse: the hiccups over time, or those that befell the ends of messages.
+func TestTheWorseOfTwoIsWhatCounts(t *testing.T) {
+	ms := int64(time.Millisecond)
+	latency := spread(1000, 100*ms)
+	of := func(values ...int64) *hist.Histogram {
+		h := &hist.Histogram{}
+		for _, v := range values {
+			h.RecordN(v*ms, 100)
+		}
+		return h
+	}
+	publish, failed := metric.PublishLatency.String(), metric.FailedLatency.String()
+	for name, c := range map[string]struct {
+		platform, ends    *hist.Histogram
+		median, ninetieth int64 // ms
+	}{
+		"over time":       {of(0, 0, 0, 0, 0, 0, 0, 0, 50, 60), of(0, 0), 0, 50},
+		"of the messages": {of(0, 0, 0, 0, 0, 0, 0, 0, 0, 1), of(0, 30, 40), 30, 40},
+		"either":          {of(0, 0, 0, 0, 0, 0, 0, 0, 50, 60), of(0, 30, 40, 40), 30, 50},
+		"nobody watched":  {nil, of(0, 30, 40), 30, 40},
+		"nobody counted":  {of(0, 0, 0, 0, 0, 0, 0, 0, 50, 60), nil, 0, 50},
+	} {
+		topic := Topic{Topic: "orders", Trends: map[string]*hist.Histogram{publish: latency, failed: latency}}
+		topic.Befall(c.platform, func(t metric.Trend, _ string) *hist.Histogram {
+			if t == metric.FailedLatency {
+				return nil
+			}
+			return c.ends
+		})
+		h := topic.Hiccups[publish]
+		if h.Count() != latency.Count() || !near(h.Quantile(0.5), c.median*ms) || !near(h.Quantile(0.9), c.ninetieth*ms) {
+			t.Errorf("%s: %d values, half of them to %v and 90 %% to %v", name, h.Count(), time.Duration(h.Quantile(0.5)), time.Duration(h.Quantile(0.9)))
+		}
+		if of := topic.Hiccups[failed]; of != nil && of.Quantile(0.5) != 0 {
+			t.Errorf("%s: what failed was not counted, and its median is late by %v", name, time.Duration(of.Quantile(0.5)))
+		}
+	}
+}
+
+func near(a, b int64) bool { return a-b <= b/500 && b-a <= b/500 }

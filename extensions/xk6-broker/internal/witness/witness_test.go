@@ -24,7 +24,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 func TestIntervalsFollowOneAnother(t *testing.T) {
-	w := Start()
+	w := Start(nil)
 	var first, second Interval
 	var n uint64
 	eventually(t, "20 hiccups", func() bool {
@@ -45,7 +45,7 @@ func TestIntervalsFollowOneAnother(t *testing.T) {
 
 // What this process burns is seen as its own, and as the machine's where that is known.
 func TestABusyProcess(t *testing.T) {
-	w := Start()
+	w := Start(nil)
 	defer w.Stop()
 	var i Interval
 	eventually(t, "any CPU used", func() bool {
@@ -65,7 +65,7 @@ func TestABusyProcess(t *testing.T) {
 }
 
 func TestIntervalsSurviveJSON(t *testing.T) {
-	w := Start()
+	w := Start(nil)
 	defer w.Stop()
 	var i, again Interval
 	eventually(t, "a hiccup", func() bool { i = w.Interval(); return i.Hiccups.Count() > 0 })
@@ -87,7 +87,7 @@ func TestIntervalsSurviveJSON(t *testing.T) {
 
 // BenchmarkWitness tells how much of a CPU a witness takes that is asked once a second.
 func BenchmarkWitness(b *testing.B) {
-	w := Start()
+	w := Start(nil)
 	defer w.Stop()
 	w.Interval()
 	b.ResetTimer()
@@ -108,7 +108,7 @@ func TestAProcessOfFewerCPUsThanTheMachineHas(t *testing.T) {
 		t.Skip("there is one CPU, or what the machine's did is not known")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	w := Start()
+	w := Start(nil)
 	defer w.Stop()
 	var i Interval
 	eventually(t, "any CPU used", func() bool {
