@@ -154,3 +154,48 @@ func TestWhatIsSentWhenTheConsumersOfOthersHaveLeft(t *testing.T) {
 		}
 	}
 }
+
+// emptied is a script that fills a topic, and empties it again, before it begins.
+const emptied = `
+import broker from 'k6/x/broker';
+const { BROKER_URL, TOPIC } = __ENV;
+const conn = broker.connect(BROKER_URL);
+const producer = conn.producer(TOPIC);
+const consumer = conn.consumer(TOPIC, { group: 'workers', start: 'earliest' });
+export const options = {
+  scenarios: {
+    consume: { executor: 'consumers', exec: 'consume' },
+    produce: { executor: 'open-arrival-rate', rate: 20, duration: '1s', preAllocatedVUs: 4, exec: 'produce' },
+  },
+};
+export async function setup() {
+  await conn.createTopic(TOPIC);
+  await producer.produce({ count: 50 });
+  await conn.purge(TOPIC);
+  await producer.produce({ count: 10 });
+}
+export async function produce() { await producer.send('x'); }
+export async function consume() { await consumer.consume({}); }
+export { handleSummary } from 'k6/x/broker';
+`
+
+// What all processes sent before one emptied the topic for all nobody expects, also where the clock of the other one is off.
+func TestWhatSetupRemovedForAllProcessesNobodyExpects(t *testing.T) {
+	t.Parallel()
+	far := skewed(t)
+	for _, broker := range []string{"BROKER_URL_NATS_JETSTREAM", "BROKER_URL_REDIS_STREAMS"} {
+		for _, ahead := range []string{"1s", "-1s"} {
+			t.Run(broker+" "+ahead, func(t *testing.T) {
+				p := pairOf(t, emptied, external(t, broker), time.Second, [2][]string{{k6Path}, far}, [2][]string{{}, {"SKEW=" + ahead}})
+				said, whole := p.merge()
+				if len(whole.Topics) != 1 || len(whole.Topics[0].Groups) != 1 {
+					t.Fatalf("%+v\n%s", whole.Topics, said)
+				}
+				a := whole.Topics[0].Groups[0].Account
+				if got, want := fmt.Sprint(a.Expected, a.Received, a.Lost, a.Uncertain, a.Removed, a.Unexpected), "30 30 0 0 0 0"; got != want {
+					t.Errorf("expected, received, lost, uncertain, removed, unexpected: %s, want %s\n%s", got, want, said)
+				}
+			})
+		}
+	}
+}
