@@ -52,8 +52,11 @@ func (t *Topic) ledger() result.TopicLedger {
 	defer t.mu.Unlock()
 	l := result.TopicLedger{
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(),
-		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals),
+		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals), Agreed: slices.Clone(t.agreed),
 		Courses: make(map[uint64]result.Course, len(t.courses)),
+	}
+	if over := t.over.Load(); over != nil {
+		l.Over = over.at
 	}
 	for _, p := range all.Producers {
 		if c, ok := t.courses[p.ID]; ok {

@@ -53,6 +53,8 @@ type TopicLedger struct {
 	Routed    bool                   `json:"routed,omitempty"` // some of the messages went where their keys said
 	Spends    bool                   `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
 	Removals  []TopicRemoval         `json:"removals,omitempty"`
+	Agreed    []Agreed               `json:"agreed,omitempty"`
+	Over      int64                  `json:"over,omitempty"` // when its consumers were told that nothing more would come, ns since the Unix epoch; 0 where they were not
 	Producers []track.ProducerLedger `json:"-"`
 	Courses   map[uint64]Course      `json:"-"` // by producer
 	Groups    []GroupLedger          `json:"-"`

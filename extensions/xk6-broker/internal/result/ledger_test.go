@@ -77,7 +77,7 @@ func TestWhatAProcessThatWasKilledMayHaveHad(t *testing.T) {
 	} {
 		w := &wholeTopic{senders: map[uint64]sender{7: {by: &Ledger{}, next: 200, course: course}}}
 		by := &Ledger{Ended: 1000, Unfinished: !c.finished}
-		all, err := w.untold([]groupShare{{&c.GroupLedger, by, c.slowest}})
+		all, err := w.untold([]groupShare{{GroupLedger: &c.GroupLedger, by: by, slowest: c.slowest}})
 		if err != nil || len(all[7]) > 0 == c.none || !c.none && all[7][0] != (track.Bounds{From: c.from, Until: math.MaxUint64}) {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}

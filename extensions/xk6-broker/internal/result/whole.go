@@ -42,6 +42,7 @@ type groupShare struct {
 	*GroupLedger
 	by      *Ledger       // of the process
 	slowest time.Duration // the longest that a message of the topic took until a consumer of the process had it
+	over    int64         // when the consumers of its topic were told there that nothing more would come, ns since the Unix epoch; 0 where they were not
 }
 
 // account puts the ledgers together.
@@ -94,14 +95,18 @@ func (m *merger) skews() map[[2]*Ledger]int64 {
 // gather finds what the ledgers say of a topic.
 func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}}
+	agreed := map[string]map[*Ledger]Agreed{} // by call
 	for n, p := range m.parts {
 		for k := range p.Ledger.Topics {
 			l := &p.Ledger.Topics[k]
 			if m.key(l.Broker, l.Driver, l.Topic) != w.id {
 				continue
 			}
-			for _, r := range l.Removals {
-				w.removals = append(w.removals, removal{r, p.Ledger})
+			for _, a := range l.Agreed {
+				if agreed[a.Call] == nil {
+					agreed[a.Call] = map[*Ledger]Agreed{}
+				}
+				agreed[a.Call][p.Ledger] = a
 			}
 			w.producers = append(w.producers, l.Producers...)
 			w.failed += l.Failed
@@ -116,7 +121,14 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 				if l.Groups[g].Subscriber {
 					name = fmt.Sprintf("process %d, %s", n+1, name)
 				}
-				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger, received})
+				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger, received, l.Over})
+			}
+		}
+	}
+	for _, p := range m.parts {
+		for k := range p.Ledger.Topics {
+			if l := &p.Ledger.Topics[k]; m.key(l.Broker, l.Driver, l.Topic) == w.id {
+				w.removals = append(w.removals, removalsIn(l, p.Ledger, agreed)...)
 			}
 		}
 	}
@@ -311,6 +323,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 		from := w.senders[id]
 		terms := track.Terms{Untold: untold[id]}
 		terms.Spans, terms.Certain = from.spans(id, shares, w.removals)
+		terms.Late = from.late(shares)
 		for _, r := range removals {
 			terms.Removals = append(terms.Removals, from.before(r))
 		}
@@ -322,7 +335,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges}
+	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges, Late: all.Late}
 	waiting, holds, err := w.waiting(shares, all)
 	if err != nil {
 		return Account{}, err
@@ -385,10 +398,10 @@ func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possi
 		skew := s.topic.skew(s.by, g.by)
 		may, does := g.spans(id, s.next, s.course, skew)
 		may, does = slices.Clone(may), slices.Clone(does)
-		if g.Earliest && g.consumed() && len(may) > 0 {
+		if g.consumed() && len(may) > 0 {
 			since := s.since(g, removals)
 			may[0].From, does[0].From = max(may[0].From, since), max(does[0].From, since)
-			if s.topic.spends && len(s.topic.groups) > 1 {
+			if g.Earliest && s.topic.spends && len(s.topic.groups) > 1 {
 				least, _ := s.course.HandedOut(g.There[0].From-skew, s.next)
 				_, most := s.course.HandedOut(g.There[0].From+skew, s.next)
 				may[0].From, does[0].From = max(may[0].From, least), max(does[0].From, most)
@@ -426,6 +439,25 @@ func (w *wholeTopic) untold(shares []groupShare) (map[uint64][]track.Bounds, err
 	return all, nil
 }
 
+// late is what the producer handed out when nobody of a group was there any more, for which the broker keeps nothing, as consumers had been told that nothing more
+// would come. It is nothing where some left when they liked.
+func (s sender) late(shares []groupShare) []track.Bounds {
+	first := uint64(0)
+	for _, g := range shares {
+		switch last := len(g.There) - 1; {
+		case g.Kept:
+			return nil
+		case last < 0:
+		case g.over == 0 || g.There[last].Until == math.MaxInt64 || g.There[last].Until < g.over:
+			return nil
+		default:
+			_, after := s.course.HandedOut(g.There[last].Until+s.topic.skew(s.by, g.by)+1, s.next)
+			first = max(first, after)
+		}
+	}
+	return []track.Bounds{{From: first, Until: math.MaxUint64}}
+}
+
 // onwards is all from where the first of some spans begins.
 func onwards(spans []track.Bounds) []track.Bounds {
 	first := uint64(math.MaxUint64)
@@ -449,7 +481,7 @@ func (s sender) given(said answer) (sure, possible uint64) {
 
 // apart is how far the clocks of two processes may be apart.
 func (l *Ledger) apart(o *Ledger) time.Duration {
-	if l.Clock != "" && l.Clock == o.Clock {
+	if l == o || l.Clock != "" && l.Clock == o.Clock {
 		return 0
 	}
 	return ClockSkew
@@ -562,6 +594,18 @@ func (m *merger) sentSince(p Part) (string, error) {
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
 
+// peer is what a process is called that others met; "" for one that none has met.
+func (m *merger) peer(instance uint32) string {
+	for _, p := range m.parts {
+		for _, of := range p.Result.Peers {
+			if of.Instance == instance {
+				return called(of.Process, of.Name)
+			}
+		}
+	}
+	return ""
+}
+
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
@@ -572,6 +616,11 @@ func (m *merger) missing(v *Verdict) {
 		v.because(latencies|account, "%d of the %d processes of the test are missing%s: merge their results too", m.processes-here, m.processes, which)
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
+		if name := m.peer(instance); name != "" {
+			v.because(latencies|account, "a process is missing: %d messages came from %s, instance %d, whose result is none of these; merge it too: one that was killed "+
+				"leaves what it had written meanwhile, with BROKER_REPORT_MEANWHILE", m.absent[instance], name, instance)
+			continue
+		}
 		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+
 			"merge it too, or, if it was an earlier test, give each test a BROKER_RUN of its own", m.absent[instance], instance)
 	}

@@ -101,6 +101,7 @@ type Terms struct {
 	Untold   []Bounds // what may have come to a process that was killed, after it had told
 	Given             // of the broker's last word on what it has for the group
 	Removals []Given  // of what it had before each time that the topic's messages were removed on purpose
+	Late     []Bounds // what was numbered when all of the group had left for good
 }
 
 // Given is about what a broker has for a group at a time: every message numbered below Sure that it had been given and that nobody had settled, and none
@@ -116,6 +117,7 @@ type Whole struct {
 	Untold   uint64  // of what did not arrive, how many may have come to a process that was killed, after it had told
 	Removals []Given // likewise, for each removal, of what did not arrive and may have been removed
 	Held     uint64  // received and not settled, of whatever producer
+	Late     uint64  // of what is not expected and did not come, what was numbered when all of the group had left for good
 	SureHeld uint64  // of these, those that the broker must still have, see [Held]
 }
 
@@ -163,7 +165,9 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint6
 
 // add accounts for the messages of one producer.
 func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int) {
+	late := expected.Within(terms.Late)
 	expected = expected.Within(terms.Spans)
+	w.Late += late.andNot(expected).andNot(all.received).andNot(all.drained).Len()
 	drained := all.drained.Within(terms.Spans).andNot(all.received)
 	missing := expected.andNot(all.received).andNot(drained)
 	certain, untold := missing.Within(terms.Certain), missing.Within(terms.Untold)
