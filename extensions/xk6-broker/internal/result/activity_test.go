@@ -143,6 +143,10 @@ func TestPeriod(t *testing.T) {
 		"batches at about a second":        {times(50, 0, 1.07, 2.14, 3.22), 200 / 4.29, nil},
 		"two loads in step":                {together(times(100, 0, 1, 2, 3, 4), times(100, 0.001, 1.001, 2.001, 3.001, 4.001)), 200, nil},
 		"two loads by turns":               {together(times(100, 0, 1, 2, 3, 4), times(100, 0.5, 1.5, 2.5, 3.5, 4.5)), 200, nil},
+		"two loads, close together":        {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1, 4.1)), 200, nil},
+		"three loads, close together":      {together(times(50, 0, 1, 2, 3, 4), together(times(50, 0.1, 1.1, 2.1, 3.1, 4.1), times(50, 0.2, 1.2, 2.2, 3.2, 4.2))), 150, nil},
+		"two loads, every two seconds":     {together(times(50, 0, 2, 4, 6, 8), times(50, 0.5, 2.5, 4.5, 6.5, 8.5)), 50, nil},
+		"two loads, the last by itself":    {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1)), 900 / 4.1, nil},
 		"slow batches":                     {slowly(100, 0.3, 0, 1, 2, 3, 4), 500 / 5.0, times(100, 0, 1, 2, 3, 4)},
 	} {
 		if c.sent == nil {
