@@ -186,8 +186,6 @@ func TestACollectorIsKilledOverTheWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	third := g.collect("another collector is at work", "--fail-if", "received > 1")
-	third.says()
 	half := filepath.Join(processes, ".merging", ".whole-1")
 	if err := os.Mkdir(half, 0o700); err != nil {
 		t.Fatal(err)
@@ -197,7 +195,15 @@ func TestACollectorIsKilledOverTheWhole(t *testing.T) {
 	}
 	second.signal(syscall.SIGKILL)
 	second.end()
+	third := g.collect("staying for up to", "--fail-if", "received > 1")
+	third.says()
+	fourth := g.collect("another collector is at work", "--fail-if", "received < 1")
+	fourth.says()
+	third.signal(syscall.SIGTERM)
 	if r := third.end(); r.code != 99 || !strings.Contains(r.stderr, "it is made again") || !strings.Contains(r.stdout, "FAILED  fail if received > 1") {
+		t.Error(r)
+	}
+	if r := fourth.end(); r.code != 0 || !strings.Contains(r.stderr, "it is made again") || !strings.Contains(r.stdout, "passed  fail if received < 1") {
 		t.Error(r)
 	}
 	for _, each := range all {
