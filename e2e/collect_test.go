@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,6 +166,61 @@ func TestACollectorIsKilledAmidAndNothingIsLost(t *testing.T) {
 		}
 	}
 	if r := k6(t, nil, "x", "broker", "report", filepath.Join(g.dir, "whole"), "--from", "2s", "--to", "8s"); r.code != 0 {
+		t.Error(r)
+	}
+}
+
+// A collector is killed when the whole is there, as often as anybody likes: the next one judges it again. When one has ended by itself, it is refused as any result.
+func TestACollectorIsKilledOverTheWhole(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t)
+	whole, processes := filepath.Join(g.dir, "whole"), filepath.Join(g.dir, "whole-processes")
+	first := g.collect("2 of 3")
+	all := []*background{g.process("one", "2s", ""), g.process("two", "2s", ""), g.process("three", "2s", "")}
+	first.says()
+	first.signal(syscall.SIGKILL)
+	first.end()
+	second := g.collect("staying for up to") // for those that the first had the results of
+	second.says()
+	written, err := os.ReadFile(filepath.Join(whole, summary.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(processes, ".merging", ".whole-1")
+	if err := os.Mkdir(half, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(half, summary.File), written[:len(written)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second.signal(syscall.SIGKILL)
+	second.end()
+	third := g.collect("staying for up to", "--fail-if", "received > 1")
+	third.says()
+	fourth := g.collect("another collector is at work", "--fail-if", "received < 1")
+	fourth.says()
+	third.signal(syscall.SIGTERM)
+	if r := third.end(); r.code != 99 || !strings.Contains(r.stderr, "it is made again") || !strings.Contains(r.stdout, "FAILED  fail if received > 1") {
+		t.Error(r)
+	}
+	if r := fourth.end(); r.code != 0 || !strings.Contains(r.stderr, "it is made again") || !strings.Contains(r.stdout, "passed  fail if received < 1") {
+		t.Error(r)
+	}
+	for _, each := range all {
+		if r := each.end(); r.code != 0 {
+			t.Error(r)
+		}
+	}
+	if again, err := os.ReadFile(filepath.Join(whole, summary.File)); err != nil || !bytes.Equal(again, written) {
+		t.Errorf("the whole is another one: %v", err)
+	}
+	if got := names(t, processes); !slices.Equal(got, []string{"one", "three", "two"}) {
+		t.Errorf("there stay %q", got)
+	}
+	if got := names(t, g.dir); !slices.Equal(got, []string{"local", "whole", "whole-processes"}) {
+		t.Errorf("there stay %q", got)
+	}
+	if r := g.collect("").end(); r.code != 255 || !strings.Contains(r.stderr, "exists already") {
 		t.Error(r)
 	}
 }

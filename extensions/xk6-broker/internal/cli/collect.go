@@ -61,21 +61,29 @@ func (o *collecting) run(gs *state.GlobalState) error {
 		return fmt.Errorf("--timeout %v: give how long to wait, at least %v: processes say every two seconds that they go on", o.timeout, leastSilence)
 	}
 	folder := report.Folder{Dir: filepath.Dir(o.out), Name: filepath.Base(o.out), Overwrite: o.overwrite}
+	tell := func(text string) { _, _ = fmt.Fprintln(gs.Stderr, text) }
+	processes := folder.Path() + "-processes"
+	if collect.Unfinished(processes, folder.Path()) {
+		folder.Overwrite = true
+		tell(o.out + " is of a collector of this test that was ended before it had done all: it is made again")
+	}
 	if err := folder.Check(); err != nil {
 		return err
 	}
-	tell := func(text string) { _, _ = fmt.Fprintln(gs.Stderr, text) }
+	c, err := collect.Open(processes, collect.Test{Run: o.test, Token: gs.Env["BROKER_COLLECT_TOKEN"], Processes: o.processes}, tell)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // the system does
+	folder.Drafts = c.Drafts()
+	if err := folder.RemoveDrafts(); err != nil {
+		tell(err.Error())
+	}
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // the server has, where there is one
-	processes := folder.Path() + "-processes"
-	c, err := collect.Open(processes, collect.Test{Run: o.test, Token: gs.Env["BROKER_COLLECT_TOKEN"], Processes: o.processes}, tell)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(processes) }() // if nothing came
 	server := &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -106,10 +114,15 @@ func (o *collecting) run(gs *state.GlobalState) error {
 	}
 	stop()
 	o.processes, o.absent = c.Processes(), missing
+	if err := c.Merge(); err != nil {
+		return err
+	}
 	err = o.join(gs, dirs, folder, conditions)
 	ctx, stop = signalled(gs)
 	defer stop()
-	c.Stay(ctx)
+	if c.Stay(ctx); ctx.Err() == nil {
+		c.Merged()
+	}
 	return err
 }
 

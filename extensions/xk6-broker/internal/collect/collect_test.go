@@ -54,10 +54,19 @@ func begin(t *testing.T, dir, token string, processes int) *bench {
 	if b.Collector, err = collect.Open(dir, collect.Test{Token: token, Processes: processes}, b.tell); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(b.end)
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	b.url = server.URL
 	return b
+}
+
+// end is that of the collector's process, however it comes about.
+func (b *bench) end() {
+	b.t.Helper()
+	if err := b.Close(); err != nil {
+		b.t.Error(err)
+	}
 }
 
 func (b *bench) tell(text string) {
@@ -101,7 +110,9 @@ func (b *bench) here() (names []string) {
 		b.t.Fatal(err)
 	}
 	for _, e := range entries {
-		names = append(names, e.Name())
+		if e.Name() != ".lock" {
+			names = append(names, e.Name())
+		}
 	}
 	return names
 }
@@ -370,6 +381,7 @@ func TestACollectorThatDiesIsFollowed(t *testing.T) {
 	if err := <-waits; !strings.Contains(err.Error(), "nobody is there") {
 		t.Error(err)
 	}
+	first.end()
 	second := begin(t, dir, "", 0)
 	mu.Lock()
 	at = second
@@ -403,6 +415,7 @@ func TestACollectorThatDiesIsFollowed(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "mine"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	second.end()
 	if _, err := collect.Open(dir, collect.Test{}, func(string) {}); err == nil || !strings.Contains(err.Error(), "nothing that was collected") {
 		t.Error(err)
 	}
@@ -417,6 +430,7 @@ func TestAFollowerStaysForWhoWasNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.Stay(t.Context())
+	first.end()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := collect.Open(dir, collect.Test{Processes: 3}, func(string) {})
 		if err != nil {
@@ -431,6 +445,9 @@ func TestAFollowerStaysForWhoWasNotAnswered(t *testing.T) {
 		if c.Stay(t.Context()); time.Since(began) != 0 {
 			t.Error("it stays again, long after it was opened")
 		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 	second := begin(t, dir, "", 3)
 	gone := make(chan struct{})
@@ -439,6 +456,7 @@ func TestAFollowerStaysForWhoWasNotAnswered(t *testing.T) {
 		t.Error(err)
 	}
 	<-gone
+	second.end()
 	third := begin(t, dir, "", 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

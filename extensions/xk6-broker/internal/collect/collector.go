@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
@@ -33,6 +35,7 @@ type Collector struct {
 	run    string // of the test; "" where the first process says it
 	token  string
 	tell   func(text string) // what happens
+	held   *flock.Flock
 	opened time.Time
 
 	mu        sync.Mutex
@@ -60,46 +63,56 @@ type Test struct {
 // Open begins to collect into a folder, and goes on with what it has.
 func Open(dir string, of Test, tell func(text string)) (*Collector, error) {
 	c := &Collector{
-		dir: dir, run: of.Run, token: of.Token, tell: tell, opened: time.Now(), processes: of.Processes, heard: map[uint32]Process{}, received: map[string]received{},
+		dir: dir, run: of.Run, token: of.Token, tell: tell, processes: of.Processes, heard: map[uint32]Process{}, received: map[string]received{},
 		untold: map[uint32]bool{}, news: make(chan struct{}, 1),
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
-		return nil, fmt.Errorf("collect: %w", err)
+	var err error
+	if c.held, err = hold(dir, tell); err != nil {
+		return nil, err
 	}
-	entries, err := os.ReadDir(dir)
+	c.opened = time.Now()
+	if err := c.resume(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// resume takes what is there of a collector before this one.
+func (c *Collector) resume() error {
+	entries, err := os.ReadDir(c.dir)
 	if err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
+		return fmt.Errorf("collect: %w", err)
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
+		path := filepath.Join(c.dir, e.Name())
+		if e.Name() == lock || e.Name() == merging {
+			continue
+		}
 		if strings.HasPrefix(e.Name(), draft) { // of a collector that was killed
 			if err := os.RemoveAll(path); err != nil {
-				return nil, fmt.Errorf("collect: %w", err)
+				return fmt.Errorf("collect: %w", err)
 			}
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(path, receipt)) //gosec:disable G304 -- in the folder that was asked for
 		if errors.Is(err, fs.ErrNotExist) || !e.IsDir() {
-			return nil, fmt.Errorf("collect: %s is nothing that was collected: choose another folder", path)
+			return fmt.Errorf("collect: %s is nothing that was collected: choose another folder", path)
 		} else if err != nil {
-			return nil, fmt.Errorf("collect: %w", err)
+			return fmt.Errorf("collect: %w", err)
 		}
 		var r received
 		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("collect: %s: %w", path, err)
+			return fmt.Errorf("collect: %s: %w", path, err)
 		}
 		if err := c.fits(r.Process); err != nil {
-			return nil, fmt.Errorf("collect: %s: %w", path, err)
+			return fmt.Errorf("collect: %s: %w", path, err)
 		}
 		c.take(r)
 		c.untold[r.Instance] = true
-		tell(fmt.Sprintf("%s: received before", r.Process))
+		c.tell(fmt.Sprintf("%s: received before", r.Process))
 	}
-	return c, nil
+	return nil
 }
-
-// draft begins the names of what is not yet received.
-const draft = ".draft-"
 
 // refusal is an answer with a text.
 type refusal struct {

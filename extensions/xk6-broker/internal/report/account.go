@@ -20,7 +20,7 @@ var accountColumns = []struct {
 	{"lost", "confirmed, not received, and no longer at the broker", true, true, func(g *result.Group) uint64 { return g.Lost }},
 	{"undelivered", "still at the broker", false, false, func(g *result.Group) uint64 { return g.Undelivered }},
 	{"uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left", false, true, func(g *result.Group) uint64 { return g.Uncertain }},
-	{"elsewhere", "received by another process of the test, or lost, for which run k6 x broker merge; or received at another topic by a group of this name", false, false, func(g *result.Group) uint64 { return g.Elsewhere }},
+	{"elsewhere", "received by a process of the test whose result is not here, or lost; or received at another topic by a group of this name", false, false, func(g *result.Group) uint64 { return g.Elsewhere }},
 	{"duplicated", "copies of messages that were settled already", true, true, func(g *result.Group) uint64 { return g.Duplicated }},
 	{"reordered", "", true, false, func(g *result.Group) uint64 { return g.Reordered }},
 	{"redelivered", "delivered again before they were settled", true, false, func(g *result.Group) uint64 { return g.Redelivered }},

@@ -221,7 +221,7 @@ func groups(b *strings.Builder, t *result.Topic) {
 			{g.Removed, "removed", "deleted by the test before they arrived"},
 			{g.Uncertain, "uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left"},
 			{g.Undelivered, "undelivered", "still at the broker"},
-			{g.Elsewhere, "elsewhere", "received by another process of the test, or lost; or received at another topic by a group of this name"},
+			{g.Elsewhere, "elsewhere", "received by a process of the test whose result is not here, or lost; or received at another topic by a group of this name"},
 			{g.Unexpected, "unexpected", "sent before the consumer was ready or after it had left, or before the topic was emptied, or just before their process was killed, or their send was reported as failed"},
 		} {
 			if o.n > 0 {

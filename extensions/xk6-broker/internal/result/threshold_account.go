@@ -28,7 +28,9 @@ func (r *Result) Account(c Condition, count string, asked func(*Topic, *Group) b
 			judged = true
 			sum += of.count(&g.Account)
 			if doubt := of.doubt(&g.Account); doubt != "" && why == "" {
-				why = t.NameOf(g) + ": " + doubt
+				if why = t.NameOf(g) + ": " + doubt; t.Shared && g.Elsewhere > 0 {
+					why += ": " + mergeTells
+				}
 			}
 		}
 	}
@@ -81,7 +83,7 @@ func certain(a *Account) string {
 	case a.Uncertain > 0:
 		return fmt.Sprintf("of %d messages it cannot be told whether they are lost, still at the broker, or removed by the test itself", a.Uncertain)
 	case a.Elsewhere > 0:
-		return fmt.Sprintf("%d messages were received by another process of the test, or at another topic by a group of the same name, or lost: %s", a.Elsewhere, mergeTells)
+		return fmt.Sprintf("%d messages were received by a process of the test whose result is not here, or at another topic by a group of the same name, or lost", a.Elsewhere)
 	}
 	return expecting(a)
 }

@@ -252,6 +252,7 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 	result := sure(Topic{Topic: "orders", Groups: groups})
 	doubtful := sure(Topic{Topic: "orders", Groups: groups})
 	doubtful.Verdict.Account = false
+	part := sure(Topic{Topic: "orders", Groups: groups, Shared: true})
 	for name, c := range map[string]struct {
 		result        *Result
 		count, source string
@@ -271,7 +272,8 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 		"perhaps lost":                {count: "lost", source: "count==0", groups: "uncertain", because: "of 5 messages it cannot be told"},
 		"perhaps still there":         {count: "undelivered", source: "count==0", groups: "uncertain", because: "of 5 messages it cannot be told"},
 		"how many are uncertain":      {count: "uncertain", source: "count<6", groups: "uncertain", value: 5, Held: true},
-		"received elsewhere, or lost": {count: "lost", source: "count==0", groups: "elsewhere", because: "60 messages were received by another process"},
+		"received elsewhere, or lost": {count: "lost", source: "count==0", groups: "elsewhere", because: "60 messages were received by a process of the test whose result is not here"},
+		"elsewhere, of one process":   {result: part, count: "lost", source: "count==0", groups: "elsewhere", because: "or lost: run k6 x broker merge to find out"},
 		"none drained":                {count: "drained", source: "count==0", groups: "fine", Held: true},
 		"duplicates":                  {count: "duplicated", source: "count==0", groups: "copies", value: 1},
 		"redelivered":                 {count: "redelivered", source: "count==0", groups: "copies", value: 2},
@@ -294,7 +296,7 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 			d := of.Account(condition(t, c.source), c.count, func(_ *Topic, g *Group) bool {
 				return slices.Contains(strings.Fields(c.groups), g.Group)
 			}, 10)
-			if d.Judged != (c.because == "") || d.Held != c.Held || !strings.Contains(d.Why, c.because) || c.because == "" && (d.Why != "" || *d.Value != c.value) {
+			if d.Judged != (c.because == "") || d.Held != c.Held || !strings.Contains(d.Why, c.because) || strings.Contains(d.Why, "k6 x broker merge") != (of == part) || c.because == "" && (d.Why != "" || *d.Value != c.value) {
 				t.Errorf("%+v", d)
 			}
 		})

@@ -165,7 +165,7 @@ func TestLossThatWasNotObservedDecidesNothing(t *testing.T) {
 	for want, change := range map[string]func(*result.Result){
 		"nothing was received":            func(r *result.Result) { r.Topics[0].Groups = nil },
 		"of 5 messages it cannot be told": group(func(g *result.Group) { g.Uncertain = 5 }),
-		"5 messages were received by another process of the test, or at another topic by a group of the same name, or lost": group(func(g *result.Group) { g.Elsewhere = 5 }),
+		"5 messages were received by a process of the test whose result is not here, or at another topic by a group of the same name, or lost": group(func(g *result.Group) { g.Elsewhere = 5 }),
 		"no message was expected":              group(func(g *result.Group) { g.Expected = 0 }),
 		"5 messages came in that were sent to": counts(metric.Aliased),
 		"5 messages were sent without a stamp": counts(metric.Unaccounted),
