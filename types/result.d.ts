@@ -65,9 +65,9 @@ declare module 'k6/x/broker' {
     cpu: number;
     verdict: {
       valid: boolean;
-      /** nothing speaks against its latencies, as far as each percentile is believed */
+      /** whether its latencies can be believed: each up to the percentile in beliefs */
       latencies: boolean;
-      /** nothing speaks against what it says of lost, duplicated and reordered messages */
+      /** whether its account of lost, duplicated and reordered messages can be believed */
       account: boolean;
       /** why not valid */
       reasons: Array<string>;
@@ -79,7 +79,7 @@ declare module 'k6/x/broker' {
         label: string;
         /** the greatest quantile of those in percentiles; 0: not even the median */
         upTo: number;
-        /** what speaks against those beyond; empty where only samples are lacking */
+        /** why those beyond cannot be believed; empty where there are only too few samples */
         why: string;
       }>;
       /** a latency of which nothing can be believed, as it was measured by two clocks of which too little is known */
@@ -244,7 +244,7 @@ declare module 'k6/x/broker' {
     doubted?: number;
     /** of a test of several processes: missing here, and received by one that is not here, or lost */
     elsewhere?: number;
-    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value, of several processes together */
+    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value: over time or by message, whichever is worse */
     hiccups?: { [name: string]: ResultHistogram };
     /** the first of the missing messages */
     ranges?: Array<{
@@ -388,7 +388,7 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
-    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value, of several processes together; those of consumers are their groups' */
+    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value: over time or by message, whichever is worse; those of consumers are their groups' */
     hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
