@@ -9,6 +9,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 )
 
 // What it takes to tell a difference from noise.
@@ -102,7 +103,7 @@ func rowOf(m measure.Measure, p pairing) Row {
 			if m.Unit != "" {
 				cell.Reason = nil
 			}
-			cell.Median, cell.Low, cell.High = median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
+			cell.Median, cell.Low, cell.High = stationary.Median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
 		}
 		if i > 0 {
 			cell.against(row.Cells[0])
