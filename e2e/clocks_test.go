@@ -53,7 +53,7 @@ export async function consume() {
 export { handleSummary } from 'k6/x/broker';
 `
 
-// pair is two processes of a test, of which the second begins a second after the first.
+// pair is two processes of a test, of which the second begins after the first.
 type pair struct {
 	t     *testing.T
 	dir   string
@@ -64,13 +64,19 @@ type pair struct {
 // pairUp runs two binaries with half of a script each.
 func pairUp(t *testing.T, url string, binaries [2][]string, envs [2][]string) *pair {
 	t.Helper()
+	return pairOf(t, beginning, url, time.Second, binaries, envs)
+}
+
+// pairOf does so with any script. The second is started later than the first, as where a starter takes its time.
+func pairOf(t *testing.T, text, url string, later time.Duration, binaries [2][]string, envs [2][]string) *pair {
+	t.Helper()
 	topic := fmt.Sprintf("pair-%d", time.Now().UnixNano())
 	p := &pair{t: t, dir: t.TempDir(), topic: topic}
-	path := script(t, beginning)
+	path := script(t, text)
 	var running sync.WaitGroup
 	for i, segment := range []string{"0:1/2", "1/2:1"} {
 		if i > 0 {
-			time.Sleep(time.Second) // as where a starter takes its time
+			time.Sleep(later)
 		}
 		running.Go(func() {
 			env := append([]string{"BROKER_URL=" + url, "TOPIC=" + topic, "BROKER_RUN=" + topic, "BROKER_REPORT_DIR=" + p.dir, fmt.Sprint("BROKER_REPORT_NAME=p", i+1)}, envs[i]...)

@@ -242,10 +242,12 @@ declare module 'k6/x/broker' {
     uncertain: number;
     /** of several processes: of those that are uncertain, sent just when a consumer came or left for which nothing is kept */
     doubted?: number;
-    /** of a test of several processes: missing here, and received by one that is not here, or lost */
+    /** of a test of several processes: missing here, and received by one that is not here, or that was killed before it could tell, or lost */
     elsewhere?: number;
     /** hiccups of the machines that befell the ends of its latencies, by these and one for each value: over time or by message, whichever is worse */
     hiccups?: { [name: string]: ResultHistogram };
+    /** of several processes: not expected, as they were sent when all consumers had left at the end of the test, for which nothing is kept */
+    late?: number;
     /** the first of the missing messages */
     ranges?: Array<{
       id: number;

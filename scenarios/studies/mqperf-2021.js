@@ -165,7 +165,7 @@ const crashes = [
   },
   {
     ...crashed, name: 'crash-after-receive', title: 'A process that receives is killed before it acknowledges',
-    note: 'Published is what its text asks for, or its clients were set to, and not what it measured. The process that is killed acknowledges nothing: each message that it had received must come again, to the others, or is lost.',
+    note: 'Published is what its text asks for, or its clients were set to, and not what it measured. The process that is killed acknowledges nothing: each message that it had received must come again, to the others. That it acknowledges nothing only the script knows: where one does not come, lost is not known.',
     cells: asked.map((name) => crash(name, true, [{ settings: { ...tillKilled, SENDERS: 0, RECEIVERS: 5, ACK: 'off' }, kill: '5s' }, { settings: { SENDERS: 5, RECEIVERS: 10 } }])),
   },
 ];

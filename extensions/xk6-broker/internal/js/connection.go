@@ -164,9 +164,13 @@ func satisfies(got, want any) bool {
 	return false
 }
 
+// checkTopic refuses what is no name. JavaScript makes texts of all else.
 func checkTopic(of, topic string) error {
-	if topic == "" {
+	switch topic {
+	case "", "undefined", "null":
 		return fmt.Errorf("%s: the topic's name is missing", of)
+	case "[object Object]":
+		return fmt.Errorf("%s: the topic's name comes first, as a string, and options after it: %[1]s('orders', { ... })", of)
 	}
 	return nil
 }
@@ -212,7 +216,18 @@ func (c *connection) purge(topic string) (*sobek.Promise, error) {
 
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
+	how := func(t together, ctx context.Context, do func() error) error {
+		if t.point == "" {
+			return t.removing(ctx, do)
+		}
+		goOn := c.in.run.Topic(c.address, topic).Agree(t.point)
+		err := t.removing(ctx, do)
+		if err == nil {
+			goOn()
+		}
+		return err
+	}
+	return c.admin(op+topic, how, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done()}
 		return run.Settle(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })

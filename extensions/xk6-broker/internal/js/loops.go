@@ -15,6 +15,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // produced is what produce resolves to.
@@ -104,6 +105,9 @@ func producing(given map[string]any, loop load.Produce, senders int) map[string]
 		given = withDefaults(given, rateDefaults[executors.Type])
 	}
 	delete(given, "payload")
+	if loop.Share.Fraction() < 1 {
+		given[result.Divided] = true
+	}
 	given["producers"] = senders
 	if loop.LeastBatch > 0 {
 		given["batch"] = fmt.Sprintf("%d to %d", loop.LeastBatch, loop.Batch)

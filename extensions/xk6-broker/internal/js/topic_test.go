@@ -79,3 +79,19 @@ func TestAnOptionThatTheBrokerHas(t *testing.T) {
 		}
 	}
 }
+
+// A topic's name is a string that comes before the options.
+func TestATopicHasAName(t *testing.T) {
+	s := newScript(t).begin()
+	for call, want := range map[string]string{
+		"producer()":                  "producer: the topic's name is missing",
+		"consumer(null)":              "consumer: the topic's name is missing",
+		"producer({ topic: 'jobs' })": "producer: the topic's name comes first, as a string, and options after it: producer('orders', { ... })",
+		"createTopic({})":             "createTopic: the topic's name comes first",
+		"deleteTopic({})":             "deleteTopic: the topic's name comes first",
+	} {
+		if _, err := s.run(`broker.connect('memory://127.0.0.1:7').` + call); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+}

@@ -44,11 +44,14 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 	}
 }
 
+// over is how things stood with a topic when its consumers were told that nothing more would come.
+type over struct{ at, confirmed int64 }
+
 // over notes what had been confirmed when those who consume were told that nothing more would come, and how things stood.
 func (r *Run) over(as *standing) {
 	r.rested.Store(as)
 	for _, t := range r.Topics() {
-		t.over.Store(r.confirmed(t) + 1) // whoever is told last ends it
+		t.over.Store(&over{at: driver.Now(), confirmed: r.confirmed(t)}) // whoever is told last ends it
 	}
 }
 

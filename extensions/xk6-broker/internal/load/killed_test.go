@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"math"
 	"strings"
 	"sync"
@@ -11,10 +12,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// What a process had received and not acknowledged when it was killed is accounted for by what became of it: it came again, the broker has it, or it is
-// lost. Where it acknowledged, nobody knows how far it got.
+// What a process had received and not acknowledged when it was killed is accounted for by what became of it: it came again, or the broker has it. Else nobody
+// knows: it may have acknowledged it after it had told, though it had acknowledged nothing until then.
 func TestWhatAKilledProcessHad(t *testing.T) {
 	for name, c := range map[string]struct {
 		settled     int  // by it, of the 300 that it received
@@ -23,12 +25,12 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 		redelivered uint64
 		want        result.Account
 	}{
-		"comes again":                         {again: 300, redelivered: 300},
-		"half of it comes again":              {again: 150, redelivered: 150, want: result.Account{Undelivered: 150}},
-		"is at the broker":                    {want: result.Account{Undelivered: 300}},
-		"is lost":                             {forgotten: true, want: result.Account{Lost: 300}},
-		"is elsewhere":                        {settled: 10, forgotten: true, want: result.Account{Elsewhere: 290}},
-		"comes, but for what it acknowledged": {settled: 10, again: 290, redelivered: 290},
+		"comes again":                          {again: 300, redelivered: 300},
+		"half of it comes again":               {again: 150, redelivered: 150, want: result.Account{Undelivered: 150}},
+		"is at the broker":                     {want: result.Account{Undelivered: 300}},
+		"was acknowledged, as nobody can tell": {forgotten: true, want: result.Account{Elsewhere: 300}},
+		"was acknowledged, some in time":       {settled: 10, forgotten: true, want: result.Account{Elsewhere: 290}},
+		"comes, but for what it acknowledged":  {settled: 10, again: 290, redelivered: 290},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,6 +70,95 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the broker keeps nothing for those who are not there, a process that was killed is known to have been there until it told for the last time: what others
+// sent later is not expected of its subscriber. What had been sent, and may have come after that, is elsewhere, and so is what others of its group did not get
+// of what was sent later. What would have come before is lost.
+func TestWhatAKilledProcessHeard(t *testing.T) {
+	const told, transit = 5005 * time.Millisecond, 20 * time.Millisecond
+	for name, c := range map[string]struct {
+		group    string
+		reads    time.Duration // for so long it receives what comes
+		expected uint64        // of the 1000 that the other process sends, one each 10 ms, and 101 of the killed one's own, one each 50 ms
+	}{
+		"a subscriber":                     {reads: told, expected: 1000 + 101 + 501 + 101},
+		"a subscriber that is behind":      {reads: 3 * time.Second, expected: 1000 + 101 + 501 + 101},
+		"a member of a group that goes on": {group: "workers", reads: told + time.Second, expected: 1000 + 101},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				features := memory.Subject()
+				features.Groups = true
+				b := newBench(t, memory.Config{Features: features, Transit: func(int64) time.Duration { return transit }})
+				killed, alive := b.sibling("killed"), b.sibling("alive")
+				mine, others := killed.consumer(driver.ConsumerConfig{Group: c.group}), alive.consumer(driver.ConsumerConfig{Group: c.group})
+				lost, had := 0, 0
+				mine.consumer = lossy{mine.consumer, func(driver.Message) bool {
+					had++
+					if had == 50 || had == 60 {
+						lost++
+						return true
+					}
+					return false
+				}}
+				var sending, hearing sync.WaitGroup
+				sending.Go(func() { killed.send(killed.sender(100), 20, 10*time.Second) })
+				sending.Go(func() { alive.send(alive.sender(100), 100, 10*time.Second) })
+				hearing.Go(func() { killed.hear(mine, c.reads) })
+				hearing.Go(func() { alive.hear(others, 11*time.Second) })
+				time.Sleep(told)
+				left := killed.part("killed", killed.collector)
+				left.Ledger.Unfinished = true
+				heard := uint64(had - lost)
+				sending.Wait()
+				hearing.Wait()
+				end := alive.end()
+				whole := together(t, result.Siblings{Processes: 2}, left, end)
+				g := whole.Topics[0].Groups[0]
+				never := g.Expected - 1000 - 101 - heard // by its subscriber
+				if c.group != "" {
+					never = 1000 + 101 - heard - expectedOf(end, left)
+				}
+				if g.Expected != c.expected || lost != 2 || g.Lost != 2 || g.Elsewhere != never-2 || g.Elsewhere == 0 || g.Missing != never || g.Unmeasured != g.Elsewhere {
+					t.Errorf("never came %d, %d of them lost: %+v, not measured %d", never, lost, g.Account, g.Unmeasured)
+				}
+				if !whole.says("not received here: they are lost, or somebody has them") {
+					t.Errorf("%v", whole.Verdict.Reasons)
+				}
+				killed.end()
+				if err := b.conn.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// hear receives what comes for some time.
+func (s *sibling) hear(c *Consumer, d time.Duration) {
+	ctx, stop := context.WithTimeout(s.t.Context(), d)
+	defer stop()
+	for in := NewInbox(100); ctx.Err() == nil; {
+		n, err := c.Receive(ctx, in)
+		if err != nil {
+			s.t.Error(err)
+		}
+		c.HandOver(in, n)
+	}
+}
+
+// expectedOf is how many messages the only group of a process received of those that another process, or it itself, expected.
+func expectedOf(at, other result.Part) (n uint64) {
+	for _, from := range []result.Part{at, other} {
+		for _, p := range from.Ledger.Topics[0].Producers {
+			if s := at.Ledger.Topics[0].Groups[0].Source(p.ID); s != nil {
+				received, _ := track.Load(s.Received)
+				n += received.Within([]track.Bounds{{Until: p.Next}}).Len()
+			}
+		}
+	}
+	return n
 }
 
 // What the broker confirmed to a process before it was killed is expected of it like anybody else's.

@@ -38,10 +38,11 @@ func (r *Run) Ledger() *result.Ledger {
 	if !r.shared {
 		return nil
 	}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine(), Ended: driver.Now()}
+	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}
 	for _, t := range r.Topics() {
 		l.Topics = append(l.Topics, t.ledger())
 	}
+	l.Ended = driver.Now() // whatever is in it was received before
 	return l
 }
 
@@ -51,8 +52,11 @@ func (t *Topic) ledger() result.TopicLedger {
 	defer t.mu.Unlock()
 	l := result.TopicLedger{
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(),
-		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals),
+		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals), Agreed: slices.Clone(t.agreed),
 		Courses: make(map[uint64]result.Course, len(t.courses)),
+	}
+	if over := t.over.Load(); over != nil {
+		l.Over = over.at
 	}
 	for _, p := range all.Producers {
 		if c, ok := t.courses[p.ID]; ok {

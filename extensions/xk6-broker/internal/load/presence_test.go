@@ -152,3 +152,84 @@ func TestASubscriberExpectsOfOthersWhatWasSentWhileItWasThere(t *testing.T) {
 		})
 	}
 }
+
+// Consumers are told that nothing more comes, and leave, when another process has yet to send: what it sends then nobody expects, and it is a reason. Where they
+// leave when they like it is for a reader to know. Where one of them is there still, of a group, it is neither.
+func TestWhatIsSentWhenAllConsumersHaveLeftIsNamed(t *testing.T) {
+	groups := memory.Subject()
+	groups.Groups = true
+	for _, c := range []struct {
+		told, stays  bool
+		reason, note string
+	}{
+		{told: true, reason: "orders, workers: 30 messages (23 %) were sent after the last consumer had left"},
+		{note: "orders, workers: 30 messages were confirmed when no consumer of it was there"},
+		{told: true, stays: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{Features: groups})
+			one, two := b.sibling("one"), b.sibling("two")
+			consumer := one.consumer(driver.ConsumerConfig{Group: "workers"})
+			var other *Consumer
+			if c.stays {
+				other = two.consumer(driver.ConsumerConfig{Group: "workers"})
+			}
+			sender := two.sender(100)
+			two.send(sender, 100, time.Second)
+			if c.stays {
+				two.receive(other, 50)
+				one.receive(consumer, 50)
+			} else {
+				one.receive(consumer, 100)
+			}
+			if c.told {
+				one.arrived(time.Second, Consume{})
+			}
+			if err := consumer.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			two.send(sender, 10, 3*time.Second)
+			if c.stays {
+				two.receive(other, 30)
+				two.arrived(time.Second, Consume{})
+			}
+			r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+			a := r.Topics[0].Groups[0].Account
+			want := fates{expected: 100, received: 100}
+			if c.stays {
+				want = fates{expected: 130, received: 130}
+			}
+			if got := r.fates(t); got != want || (a.Late == 30) != (c.reason != "") || a.Late%30 != 0 {
+				t.Errorf("%+v: %+v, want %+v", c, a, want)
+			}
+			if named := r.says("after the last consumer had left"); named != (c.reason != "") || !r.says(c.reason) || named == r.Verdict.Account || named == r.Verdict.Latencies {
+				t.Errorf("%+v: %q", c, r.Verdict.Reasons)
+			}
+			if noted := r.notes("when no consumer of it was there"); noted != (c.note != "") || !r.notes(c.note) {
+				t.Errorf("%+v: %q", c, r.Verdict.Notes)
+			}
+		})
+	}
+}
+
+// A process whose result is not there is called by its number and name where another one met it: then it was of no earlier test.
+func TestAMissingProcessThatOthersMetIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{Features: memory.Subject()})
+		one, two, gone := b.sibling("one"), b.sibling("two"), b.sibling("gone")
+		consumer := one.consumer(driver.ConsumerConfig{})
+		gone.send(gone.sender(100), 100, time.Second)
+		one.receive(consumer, 100)
+		parts := []result.Part{one.end(), two.end()}
+		instance := gone.end().Result.Instance
+		const unmet, met = "messages came from instance", "messages came from process 2 (gone), instance"
+		if r := together(t, result.Siblings{Processes: 3}, parts...); !r.says(unmet, "if it was an earlier test") || r.says(met) {
+			t.Error(r.Verdict.Reasons)
+		}
+		parts[1].Result.Peers = []result.Peer{{Process: 2, Name: "gone", Instance: instance, Twin: 7}}
+		if r := together(t, result.Siblings{Processes: 3}, parts...); !r.says(met) || r.says(unmet) || r.says("earlier test") {
+			t.Error(r.Verdict.Reasons)
+		}
+	})
+}

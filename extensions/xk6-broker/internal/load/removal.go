@@ -36,6 +36,21 @@ func (r *Run) Settle(ctx context.Context, t *Topic, d Drain, stays bool, remove 
 	return err
 }
 
+// Agree notes that this process has come to a call that all processes of the test make, in which one of them deletes or empties the topic when all have come. What
+// it gives notes that this process goes on, when that one has. So what it had sent before the call no group expects that came after it, in whatever process, and no
+// clocks have to be compared for that.
+func (t *Topic) Agree(call string) (goOn func()) {
+	from := t.note()
+	return func() {
+		until := t.note()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.shared() {
+			t.agreed = append(t.agreed, result.Agreed{Call: call, From: from, Until: until})
+		}
+	}
+}
+
 // emptying is that a topic is about to be deleted or emptied.
 type emptying struct {
 	topic    *Topic

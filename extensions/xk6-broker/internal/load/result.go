@@ -66,8 +66,8 @@ func (c *Collector) Result() *result.Result {
 		if !of.Used() {
 			continue // a script may describe what it then does not use
 		}
-		if over := t.over.Load(); over > 0 && t.forgets() {
-			of.After = of.Counts[metric.Confirmed.String()] - (over - 1)
+		if over := t.over.Load(); over != nil && t.forgets() {
+			of.After = of.Counts[metric.Confirmed.String()] - over.confirmed
 		}
 		settles(&of, t.Address.Driver.Features)
 		of.PlainNames()

@@ -87,12 +87,12 @@ type Topic struct {
 	Name    string
 
 	track    *track.Topic
-	declared atomic.Bool  // there is a consumer for it, opened or not
-	over     atomic.Int64 // one more than had been confirmed when its consumers were told that nothing more would come; 0 before
-	routed   atomic.Bool  // some of its messages go where their keys say, see [driver.Proof]
-	failed   atomic.Int64 // sends that failed, whose messages the broker may have all the same
-	asks     atomic.Bool  // requests are sent to it
-	asking   atomic.Int64 // those that wait for their replies
+	declared atomic.Bool          // there is a consumer for it, opened or not
+	over     atomic.Pointer[over] // nil as long as its consumers have not been told that nothing more would come
+	routed   atomic.Bool          // some of its messages go where their keys say, see [driver.Proof]
+	failed   atomic.Int64         // sends that failed, whose messages the broker may have all the same
+	asks     atomic.Bool          // requests are sent to it
+	asking   atomic.Int64         // those that wait for their replies
 	loops    loops
 	mu       sync.Mutex
 	groups   map[string]*group // those with a name that the broker knows
@@ -110,6 +110,7 @@ type Topic struct {
 	proven    []*proving            // what they proved while it was another one
 	passages  []*passage            // of its messages, to groups of other topics
 	removals  []result.TopicRemoval // of a shared run: that this process deleted or emptied it
+	agreed    []result.Agreed       // likewise, the calls that all processes made, in which one of them did
 	keeping   driver.Keeping        // the least that its consumers said that it keeps for groups that come later
 	doubted   map[uint64]uint64     // what may have been removed from it at another address: below which number of each producer
 	readBack  result.Account        // of what the broker was asked for at the end, where the driver only sends

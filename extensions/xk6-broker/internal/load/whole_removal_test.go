@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,5 +236,82 @@ func TestARemovalTakesNothingFromThoseWhoHaveLeft(t *testing.T) {
 				t.Errorf("left %v: %+v, want %+v", left, got, want)
 			}
 		})
+	}
+}
+
+// A call that all processes make removes what each had sent before it came to that, whatever their clocks say: no group that comes after it, in whatever process,
+// expects any of it, however soon. What is lost after that is lost.
+func TestWhatWasRemovedForAllProcessesNoLaterGroupExpects(t *testing.T) {
+	const unsure = 30 * time.Millisecond // of how far the clocks are apart, where they were compared
+	for _, c := range []struct {
+		start driver.Start
+		ahead time.Duration // the clock of the one that does not remove
+	}{{driver.StartEarliest, 0}, {driver.StartEarliest, 3 * time.Second}, {driver.StartEarliest, -3 * time.Second}, {driver.StartNew, 0}} {
+		for member := range 2 { // who has the consumer: the one who removes it for all, or the other one
+			t.Run(fmt.Sprintf("%v, %v ahead, consumer in process %d", c.start, c.ahead, member+1), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t, memory.Config{})
+					both := []*sibling{b.sibling("one"), b.sibling("two")}
+					var senders []*Sender
+					var goOn []func()
+					for i, s := range both {
+						senders = append(senders, s.sender(100))
+						s.send(senders[i], 1000, 50*time.Millisecond)
+						time.Sleep(time.Millisecond)
+						goOn = append(goOn, s.topic.Agree("setup, call 3: purge topic orders"))
+					}
+					both[0].purge()
+					for _, on := range goOn {
+						on()
+					}
+					time.Sleep(time.Millisecond)
+					consumer := both[member].consumer(driver.ConsumerConfig{Group: "workers", Start: c.start})
+					time.Sleep(2 * unsure)
+					for i, s := range both {
+						s.send(senders[i], 100, 100*time.Millisecond)
+					}
+					b.steal(3)
+					both[member].work(consumer, 17)
+					time.Sleep(2 * time.Second)
+					one, two := both[0].end(), both[1].end()
+					two.Ledger.Clock = "of another machine"
+					shift(two.Ledger, c.ahead)
+					one.Result.Peers = []result.Peer{{Process: 2, Instance: two.Result.Instance, Clock: &result.Clock{Least: -int64(unsure), Most: int64(unsure)}}}
+					r := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, one, two)
+					if got, want := r.removals(t), (removals{expected: 20, received: 17, lost: 3}); got != want {
+						t.Errorf("%+v, want %+v", got, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// shift has a process's ledger say what it would have by a clock that is ahead.
+func shift(l *result.Ledger, by time.Duration) {
+	l.Ended += int64(by)
+	for i := range l.Topics {
+		t := &l.Topics[i]
+		for k := range t.Agreed {
+			t.Agreed[k].From += int64(by)
+			t.Agreed[k].Until += int64(by)
+		}
+		for _, c := range t.Courses {
+			for k := range c.Marks {
+				c.Marks[k].At += int64(by)
+			}
+		}
+		for k := range t.Groups {
+			g := &t.Groups[k]
+			for n, p := range g.There {
+				g.There[n].From += int64(by)
+				if p.Until != math.MaxInt64 {
+					g.There[n].Until += int64(by)
+				}
+			}
+			if g.Asked != 0 {
+				g.Asked += int64(by)
+			}
+		}
 	}
 }

@@ -40,6 +40,9 @@ func (p *Peers) take(m *driver.Message) {
 	from := p.all[n.From]
 	switch {
 	case n.To != p.Instance: // it has not heard of this process, but perhaps of another of that number; or is of an earlier time, and nobody took its notes
+		if n.To != 0 && n.Sent > p.began {
+			from.rival = n.To
+		}
 		if from.instance == 0 && from.guess != n.Instance {
 			from.guess = n.Instance
 			from.hurry()

@@ -16,6 +16,7 @@ type peer struct {
 	instance uint32 // 0 until it has answered
 	guess    uint32 // of its instance, until then
 	twin     uint32
+	rival    uint32 // another process of this one's number, that it talks with; 0 for none
 	name     string
 	anchor   clock.Anchor
 	limits   skew.Limits

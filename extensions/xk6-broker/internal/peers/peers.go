@@ -234,6 +234,10 @@ func (p *Peers) late(of *peer, point string) string {
 	if of.instance != 0 {
 		return fmt.Sprintf("came, and not to %q within %v", point, p.Wait)
 	}
+	if of.rival != 0 {
+		return fmt.Sprintf("had met another process that was number %d (instance %d), and did not take this one for it within %v: this one was started again, as a Job does with "+
+			"a pod that failed, or was given that one's --execution-segment", p.Index+1, of.rival, p.Wait)
+	}
 	text := fmt.Sprintf("never came within %v", p.Wait)
 	if p.err != nil {
 		text += fmt.Sprintf(" (the last error here: %v)", p.err)

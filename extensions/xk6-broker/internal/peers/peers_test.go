@@ -294,6 +294,28 @@ func TestTwins(t *testing.T) {
 	})
 }
 
+// A process that is started again in a test that goes on with one that ended is taken for its twin, and learns of that one. It says so, and not that the others
+// never came.
+func TestAProcessThatIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := newPlace(t, 2, memory.Config{Features: memory.Subject()})
+		a, b := at.open(0, 1, nil), at.open(1, 2, nil)
+		time.Sleep(2 * time.Second)
+		b.stop() // it is killed
+		again := at.open(1, 3, nil)
+		again.Reach("ready", 0)
+		_, err := again.Await(t.Context(), "ready", nil)
+		const want = "process 1 of 2 had met another process that was number 2 (instance 2), and did not take this one for it within 10s: this one was started again"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if k := a.Known("")[0]; k.Instance != 2 || k.Twin != 3 {
+			t.Errorf("%+v", k)
+		}
+		at.close(a, b, again)
+	})
+}
+
 // A few notes a second, whatever the number of processes.
 func TestNotesAreFew(t *testing.T) {
 	for _, count := range []int{2, 11} {

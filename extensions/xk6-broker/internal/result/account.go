@@ -18,7 +18,8 @@ type Account struct {
 	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
 	Uncertain   uint64        `json:"uncertain"`           // missing, and it cannot be known whether the broker still has them
 	Doubted     uint64        `json:"doubted,omitempty"`   // of those that are uncertain, sent just when a consumer came or left for which nothing is kept: it may not have been there
-	Elsewhere   uint64        `json:"elsewhere,omitempty"` // missing here, and received by a process of the test that is not here, or lost; or received at another topic by a group of the same name
+	Late        uint64        `json:"late,omitempty"`      // of several processes: not expected, as they were sent when all consumers had left at the end of the test, for which nothing is kept
+	Elsewhere   uint64        `json:"elsewhere,omitempty"` // missing here, and received by a process of the test that is not here, or that was killed before it could tell, or lost; or received at another topic by a group of the same name
 	Ranges      []track.Range `json:"ranges,omitempty"`    // of what is missing, the first
 }
 
@@ -70,4 +71,6 @@ func (a *Account) Sum(b Account) {
 	a.Undelivered += b.Undelivered
 	a.Uncertain += b.Uncertain
 	a.Doubted += b.Doubted
+	a.Late += b.Late
+	a.Elsewhere += b.Elsewhere
 }

@@ -124,6 +124,32 @@ func (a Activity) like(pause float64) float64 {
 	return a.mean(n-1, n+1)
 }
 
+const (
+	// A few senders that go by turns, close together, make rounds: so many short pauses in each, at most, and so many long ones, at least, between the rounds.
+	mostTurns, leastRounds = 2, 3
+)
+
+// afterRound is the pause after a round of few, where the last one was whole: where there are as many short pauses to each long one, and to the one that
+// would have followed.
+func (a Activity) afterRound(short float64) float64 {
+	turns, rounds, first, last := int64(0), int64(0), 0, 0
+	for n, p := range a.Pauses {
+		switch of := int(math.Log2(short * 1e9)); {
+		case n > of+1:
+			if rounds == 0 || n < first {
+				first = n
+			}
+			rounds, last = rounds+p.Count, max(last, n)
+		case n >= of-1:
+			turns += p.Count
+		}
+	}
+	if rounds < leastRounds || last > first+1 || turns%(rounds+1) != 0 || turns > mostTurns*(rounds+1) {
+		return 0
+	}
+	return a.mean(first, last)
+}
+
 // next is how long it would have taken from the last to the next one, after so many in a time: where nothing came together it is the time between two, else a pause.
 // between are the times from the last one of an interval to the first of the next.
 func (a Activity) next(sent Activity, length float64, events int64, between []float64) float64 {
@@ -134,6 +160,9 @@ func (a Activity) next(sent Activity, length float64, events int64, between []fl
 	pause := a.pause(usualShare)
 	if asked := sent.pause(sentShare); asked > 0 {
 		pause = cmp.Or(a.like(asked), pause)
+	}
+	if a.Loads <= 1 && pause > 0 {
+		pause = cmp.Or(a.afterRound(pause), pause)
 	}
 	if _, all := a.paused(); a.Loads > 1 && all > length { // several processes pause at the same time; whether they also go on at the same time, this tells
 		alike := min(float64(a.Loads), all/length)

@@ -76,6 +76,8 @@ func TestPeriodOfPhases(t *testing.T) {
 		"shorter than a pause": {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
 		"after one message":    {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
 		"in two stretches":     {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
+		"of two processes":     {evenly(100, 0, 9), []Stretch{{2, 8}, {2.5, 8.5}, {2.1, 7}}, 100},
+		"of two, in two":       {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}, {0.5, 3}, {6, 8}}, 100},
 		"batches, in two":      {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
 	} {
 		edges := []float64{}
@@ -141,6 +143,10 @@ func TestPeriod(t *testing.T) {
 		"batches at about a second":        {times(50, 0, 1.07, 2.14, 3.22), 200 / 4.29, nil},
 		"two loads in step":                {together(times(100, 0, 1, 2, 3, 4), times(100, 0.001, 1.001, 2.001, 3.001, 4.001)), 200, nil},
 		"two loads by turns":               {together(times(100, 0, 1, 2, 3, 4), times(100, 0.5, 1.5, 2.5, 3.5, 4.5)), 200, nil},
+		"two loads, close together":        {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1, 4.1)), 200, nil},
+		"three loads, close together":      {together(times(50, 0, 1, 2, 3, 4), together(times(50, 0.1, 1.1, 2.1, 3.1, 4.1), times(50, 0.2, 1.2, 2.2, 3.2, 4.2))), 150, nil},
+		"two loads, every two seconds":     {together(times(50, 0, 2, 4, 6, 8), times(50, 0.5, 2.5, 4.5, 6.5, 8.5)), 50, nil},
+		"two loads, the last by itself":    {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1)), 900 / 4.1, nil},
 		"slow batches":                     {slowly(100, 0.3, 0, 1, 2, 3, 4), 500 / 5.0, times(100, 0, 1, 2, 3, 4)},
 	} {
 		if c.sent == nil {

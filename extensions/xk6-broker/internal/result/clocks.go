@@ -163,7 +163,8 @@ func (r *Result) judgePeers(v *Verdict) {
 				"use open-arrival-rate, which begins in all at one time", name, round(int64(p.Later*float64(time.Second))), strings.Join(unheld, " or "))
 		}
 		if p.Twin != 0 {
-			v.because(latencies|account, "two processes are number %d (instances %d and %d): give each its own --execution-segment", p.Process, p.Instance, p.Twin)
+			v.because(latencies|account, "two processes are number %d (instances %d and %d): one that ended was started again, as a Job does "+
+				"with a pod that failed, or two were given the same --execution-segment", p.Process, p.Instance, p.Twin)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestWhoWasNotMet(t *testing.T) {
 	r.Meet(1, "one", []Peer{{Process: 2, Lacked: "never came within 1m0s"}, {Process: 3, Instance: 5, Twin: 6, Name: "three"}}, "")
 	r.Judge(Circumstances{})
 	said := fmt.Sprint(r.Verdict.Reasons)
-	for _, want := range []string{"process 2 never came within 1m0s", "two processes are number 3 (instances 5 and 6)"} {
+	for _, want := range []string{"process 2 never came within 1m0s", "two processes are number 3 (instances 5 and 6): one that ended was started again"} {
 		if !strings.Contains(said, want) || r.Verdict.Account || r.Verdict.Latencies {
 			t.Errorf("no %q in %s", want, said)
 		}

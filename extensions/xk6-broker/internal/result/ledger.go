@@ -53,6 +53,8 @@ type TopicLedger struct {
 	Routed    bool                   `json:"routed,omitempty"` // some of the messages went where their keys said
 	Spends    bool                   `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
 	Removals  []TopicRemoval         `json:"removals,omitempty"`
+	Agreed    []Agreed               `json:"agreed,omitempty"`
+	Over      int64                  `json:"over,omitempty"` // when its consumers were told that nothing more would come, ns since the Unix epoch; 0 where they were not
 	Producers []track.ProducerLedger `json:"-"`
 	Courses   map[uint64]Course      `json:"-"` // by producer
 	Groups    []GroupLedger          `json:"-"`
@@ -130,11 +132,14 @@ func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
 // spans is what a group expects of a producer, as the process that holds this share of the group knows it: what it may, and of that what it does for certain.
 // The course is by the clock of the producer's own process, which may differ by so much: of what was sent just when the group's first member came, or its last one
 // left, it is not certain that somebody was there.
-func (g *GroupLedger) spans(id, next uint64, c Course, skew int64) (possible, certain []track.Bounds) {
+func (g groupShare) spans(id, next uint64, c Course, skew int64) (possible, certain []track.Bounds) {
 	if s := g.Source(id); s != nil && !s.Foreign {
 		return s.Spans, s.Spans
 	}
 	for i, p := range g.There {
+		if p.Until == math.MaxInt64 && g.by.Unfinished { // for how much longer it was there, nobody knows
+			p.Until = g.by.Ended
+		}
 		may, does := track.Everything()[0], track.Everything()[0]
 		if i > 0 || !g.Earliest {
 			may.From, _ = c.HandedOut(p.From-skew, next)

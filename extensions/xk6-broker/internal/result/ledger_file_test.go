@@ -39,7 +39,8 @@ func ledgerOf(t *testing.T) *Ledger {
 		Version: LedgerVersion, Run: math.MaxUint32, Instance: 5, Clock: "one", Ended: 1_700_000_000_123_456_789, Unfinished: true, Topics: []TopicLedger{
 			{Broker: "memory://x", Driver: "memory", Topic: "empty", Courses: map[uint64]Course{}},
 			{
-				Broker: "memory://x", Driver: "memory", Topic: `a "topic" <&> ä`, Failed: 3, Routed: true, Spends: true, Producers: known.Producers,
+				Broker: "memory://x", Driver: "memory", Topic: `a "topic" <&> ä`, Failed: 3, Routed: true, Spends: true, Over: 14, Producers: known.Producers,
+				Agreed:   []Agreed{{Call: "setup, call 3: purge topic a", From: 1, Until: 3}},
 				Courses:  map[uint64]Course{p.ID(): {Width: 7, Marks: []Mark{{1_700_000_000_000_000_001, 0}, {1_700_000_000_000_000_003, 200_000}}}},
 				Removals: []TopicRemoval{{Asked: 1, Done: 2, Certain: true, Had: map[string]Emptied{"workers": {Backlog{5, 4}, Backlog{3, 2}}}}},
 				Groups: []GroupLedger{{

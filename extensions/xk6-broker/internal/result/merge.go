@@ -253,8 +253,9 @@ func (m *merger) topic(of *Result, t *Topic) {
 	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
 	var points []Point
 	for _, p := range t.History {
-		p = p.shifted(shift)
-		points = addPoint(points, p, lengths[""], laterPoint)
+		for _, piece := range p.shifted(shift).over(lengths[""]) {
+			points = addPoint(points, piece, lengths[""], laterPoint)
+		}
 	}
 	for _, p := range points {
 		to.History = addPoint(to.History, p, lengths[""], otherPoint)

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -110,11 +111,6 @@ func (t *Topic) during(p *Phase) Topic {
 	for name, all := range t.OverTime {
 		during.OverTime[name] = within(all, p)
 	}
-	if p.Afterwards { // in an interval of several processes something may be that one of them did a little before
-		for i := range during.History {
-			during.History[i].Active = during.History[i].activeIn(p.Stretches[0])
-		}
-	}
 	during.Groups = slices.Clone(t.Groups)
 	for i := range during.Groups {
 		g := &during.Groups[i]
@@ -193,20 +189,14 @@ func (t *Topic) busiest() (most float64) {
 // edge is how far the two ends of one interval may be apart in what is written of it, in seconds.
 const edge = 1e-6
 
-// activeIn is when something was sent, confirmed and received in the interval, but not beyond a stretch.
-func (p Point) activeIn(s Stretch) map[string]Activity {
-	active := make(map[string]Activity, len(p.Active))
-	for name, of := range p.Active {
-		of.From, of.To = min(max(of.From, s.From), s.To), max(min(of.To, s.To), s.From)
-		active[name] = of
-	}
-	return active
-}
-
-// interrupted is how long other phases were between the stretches of one, in seconds.
+// interrupted is how long other phases were between the stretches of one, in seconds. Those of several processes overlap.
 func (p *Phase) interrupted() (seconds float64) {
-	for i := 1; i < len(p.Stretches); i++ {
-		seconds += p.Stretches[i].From - p.Stretches[i-1].To
+	all := slices.SortedFunc(slices.Values(p.Stretches), func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
+	for i, s := range all {
+		if i > 0 {
+			seconds += max(0, s.From-all[i-1].To)
+			all[i].To = max(s.To, all[i-1].To)
+		}
 	}
 	return seconds
 }

@@ -60,25 +60,56 @@ type Emptied struct {
 	Left Backlog `json:"left"`
 }
 
+// Agreed is a call that all processes of the test make, in which one deletes or empties a topic for all: it does so when all have come to the call, and the
+// others go on when it has.
+type Agreed struct {
+	Call  string `json:"call"`  // names it, in all of them alike
+	From  int64  `json:"from"`  // when this process came to it, ns since the Unix epoch
+	Until int64  `json:"until"` // when it went on
+}
+
 // removal is that one of several processes deleted or emptied a topic.
 type removal struct {
 	TopicRemoval
-	by *Ledger // of the process
+	by     *Ledger            // of the process
+	agreed map[*Ledger]Agreed // when those came to it and went on that made the call too
+}
+
+// removalsIn lists the removals that a process made, with what each process knows of the calls that all made.
+func removalsIn(l *TopicLedger, by *Ledger, agreed map[string]map[*Ledger]Agreed) (all []removal) {
+	for _, done := range l.Removals {
+		r := removal{TopicRemoval: done, by: by}
+		for _, a := range l.Agreed {
+			if a.From <= done.Asked && done.Done <= a.Until {
+				r.agreed = agreed[a.Call]
+			}
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// seen is within which time it was for a process, by a clock that may differ by so much from its own. Where all made the call nothing goes by the others' clocks.
+func (r removal) seen(by *Ledger) (from, until, skew int64) {
+	if a, there := r.agreed[by]; there && by != r.by {
+		return a.From, a.Until, 0
+	}
+	return r.Asked, r.Done, int64(by.apart(r.by))
 }
 
 // attended tells whether a group may have had members in some process while the messages were removed, and whether later. Those in another process, which
 // have gone, may have gone for the broker a little later.
 func (r removal) attended(shares []groupShare) (meanwhile, later bool) {
 	for _, s := range shares {
-		skew := int64(s.by.apart(r.by))
+		from, until, skew := r.seen(s.by)
 		gone := skew
 		if s.by != r.by {
 			gone += int64(leaving)
 		}
 		for _, p := range s.There {
-			if p.Until == math.MaxInt64 || p.Until+gone >= r.Asked {
+			if p.Until == math.MaxInt64 || p.Until+gone >= from {
 				later = true
-				meanwhile = meanwhile || p.From-skew <= r.Done
+				meanwhile = meanwhile || p.From-skew <= until
 			}
 		}
 	}
@@ -90,18 +121,18 @@ const leaving = time.Second
 
 // before is which of a producer's messages the broker had been given when they were removed.
 func (s sender) before(r removal) (g track.Given) {
-	skew := s.by.apart(r.by)
-	g.Sure, _ = s.course.HandedOut(r.Asked-int64(skew+s.slowest), s.next)
-	_, g.Possible = s.course.HandedOut(r.Done+int64(skew), s.next)
+	from, until, skew := r.seen(s.by)
+	g.Sure, _ = s.course.HandedOut(from-skew-int64(s.slowest), s.next)
+	_, g.Possible = s.course.HandedOut(until+skew, s.next)
 	return g
 }
 
-// since is the first number of a producer that a process's share in a group, which expects everything, can expect: what was removed before it came it does
-// not.
+// since is the first number of a producer that a process's share in a group can expect: what was removed before it came it does not.
 func (s sender) since(share groupShare, removals []removal) (from uint64) {
 	for _, r := range removals {
-		if r.Certain && share.consumed() && share.There[0].From-int64(share.by.apart(r.by)) > r.Done {
-			least, _ := s.course.HandedOut(r.Asked-int64(s.by.apart(r.by)), s.next)
+		if _, until, skew := r.seen(share.by); r.Certain && share.consumed() && share.There[0].From-skew > until {
+			asked, _, skew := r.seen(s.by)
+			least, _ := s.course.HandedOut(asked-skew, s.next)
 			from = max(from, least)
 		}
 	}

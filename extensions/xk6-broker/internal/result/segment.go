@@ -2,8 +2,10 @@ package result
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +105,9 @@ func processFlaws(parts []Part) (flaws []string) {
 		if what := first.Test.otherwise(&p.Result.Test); what != "" {
 			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; give all processes one script and "+
 				"one environment", first.Name, p.Result.Name, what))
+		} else if what := first.loopsOtherwise(p.Result); what != "" {
+			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; have all processes call "+
+				"produce with the same options", first.Name, p.Result.Name, what))
 		}
 		from, to, err := s.bounds()
 		if err != nil {
@@ -136,6 +141,48 @@ func processFlaws(parts []Part) (flaws []string) {
 	}
 	gap(reached, big.NewRat(1, 1))
 	return append(flaws, begunApart(parts)...)
+}
+
+// Divided is the option that is said of a loop of which each process of a test has a part.
+const Divided = "divided"
+
+// loopsOtherwise says how the loops of which two processes had parts are not the same; "" where they are.
+func (r *Result) loopsOtherwise(other *Result) string {
+	for _, t := range r.Topics {
+		i := slices.IndexFunc(other.Topics, func(of Topic) bool { return of.Topic == t.Topic && of.Broker == t.Broker })
+		if i < 0 {
+			continue
+		}
+		ours, theirs := t.loopsNotOf(&other.Topics[i]), other.Topics[i].loopsNotOf(&t)
+		switch {
+		case len(ours) > 0 && len(theirs) > 0:
+			return differing("a loop that sends to "+t.Topic, ours[0], theirs[0])
+		case len(ours)+len(theirs) > 0:
+			return fmt.Sprintf("only one of them had a loop that sends to %s with %s", t.Topic, said(slices.Concat(ours, theirs)[0]))
+		}
+	}
+	return ""
+}
+
+// loopsNotOf are the loops with parts in several processes that another does not have.
+func (t *Topic) loopsNotOf(other *Topic) (all []map[string]any) {
+	for _, loop := range t.Options["produce"] {
+		if loop[Divided] == true && !slices.ContainsFunc(other.Options["produce"], func(of map[string]any) bool { return reflect.DeepEqual(of, loop) }) {
+			all = append(all, loop)
+		}
+	}
+	return all
+}
+
+// said are options as a reader sees them.
+func said(options map[string]any) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if name != Divided {
+			all = append(all, fmt.Sprint(name, " ", options[name]))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // arrivals are the executors whose rate is the test's.

@@ -98,6 +98,38 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 	}
 }
 
+// A loop that processes divide is one, and has one load.
+func TestProcessesWithDifferentLoops(t *testing.T) {
+	loop := func(rate any, also ...string) map[string]any {
+		options := map[string]any{"rate": rate, "duration": "4s", "producers": 1.0, Divided: true}
+		for _, name := range also {
+			options[name] = "this"
+		}
+		return options
+	}
+	closed := map[string]any{"duration": "4s", "producers": 1.0} // each process has all of it
+	part := func(name, segment string, loops ...map[string]any) Part {
+		return Part{Result: &Result{
+			Name: name, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Topics: []Topic{{Topic: "jobs", Options: Uses{"produce": loops}}},
+		}}
+	}
+	for name, c := range map[string]struct {
+		one, other []map[string]any
+		want       string
+	}{
+		"alike":    {[]map[string]any{loop(100.0), loop(5.0)}, []map[string]any{loop(5.0), loop(100.0)}, ""},
+		"another":  {[]map[string]any{loop(100.0)}, []map[string]any{loop(300.0)}, "a and b have parts of different loads, which are together none that was asked for: rate of a loop that sends to jobs is 100 in the one, and 300 in the other"},
+		"more":     {[]map[string]any{loop(100.0)}, []map[string]any{loop(100.0, "headers")}, "headers of a loop that sends to jobs is not set in the one, and this in the other"},
+		"one more": {[]map[string]any{loop(100.0), loop(7.0)}, []map[string]any{loop(100.0)}, "only one of them had a loop that sends to jobs with duration 4s, producers 1, rate 7"},
+		"whole":    {[]map[string]any{loop(100.0), closed}, []map[string]any{loop(100.0)}, ""},
+	} {
+		flaws := processFlaws([]Part{part("a", "0:1/2", c.one...), part("b", "1/2:1", c.other...)})
+		if said := strings.Join(flaws, "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q", name, flaws)
+		}
+	}
+}
+
 // Processes without segments have the whole load each.
 func TestProcessesThatEachRanTheWhole(t *testing.T) {
 	part := func(segment *Segment) Part {

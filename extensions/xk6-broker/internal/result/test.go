@@ -73,12 +73,20 @@ func (t *Test) otherwise(other *Test) string {
 		if s.Executor != of.Executor || s.Exec != of.Exec {
 			return fmt.Sprintf("scenario %s is %s of %s in the one, and %s of %s in the other", s.Name, s.Executor, s.Exec, of.Executor, of.Exec)
 		}
-		for _, option := range slices.Sorted(maps.Keys(Combined(s.Options, of.Options, func(a, _ any) any { return a }))) {
-			if a, b := s.Options[option], of.Options[option]; !reflect.DeepEqual(a, b) {
-				return fmt.Sprintf("%s of scenario %s is %v in the one, and %v in the other", option, s.Name, cmp.Or(a, any("not set")), cmp.Or(b, any("not set")))
-			}
+		if what := differing("scenario "+s.Name, s.Options, of.Options); what != "" {
+			return what
 		}
 		return fmt.Sprintf("scenario %s has %d VUs in the one, and %d in the other", s.Name, s.VUs, of.VUs)
+	}
+	return ""
+}
+
+// differing says which is the first option of something that two have otherwise; "" where none is.
+func differing(of string, one, other map[string]any) string {
+	for _, option := range slices.Sorted(maps.Keys(Combined(one, other, func(a, _ any) any { return a }))) {
+		if a, b := one[option], other[option]; !reflect.DeepEqual(a, b) {
+			return fmt.Sprintf("%s of %s is %v in the one, and %v in the other", option, of, cmp.Or(a, any("not set")), cmp.Or(b, any("not set")))
+		}
 	}
 	return ""
 }

@@ -82,6 +82,5 @@ func (t *Topic) sum(g *Group) {
 	subscribers := all.Subscribers + g.Subscribers
 	all.Join(g.Account)
 	all.Subscribers, all.Ranges = subscribers, nil
-	all.Elsewhere += g.Elsewhere
 	all.Members += g.Members
 }

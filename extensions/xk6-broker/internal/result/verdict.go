@@ -338,7 +338,11 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 	for i := range t.Groups {
 		g := &t.Groups[i]
 		all := (confirmed - t.Counts[metric.Unaccounted.String()]) * int64(max(1, g.Subscribers))
-		if n := all - int64(g.Expected+g.Unexpected); n > 0 {
+		if g.Late > 0 {
+			v.because(latencies|account, "%s: %d messages (%s) were sent after the last consumer had left, by a process that ended later than the others waited for it: "+
+				"they are in no account, and missing from the latencies", t.NameOf(g), g.Late, percent(share(int64(g.Late), all)))
+		}
+		if n := all - int64(g.Expected+g.Unexpected+g.Late); n > 0 {
 			v.note("%s: %s confirmed when no consumer of it was there: they are in no account", t.NameOf(g), messages(n))
 		}
 	}

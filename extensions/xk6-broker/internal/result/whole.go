@@ -40,7 +40,9 @@ type sender struct {
 // groupShare is what one process knows of a group.
 type groupShare struct {
 	*GroupLedger
-	by *Ledger // of the process
+	by      *Ledger       // of the process
+	slowest time.Duration // the longest that a message of the topic took until a consumer of the process had it
+	over    int64         // when the consumers of its topic were told there that nothing more would come, ns since the Unix epoch; 0 where they were not
 }
 
 // account puts the ledgers together.
@@ -93,43 +95,54 @@ func (m *merger) skews() map[[2]*Ledger]int64 {
 // gather finds what the ledgers say of a topic.
 func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}}
+	agreed := map[string]map[*Ledger]Agreed{} // by call
 	for n, p := range m.parts {
 		for k := range p.Ledger.Topics {
 			l := &p.Ledger.Topics[k]
 			if m.key(l.Broker, l.Driver, l.Topic) != w.id {
 				continue
 			}
-			for _, r := range l.Removals {
-				w.removals = append(w.removals, removal{r, p.Ledger})
+			for _, a := range l.Agreed {
+				if agreed[a.Call] == nil {
+					agreed[a.Call] = map[*Ledger]Agreed{}
+				}
+				agreed[a.Call][p.Ledger] = a
 			}
 			w.producers = append(w.producers, l.Producers...)
 			w.failed += l.Failed
 			w.routed = w.routed || l.Routed
 			w.spends = w.spends || l.Spends
-			slowest := p.Result.slowest(l.Broker, l.Topic)
+			sent, received := p.Result.slowest(l.Broker, l.Topic, metric.PublishTime, metric.RequestTime), p.Result.slowest(l.Broker, l.Topic, metric.E2ELatency)
 			for _, producer := range l.Producers {
-				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: slowest}
+				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: sent}
 			}
 			for g := range l.Groups {
 				name := l.Groups[g].Name
 				if l.Groups[g].Subscriber {
 					name = fmt.Sprintf("process %d, %s", n+1, name)
 				}
-				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger})
+				w.groups[name] = append(w.groups[name], groupShare{&l.Groups[g], p.Ledger, received, l.Over})
+			}
+		}
+	}
+	for _, p := range m.parts {
+		for k := range p.Ledger.Topics {
+			if l := &p.Ledger.Topics[k]; m.key(l.Broker, l.Driver, l.Topic) == w.id {
+				w.removals = append(w.removals, removalsIn(l, p.Ledger, agreed)...)
 			}
 		}
 	}
 	return w
 }
 
-// slowest is the longest that a send to a topic took that the broker confirmed.
-func (r *Result) slowest(broker, topic string) time.Duration {
+// slowest is the longest that some trends of a topic have.
+func (r *Result) slowest(broker, topic string, trends ...metric.Trend) time.Duration {
 	var longest int64
 	for _, t := range r.Topics {
 		if t.Broker != broker || t.Topic != topic {
 			continue
 		}
-		for _, trend := range []metric.Trend{metric.PublishTime, metric.RequestTime} {
+		for _, trend := range trends {
 			for _, name := range []string{trend.String(), trend.String() + metric.ClosedSuffix} {
 				if h := t.Trends[name]; h != nil {
 					longest = max(longest, h.Max())
@@ -208,27 +221,28 @@ func (m *merger) groups(t *Topic, w *wholeTopic) error {
 		if err != nil {
 			return err
 		}
+		untold := a.Elsewhere // nobody but the one who was killed could have measured them
 		if !shares[0].Subscriber {
+			if w.elsewhere || !m.complete() {
+				a.Lost, a.Elsewhere = 0, a.Elsewhere+a.Lost
+			}
 			if w.elsewhere || !m.complete() || slices.ContainsFunc(shares, groupShare.untold) { // what was removed another process may have received before
-				a.Lost, a.Elsewhere = 0, a.Lost
 				a.Missing, a.Uncertain, a.Removed = a.Missing+a.Removed, a.Uncertain+a.Removed, 0
 			}
 			g := t.group(name)
-			g.Unmeasured = unmeasured[name]
-			if slices.ContainsFunc(shares, groupShare.untold) { // nobody but the one who was killed could have measured them
-				g.Unmeasured += a.Elsewhere
-			}
+			g.Unmeasured = unmeasured[name] + untold
 			g.Account, g.Kept = a, !slices.ContainsFunc(shares, func(s groupShare) bool { return !s.Kept || s.Unheld && !s.Again })
 			continue
 		}
 		a.Group = Subscribers
-		t.group(Subscribers).Unmeasured = unmeasured[Subscribers]
-		if g := t.group(Subscribers); g.Subscribers == 0 {
+		g := t.group(Subscribers)
+		if g.Subscribers == 0 {
 			a.Subscribers = 1
-			g.Account = a
+			g.Account, g.Unmeasured = a, unmeasured[Subscribers]
 		} else {
 			g.Join(a)
 		}
+		g.Unmeasured += untold
 	}
 	return nil
 }
@@ -251,12 +265,10 @@ func (w *wholeTopic) unmeasured(t *Topic) map[string]uint64 {
 	return known
 }
 
-// untold tells that members of a process that was killed may have settled more than it could tell.
-func (s groupShare) untold() bool {
-	return s.by.Unfinished && slices.ContainsFunc(s.Sources, func(of track.SourceLedger) bool { return track.Count(of.Settled) > 0 })
-}
+// untold tells that members of a process that was killed may have received and settled more than it could tell.
+func (g groupShare) untold() bool { return g.by.Unfinished && g.consumed() }
 
-func (s groupShare) consumed() bool { return len(s.There) > 0 }
+func (g groupShare) consumed() bool { return len(g.There) > 0 }
 
 // answer is what a broker said that it has for a group, and when and to whom.
 type answer struct {
@@ -303,10 +315,15 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 		ledgers[i].Unfinished = s.by.Unfinished
 	}
 	removals := w.removalsOf(shares)
+	untold, err := w.untold(shares)
+	if err != nil {
+		return Account{}, err
+	}
 	all, err := track.Merge(w.producers, ledgers, func(id uint64) track.Terms {
 		from := w.senders[id]
-		var terms track.Terms
+		terms := track.Terms{Untold: untold[id]}
 		terms.Spans, terms.Certain = from.spans(id, shares, w.removals)
+		terms.Late = from.late(shares)
 		for _, r := range removals {
 			terms.Removals = append(terms.Removals, from.before(r))
 		}
@@ -318,7 +335,7 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	if err != nil {
 		return Account{}, err
 	}
-	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges}
+	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges, Late: all.Late}
 	waiting, holds, err := w.waiting(shares, all)
 	if err != nil {
 		return Account{}, err
@@ -342,6 +359,8 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	if shares[0].Kept && !holds && said.known || w.routed { // a broker is done with what lay in the client of one who has left
 		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
 	}
+	a.Elsewhere = min(a.Lost, all.Untold)
+	a.Lost -= a.Elsewhere
 	return a, nil
 }
 
@@ -379,10 +398,10 @@ func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possi
 		skew := s.topic.skew(s.by, g.by)
 		may, does := g.spans(id, s.next, s.course, skew)
 		may, does = slices.Clone(may), slices.Clone(does)
-		if g.Earliest && g.consumed() && len(may) > 0 {
+		if g.consumed() && len(may) > 0 {
 			since := s.since(g, removals)
 			may[0].From, does[0].From = max(may[0].From, since), max(does[0].From, since)
-			if s.topic.spends && len(s.topic.groups) > 1 {
+			if g.Earliest && s.topic.spends && len(s.topic.groups) > 1 {
 				least, _ := s.course.HandedOut(g.There[0].From-skew, s.next)
 				_, most := s.course.HandedOut(g.There[0].From+skew, s.next)
 				may[0].From, does[0].From = max(may[0].From, least), max(does[0].From, most)
@@ -394,6 +413,49 @@ func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possi
 		return onwards(possible), onwards(certain)
 	}
 	return possible, certain
+}
+
+// untold is which messages of each producer may have come to members in a process that was killed, after it had told for the last time. Where the broker keeps them for
+// who comes later, that may be any. Else it is those that were sent after the last of the producer that it had, or so late that others have been as long on their way.
+func (w *wholeTopic) untold(shares []groupShare) (map[uint64][]track.Bounds, error) {
+	all := map[uint64][]track.Bounds{}
+	for _, g := range shares {
+		if !g.untold() {
+			continue
+		}
+		for id, s := range w.senders {
+			from := uint64(0)
+			if had := g.Source(id); had != nil && !g.Kept {
+				received, err := track.Load(had.Received)
+				if err != nil {
+					return nil, err
+				}
+				late, _ := s.course.HandedOut(g.by.Ended-w.skew(s.by, g.by)-int64(g.slowest), s.next)
+				from = min(late, received.Next())
+			}
+			all[id] = append(all[id], track.Bounds{From: from, Until: math.MaxUint64})
+		}
+	}
+	return all, nil
+}
+
+// late is what the producer handed out when nobody of a group was there any more, for which the broker keeps nothing, as consumers had been told that nothing more
+// would come. It is nothing where some left when they liked.
+func (s sender) late(shares []groupShare) []track.Bounds {
+	first := uint64(0)
+	for _, g := range shares {
+		switch last := len(g.There) - 1; {
+		case g.Kept:
+			return nil
+		case last < 0:
+		case g.over == 0 || g.There[last].Until == math.MaxInt64 || g.There[last].Until < g.over:
+			return nil
+		default:
+			_, after := s.course.HandedOut(g.There[last].Until+s.topic.skew(s.by, g.by)+1, s.next)
+			first = max(first, after)
+		}
+	}
+	return []track.Bounds{{From: first, Until: math.MaxUint64}}
 }
 
 // onwards is all from where the first of some spans begins.
@@ -419,7 +481,7 @@ func (s sender) given(said answer) (sure, possible uint64) {
 
 // apart is how far the clocks of two processes may be apart.
 func (l *Ledger) apart(o *Ledger) time.Duration {
-	if l.Clock != "" && l.Clock == o.Clock {
+	if l == o || l.Clock != "" && l.Clock == o.Clock {
 		return 0
 	}
 	return ClockSkew
@@ -532,6 +594,18 @@ func (m *merger) sentSince(p Part) (string, error) {
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
 
+// peer is what a process is called that others met; "" for one that none has met.
+func (m *merger) peer(instance uint32) string {
+	for _, p := range m.parts {
+		for _, of := range p.Result.Peers {
+			if of.Instance == instance {
+				return called(of.Process, of.Name)
+			}
+		}
+	}
+	return ""
+}
+
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
@@ -542,6 +616,11 @@ func (m *merger) missing(v *Verdict) {
 		v.because(latencies|account, "%d of the %d processes of the test are missing%s: merge their results too", m.processes-here, m.processes, which)
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
+		if name := m.peer(instance); name != "" {
+			v.because(latencies|account, "a process is missing: %d messages came from %s, instance %d, whose result is none of these; merge it too: one that was killed "+
+				"leaves what it had written meanwhile, with BROKER_REPORT_MEANWHILE", m.absent[instance], name, instance)
+			continue
+		}
 		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+
 			"merge it too, or, if it was an earlier test, give each test a BROKER_RUN of its own", m.absent[instance], instance)
 	}

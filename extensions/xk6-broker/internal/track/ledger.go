@@ -98,8 +98,10 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 type Terms struct {
 	Spans    []Bounds // what the group may expect of it
 	Certain  []Bounds // and of that, what it does expect
+	Untold   []Bounds // what may have come to a process that was killed, after it had told
 	Given             // of the broker's last word on what it has for the group
 	Removals []Given  // of what it had before each time that the topic's messages were removed on purpose
+	Late     []Bounds // what was numbered when all of the group had left for good
 }
 
 // Given is about what a broker has for a group at a time: every message numbered below Sure that it had been given and that nobody had settled, and none
@@ -111,9 +113,11 @@ type Whole struct {
 	Tally
 	Ranges   []Range // of what is missing, the first
 	Given            // of what is missing, how many are numbered below the producer's Possible, and of those not doubted below its Sure
-	Doubted  uint64  // of what is missing, how many the group may never have been there for
+	Doubted  uint64  // of what is missing, how many the group may never have been there for, without those that are untold
+	Untold   uint64  // of what did not arrive, how many may have come to a process that was killed, after it had told
 	Removals []Given // likewise, for each removal, of what did not arrive and may have been removed
 	Held     uint64  // received and not settled, of whatever producer
+	Late     uint64  // of what is not expected and did not come, what was numbered when all of the group had left for good
 	SureHeld uint64  // of these, those that the broker must still have, see [Held]
 }
 
@@ -161,10 +165,12 @@ func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint6
 
 // add accounts for the messages of one producer.
 func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int) {
+	late := expected.Within(terms.Late)
 	expected = expected.Within(terms.Spans)
+	w.Late += late.andNot(expected).andNot(all.received).andNot(all.drained).Len()
 	drained := all.drained.Within(terms.Spans).andNot(all.received)
 	missing := expected.andNot(all.received).andNot(drained)
-	certain := missing.Within(terms.Certain)
+	certain, untold := missing.Within(terms.Certain), missing.Within(terms.Untold)
 	var last uint64
 	for i, r := range terms.Removals {
 		if len(w.Removals) <= i {
@@ -182,7 +188,8 @@ func (w *Whole) add(id uint64, expected Set, all joined, terms Terms, limit int)
 	w.Removed += removed.Len()
 	w.Settled += all.settled.Len()
 	w.Missing += missing.Len()
-	w.Doubted += missing.andNot(certain).Len()
+	w.Doubted += missing.andNot(certain).andNot(untold).Len()
+	w.Untold += untold.Len()
 	w.Sure += certain.below(terms.Sure).Len()
 	w.Possible += missing.below(terms.Possible).Len()
 	w.hold(all)

@@ -86,6 +86,14 @@ func (s Set) andNot(o Set) Set { return Set{roaring64.AndNot(s.get(), o.get())} 
 // Or is what is in one of the sets, or in both.
 func (s Set) Or(o Set) Set { return Set{roaring64.Or(s.get(), o.get())} }
 
+// Next is one more than the greatest of the numbers, and 0 where there are none.
+func (s Set) Next() uint64 {
+	if s.get().IsEmpty() {
+		return 0
+	}
+	return s.bitmap.Maximum() + 1
+}
+
 // Within keeps the numbers of the spans.
 func (s Set) Within(spans []Bounds) Set {
 	if s.get().IsEmpty() {

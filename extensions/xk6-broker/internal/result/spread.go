@@ -1,0 +1,98 @@
+package result
+
+import "math"
+
+// over is the interval in pieces, of which each is within one of those of a length: those of several processes do not begin at the same time, and what was
+// counted in a second that one of them cut in two is in two of them. What was counted is spread as it came.
+func (p Point) over(length float64) (pieces []Point) {
+	begin := p.At - p.Seconds
+	most, longest := 0, 0.0
+	for from := begin; from < p.At-edge; {
+		to := min(at(from+edge, length), p.At)
+		if p.At-to < edge {
+			to = p.At
+		}
+		piece := Point{At: to, Seconds: to - from, Counts: map[string]int64{}, Active: map[string]Activity{}}
+		for name, of := range p.Active {
+			if in, some := of.between(from, to, to == p.At); some {
+				piece.Active[name] = in
+			}
+		}
+		for name, n := range p.Counts {
+			share := func(at float64) float64 { return (at - begin) / p.Seconds }
+			if of, ok := p.Active[paced(name)]; ok {
+				share = of.share
+			}
+			upTo := func(at float64) int64 {
+				switch at {
+				case begin:
+					return 0
+				case p.At:
+					return n
+				}
+				return int64(math.Round(float64(n) * share(at)))
+			}
+			if n := upTo(to) - upTo(from); n != 0 {
+				piece.Counts[name] = n
+			}
+		}
+		if piece.Seconds > longest {
+			most, longest = len(pieces), piece.Seconds
+		}
+		pieces = append(pieces, piece)
+		from = to
+	}
+	if len(pieces) == 0 { // it has no length
+		return []Point{p}
+	}
+	of := &pieces[most]
+	of.Errors, of.ErrorKinds, of.InFlight, of.Outstanding, of.Backlog, of.CPU, of.Busiest = p.Errors, p.ErrorKinds, p.InFlight, p.Outstanding, p.Backlog, p.CPU, p.Busiest
+	pieces[len(pieces)-1].Underway = p.Underway
+	return pieces
+}
+
+// step is how long it took on average from one to the next that came not together with it, and how many there were; 0 where they came all the time.
+func (a Activity) step() (seconds float64, steps int64) {
+	pauses := Pauses{}
+	for _, p := range a.Pauses {
+		pauses = pauses.and(p)
+	}
+	if a.Before > 0 {
+		pauses = pauses.and(Pauses{-1, -a.Before})
+	}
+	if pauses.Count <= 0 || pauses.Seconds < (a.To-a.From)/2 {
+		return 0, 0
+	}
+	return (a.To - a.From) / float64(pauses.Count), pauses.Count
+}
+
+// share is which part of what was counted had come by then.
+func (a Activity) share(by float64) float64 {
+	step, steps := a.step()
+	switch {
+	case by < a.From:
+		return 0
+	case by >= a.To:
+		return 1
+	case step == 0:
+		return (by - a.From) / (a.To - a.From)
+	}
+	return (math.Floor((by-a.From)/step) + 1) / float64(steps+1)
+}
+
+// between is what of the activity was from one instant until before another, or until then; its pauses are with the first of it.
+func (a Activity) between(from, to float64, included bool) (in Activity, some bool) {
+	in = Activity{From: a.From, To: a.To, Loads: a.Loads}
+	step, _ := a.step()
+	if a.From >= from {
+		in.Pauses, in.Before = a.Pauses, a.Before
+	} else if in.From = from; step > 0 {
+		in.From = a.From + math.Ceil((from-a.From)/step-edge)*step
+	}
+	if a.To > to {
+		if in.To = to; step > 0 {
+			in.To = a.From + math.Floor((to-a.From)/step)*step
+		}
+	}
+	return in, in.From <= in.To && (in.From < to || included)
+}
