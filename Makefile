@@ -54,7 +54,7 @@ fresh: ## demo and test on a bare Debian in a folder, as root
 	scripts/fresh
 
 lint: $(golangci) $(actionlint) ## the linter, which also holds the packages to their walls; tidy modules; workflows; shell scripts, where shellcheck is installed
-	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --config $(CURDIR)/.golangci.yml ./...); done
+	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...); done
 	$(actionlint)
 	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci e2e/kubernetes | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
 
