@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,11 +37,6 @@ func cost(tb testing.TB, text string, env ...string) (time.Duration, outcome) {
 		tb.Fatal(err)
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), o
-}
-
-func medianOf(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
 }
 
 // BenchmarkJavaScriptSend compares the CPU of k6 per iteration of `await send()` in an arrival-rate scenario with that of an empty
@@ -96,17 +90,17 @@ export default async function () {` + iteration + `}
 	}
 	b.ReportMetric(0, "ns/op")
 	figures := []bench.Figure{
-		{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: medianOf(spent[""]), Unit: "µs", Load: load},
-		{Case: "JavaScript, CPU of k6", Name: "await of k6's own timer of 1 ms, more than empty", Value: medianOf(waited), Unit: "µs", Load: load},
+		{Case: "JavaScript, CPU of k6", Name: "empty async iteration", Value: bench.Median(spent[""]), Unit: "µs", Load: load},
+		{Case: "JavaScript, CPU of k6", Name: "await of k6's own timer of 1 ms, more than empty", Value: bench.Median(waited), Unit: "µs", Load: load},
 	}
 	for _, name := range names {
-		b.ReportMetric(medianOf(spent[name]), name+"-µs-more")
+		b.ReportMetric(bench.Median(spent[name]), name+"-µs-more")
 		figures = append(figures, bench.Figure{
-			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", more than empty", Value: medianOf(spent[name]), Unit: "µs", Load: load,
+			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", more than empty", Value: bench.Median(spent[name]), Unit: "µs", Load: load,
 		}, bench.Figure{
-			Case: "JavaScript, CPU of k6", Name: "the client library alone in Go, " + name, Value: medianOf(bare[name]), Unit: "µs", Load: load,
+			Case: "JavaScript, CPU of k6", Name: "the client library alone in Go, " + name, Value: bench.Median(bare[name]), Unit: "µs", Load: load,
 		}, bench.Figure{
-			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", with GOGC=100 instead", Value: medianOf(collected[name]), Unit: "×", Load: load,
+			Case: "JavaScript, CPU of k6", Name: "await send, " + name + ", with GOGC=100 instead", Value: bench.Median(collected[name]), Unit: "×", Load: load,
 		})
 	}
 	if err := bench.Write(figures...); err != nil {
@@ -154,10 +148,10 @@ export default async function () { await p.send({ body }); }
 		}
 		of := fmt.Sprintf("CPU of k6, await send at %d/s, %s", rate, name)
 		for _, executor := range executors {
-			figures = append(figures, bench.Figure{Case: of, Name: executor, Value: medianOf(spent[executor]), Unit: "µs", Load: load})
+			figures = append(figures, bench.Figure{Case: of, Name: executor, Value: bench.Median(spent[executor]), Unit: "µs", Load: load})
 		}
-		figures = append(figures, bench.Figure{Case: of, Name: "open-arrival-rate, to k6's own", Value: medianOf(ratios), Unit: "×", Load: load})
-		b.ReportMetric(medianOf(ratios), name+"-to-k6's")
+		figures = append(figures, bench.Figure{Case: of, Name: "open-arrival-rate, to k6's own", Value: bench.Median(ratios), Unit: "×", Load: load})
+		b.ReportMetric(bench.Median(ratios), name+"-to-k6's")
 	}
 	for _, f := range figures {
 		b.Logf("%s: %s: %.2f %s", f.Case, f.Name, f.Value, f.Unit)

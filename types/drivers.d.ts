@@ -595,7 +595,7 @@ declare module 'k6/x/broker' {
      * rocketmq: How long the broker keeps a message before it delivers it; of topics whose messageType is delay or mixed.
      */
     deliverAfter?: Duration;
-    /** pulsar, pulsar-failover: When what the message tells of happened, in ms since the Unix epoch; 0 is not told. */
+    /** pulsar, pulsar-failover: When what the message tells of happened, in ms since the Unix epoch; 0, the default, sends none. */
     eventTime?: number;
     /** kurrentdb: The type of the event. Of what is received it is told where it is not the default. Default: `message`. */
     eventType?: string;

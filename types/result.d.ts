@@ -65,9 +65,9 @@ declare module 'k6/x/broker' {
     cpu: number;
     verdict: {
       valid: boolean;
-      /** nothing speaks against its latencies, as far as each percentile is believed */
+      /** whether its latencies can be believed: each up to the percentile in beliefs */
       latencies: boolean;
-      /** nothing speaks against what it says of lost, duplicated and reordered messages */
+      /** whether its account of lost, duplicated and reordered messages can be believed */
       account: boolean;
       /** why not valid */
       reasons: Array<string>;
@@ -79,7 +79,7 @@ declare module 'k6/x/broker' {
         label: string;
         /** the greatest quantile of those in percentiles; 0: not even the median */
         upTo: number;
-        /** what speaks against those beyond; empty where only samples are lacking */
+        /** why those beyond cannot be believed; empty where there are only too few samples */
         why: string;
       }>;
       /** a latency of which nothing can be believed, as it was measured by two clocks of which too little is known */

@@ -78,12 +78,6 @@ func outcomes(repository string) (map[string]drivertest.Outcome, error) {
 	return byDriver, nil
 }
 
-// stands says what the kit ran on where that is another implementation than the one a driver is for, or none that the tests start.
-var stands = map[string]string{
-	"sqs": "on ElasticMQ, not on AWS", "sqs-fifo": "on ElasticMQ, not on AWS", "mongodb": "on mongo-java-server, not on a real MongoDB",
-	"blueflood": "on a server that `make test` does not have",
-}
-
 func conformance(proven map[string]drivertest.Outcome, name string) string {
 	o, ok := proven[name]
 	if !ok {
@@ -96,8 +90,8 @@ func conformance(proven map[string]drivertest.Outcome, name string) string {
 	if n := len(o.NotProven); n > 0 {
 		text += fmt.Sprintf(", %d not proven", n)
 	}
-	if stand, ok := stands[name]; ok {
-		text += ", " + stand
+	if o.On != "" {
+		text += ", on " + o.On
 	}
 	return text
 }

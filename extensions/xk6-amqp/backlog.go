@@ -155,7 +155,7 @@ func (r *consumer) holding() (holding, bool) {
 	}
 	r.settling.Lock()
 	defer r.settling.Unlock()
-	h := holding{in, in.of.socket.frames.deliveries(in.number), in.ledger.count}
+	h := holding{in, in.of.socket.frames.deliveries(in.number), in.settled.count}
 	return h, !in.IsClosed() // nobody else had the number of its channel
 }
 

@@ -33,7 +33,7 @@ type consumer struct {
 	next   atomic.Int64 // the offset in a stream to go on with; 0 while none was handed out
 	anew   bool         // the stream is another one than that it began with, and read from its first message; only run uses it
 
-	settling sync.Mutex // guards the ledger of every intake
+	settling sync.Mutex // guards what is settled of every intake
 	replies  replies
 
 	life context.Context // ends with Close, and with the connection
@@ -47,7 +47,7 @@ type intake struct {
 	queue      string
 	deliveries <-chan amqp.Delivery
 	tokens     []token // made, and not given to a message yet
-	ledger     ledger
+	settled    settled
 }
 
 // token is the handle of a message for Settle and Reply.

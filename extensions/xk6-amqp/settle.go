@@ -7,8 +7,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// ledger knows which deliveries of a channel are settled.
-type ledger struct {
+// settled knows which deliveries of a channel are settled.
+type settled struct {
 	low   uint64              // all tags up to this one are settled
 	above map[uint64]struct{} // the settled ones above low
 	count uint64              // how many are settled
@@ -17,7 +17,7 @@ type ledger struct {
 
 // settle marks tags, which are in ascending order, as settled and tells how many of the first of them form, with what was settled
 // before, a row without gaps from the very first delivery: those may be settled by one frame for all up to the last.
-func (l *ledger) settle(tags []uint64) (together int) {
+func (l *settled) settle(tags []uint64) (together int) {
 	l.count += uint64(len(tags))
 	for _, tag := range tags {
 		if tag != l.low+1 {
@@ -43,7 +43,7 @@ func (l *ledger) settle(tags []uint64) (together int) {
 }
 
 // has tells whether a tag is settled.
-func (l *ledger) has(tag uint64) bool {
+func (l *settled) has(tag uint64) bool {
 	if tag <= l.low || len(l.above) == 0 {
 		return tag <= l.low
 	}
@@ -62,7 +62,7 @@ func (r *consumer) settle(ctx context.Context, in *intake, b driver.Batch, o dri
 	}
 	r.settling.Lock()
 	defer r.settling.Unlock()
-	l := &in.ledger
+	l := &in.settled
 	l.tags = l.tags[:0]
 	var twice error
 	for i := range b {

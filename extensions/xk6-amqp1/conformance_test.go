@@ -12,7 +12,7 @@ import (
 
 // artemis is the server of scripts/broker, which confirms no settlements.
 func artemis(name, variable string) drivertest.Harness {
-	return drivertest.Harness{Driver: name, URL: os.Getenv(variable), HeaderBytes: true, SettleUnconfirmed: true, Prompt: 15 * time.Millisecond}
+	return drivertest.Harness{Driver: name, On: "Artemis", URL: os.Getenv(variable), HeaderBytes: true, SettleUnconfirmed: true, Prompt: 15 * time.Millisecond}
 }
 
 func TestQueueConforms(t *testing.T) { drivertest.Run(t, artemis("amqp1", "BROKER_URL_AMQP1")) }
@@ -28,12 +28,12 @@ func TestRabbitMQConforms(t *testing.T) {
 		t.Skip("no BROKER_RABBITMQ4")
 	}
 	t.Run("classic", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Driver: "amqp1", URL: "amqp1://" + at, HeaderBytes: true, SettleUnconfirmed: true})
+		drivertest.Run(t, drivertest.Harness{Driver: "amqp1", On: "RabbitMQ 4", URL: "amqp1://" + at, HeaderBytes: true, SettleUnconfirmed: true})
 	})
 	t.Run("quorum", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Driver: "amqp1", URL: "amqp1://" + at + "?queueType=quorum", HeaderBytes: true, SettleUnconfirmed: true})
+		drivertest.Run(t, drivertest.Harness{Driver: "amqp1", On: "RabbitMQ 4", URL: "amqp1://" + at + "?queueType=quorum", HeaderBytes: true, SettleUnconfirmed: true})
 	})
 	t.Run("pubsub", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Driver: "amqp1-pubsub", URL: "amqp1-pubsub://" + at, HeaderBytes: true, SettleUnconfirmed: true})
+		drivertest.Run(t, drivertest.Harness{Driver: "amqp1-pubsub", On: "RabbitMQ 4", URL: "amqp1-pubsub://" + at, HeaderBytes: true, SettleUnconfirmed: true})
 	})
 }

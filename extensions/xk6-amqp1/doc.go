@@ -77,6 +77,7 @@
 //   - Attempt knows no more than once and again at a classic queue of RabbitMQ.
 //   - RabbitMQ 4.0 now and then passes over the beginning of a session on a channel whose last one has just ended: it is begun again after a second.
 //   - Where the settings of Artemis's address have it DROP what comes when the address is full, it accepts that and drops it.
+//   - The tests run on Artemis, and on RabbitMQ 4 where BROKER_RABBITMQ4 names one. What is said of Qpid and Azure Service Bus is by their documentation: they were not tried.
 //   - Transactions and messages that are settled when they are sent are not used.
 //
 // # As

@@ -6,12 +6,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ledger knows, of every partition that a member owns, which messages were delivered and which of them are settled. A
+// commits know, of every partition that a member owns, which messages were delivered and which of them are settled. A
 // commit is cumulative: it speaks for everything before it. So a partition's commit may only pass a message when that
 // message and all delivered before it are settled.
 //
-// A ledger is not safe for concurrent use.
-type ledger struct {
+// It is not safe for concurrent use.
+type commits struct {
 	topic      string
 	partitions map[int32]*delivered
 	unsettled  int // over all partitions
@@ -32,19 +32,19 @@ type entry struct {
 	settled bool
 }
 
-func newLedger(topic string) *ledger {
-	return &ledger{topic: topic, partitions: map[int32]*delivered{}}
+func newCommits(topic string) *commits {
+	return &commits{topic: topic, partitions: map[int32]*delivered{}}
 }
 
 // own begins to account for partitions; disown forgets them with all that is unsettled in them.
-func (l *ledger) own(partitions []int32) {
+func (l *commits) own(partitions []int32) {
 	l.disown(partitions)
 	for _, p := range partitions {
 		l.partitions[p] = &delivered{partition: p}
 	}
 }
 
-func (l *ledger) disown(partitions []int32) {
+func (l *commits) disown(partitions []int32) {
 	for _, p := range partitions {
 		if d := l.partitions[p]; d != nil {
 			l.unsettled -= d.unsettled()
@@ -55,7 +55,7 @@ func (l *ledger) disown(partitions []int32) {
 }
 
 // of gives what is known of a partition, or nil where it is not owned.
-func (l *ledger) of(partition int32) *delivered {
+func (l *commits) of(partition int32) *delivered {
 	if l.last == nil || l.last.partition != partition {
 		l.last = l.partitions[partition]
 	}
@@ -64,7 +64,7 @@ func (l *ledger) of(partition int32) *delivered {
 
 // deliver notes that a message goes to the user. It is false where the message's partition has been given away
 // meanwhile: then another member delivers it.
-func (l *ledger) deliver(r *kgo.Record) bool {
+func (l *commits) deliver(r *kgo.Record) bool {
 	d := l.of(r.Partition)
 	if d == nil {
 		return false
@@ -86,7 +86,7 @@ func (l *ledger) deliver(r *kgo.Record) bool {
 
 // settle notes that a message is done with. commit is the message up to which its partition may now be committed, nil
 // where that has not changed. known is false where the partition has been given away since the delivery.
-func (l *ledger) settle(r *kgo.Record) (commit *kgo.Record, known bool) {
+func (l *commits) settle(r *kgo.Record) (commit *kgo.Record, known bool) {
 	d := l.of(r.Partition)
 	if d == nil {
 		return nil, false

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// model is the obvious way to say what a ledger must: it looks at everything each time.
+// model is the obvious way to say what commits must: it looks at everything each time.
 type model struct {
 	delivered map[int32][]*kgo.Record
 	settled   map[*kgo.Record]bool
@@ -35,10 +35,10 @@ func (m *model) unsettled() (n int) {
 	return n
 }
 
-func TestLedgerCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
+func TestCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		l := newLedger("t")
+		l := newCommits("t")
 		l.own([]int32{0, 1, 2})
 		m := &model{map[int32][]*kgo.Record{}, map[*kgo.Record]bool{}}
 		committed := map[int32]*kgo.Record{}
@@ -79,8 +79,8 @@ func TestLedgerCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
 	}
 }
 
-func TestLedgerForgetsWhatIsGivenAway(t *testing.T) {
-	l := newLedger("t")
+func TestCommitsForgetWhatIsGivenAway(t *testing.T) {
+	l := newCommits("t")
 	l.own([]int32{0, 1})
 	before := &kgo.Record{Partition: 0, Offset: 5}
 	l.deliver(before)
@@ -102,8 +102,8 @@ func TestLedgerForgetsWhatIsGivenAway(t *testing.T) {
 	}
 }
 
-func TestLedgerFollowsTheClientBack(t *testing.T) {
-	l := newLedger("t")
+func TestCommitsFollowTheClientBack(t *testing.T) {
+	l := newCommits("t")
 	l.own([]int32{0})
 	for offset := range int64(10) {
 		l.deliver(&kgo.Record{Offset: offset})
@@ -115,8 +115,8 @@ func TestLedgerFollowsTheClientBack(t *testing.T) {
 	}
 }
 
-func TestLedgerKeepsNoMoreThanIsOpen(t *testing.T) {
-	l := newLedger("t")
+func TestCommitsKeepNoMoreThanIsOpen(t *testing.T) {
+	l := newCommits("t")
 	l.own([]int32{0})
 	var window []*kgo.Record
 	for offset := range int64(100_000) {

@@ -46,10 +46,10 @@ type groupConsumer struct {
 	confirm  bool
 	room     *inbox.Room
 
-	ledger *ledger // this and what follows under mu
-	used   int     // of room, by what the ledger has unsettled
-	failed error   // of a commit that nobody waited for
-	closed bool
+	commits *commits // this and what follows under mu
+	used    int      // of room, by what commits have unsettled
+	failed  error    // of a commit that nobody waited for
+	closed  bool
 
 	records []*kgo.Record
 }
@@ -77,7 +77,7 @@ func (c *conn) newGroupConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	v := cfg.Options
 	g := &groupConsumer{
 		member: newMember(c, cfg.Topic, cfg.Group), leave: v.Bool("leaveOnClose"), confirm: cfg.ConfirmSettle,
-		room: inbox.NewRoom(cfg.Prefetch), ledger: newLedger(cfg.Topic),
+		room: inbox.NewRoom(cfg.Prefetch), commits: newCommits(cfg.Topic),
 	}
 	if ends != nil {
 		g.anchors = map[int32]int64{}
@@ -146,7 +146,7 @@ func (g *member) OnGroupManageError(err error) {
 
 func (g *groupConsumer) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
 	g.mu.Lock()
-	g.ledger.own(added[g.topic])
+	g.commits.own(added[g.topic])
 	g.mu.Unlock()
 	g.news(nil)
 }
@@ -164,7 +164,7 @@ func (g *groupConsumer) revoked(ctx context.Context, client *kgo.Client, gone ma
 
 func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	g.mu.Lock()
-	g.ledger.disown(gone[g.topic])
+	g.commits.disown(gone[g.topic])
 	for _, partition := range gone[g.topic] {
 		delete(g.anchors, partition)
 	}
@@ -196,10 +196,10 @@ func commitError(answer *kmsg.OffsetCommitResponse) (err error) {
 	return err
 }
 
-// level gives the room what the ledger has unsettled. The lock is held.
+// level gives the room what commits have unsettled. The lock is held.
 func (g *groupConsumer) level() {
-	g.room.Give(g.used - g.ledger.unsettled)
-	g.used = g.ledger.unsettled
+	g.room.Give(g.used - g.commits.unsettled)
+	g.used = g.commits.unsettled
 }
 
 // Receive has no queue of its own: the client library's is polled for as much as there is room for.
@@ -222,7 +222,7 @@ func (g *groupConsumer) deliver(b driver.Batch) (n int) {
 	headers := make([]driver.Header, 0, g.headers)
 	g.mu.Lock()
 	for _, r := range g.records {
-		if g.ledger.deliver(r) {
+		if g.commits.deliver(r) {
 			headers = message(&b[n], r, headers)
 			n++
 		}
@@ -255,7 +255,7 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 		if !ok {
 			continue
 		}
-		commit, known := g.ledger.settle(r)
+		commit, known := g.commits.settle(r)
 		if !known && !errors.Is(err, errRevoked) {
 			err = errors.Join(err, errRevoked)
 		}

@@ -6,7 +6,8 @@
 //
 // It speaks the protocol by the stubs that Kurrent's Go client github.com/kurrent-io/KurrentDB-Client-Go has in its package protos, and not by that client's
 // Client: that one asks for its connection in a way that no context ends, is closed for good by a server that was away for a moment, leaves the old connection
-// behind when it makes a new one, and can be made to panic by closing it beside a request.
+// behind when it makes a new one, and can be made to panic by closing it beside a request. These are the reasons, and not speed: no benchmark compares the two,
+// and the hand-written loops that the driver is measured beside use the same stubs.
 //
 // # Delivery
 //

@@ -20,7 +20,7 @@ import (
 type replies struct {
 	timeout time.Duration
 	late    error // what a question fails with after timeout
-	verdict verdict
+	meaning meaning
 	sub     *nats.Subscription
 	prefix  string
 
@@ -34,8 +34,8 @@ type replies struct {
 	idle    chan struct{} // closed when closed and nothing is pending
 }
 
-// verdict is what an answer means. It fills the place, where somebody asks for that.
-type verdict func(*nats.Msg, *driver.Place) error
+// meaning is what an answer means. It fills the place, where somebody asks for that.
+type meaning func(*nats.Msg, *driver.Place) error
 
 // slot is one question. Its subject is made anew only when an answer may still come to the old one.
 type slot struct {
@@ -50,9 +50,9 @@ type slot struct {
 // ticket names a slot in one of its rounds.
 type ticket struct{ number, round uint32 }
 
-func newReplies(nc *nats.Conn, timeout time.Duration, late error, verdict verdict) (*replies, error) {
+func newReplies(nc *nats.Conn, timeout time.Duration, late error, meaning meaning) (*replies, error) {
 	inbox := nc.NewInbox()
-	r := &replies{timeout: timeout, late: late, verdict: verdict, prefix: inbox + ".", idle: make(chan struct{})}
+	r := &replies{timeout: timeout, late: late, meaning: meaning, prefix: inbox + ".", idle: make(chan struct{})}
 	r.timer = time.AfterFunc(time.Hour, r.expire)
 	r.timer.Stop()
 	var err error
@@ -96,7 +96,7 @@ func (r *replies) answer(msg *nats.Msg) {
 		return // not a subject of ours
 	}
 	if done, index, place := r.take(ticket{uint32(token), uint32(token >> 32)}, false); done != nil { //gosec:disable G115 -- bits, no number
-		done(index, r.verdict(msg, place))
+		done(index, r.meaning(msg, place))
 	}
 }
 

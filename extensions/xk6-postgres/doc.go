@@ -60,6 +60,9 @@
 //   - One group for each topic, without a name. Start new, groups, fan-out and replay need a log, which a queue is not.
 //   - A name has up to 63 bytes.
 //   - A body may have 1 GiB less 4 KiB, and headers are text in UTF-8 without zero bytes, each name once.
+//   - A topic's partitions are of no effect: createTopic makes one table, of which any number of consumers take messages beside each other (SKIP LOCKED). Partitions would
+//     bring parallel vacuuming and smaller indexes, and cost each taking a look into all of them, as the oldest messages are wanted. A table that its user partitioned by id is a topic as any other;
+//     where one of its partitions is unlogged, it counts as unlogged.
 //   - Every commit of every producer wakes all consumers of the topic that wait.
 //   - A delivery makes a second version of a row, and a settlement leaves both to autovacuum. The option fillFactor leaves room on the page for the second
 //     one, and next_delivery is in no index, so that it is in no index either. A transaction that stays open, anywhere in the database, or a replication slot

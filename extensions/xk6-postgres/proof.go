@@ -22,10 +22,10 @@ type proof struct {
 	server   string // which one was asked: when it started
 }
 
-// ask finds out what a commit proves. A topic that is not there is taken for one with a log.
+// ask finds out what a commit proves. A topic that is not there is taken for one with a log, and one of whose partitions some have none for one without.
 func (p *proof) ask(ctx context.Context, s *session, t topic) error {
 	const sql = `SELECT pg_postmaster_start_time()::text, current_setting('fsync')::boolean, current_setting('synchronous_standby_names'),
-		coalesce((SELECT relpersistence = 'u' FROM pg_class WHERE oid = to_regclass($1)), false)`
+		EXISTS (SELECT FROM pg_class WHERE relpersistence = 'u' AND (oid = to_regclass($1) OR oid IN (SELECT relid FROM pg_partition_tree(to_regclass($1)))))`
 	return s.QueryRow(ctx, sql, t.table).Scan(&p.server, &p.fsync, &p.standbys, &p.unlogged)
 }
 

@@ -163,6 +163,66 @@ func TestCreateTopic(t *testing.T) {
 	}
 }
 
+// TestPartitionedTable has a table that its user partitioned, which is a topic as any other: consumers share all of its partitions. One of them has no log.
+func TestPartitionedTable(t *testing.T) {
+	s := dial(t, serverURL(t), nil)
+	topic := name(t)
+	quoted := func(suffix string) string { return pgx.Identifier{"public", topic + suffix}.Sanitize() }
+	c, table := s.client(t), quoted("")
+	execute(t, c, "CREATE SEQUENCE "+quoted("-id")+"; CREATE TABLE "+table+" (id bigint PRIMARY KEY DEFAULT nextval('"+quoted("-id")+"'), key bytea, body bytea, headers jsonb,"+
+		" created timestamptz NOT NULL DEFAULT now(), next_delivery timestamptz NOT NULL DEFAULT now(), attempts integer NOT NULL DEFAULT 0, receiver text) PARTITION BY HASH (id)")
+	t.Cleanup(func() { s.remove(t, topic); execute(t, c, "DROP SEQUENCE "+quoted("-id")) })
+	partition := func(i int, how string) {
+		execute(t, c, fmt.Sprintf("CREATE %s TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS 3, REMAINDER %d)", how, quoted(fmt.Sprint("-", i)), table, i))
+	}
+	partition(0, "")
+	partition(1, "")
+	prover := func(p driver.Producer) driver.Proof {
+		return p.(driver.Prover).Proof(t.Context(), driver.ProducerConfig{Topic: topic}, nil)
+	}
+	s.create(t, topic)
+	if how := prover(s.produce(t, topic)).How; !strings.Contains(how, "synchronous_commit=on") {
+		t.Errorf("proves: %s", how)
+	}
+	partition(2, "UNLOGGED")
+	p := s.produce(t, topic)
+	if how := prover(p).How; !strings.Contains(how, "in an unlogged table") {
+		t.Errorf("proves, with a partition that is unlogged: %s", how)
+	}
+	bodies := make([]string, 30)
+	for i := range bodies {
+		bodies[i] = fmt.Sprint(i)
+	}
+	mustSend(t, p, bodies...)
+	a, b := s.consume(t, topic), s.consume(t, topic)
+	first, second := receive(t, a, 10, false), receive(t, b, 10, false)
+	settle(t, b, second, driver.Requeue)
+	settle(t, a, first, driver.Ack)
+	came := map[string]int{}
+	for _, m := range first {
+		came[string(m.Body)]++
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range len(bodies) - len(first) {
+		some := receive(t, b, 1, false)
+		settle(t, b, some, driver.Ack)
+		came[string(some[0].Body)]++
+	}
+	if len(came) != len(bodies) {
+		t.Errorf("%d of %d came", len(came), len(bodies))
+	}
+	for body, times := range came {
+		if times != 1 {
+			t.Errorf("%s came %d times", body, times)
+		}
+	}
+	if left := s.backlog(t, topic); left.Messages != 0 {
+		t.Errorf("a backlog of %d after all was settled", left.Messages)
+	}
+}
+
 // TestHeadersThatAreNoText fails those messages alone.
 func TestHeadersThatAreNoText(t *testing.T) {
 	s := dial(t, serverURL(t), nil)

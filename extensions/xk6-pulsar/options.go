@@ -48,7 +48,7 @@ func produceOptions() []driver.Option {
 			Name: "partition", Scope: on | driver.OnMessage, Type: driver.Int, Default: "-1", Min: -1,
 			Doc: "The one partition to send to; -1 leaves it to the key, by Java's hash of strings as Pulsar's own client does, and without one to each in turn.",
 		},
-		{Name: "eventTime", Scope: driver.OnMessage, Type: driver.Int, Max: 1 << 52, Doc: "When what the message tells of happened, in ms since the Unix epoch; 0 is not told."},
+		{Name: "eventTime", Scope: driver.OnMessage, Type: driver.Int, Max: 1 << 52, Doc: "When what the message tells of happened, in ms since the Unix epoch; 0, the default, sends none."},
 		{
 			Name: "deliverAfter", Scope: driver.OnMessage, Type: driver.Duration, Max: int64(10 * 365 * 24 * time.Hour), SendOnly: true,
 			Doc: "How long the broker keeps the message from consumers of shared and key-shared subscriptions, by its own clock's ticks (1 s by default); others get it at once.",

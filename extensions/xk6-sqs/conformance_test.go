@@ -10,8 +10,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 )
 
+// elasticMQ is the server of scripts/broker.
+const elasticMQ = "ElasticMQ, not on AWS"
+
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, drivertest.Harness{Driver: "sqs", URL: os.Getenv("BROKER_URL_SQS"), HeaderBytes: true, Prompt: 40 * time.Millisecond})
+	drivertest.Run(t, drivertest.Harness{Driver: "sqs", On: elasticMQ, URL: os.Getenv("BROKER_URL_SQS"), HeaderBytes: true, Prompt: 40 * time.Millisecond})
 }
 
 // TestConformanceFIFO is patient: for each message of a FIFO queue ElasticMQ looks through all that is with consumers.
@@ -20,5 +23,5 @@ func TestConformanceFIFO(t *testing.T) {
 	if url != "" {
 		url += "?visibilityTimeout=10m"
 	}
-	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", URL: url, HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
+	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", On: elasticMQ, URL: url, HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }

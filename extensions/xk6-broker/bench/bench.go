@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 )
 
 // Rounds is how often each loop of a comparison runs.
@@ -87,12 +88,12 @@ func (c Case) Compare(b *testing.B) []Row {
 		if len(rows[i].Rates) == 0 {
 			continue
 		}
-		rows[i].Median = median(rows[i].Rates)
+		rows[i].Median = Median(rows[i].Rates)
 		rows[i].Ratio = ratio(rows[i].Rates, rows[0].Rates)
 		if l.Tool {
 			continue
 		}
-		rows[i].CPU = median(spent[i])
+		rows[i].CPU = Median(spent[i])
 		rows[i].CPUMore = more(spent[i], spent[0])
 	}
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return len(r.Rates) == 0 })
@@ -133,7 +134,7 @@ func ratio(of, to []float64) float64 {
 	for i := range all {
 		all[i] = of[i] / to[i]
 	}
-	return median(all)
+	return Median(all)
 }
 
 // more is the median of the differences.
@@ -142,10 +143,8 @@ func more(of, to []float64) float64 {
 	for i := range all {
 		all[i] = of[i] - to[i]
 	}
-	return median(all)
+	return Median(all)
 }
 
-func median(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
-}
+// Median is that of a copy, and NaN of nothing.
+func Median(all []float64) float64 { return stationary.Median(all) }

@@ -21,6 +21,8 @@ type Harness struct {
 	// URL is the server's. Where it is empty the tests are skipped, or fail if the environment's BROKER_REQUIRE, a
 	// comma-separated list or "all", names the driver.
 	URL string
+	// On is said of the outcome in the documents where the server is not what every user of the driver has: "Artemis", or "ElasticMQ, not on AWS".
+	On string
 	// Topic makes a topic and returns its name. By default the name is unique, and the topic is created and in the end
 	// deleted where the connection has an Admin.
 	Topic func(t testing.TB, c driver.Conn) string
@@ -97,7 +99,7 @@ func Run(t *testing.T, h Harness) {
 	if k.onlySends() && h.Stored == nil {
 		t.Fatalf("%s only sends: Harness.Stored is needed, to read what it has sent", h.Driver)
 	}
-	outcome := &Outcome{Driver: h.Driver, NotProven: []string{}}
+	outcome := &Outcome{Driver: h.Driver, On: h.On, NotProven: []string{}}
 	for _, g := range groups {
 		g.run(t, k, outcome)
 	}

@@ -11,6 +11,7 @@ import (
 // BROKER_CONFORMANCE names.
 type Outcome struct {
 	Driver     string   `json:"driver"`
+	On         string   `json:"on,omitempty"` // see [Harness.On]
 	Passed     int      `json:"passed"`
 	Failed     int      `json:"failed"`
 	NotClaimed int      `json:"notClaimed"` // what the driver does not claim, and where it was to be refused was

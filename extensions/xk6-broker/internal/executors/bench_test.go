@@ -35,7 +35,7 @@ func compare(measure func(executor string) map[string]float64) []map[string]floa
 	medians := []map[string]float64{{}, {}}
 	for i := range all {
 		for name, of := range all[i] {
-			medians[i][name] = slices.Sorted(slices.Values(of))[len(of)/2]
+			medians[i][name] = bench.Median(of)
 		}
 	}
 	return medians

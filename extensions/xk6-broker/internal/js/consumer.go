@@ -234,7 +234,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
-		in := load.NewInbox(most)
+		in := load.NewBuffer(most)
 		k.receiving.Lock()
 		defer k.receiving.Unlock()
 		waited := waiting(ctx)
@@ -312,9 +312,9 @@ var (
 	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
 )
 
-// received collects what a script names, in one inbox.
-func (k *consumer) received(v sobek.Value) (*load.Inbox, error) {
-	in := &load.Inbox{}
+// received collects what a script names, in one buffer.
+func (k *consumer) received(v sobek.Value) (*load.Buffer, error) {
+	in := &load.Buffer{}
 	if !isArray(v) {
 		return in, k.collect(in, v)
 	}
@@ -330,8 +330,8 @@ func (k *consumer) received(v sobek.Value) (*load.Inbox, error) {
 	return in, nil
 }
 
-// collect adds a message to an inbox.
-func (k *consumer) collect(in *load.Inbox, v sobek.Value) error {
+// collect adds a message to a buffer.
+func (k *consumer) collect(in *load.Buffer, v sobek.Value) error {
 	m, err := k.asMessage(v)
 	if err != nil {
 		return err

@@ -119,13 +119,13 @@ type message struct {
 	rt    *sobek.Runtime
 	parse sobek.Callable
 	of    *consumer // that received it; nil for the reply to a request
-	in    *load.Inbox
+	in    *load.Buffer
 	i     int
 }
 
-func (in *instance) newMessage(of *consumer, inbox *load.Inbox, i int) *sobek.Object {
+func (in *instance) newMessage(of *consumer, buffer *load.Buffer, i int) *sobek.Object {
 	rt := in.vu.Runtime()
-	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: inbox, i: i})
+	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: buffer, i: i})
 }
 
 var messageKeys = []string{

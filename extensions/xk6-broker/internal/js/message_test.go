@@ -102,7 +102,7 @@ func TestPropertiesOfAMessage(t *testing.T) {
 	if _, err := read("discard://h", "{ body: 'x', properties: { weight: 1 } }"); err == nil || !strings.Contains(err.Error(), "messages of discard have none") {
 		t.Error(err)
 	}
-	got := s.rt.ToValue(map[string]any{"m": s.module.NewModuleInstance(s).(*instance).newMessage(nil, &load.Inbox{
+	got := s.rt.ToValue(map[string]any{"m": s.module.NewModuleInstance(s).(*instance).newMessage(nil, &load.Buffer{
 		Messages: driver.Batch{{Properties: driver.Values{"weight": int64(7), "until": 2 * time.Second}}}, Stamped: []bool{false},
 	}, 0)})
 	s.set("received", got)

@@ -100,7 +100,7 @@ func TestSetupFillsATopicOnceInAllProcesses(t *testing.T) {
 func TestATestBeginsWhenK6SaysSo(t *testing.T) {
 	s := newScript(t)
 	process := s.module.run.Started
-	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // it stands for the time in which k6 is paused
+	time.Sleep(50 * time.Millisecond) // it stands for the time in which k6 is paused
 	s.begin()
 	lib.GetExecutionState(s.ctx).MarkStarted()
 	s.mustRun(`const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic('t');`)

@@ -59,7 +59,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 				if err != nil {
 					return nil, err
 				}
-				in := &load.Inbox{Messages: driver.Batch{reply}, Stamps: make([]load.Stamp, 1), Stamped: make([]bool, 1)}
+				in := &load.Buffer{Messages: driver.Batch{reply}, Stamps: make([]load.Stamp, 1), Stamped: make([]bool, 1)}
 				return p.conn.in.newMessage(nil, in, 0), nil
 			})
 		})

@@ -129,7 +129,8 @@ func (t *threshold) decide(j *judge) result.Decision {
 //
 // k6 reads the place every two seconds, under a lock that it does not lend, and the last time after the end of the test is through. So no
 // more is written here than that one word, of which k6 reads the old value or the new. What the new one points to is older than each VU, and
-// so than each sample of a metric of ours: k6 does not evaluate a metric during the test before it has taken in a sample of it.
+// so than each sample of a metric of ours: k6 does not evaluate a metric during the test before it has taken in a sample of it. docs/design.md says why
+// there is no way by that lock.
 //
 //go:norace
 func (t *threshold) enforce(d result.Decision) {

@@ -103,11 +103,11 @@ func TestEachSubscriberOfAFanOutExpectsEverything(t *testing.T) {
 }
 
 // receive takes n messages, however many calls that needs.
-func (b *bench) receive(c *Consumer, n int) *Inbox {
+func (b *bench) receive(c *Consumer, n int) *Buffer {
 	b.t.Helper()
-	all := NewInbox(n)
+	all := NewBuffer(n)
 	for got := 0; got < n; {
-		part := NewInbox(n - got)
+		part := NewBuffer(n - got)
 		more, err := c.Receive(b.t.Context(), part)
 		if err != nil {
 			b.t.Fatal(err)

@@ -130,7 +130,7 @@ func TestArrivedWaitsForThoseAtWork(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var stages sync.WaitGroup
 		stages.Go(func() {
-			for in := NewInbox(1); ; {
+			for in := NewBuffer(1); ; {
 				n, _ := first.Receive(ctx, in)
 				if n == 0 {
 					return
@@ -161,25 +161,25 @@ func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		features    driver.Features
 		work        time.Duration // for each message
-		settle      func(c *Consumer, in *Inbox, n, turn int) error
+		settle      func(c *Consumer, in *Buffer, n, turn int) error
 		least, most time.Duration
 		settled     uint64
 	}{
 		// Once more is no going on for ever: what a consumer held that was killed comes so.
-		"some are never settled": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
+		"some are never settled": {memory.Full(), 0, func(c *Consumer, in *Buffer, n, _ int) error {
 			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
 		}, limit + lease, limit + 2*lease, 40},
-		"and no attempts are told": {memory.Log(), 0, func(c *Consumer, in *Inbox, n, _ int) error {
+		"and no attempts are told": {memory.Log(), 0, func(c *Consumer, in *Buffer, n, _ int) error {
 			return c.Settle(context.Background(), in, 0, max(0, n-10), driver.Ack)
 		}, limit + lease, limit + 2*lease, 40},
-		"none is ever settled": {memory.Full(), 0, func(*Consumer, *Inbox, int, int) error { return nil }, limit + lease, limit + 2*lease, 0},
-		"they are given back, and settled in the end": {memory.Full(), 0, func(c *Consumer, in *Inbox, n, turn int) error {
+		"none is ever settled": {memory.Full(), 0, func(*Consumer, *Buffer, int, int) error { return nil }, limit + lease, limit + 2*lease, 0},
+		"they are given back, and settled in the end": {memory.Full(), 0, func(c *Consumer, in *Buffer, n, turn int) error {
 			if turn < 10 {
 				return c.Settle(context.Background(), in, 0, n, driver.Requeue)
 			}
 			return c.Settle(context.Background(), in, 0, n, driver.Ack)
 		}, 10 * lease, 12 * lease, sent},
-		"all were held by one who died, and are worked on": {memory.Full(), time.Second, func(c *Consumer, in *Inbox, n, turn int) error {
+		"all were held by one who died, and are worked on": {memory.Full(), time.Second, func(c *Consumer, in *Buffer, n, turn int) error {
 			if turn == 0 {
 				return nil
 			}
@@ -196,7 +196,7 @@ func TestArrivedEndsWhereOnlyTheSameComesAgain(t *testing.T) {
 			var working sync.WaitGroup
 			working.Go(func() {
 				for turn := 0; ctx.Err() == nil; turn++ { // what a consumer has when it closes comes again, as when its lease is over
-					in := NewInbox(sent)
+					in := NewBuffer(sent)
 					n, err := member.Receive(ctx, in)
 					for i := range n {
 						time.Sleep(c.work)

@@ -194,7 +194,7 @@ const errorPause = 10 * time.Millisecond
 
 // loop begins nothing more when beginning has ended, and works until ctx does, which ends before what is made of it.
 func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared *consumeState, system *awaited) {
-	in := NewInbox(c.Batch)
+	in := NewBuffer(c.Batch)
 	for ctx.Err() == nil && beginning.Err() == nil && !consumer.closed.Load() {
 		n, err := c.receive(beginning, consumer, in, shared)
 		switch {
@@ -215,7 +215,7 @@ func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared
 	}
 }
 
-func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Inbox, shared *consumeState) (int, error) {
+func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Buffer, shared *consumeState) (int, error) {
 	if c.Idle == 0 {
 		return consumer.Receive(ctx, in)
 	}
@@ -227,7 +227,7 @@ func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Inbox, sha
 
 // handle works on what was received and settles it, also when the loop is ending. The message whose work was cut short is given back, where
 // the broker can take it.
-func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Inbox, n int, shared *consumeState, system *awaited) {
+func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Buffer, n int, shared *consumeState, system *awaited) {
 	settle := context.WithoutCancel(ctx)
 	worked, handed, turns := 0, 0, n
 	switch {
@@ -278,7 +278,7 @@ func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *
 // settleTimeout bounds a settlement that the broker confirms.
 const settleTimeout = 30 * time.Second
 
-func (c Consume) settle(ctx context.Context, consumer *Consumer, in *Inbox, from, to int, o driver.Outcome, shared *consumeState) {
+func (c Consume) settle(ctx context.Context, consumer *Consumer, in *Buffer, from, to int, o driver.Outcome, shared *consumeState) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if err := consumer.Settle(ctx, in, from, to, o); err != nil {

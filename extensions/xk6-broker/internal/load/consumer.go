@@ -31,9 +31,9 @@ type Consumer struct {
 	receives  sync.Mutex   // what is left is read after the script's last receive
 
 	handing sync.Mutex
-	reader  *track.Reader       // of what is handed over
-	waiting map[*Inbox]struct{} // received and not wholly handed over
-	ahead   []*Inbox            // of these, what loops left that ended before its turn: the next receives get it, in this order
+	reader  *track.Reader        // of what is handed over
+	waiting map[*Buffer]struct{} // received and not wholly handed over
+	ahead   []*Buffer            // of these, what loops left that ended before its turn: the next receives get it, in this order
 
 	settling sync.Mutex
 	settler  *track.Reader // of what is settled; a reader serves one goroutine at a time
@@ -62,7 +62,7 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	}
 	consumer := &Consumer{
 		run: r, driver: d, topic: t, conn: conn, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
-		settles: d.Features.Settle != 0, enveloped: !d.Features.Headers, waiting: map[*Inbox]struct{}{},
+		settles: d.Features.Settle != 0, enveloped: !d.Features.Headers, waiting: map[*Buffer]struct{}{},
 		// To a subscriber, for which the broker keeps nothing, it answers no settlement.
 		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
@@ -78,10 +78,10 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 // SetSeries sends further measurements to another series.
 func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 
-// Receive fills the inbox from its start and returns how many messages came. It waits for the first; when ctx ends first it
+// Receive fills the buffer from its start and returns how many messages came. It waits for the first; when ctx ends first it
 // returns 0 and no error. Errors of the broker are counted and returned. The messages are the application's, and count as received,
 // only when [Consumer.HandOver] says so.
-func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
+func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
 	if c.idle.Load() == atWork {
@@ -114,9 +114,9 @@ func (c *Consumer) Receive(ctx context.Context, in *Inbox) (int, error) {
 	return n, nil
 }
 
-// leaveAhead keeps what was not handed over of an inbox, which its caller has no more use for, for the next receives. If none comes, it is
+// leaveAhead keeps what was not handed over of a buffer, which its caller has no more use for, for the next receives. If none comes, it is
 // what waits with the consumer when that leaves.
-func (c *Consumer) leaveAhead(in *Inbox) {
+func (c *Consumer) leaveAhead(in *Buffer) {
 	c.handing.Lock()
 	defer c.handing.Unlock()
 	if _, ok := c.waiting[in]; ok {
@@ -124,8 +124,8 @@ func (c *Consumer) leaveAhead(in *Inbox) {
 	}
 }
 
-// takeAhead fills the inbox with what the first loop left that left something, and returns how many messages that were.
-func (c *Consumer) takeAhead(in *Inbox) int {
+// takeAhead fills the buffer with what the first loop left that left something, and returns how many messages that were.
+func (c *Consumer) takeAhead(in *Buffer) int {
 	c.handing.Lock()
 	defer c.handing.Unlock()
 	if len(c.ahead) == 0 {
@@ -141,10 +141,10 @@ func (c *Consumer) takeAhead(in *Inbox) int {
 	return n
 }
 
-// HandOver says that the application has the messages of the inbox up to, and without, place to: here end-to-end latency ends. Those
-// before the place of the last call are handed over already. It is called for every inbox that Receive filled, or else the messages
+// HandOver says that the application has the messages of the buffer up to, and without, place to: here end-to-end latency ends. Those
+// before the place of the last call are handed over already. It is called for every buffer that Receive filled, or else the messages
 // are none of the application's.
-func (c *Consumer) HandOver(in *Inbox, to int) {
+func (c *Consumer) HandOver(in *Buffer, to int) {
 	now := driver.Now()
 	c.handing.Lock()
 	defer c.handing.Unlock()
@@ -202,7 +202,7 @@ func (g *group) touch(what *bool) {
 
 // account says what a message is to the group. It is latent, so that it has a latency, where it is a first copy, of this test. It recurs where it comes
 // again and again by itself: nobody has given it back.
-func (c *Consumer) account(series *Series, in *Inbox, i int) (latent, recurs bool) {
+func (c *Consumer) account(series *Series, in *Buffer, i int) (latent, recurs bool) {
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	switch {
 	case in.marks[i] == corrupt:
@@ -275,7 +275,7 @@ func (r *Run) heardOf() (n int) {
 }
 
 // Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.
-func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver.Outcome) error {
+func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o driver.Outcome) error {
 	if from == to {
 		return nil
 	}
@@ -327,7 +327,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Inbox, from, to int, o driver
 	return nil
 }
 
-func (c *Consumer) rejectedPassing(in *Inbox, from, to int) {
+func (c *Consumer) rejectedPassing(in *Buffer, from, to int) {
 	for i := from; i < to; i++ {
 		if in.Stamped[i] {
 			c.group.rejectedPassing(c.run, &in.Stamps[i])
@@ -335,7 +335,7 @@ func (c *Consumer) rejectedPassing(in *Inbox, from, to int) {
 	}
 }
 
-func (c *Consumer) doubt(in *Inbox, from, to int) {
+func (c *Consumer) doubt(in *Buffer, from, to int) {
 	c.settling.Lock()
 	defer c.settling.Unlock()
 	c.group.doubt(c.settler, in, from, to)

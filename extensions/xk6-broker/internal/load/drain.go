@@ -165,7 +165,7 @@ func (g *group) exhausted(ctx context.Context) bool {
 // read receives until ctx ends.
 func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, settles bool) {
 	reader := g.track.Reader()
-	in := NewInbox(drainBatch)
+	in := NewBuffer(drainBatch)
 	for ctx.Err() == nil {
 		n, err := consumer.Receive(ctx, in.Messages)
 		if err != nil && n == 0 {
@@ -193,8 +193,8 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 	}
 }
 
-// drained accounts for the messages of an inbox from a place on, and tells how many of them have no stamp of this test.
-func (g *group) drained(r *Run, reader *track.Reader, in *Inbox, from int) (strangers int64) {
+// drained accounts for the messages of a buffer from a place on, and tells how many of them have no stamp of this test.
+func (g *group) drained(r *Run, reader *track.Reader, in *Buffer, from int) (strangers int64) {
 	crossings := r.edges.of(topicKey{g.topic.Address.String(), g.topic.Name})
 	for i := from; i < in.n; i++ {
 		if in.Stamped[i] {
@@ -229,7 +229,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	}
 	clear(c.waiting)
 	c.ahead = nil
-	in := NewInbox(drainBatch)
+	in := NewBuffer(drainBatch)
 	stopper, stops := c.consumer.(driver.Stopper)
 	stops = stops && !last && stopper.Stop(ctx) == nil
 	for quiet := left; ctx.Err() == nil && (!c.run.hurries.Load() || driver.Now()-left < int64(restTimeout)); {

@@ -246,8 +246,8 @@ func (g *group) leave(conn driver.Conn) bool {
 	return true
 }
 
-// doubt notes that the broker may be done with some messages of an inbox although they are not settled.
-func (g *group) doubt(reader *track.Reader, in *Inbox, from, to int) {
+// doubt notes that the broker may be done with some messages of a buffer although they are not settled.
+func (g *group) doubt(reader *track.Reader, in *Buffer, from, to int) {
 	for i := from; i < to; i++ {
 		if !in.Stamped[i] || !reader.Doubted(in.Stamps[i].Producer, in.Stamps[i].Sequence) {
 			g.strangers.doubted.Add(1)

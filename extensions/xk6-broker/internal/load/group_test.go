@@ -55,7 +55,7 @@ func TestSubscribersThatComeAndGoHaveNoDuplicates(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {
-				in := NewInbox(50)
+				in := NewBuffer(50)
 				for until := driver.Now() + int64(6*time.Second); driver.Now() < until; {
 					c := b.consumer(driver.ConsumerConfig{})
 					for range 1 + i {

@@ -35,7 +35,7 @@ func whatIsThere(t *testing.T, c memory.Config, test func(t *testing.T, b *bench
 	}
 }
 
-func (b *bench) settle(c *Consumer, in *Inbox, from, to int, o driver.Outcome) {
+func (b *bench) settle(c *Consumer, in *Buffer, from, to int, o driver.Outcome) {
 	b.t.Helper()
 	if err := c.Settle(b.t.Context(), in, from, to, o); err != nil {
 		b.t.Fatal(err)

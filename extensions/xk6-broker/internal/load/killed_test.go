@@ -139,7 +139,7 @@ func TestWhatAKilledProcessHeard(t *testing.T) {
 func (s *sibling) hear(c *Consumer, d time.Duration) {
 	ctx, stop := context.WithTimeout(s.t.Context(), d)
 	defer stop()
-	for in := NewInbox(100); ctx.Err() == nil; {
+	for in := NewBuffer(100); ctx.Err() == nil; {
 		n, err := c.Receive(ctx, in)
 		if err != nil {
 			s.t.Error(err)

@@ -47,7 +47,7 @@ func (r *Run) Ledger() *result.Ledger {
 }
 
 func (t *Topic) ledger() result.TopicLedger {
-	all := t.track.Ledger()
+	all := t.track.Snapshot()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := result.TopicLedger{
@@ -64,20 +64,20 @@ func (t *Topic) ledger() result.TopicLedger {
 		}
 	}
 	for _, g := range t.order {
-		i := slices.IndexFunc(all.Groups, func(a track.GroupLedger) bool { return a.Name == g.account })
+		i := slices.IndexFunc(all.Groups, func(a track.GroupSnapshot) bool { return a.Name == g.account })
 		l.Groups = append(l.Groups, g.ledger(all.Groups[i]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.announced)) {
 		if b := t.announced[name]; b.exact() {
-			l.Groups = append(l.Groups, result.GroupLedger{GroupLedger: track.GroupLedger{Name: name}, Kept: true, Asked: b.at, Backlog: b.told()})
+			l.Groups = append(l.Groups, result.GroupLedger{GroupSnapshot: track.GroupSnapshot{Name: name}, Kept: true, Asked: b.at, Backlog: b.told()})
 		}
 	}
 	return l
 }
 
-func (g *group) ledger(known track.GroupLedger) result.GroupLedger {
+func (g *group) ledger(known track.GroupSnapshot) result.GroupLedger {
 	l := result.GroupLedger{
-		GroupLedger: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
+		GroupSnapshot: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
 		Strangers: g.strangers.distinct(), Unheld: g.unheld.Load(), Again: g.again.Load(),
 	}
 	l.SureHeld, l.Held = g.strangers.held()

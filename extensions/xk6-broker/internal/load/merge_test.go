@@ -326,7 +326,7 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		one.produce(one.sender(100), 60)
 		two.produce(two.sender(100), 40)
 		time.Sleep(2 * time.Second)
-		in := NewInbox(7)
+		in := NewBuffer(7)
 		if n, err := all[2].consumer.Receive(t.Context(), in.Messages); n != 7 || err != nil { // the client has them, and nobody hears of it
 			t.Fatal(n, err)
 		}

@@ -20,7 +20,7 @@ func TestRequestsSideBySideAreNotReordered(t *testing.T) {
 		var answering sync.WaitGroup
 		answering.Go(func() {
 			for got := 0; got < rounds*sideBySide; {
-				in := NewInbox(10)
+				in := NewBuffer(10)
 				n, err := c.Receive(t.Context(), in)
 				if err != nil {
 					t.Error(err)

@@ -85,7 +85,7 @@ func (x *crossing) listen(at *sibling, d time.Duration) {
 	}}
 	ctx, stop := context.WithDeadline(x.Context(), time.Now().Add(d))
 	defer stop()
-	for in := NewInbox(100); ctx.Err() == nil; {
+	for in := NewBuffer(100); ctx.Err() == nil; {
 		n, err := c.Receive(ctx, in)
 		if err != nil {
 			x.Error(err)

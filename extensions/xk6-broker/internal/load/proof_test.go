@@ -318,7 +318,7 @@ func TestATopicThatOthersDelete(t *testing.T) {
 			if found == "send" {
 				s.Send(t.Context(), driver.Batch{{}}, Timing{}, func([]Receipt) {})
 			} else {
-				_, _ = c.Receive(t.Context(), NewInbox(1))
+				_, _ = c.Receive(t.Context(), NewBuffer(1))
 			}
 			synctest.Wait()
 			if got, want := b.run.NewCollector().Result().Topics[0].Meaning(), "unconfirmed: acks=all; replicated: acks=all"; got != want {

@@ -49,7 +49,7 @@ func (o *office) close() {
 
 // serve answers until ctx ends; reply says how.
 func (o *office) serve(ctx context.Context, c *Consumer, reply func(driver.Message) error) {
-	in := NewInbox(10)
+	in := NewBuffer(10)
 	for ctx.Err() == nil {
 		n, err := c.Receive(ctx, in)
 		if err != nil {

@@ -53,7 +53,7 @@ func BenchmarkReceiveHandOverSettle(b *testing.B) {
 		messages[i] = driver.Message{Body: make([]byte, StampSize), Attempt: 1}
 	}
 	c.consumer = ready{c.consumer, messages}
-	in := NewInbox(size)
+	in := NewBuffer(size)
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range messages {

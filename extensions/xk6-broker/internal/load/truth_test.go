@@ -162,7 +162,7 @@ func TestWhoLeavesHoldsNothingBack(t *testing.T) {
 		leaves := b.consumer(driver.ConsumerConfig{Group: "workers"})
 		stays := b.consumer(driver.ConsumerConfig{Group: "workers"})
 		b.produce(b.sender(100), 100)
-		in := NewInbox(60)
+		in := NewBuffer(60)
 		if n, err := leaves.Receive(t.Context(), in); err != nil || n != 60 { // and nobody is given them
 			t.Fatal(n, err)
 		}

@@ -68,12 +68,12 @@ type groupView struct {
 
 type rowView struct {
 	Name  string
-	Mark  string // ✗ where a run failed or is not valid
-	Pages []link // of the runs
+	Mark  string      // ✗ where a run failed or is not valid
+	Pages []pageOfRun // of the runs
 	Cells []cellView
 }
 
-type link struct {
+type pageOfRun struct {
 	Number int
 	To     string
 }
@@ -129,7 +129,7 @@ func newTableView(t Table) tableView {
 		for _, row := range g.Rows {
 			view := rowView{Name: row.Name}
 			for i, to := range row.Pages {
-				view.Pages = append(view.Pages, link{i + 1, to})
+				view.Pages = append(view.Pages, pageOfRun{i + 1, to})
 			}
 			for i, value := range row.Values {
 				if known[i] {

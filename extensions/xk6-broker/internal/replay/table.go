@@ -12,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
 
@@ -165,7 +166,7 @@ func (c *Column) of(runs []*result.Result) (v Value) {
 		v.Why = "no run has a result"
 	}
 	if v.Known = len(values) > 0; v.Known {
-		v.Median, v.Low, v.High, v.Why = median(values), slices.Min(values), slices.Max(values), ""
+		v.Median, v.Low, v.High, v.Why = stationary.Median(values), slices.Min(values), slices.Max(values), ""
 	}
 	return v
 }
@@ -187,12 +188,6 @@ func (c *Column) ofRun(r *result.Result) (value float64, doubt string, err error
 		return value, low, nil
 	}
 	return value, high, nil
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // against puts the ratios to the test's base into a row.

@@ -271,9 +271,9 @@ func verdict(b *strings.Builder, r *result.Result) {
 		of = ", of the phase " + r.Verdict.Of
 	}
 	fmt.Fprintf(b, "  verdict: %s%s\n", Validity(r.Verdict), of)
-	sentences(b, "    because ", r.Verdict.Reasons)
+	sentences(b, "    because ", r.Once(r.Verdict.Reasons))
 	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b result.Belief) bool { return b.UpTo == 0 }) // which is a reason
-	sentences(b, "    note: ", append(result.Doubts(partly), r.Verdict.Notes...))
+	sentences(b, "    note: ", r.Once(append(result.Doubts(partly), r.Verdict.Notes...)))
 	b.WriteString("\n")
 }
 

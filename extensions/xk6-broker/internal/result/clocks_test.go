@@ -144,7 +144,7 @@ func TestClocksOfTheWhole(t *testing.T) {
 	}
 	received := func(from uint32) GroupLedger {
 		g := GroupLedger{}
-		g.Sources = []track.SourceLedger{{ID: uint64(from) << 32, Received: some(9)}}
+		g.Sources = []track.SourceSnapshot{{ID: uint64(from) << 32, Received: some(9)}}
 		return g
 	}
 	parts[0].Ledger.Topics = []TopicLedger{{Topic: "orders", Groups: []GroupLedger{received(2), received(1)}}}

@@ -46,36 +46,36 @@ type Ledger struct {
 
 // TopicLedger is the ledger of one topic.
 type TopicLedger struct {
-	Broker    string                 `json:"broker"`
-	Driver    string                 `json:"driver"`
-	Topic     string                 `json:"topic"`
-	Failed    int64                  `json:"failed,omitempty"` // sends that failed, whose messages the broker may have all the same
-	Routed    bool                   `json:"routed,omitempty"` // some of the messages went where their keys said
-	Spends    bool                   `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
-	Removals  []TopicRemoval         `json:"removals,omitempty"`
-	Agreed    []Agreed               `json:"agreed,omitempty"`
-	Over      int64                  `json:"over,omitempty"` // when its consumers were told that nothing more would come, ns since the Unix epoch; 0 where they were not
-	Producers []track.ProducerLedger `json:"-"`
-	Courses   map[uint64]Course      `json:"-"` // by producer
-	Groups    []GroupLedger          `json:"-"`
+	Broker    string                   `json:"broker"`
+	Driver    string                   `json:"driver"`
+	Topic     string                   `json:"topic"`
+	Failed    int64                    `json:"failed,omitempty"` // sends that failed, whose messages the broker may have all the same
+	Routed    bool                     `json:"routed,omitempty"` // some of the messages went where their keys said
+	Spends    bool                     `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
+	Removals  []TopicRemoval           `json:"removals,omitempty"`
+	Agreed    []Agreed                 `json:"agreed,omitempty"`
+	Over      int64                    `json:"over,omitempty"` // when its consumers were told that nothing more would come, ns since the Unix epoch; 0 where they were not
+	Producers []track.ProducerSnapshot `json:"-"`
+	Courses   map[uint64]Course        `json:"-"` // by producer
+	Groups    []GroupLedger            `json:"-"`
 }
 
 // GroupLedger is what a group received in this process.
 type GroupLedger struct {
-	track.GroupLedger `json:"-"`
-	Subscriber        bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
-	Kept              bool       `json:"kept,omitempty"`       // the broker keeps messages for it while nobody is there
-	Earliest          bool       `json:"earliest,omitempty"`   // it expects everything, whatever was sent before
-	There             []Presence `json:"there"`
-	Asked             int64      `json:"asked,omitempty"` // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
-	Backlog           Backlog    `json:"backlog"`
-	Leftovers         int64      `json:"leftovers,omitempty"` // what it had before anybody was there in this process, this process's own messages not counted
-	Looked            int64      `json:"looked,omitempty"`    // when it had said so, ns since the Unix epoch
-	Strangers         int64      `json:"strangers,omitempty"` // received, and not of this test: so many different ones at least
-	SureHeld          int64      `json:"sureHeld,omitempty"`  // of these, so many at least has the broker, though they were received
-	Held              int64      `json:"held,omitempty"`      // and so many at most
-	Unheld            bool       `json:"unheld,omitempty"`    // the broker may be done with any message that is not settled
-	Again             bool       `json:"again,omitempty"`     // and delivers it again all the same
+	track.GroupSnapshot `json:"-"`
+	Subscriber          bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
+	Kept                bool       `json:"kept,omitempty"`       // the broker keeps messages for it while nobody is there
+	Earliest            bool       `json:"earliest,omitempty"`   // it expects everything, whatever was sent before
+	There               []Presence `json:"there"`
+	Asked               int64      `json:"asked,omitempty"` // when the broker said what it has for the group, ns since the Unix epoch; 0 where it did not
+	Backlog             Backlog    `json:"backlog"`
+	Leftovers           int64      `json:"leftovers,omitempty"` // what it had before anybody was there in this process, this process's own messages not counted
+	Looked              int64      `json:"looked,omitempty"`    // when it had said so, ns since the Unix epoch
+	Strangers           int64      `json:"strangers,omitempty"` // received, and not of this test: so many different ones at least
+	SureHeld            int64      `json:"sureHeld,omitempty"`  // of these, so many at least has the broker, though they were received
+	Held                int64      `json:"held,omitempty"`      // and so many at most
+	Unheld              bool       `json:"unheld,omitempty"`    // the broker may be done with any message that is not settled
+	Again               bool       `json:"again,omitempty"`     // and delivers it again all the same
 }
 
 // Presence is a time during which a group had members in a process; ns since the Unix epoch.
@@ -93,7 +93,7 @@ func (l *Ledger) Close() error {
 }
 
 // producers lists those of all topics.
-func (l *Ledger) producers() (all []track.ProducerLedger) {
+func (l *Ledger) producers() (all []track.ProducerSnapshot) {
 	for i := range l.Topics {
 		all = append(all, l.Topics[i].Producers...)
 	}
@@ -101,7 +101,7 @@ func (l *Ledger) producers() (all []track.ProducerLedger) {
 }
 
 // sources lists what the groups of all topics received of a producer.
-func (l *Ledger) sources(id uint64) (all []*track.SourceLedger) {
+func (l *Ledger) sources(id uint64) (all []*track.SourceSnapshot) {
 	for i := range l.Topics {
 		for k := range l.Topics[i].Groups {
 			if s := l.Topics[i].Groups[k].Source(id); s != nil {

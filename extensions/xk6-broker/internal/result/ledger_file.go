@@ -301,7 +301,7 @@ func (r *ledgerReader) add(l *line) error {
 	switch {
 	case l.Producer != nil:
 		p := l.Producer
-		t.Producers = append(t.Producers, track.ProducerLedger{ID: p.ID, Next: p.Next, Expected: r.numbers(p.Expected)})
+		t.Producers = append(t.Producers, track.ProducerSnapshot{ID: p.ID, Next: p.Next, Expected: r.numbers(p.Expected)})
 		c := Course{Width: p.Width}
 		for _, m := range p.Index {
 			c.Marks = append(c.Marks, Mark{m[0], uint64(m[1])}) //gosec:disable G115 -- a count
@@ -309,14 +309,14 @@ func (r *ledgerReader) add(l *line) error {
 		t.Courses[p.ID] = c
 	case l.Group != nil:
 		g := l.Group.GroupLedger
-		g.GroupLedger = track.GroupLedger{Name: l.Group.Name, Tally: l.Group.Tally}
+		g.GroupSnapshot = track.GroupSnapshot{Name: l.Group.Name, Tally: l.Group.Tally}
 		t.Groups = append(t.Groups, g)
 	case l.Source != nil && len(t.Groups) > 0:
 		g, s := &t.Groups[len(t.Groups)-1], l.Source
 		if n := len(g.Sources); n > 0 && g.Sources[n-1].ID >= s.ID {
 			return fmt.Errorf("the sources of group %q are not in their order", g.Name)
 		}
-		of := track.SourceLedger{
+		of := track.SourceSnapshot{
 			ID: s.ID, Foreign: s.Foreign, Received: r.numbers(s.Received), Settled: r.numbers(s.Settled), Again: r.numbers(s.Again),
 			Drained: r.numbers(s.Drained), Doubted: r.numbers(s.Doubted),
 		}

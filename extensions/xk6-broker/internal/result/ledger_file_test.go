@@ -34,7 +34,7 @@ func ledgerOf(t *testing.T) *Ledger {
 	reader.Received(1<<63|5, 10, 0, 1)
 	reader.Settled(1<<63|5, 10)
 	reader.Drained(p.ID(), 0)
-	known := topic.Ledger()
+	known := topic.Snapshot()
 	return &Ledger{
 		Version: LedgerVersion, Run: math.MaxUint32, Instance: 5, Clock: "one", Ended: 1_700_000_000_123_456_789, Unfinished: true, Topics: []TopicLedger{
 			{Broker: "memory://x", Driver: "memory", Topic: "empty", Courses: map[uint64]Course{}},
@@ -44,7 +44,7 @@ func ledgerOf(t *testing.T) *Ledger {
 				Courses:  map[uint64]Course{p.ID(): {Width: 7, Marks: []Mark{{1_700_000_000_000_000_001, 0}, {1_700_000_000_000_000_003, 200_000}}}},
 				Removals: []TopicRemoval{{Asked: 1, Done: 2, Certain: true, Had: map[string]Emptied{"workers": {Backlog{5, 4}, Backlog{3, 2}}}}},
 				Groups: []GroupLedger{{
-					GroupLedger: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Asked: 6, Backlog: Backlog{7, 8},
+					GroupSnapshot: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Asked: 6, Backlog: Backlog{7, 8},
 					Leftovers: 9, Looked: 10, Strangers: 11, SureHeld: 12, Held: 13, Unheld: true, Again: true,
 				}},
 			},

@@ -91,10 +91,10 @@ func writeLedgers(t *testing.T, dir string, processes, producers, messages int) 
 		}
 	}
 	for i, topic := range topics {
-		known := topic.Ledger()
+		known := topic.Snapshot()
 		l := &Ledger{Version: LedgerVersion, Instance: uint32(i + 1), Clock: "one", Topics: []TopicLedger{{
 			Driver: "memory", Topic: "orders", Producers: known.Producers, Groups: []GroupLedger{{
-				GroupLedger: known.Groups[0], Kept: true, Earliest: true, There: []Presence{{0, math.MaxInt64}}, Asked: 1e9,
+				GroupSnapshot: known.Groups[0], Kept: true, Earliest: true, There: []Presence{{0, math.MaxInt64}}, Asked: 1e9,
 			}},
 		}}}
 		file, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))

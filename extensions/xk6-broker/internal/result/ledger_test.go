@@ -30,12 +30,12 @@ func TestWhatWasSentBeforeTheAnswerIsNoLeftover(t *testing.T) {
 		reader.Received(1, seq, 0, 1)
 	}
 	producer, consumer := &Ledger{Instance: 1}, &Ledger{Instance: 2}
-	w := &wholeTopic{producers: sending.Ledger().Producers, senders: map[uint64]sender{1: {
+	w := &wholeTopic{producers: sending.Snapshot().Producers, senders: map[uint64]sender{1: {
 		by: producer, next: 200, course: Course{Width: 1000, Marks: []Mark{{At: 10}, {At: 1000, Next: 100}, {At: 2001, Next: 200}}},
 	}}}
 	producer.Clock, consumer.Clock = "one", "one"
 	g := GroupLedger{
-		GroupLedger: receiving.Ledger().Groups[0], Kept: true, Earliest: true, There: []Presence{{900, math.MaxInt64}}, Leftovers: 150, Looked: 1500,
+		GroupSnapshot: receiving.Snapshot().Groups[0], Kept: true, Earliest: true, There: []Presence{{900, math.MaxInt64}}, Leftovers: 150, Looked: 1500,
 	}
 	if n, err := w.leftovers([]groupShare{{GroupLedger: &g, by: consumer}}); n != 0 || err != nil {
 		t.Errorf("%d are of nobody: %v", n, err)
@@ -59,7 +59,7 @@ func TestWhatAProcessThatWasKilledMayHaveHad(t *testing.T) {
 			reader.Received(7, n, 0, 1)
 		}
 	}
-	had := receiving.Ledger().Groups[0]
+	had := receiving.Snapshot().Groups[0]
 	there := []Presence{{5, math.MaxInt64}}
 	for name, c := range map[string]struct {
 		GroupLedger
@@ -68,12 +68,12 @@ func TestWhatAProcessThatWasKilledMayHaveHad(t *testing.T) {
 		from     uint64
 		none     bool
 	}{
-		"the broker keeps them":           {GroupLedger: GroupLedger{GroupLedger: had, Kept: true, There: there}},
+		"the broker keeps them":           {GroupLedger: GroupLedger{GroupSnapshot: had, Kept: true, There: there}},
 		"it had none of the producer's":   {GroupLedger: GroupLedger{There: there}},
-		"after the last that it had":      {GroupLedger: GroupLedger{GroupLedger: had, There: there}, slowest: 10, from: 96},
-		"so late that others took longer": {GroupLedger: GroupLedger{GroupLedger: had, There: there}, slowest: 150, from: 85},
-		"it went on to its end":           {GroupLedger: GroupLedger{GroupLedger: had, There: there}, finished: true, none: true},
-		"it had no members":               {GroupLedger: GroupLedger{GroupLedger: had}, none: true},
+		"after the last that it had":      {GroupLedger: GroupLedger{GroupSnapshot: had, There: there}, slowest: 10, from: 96},
+		"so late that others took longer": {GroupLedger: GroupLedger{GroupSnapshot: had, There: there}, slowest: 150, from: 85},
+		"it went on to its end":           {GroupLedger: GroupLedger{GroupSnapshot: had, There: there}, finished: true, none: true},
+		"it had no members":               {GroupLedger: GroupLedger{GroupSnapshot: had}, none: true},
 	} {
 		w := &wholeTopic{senders: map[uint64]sender{7: {by: &Ledger{}, next: 200, course: course}}}
 		by := &Ledger{Ended: 1000, Unfinished: !c.finished}

@@ -17,7 +17,7 @@ import (
 type wholeTopic struct {
 	id        topicID
 	skews     map[[2]*Ledger]int64 // by which the clocks of processes may differ, where they were compared
-	producers []track.ProducerLedger
+	producers []track.ProducerSnapshot
 	senders   map[uint64]sender // by producer
 	groups    map[string][]groupShare
 	removals  []removal
@@ -309,9 +309,9 @@ func (m *merger) asked(t *Topic, name string, shares []groupShare) (answer, erro
 
 // group gives the account of a group: of one subscriber, or of the members that all processes had.
 func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Account, error) {
-	ledgers := make([]track.GroupLedger, len(shares))
+	ledgers := make([]track.GroupSnapshot, len(shares))
 	for i, s := range shares {
-		ledgers[i] = s.GroupLedger.GroupLedger
+		ledgers[i] = s.GroupLedger.GroupSnapshot
 		ledgers[i].Unfinished = s.by.Unfinished
 	}
 	removals := w.removalsOf(shares)

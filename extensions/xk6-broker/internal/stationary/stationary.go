@@ -114,12 +114,12 @@ func fitLine(x []float64) line {
 			slopes = append(slopes, (x[j]-x[i])/float64(j-i))
 		}
 	}
-	slope := median(slopes)
+	slope := Median(slopes)
 	flat := make([]float64, n)
 	for i, v := range x {
 		flat[i] = v - slope*float64(i)
 	}
-	l := line{rest: flat, first: median(flat)}
+	l := line{rest: flat, first: Median(flat)}
 	l.last = l.first + slope*float64(n-1)
 	l.misfit = misfit(flat, l.first)
 	return l
@@ -170,7 +170,7 @@ func fitStep(x []float64) step {
 
 func stepAt(x []float64, at int) step {
 	s := step{at: at}
-	s.before, s.after = median(x[:s.at]), median(x[s.at:])
+	s.before, s.after = Median(x[:s.at]), Median(x[s.at:])
 	for i, v := range x {
 		of := s.before
 		if i >= s.at {
@@ -270,14 +270,14 @@ func misfit(x []float64, from float64) (sum float64) {
 	return sum
 }
 
-// median is that of a copy.
-func median(x []float64) float64 {
+// Median is that of a copy, and NaN of nothing.
+func Median(x []float64) float64 {
 	sorted := slices.Sorted(slices.Values(x))
-	half := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[half]
+	n := len(sorted)
+	if n == 0 {
+		return math.NaN()
 	}
-	return (sorted[half-1] + sorted[half]) / 2
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 func sign(v float64) float64 {

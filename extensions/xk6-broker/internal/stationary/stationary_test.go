@@ -286,3 +286,16 @@ func TestLogarithms(t *testing.T) {
 		t.Errorf("%+v, want a trend by %.3g", f, want)
 	}
 }
+
+func TestMedian(t *testing.T) {
+	x := []float64{5, 1, 3, 2}
+	if got := Median(x); got != 2.5 || x[0] != 5 {
+		t.Errorf("of %v it is %v, want 2.5", x, got)
+	}
+	if got := Median(x[:3]); got != 3 {
+		t.Errorf("of %v it is %v, want 3", x[:3], got)
+	}
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Errorf("of nothing it is %v", got)
+	}
+}

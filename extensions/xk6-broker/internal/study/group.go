@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 )
 
 // Group is the combinations of settings in which a confirmation proved the same: only these are compared with one another.
@@ -99,9 +100,7 @@ func spread(column int, rows []Row) Spread {
 		values = append(values, n.Value)
 	}
 	if s.Count = len(values); s.Count > 0 {
-		slices.Sort(values)
-		s.Low, s.High = values[0], values[len(values)-1]
-		s.Median = (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+		s.Median, s.Low, s.High = stationary.Median(values), slices.Min(values), slices.Max(values)
 	}
 	return s
 }

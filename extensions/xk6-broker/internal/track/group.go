@@ -144,7 +144,7 @@ type Tally struct {
 	Unexpected  uint64 `json:"unexpected"`  // arrived and not, or not yet, expected
 	Settled     uint64 `json:"settled"`     // settled, whatever the number of copies
 	Duplicated  uint64 `json:"duplicated"`  // copies of messages that were settled already
-	Redelivered uint64 `json:"redelivered"` // copies that were delivered again, see Verdict
+	Redelivered uint64 `json:"redelivered"` // copies that were delivered again, see Reception
 	Reordered   uint64 `json:"reordered"`   // first copies that a later message of the producer and partition overtook
 	Foreign     uint64 `json:"foreign"`     // copies of messages that no producer of the topic has numbered
 }

@@ -31,12 +31,12 @@ type seen map[struct {
 	partition int32
 }]uint64
 
-func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partition, attempt int32) track.Verdict {
+func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partition, attempt int32) track.Reception {
 	if msg.seq >= numbered[msg.id] {
 		m.tally.Foreign++
 		return track.Foreign
 	}
-	var v track.Verdict
+	var v track.Reception
 	if !m.received[msg] {
 		v |= track.First
 	}

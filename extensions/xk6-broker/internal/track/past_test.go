@@ -63,7 +63,7 @@ func TestASuccessorIsJudgedByWhatItReceivedItself(t *testing.T) {
 			t.Errorf("round %d: missing %v, want %v", round, got, ranges)
 		}
 	}
-	l := recoded(t, topic.Ledger())
+	l := recoded(t, topic.Snapshot())
 	got := merged(t, l.Producers, l.Groups, func(uint64) track.Terms {
 		return track.Terms{Spans: l.Groups[0].Sources[0].Spans, Certain: l.Groups[0].Sources[0].Spans}
 	}, 10)

@@ -2,25 +2,25 @@ package track
 
 import "strings"
 
-// Verdict is what a received copy of a message is, a bit set.
-type Verdict uint8
+// Reception is what a received copy of a message is, a bit set.
+type Reception uint8
 
-// Verdicts.
+// What it may be.
 const (
-	First       Verdict = 1 << iota // the first copy that the group has received
-	Redelivered                     // delivered before, says the broker, or a further copy of a message not settled yet
-	Duplicated                      // a further copy of a message that was settled
-	Reordered                       // a first copy, not redelivered, that a later message has overtaken
-	Foreign                         // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
-	Late                            // the first delivery of a message that was received redelivered before: it was not delivered again, be it a duplicate or not
-	Recurrent                       // a further copy, and not the first further one: the third that the group has received, or a later one
+	First       Reception = 1 << iota // the first copy that the group has received
+	Redelivered                       // delivered before, says the broker, or a further copy of a message not settled yet
+	Duplicated                        // a further copy of a message that was settled
+	Reordered                         // a first copy, not redelivered, that a later message has overtaken
+	Foreign                           // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
+	Late                              // the first delivery of a message that was received redelivered before: it was not delivered again, be it a duplicate or not
+	Recurrent                         // a further copy, and not the first further one: the third that the group has received, or a later one
 )
 
 // Has tells whether all of q are in the set v.
-func (v Verdict) Has(q Verdict) bool { return v&q == q }
+func (v Reception) Has(q Reception) bool { return v&q == q }
 
 // String names what is in the set, joined by "+".
-func (v Verdict) String() string {
+func (v Reception) String() string {
 	var names []string
 	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign", "late", "recurrent"} {
 		if v.Has(1 << i) {
@@ -47,13 +47,13 @@ func (g *Group) Reader() *Reader {
 // one included, and 0 where the broker does not count. A message with an attempt above 1 that the group has never
 // received, because a consumer died with it, is First and Redelivered; where the consumer lives and hands over its copy, attempt 1, after
 // all, that one is Late and was not delivered again, and is Duplicated if the other was settled meanwhile.
-func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Verdict {
+func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {
 		r.group.foreign.Add(1)
 		return Foreign
 	}
-	var v Verdict
+	var v Reception
 	if s.first(seq, attempt) {
 		v = First
 	} else {

@@ -11,7 +11,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// Set is a set of numbers, as a [Ledger] holds it. It does not change while the bitmap it came from goes on. Its zero value is empty.
+// Set is a set of numbers, as a [Snapshot] holds it. It does not change while the bitmap it came from goes on. Its zero value is empty.
 type Set struct{ bitmap *roaring64.Bitmap }
 
 // Numbers is a set of numbers that may lie in a file, where it is until somebody loads it. Nil is the empty one.

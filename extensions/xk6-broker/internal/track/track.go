@@ -27,7 +27,7 @@ func NewTopic() *Topic {
 	return &Topic{producers: map[uint64]*Producer{}, groups: map[string]*Group{}}
 }
 
-// Share tells that producers of other processes take part, and that a [Ledger] will be asked for: what is received of them is
+// Share tells that producers of other processes take part, and that a [Snapshot] will be asked for: what is received of them is
 // remembered too, message by message. It is called before any message is received.
 func (t *Topic) Share() { t.shared.Store(true) }
 

@@ -21,7 +21,7 @@ func TestVerdicts(t *testing.T) {
 		partition int32
 		attempt   int32
 		settle    bool
-		want      track.Verdict
+		want      track.Reception
 	}{
 		{"the first", a, 7, 0, 0, 1, true, track.First},
 		{"a later one", a, 7, 3, 0, 1, false, track.First},
@@ -58,16 +58,16 @@ func TestOneRedeliveryIsOneInEitherOrder(t *testing.T) {
 		name     string
 		attempts []int32
 		settle   bool // each at once
-		want     []track.Verdict
+		want     []track.Reception
 		tally    track.Tally
 	}{
-		{"in order", []int32{1, 2}, false, []track.Verdict{track.First, track.Redelivered}, track.Tally{Redelivered: 1}},
-		{"the first comes late", []int32{2, 1}, false, []track.Verdict{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
-		{"in order, settled", []int32{1, 2}, true, []track.Verdict{track.First, track.Redelivered | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
-		{"when the second is settled", []int32{2, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
-		{"between two redeliveries", []int32{3, 1, 2}, false, []track.Verdict{track.First | track.Redelivered, track.Late, track.Redelivered}, track.Tally{Redelivered: 2}},
-		{"and twice", []int32{2, 1, 1}, true, []track.Verdict{track.First | track.Redelivered, track.Late | track.Duplicated, track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 2}},
-		{"of a broker that does not count", []int32{0, 0, 0}, false, []track.Verdict{track.First, track.Redelivered, track.Redelivered | track.Recurrent}, track.Tally{Redelivered: 2}},
+		{"in order", []int32{1, 2}, false, []track.Reception{track.First, track.Redelivered}, track.Tally{Redelivered: 1}},
+		{"the first comes late", []int32{2, 1}, false, []track.Reception{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
+		{"in order, settled", []int32{1, 2}, true, []track.Reception{track.First, track.Redelivered | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
+		{"when the second is settled", []int32{2, 1}, true, []track.Reception{track.First | track.Redelivered, track.Late | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
+		{"between two redeliveries", []int32{3, 1, 2}, false, []track.Reception{track.First | track.Redelivered, track.Late, track.Redelivered}, track.Tally{Redelivered: 2}},
+		{"and twice", []int32{2, 1, 1}, true, []track.Reception{track.First | track.Redelivered, track.Late | track.Duplicated, track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 2}},
+		{"of a broker that does not count", []int32{0, 0, 0}, false, []track.Reception{track.First, track.Redelivered, track.Redelivered | track.Recurrent}, track.Tally{Redelivered: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			topic := track.NewTopic()

@@ -9,6 +9,7 @@ import (
 	"github.com/aclements/go-moremath/stats"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 )
 
 // What it takes to tell a difference from noise.
@@ -43,28 +44,28 @@ type Row struct {
 
 // Cell is a measure on one side.
 type Cell struct {
-	Values  []float64 // of the repetitions that know it
-	Median  float64
-	Low     float64 // the least of the repetitions
-	High    float64
-	Reason  error // why no value is known or, of a count, why one of the repetitions does not know it
-	Ratio   float64
-	P       float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
-	Verdict Verdict
+	Values       []float64 // of the repetitions that know it
+	Median       float64
+	Low          float64 // the least of the repetitions
+	High         float64
+	Reason       error // why no value is known or, of a count, why one of the repetitions does not know it
+	Ratio        float64
+	P            float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
+	Significance Significance
 
 	tooLow, tooHigh string // why it may be less than the truth, and why more
 }
 
-// Verdict is what can be said of a difference.
-type Verdict uint8
+// Significance is what can be said of a difference.
+type Significance uint8
 
-// Verdicts.
+// What it may be.
 const (
-	Nothing Verdict = iota // the first side itself, or no value
-	Unknown                // too few repetitions to tell a difference from noise
-	Noise                  // no more than noise
-	Differs                // beyond noise
-	Same                   // equal in every repetition
+	Nothing Significance = iota // the first side itself, or no value
+	Unknown                     // too few repetitions to tell a difference from noise
+	Noise                       // no more than noise
+	Differs                     // beyond noise
+	Same                        // equal in every repetition
 )
 
 // Compare measures the sides against the first.
@@ -102,7 +103,7 @@ func rowOf(m measure.Measure, p pairing) Row {
 			if m.Unit != "" {
 				cell.Reason = nil
 			}
-			cell.Median, cell.Low, cell.High = median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
+			cell.Median, cell.Low, cell.High = stationary.Median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
 		}
 		if i > 0 {
 			cell.against(row.Cells[0])
@@ -123,19 +124,19 @@ func (c *Cell) against(first Cell) {
 		c.Ratio = 1
 	}
 	if all := slices.Concat(first.Values, c.Values); slices.Min(all) == slices.Max(all) {
-		c.P, c.Verdict = 1, Same
+		c.P, c.Significance = 1, Same
 		return
 	}
 	if len(c.Values) < enough || len(first.Values) < enough {
-		c.Verdict = Unknown
+		c.Significance = Unknown
 		return
 	}
 	test, err := stats.MannWhitneyUTest(c.Values, first.Values, stats.LocationDiffers)
 	if err != nil {
-		c.Verdict = Unknown
+		c.Significance = Unknown
 		return
 	}
-	if c.P, c.Verdict = test.P, Noise; test.P < level {
-		c.Verdict = Differs
+	if c.P, c.Significance = test.P, Noise; test.P < level {
+		c.Significance = Differs
 	}
 }

@@ -81,7 +81,7 @@ func TestWhatIsBeyondNoise(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		a, b    Side
-		want    Verdict
+		want    Significance
 		p       float64 // of the exact test where every value of one side is above every one of the other: 2/C(n+m, n)
 		atLeast float64
 		atMost  float64
@@ -92,7 +92,7 @@ func TestWhatIsBeyondNoise(t *testing.T) {
 		{"the very same", side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1)), Same, 1, 1, 1},
 	} {
 		cell := compared(t, c.a, c.b).cell(t, "e2e_latency p90", 1)
-		if cell.Verdict != c.want || cell.Ratio < c.atLeast || cell.Ratio > c.atMost {
+		if cell.Significance != c.want || cell.Ratio < c.atLeast || cell.Ratio > c.atMost {
 			t.Errorf("%s: %+v", c.name, cell)
 		}
 		if c.p != 0 && (cell.P < c.p-1e-9 || cell.P > c.p+1e-9) {

@@ -165,7 +165,7 @@ func (c Condition) decide(row Row, i int) (failed bool, why string) {
 		value = cell.Ratio
 		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.Show(first.Median))
 	}
-	noise := c.ratio && (cell.Verdict == Noise || cell.Verdict == Same)
+	noise := c.ratio && (cell.Significance == Noise || cell.Significance == Same)
 	if !measure.Holds(value, c.op, c.limit) || noise {
 		if doubt := c.doubt(first, cell); doubt != "" {
 			return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
@@ -178,7 +178,7 @@ func (c Condition) decide(row Row, i int) (failed bool, why string) {
 		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
 	case !c.ratio:
 		return true, shown
-	case cell.Verdict == Unknown:
+	case cell.Significance == Unknown:
 		return true, fmt.Sprintf("%s; whether it is noise cannot be known: it takes %d repetitions of each", shown, enough)
 	}
 	return true, fmt.Sprintf("%s (p=%.3f)", shown, cell.P)

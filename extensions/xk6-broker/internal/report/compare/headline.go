@@ -84,11 +84,11 @@ func (t Topic) headline(side int) []Part {
 func (r Row) part(side int, label string, less bool) Part {
 	first, c := r.Cells[0], r.Cells[side]
 	text := fmt.Sprintf("%s %s → %s", label, r.Show(first.Median), r.Show(c.Median))
-	if c.Verdict == Same {
+	if c.Significance == Same {
 		return Part{Text: text}
 	}
 	p := Part{Text: fmt.Sprintf("%s, %s, %s", text, c.change(), c.significance())}
-	if c.Verdict == Differs {
+	if c.Significance == Differs {
 		p.Class = "worse"
 		if (c.Median < first.Median) == less {
 			p.Class = "better"
@@ -117,7 +117,7 @@ func (c Cell) change() string {
 
 // significance says in words whether the difference is more than noise.
 func (c Cell) significance() string {
-	switch c.Verdict {
+	switch c.Significance {
 	case Differs:
 		return fmt.Sprintf("significant (p=%.3f)", c.P)
 	case Noise:

@@ -2,8 +2,6 @@ package compare
 
 import (
 	"cmp"
-	"math"
-	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -79,16 +77,4 @@ func values(m measure.Measure, topics []*result.Topic) (values []float64, reason
 		}
 	}
 	return values, reason
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	switch {
-	case n == 0:
-		return math.NaN()
-	case n%2 == 1:
-		return sorted[n/2]
-	}
-	return (sorted[n/2-1] + sorted[n/2]) / 2
 }

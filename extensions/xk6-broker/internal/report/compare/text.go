@@ -24,7 +24,7 @@ func (r Row) ShowSide(i int) string {
 // Change writes how a side differs from the first.
 func (r Row) Change(i int) string {
 	c := r.Cells[i]
-	switch c.Verdict {
+	switch c.Significance {
 	case Unknown:
 		return c.change() + " ?"
 	case Noise:

@@ -6,8 +6,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Inbox is what a consumer receives into: messages, and what their stamps say.
-type Inbox struct {
+// Buffer is what a consumer receives into: messages, and what their stamps say.
+type Buffer struct {
 	Messages driver.Batch
 	Stamps   []Stamp
 	Stamped  []bool // the message carries a stamp of this test
@@ -27,15 +27,15 @@ const (
 	stamped
 )
 
-// NewInbox makes room for some messages.
-func NewInbox(size int) *Inbox {
-	return &Inbox{
+// NewBuffer makes room for some messages.
+func NewBuffer(size int) *Buffer {
+	return &Buffer{
 		Messages: make(driver.Batch, size), Stamps: make([]Stamp, size), Stamped: make([]bool, size), marks: make([]mark, size),
 	}
 }
 
 // read takes the stamps off n messages that came.
-func (in *Inbox) read(n int, run uint32) {
+func (in *Buffer) read(n int, run uint32) {
 	in.next, in.n = 0, n
 	for i := range n {
 		switch err := in.Stamps[i].take(&in.Messages[i], run); {
@@ -50,8 +50,8 @@ func (in *Inbox) read(n int, run uint32) {
 	}
 }
 
-// take moves to an inbox, from its start, what was not handed over of another, as much as there is room for, and tells how much that was.
-func (in *Inbox) take(from *Inbox) int {
+// take moves to a buffer, from its start, what was not handed over of another, as much as there is room for, and tells how much that was.
+func (in *Buffer) take(from *Buffer) int {
 	n := copy(in.Messages, from.Messages[from.next:from.n])
 	to := from.next + n
 	copy(in.Stamps, from.Stamps[from.next:to])
@@ -63,7 +63,7 @@ func (in *Inbox) take(from *Inbox) int {
 
 // Since is from when on somebody who began to wait at a time waited for the system to bring the first message: before it was due by a schedule of the test,
 // nothing could have brought it.
-func (in *Inbox) Since(began int64) int64 {
+func (in *Buffer) Since(began int64) int64 {
 	if s := &in.Stamps[0]; in.Stamped[0] && !s.Closed {
 		return max(began, s.Due)
 	}
@@ -71,13 +71,13 @@ func (in *Inbox) Since(began int64) int64 {
 }
 
 // id names a message that has a stamp.
-func (in *Inbox) id(i int) messageID {
+func (in *Buffer) id(i int) messageID {
 	return messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}
 }
 
 // consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
 // and it is quicker to account for them together.
-func (in *Inbox) consecutive(i, to int) int {
+func (in *Buffer) consecutive(i, to int) int {
 	n := 1
 	for in.Stamped[i] && i+n < to && in.Stamped[i+n] && in.Stamps[i+n].Producer == in.Stamps[i].Producer &&
 		in.Stamps[i+n].Sequence == in.Stamps[i].Sequence+uint64(n) {
@@ -87,7 +87,7 @@ func (in *Inbox) consecutive(i, to int) int {
 }
 
 // sent counts the messages of this test that were sent before a time, and those that were not.
-func (in *Inbox) sent(at int64) (before, after int) {
+func (in *Buffer) sent(at int64) (before, after int) {
 	for i := range in.n {
 		switch {
 		case !in.Stamped[i]:

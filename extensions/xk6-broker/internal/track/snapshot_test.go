@@ -8,8 +8,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// recoded sends the sets of a ledger through their encoding, as from one machine to another.
-func recoded(t *testing.T, l track.Ledger) track.Ledger {
+// recoded sends the sets of a snapshot through their encoding, as from one machine to another.
+func recoded(t *testing.T, l track.Snapshot) track.Snapshot {
 	t.Helper()
 	recode := func(sets ...*track.Numbers) {
 		for _, n := range sets {
@@ -37,7 +37,7 @@ func recoded(t *testing.T, l track.Ledger) track.Ledger {
 }
 
 // merged is for sets that are in memory, which load without an error.
-func merged(t *testing.T, producers []track.ProducerLedger, shares []track.GroupLedger, terms func(id uint64) track.Terms, limit int) track.Whole {
+func merged(t *testing.T, producers []track.ProducerSnapshot, shares []track.GroupSnapshot, terms func(id uint64) track.Terms, limit int) track.Whole {
 	t.Helper()
 	w, err := track.Merge(producers, shares, terms, limit)
 	if err != nil {
@@ -118,10 +118,10 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 				}
 			}
 		}
-		var all []track.ProducerLedger
-		var shares []track.GroupLedger
+		var all []track.ProducerSnapshot
+		var shares []track.GroupSnapshot
 		for i := range topics {
-			l := recoded(t, topics[i].Ledger())
+			l := recoded(t, topics[i].Snapshot())
 			all = append(all, l.Producers...)
 			shares = append(shares, l.Groups...)
 			if own := l.Groups[0].Tally; own.Foreign == 0 || own.Missing == 0 {
@@ -141,7 +141,7 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 			}
 		}
 		for _, p := range all {
-			for _, r := range merged(t, []track.ProducerLedger{p}, shares, everything, messages).Ranges {
+			for _, r := range merged(t, []track.ProducerSnapshot{p}, shares, everything, messages).Ranges {
 				if r.From < messages/2 {
 					possible += min(r.To+1, messages/2) - r.From
 				}
@@ -199,7 +199,7 @@ func TestMergeKeepsToTheBounds(t *testing.T) {
 		}
 	}
 	reader.Drained(1, 80) // which nobody expects
-	got := merged(t, recoded(t, sender.Ledger()).Producers, recoded(t, receiver.Ledger()).Groups, terms, 9)
+	got := merged(t, recoded(t, sender.Snapshot()).Producers, recoded(t, receiver.Snapshot()).Groups, terms, 9)
 	want := track.Tally{Expected: 50, Received: 40, Missing: 20, Unexpected: 10, Redelivered: 41, Foreign: 1}
 	if got.Tally != want || got.Sure != 1 || got.Possible != 15 || got.Doubted != 2 || got.Untold != 4 || got.Held != 41 {
 		t.Errorf("got %+v, want %+v, 1 and 15 of it missing below the bounds, 2 in doubt, 4 untold, 41 held", got, want)
@@ -217,7 +217,7 @@ func TestAnUnsharedTopicRemembersNothingOfOthers(t *testing.T) {
 			t.Errorf("%v", v)
 		}
 	}
-	if l := topic.Ledger(); len(l.Groups[0].Sources) != 0 {
+	if l := topic.Snapshot(); len(l.Groups[0].Sources) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -231,7 +231,7 @@ func FuzzSet(f *testing.F) {
 		}
 	}
 	var known bytes.Buffer
-	if _, err := topic.Ledger().Producers[0].Expected.(track.Set).WriteTo(&known); err != nil {
+	if _, err := topic.Snapshot().Producers[0].Expected.(track.Set).WriteTo(&known); err != nil {
 		f.Fatal(err)
 	}
 	for _, text := range []string{"", "\x00", known.String(), known.String()[:known.Len()/2], known.String() + "\x00", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
@@ -253,9 +253,9 @@ func FuzzSet(f *testing.F) {
 }
 
 // What a process had received and not settled when it was killed was received by nobody, unless it came again: to one whose broker counts no deliveries,
-// that is seen by what the process had, in whatever order their ledgers come.
+// that is seen by what the process had, in whatever order their snapshots come.
 func TestWhatAKilledProcessHadNotSettled(t *testing.T) {
-	var ledgers []track.Ledger
+	var snapshots []track.Snapshot
 	topics, readers := make([]*track.Topic, 2), make([]*track.Reader, 2)
 	for i := range topics {
 		topics[i] = track.NewTopic()
@@ -276,12 +276,12 @@ func TestWhatAKilledProcessHadNotSettled(t *testing.T) {
 		readers[alive].Settled(id, seq)
 	}
 	for _, topic := range topics {
-		ledgers = append(ledgers, recoded(t, topic.Ledger()))
+		snapshots = append(snapshots, recoded(t, topic.Snapshot()))
 	}
-	ledgers[killed].Groups[0].Unfinished = true
+	snapshots[killed].Groups[0].Unfinished = true
 	for _, order := range [][2]int{{killed, alive}, {alive, killed}} {
-		shares := []track.GroupLedger{ledgers[order[0]].Groups[0], ledgers[order[1]].Groups[0]}
-		w := merged(t, ledgers[alive].Producers, shares, everything, 10)
+		shares := []track.GroupSnapshot{snapshots[order[0]].Groups[0], snapshots[order[1]].Groups[0]}
+		w := merged(t, snapshots[alive].Producers, shares, everything, 10)
 		if w.Expected != 10 || w.Received != 8 || w.Missing != 2 || w.Redelivered != 2 || w.Duplicated != 0 || w.Held != 0 {
 			t.Errorf("%v: %+v", order, w)
 		}

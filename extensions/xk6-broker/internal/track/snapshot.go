@@ -7,31 +7,31 @@ import (
 	"slices"
 )
 
-// Ledger is what one process knows of a topic, message by message, for [Merge] to put together with what other processes know.
-type Ledger struct {
-	Producers []ProducerLedger
-	Groups    []GroupLedger
+// Snapshot is what one process knows of a topic, message by message, for [Merge] to put together with what other processes know.
+type Snapshot struct {
+	Producers []ProducerSnapshot
+	Groups    []GroupSnapshot
 }
 
-// ProducerLedger is what was numbered and what must arrive.
-type ProducerLedger struct {
+// ProducerSnapshot is what was numbered and what must arrive.
+type ProducerSnapshot struct {
 	ID       uint64
 	Next     uint64 // one more than the last number
 	Expected Numbers
 }
 
-// GroupLedger is what a group received in this process, by producer, and what it counted.
-type GroupLedger struct {
+// GroupSnapshot is what a group received in this process, by producer, and what it counted.
+type GroupSnapshot struct {
 	Name    string
 	Tally   Tally
-	Sources []SourceLedger // ascending
+	Sources []SourceSnapshot // ascending
 
 	// Unfinished tells that the process was killed: what it had received and not settled is received by nobody, until it comes again.
 	Unfinished bool
 }
 
-// SourceLedger is what a group received of one producer, of this process or another.
-type SourceLedger struct {
+// SourceSnapshot is what a group received of one producer, of this process or another.
+type SourceSnapshot struct {
 	ID       uint64
 	Foreign  bool     // of another process: there are no Spans
 	Spans    []Bounds // what the group expects
@@ -42,25 +42,25 @@ type SourceLedger struct {
 	Doubted  Numbers // the broker may be done with them although nobody settled them
 }
 
-// Ledger copies what is known. It is consistent once nothing is going on.
-func (t *Topic) Ledger() Ledger {
-	var l Ledger
+// Snapshot copies what is known. It is consistent once nothing is going on.
+func (t *Topic) Snapshot() Snapshot {
+	var l Snapshot
 	for _, g := range t.Groups() {
-		l.Groups = append(l.Groups, GroupLedger{Name: g.name, Tally: g.Tally(), Sources: g.sources()})
+		l.Groups = append(l.Groups, GroupSnapshot{Name: g.name, Tally: g.Tally(), Sources: g.sources()})
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, id := range slices.Sorted(maps.Keys(t.producers)) {
 		p := t.producers[id]
-		l.Producers = append(l.Producers, ProducerLedger{ID: id, Next: p.next.Load(), Expected: p.expected.snapshot()})
+		l.Producers = append(l.Producers, ProducerSnapshot{ID: id, Next: p.next.Load(), Expected: p.expected.snapshot()})
 	}
 	return l
 }
 
-func (g *Group) sources() []SourceLedger {
+func (g *Group) sources() []SourceSnapshot {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
-	sources := make([]SourceLedger, 0, len(g.deliveries))
+	sources := make([]SourceSnapshot, 0, len(g.deliveries))
 	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
 		d := g.deliveries[id]
 		d.mu.Lock()
@@ -75,7 +75,7 @@ func (g *Group) sources() []SourceLedger {
 			received.bitmap.RunOptimize() // what is not in its smallest form [ReadSet] refuses
 			settled.bitmap.RunOptimize()
 		}
-		sources = append(sources, SourceLedger{
+		sources = append(sources, SourceSnapshot{
 			ID: id, Foreign: d.foreign, Spans: spans, Received: received, Settled: settled,
 			Again: d.again.snapshot(), Drained: d.drained.snapshot(), Doubted: d.doubted.snapshot(),
 		})
@@ -94,7 +94,7 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 	return next
 }
 
-// Terms are what is to be known of a producer, besides its ledger, to account for its messages in a group.
+// Terms are what is to be known of a producer, besides its snapshot, to account for its messages in a group.
 type Terms struct {
 	Spans    []Bounds // what the group may expect of it
 	Certain  []Bounds // and of that, what it does expect
@@ -128,7 +128,7 @@ type Whole struct {
 // one of the removals. What the group may only expect is expected. Foreign, in what comes out, is a number of
 // messages of producers that no process has. The first ranges of what is missing come with it, limit of them at most. Only the sets of one producer
 // are loaded at a time; the error is of that.
-func Merge(producers []ProducerLedger, shares []GroupLedger, terms func(id uint64) Terms, limit int) (Whole, error) {
+func Merge(producers []ProducerSnapshot, shares []GroupSnapshot, terms func(id uint64) Terms, limit int) (Whole, error) {
 	var w Whole
 	shares = slices.SortedStableFunc(slices.Values(shares), killedLast)
 	for _, s := range shares {
@@ -203,7 +203,7 @@ func (w *Whole) hold(all joined) {
 }
 
 // sources lists the producers of which somebody received something, ascending.
-func sources(shares []GroupLedger) []uint64 {
+func sources(shares []GroupSnapshot) []uint64 {
 	var ids []uint64
 	for _, s := range shares {
 		for i := range s.Sources {
@@ -215,7 +215,7 @@ func sources(shares []GroupLedger) []uint64 {
 }
 
 // killedLast has the processes that were killed follow the others, so that what they had is looked for in what all others received.
-func killedLast(a, b GroupLedger) int {
+func killedLast(a, b GroupSnapshot) int {
 	switch {
 	case a.Unfinished == b.Unfinished:
 		return 0
@@ -225,11 +225,11 @@ func killedLast(a, b GroupLedger) int {
 	return -1
 }
 
-func byID(a, b ProducerLedger) int { return cmp.Compare(a.ID, b.ID) }
+func byID(a, b ProducerSnapshot) int { return cmp.Compare(a.ID, b.ID) }
 
 // Source finds what the group received of a producer; nil where it received nothing and expects nothing.
-func (g *GroupLedger) Source(id uint64) *SourceLedger {
-	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceLedger, id uint64) int { return cmp.Compare(s.ID, id) })
+func (g *GroupSnapshot) Source(id uint64) *SourceSnapshot {
+	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceSnapshot, id uint64) int { return cmp.Compare(s.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (g *GroupLedger) Source(id uint64) *SourceLedger {
 // joined is what a group received of one producer, loaded.
 type joined struct{ received, settled, again, drained, doubted Set }
 
-func (l *SourceLedger) load() (s joined, err error) {
+func (l *SourceSnapshot) load() (s joined, err error) {
 	for to, from := range map[*Set]Numbers{
 		&s.received: l.Received, &s.settled: l.Settled, &s.again: l.Again, &s.drained: l.Drained, &s.doubted: l.Doubted,
 	} {
@@ -251,13 +251,13 @@ func (l *SourceLedger) load() (s joined, err error) {
 }
 
 // gather joins what the processes received of one producer, and counts the copies that crossed.
-func gather(id uint64, shares []GroupLedger, t *Tally) (all joined, err error) {
+func gather(id uint64, shares []GroupSnapshot, t *Tally) (all joined, err error) {
 	for i := range shares {
-		ledger := shares[i].Source(id)
-		if ledger == nil {
+		snapshot := shares[i].Source(id)
+		if snapshot == nil {
 			continue
 		}
-		from, err := ledger.load()
+		from, err := snapshot.load()
 		if err != nil {
 			return all, err
 		}

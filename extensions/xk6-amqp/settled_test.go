@@ -23,12 +23,12 @@ func (b *broker) settle(tag uint64, multiple bool) {
 	}
 }
 
-// TestLedger settles random parts of what is delivered and compares with what a broker makes of the frames.
-func TestLedger(t *testing.T) {
+// TestSettled settles random parts of what is delivered and compares with what a broker makes of the frames.
+func TestSettled(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		b := &broker{t, map[uint64]bool{}}
-		var l ledger
+		var l settled
 		want := map[uint64]bool{}
 		frames, settled, delivered := 0, 0, uint64(0)
 		for range 200 {
@@ -75,8 +75,8 @@ func TestLedger(t *testing.T) {
 }
 
 // What comes in order is settled by one frame for each batch.
-func TestLedgerInOrder(t *testing.T) {
-	var l ledger
+func TestSettledInOrder(t *testing.T) {
+	var l settled
 	for first := uint64(1); first < 1000; first += 10 {
 		tags := make([]uint64, 10)
 		for i := range tags {
