@@ -33,8 +33,8 @@
 // A topic is named by itself, which is one of the namespace, or in full: persistent://tenant/namespace/topic. Those of non-persistent:// are
 // delivered at most once, whatever is claimed. The client connects to the addresses that the brokers advertise. Topics are created, deleted,
 // described and counted by the admin API, which is HTTP; sending to a group's consumers and receiving does without. A token, or user and
-// password (basic authentication), or else the certificate of tlsCert says to both who it is. Opening a connection asks a broker for a topic
-// and fails within connectTimeout.
+// password (basic authentication), or else the certificate of tlsCert says to both who it is. Opening a connection asks a broker for a topic, on
+// which nobody needs rights, and fails within connectTimeout.
 //
 // # Confirm means
 //
@@ -56,6 +56,8 @@
 // back connecting may take half of that longer. Of a topic that is deleted and created again by the same name, messages fail until the
 // producer is open again, within a second, and an open consumer receives all. The client then leaves one goroutine that waits for ever, and
 // one of each closed producer for up to sendTimeout.
+//
+// Whom a broker refuses the client asks again, up to six times in operationTimeout, after the connection has failed.
 //
 // A broker whose allowAutoTopicCreation is on, as it is by default, creates a topic that is not there, without partitions, for who sends or
 // subscribes: also one that was deleted while somebody was connected to it.
