@@ -5,8 +5,8 @@
 //
 // # Delivery
 //
-// Both deliver at least once. Acks are individual, and what a consumer has not acked when it closes is delivered again. A consumer without a
-// group has a durable subscription of its own, which it deletes by the admin API when it closes; one that was killed leaves its subscription,
+// Both deliver at least once. Acks are individual, unless pulsar-failover is told otherwise, and what a consumer has not acked when it closes is
+// delivered again. A consumer without a group has a durable subscription of its own, which it deletes by the admin API when it closes; one that was killed leaves its subscription,
 // named "xk6-broker-" and a number, which then keeps what is sent until somebody deletes it. All members of a group must have the same
 // subscriptionType, and an exclusive subscription has one consumer: the broker refuses others as rejected.
 //
@@ -16,7 +16,8 @@
 // often a message was delivered the broker forgets when the last consumer of a group leaves, so that no attempts are claimed.
 //
 // With pulsar-failover order holds within a partition. There is no requeue, since the broker would deliver again all that the consumer has not
-// acked.
+// acked. With ackType=cumulative the broker is told of the last message of each partition that is acked together, which settles all before it, acked
+// or not; acked counts only what the application acked. The other subscriptions have no such acks: what was before a message is with other consumers.
 //
 // A new group begins with new messages or with the earliest that the topic has. Messages that all groups have acked go when their ledger is
 // closed, which by default takes ten minutes at least, unless the option retention or a policy of the namespace keeps them.
