@@ -244,7 +244,7 @@ declare module 'k6/x/broker' {
     doubted?: number;
     /** of a test of several processes: missing here, and received by one that is not here, or lost */
     elsewhere?: number;
-    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value, of several processes together */
+    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value: over time or by message, whichever is worse */
     hiccups?: { [name: string]: ResultHistogram };
     /** the first of the missing messages */
     ranges?: Array<{
@@ -388,7 +388,7 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
-    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value, of several processes together; those of consumers are their groups' */
+    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value: over time or by message, whichever is worse; those of consumers are their groups' */
     hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
