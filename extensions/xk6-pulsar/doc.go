@@ -73,6 +73,9 @@
 // A broker notes how far a group has acked from time to time only, in standalone every ten seconds (managedLedgerDefaultMarkDeleteRateLimit):
 // one that is killed delivers again what was acked since, confirmed or not. As attempts are not told, these count as duplicates.
 //
+// Where a consumer follows the last one of a failover subscription at once, a broker (4.0.8) that is short of processors may forget to read what was not
+// acked, which then comes with the next message that is sent: until then it is in the backlog, and nothing is lost.
+//
 // Transactions, schemas, chunks of large messages and compacted topics are left out. Partitions that are added to a topic are found within a
 // minute. PurgeTopic keeps what is in the ledger that is open, for groups that begin at the earliest. MaxMessageBytes is the default of the
 // brokers' maxMessageSize. deliverAfter is of use with pulsar only, and does not come with what is received. A message's timestamp is the
