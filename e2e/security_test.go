@@ -18,7 +18,7 @@ type entrance struct {
 	want string
 }
 
-// secured is a server that wants TLS and one of password and certificate.
+// secured is a server that wants TLS and one of password, token and certificate.
 type secured struct {
 	t     *testing.T
 	url   *url.URL
@@ -60,6 +60,19 @@ func (s secured) byPassword(scheme string) []entrance {
 	}
 }
 
+// byToken is every way to come with a token.
+func (s secured) byToken(scheme string) []entrance {
+	right := s.secret("user-token")
+	return []entrance{
+		{scheme + ": right token", s.as(scheme, nil, "token", right), ""},
+		{scheme + ": a file with the token", s.as(scheme, nil, "tokenFile", filepath.Join(s.certs, "user-token")), ""},
+		{scheme + ": wrong token", s.as(scheme, nil, "token", wrongPassword), "denied"},
+		{scheme + ": a token that somebody else signed", s.as(scheme, nil, "token", right[:strings.LastIndex(right, ".")+1]+wrongPassword), "denied"},
+		{scheme + ": a token without rights", s.as(scheme, nil, "token", s.secret("outsider-token")), "denied"},
+		{scheme + ": token, another authority", s.as(scheme, nil, "token", right, "tlsCA", filepath.Join(s.certs, "other-ca.pem")), "denied"},
+	}
+}
+
 // byCertificate is every way to come with a certificate.
 func (s secured) byCertificate(scheme string, options ...string) []entrance {
 	with := func(name string) string {
@@ -74,7 +87,7 @@ func (s secured) byCertificate(scheme string, options ...string) []entrance {
 	}
 }
 
-// With the right password or certificate messages are sent and received; with a wrong one, or without rights, the error is of kind
+// With the right password, token or certificate messages are sent and received; with a wrong one, or without rights, the error is of kind
 // denied, comes before the time to connect is over, and is counted. No secret is shown to anybody.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
@@ -92,6 +105,7 @@ func TestCredentials(t *testing.T) {
 				}
 				env[variable[strings.LastIndex(variable, "_")+1:]] = secured{t, u, certs}
 			}
+			secrets := []string{env["SECURE"].secret("password"), wrongPassword}
 			var all []entrance
 			for _, address := range p.urls[name] {
 				scheme, _, _ := strings.Cut(address, ":")
@@ -99,11 +113,16 @@ func TestCredentials(t *testing.T) {
 				if at, ok := env["CERTIFICATE"]; ok {
 					all = append(all, at.byCertificate(scheme)...)
 				}
-				if name == "rabbitmq-secure" {
+				switch name {
+				case "rabbitmq-secure":
 					all = append(all, env["SECURE"].byCertificate(scheme, "sasl", "external")...)
+				case "pulsar-secure":
+					all = append(all, env["SECURE"].byToken(scheme)...)
+					all = append(all, env["SECURE"].byCertificate(scheme)...)
+					secrets = append(secrets, env["SECURE"].secret("user-token"), env["SECURE"].secret("outsider-token"))
 				}
 			}
-			enter(t, all, env["SECURE"].secret("password"))
+			enter(t, all, secrets)
 		})
 	}
 }
@@ -116,8 +135,8 @@ type attempt struct {
 	Millis float64
 }
 
-// enter tries all entrances in one run.
-func enter(t *testing.T, all []entrance, password string) {
+// enter tries all entrances in one run, which shows none of the secrets.
+func enter(t *testing.T, all []entrance, secrets []string) {
 	t.Helper()
 	entrances, err := json.Marshal(all)
 	if err != nil {
@@ -164,9 +183,9 @@ export function handleSummary(data) { return { [__ENV.OUTCOME]: JSON.stringify({
 	if err := json.Unmarshal(text, &o); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{password, wrongPassword} {
+	for _, secret := range secrets {
 		if strings.Contains(r.stdout+r.stderr+string(text), secret) {
-			t.Error("a password is shown")
+			t.Error("a secret is shown")
 		}
 	}
 	attempts := map[string]attempt{}

@@ -301,6 +301,8 @@ declare module 'k6/x/broker' {
     ackDelay?: Duration;
     /** nats-jetstream: Whether each message is acknowledged, or the last of a batch for all before it, or none (the server settles what it delivers). One of explicit, all, none. Default: `explicit`. */
     ackPolicy?: 'explicit' | 'all' | 'none';
+    /** pulsar-failover: Whether each message is acknowledged by itself, or with it all before it of its partition, acknowledged or not. One of individual, cumulative. Default: `individual`. */
+    ackType?: 'individual' | 'cumulative';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
     /** rabbitmq-pubsub: Binding key of the consumer's queue to the exchange, for the types that have one. Default: `#`. */

@@ -134,7 +134,7 @@ func (c *conn) options(t driver.Target) (pulsar.ClientOptions, error) {
 	return options, nil
 }
 
-// greet proves that a broker answers, and learns what it is. That the topic is not there is an answer.
+// greet proves that a broker answers, and learns what it is.
 func (c *conn) greet(ctx context.Context) error {
 	t, err := c.topic("xk6-broker")
 	if err != nil {
@@ -154,10 +154,10 @@ func (c *conn) greet(ctx context.Context) error {
 	_, err = await(asking, c, func() ([]string, error) { return c.client.TopicPartitions(t.String()) }, nil)
 	cancel()
 	<-refused
-	if cause := c.journal.last.Load(); err != nil && ctx.Err() == nil && cause != nil {
-		return *cause
-	}
-	if kind := classifyAnswer(err); kind != driver.NotFound && err != nil {
+	if !answered(err) {
+		if cause := c.journal.last.Load(); cause != nil && ctx.Err() == nil {
+			return *cause
+		}
 		return err
 	}
 	c.info = driver.Info{Server: "Apache Pulsar", Client: "pulsar-client-go" + clientVersion()}
@@ -168,11 +168,9 @@ func (c *conn) greet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func classifyAnswer(err error) driver.Kind {
-	if err == nil {
-		return ""
-	}
-	return classify(err)
+// answered tells whether a broker has answered what it was asked of a topic: also that there is none, or none that one may know of.
+func answered(err error) bool {
+	return err == nil || classify(err) == driver.NotFound || strings.Contains(err.Error(), "AuthorizationError")
 }
 
 // clientVersion is the version of the client that this program was built with, after a space.

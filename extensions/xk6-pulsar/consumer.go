@@ -23,6 +23,7 @@ type consumer struct {
 	subscription string
 	inbox        *inbox.Inbox[*delivery]
 	letters      *deadLetters
+	cumulative   bool // an ack is of all before it, too
 
 	current  atomic.Pointer[receiver]
 	settling sync.RWMutex // Close waits for Settle
@@ -49,6 +50,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	if cfg.Group == "" {
 		r.subscription = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()) //gosec:disable G404 -- a name, no secret
 	}
+	r.cumulative = cfg.Options.String("ackType") == cumulative
 	r.inbox = inbox.New(r.hand)
 	r.life, r.stop = context.WithCancel(context.Background())
 	s, err := r.open(ctx, cfg.Start)
@@ -181,6 +183,10 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		}
 	}
 	s := r.current.Load()
+	if r.cumulative {
+		ids, err := s.settleThrough(b, s)
+		return errors.Join(err, r.conn.done(ctx, func() error { return s.ackThrough(ids) }))
+	}
 	ids, err := s.settle(b, s)
 	if len(ids) == 0 {
 		return err

@@ -5,8 +5,8 @@
 //
 // # Delivery
 //
-// Both deliver at least once. Acks are individual, and what a consumer has not acked when it closes is delivered again. A consumer without a
-// group has a durable subscription of its own, which it deletes by the admin API when it closes; one that was killed leaves its subscription,
+// Both deliver at least once. Acks are individual, unless pulsar-failover is told otherwise, and what a consumer has not acked when it closes is
+// delivered again. A consumer without a group has a durable subscription of its own, which it deletes by the admin API when it closes; one that was killed leaves its subscription,
 // named "xk6-broker-" and a number, which then keeps what is sent until somebody deletes it. All members of a group must have the same
 // subscriptionType, and an exclusive subscription has one consumer: the broker refuses others as rejected.
 //
@@ -16,7 +16,8 @@
 // often a message was delivered the broker forgets when the last consumer of a group leaves, so that no attempts are claimed.
 //
 // With pulsar-failover order holds within a partition. There is no requeue, since the broker would deliver again all that the consumer has not
-// acked.
+// acked. With ackType=cumulative the broker is told of the last message of each partition that is acked together, which settles all before it, acked
+// or not; acked counts only what the application acked. The other subscriptions have no such acks: what was before a message is with other consumers.
 //
 // A new group begins with new messages or with the earliest that the topic has. Messages that all groups have acked go when their ledger is
 // closed, which by default takes ten minutes at least, unless the option retention or a policy of the namespace keeps them.
@@ -33,8 +34,8 @@
 // A topic is named by itself, which is one of the namespace, or in full: persistent://tenant/namespace/topic. Those of non-persistent:// are
 // delivered at most once, whatever is claimed. The client connects to the addresses that the brokers advertise. Topics are created, deleted,
 // described and counted by the admin API, which is HTTP; sending to a group's consumers and receiving does without. A token, or user and
-// password (basic authentication), or else the certificate of tlsCert says to both who it is. Opening a connection asks a broker for a topic
-// and fails within connectTimeout.
+// password (basic authentication), or else the certificate of tlsCert says to both who it is. Opening a connection asks a broker for a topic, on
+// which nobody needs rights, and fails within connectTimeout.
 //
 // # Confirm means
 //
@@ -57,6 +58,8 @@
 // producer is open again, within a second, and an open consumer receives all. The client then leaves one goroutine that waits for ever, and
 // one of each closed producer for up to sendTimeout.
 //
+// Whom a broker refuses the client asks again, up to six times in operationTimeout, after the connection has failed.
+//
 // A broker whose allowAutoTopicCreation is on, as it is by default, creates a topic that is not there, without partitions, for who sends or
 // subscribes: also one that was deleted while somebody was connected to it.
 //
@@ -69,6 +72,9 @@
 //
 // A broker notes how far a group has acked from time to time only, in standalone every ten seconds (managedLedgerDefaultMarkDeleteRateLimit):
 // one that is killed delivers again what was acked since, confirmed or not. As attempts are not told, these count as duplicates.
+//
+// Where a consumer follows the last one of a failover subscription at once, a broker (4.0.8) that is short of processors may forget to read what was not
+// acked, which then comes with the next message that is sent: until then it is in the backlog, and nothing is lost.
 //
 // Transactions, schemas, chunks of large messages and compacted topics are left out. Partitions that are added to a topic are found within a
 // minute. PurgeTopic keeps what is in the ledger that is open, for groups that begin at the earliest. MaxMessageBytes is the default of the

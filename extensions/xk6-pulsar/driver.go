@@ -49,7 +49,7 @@ func init() {
 		Schemes:  []string{"pulsar-failover", "pulsar-failover+ssl"},
 		Doc:      "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer of a group, in order.",
 		Features: features,
-		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), topicOptions()),
+		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), failoverOptions(), topicOptions()),
 		Open:     failover.open,
 		Classify: classify,
 		Place:    place,

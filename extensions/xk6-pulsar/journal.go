@@ -36,16 +36,31 @@ const refusal = "Failed to establish connection with broker:"
 
 func (j *journal) Warnf(format string, args ...any) {
 	if strings.HasPrefix(format, refusal) {
-		answer := strings.Trim(strings.TrimPrefix(fmt.Sprintf(format, args...), refusal), " '")
-		j.note(&refusedError{answer})
-		select {
-		case j.refused <- struct{}{}:
-		default:
-		}
+		j.refuse(strings.Trim(strings.TrimPrefix(fmt.Sprintf(format, args...), refusal), " '"))
+	}
+}
+
+func (j *journal) refuse(answer string) {
+	j.note(&refusedError{answer})
+	select {
+	case j.refused <- struct{}{}:
+	default:
 	}
 }
 
 func (j *journal) note(err error) { j.last.Store(&err) }
+
+// alert begins what package tls says of the other side's alert, of which the client keeps the text alone.
+const alert = "remote error: tls:"
+
+// failed notes why a connection could not be made.
+func (j *journal) failed(err error) {
+	if _, reason, ok := strings.Cut(err.Error(), alert); ok {
+		j.refuse(alert + reason)
+	} else {
+		j.note(err)
+	}
+}
 
 // explain adds what was noted to an error that only says that there is no connection.
 func (j *journal) explain(err error) error {
@@ -90,7 +105,8 @@ func (n noting) Warn(args ...any) {
 	text := fmt.Sprint(args...)
 	for _, line := range connecting {
 		if strings.HasPrefix(text, line) {
-			n.j.note(n.err)
+			n.j.failed(n.err)
+			return
 		}
 	}
 }

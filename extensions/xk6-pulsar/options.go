@@ -85,6 +85,16 @@ func sharedOptions() []driver.Option {
 	}
 }
 
+// failoverOptions are of what only failover and exclusive subscriptions have.
+func failoverOptions() []driver.Option {
+	return []driver.Option{
+		{
+			Name: "ackType", Scope: driver.OnConsumer, Type: driver.Enum, Default: "individual", Allowed: []string{"individual", cumulative},
+			Doc: "Whether each message is acknowledged by itself, or with it all before it of its partition, acknowledged or not.",
+		},
+	}
+}
+
 func topicOptions() []driver.Option {
 	return []driver.Option{
 		{

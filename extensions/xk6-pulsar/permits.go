@@ -83,14 +83,19 @@ func (p *permits) settle(b driver.Batch, of *receiver) (ids []pulsar.MessageID, 
 			err = errDeleted
 			continue
 		}
-		d.settled = true
-		if !d.void {
-			p.open--
-		}
+		p.done(d)
 		ids = append(ids, d.ID())
 	}
 	p.change()
 	return ids, err
+}
+
+// done is for a message that is not settled. The lock is held.
+func (p *permits) done(d *delivery) {
+	d.settled = true
+	if !d.void {
+		p.open--
+	}
 }
 
 // surplus tells whether something is to be taken from the client's queues.

@@ -3,6 +3,9 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"net"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +54,29 @@ func TestATopicThatIsDeletedAndCreatedAgain(t *testing.T) {
 		if f.address.Driver.KindOf(err) != driver.NotFound {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A connection opens where one of several servers answers, whichever the client asks first.
+func TestADeadServerBesideALiveOne(t *testing.T) {
+	f := newFixture(t, "BROKER_URL_PULSAR")
+	l, err := (&net.ListenConfig{}).Listen(within(t), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := driver.ParseURL(strings.Replace(os.Getenv("BROKER_URL_PULSAR"), "://", "://"+l.Addr().String()+",", 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		c, err := address.Open(within(t), "xk6-pulsar-test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.closes(c)
 	}
 }
 

@@ -8,11 +8,12 @@ ask() (
   bounded 5 head -c "$2" <&"$server"
 )
 
-# http_get prints the answer to GET PATH on a loopback PORT, head and body, with optional USER:PASSWORD.
+# http_get prints the answer to GET PATH on a loopback PORT, head and body, with optional USER:PASSWORD. The caller's ask may
+# name what asks instead of ask.
 http_get() {
   local user=''
   [[ -z ${3:-} ]] || user="Authorization: Basic $(printf '%s' "$3" | base64)"$'\r\n'
-  printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "$user" | ask "$1" 1000000
+  printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "$user" | "${ask:-ask}" "$1" 1000000
 }
 
 # http_status prints the status code alone.
