@@ -13,3 +13,5 @@ import (
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", URL: givenURL(t), HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "mongodb://127.0.0.1:1/database") }

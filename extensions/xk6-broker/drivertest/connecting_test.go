@@ -61,6 +61,18 @@ func connecting() []variant {
 			},
 		},
 		{
+			name: "takes whoever answers for a server that refuses the user", fails: []string{"Errors/another protocol is named"},
+			open: func(open openFunc) openFunc {
+				return func(ctx context.Context, t driver.Target) (driver.Conn, error) {
+					c, err := open(ctx, t)
+					if err != nil {
+						err = &driver.Error{Kind: driver.Denied, Err: err}
+					}
+					return c, err
+				}
+			},
+		},
+		{
 			name: "opens without a server", fails: []string{"Lifecycle/server unreachable", "Lifecycle/server silent"},
 			open: func(open openFunc) openFunc {
 				return func(ctx context.Context, t driver.Target) (driver.Conn, error) {

@@ -13,6 +13,7 @@ import (
 
 var failures = []test{
 	{"unreachable is of kind disconnected", kindUnreachable},
+	{"another protocol is named", strangers},
 	{"no password in an error", password},
 	{"no secret option in an error", secrets},
 	{"create, delete and not found", topics},

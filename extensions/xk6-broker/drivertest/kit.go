@@ -64,6 +64,9 @@ type test struct {
 	run  func(t *testing.T, k *kit)
 }
 
+// patience is the default of Harness.Patience.
+const patience = 20 * time.Second
+
 // quiet is how long the kit watches that something does not happen.
 const quiet = 250 * time.Millisecond
 
@@ -85,7 +88,7 @@ func Run(t *testing.T, h Harness) {
 		t.Fatalf("the URL is one of driver %q, not %q", address.Driver.Name, h.Driver)
 	}
 	if h.Patience == 0 {
-		h.Patience = 20 * time.Second
+		h.Patience = patience
 	}
 	if h.Prompt == 0 {
 		h.Prompt = 5 * time.Millisecond
