@@ -58,6 +58,7 @@ func init() {
 	streams.Start = driver.StartNew | driver.StartEarliest
 	streams.Replay, streams.Fanout = true, true
 	streams.Groups, streams.Attempts = false, false
+	streams.BacklogWhole, streams.HeldUnseen = false, false
 	streams.Position = driver.Offset
 	driver.Register(driver.Driver{
 		Name:     "rabbitmq-stream",

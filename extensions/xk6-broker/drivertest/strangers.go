@@ -23,7 +23,7 @@ func Strangers(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kit{Harness: Harness{URL: url, Patience: patience}, d: address.Driver}
+	k := &kit{Harness: bounded(Harness{URL: url}), d: address.Driver}
 	if k.host() == "" {
 		t.Fatal("the URL has no single host and port")
 	}
