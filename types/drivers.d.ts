@@ -102,7 +102,7 @@ declare module 'k6/x/broker' {
      * sqs, sqs-fifo: How long the answer to a request may take before it is given up; of a receive beyond its waitTime. Default: `30s`.
      */
     timeout?: Duration;
-    /** all drivers: Use TLS; a scheme that ends in tls, and every other option of TLS, imply it. */
+    /** all drivers: Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it. */
     tls?: boolean;
     /** all drivers: A PEM file with the authorities to trust, instead of the system's. */
     tlsCA?: string;

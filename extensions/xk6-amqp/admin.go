@@ -15,12 +15,18 @@ import (
 // CreateTopic fails as rejected where the topic exists with other properties: a test of it would measure something else
 // than it says.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
+	if err := short(slices.Concat([]string{s.Name, s.Options.String("exchange")}, bindings(&s))...); err != nil {
+		return err
+	}
 	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s) })
 }
 
 // DeleteTopic deletes the queue, or the exchange with the queues of those groups that this connection has seen. The
 // broker itself would not mind an absent one.
 func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
+	if err := short(topic); err != nil {
+		return err
+	}
 	return c.consuming.do(ctx, func(ch *amqp.Channel) error {
 		if c.mode != pubsub {
 			if _, err := ch.QueueDeclarePassive(topic, false, false, false, false, nil); err != nil {
@@ -45,6 +51,9 @@ func (c *conn) DeleteTopic(ctx context.Context, topic string) error {
 func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	if c.mode == stream {
 		return fmt.Errorf("a stream cannot be purged: %w", errors.ErrUnsupported)
+	}
+	if err := short(topic); err != nil {
+		return err
 	}
 	return c.consuming.do(ctx, func(ch *amqp.Channel) error {
 		names := []string{topic}

@@ -119,6 +119,9 @@ func (c *conn) queueOf(topic, group string) (name string, one bool) {
 // waiting is how many messages are ready in queues, and how many consumers these have.
 func (c *conn) waiting(ctx context.Context, queues map[string]*conn) (messages int64, consumers int, err error) {
 	for name, of := range queues {
+		if err := short(name); err != nil {
+			return 0, 0, err
+		}
 		var q amqp.Queue
 		err := of.consuming.do(ctx, func(ch *amqp.Channel) (err error) {
 			q, err = ch.QueueDeclarePassive(name, false, false, false, false, nil)

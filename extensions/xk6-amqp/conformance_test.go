@@ -52,3 +52,5 @@ func TestPubsub(t *testing.T) {
 func TestPubsubQuorum(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "rabbitmq-pubsub", URL: server(t, "rabbitmq-pubsub", "queueType", "quorum"), HeaderBytes: true})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "rabbitmq://127.0.0.1:1") }

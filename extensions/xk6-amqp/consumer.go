@@ -106,7 +106,10 @@ func (c *conn) refuse(cfg driver.ConsumerConfig) error {
 	case c.mode == stream && cfg.Group != "":
 		return fmt.Errorf("every consumer reads a stream for itself: group: %w", errors.ErrUnsupported)
 	}
-	return nil
+	if c.mode == pubsub && cfg.Group != "" {
+		return short(cfg.Topic, groupQueue(cfg.Topic, cfg.Group), cfg.Options.String("bindingKey"))
+	}
+	return short(cfg.Topic, cfg.Options.String("bindingKey"))
 }
 
 // open opens a channel and consumes.

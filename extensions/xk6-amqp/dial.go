@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -26,10 +25,6 @@ type dialer struct {
 }
 
 func newDialer(t driver.Target) (*dialer, error) {
-	if t.URL.Scheme == "amqps" { // the one scheme whose name says it otherwise than by ending in tls
-		t.Options = maps.Clone(t.Options)
-		t.Options["tls"] = true
-	}
 	open, err := t.Dialer()
 	if err != nil {
 		return nil, err

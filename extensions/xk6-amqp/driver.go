@@ -6,6 +6,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+var protocol = driver.Protocol{Name: "AMQP 0-9-1"}
+
 func init() {
 	queues := driver.Features{
 		Order:           driver.PerTopic,
@@ -27,6 +29,7 @@ func init() {
 		Name:     "rabbitmq",
 		Schemes:  []string{"rabbitmq", "amqp", "amqps", "rabbitmq+tls"},
 		Doc:      "RabbitMQ queues, classic or quorum, over AMQP 0-9-1 with publisher confirms: a topic is a queue, which is the shared flow of one group.",
+		Protocol: protocol,
 		Features: queues,
 		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnTopic)),
 		Open:     queue.open,
@@ -41,6 +44,7 @@ func init() {
 		Name:     "rabbitmq-pubsub",
 		Schemes:  []string{"rabbitmq-pubsub", "rabbitmq-pubsub+tls"},
 		Doc:      "RabbitMQ exchanges over AMQP 0-9-1 with publisher confirms: a topic is an exchange, and each group a queue bound to it.",
+		Protocol: protocol,
 		Features: groups,
 		Options:  slices.Concat(connectOptions(), produceOptions(false), messageOptions(), exchangeOptions(), []driver.Option{priorityOption()}, queueOptions(driver.OnConsumer)),
 		Open:     pubsub.open,
@@ -54,11 +58,13 @@ func init() {
 	streams.Start = driver.StartNew | driver.StartEarliest
 	streams.Replay, streams.Fanout = true, true
 	streams.Groups, streams.Attempts = false, false
+	streams.BacklogWhole, streams.HeldUnseen = false, false
 	streams.Position = driver.Offset
 	driver.Register(driver.Driver{
 		Name:     "rabbitmq-stream",
 		Schemes:  []string{"rabbitmq-stream", "rabbitmq-stream+tls"},
 		Doc:      "RabbitMQ streams over AMQP 0-9-1 with publisher confirms: a topic is a replicated log that every consumer reads for itself.",
+		Protocol: protocol,
 		Features: streams,
 		Options:  slices.Concat(connectOptions(), produceOptions(true), messageOptions(), routeOptions(), streamOptions()),
 		Open:     stream.open,

@@ -13,6 +13,16 @@ import (
 // maxShort is the length in bytes of the longest AMQP short string: names, routing keys.
 const maxShort = 255
 
+// short refuses names that are longer: the client library would give up the whole connection over one.
+func short(names ...string) error {
+	for _, name := range names {
+		if len(name) > maxShort {
+			return rejectedError(fmt.Sprintf("names of queues, exchanges and routing keys have at most %d bytes, and %.40q... has %d", maxShort, name, len(name)))
+		}
+	}
+	return nil
+}
+
 // Headers of the broker's own that are no part of the message.
 const (
 	deliveryCount = "x-delivery-count"

@@ -57,8 +57,9 @@ func (c *conn) NewProducer(ctx context.Context, cfg driver.ProducerConfig) (driv
 	}
 	p.life, p.stop = context.WithCancel(c.life)
 	p.requests.producer = p
-	if len(p.key) > maxShort || len(p.exchange) > maxShort {
-		return nil, rejectedError(fmt.Sprintf("names of queues, exchanges and routing keys have at most %d bytes", maxShort))
+	if err := short(p.key, p.exchange); err != nil {
+		p.stop()
+		return nil, err
 	}
 	box, err := p.open(ctx)
 	if err != nil {

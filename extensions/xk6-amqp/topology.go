@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func bindings(s *driver.TopicSpec) []string {
 
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
 func (c *conn) declareQueue(ch *amqp.Channel, name string, o driver.Values, replicas int) error {
-	if err := c.refuseQueue(o); err != nil {
+	if err := cmp.Or(c.refuseQueue(o), short(o.String("deadLetterQueue"), o.String("deadLetterExchange"), o.String("deadLetterRoutingKey"))); err != nil {
 		return err
 	}
 	if dead := o.String("deadLetterQueue"); dead != "" {

@@ -37,3 +37,5 @@ func TestRabbitMQConforms(t *testing.T) {
 		drivertest.Run(t, drivertest.Harness{Driver: "amqp1-pubsub", On: "RabbitMQ 4", URL: "amqp1-pubsub://" + at, HeaderBytes: true, SettleUnconfirmed: true})
 	})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "amqp1://127.0.0.1:1") }

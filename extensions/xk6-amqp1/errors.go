@@ -25,9 +25,9 @@ func refused(err error) error {
 	case strings.Contains(text, "auth failed with code"), strings.Contains(text, "no supported auth mechanism"):
 		return &kindError{driver.Denied, err}
 	case strings.Contains(text, "unexpected protocol version 0.9.1"):
-		return &kindError{driver.Unsupported, fmt.Errorf("the server speaks AMQP 0-9-1 at this port, for which the scheme is rabbitmq, and not AMQP 1.0: %w", err)}
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: fmt.Errorf("it speaks AMQP 0-9-1, for which the scheme is rabbitmq: %w", err)}
 	case strings.Contains(text, "unexpected protocol"), strings.Contains(text, "invalid protoHeader"):
-		return &kindError{driver.Unsupported, fmt.Errorf("the server does not speak AMQP 1.0 at this port: %w", err)}
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	return err
 }

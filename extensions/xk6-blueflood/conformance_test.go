@@ -82,3 +82,5 @@ func stored(t testing.TB, prefix string, metrics int) (all []point) {
 	}
 	return all
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "blueflood://127.0.0.1:1/tenant") }

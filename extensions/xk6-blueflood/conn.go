@@ -1,6 +1,7 @@
 package blueflood
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,12 +120,8 @@ func (c *conn) introduce(ctx context.Context) error {
 		return nil
 	case errors.As(err, &answer) && kindOfStatus(answer.status) != driver.Rejected:
 		return err
-	// The second is of a server that speaks before it is asked anything.
-	case err == nil, answer != nil, strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)"):
-		if err == nil {
-			return errStranger
-		}
-		return fmt.Errorf("%w: %w", errStranger, err)
+	case err == nil, answer != nil:
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: cmp.Or(err, errors.New("it takes a request without points"))}
 	}
 	return err
 }

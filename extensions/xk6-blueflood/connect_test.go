@@ -3,7 +3,6 @@ package blueflood_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -50,32 +49,13 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestOtherProtocols has something else answer at the port.
-func TestOtherProtocols(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
+// TestGlad has a web server at the port that takes whatever it is sent.
+func TestGlad(t *testing.T) {
 	glad := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(glad.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "INFO {\"server_id\":\"another\"}\r\n")
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	for _, host := range []string{strings.TrimPrefix(web.URL, "http://"), strings.TrimPrefix(glad.URL, "http://"), l.Addr().String()} {
-		if _, _, err := open(t, "blueflood://"+host+"/tenant", nil); kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "no Blueflood") {
-			t.Errorf("%s: kind %s: %v", host, kindOf(t, err), err)
-		}
+	_, _, err := open(t, "blueflood://"+strings.TrimPrefix(glad.URL, "http://")+"/tenant", nil)
+	if kindOf(t, err) != driver.Unsupported || !strings.Contains(fmt.Sprint(err), "does not speak as Blueflood does") {
+		t.Errorf("kind %s: %v", kindOf(t, err), err)
 	}
 }
 

@@ -6,12 +6,15 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+var protocol = driver.Protocol{Name: "as Blueflood does", Text: []string{"HTTP/"}}
+
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "blueflood",
 		Schemes: []string{"blueflood", "blueflood+tls"},
 		Doc: "Blueflood over HTTP: each message is a point of a metric, and what is sent together is one request. It only sends, and in the end reads back what was " +
 			"confirmed.",
+		Protocol: protocol,
 		Features: driver.Features{Confirm: driver.Accepted},
 		Options:  options(),
 		Open:     open,

@@ -11,11 +11,10 @@ import (
 )
 
 var (
-	errStranger = errors.New("what answers at this port is no Blueflood")
-	errTimeout  = errors.New("the option timeout")
-	errHeaders  = fmt.Errorf("headers: %w", errors.ErrUnsupported)
-	errNumber   = errors.New(`the body is not the text of a number: Blueflood stores nothing else; with the producer's option "value" at "size" it is the body's size that is sent`)
-	errAhead    = errors.New(`the producer has sent more than a point per metric and millisecond for so long that their times are 10 minutes ahead, which is as far as the server lets them: raise the option "metrics"`)
+	errTimeout = errors.New("the option timeout")
+	errHeaders = fmt.Errorf("headers: %w", errors.ErrUnsupported)
+	errNumber  = errors.New(`the body is not the text of a number: Blueflood stores nothing else; with the producer's option "value" at "size" it is the body's size that is sent`)
+	errAhead   = errors.New(`the producer has sent more than a point per metric and millisecond for so long that their times are 10 minutes ahead, which is as far as the server lets them: raise the option "metrics"`)
 )
 
 // tooLarge is a batch whose request the server would never answer.
@@ -81,7 +80,7 @@ func (e *pointError) Error() string {
 func classify(err error) driver.Kind {
 	var answer *answerError
 	switch {
-	case errors.Is(err, errStranger), errors.Is(err, errNumber), errors.As(err, new(*tooLarge)), errors.As(err, new(*pointError)):
+	case errors.Is(err, errNumber), errors.As(err, new(*tooLarge)), errors.As(err, new(*pointError)):
 		return driver.Rejected
 	case errors.Is(err, errAhead):
 		return driver.Throttled

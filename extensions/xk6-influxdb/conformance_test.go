@@ -90,3 +90,5 @@ func stored(t testing.TB, topic string) []driver.Message {
 	}
 	return all
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "influxdb://127.0.0.1:1/database") }

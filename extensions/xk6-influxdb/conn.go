@@ -2,6 +2,7 @@ package influxdb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,14 +93,10 @@ func (c *conn) greet(ctx context.Context, timeout time.Duration, create bool) er
 func (c *conn) introduce(ctx context.Context, create bool) error {
 	answer, err := c.do(ctx, c.own, http.MethodGet, "ping", nil, nil, false)
 	if err != nil && !errors.As(err, new(*answerError)) {
-		// The second is of a server that speaks before it is asked anything.
-		if strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)") {
-			return fmt.Errorf("%w: %w", errStranger, err)
-		}
 		return err
 	}
 	if c.version = answer.Get("X-Influxdb-Version"); c.version == "" {
-		return errStranger
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: cmp.Or(err, errors.New("its answer names no version of InfluxDB"))}
 	}
 	if create {
 		q := url.Values{"q": {`CREATE DATABASE "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.database) + `"`}}

@@ -11,9 +11,8 @@ import (
 )
 
 var (
-	errStranger = errors.New("what answers at this port is no InfluxDB")
-	errTimeout  = errors.New("the option timeout")
-	errLarge    = fmt.Errorf("the body is larger than the %d bytes that a string field may have, as it is sent", maxField)
+	errTimeout = errors.New("the option timeout")
+	errLarge   = fmt.Errorf("the body is larger than the %d bytes that a string field may have, as it is sent", maxField)
 )
 
 // answerError is the server's refusal of a request.
@@ -46,7 +45,7 @@ func (e *answerError) Error() string {
 func classify(err error) driver.Kind {
 	var answer *answerError
 	switch {
-	case errors.Is(err, errStranger), errors.Is(err, errLarge):
+	case errors.Is(err, errLarge):
 		return driver.Rejected
 	case !errors.As(err, &answer):
 		return driver.Unknown

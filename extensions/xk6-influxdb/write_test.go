@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -222,33 +221,6 @@ func TestDenied(t *testing.T) {
 		_, _, err := open(t, url, nil)
 		if kindOf(t, err) != driver.Denied || strings.Contains(fmt.Sprint(err), "5ecret") {
 			t.Errorf("%s: %v", with, err)
-		}
-	}
-}
-
-// TestOtherProtocols has something else answer at the port.
-func TestOtherProtocols(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "INFO {\"server_id\":\"another\"}\r\n")
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	for _, host := range []string{strings.TrimPrefix(web.URL, "http://"), l.Addr().String()} {
-		if _, _, err := open(t, "influxdb://"+host+"/db", nil); kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "no InfluxDB") {
-			t.Errorf("%s: kind %s: %v", host, kindOf(t, err), err)
 		}
 	}
 }

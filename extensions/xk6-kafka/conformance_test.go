@@ -36,3 +36,5 @@ func TestKafkaShareConforms(t *testing.T) {
 func TestKMQConforms(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "kmq", URL: server("BROKER_URL_KMQ"), HeaderBytes: true, Prompt: 40 * time.Millisecond})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "kafka://127.0.0.1:1") }

@@ -23,6 +23,8 @@ const maxMessageBytes = 1_048_512
 // correlation are the names that Spring for Apache Kafka has given to the headers, by which others answer requests too.
 var correlation = driver.Correlation{ID: "kafka_correlationId", ReplyTo: "kafka_replyTopic"}
 
+var protocol = driver.Protocol{Name: "the protocol of Kafka"}
+
 func init() {
 	features := driver.Features{
 		Order:           driver.PerPartition,
@@ -48,6 +50,7 @@ func init() {
 		Name:        "kafka",
 		Schemes:     []string{"kafka", "kafka+tls", "redpanda", "redpanda+tls"},
 		Doc:         "Apache Kafka and what speaks its protocol: partitioned topics, consumer groups that commit offsets.",
+		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
 		Options:     append(commonOptions(), groupOptions()...),
@@ -66,6 +69,7 @@ func init() {
 		Name:        "kafka-share",
 		Schemes:     []string{"kafka-share", "kafka-share+tls"},
 		Doc:         "Apache Kafka's share groups (KIP-932): a topic used as a queue, each message settled by itself.",
+		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
 		Options:     append(commonOptions(), shareOptions()...),
@@ -82,6 +86,7 @@ func init() {
 		Name:        "kmq",
 		Schemes:     []string{"kmq", "kmq+tls"},
 		Doc:         "KMQ's protocol on Apache Kafka: a topic used as a queue by a consumer group, each message settled by itself through a topic of markers.",
+		Protocol:    protocol,
 		Features:    features,
 		Correlation: correlation,
 		Options:     kmqOptions(),

@@ -25,3 +25,5 @@ func TestTheKitOnADouble(t *testing.T) {
 	t.Setenv("BROKER_CONFORMANCE", "")
 	drivertest.Run(t, drivertest.Harness{Driver: "kurrentdb", URL: start(t, double.Config{}).url})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "kurrentdb://127.0.0.1:1") }

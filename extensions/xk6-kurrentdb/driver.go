@@ -6,12 +6,16 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// protocol is KurrentDB's, whose servers have a page for browsers at the same port.
+var protocol = driver.Protocol{Name: "as KurrentDB does", Text: []string{"HTTP/"}}
+
 func init() {
 	driver.Register(driver.Driver{
 		Name:    "kurrentdb",
 		Schemes: []string{"kurrentdb", "kurrentdb+tls", "esdb", "esdb+tls"},
 		Doc: "KurrentDB and EventStoreDB by gRPC: streams, read by persistent subscriptions (consumers with a group) and by catch-up subscriptions " +
 			"(without one). Not proven on a real server.",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order:            driver.PerTopic,
 			Confirm:          driver.Replicated,

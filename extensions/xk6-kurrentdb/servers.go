@@ -182,11 +182,19 @@ func (s *servers) at(ctx context.Context, address string) (*node, error) {
 // explain names a server that speaks something else.
 func explain(err error, address string) error {
 	var answer *answerError
-	if errors.As(err, &answer) {
-		switch answer.code {
-		case codes.Unavailable, codes.Internal, codes.Unknown, codes.Unimplemented:
-			return fmt.Errorf("%s does not answer as KurrentDB does, whose port for gRPC is %s by default: %w", address, port, err)
+	if !errors.As(err, &answer) {
+		return err
+	}
+	told := fmt.Errorf("%s does not answer as KurrentDB does, whose port for gRPC is %s by default: %w", address, port, err)
+	switch answer.code {
+	case codes.Unavailable:
+		// A web server, by itself or by TLS. Who just hangs up may be a KurrentDB.
+		if strings.Contains(answer.text, "HTTP/1.1 header") || strings.Contains(answer.text, "no application protocol") {
+			return &driver.ProtocolError{Protocol: protocol.Name, Err: told}
 		}
+		return told
+	case codes.Internal, codes.Unknown, codes.Unimplemented:
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: told}
 	}
 	return err
 }

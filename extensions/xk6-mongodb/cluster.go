@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // kind is what sort of server it is.
@@ -91,7 +93,7 @@ func (m *monitor) fail(connection string, err error) {
 		return
 	}
 	if stranger {
-		m.give(&strangerError{err})
+		m.give(&driver.ProtocolError{Protocol: protocol.Name, Err: err})
 	} else {
 		m.give(&awayError{err})
 	}

@@ -14,7 +14,7 @@ func TestGivenUpByTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for reads, want := range map[string]driver.Kind{"length of read message too large": driver.Rejected, "incomplete read of message header": ""} {
+	for reads, want := range map[string]driver.Kind{"length of read message too large": driver.Unsupported, "incomplete read of message header": ""} {
 		m := &monitor{}
 		ctx, settled := m.connecting(t.Context(), 1)
 		m.fail("127.0.0.1:1[-1]", fmt.Errorf("connection(127.0.0.1:1[-1]) %s: %w", reads, context.Canceled))

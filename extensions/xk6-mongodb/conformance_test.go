@@ -18,3 +18,5 @@ func TestConformance(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", On: on, URL: givenURL(t), HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "mongodb://127.0.0.1:1/database") }

@@ -35,14 +35,6 @@ func (e *absentError) Error() string {
 	return fmt.Sprintf("database %s has no collection %q", e.database, e.topic)
 }
 
-// strangerError is that a server speaks another protocol. It unwraps to nothing: where the client gives up a connection that it cannot read, its own
-// error may be context.Canceled, and nobody ended the test.
-type strangerError struct{ err error }
-
-func (e *strangerError) Error() string {
-	return "the server does not speak the protocol of MongoDB: " + e.err.Error()
-}
-
 // oldError is that the client library and the server have no version of the protocol in common.
 type oldError struct{ error }
 
@@ -96,7 +88,7 @@ var kinds = map[int]driver.Kind{
 // classify tells the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	switch {
-	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)), errors.As(err, new(*strangerError)):
+	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)):
 		return driver.Rejected
 	case errors.As(err, new(oldError)):
 		return driver.Unsupported

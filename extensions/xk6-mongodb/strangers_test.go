@@ -354,7 +354,7 @@ func TestOtherServers(t *testing.T) {
 		at, says string
 		kind     driver.Kind
 	}{
-		"another broker": {l.Addr().String(), "does not speak the protocol of MongoDB", driver.Rejected},
+		"another broker": {l.Addr().String(), "does not speak the protocol of MongoDB", driver.Unsupported},
 		"an old MongoDB": {old, "wire version", driver.Unsupported},
 	} {
 		begin := time.Now()

@@ -60,3 +60,5 @@ func replicated(replicas int) func(testing.TB, driver.Conn) string {
 		return name
 	}
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "nats://127.0.0.1:1") }

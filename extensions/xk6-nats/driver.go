@@ -5,11 +5,14 @@ import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 // defaultPayload is a server's max_payload where its configuration says nothing, in bytes; headers count, too.
 const defaultPayload = 1 << 20
 
+var protocol = driver.Protocol{Name: "the protocol of NATS", Text: []string{"INFO "}}
+
 func init() {
 	driver.Register(driver.Driver{
-		Name:    "nats",
-		Schemes: []string{"nats", "nats+tls", "tls", "embedded-nats"},
-		Doc:     "NATS core publish/subscribe, queue groups and request/reply over nats.go",
+		Name:     "nats",
+		Schemes:  []string{"nats", "nats+tls", "tls", "embedded-nats"},
+		Doc:      "NATS core publish/subscribe, queue groups and request/reply over nats.go",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order:           driver.PerTopic,
 			Confirm:         driver.Unconfirmed,
@@ -28,9 +31,10 @@ func init() {
 		Classify: classify,
 	})
 	driver.Register(driver.Driver{
-		Name:    "nats-jetstream",
-		Schemes: []string{"jetstream", "jetstream+tls", "embedded"},
-		Doc:     "NATS JetStream streams and pull consumers over nats.go",
+		Name:     "nats-jetstream",
+		Schemes:  []string{"jetstream", "jetstream+tls", "embedded"},
+		Doc:      "NATS JetStream streams and pull consumers over nats.go",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order:           driver.PerTopic,
 			Confirm:         driver.Replicated,

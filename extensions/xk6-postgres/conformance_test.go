@@ -12,3 +12,5 @@ import (
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "postgres", URL: os.Getenv("BROKER_URL_POSTGRES")})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "postgres://127.0.0.1:1") }

@@ -6,11 +6,15 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// protocol is PostgreSQL's. A server that cannot even begin a process for a connection says E and why, as text.
+var protocol = driver.Protocol{Name: "the protocol of PostgreSQL", Text: []string{"E"}}
+
 func init() {
 	driver.Register(driver.Driver{
-		Name:    "postgres",
-		Schemes: []string{"postgres", "postgresql"},
-		Doc:     "PostgreSQL tables as queues: INSERT, UPDATE of what FOR UPDATE SKIP LOCKED finds, and DELETE when the message is settled.",
+		Name:     "postgres",
+		Schemes:  []string{"postgres", "postgresql"},
+		Doc:      "PostgreSQL tables as queues: INSERT, UPDATE of what FOR UPDATE SKIP LOCKED finds, and DELETE when the message is settled.",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartEarliest, SettleConfirmed: driver.Always,

@@ -90,3 +90,5 @@ func host(a *driver.Address) string {
 	_, behind, _ := strings.Cut(a.String(), "://")
 	return behind
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "pulsar://127.0.0.1:1") }

@@ -3,8 +3,11 @@ package pulsar
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -38,35 +41,38 @@ type conn struct {
 }
 
 func open(ctx context.Context, t driver.Target, m mode) (driver.Conn, error) {
-	if strings.HasSuffix(t.URL.Scheme, "+ssl") {
-		t.Options["tls"] = true
-	}
 	c := &conn{mode: m, journal: newJournal(), namespace: t.Options.String("namespace"), closed: make(chan struct{})}
 	options, err := c.options(t)
 	if err != nil {
 		return nil, err
 	}
-	// The client would go on dialing for operationTimeout, and not say why it failed.
-	if err := reach(ctx, t, addresses(t)); err != nil {
-		return nil, err
-	}
-	if c.client, err = pulsar.NewClient(options); err != nil {
-		return nil, err
-	}
-	c.life, c.stop = context.WithCancel(context.Background())
 	timeout := t.Options.Duration("connectTimeout")
 	greeting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := c.greet(greeting); err != nil {
+	if err = c.connect(greeting, t, options); err == nil {
+		return c, nil
+	}
+	if ctx.Err() == nil && greeting.Err() != nil && errors.Is(err, greeting.Err()) {
+		err = fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, err)
+	}
+	return nil, err
+}
+
+func (c *conn) connect(ctx context.Context, t driver.Target, options pulsar.ClientOptions) (err error) {
+	// The client would go on dialing for operationTimeout, and not say why it failed.
+	if err := reach(ctx, t, addresses(t)); err != nil {
+		return err
+	}
+	if c.client, err = pulsar.NewClient(options); err != nil {
+		return err
+	}
+	c.life, c.stop = context.WithCancel(context.Background())
+	if err = c.greet(ctx); err != nil {
 		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond) // what failed must not hang as well
 		defer cancel()
 		_ = c.Close(brief)
-		if ctx.Err() == nil && greeting.Err() != nil && errors.Is(err, greeting.Err()) {
-			err = fmt.Errorf("no answer from %s within %s: %w", strings.Join(t.Hosts, ","), timeout, err)
-		}
-		return nil, err
 	}
-	return c, nil
+	return err
 }
 
 func addresses(t driver.Target) []string {
@@ -85,12 +91,31 @@ func reach(ctx context.Context, t driver.Target, hosts []string) error {
 	for _, host := range hosts {
 		c, failed := dial(ctx, "tcp", host)
 		if failed == nil {
+			failed = ping(ctx, c)
 			_ = c.Close()
+		}
+		if failed == nil {
 			return nil
 		}
 		err = cmp.Or(err, failed)
 	}
 	return err
+}
+
+// ping has a server answer with a frame: of whoever speaks another protocol the client takes the first words for the size of one, makes room for it, a
+// GiB or more, and waits. A broker answers before it knows who asks.
+func ping(ctx context.Context, c net.Conn) error {
+	const largest = 64 << 20
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	_, _ = c.Write([]byte("\x00\x00\x00\x09\x00\x00\x00\x05\x08\x12\x92\x01\x00")) // two sizes, the command 18, which is a ping, and that it is empty
+	size := make([]byte, 4)
+	if _, err := io.ReadFull(c, size); err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	if n := binary.BigEndian.Uint32(size); n > largest {
+		return fmt.Errorf("the answer begins with %q, which would be a frame of %d bytes", size, n)
+	}
+	return nil
 }
 
 func (c *conn) options(t driver.Target) (pulsar.ClientOptions, error) {

@@ -11,6 +11,8 @@ import (
 // maxMessageBytes is the largest body that a broker takes unless its maxMessageSize is configured otherwise.
 const maxMessageBytes = 5 << 20
 
+var protocol = driver.Protocol{Name: "the protocol of Pulsar"}
+
 func init() {
 	features := driver.Features{
 		Order:           driver.Unordered,
@@ -35,6 +37,7 @@ func init() {
 		Name:     "pulsar",
 		Schemes:  []string{"pulsar", "pulsar+ssl"},
 		Doc:      "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a group, and is settled by itself.",
+		Protocol: protocol,
 		Features: features,
 		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions()),
 		Open:     shared.open,
@@ -48,6 +51,7 @@ func init() {
 		Name:     "pulsar-failover",
 		Schemes:  []string{"pulsar-failover", "pulsar-failover+ssl"},
 		Doc:      "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer of a group, in order.",
+		Protocol: protocol,
 		Features: features,
 		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), failoverOptions(), topicOptions()),
 		Open:     failover.open,

@@ -20,3 +20,5 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "redis-streams://127.0.0.1:1") }

@@ -9,6 +9,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// protocol is that of Redis: whatever is none of its commands is an error.
+var protocol = driver.Protocol{Name: "the protocol of Redis", Text: []string{"-"}}
+
 func init() {
 	logging.Disable()
 	driver.Register(streams())
@@ -16,14 +19,16 @@ func init() {
 	driver.Register(lists())
 }
 
-// maxBulk is proto-max-bulk-len as servers have it.
+// maxBulk is proto-max-bulk-len as servers have it. One that is configured otherwise is not asked (CONFIG GET, which many do not allow): nothing is decided
+// by it, the features are of default settings, and the server itself refuses what is larger.
 const maxBulk = 512 << 20
 
 func streams() driver.Driver {
 	return driver.Driver{
-		Name:    "redis-streams",
-		Schemes: []string{"redis-streams"},
-		Doc:     "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
+		Name:     "redis-streams",
+		Schemes:  []string{"redis-streams"},
+		Doc:      "Redis Streams: XADD, XREADGROUP with consumer groups, XACK.",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order: driver.PerTopic, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
 			Settle: driver.Ack | driver.Requeue | driver.Reject, Start: driver.StartNew | driver.StartEarliest,

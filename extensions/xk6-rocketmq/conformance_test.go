@@ -20,3 +20,5 @@ func TestConformance(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{Driver: "rocketmq", URL: url, Patience: time.Minute, Prompt: 40 * time.Millisecond})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "rocketmq://127.0.0.1:1") }

@@ -9,11 +9,14 @@ import (
 // maxMessageBytes is the largest body that a server takes unless its maxMessageSize is configured otherwise.
 const maxMessageBytes = 4 << 20
 
+var protocol = driver.Protocol{Name: "as a proxy of RocketMQ does"}
+
 func init() {
 	driver.Register(driver.Driver{
-		Name:    "rocketmq",
-		Schemes: []string{"rocketmq"},
-		Doc:     "Apache RocketMQ 5 topics by gRPC, as its simple consumers have them: each message goes to one consumer of a group, and is settled by itself.",
+		Name:     "rocketmq",
+		Schemes:  []string{"rocketmq"},
+		Doc:      "Apache RocketMQ 5 topics by gRPC, as its simple consumers have them: each message goes to one consumer of a group, and is settled by itself.",
+		Protocol: protocol,
 		Features: driver.Features{
 			Order:           driver.Unordered,
 			Confirm:         driver.Replicated,

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -271,36 +268,6 @@ func TestWhoSaysNothingTookTooLong(t *testing.T) {
 	reset := status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: EOF"`)
 	if err := explain(t.Context(), reset, "127.0.0.1:36353"); err == nil || !strings.Contains(err.Error(), "does not answer as a RocketMQ proxy does") {
 		t.Error(err)
-	}
-}
-
-// Who answers, and not as RocketMQ, is named.
-func TestAnotherProtocol(t *testing.T) {
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tcp.Close() })
-	go func() {
-		for {
-			c, err := tcp.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = c.Write([]byte("220 mail.example ESMTP\r\n"))
-			_ = c.Close()
-		}
-	}()
-	for _, host := range []string{strings.TrimPrefix(web.URL, "http://"), tcp.Addr().String()} {
-		a, err := driver.ParseURL("rocketmq://"+host, map[string]any{"connectTimeout": "5s"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = a.Open(within(t), "test"); err == nil || !strings.Contains(err.Error(), "does not answer as a RocketMQ proxy does") {
-			t.Errorf("%v", err)
-		}
 	}
 }
 

@@ -25,3 +25,5 @@ func TestConformanceFIFO(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", On: elasticMQ, URL: url, HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
+
+func TestStrangers(t *testing.T) { drivertest.Strangers(t, "sqs://key:secret@127.0.0.1:1") }

@@ -6,6 +6,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+var protocol = driver.Protocol{Name: "the protocol of SQS", Text: []string{"HTTP/"}}
+
 func init() {
 	features := driver.Features{
 		Order: driver.Unordered, Confirm: driver.Replicated, Deliver: driver.AtLeastOnce,
@@ -16,6 +18,7 @@ func init() {
 		Name:     "sqs",
 		Schemes:  []string{"sqs", "sqs+tls"},
 		Doc:      "Standard queues of Amazon SQS and what speaks its protocol: batches of ten, long polling, visibility time-outs.",
+		Protocol: protocol,
 		Features: features,
 		Options:  options(standard),
 		Open:     standard.open,
@@ -28,6 +31,7 @@ func init() {
 		Name:     "sqs-fifo",
 		Schemes:  []string{"sqs-fifo", "sqs-fifo+tls"},
 		Doc:      "FIFO queues of Amazon SQS and what speaks its protocol: a key is a message group, each of which keeps its order.",
+		Protocol: protocol,
 		Features: features,
 		Options:  options(fifo),
 		Open:     fifo.open,

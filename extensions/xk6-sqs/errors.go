@@ -2,7 +2,7 @@ package sqs
 
 import (
 	"errors"
-	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/aws/smithy-go"
@@ -10,10 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-var (
-	errNoAnswer = errors.New("the service's answer says nothing of this message")
-	errStranger = errors.New("what answers at this port does not speak the protocol of SQS")
-)
+var errNoAnswer = errors.New("the service's answer says nothing of this message")
 
 // entryError is the service's refusal of one message of a batch.
 type entryError struct{ code, message string }
@@ -63,8 +60,6 @@ func classify(err error) driver.Kind {
 	switch {
 	case errors.As(err, new(*credentialsError)):
 		return driver.Denied
-	case errors.Is(err, errStranger):
-		return driver.Rejected
 	case errors.As(err, &answer):
 		for _, k := range kinds {
 			if strings.Contains(answer.ErrorCode(), k.part) {
@@ -82,18 +77,15 @@ func forbidden(err error) bool {
 	return errors.As(err, &answer) && strings.Contains(answer.ErrorCode(), "AccessDenied")
 }
 
-// stranger adds to the first request's error that it is no answer of SQS, where that is so.
+// stranger says of the first request's error that it is no answer of SQS, where that is so.
 func stranger(err error) error {
 	var answer smithy.APIError
 	known := errors.As(err, &answer) && answer.ErrorCode() != "UnknownError"
-	if !known && (answer != nil || errors.As(err, new(*smithy.DeserializationError)) || noHTTP(err)) {
-		return fmt.Errorf("%w: %w", errStranger, err)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return &driver.ProtocolError{Protocol: "TLS", Err: err}
+	case !known && (answer != nil || errors.As(err, new(*smithy.DeserializationError))):
+		return &driver.ProtocolError{Protocol: protocol.Name, Err: err}
 	}
 	return err
-}
-
-// noHTTP tells whether what answered speaks no HTTP. A server that speaks first is that too: net/http says so of its connection, with no error in it, where
-// it has not yet asked anything.
-func noHTTP(err error) bool {
-	return strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "readLoopPeekFailLocked: %!w(<nil>)")
 }

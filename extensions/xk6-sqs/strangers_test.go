@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -135,30 +134,14 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestOtherProtocols has something else answer at the port.
-func TestOtherProtocols(t *testing.T) {
-	web := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "<html>no such page</html>", http.StatusNotFound)
-	})
-	page := answering(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>welcome</html>") })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.WriteString(c, "INFO {\"server_id\":\"another\"}\r\n")
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	for what, url := range map[string]string{"a web server": web, "a page": page, "no HTTP": "sqs://a:b@" + l.Addr().String()} {
-		if err := open(t, url, nil); kindOf(t, err) != driver.Rejected || !strings.Contains(fmt.Sprint(err), "does not speak the protocol of SQS") {
+// TestPages has a web server at the port, which has pages for whoever asks.
+func TestPages(t *testing.T) {
+	for what, status := range map[string]int{"an error": http.StatusNotFound, "a page": http.StatusOK} {
+		web := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<html>welcome</html>")
+		})
+		if err := open(t, web, nil); kindOf(t, err) != driver.Unsupported || !strings.Contains(fmt.Sprint(err), "does not speak the protocol of SQS") {
 			t.Errorf("%s: kind %s: %v", what, kindOf(t, err), err)
 		}
 	}

@@ -170,11 +170,8 @@ func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
 		return nil, err
 	}
 	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName}
-	conn, err := a.Driver.Open(ctx, target)
+	conn, err := target.open(ctx, a.Driver)
 	if err != nil {
-		if _, networked := a.Driver.Option("tls"); networked {
-			err = target.mismatch(ctx, err, a.Driver.KindOf(err))
-		}
 		return nil, a.Driver.Wrap("connect to "+a.String(), err)
 	}
 	return conn, nil

@@ -105,7 +105,7 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 		*Address
 		want string
 	}{
-		{at(secure.Listener, ""), `the server speaks TLS at this port, so set option "tls"`},
+		{at(secure.Listener, ""), `it speaks TLS, so set option "tls"`},
 		{at(plain, "?tls=true"), "the server does not speak TLS at this port"},
 		{at(plain, ""), "what is INFO"},
 		{at(secure.Listener, "?tls=true"), "certificate"},
@@ -113,5 +113,37 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 		if _, err := c.Open(t.Context(), ""); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "TLS") != strings.Contains(c.want, "TLS") {
 			t.Errorf("%s: %v", c, err)
 		}
+	}
+}
+
+// A client and a server that wait for one another's first word are told apart from a server that is slow, by what the server says when it is asked.
+func TestWhoSaysNothingIsAsked(t *testing.T) {
+	web := httptest.NewServer(nil)
+	defer web.Close()
+	opened := func(p Protocol) error {
+		a, err := ParseURL("sample://"+web.Listener.Addr().String(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := *a.Driver
+		d.Protocol = p
+		d.Open = func(ctx context.Context, _ Target) (Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		a.Driver = &d
+		ctx, cancel := context.WithTimeout(t.Context(), 3*soon)
+		defer cancel()
+		_, err = a.Open(ctx, "")
+		return err
+	}
+	err := opened(Protocol{Name: "the protocol of samples"})
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Unsupported ||
+		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it says "HTTP/1.1 400 Bad Request"`) {
+		t.Error(err)
+	}
+	err = opened(Protocol{Name: "HTTP", Text: []string{"HTTP/"}})
+	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Timeout {
+		t.Errorf("a server of its own: %v", err)
 	}
 }

@@ -9,7 +9,8 @@
 //
 // Beside it is what drivers would otherwise write again and again, for those that have a use for it: package inbox (what came and was not received yet, within
 // the prefetch), package redial (a connection that is dialed again after it broke), and here how to connect ([ConnectOptions], [Target]) and the
-// network's errors ([NetworkKind]).
+// network's errors ([NetworkKind]). What answers at a port and is none of a driver's servers is told by [Address.Open], from what the driver says of its
+// [Protocol].
 //
 // # Rules for every driver
 //

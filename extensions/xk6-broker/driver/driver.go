@@ -13,6 +13,8 @@ type Driver struct {
 	Schemes []string
 	// Doc says in one sentence what the driver speaks to and how.
 	Doc string
+	// Protocol is what its servers speak: a server that does not is named in the error. See [ProtocolError].
+	Protocol Protocol
 	// Features is what the driver claims; the conformance kit proves it.
 	Features Features
 	// Options are all the options that a URL or a script may set. See [Option].
@@ -39,6 +41,8 @@ type Target struct {
 	Options Values
 	// ClientName is what the broker's own tools should show for this connection.
 	ClientName string
+
+	protocol Protocol
 }
 
 // Conn is one connection, or one client that owns several. Its methods may be called concurrently.

@@ -18,7 +18,7 @@ const (
 	Rejected     Kind = "rejected"     // the broker refuses this message or request: too large, unroutable, invalid
 	NotFound     Kind = "not_found"    // no such topic, group or server-side object
 	Denied       Kind = "denied"       // authentication, authorisation or certificates
-	Unsupported  Kind = "unsupported"  // the broker or the driver has no such thing
+	Unsupported  Kind = "unsupported"  // the broker or the driver has no such thing, or they have no protocol in common
 	Closed       Kind = "closed"       // used after Close
 	Canceled     Kind = "canceled"     // the test ended
 )
@@ -69,6 +69,8 @@ func (d *Driver) KindOf(err error) Kind {
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, new(*ProtocolError)):
+		return Unsupported
 	case errors.As(err, &option):
 		return Rejected
 	case errors.As(err, &e):

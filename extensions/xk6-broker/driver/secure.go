@@ -9,12 +9,11 @@ import (
 	"net"
 	"os"
 	"strings"
-	"time"
 )
 
 func tlsOptions() []Option {
 	return []Option{
-		{Name: "tls", Scope: OnConnect, Type: Bool, Doc: "Use TLS; a scheme that ends in tls, and every other option of TLS, imply it."},
+		{Name: "tls", Scope: OnConnect, Type: Bool, Doc: "Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it."},
 		{Name: "tlsCA", Scope: OnConnect, Doc: "A PEM file with the authorities to trust, instead of the system's."},
 		{Name: "tlsCert", Scope: OnConnect, Doc: "A PEM file with the client's certificate, for servers that ask for one."},
 		{Name: "tlsKey", Scope: OnConnect, Doc: "A PEM file with the key of the client's certificate."},
@@ -27,7 +26,8 @@ func tlsOptions() []Option {
 func (t Target) TLS() (*tls.Config, error) {
 	o := t.Options
 	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
-	wanted := o.Bool("tls") || o.Bool("tlsInsecure") || strings.HasSuffix(t.URL.Scheme, "tls") || ca+cert+key+name != ""
+	named := strings.HasSuffix(t.URL.Scheme, "tls") || strings.HasSuffix(t.URL.Scheme, "+ssl") || t.URL.Scheme == "amqps"
+	wanted := named || o.Bool("tls") || o.Bool("tlsInsecure") || ca+cert+key+name != ""
 	if !wanted {
 		return nil, nil // no TLS is not an error
 	}
@@ -64,19 +64,21 @@ func (t Target) TLS() (*tls.Config, error) {
 func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 	secure, invalid := t.TLS()
 	switch {
-	case invalid != nil || ctx.Err() != nil || len(t.Hosts) == 0:
+	case invalid != nil:
 	case secure != nil && errors.As(err, new(tls.RecordHeaderError)):
-		return fmt.Errorf("%w: the server does not speak TLS at this port", err)
+		return &ProtocolError{"TLS", err}
 	case secure != nil && kind == Timeout:
 		return fmt.Errorf("%w: does the server speak TLS at this port?", err)
 	case secure == nil && speaksTLS(ctx, t.Hosts[0]):
-		return fmt.Errorf("%w: the server speaks TLS at this port, so set option \"tls\"", err)
+		return &ProtocolError{t.protocol.Name, fmt.Errorf("%s: %w", setTLS, err)}
 	}
 	return err
 }
 
+const setTLS = `it speaks TLS, so set option "tls"`
+
 func speaksTLS(ctx context.Context, host string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
 	// Nothing is sent to whoever answers; it is only asked what it speaks.
 	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //gosec:disable G402 -- nothing is sent to whoever answers

@@ -24,7 +24,7 @@ func (k *kit) settleFrozen(t *testing.T, confirm bool) (back bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*k.Patience)
 	defer cancel()
 	go func() { result <- r.Settle(ctx, b, driver.Ack) }()
-	wait := quiet
+	wait := k.Quiet
 	if !confirm {
 		wait = k.Patience
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 )
 
 // connecting breaks connections and what they manage.
@@ -26,6 +27,16 @@ func connecting() []variant {
 				"Errors/unreachable is of kind disconnected", "Errors/create, delete and not found", "Publish/topic that does not exist",
 			},
 			classify: func(error) driver.Kind { return driver.Unknown },
+		},
+		{
+			name: "claims a backlog that it does not tell", fails: []string{"Lifecycle/claims have their verbs"},
+			config: memory.Config{Features: memory.Subject(), Bare: true},
+			claim:  func(f *driver.Features) { f.BacklogWhole = true },
+		},
+		{
+			name: "has options of topics that it does not create", fails: []string{"Lifecycle/claims have their verbs"},
+			config:  memory.Config{Features: memory.Subject(), Bare: true},
+			options: []driver.Option{{Name: "retention", Scope: driver.OnTopic, Type: driver.Duration, Doc: "How long the topic keeps a message."}},
 		},
 		{
 			name: "waits for a server for ever", fails: []string{"Lifecycle/server unreachable"},
@@ -55,6 +66,18 @@ func connecting() []variant {
 					c, err := open(ctx, t)
 					if errors.Is(err, context.DeadlineExceeded) {
 						err = syscall.ECONNREFUSED
+					}
+					return c, err
+				}
+			},
+		},
+		{
+			name: "takes whoever answers for a server that refuses the user", fails: []string{"Errors/another protocol is named"},
+			open: func(open openFunc) openFunc {
+				return func(ctx context.Context, t driver.Target) (driver.Conn, error) {
+					c, err := open(ctx, t)
+					if err != nil {
+						err = &driver.Error{Kind: driver.Denied, Err: err}
 					}
 					return c, err
 				}

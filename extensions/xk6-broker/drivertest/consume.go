@@ -130,8 +130,8 @@ func pair(t *testing.T, k *kit, n, wanted int, one, two string) (first, second, 
 		first = append(first, bodies(a.rest(t, 20*time.Millisecond))...)
 		second = append(second, bodies(b.rest(t, 20*time.Millisecond))...)
 	}
-	first = append(first, bodies(a.rest(t, quiet))...)
-	second = append(second, bodies(b.rest(t, quiet))...)
+	first = append(first, bodies(a.rest(t, k.Quiet))...)
+	second = append(second, bodies(b.rest(t, k.Quiet))...)
 	return first, second, bodies(m)
 }
 
@@ -251,7 +251,7 @@ func prefetch(t *testing.T, k *kit) {
 	b := messages("bound", 20)
 	p.send(t, b)
 	held := r.take(t, config.Prefetch)
-	ctx, cancel := context.WithTimeout(context.Background(), quiet)
+	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
 	defer cancel()
 	if more, err := r.receive(t, ctx, 100); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("with %d messages unsettled, which is all of the prefetch, %d more came: %v", len(held), len(more), err)

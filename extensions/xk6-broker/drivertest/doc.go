@@ -6,6 +6,8 @@
 //		drivertest.Run(t, drivertest.Harness{Driver: "nats", URL: os.Getenv("BROKER_URL_NATS")})
 //	}
 //
+//	func TestStrangers(t *testing.T) { drivertest.Strangers(t, "nats://127.0.0.1:4222") } // needs no server
+//
 // The claims are gated both ways: what Features claims must be shown by a real server, and what it does not claim must
 // be refused with [errors.ErrUnsupported] or be absent. A test that needs a fault which the harness cannot cause is
 // skipped as "not proven", never passed.

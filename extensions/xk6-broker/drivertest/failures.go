@@ -1,18 +1,17 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var failures = []test{
 	{"unreachable is of kind disconnected", kindUnreachable},
+	{"another protocol is named", strangers},
 	{"no password in an error", password},
 	{"no secret option in an error", secrets},
 	{"create, delete and not found", topics},
@@ -33,9 +32,7 @@ func (k *kit) failing(t *testing.T, change func(*url.URL)) error {
 	if change != nil {
 		change(u)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-	defer cancel()
-	c, err := k.dial(t, ctx, u.String())
+	c, err := k.dial(t, k.context(t), u.String())
 	if err == nil {
 		k.close(t, "connection", c)
 		t.Fatal("Open succeeded without a server")
@@ -79,7 +76,8 @@ func secrets(t *testing.T, k *kit) {
 	claimed(t, tried, "secret options")
 }
 
-// admin is the connection's Admin, where it has one.
+// admin is the connection's Admin, where it has one: to be one is the claim, made where the driver's code says so (var _ driver.Admin = &conn{}), so that
+// the compiler holds it to that. What else claims it the test "claims have their verbs" looks at.
 func (k *kit) admin(t *testing.T) (driver.Conn, driver.Admin) {
 	t.Helper()
 	c := k.open(t)

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,10 @@ type Harness struct {
 	// such as the 10 ms of several clients, is in every one of them; what a busy machine adds is not. A server that is asked several times for a message,
 	// or over HTTP, needs more.
 	Prompt time.Duration
+	// Quiet is how long it is watched that something does not happen; by default 250 ms.
+	Quiet time.Duration
+	// Grace is how late a call may return whose time is over; by default 1 s.
+	Grace time.Duration
 }
 
 // kit is a harness at work.
@@ -66,8 +71,14 @@ type test struct {
 	run  func(t *testing.T, k *kit)
 }
 
-// quiet is how long the kit watches that something does not happen.
-const quiet = 250 * time.Millisecond
+// bounded is h with a bound for each that it leaves open.
+func bounded(h Harness) Harness {
+	h.Patience = cmp.Or(h.Patience, 20*time.Second)
+	h.Prompt = cmp.Or(h.Prompt, 5*time.Millisecond)
+	h.Quiet = cmp.Or(h.Quiet, 250*time.Millisecond)
+	h.Grace = cmp.Or(h.Grace, time.Second)
+	return h
+}
 
 // Run runs the whole kit as subtests named group/test, and those on messages once more, named profile/group/test, with each profile that changes
 // a default of the driver's.
@@ -86,12 +97,7 @@ func Run(t *testing.T, h Harness) {
 	if address.Driver.Name != h.Driver {
 		t.Fatalf("the URL is one of driver %q, not %q", address.Driver.Name, h.Driver)
 	}
-	if h.Patience == 0 {
-		h.Patience = 20 * time.Second
-	}
-	if h.Prompt == 0 {
-		h.Prompt = 5 * time.Millisecond
-	}
+	h = bounded(h)
 	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
 	if h.Numbers {
 		k.numbers = &numbers{of: map[string]int{}}
@@ -205,15 +211,15 @@ func (k *kit) context(t testing.TB) context.Context {
 	return ctx
 }
 
-// within fails the test where f is not back in time: a call that hangs must not hang the kit. The grace over patience
-// is for calls that end with a context of the kit's patience.
+// within fails the test where f is not back in time: a call that hangs must not hang the kit. The grace is for calls that end with a context of the
+// kit's patience.
 func (k *kit) within(t testing.TB, what string, f func()) {
 	t.Helper()
 	back := make(chan struct{})
 	go func() { defer close(back); f() }()
 	select {
 	case <-back:
-	case <-time.After(k.Patience + 2*time.Second):
+	case <-time.After(k.Patience + 2*k.Grace):
 		t.Fatalf("%s has not returned", what)
 	}
 }

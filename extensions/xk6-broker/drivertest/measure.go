@@ -29,7 +29,7 @@ func confirmFrozen(t *testing.T, k *kit) {
 	sent, back := p.handing(context.Background(), messages("frozen", 10))
 	select {
 	case <-sent.all:
-	case <-time.After(quiet):
+	case <-time.After(k.Quiet):
 	}
 	n := sent.confirmed()
 	thaw()
@@ -136,14 +136,14 @@ func idle(t *testing.T, k *kit) {
 	}
 	r.nothing(t, "nothing was sent")
 	between, _ := processorTime()
-	for begin := time.Now(); time.Since(begin) < quiet; {
+	for begin := time.Now(); time.Since(begin) < k.Quiet; {
 		continue
 	}
 	after, _ := processorTime()
 	used, spinning := between-before, after-between
-	t.Logf("%v of processor time in %v of waiting, %v in as much of spinning", used, quiet, spinning)
+	t.Logf("%v of processor time in %v of waiting, %v in as much of spinning", used, k.Quiet, spinning)
 	if used > spinning/4 {
-		t.Errorf("a Receive that only waits used %v of processor time in %v", used, quiet)
+		t.Errorf("a Receive that only waits used %v of processor time in %v", used, k.Quiet)
 	}
 }
 

@@ -102,7 +102,7 @@ func timestamp(t *testing.T, k *kit) {
 	var begin, end [2]time.Time
 	for i := range b {
 		if i > 0 {
-			time.Sleep(quiet)
+			time.Sleep(k.Quiet)
 		}
 		begin[i] = time.Now()
 		p.send(t, b[i:i+1])

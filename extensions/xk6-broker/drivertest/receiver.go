@@ -145,7 +145,7 @@ func (r *receiver) rest(t testing.TB, moment time.Duration) driver.Batch {
 // nothing fails the test where a message comes within a moment.
 func (r *receiver) nothing(t testing.TB, why string) {
 	t.Helper()
-	if b := r.rest(t, quiet); len(b) > 0 {
+	if b := r.rest(t, r.k.Quiet); len(b) > 0 {
 		t.Errorf("%d messages came, the first %.60q: %s", len(b), b[0].Body, why)
 	}
 }

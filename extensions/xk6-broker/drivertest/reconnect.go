@@ -192,7 +192,7 @@ func hung(t *testing.T, k *kit) {
 	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
 	k.deliver(t, p, r, "before")
 	thaw := freeze()
-	ctx, cancel := context.WithTimeout(context.Background(), quiet)
+	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
 	defer cancel()
 	sent, back := p.handing(context.Background(), messages("hung", 5))
 	if b, err := r.receive(t, ctx, 10); err == nil {

@@ -81,7 +81,7 @@ func replies(t *testing.T, k *kit) {
 func requestContext(t *testing.T, k *kit) {
 	requester, _, _ := k.verbs(t)
 	claimed(t, k.f.Requests && requester != nil, "request and reply")
-	ctx, cancel := context.WithTimeout(context.Background(), quiet)
+	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
 	defer cancel()
 	k.within(t, "Request", func() { _, _ = requester.Request(ctx, driver.Message{Body: []byte("nobody replies")}) })
 	if ctx.Err() == nil {

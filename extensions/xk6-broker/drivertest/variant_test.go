@@ -11,6 +11,7 @@ func (v variant) broken(d driver.Driver) driver.Driver {
 	if v.claim != nil {
 		v.claim(&d.Features)
 	}
+	d.Options = append(d.Options, v.options...)
 	if place := d.Place; place != nil && v.place != nil {
 		d.Place = func(m *driver.Message) driver.Place { return v.place(m, place(m)) }
 	}

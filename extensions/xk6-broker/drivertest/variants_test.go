@@ -17,6 +17,7 @@ type variant struct {
 	config   memory.Config
 	numbers  bool // bodies must be numbers
 	claim    func(*driver.Features)
+	options  []driver.Option // beside those that it has
 	classify func(error) driver.Kind
 	open     func(open openFunc) openFunc
 	conn     func(fullConn) driver.Conn
