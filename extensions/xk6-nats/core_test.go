@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
 // What a consumer has no room for is dropped, and the consumer is told how much: received and dropped add up.
@@ -300,10 +301,20 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A member of a queue group that stops while messages flow has what the server sent it: of those that the members got none is missing.
+// A member of a queue group that stops while messages flow has what the server sent it, be it near or far away: of those that the members got none is missing.
 func TestAMemberThatStopsLosesNothing(t *testing.T) {
+	for _, away := range []time.Duration{0, 30 * time.Millisecond} {
+		t.Run(away.String(), func(t *testing.T) { stopAmidTheLoad(t, away) })
+	}
+}
+
+func stopAmidTheLoad(t *testing.T, away time.Duration) {
 	const rounds, batch = 30, 20
 	c, a := open(t, "embedded-nats:")
+	link := must[*proxy.Proxy](t)(proxy.Listen(strings.TrimPrefix(client(t, c).ConnectedUrl(), "nats://")))
+	t.Cleanup(func() { _ = link.Close() })
+	link.Delay(away)
+	far, _ := open(t, "nats://"+link.Addr())
 	topic := unique("stops")
 	config := driver.ConsumerConfig{Topic: topic, Group: "g"}
 	stays, p := consumer(t, c, a, config, nil), producer(t, c, a, topic, nil)
@@ -333,7 +344,7 @@ func TestAMemberThatStopsLosesNothing(t *testing.T) {
 	})
 	b := make(driver.Batch, 100)
 	for range rounds {
-		leaves := consumer(t, c, a, config, nil)
+		leaves := consumer(t, far, a, config, nil)
 		received.Add(int64(must[int](t)(leaves.Receive(within(t), b))))
 		if err := leaves.(driver.Stopper).Stop(within(t)); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ var (
 
 	_ driver.Informer  = pubsubConn{}
 	_ driver.Unwrapper = pubsubConn{}
+	_ driver.Stopper   = &pubsubConsumer{}
 	_ driver.Unwrapper = &pubsubConsumer{}
 
 	_ driver.Prover    = &producer{}

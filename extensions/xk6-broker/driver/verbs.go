@@ -5,8 +5,8 @@ import "context"
 // Stopper is an optional interface of a [Consumer] whose broker sends messages without being asked for them and keeps none: what is on
 // its way to a consumer when it closes would be gone.
 type Stopper interface {
-	// Stop asks for no more messages and returns when all that the broker has sent has come, or with ctx's error. Receive gives what has
-	// come until Close is called.
+	// Stop asks for no more messages and returns when all that the broker has sent has come, or with ctx's error. Receive is called meanwhile, as there may
+	// be no room for all of it, and gives what has come until Close is called.
 	Stop(ctx context.Context) error
 }
 

@@ -1,8 +1,9 @@
-// Package proxy is a TCP proxy that breaks connections, refuses them, keeps them open and silent, or lets no more than so many bytes through, so
-// that a test can see what a client makes of it.
+// Package proxy is a TCP proxy that breaks connections, refuses them, keeps them open and silent, lets no more than so many bytes through, or takes its time over
+// them, so that a test can see what a client makes of it.
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -23,6 +24,7 @@ type Proxy struct {
 	flowing chan struct{} // closed while bytes flow
 	limit   float64       // bytes a second towards the target, of all connections; 0 is none
 	busy    time.Time     // until when the bytes that were let through take, at that limit
+	delay   time.Duration // of the connections that are made from now on
 }
 
 // Listen starts a proxy on a free port of the loopback interface, in front of target, a host:port.
@@ -92,6 +94,13 @@ func (p *Proxy) Limit(bytesPerSecond int) {
 	p.limit = float64(bytesPerSecond)
 }
 
+// Delay has all bytes arrive so much later, in both directions, as over a long link, on the connections that are made from now on.
+func (p *Proxy) Delay(each time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = each
+}
+
 // Close breaks every connection, stops listening and waits until nothing of the proxy runs any more.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
@@ -134,17 +143,64 @@ func (p *Proxy) serve(client net.Conn) {
 // pipe copies until from ends, then closes both: a half-closed connection is nothing that a broker's client uses.
 func (p *Proxy) pipe(to, from net.Conn, pass func(n int)) {
 	defer func() { _ = to.Close(); _ = from.Close() }()
+	p.mu.Lock()
+	delay := p.delay
+	p.mu.Unlock()
+	write := func(b []byte) error { return p.write(to, b) }
+	if delay > 0 {
+		later, finish := p.later(delay, write)
+		defer finish()
+		write = later
+	}
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		pass(n)
-		p.mu.Lock()
-		flowing := p.flowing
-		p.mu.Unlock()
-		<-flowing
-		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
+		if werr := write(buffer[:n]); err != nil || werr != nil {
 			return
 		}
+	}
+}
+
+// write writes once bytes flow.
+func (p *Proxy) write(to net.Conn, b []byte) error {
+	p.mu.Lock()
+	flowing := p.flowing
+	p.mu.Unlock()
+	<-flowing
+	_, err := to.Write(b)
+	return err
+}
+
+// later gives a write that is done after a time, in the order of the calls; finish waits for those that are still to come. After one has failed none is done.
+func (p *Proxy) later(delay time.Duration, write func([]byte) error) (put func([]byte) error, finish func()) {
+	type chunk struct {
+		bytes []byte
+		due   time.Time
+	}
+	const most = 1 << 16 // as many as a link holds, in pieces of what is read at once
+	var writing sync.WaitGroup
+	link, failed := make(chan chunk, most), make(chan struct{})
+	writing.Go(func() {
+		defer close(failed)
+		for c := range link {
+			time.Sleep(time.Until(c.due))
+			if write(c.bytes) != nil {
+				return
+			}
+		}
+	})
+	put = func(b []byte) error {
+		select {
+		case link <- chunk{bytes.Clone(b), time.Now().Add(delay)}:
+			return nil
+		case <-failed:
+			return net.ErrClosed
+		}
+	}
+	return put, func() {
+		close(link)
+		writing.Wait()
 	}
 }
 

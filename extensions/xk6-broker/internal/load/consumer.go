@@ -374,7 +374,7 @@ func (c *Consumer) Leave(ctx context.Context) error {
 			c.group.track.Close()
 			c.group.passages.close()
 		}
-		c.readRest(ctx, last)
+		c.readRest(ctx, last, c.topic.eras.end())
 	}
 	if last {
 		c.group.vacate()

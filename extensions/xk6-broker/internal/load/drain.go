@@ -210,11 +210,13 @@ func (g *group) drained(r *Run, reader *track.Reader, in *Buffer, from int) (str
 }
 
 // readRest accounts for what lies with a consumer that leaves, where the broker keeps nothing for it: what its receives have brought and
-// nobody was given, and what waits in its client. The last one of its group also waits for what is on its way; of that, what other
-// processes sent or may have received is known by nothing but that it comes. What was sent after it has left is others'.
-func (c *Consumer) readRest(ctx context.Context, last bool) {
+// nobody was given, what waits in its client, and what is on its way. The last one of its group stays for all that was sent before it left, until the fate of
+// that is known and what was confirmed of it has come; of what other processes sent, nothing but that it comes tells. Where other processes may have members of
+// the group it does not: it would be given what is theirs. Then the broker is told to send no more, as far as the driver can, and what it had sent is read.
+func (c *Consumer) readRest(ctx context.Context, last bool, underway func() bool) {
 	left, limit := driver.Now(), restTimeout
-	if last {
+	stopper, stops := c.consumer.(driver.Stopper)
+	if last || stops {
 		limit = max(limit, c.run.Patience())
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -229,34 +231,101 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	}
 	clear(c.waiting)
 	c.ahead = nil
-	in := NewBuffer(drainBatch)
-	stopper, stops := c.consumer.(driver.Stopper)
-	stops = stops && !last && stopper.Stop(ctx) == nil
-	for quiet := left; ctx.Err() == nil && (!c.run.hurries.Load() || driver.Now()-left < int64(restTimeout)); {
-		reading, stop := context.WithTimeout(ctx, drainPoll)
-		n, err := c.consumer.Receive(reading, in.Messages)
-		stop()
-		if n == 0 && err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
-			if errors.Is(err, driver.ErrClosed) || c.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
-				return
-			}
-		}
-		in.read(n, c.run.ID)
-		c.group.drained(c.run, c.reader, in, 0)
-		c.passOn(ctx, in.Messages[:n])
-		before, after := in.sent(left)
-		switch now := driver.Now(); {
-		case last && (before > 0 || !c.group.shared && c.group.track.Outstanding() > 0):
-			quiet = now
-		case last && now-quiet < int64(restQuiet):
-		case last || n == 0 || before == 0 && after > 0 && !stops: // what came to one that has stopped no other member gets
-			return
-		}
+	r := &rest{c: c, in: NewBuffer(drainBatch), left: left}
+	came, given := true, true
+	if last && (!stops || !c.group.shared) {
+		came = r.await(ctx, underway)
 	}
-	// The broker may give it no more for what the test has received and not settled.
-	if c.settles && c.group.track.Held().All > 0 {
+	switch {
+	case stops:
+		given = r.stop(ctx, stopper)
+	case !last:
+		came = r.readOwn(ctx)
+	}
+	// The broker may give it no more for what the test has received and not settled; and what had no fate in time may have been meant for it.
+	if !given || !came && (underway() || c.settles && c.group.track.Held().All > 0) {
 		c.group.touch(&c.group.stuck)
 	}
+}
+
+// rest reads what is left for a consumer that has left.
+type rest struct {
+	c    *Consumer
+	in   *Inbox
+	left int64 // when
+}
+
+// goes tells whether there is time to read on.
+func (r *rest) goes(ctx context.Context) bool {
+	return ctx.Err() == nil && (!r.c.run.hurries.Load() || driver.Now()-r.left < int64(restTimeout))
+}
+
+// read accounts for what comes within a moment. It gives how many messages that were, and tells whether more can come.
+func (r *rest) read(ctx context.Context) (n int, open bool) {
+	c := r.c
+	reading, stop := context.WithTimeout(ctx, drainPoll)
+	n, err := c.consumer.Receive(reading, r.in.Messages)
+	stop()
+	if n == 0 && err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		if errors.Is(err, driver.ErrClosed) || c.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
+			return 0, false
+		}
+	}
+	r.in.read(n, c.run.ID)
+	c.group.drained(c.run, c.reader, r.in, 0)
+	c.passOn(ctx, r.in.Messages[:n])
+	return n, true
+}
+
+// await reads until, for some time, nothing was under way that was sent before the consumer left. It is false where that takes too long.
+func (r *rest) await(ctx context.Context, underway func() bool) bool {
+	for quiet := r.left; r.goes(ctx); {
+		if _, open := r.read(ctx); !open {
+			return true
+		}
+		before, _ := r.in.sent(r.left)
+		switch now := driver.Now(); {
+		case before > 0 || underway() || !r.c.group.shared && r.c.group.track.Outstanding() > 0:
+			quiet = now
+		case now-quiet >= int64(restQuiet):
+			return true
+		}
+	}
+	return false
+}
+
+// stop has the broker send no more, and reads until all that it has sent has come. It is false where that takes too long.
+func (r *rest) stop(ctx context.Context, s driver.Stopper) bool {
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(ctx) }()
+	for over := false; r.goes(ctx); {
+		n, open := r.read(ctx)
+		if !open || over && n == 0 {
+			return true
+		}
+		select {
+		case err := <-stopped:
+			over = true
+			if err != nil && !r.readOwn(ctx) {
+				return false
+			}
+		default:
+		}
+	}
+	return false
+}
+
+// readOwn reads what a member has that others of the group go on after, and cannot stop: until nothing more comes, or only what was sent after it
+// had left, which is others'. It is false where that takes too long.
+func (r *rest) readOwn(ctx context.Context) bool {
+	for r.goes(ctx) {
+		n, open := r.read(ctx)
+		before, after := r.in.sent(r.left)
+		if !open || n == 0 || before == 0 && after > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // passOn settles what is read to complete the account, where the broker would give no more before.

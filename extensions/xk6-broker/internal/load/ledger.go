@@ -83,7 +83,7 @@ func (g *group) ledger(known track.GroupSnapshot) result.GroupLedger {
 	l.SureHeld, l.Held = g.strangers.held()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l.There = slices.Clone(g.there)
+	l.There, l.Stuck = slices.Clone(g.there), g.stuck
 	if last := g.backlog.Load(); last != nil && last.exact() {
 		l.Asked, l.Backlog = last.at, last.told()
 	}

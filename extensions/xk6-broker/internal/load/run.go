@@ -94,6 +94,7 @@ type Topic struct {
 	asks     atomic.Bool          // requests are sent to it
 	asking   atomic.Int64         // those that wait for their replies
 	loops    loops
+	eras     eras
 	mu       sync.Mutex
 	groups   map[string]*group // those with a name that the broker knows
 	order    []*group          // all, subscribers too
@@ -147,6 +148,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: result.Uses{}, proofs: map[string]*proving{},
 			interrupted: map[result.Goal]result.Interruption{},
 		}
+		t.eras.begin()
 		if r.shared {
 			t.track.Share()
 			t.courses = map[uint64]*course{}

@@ -3,6 +3,7 @@ package result
 import (
 	"io"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
@@ -76,6 +77,7 @@ type GroupLedger struct {
 	Held                int64      `json:"held,omitempty"`      // and so many at most
 	Unheld              bool       `json:"unheld,omitempty"`    // the broker may be done with any message that is not settled
 	Again               bool       `json:"again,omitempty"`     // and delivers it again all the same
+	Stuck               bool       `json:"stuck,omitempty"`     // one has left that may not have been given all that was sent to it
 }
 
 // Presence is a time during which a group had members in a process; ns since the Unix epoch.
@@ -131,10 +133,11 @@ func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
 
 // spans is what a group expects of a producer, as the process that holds this share of the group knows it: what it may, and of that what it does for certain.
 // The course is by the clock of the producer's own process, which may differ by so much: of what was sent just when the group's first member came, or its last one
-// left, it is not certain that somebody was there.
-func (g groupShare) spans(id, next uint64, c Course, skew int64) (possible, certain []track.Bounds) {
+// left, it is not certain that somebody was there. Nor is it of what was sent so shortly before the last one left that it may have come to the broker after that: in as
+// long as the slowest message took. The process's own messages a subscriber has waited for.
+func (g groupShare) spans(id, next uint64, c Course, skew, slowest int64) (possible, certain []track.Bounds) {
 	if s := g.Source(id); s != nil && !s.Foreign {
-		return s.Spans, s.Spans
+		return s.Spans, g.certainly(s.Spans, next, c, slowest)
 	}
 	for i, p := range g.There {
 		if p.Until == math.MaxInt64 && g.by.Unfinished { // for how much longer it was there, nobody knows
@@ -147,9 +150,24 @@ func (g groupShare) spans(id, next uint64, c Course, skew int64) (possible, cert
 		}
 		if p.Until != math.MaxInt64 && !g.Kept {
 			_, may.Until = c.HandedOut(p.Until+skew+1, next)
-			does.Until, _ = c.HandedOut(p.Until-skew, next)
+			does.Until, _ = c.HandedOut(p.Until-skew-slowest, next)
 		}
 		possible, certain = append(possible, may), append(certain, does)
 	}
 	return possible, certain
+}
+
+// certainly is what a group expects for certain of what it expects of a producer of its own process.
+func (g groupShare) certainly(spans []track.Bounds, next uint64, c Course, slowest int64) []track.Bounds {
+	if g.Kept || g.Subscriber {
+		return spans
+	}
+	spans = slices.Clone(spans)
+	for i := range min(len(spans), len(g.There)) { // a producer that came later has none of the first times
+		if p, s := g.There[len(g.There)-1-i], &spans[len(spans)-1-i]; p.Until != math.MaxInt64 {
+			sure, _ := c.HandedOut(p.Until-slowest, next)
+			s.Until = min(s.Until, sure)
+		}
+	}
+	return spans
 }

@@ -396,7 +396,7 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 		v.because(account, "%s: %s never received: where messages go by their keys, it cannot be told whether they were meant for others, or are lost%s",
 			name, messages(int64(g.Uncertain)), t.unless())
 	case g.Doubted > 0 && g.Doubted == g.Uncertain:
-		v.because(account, "%s: %s never received that another process sent just when a consumer came or left: it cannot be told whether that was there for them; let consumers "+
+		v.because(account, "%s: %s sent just when a consumer came or left, and never received: it cannot be told whether that was there for them; let consumers "+
 			"be ready before anything is sent, and leave when all has been", name, messages(int64(g.Doubted)))
 	case g.Uncertain > 0:
 		v.because(account, "%s: %s never received, and it cannot be told whether they are lost, still at the broker, or removed by the test itself%s",

@@ -23,7 +23,9 @@ type wholeTopic struct {
 	removals  []removal
 	spends    bool // what a group settles is not kept for others that come later
 	failed    int64
-	routed    bool // some of its messages went where their keys said
+	transit   time.Duration   // the longest that a message was on its way to a consumer
+	heard     map[uint32]bool // of which processes anything came to anybody, by instance
+	routed    bool            // some of its messages went where their keys said
 	// elsewhere tells that what is missing may have been received by somebody whose ledger is not here, or not of this topic.
 	elsewhere bool
 }
@@ -35,6 +37,7 @@ type sender struct {
 	next    uint64 // how many numbers it handed out
 	course  Course
 	slowest time.Duration // the longest that a send to the topic took, from its number to its confirmation
+	proven  bool          // when it is confirmed, the broker has it
 }
 
 // groupShare is what one process knows of a group.
@@ -94,7 +97,7 @@ func (m *merger) skews() map[[2]*Ledger]int64 {
 
 // gather finds what the ledgers say of a topic.
 func (m *merger) gather(broker, driver, topic string) *wholeTopic {
-	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}}
+	w := &wholeTopic{id: m.key(broker, driver, topic), senders: map[uint64]sender{}, groups: map[string][]groupShare{}, heard: map[uint32]bool{}}
 	agreed := map[string]map[*Ledger]Agreed{} // by call
 	for n, p := range m.parts {
 		for k := range p.Ledger.Topics {
@@ -113,10 +116,15 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 			w.routed = w.routed || l.Routed
 			w.spends = w.spends || l.Spends
 			sent, received := p.Result.slowest(l.Broker, l.Topic, metric.PublishTime, metric.RequestTime), p.Result.slowest(l.Broker, l.Topic, metric.E2ELatency)
+			w.transit = max(w.transit, p.Result.slowest(l.Broker, l.Topic, metric.E2ETime))
+			proven := p.Result.proven(l.Broker, l.Topic)
 			for _, producer := range l.Producers {
-				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: sent}
+				w.senders[producer.ID] = sender{by: p.Ledger, topic: w, next: producer.Next, course: l.Courses[producer.ID], slowest: sent, proven: proven}
 			}
 			for g := range l.Groups {
+				for _, s := range l.Groups[g].Sources {
+					w.heard[uint32(s.ID>>32)] = w.heard[uint32(s.ID>>32)] || track.Count(s.Received)+track.Count(s.Drained) > 0
+				}
 				name := l.Groups[g].Name
 				if l.Groups[g].Subscriber {
 					name = fmt.Sprintf("process %d, %s", n+1, name)
@@ -151,6 +159,13 @@ func (r *Result) slowest(broker, topic string, trends ...metric.Trend) time.Dura
 		}
 	}
 	return time.Duration(longest)
+}
+
+// proven tells whether a broker has what it confirmed of a topic.
+func (r *Result) proven(broker, topic string) bool {
+	return slices.ContainsFunc(r.Topics, func(t Topic) bool {
+		return t.Broker == broker && t.Topic == topic && slices.Index(confirms, t.Confirm) > 0
+	})
 }
 
 // strangers looks at what the topic's groups received of producers that are none of the topic's. Each process has counted those of its
@@ -345,6 +360,8 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 	a.Removed = removed
 	a.Missing += lost + unknown
 	switch {
+	case !shares[0].Kept && slices.ContainsFunc(shares, func(s groupShare) bool { return s.Stuck }):
+		a.Uncertain = all.Missing
 	case !shares[0].Kept:
 		a.Lost, a.Uncertain, a.Doubted = all.Missing-all.Doubted, all.Doubted, all.Doubted
 	case !said.known:
@@ -396,7 +413,7 @@ func (w *wholeTopic) waiting(shares []groupShare, all track.Whole) (of Waiting, 
 func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possible, certain []track.Bounds) {
 	for _, g := range shares {
 		skew := s.topic.skew(s.by, g.by)
-		may, does := g.spans(id, s.next, s.course, skew)
+		may, does := g.spans(id, s.next, s.course, skew, s.reach())
 		may, does = slices.Clone(may), slices.Clone(does)
 		if g.consumed() && len(may) > 0 {
 			since := s.since(g, removals)
@@ -413,6 +430,18 @@ func (s sender) spans(id uint64, shares []groupShare, removals []removal) (possi
 		return onwards(possible), onwards(certain)
 	}
 	return possible, certain
+}
+
+// reach is the longest, in ns, that a message of the producer may have taken to the broker: until it was confirmed or, where that proves nothing, as long as any took to
+// a consumer. Where nothing ever came of its process nobody knows.
+func (s sender) reach() int64 {
+	switch {
+	case s.proven:
+		return int64(s.slowest)
+	case s.topic.heard[s.by.Instance]:
+		return int64(max(s.slowest, s.topic.transit))
+	}
+	return math.MaxInt64 / 2
 }
 
 // untold is which messages of each producer may have come to members in a process that was killed, after it had told for the last time. Where the broker keeps them for

@@ -138,13 +138,14 @@ func (d *delivery) look(i uint64, f *found) {
 	*f = found{version: version}
 	past := d.past.page(i)
 	for k := range pageWords {
-		e := expected.words[k].Load() & within(d.spans, i*pageBits+uint64(k)*64)
+		spans := within(d.spans, i*pageBits+uint64(k)*64)
+		e := expected.words[k].Load() & spans
 		r, before := received.words[k].Load(), past.words[k].Load()
 		f.received += uint16(bits.OnesCount64(r) + bits.OnesCount64(before))
 		if d.past != nil {
 			r = r&within(d.own(), i*pageBits+uint64(k)*64) | before
 		}
-		l := drained.words[k].Load() &^ r
+		l := drained.words[k].Load() & spans &^ r
 		gone := e & removed.words[k].Load() &^ (r | l)
 		f.expected += uint16(bits.OnesCount64(e))
 		f.drained += uint16(bits.OnesCount64(l))

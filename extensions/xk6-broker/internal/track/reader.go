@@ -89,10 +89,11 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Recept
 }
 
 // Drained accounts for a copy of a message that was read only to complete the account. It is neither received, nor a copy of what was;
-// it is false, and nothing changes, where the message has arrived before or the group does not expect it.
+// it is false, and nothing changes, where the message has arrived before. One that the group does not expect here counts for nothing, but others of it may expect it, in
+// other processes: see [Merge].
 func (r *Reader) Drained(id, seq uint64) bool {
 	s := r.source(id)
-	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && (s.foreign || s.expects(seq)) && s.drained.set(seq)
+	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && s.drained.set(seq) && (s.foreign || s.expects(seq))
 }
 
 // Seen tells that a message arrived, for a group that stands for where messages of the topic come in elsewhere: it is accounted for, and
