@@ -251,7 +251,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool, underway func() bool
 // rest reads what is left for a consumer that has left.
 type rest struct {
 	c    *Consumer
-	in   *Inbox
+	in   *Buffer
 	left int64 // when
 }
 

@@ -106,7 +106,7 @@ func TestWhatMayHaveComeAfterASubscriberLeftIsNotLost(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), 2950*time.Millisecond)
 				defer stop()
 				var received uint64
-				for in := NewInbox(10); ctx.Err() == nil; {
+				for in := NewBuffer(10); ctx.Err() == nil; {
 					n, err := c.Receive(ctx, in)
 					if err != nil {
 						t.Error(err)
@@ -217,7 +217,7 @@ func TestTheLastMemberOfAProcessTakesWhatItWasGiven(t *testing.T) {
 			read := func(c *Consumer, d time.Duration) {
 				ctx, stop := context.WithTimeout(t.Context(), d)
 				defer stop()
-				for in := NewInbox(100); ctx.Err() == nil; {
+				for in := NewBuffer(100); ctx.Err() == nil; {
 					n, err := c.Receive(ctx, in)
 					if err != nil {
 						t.Error(err)
