@@ -128,7 +128,7 @@ rocketmq_java() {
   printf '%s\n' java "$@" "-Duser.home=$dir/data" -cp "$(jars)/*"
 }
 
-# Both processes are of one group, which is what is signalled. If one of them dies, the other goes with it.
+# Both processes are of one group, which is what is signalled. If the broker dies by itself, what watches it ends the name server.
 start() {
   local namesrv broker
   mapfile -t namesrv < <(rocketmq_java -Xms128m -Xmx128m -XX:+UseSerialGC)
@@ -138,7 +138,7 @@ start() {
   namesrv+=(org.apache.rocketmq.namesrv.NamesrvStartup -c "$dir/namesrv.properties")
   broker+=(org.apache.rocketmq.proxy.ProxyStartup -n "127.0.0.1:$(port namesrv)" -pm local -bc "$dir/broker.conf" -pc "$dir/rmq-proxy.json")
   # shellcheck disable=SC2016 # the inner shell expands it: so many words are the first command, and the rest the second
-  ROCKETMQ_HOME=$dir/home LD_PRELOAD=$(loopback) spawn bash -c 'trap : TERM; "${@:2:$1}" & "${@:2+$1}" & wait -n; kill 0; until wait; do :; done' rocketmq "${#namesrv[@]}" "${namesrv[@]}" "${broker[@]}"
+  ROCKETMQ_HOME=$dir/home LD_PRELOAD=$(loopback) spawn bash -c '"${@:2:$1}" & while kill -0 $$; do sleep 1; done 2>/dev/null && kill 0 & exec "${@:2+$1}"' rocketmq "${#namesrv[@]}" "${namesrv[@]}" "${broker[@]}"
 }
 
 # form makes the user who has no rights, by RocketMQ's own tool, which takes from a file who it is.

@@ -47,11 +47,21 @@ type crossing struct {
 	there   [][2]int64
 }
 
+// lockedSource is a source of chance for several goroutines.
+type lockedSource struct {
+	mu  sync.Mutex
+	src rand.Source
+}
+
+func (l *lockedSource) Uint64() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.src.Uint64()
+}
+
 // send sends single messages for some time, so far apart in the mean.
 func (x *crossing) send(from *sibling, mean, d time.Duration) {
-	x.mu.Lock()
 	r := rand.New(rand.NewPCG(x.r.Uint64(), 1))
-	x.mu.Unlock()
 	s := from.sender(1000)
 	for end := driver.Now() + int64(d); ; {
 		time.Sleep(1 + time.Duration(r.ExpFloat64()*float64(mean)))
@@ -126,7 +136,7 @@ const crossingTransit = 6 * time.Millisecond
 func TestASubscriberExpectsOfOthersWhatWasSentWhileItWasThere(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
-			x := &crossing{T: t, r: rand.New(rand.NewPCG(seed, 2)), sent: map[messageID]int64{}, dropped: map[messageID]bool{}}
+			x := &crossing{T: t, r: rand.New(&lockedSource{src: rand.NewPCG(seed, 2)}), sent: map[messageID]int64{}, dropped: map[messageID]bool{}}
 			b := newBench(t, memory.Config{Features: memory.Subject(), Transit: func(n int64) time.Duration {
 				return time.Duration(n) % (crossingTransit/time.Millisecond + 1) * time.Millisecond
 			}})

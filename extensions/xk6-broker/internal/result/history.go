@@ -13,6 +13,7 @@ type Point struct {
 	At      float64          `json:"at"`      // seconds from the start to the end of the interval
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
+	Came    map[string]int64 `json:"came,omitempty"` // of several processes: what was counted within the interval, about; Counts are of the intervals of processes that ended in it
 	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
 	Active      map[string]Activity `json:"active,omitempty"`
 	Errors      int64               `json:"errors"`
@@ -109,7 +110,7 @@ const leastLoad = 0.01
 
 func (t *Topic) wentOn(counter string) (n, from, to float64) {
 	of := paced(counter)
-	counts := func(p Point) bool { return p.Counts[of] > 0 }
+	counts := func(p Point) bool { return p.came()[of] > 0 }
 	if !slices.ContainsFunc(t.History, counts) {
 		of = counter
 	}
@@ -121,8 +122,8 @@ func (t *Topic) wentOn(counter string) (n, from, to float64) {
 				first = i
 			}
 		}
-		n += float64(p.Counts[counter])
-		events += p.Counts[of]
+		n += float64(p.came()[counter])
+		events += p.came()[of]
 	}
 	if n == 0 {
 		return 0, 0, 0
@@ -148,6 +149,13 @@ func (t *Topic) wentOn(counter string) (n, from, to float64) {
 		to = from
 	}
 	return n, from, to
+}
+
+func (p Point) came() map[string]int64 {
+	if p.Came != nil {
+		return p.Came
+	}
+	return p.Counts
 }
 
 // activity is that of all intervals, and the times from the last of one to the first of the next.

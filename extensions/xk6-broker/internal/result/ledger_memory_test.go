@@ -58,7 +58,7 @@ func TestAMergeIsBoundedInMemory(t *testing.T) {
 				messages, float64(size)*8/float64(messages), time.Since(began).Round(time.Millisecond), most>>20)
 			// Of one producer, each process has a bit for each of its messages, of what it received and settled, and of what the merge makes of
 			// them; with as much again until it is collected.
-			bound := int64(48<<20) + int64(messages)/processes/int64(producers)/8*processes*16
+			bound := int64(64<<20) + int64(messages)/processes/int64(producers)/8*processes*16
 			if most > bound {
 				t.Errorf("%d MiB, want at most %d", most>>20, bound>>20)
 			}

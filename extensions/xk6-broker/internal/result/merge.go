@@ -253,9 +253,12 @@ func (m *merger) topic(of *Result, t *Topic) {
 	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
 	var points []Point
 	for _, p := range t.History {
-		for _, piece := range p.shifted(shift).over(lengths[""]) {
-			points = addPoint(points, piece, lengths[""], laterPoint)
+		p = p.shifted(shift)
+		for _, piece := range p.over(lengths[""]) {
+			points = addCame(points, piece, lengths[""])
 		}
+		p.Active = nil // as the pieces have it
+		points = addPoint(points, p, lengths[""], laterPoint)
 	}
 	for _, p := range points {
 		to.History = addPoint(to.History, p, lengths[""], otherPoint)
@@ -324,11 +327,21 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
+	q.Came = Combined(q.Came, p.Came, func(x, y int64) int64 { return x + y })
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
 	q.CPU, q.Busiest = max(q.CPU, p.CPU), max(q.Busiest, p.Busiest)
 	q.Backlog = Combined(q.Backlog, p.Backlog, func(x, y int64) int64 { return max(x, y) })
+	return history
+}
+
+// addCame adds what came within one of the intervals of a length.
+func addCame(history []Point, piece Point, length float64) []Point {
+	end := at(piece.At, length)
+	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
+	q.Came = Combined(q.Came, piece.Came, func(x, y int64) int64 { return x + y })
+	q.Active = Combined(q.Active, piece.Active, Activity.and)
 	return history
 }
 

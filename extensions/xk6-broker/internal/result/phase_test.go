@@ -157,7 +157,7 @@ func TestAPartOfAWholeHasItsRate(t *testing.T) {
 		for _, end := range ends {
 			p := Point{At: end, Seconds: end - last, Counts: map[string]int64{"sent": int64(math.Round(500 * (end - last)))}, Active: map[string]Activity{"sent": {From: last, To: end}}}
 			for _, piece := range p.over(1) {
-				topic.History = addPoint(topic.History, piece, 1, otherPoint)
+				topic.History = addCame(topic.History, piece, 1)
 			}
 			last = end
 		}

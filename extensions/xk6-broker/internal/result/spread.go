@@ -2,17 +2,16 @@ package result
 
 import "math"
 
-// over is the interval in pieces, of which each is within one of those of a length: those of several processes do not begin at the same time, and what was
-// counted in a second that one of them cut in two is in two of them. What was counted is spread as it came.
+// over is what came in the interval in pieces, of which each is within one of those of a length: those of several processes do not begin at the same time, and
+// phases cut them. Rates are of what came; all else falls whole into the interval in which that of a process ends, where its latencies are.
 func (p Point) over(length float64) (pieces []Point) {
 	begin := p.At - p.Seconds
-	most, longest := 0, 0.0
 	for from := begin; from < p.At-edge; {
 		to := min(at(from+edge, length), p.At)
 		if p.At-to < edge {
 			to = p.At
 		}
-		piece := Point{At: to, Seconds: to - from, Counts: map[string]int64{}, Active: map[string]Activity{}}
+		piece := Point{At: to, Seconds: to - from, Came: map[string]int64{}, Active: map[string]Activity{}}
 		for name, of := range p.Active {
 			if in, some := of.between(from, to, to == p.At); some {
 				piece.Active[name] = in
@@ -33,21 +32,12 @@ func (p Point) over(length float64) (pieces []Point) {
 				return int64(math.Round(float64(n) * share(at)))
 			}
 			if n := upTo(to) - upTo(from); n != 0 {
-				piece.Counts[name] = n
+				piece.Came[name] = n
 			}
-		}
-		if piece.Seconds > longest {
-			most, longest = len(pieces), piece.Seconds
 		}
 		pieces = append(pieces, piece)
 		from = to
 	}
-	if len(pieces) == 0 { // it has no length
-		return []Point{p}
-	}
-	of := &pieces[most]
-	of.Errors, of.ErrorKinds, of.InFlight, of.Outstanding, of.Backlog, of.CPU, of.Busiest = p.Errors, p.ErrorKinds, p.InFlight, p.Outstanding, p.Backlog, p.CPU, p.Busiest
-	pieces[len(pieces)-1].Underway = p.Underway
 	return pieces
 }
 

@@ -32,7 +32,7 @@ func TestIntervalsOfProcessesAreSpread(t *testing.T) {
 		seconds := 0.0
 		for i, piece := range pieces {
 			seconds += piece.Seconds
-			if got := piece.Counts["sent"]; got != c.want[i] {
+			if got := piece.Came["sent"]; got != c.want[i] {
 				t.Errorf("%s: %d in piece %d, want %d", name, got, i, c.want[i])
 			}
 			of, some := piece.Active["sent"]
