@@ -244,3 +244,27 @@ func TestTheLastMemberOfAProcessTakesWhatItWasGiven(t *testing.T) {
 		})
 	}
 }
+
+// What a subscriber could not wait for is as unknown to all processes together as it is to its own.
+func TestTheWholeKnowsWhatASubscriberCouldNotWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answered := memory.Subject()
+		answered.Confirm, answered.Async = driver.Accepted, true
+		b := newBench(t, memory.Config{Features: answered, Servers: 100, Service: func(int64) time.Duration { return 20 * time.Second }})
+		one, two := b.sibling("one"), b.sibling("two")
+		leaves := one.consumer(driver.ConsumerConfig{})
+		var sending sync.WaitGroup
+		sending.Go(func() { one.produce(one.sender(100), 40) })
+		time.Sleep(10 * time.Millisecond)
+		before := driver.Now()
+		if err := leaves.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Duration(driver.Now() - before)
+		sending.Wait()
+		r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+		if got, want := r.fates(t), (fates{expected: 40, uncertain: 40}); got != want || took > defaultPatience+time.Second {
+			t.Errorf("%+v, want %+v; it took %v", got, want, took)
+		}
+	})
+}
