@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,16 +181,16 @@ func TestWhoLeavesHoldsNothingBack(t *testing.T) {
 // onItsWay is a consumer to which the messages come only when it has stopped.
 type onItsWay struct {
 	driver.Consumer
-	stopped bool
+	stopped atomic.Bool
 }
 
 func (o *onItsWay) Stop(context.Context) error {
-	o.stopped = true
+	o.stopped.Store(true)
 	return nil
 }
 
 func (o *onItsWay) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	if o.stopped {
+	if o.stopped.Load() {
 		return o.Consumer.Receive(ctx, b)
 	}
 	<-ctx.Done()
