@@ -124,7 +124,7 @@ func greeting(ctx context.Context, dial Dial, address string) string {
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n") // who has spoken may have hung up since
+	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n")       // who has spoken may have hung up since
 	said, _ := bufio.NewReaderSize(c, 128).ReadSlice('\n') // or as much as there is
 	line := strings.TrimRight(string(said), "\r\n")
 	if strings.ContainsFunc(line, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
