@@ -2,6 +2,7 @@ package mongodb_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"testing"
@@ -21,12 +22,9 @@ const benchSize = 100
 
 func benchSession(b *testing.B) (*bench.Session, *mongo.Collection) {
 	b.Helper()
-	url := os.Getenv("BROKER_URL_MONGODB")
+	url := cmp.Or(os.Getenv("BROKER_URL_MONGODB"), os.Getenv("BROKER_URL_MONGODB_STANDIN_STANDALONE"))
 	if url == "" {
-		url = plain.url(b)
-	}
-	if url == "" {
-		b.Skip("no BROKER_URL_MONGODB and no BROKER_MONGODB_STANDIN")
+		b.Skip("no BROKER_URL_MONGODB and no BROKER_URL_MONGODB_STANDIN_STANDALONE")
 	}
 	topic := fmt.Sprint("bench-", time.Now().UnixNano())
 	s := bench.Open(b, url, topic, driver.TopicSpec{}, nil)

@@ -63,8 +63,8 @@
 //
 // # Limits
 //
-//   - Not proven on a real MongoDB: none was to be had where this was made. The conformance kit has run on mongo-java-server, another implementation of the protocol
-//     that keeps everything in memory, and users, write concerns, members and refusals were answered by the tests themselves.
+//   - Not proven on a real MongoDB: none was to be had where this was made. The conformance kit and the scenarios have run on mongo-java-server, another
+//     implementation of the protocol that keeps everything in memory, and users, write concerns, members and refusals were answered by the tests themselves.
 //   - One group for each topic, without a name. Start new, groups, fan-out and replay need a log, which a queue is not.
 //   - Messages come in no promised order.
 //   - A consumer that polls adds up to pollInterval, half of it on average, to the latency of each message that finds it waiting; and asks the server as often.

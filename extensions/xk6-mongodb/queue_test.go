@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -49,10 +50,10 @@ func TestPolls(t *testing.T) {
 	for name, given := range map[string]struct {
 		url     string
 		options map[string]any
-	}{"standalone": {plain.url(t), nil}, "wait": {serverURL(t), map[string]any{"wait": "poll"}}} {
+	}{"standalone": {os.Getenv("BROKER_URL_MONGODB_STANDIN_STANDALONE"), nil}, "wait": {serverURL(t), map[string]any{"wait": "poll"}}} {
 		t.Run(name, func(t *testing.T) {
 			if given.url == "" {
-				t.Skip("no BROKER_MONGODB_STANDIN")
+				t.Skip("no BROKER_URL_MONGODB_STANDIN_STANDALONE")
 			}
 			s := dial(t, given.url, given.options)
 			topic := s.topic(t)

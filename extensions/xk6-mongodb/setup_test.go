@@ -1,9 +1,11 @@
 package mongodb_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,11 +19,17 @@ import (
 // patience is how long a thing that must happen may take.
 const patience = 20 * time.Second
 
+// givenURL is that of a MongoDB, else of the stand-in, mongo-java-server as a replica set: that is another implementation of the protocol, and what passes on it
+// is not proven on MongoDB. It is empty where there is neither.
+func givenURL() string {
+	return cmp.Or(os.Getenv("BROKER_URL_MONGODB"), os.Getenv("BROKER_URL_MONGODB_STANDIN"))
+}
+
 func serverURL(t *testing.T) string {
 	t.Helper()
-	url := givenURL(t)
+	url := givenURL()
 	if url == "" {
-		t.Skip("no BROKER_URL_MONGODB and no BROKER_MONGODB_STANDIN")
+		t.Skip("no BROKER_URL_MONGODB and no BROKER_URL_MONGODB_STANDIN")
 	}
 	return url
 }

@@ -1,7 +1,7 @@
 # Blueflood on Cassandra. There is no native way to it: no package registry has it.
 
 names=(blueflood)
-contained=yes
+contained=(blueflood)
 
 layout() { node 1 client=19000 query=20000; }
 

@@ -1,7 +1,7 @@
 # Grafana with the dashboards of ./grafana, beside InfluxDB. There is no native way to it: no package registry has it.
 
 names=(grafana)
-contained=yes
+contained=(grafana)
 
 layout() { node 1 client=3000; }
 

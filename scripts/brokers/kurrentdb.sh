@@ -1,7 +1,7 @@
 # KurrentDB, in insecure mode. There is no native way to it: no package registry has it.
 
 names=(kurrentdb)
-contained=yes
+contained=(kurrentdb)
 
 layout() { node 1 client=2113; }
 

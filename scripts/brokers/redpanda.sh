@@ -1,7 +1,7 @@
 # Redpanda, which speaks the protocol of Kafka. There is no native way to it: no package registry has it.
 
 names=(redpanda)
-contained=yes
+contained=(redpanda)
 
 layout() { node 1 client=9392; }
 

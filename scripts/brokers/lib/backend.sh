@@ -36,7 +36,7 @@ list() {
       fi
       is=down
       [[ ! -f $home/backend ]] || is=$("$(backend)_summary")
-      printf '%-18s %-8s %s\n' "$name" "$is" "$how"
+      printf '%-26s %-8s %s\n' "$name" "$is" "$how"
     )
   done
 }

@@ -1,10 +1,10 @@
 # What a brokers/<name>.sh may leave out. It is read again for every broker, so that none inherits from another.
 
-names=()  # the names that the file answers to
-nodes=()  # filled by layout, in the order in which they are started
-ports=()  # "node role port", filled by layout
-contained='' # set where there is no native way to it, and it comes as containers only
-source='' # how it is got natively, in a few words
+names=()     # the names that the file answers to
+nodes=()     # filled by layout, in the order in which they are started
+ports=()     # "node role port", filled by layout
+contained=() # those of the names that come as containers only: there is no native way to them
+source=''    # how it is got natively, in a few words
 
 layout() { :; }    # calls node for every node of $name
 missing() { :; }   # prints what this machine lacks for a native start; nothing if it can be started

@@ -1,7 +1,7 @@
 # The native backend: the servers are processes of this machine. What fails leaves by fail, and the trap tidies up.
 
 # lacks prints why the broker cannot be started natively; nothing if it can be.
-lacks() { if [[ -n $contained ]]; then echo "it comes as containers only"; else missing; fi; }
+lacks() { if [[ " ${contained[*]} " == *" $name "* ]]; then echo "it comes as containers only"; else missing; fi; }
 
 native_up() {
   local node dir lacking
