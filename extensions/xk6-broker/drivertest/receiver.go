@@ -14,6 +14,8 @@ type receiver struct {
 	driver.Consumer
 	k    *kit
 	seen map[string]bool // the bodies of all that was received
+
+	opened time.Time
 }
 
 // config describes a consumer of the topic in a group, which may be "", that sees at least what comes after it.
@@ -47,7 +49,7 @@ func (k *kit) consumerWith(t testing.TB, c driver.Conn, config driver.ConsumerCo
 	if err != nil {
 		t.Fatalf("NewConsumer: %v", err)
 	}
-	r := &receiver{Consumer: consumer, k: k, seen: map[string]bool{}}
+	r := &receiver{Consumer: consumer, k: k, seen: map[string]bool{}, opened: time.Now()}
 	t.Cleanup(func() { k.close(t, "consumer", r) })
 	return r
 }
@@ -145,7 +147,12 @@ func (r *receiver) rest(t testing.TB, moment time.Duration) driver.Batch {
 // nothing fails the test where a message comes within a moment.
 func (r *receiver) nothing(t testing.TB, why string) {
 	t.Helper()
-	if b := r.rest(t, r.k.Quiet); len(b) > 0 {
+	r.nothingFor(t, r.k.Quiet, why)
+}
+
+func (r *receiver) nothingFor(t testing.TB, moment time.Duration, why string) {
+	t.Helper()
+	if b := r.rest(t, moment); len(b) > 0 {
 		t.Errorf("%d messages came, the first %.60q: %s", len(b), b[0].Body, why)
 	}
 }
