@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -54,7 +55,9 @@ func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
 	defer asked.Wait()
 	defer giveUp(nil)
 	if len(t.Hosts) == 1 {
-		asked.Go(func() { t.meanwhile(opening, giveUp) })
+		same := t
+		same.Options = maps.Clone(t.Options) // those of the driver are its own to change
+		asked.Go(func() { same.meanwhile(opening, giveUp) })
 	}
 	conn, err := d.Open(opening, t)
 	if stranger := (*ProtocolError)(nil); err != nil && errors.As(context.Cause(opening), &stranger) {
