@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -9,7 +10,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func target(t *testing.T, url string, given map[string]any) Target {
@@ -105,7 +108,7 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 		*Address
 		want string
 	}{
-		{at(secure.Listener, ""), `it speaks TLS, so set option "tls"`},
+		{at(secure.Listener, ""), `it speaks TLS and hangs up on who does not, so set option "tls"`},
 		{at(plain, "?tls=true"), "the server does not speak TLS at this port"},
 		{at(plain, ""), "what is INFO"},
 		{at(secure.Listener, "?tls=true"), "certificate"},
@@ -146,4 +149,70 @@ func TestWhoSaysNothingIsAsked(t *testing.T) {
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Timeout {
 		t.Errorf("a server of its own: %v", err)
 	}
+}
+
+// A server that takes both, TLS and what is not, and is slow, is no stranger.
+func TestWhoTakesTLSTooIsNoStranger(t *testing.T) {
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	either, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var talks sync.WaitGroup
+	defer talks.Wait()
+	defer func() { _ = either.Close() }()
+	talks.Go(func() {
+		for {
+			c, err := either.Accept()
+			if err != nil {
+				return
+			}
+			talks.Go(func() {
+				defer func() { _ = c.Close() }()
+				first := make([]byte, 1<<10)
+				n, _ := c.Read(first)
+				if n == 0 || first[0] != 22 { // of a handshake of TLS
+					_, _ = c.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0})
+					return
+				}
+				s := tls.Server(&again{c, first[:n]}, &tls.Config{Certificates: secure.TLS.Certificates, MinVersion: tls.VersionTLS12})
+				_ = s.HandshakeContext(t.Context())
+			})
+		}
+	})
+	for _, slow := range []time.Duration{0, 2 * soon} {
+		a, err := ParseURL("sample://"+either.Addr().String(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := *a.Driver
+		d.Open = func(ctx context.Context, _ Target) (Conn, error) {
+			select {
+			case <-time.After(slow):
+				return nil, io.ErrUnexpectedEOF
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		a.Driver = &d
+		if _, err = a.Open(t.Context(), ""); !errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(*ProtocolError)) {
+			t.Errorf("after %v: %v", slow, err)
+		}
+	}
+}
+
+// again is a connection whose first bytes have been read, and come once more.
+type again struct {
+	net.Conn
+	first []byte
+}
+
+func (c *again) Read(b []byte) (int, error) {
+	if len(c.first) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.first)
+	c.first = c.first[n:]
+	return n, nil
 }

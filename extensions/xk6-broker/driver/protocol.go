@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -84,7 +85,7 @@ func (t Target) meanwhile(opening context.Context, giveUp context.CancelCauseFun
 	}
 	if is := t.strange(opening); is != nil {
 		giveUp(&ProtocolError{t.protocol.Name, is})
-	} else if secure, err := t.TLS(); err == nil && secure == nil && speaksTLS(opening, t.Hosts[0]) {
+	} else if secure, err := t.TLS(); err == nil && secure == nil && wantsTLS(opening, t.Hosts[0]) {
 		giveUp(&ProtocolError{t.protocol.Name, errors.New(setTLS)})
 	}
 }
@@ -117,21 +118,28 @@ func (t Target) strange(ctx context.Context) error {
 	return nil
 }
 
-// greeting is the first line of what a server says by itself or to a line that is none of its protocol, as web servers do; empty where that is no text.
+// greeting is the first line of what a server says; empty where that is no text.
 func greeting(ctx context.Context, dial Dial, address string) string {
+	said, _ := answer(ctx, dial, address)
+	line, _, _ := bytes.Cut(said, []byte("\n"))
+	text := strings.TrimRight(string(line), "\r")
+	if strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return ""
+	}
+	return text
+}
+
+// answer is how a server begins what it says by itself or to a line that is none of its protocol, as web servers do, up to the end of its first line. There is an
+// error where it hangs up before that, or has nothing to say.
+func answer(ctx context.Context, dial Dial, address string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, soon)
 	defer cancel()
 	c, err := dial(ctx, "tcp", address)
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n")       // who has spoken may have hung up since
-	said, _ := bufio.NewReaderSize(c, 128).ReadSlice('\n') // or as much as there is
-	line := strings.TrimRight(string(said), "\r\n")
-	if strings.ContainsFunc(line, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
-		return ""
-	}
-	return line
+	_, _ = io.WriteString(c, "WHO ARE YOU?\r\n\r\n") // who has spoken may have hung up since
+	return bufio.NewReaderSize(c, 128).ReadSlice('\n')
 }

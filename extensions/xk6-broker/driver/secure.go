@@ -69,13 +69,28 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 		return &ProtocolError{"TLS", err}
 	case secure != nil && kind == Timeout:
 		return fmt.Errorf("%w: does the server speak TLS at this port?", err)
-	case secure == nil && speaksTLS(ctx, t.Hosts[0]):
+	case secure == nil && wantsTLS(ctx, t.Hosts[0]):
 		return &ProtocolError{t.protocol.Name, fmt.Errorf("%s: %w", setTLS, err)}
 	}
 	return err
 }
 
-const setTLS = `it speaks TLS, so set option "tls"`
+const setTLS = `it speaks TLS and hangs up on who does not, so set option "tls"`
+
+// wantsTLS tells whether a server speaks nothing but TLS: there are those that find out what a client speaks, as RocketMQ's proxy, and may just be slow.
+func wantsTLS(ctx context.Context, host string) bool {
+	if !speaksTLS(ctx, host) {
+		return false
+	}
+	said, err := answer(ctx, (&net.Dialer{}).DialContext, host)
+	if len(said) > 0 {
+		return said[0] == tlsAlert
+	}
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// tlsAlert is how the records of TLS begin that say what is wrong.
+const tlsAlert = 21
 
 func speaksTLS(ctx context.Context, host string) bool {
 	ctx, cancel := context.WithTimeout(ctx, soon)
