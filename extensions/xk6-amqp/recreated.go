@@ -71,8 +71,19 @@ func (r *consumer) holds(ctx context.Context, last *amqp.Delivery) (bool, error)
 // bindEvery is how often a consumer of an exchange to which nothing comes binds its queue again, which changes nothing where it is bound.
 const bindEvery = time.Second
 
-// rebind binds the queue of an intake to the exchange that has the name now.
+// rebind has the queue of an intake bound to the exchange that has the name now, unless that is just being done. Deliveries are stamped meanwhile.
 func (r *consumer) rebind(in *intake) {
+	select {
+	case r.binding <- struct{}{}:
+		r.conn.running.Go(func() {
+			defer func() { <-r.binding }()
+			r.bindAgain(in)
+		})
+	default:
+	}
+}
+
+func (r *consumer) bindAgain(in *intake) {
 	ctx, cancel := context.WithTimeout(r.life, 10*bindEvery)
 	defer cancel()
 	err := r.conn.consuming.do(ctx, func(ch *amqp.Channel) error {

@@ -15,4 +15,5 @@ var (
 	_ driver.Replier    = &consumer{}
 	_ driver.Selector   = &consumer{}
 	_ driver.Unwrapper  = &consumer{}
+	_ driver.Stopper    = subscriber{}
 )
