@@ -13,7 +13,7 @@ type Point struct {
 	At      float64          `json:"at"`      // seconds from the start to the end of the interval
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
-	Came    map[string]int64 `json:"came,omitempty"` // of several processes: what was counted within the interval, about; Counts are of the intervals of processes that ended in it
+	Came    map[string]int64 `json:"came,omitzero"` // of several processes: what was counted within the interval, about; Counts are of the intervals of processes that ended in it
 	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
 	Active      map[string]Activity `json:"active,omitempty"`
 	Errors      int64               `json:"errors"`

@@ -327,7 +327,11 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	q.Came = Combined(q.Came, p.Came, func(x, y int64) int64 { return x + y })
+	if q.Came == nil {
+		q.Came = p.Came
+	} else {
+		q.Came = Combined(q.Came, p.Came, func(x, y int64) int64 { return x + y })
+	}
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
@@ -340,6 +344,9 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 func addCame(history []Point, piece Point, length float64) []Point {
 	end := at(piece.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
+	if q.Came == nil {
+		q.Came = map[string]int64{} // that nothing came is known
+	}
 	q.Came = Combined(q.Came, piece.Came, func(x, y int64) int64 { return x + y })
 	q.Active = Combined(q.Active, piece.Active, Activity.and)
 	return history

@@ -137,7 +137,7 @@ type cut struct {
 // outstanding is what groups had not received of what was confirmed when the stretches of a phase ended that something came after, at most: the most
 // in the interval before.
 func (t *Topic) outstanding(p *Phase) (n uint64) {
-	for _, s := range p.Stretches {
+	for _, s := range p.union() {
 		i := slices.IndexFunc(t.History, func(of Point) bool { return of.At >= s.To-edge })
 		if i >= 0 && i < len(t.History)-1 { // else it went on to the end
 			n += t.History[i].Outstanding
@@ -189,14 +189,23 @@ func (t *Topic) busiest() (most float64) {
 // edge is how far the two ends of one interval may be apart in what is written of it, in seconds.
 const edge = 1e-6
 
-// interrupted is how long other phases were between the stretches of one, in seconds. Those of several processes overlap.
-func (p *Phase) interrupted() (seconds float64) {
-	all := slices.SortedFunc(slices.Values(p.Stretches), func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
-	for i, s := range all {
-		if i > 0 {
-			seconds += max(0, s.From-all[i-1].To)
-			all[i].To = max(s.To, all[i-1].To)
+// union is the time that a phase had, in stretches that share nothing: those of several processes overlap.
+func (p *Phase) union() (all []Stretch) {
+	for _, s := range slices.SortedFunc(slices.Values(p.Stretches), func(a, b Stretch) int { return cmp.Compare(a.From, b.From) }) {
+		if last := len(all) - 1; last >= 0 && s.From <= all[last].To {
+			all[last].To = max(all[last].To, s.To)
+		} else {
+			all = append(all, s)
 		}
+	}
+	return all
+}
+
+// interrupted is how long other phases were between the stretches of one, in seconds.
+func (p *Phase) interrupted() (seconds float64) {
+	all := p.union()
+	for i := 1; i < len(all); i++ {
+		seconds += all[i].From - all[i-1].To
 	}
 	return seconds
 }

@@ -167,3 +167,18 @@ func TestAPartOfAWholeHasItsRate(t *testing.T) {
 		t.Errorf("%v in %v s", n, seconds)
 	}
 }
+
+// A process that was killed in a phase ends its stretch, and the phase goes on in the others: nothing was cut there.
+func TestAPhaseThatOthersGoOnWith(t *testing.T) {
+	var history []Point
+	for i := range 19 {
+		history = append(history, Point{At: float64(i + 1), Seconds: 1, Counts: counts(300), Outstanding: 500})
+	}
+	topic := Topic{History: history}
+	if n := topic.outstanding(&Phase{Stretches: []Stretch{{2.3, 18.3}, {2.32, 6.04}, {2.31, 18.31}}}); n != 0 {
+		t.Errorf("%d were outstanding where a phase ended that went on", n)
+	}
+	if n := topic.outstanding(&Phase{Stretches: []Stretch{{0, 2.3}, {0.1, 2.32}}}); n != 500 {
+		t.Errorf("%d were outstanding at the end of the warm-up", n)
+	}
+}

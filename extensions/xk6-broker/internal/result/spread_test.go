@@ -1,6 +1,7 @@
 package result
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 )
@@ -46,6 +47,34 @@ func TestIntervalsOfProcessesAreSpread(t *testing.T) {
 		}
 		if math.Abs(seconds-c.p.Seconds) > 1e-9 {
 			t.Errorf("%s: the pieces take %v s", name, seconds)
+		}
+	}
+}
+
+// An interval in which those of processes end, and nothing came, adds nothing to a rate, and a result that was read again knows it too.
+func TestAnIntervalInWhichNothingCame(t *testing.T) {
+	var history []Point
+	for _, p := range []Point{
+		{At: 11.25, Seconds: 1, Counts: map[string]int64{"sent": 80}, Active: map[string]Activity{"sent": {From: 10.25, To: 10.9}}},
+		{At: 12.25, Seconds: 1},
+	} {
+		for _, piece := range p.over(1) {
+			history = addCame(history, piece, 1)
+		}
+		p.Active = nil
+		history = addPoint(history, p, 1, otherPoint)
+	}
+	written, err := json.Marshal(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again []Point
+	if err := json.Unmarshal(written, &again); err != nil {
+		t.Fatal(err)
+	}
+	for _, all := range [][]Point{history, again} {
+		if len(all) != 3 || all[0].came()["sent"] != 80 || all[1].Counts["sent"] != 80 || all[1].came()["sent"] != 0 {
+			t.Errorf("%+v", all)
 		}
 	}
 }
