@@ -40,7 +40,11 @@ func newPgbench(b *testing.B, client *pgx.Conn, table pgx.Identifier) (p *pgbenc
 func (p *pgbench) insert(count, each int, body []byte) bench.Loop {
 	p.tb.Helper()
 	bodies := bytes.TrimSuffix(bytes.Repeat(append(body, ','), each), []byte(","))
-	return p.loop(count, each, 1, count, fmt.Sprintf("INSERT INTO %s (body) SELECT unnest(:bodies::bytea[]);\n", p.table), "--define", fmt.Sprintf("bodies={%s}", bodies))
+	return p.loop(count, each, 1, count, fmt.Sprintf(`\startpipeline
+INSERT INTO %s (body) SELECT unnest(:bodies::bytea[]);
+SELECT pg_notify('raw', '');
+\endpipeline
+`, p.table), "--define", fmt.Sprintf("bodies={%s}", bodies))
 }
 
 // consume has two transactions under way at a time: as the driver leases the next messages while it deletes the last. It keeps one row of an answer only, so

@@ -99,7 +99,10 @@ func BenchmarkConsume(b *testing.B) {
 	}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) {
-			return raw.Consume(client, topic, group("raw"), benchMessages, benchBatch)
+			return raw.Consume(client, topic, group("raw"), benchMessages, benchBatch, true)
+		}},
+		{Name: "raw batches", Run: func() (time.Duration, error) {
+			return raw.Consume(client, topic, group("batches"), benchMessages, benchBatch, false)
 		}},
 		s.Receive(receiving), s.Consume(receiving),
 	}

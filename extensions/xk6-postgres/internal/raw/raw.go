@@ -10,7 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Insert adds count messages to a table, so many with each statement.
+// wake tells who waits for messages that there are some.
+const wake = "SELECT pg_notify('raw', '')"
+
+// Insert adds count messages to a table, so many with each transaction, which wakes consumers too.
 func Insert(c *pgx.Conn, table string, body []byte, count, each int) (time.Duration, error) {
 	ctx := context.Background()
 	sql := "INSERT INTO " + table + " (body) SELECT unnest($1::bytea[])"
@@ -20,7 +23,10 @@ func Insert(c *pgx.Conn, table string, body []byte, count, each int) (time.Durat
 		for i := range bodies {
 			bodies[i] = body
 		}
-		if _, err := c.Exec(ctx, sql, bodies); err != nil {
+		transaction := &pgx.Batch{}
+		transaction.Queue(sql, bodies)
+		transaction.Queue(wake)
+		if err := c.SendBatch(ctx, transaction).Close(); err != nil {
 			return 0, fmt.Errorf("insert: %w", err)
 		}
 	}
@@ -35,6 +41,9 @@ func Copy(c *pgx.Conn, table pgx.Identifier, body []byte, count, each int) (time
 		rows := pgx.CopyFromSlice(min(each, count-sent), func(int) ([]any, error) { return []any{body}, nil })
 		if _, err := c.CopyFrom(ctx, table, []string{"body"}, rows); err != nil {
 			return 0, fmt.Errorf("copy: %w", err)
+		}
+		if _, err := c.Exec(ctx, wake); err != nil {
+			return 0, fmt.Errorf("notify: %w", err)
 		}
 	}
 	return time.Since(start), nil

@@ -53,12 +53,14 @@ func Produce(c pulsar.Client, topic string, body []byte, count, window int) (tim
 	return took, nil
 }
 
-// Consume receives count messages as the only consumer of a shared subscription, and acks each, the acks in groups of up to 5 ms.
-func Consume(c pulsar.Client, topic, subscription string, count, queue int) (time.Duration, error) {
+// Consume receives count messages as the only consumer of a shared subscription, and acks each, the acks in groups of up to 5 ms: each at the broker, or a
+// batch there when all of it is acked, as the client does by default.
+func Consume(c pulsar.Client, topic, subscription string, count, queue int, each bool) (time.Duration, error) {
 	r, err := c.Subscribe(pulsar.ConsumerOptions{
 		Topic: topic, SubscriptionName: subscription, Type: pulsar.Shared, ReceiverQueueSize: queue,
-		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
-		AckGroupingOptions:          &pulsar.AckGroupingOptions{MaxSize: 1000, MaxTime: 5 * time.Millisecond},
+		SubscriptionInitialPosition:    pulsar.SubscriptionPositionEarliest,
+		AckGroupingOptions:             &pulsar.AckGroupingOptions{MaxSize: 1000, MaxTime: 5 * time.Millisecond},
+		EnableBatchIndexAcknowledgment: each,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("consumer: %w", err)
