@@ -15,12 +15,16 @@ type inserting struct {
 	headers      []*string
 }
 
-const insertion = "INSERT INTO %s (key, body, headers) SELECT k, b, h::jsonb FROM unnest($1::bytea[], $2::bytea[], $3::text[]) AS m (k, b, h)"
+// insertions are the statements by their names: one for messages of which none has a key or headers, which is quicker.
+var insertions = map[string]string{
+	"insert":       "INSERT INTO %s (key, body, headers) SELECT k, b, h::jsonb FROM unnest($1::bytea[], $2::bytea[], $3::text[]) AS m (k, b, h)",
+	"insertBodies": "INSERT INTO %s (body) SELECT unnest($1::bytea[])",
+}
 
 // insert commits the messages, calls confirmed, and, in a second transaction, notifies who waits for some. A transaction that notifies keeps all others that do
 // from committing until it has, so this one must not be the one that waits for the disk. Both are sent at once.
 func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, confirmed func()) (err error) {
-	values, err := in.parameters(s.TypeMap(), all)
+	statement, values, err := in.parameters(s.TypeMap(), all)
 	if err != nil {
 		return err
 	}
@@ -30,7 +34,7 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 			err = closed
 		}
 	}()
-	pipeline.SendQueryPrepared("insert", values, []int16{1, 1, 1}, nil)
+	pipeline.SendQueryPrepared(statement, values, []int16{pgtype.BinaryFormatCode}, nil)
 	pipeline.SendPipelineSync()
 	notify(pipeline, in.topic)
 	if err := pipeline.Sync(); err != nil {
@@ -76,27 +80,37 @@ func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error
 	}
 }
 
-// parameters are three arrays. A message without a key, a body or headers has NULL there.
-func (in *inserting) parameters(types *pgtype.Map, all []outgoing) ([][]byte, error) {
+// parameters are arrays, and the statement is that which takes them. A message without a key, a body or headers has NULL there.
+func (in *inserting) parameters(types *pgtype.Map, all []outgoing) (statement string, values [][]byte, err error) {
 	in.keys, in.bodies, in.headers = in.keys[:0], in.bodies[:0], in.headers[:0]
+	bare := true
 	for _, o := range all {
 		in.keys, in.bodies, in.headers = append(in.keys, o.message.Key), append(in.bodies, o.message.Body), append(in.headers, o.headers)
+		bare = bare && o.message.Key == nil && o.headers == nil
 	}
 	defer func() { // they must not live on here
 		clear(in.keys)
 		clear(in.bodies)
 		clear(in.headers)
 	}()
-	values := make([][]byte, 3)
-	for i, p := range []struct {
-		oid   uint32
-		array any
-	}{{pgtype.ByteaArrayOID, in.keys}, {pgtype.ByteaArrayOID, in.bodies}, {pgtype.TextArrayOID, in.headers}} {
-		value, err := types.Encode(p.oid, pgtype.BinaryFormatCode, p.array, nil)
-		if err != nil {
-			return nil, fmt.Errorf("encoding messages: %w", err)
+	encode := func(oid uint32, array any) {
+		if err == nil {
+			var value []byte
+			value, err = types.Encode(oid, pgtype.BinaryFormatCode, array, nil)
+			values = append(values, value)
 		}
-		values[i] = value
 	}
-	return values, nil
+	statement = "insertBodies"
+	if !bare {
+		statement = "insert"
+		encode(pgtype.ByteaArrayOID, in.keys)
+	}
+	encode(pgtype.ByteaArrayOID, in.bodies)
+	if !bare {
+		encode(pgtype.TextArrayOID, in.headers)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("encoding messages: %w", err)
+	}
+	return statement, values, nil
 }

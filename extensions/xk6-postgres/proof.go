@@ -81,8 +81,10 @@ func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
 	if _, err := s.Exec(ctx, "SELECT set_config('synchronous_commit', $1, false)", now.commit); err != nil {
 		return err
 	}
-	if _, err := s.PgConn().Prepare(ctx, "insert", fmt.Sprintf(insertion, p.topic.table), nil); err != nil {
-		return err
+	for name, sql := range insertions {
+		if _, err := s.PgConn().Prepare(ctx, name, fmt.Sprintf(sql, p.topic.table), nil); err != nil {
+			return err
+		}
 	}
 	if err := now.ask(ctx, s, p.topic); err != nil {
 		return err
