@@ -246,7 +246,7 @@ func (x *subscription) push(r reader) error {
 		close(x.ready)
 		return err
 	}
-	if x.isLeaving() && (kind == "unsubscribe" || kind == "sunsubscribe") {
+	if (kind == "unsubscribe" || kind == "sunsubscribe") && x.isLeaving() {
 		_, err := r.skip()
 		return cmp.Or(err, errLeft)
 	}
