@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"slices"
 )
 
 // Activity is when something was counted in an interval: first, last, and what pauses ended in it, which may have begun before. All are in seconds, From and To
@@ -12,9 +11,8 @@ import (
 type Activity struct {
 	From   float64        `json:"from"`
 	To     float64        `json:"to"`
-	Pauses map[int]Pauses `json:"pauses,omitempty"` // under N those from 2^N ns to twice that; of several processes, each has its own
-	Before float64        `json:"before,omitempty"` // the one of them that ended at From; of several processes, of who was first
-	Loads  int            `json:"loads,omitempty"`  // how many processes there are; 0 is 1
+	Pauses map[int]Pauses `json:"pauses,omitempty"` // under N those from 2^N ns to twice that
+	Before float64        `json:"before,omitempty"` // the one of them that ended at From
 }
 
 // Pauses are those of one length.
@@ -37,14 +35,7 @@ func (a Activity) and(b Activity) Activity {
 	case b.From < a.From:
 		a, b = b, a
 	}
-	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before, max(a.Loads, b.Loads)}
-}
-
-// beside is the activity of two processes.
-func (a Activity) beside(b Activity) Activity {
-	both := a.and(b)
-	both.Loads = max(1, a.Loads) + max(1, b.Loads)
-	return both
+	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before}
 }
 
 // since is the activity without the pause that ended with its first, unless such pauses are usual.
@@ -150,29 +141,14 @@ func (a Activity) afterRound(short float64) float64 {
 	return a.mean(first, last)
 }
 
-// next is how long it would have taken from the last to the next one, after so many in a time: where nothing came together it is the time between two, else a pause.
-// between are the times from the last one of an interval to the first of the next.
-func (a Activity) next(sent Activity, length float64, events int64, between []float64) float64 {
-	if length <= 0 || events < 2 {
-		return 0
-	}
-	even := length / float64(events-1)
+// next is how long it takes from one to the next, on average: where nothing came together it is the time between two, which is even, else a pause.
+func (a Activity) next(sent Activity, even float64) float64 {
 	pause := a.pause(usualShare)
 	if asked := sent.pause(sentShare); asked > 0 {
 		pause = cmp.Or(a.like(asked), pause)
 	}
-	if a.Loads <= 1 && pause > 0 {
+	if pause > 0 {
 		pause = cmp.Or(a.afterRound(pause), pause)
-	}
-	if _, all := a.paused(); a.Loads > 1 && all > length { // several processes pause at the same time; whether they also go on at the same time, this tells
-		alike := min(float64(a.Loads), all/length)
-		least := pause / alike
-		between = slices.DeleteFunc(between, func(d float64) bool { return d <= 0 || d > 1.5*pause })
-		if len(between) > 0 {
-			slices.Sort(between)
-			least = min(max(least, between[len(between)/2]), pause)
-		}
-		pause = least
 	}
 	return max(pause, even)
 }

@@ -35,32 +35,6 @@ func evenly(rate, from, to float64) (all []float64) {
 	return all
 }
 
-// Processes that pause at the same time go on at the same time, or by turns, and their intervals tell which.
-func TestPeriodOfProcesses(t *testing.T) {
-	for _, step := range []float64{0.31, 0.5, 0.97, 1, 1.7} {
-		for name, later := range map[string]float64{"in step": 0.002 * step, "by turns": step / 2} {
-			var topic Topic
-			for i := range 20 {
-				p := Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{}, Active: map[string]Activity{}}
-				for process := range 2 {
-					var at []float64
-					for k := range 6 {
-						at = append(at, 0.13+float64(k)*step+float64(process)*later)
-					}
-					its := Point{At: p.At, Seconds: 1, Counts: map[string]int64{}, Active: map[string]Activity{}}
-					its.count("confirmed", times(100, at...))
-					p.Counts["confirmed"] += its.Counts["confirmed"]
-					otherPoint(&p, its)
-				}
-				topic.History = append(topic.History, p)
-			}
-			if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds*step/200-1) > 0.02 {
-				t.Errorf("%s, each %v s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, step, n, seconds, n/seconds, 200/step)
-			}
-		}
-	}
-}
-
 // What was before a phase is none of its load: not the pause before it, unless all are like that, and not what went on between its stretches.
 func TestPeriodOfPhases(t *testing.T) {
 	bursts := times(100, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -76,34 +50,39 @@ func TestPeriodOfPhases(t *testing.T) {
 		"shorter than a pause": {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
 		"after one message":    {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
 		"in two stretches":     {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
-		"of two processes":     {evenly(100, 0, 9), []Stretch{{2, 8}, {2.5, 8.5}, {2.1, 7}}, 100},
-		"of two, in two":       {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}, {0.5, 3}, {6, 8}}, 100},
+		"that comes back":      {slices.Concat(evenly(100, 0, 3), evenly(900, 3, 5), evenly(400, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 1100 / 5.0},
+		"slow, then faster":    {slices.Concat(evenly(33, 0, 3), evenly(133, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 365 / 5.0},
 		"batches, in two":      {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
 	} {
-		edges := []float64{}
-		for i := range 40 {
-			edges = append(edges, float64(i+1))
-		}
-		for _, s := range c.stretches {
-			edges = append(edges, s.From, s.To)
-		}
-		slices.Sort(edges)
-		var topic Topic
-		last := 0.0
-		for _, edge := range slices.Compact(edges) {
-			if edge == 0 {
-				continue
-			}
-			p := Point{At: edge, Seconds: edge - last, Counts: map[string]int64{}, Active: map[string]Activity{}}
-			p.count("confirmed", c.at)
-			p.count("sent", c.at)
-			topic.History, last = append(topic.History, p), edge
-		}
+		topic := historyOf(c.at, c.stretches)
 		during := topic.during(&Phase{Name: "one", Stretches: c.stretches})
 		if n, seconds := during.WentOn("confirmed"); math.Abs(n/seconds/c.rate-1) > 0.02 {
 			t.Errorf("%s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.rate)
 		}
 	}
+}
+
+// historyOf is what a process knows that had a phase in some stretches, of which each cuts an interval.
+func historyOf(all []float64, stretches []Stretch) (topic Topic) {
+	edges := []float64{}
+	for i := range 40 {
+		edges = append(edges, float64(i+1))
+	}
+	for _, s := range stretches {
+		edges = append(edges, s.From, s.To)
+	}
+	slices.Sort(edges)
+	last := 0.0
+	for _, edge := range slices.Compact(edges) {
+		if edge == 0 {
+			continue
+		}
+		p := Point{At: edge, Seconds: edge - last, Counts: map[string]int64{}, Active: map[string]Activity{}}
+		p.count("confirmed", all)
+		p.count("sent", all)
+		topic.History, last = append(topic.History, p), edge
+	}
+	return topic
 }
 
 // count adds what happens in the interval.

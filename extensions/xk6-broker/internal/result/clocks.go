@@ -158,7 +158,7 @@ func (r *Result) judgePeers(v *Verdict) {
 		if p.Lacked != "" {
 			v.because(latencies|account, "%s %s: the others went on without it, so that they may not have begun together, and what was due before its consumers were ready is not accounted for", name, p.Lacked)
 		}
-		if p.Later > max(beginsAnyhow.Seconds(), beginsTogether*r.Seconds) && r.Test.runs(unheld...) {
+		if p.Later > max(beginsAnyhow, beginsTogether*r.Seconds) && r.Test.runs(unheld...) {
 			v.because(latencies|account, "%s began %v after this process, and a scenario of %s waits for no other process: it was not the load that was asked for; "+
 				"use open-arrival-rate, which begins in all at one time", name, round(int64(p.Later*float64(time.Second))), strings.Join(unheld, " or "))
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
@@ -14,7 +13,7 @@ type Point struct {
 	Seconds float64          `json:"seconds"` // its length
 	Counts  map[string]int64 `json:"counts"`
 	Came    map[string]int64 `json:"came,omitzero"` // of several processes: what was counted within the interval, about; Counts are of the intervals of processes that ended in it
-	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start.
+	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start; not known of several processes.
 	Active      map[string]Activity `json:"active,omitempty"`
 	Errors      int64               `json:"errors"`
 	ErrorKinds  map[string]int64    `json:"errorKinds,omitempty"` // the errors by kind
@@ -78,124 +77,6 @@ func (p Point) end() float64      { return p.At }
 func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
-
-// WentOn gives how much was counted, and in how much time: from when the first of it was to when the next after the last would have been, or to the end
-// of a phase where more was on its way then. Of several topics, from the first of any to the last.
-func (t *Topic) WentOn(counter string) (n, seconds float64) {
-	if t.of != nil {
-		return t.of.WentOn(counter)
-	}
-	n, from, to := t.wentOn(counter)
-	return n, to - from
-}
-
-// WentOn is that of all topics together.
-func (r *Result) WentOn(counter string) (n, seconds float64) {
-	var from, to float64
-	for i := range r.Topics {
-		its, began, ended := r.Topics[i].wentOn(counter)
-		if its == 0 {
-			continue
-		}
-		if n == 0 {
-			from = began
-		}
-		n, from, to = n+its, min(from, began), max(to, ended)
-	}
-	return n, to - from
-}
-
-// leastLoad is for how many seconds a load that goes by a schedule goes on, at least, to have a rate: a batch that comes but once has none.
-const leastLoad = 0.01
-
-func (t *Topic) wentOn(counter string) (n, from, to float64) {
-	of := paced(counter)
-	counts := func(p Point) bool { return p.came()[of] > 0 }
-	if !slices.ContainsFunc(t.History, counts) {
-		of = counter
-	}
-	first, last, events := -1, -1, int64(0)
-	for i, p := range t.History {
-		if counts(p) {
-			last = i
-			if first < 0 {
-				first = i
-			}
-		}
-		n += float64(p.came()[counter])
-		events += p.came()[of]
-	}
-	if n == 0 {
-		return 0, 0, 0
-	}
-	from, to = t.History[first].At-t.History[first].Seconds, t.History[last].At
-	if known := func(p Point) bool { _, ok := p.Active[of]; return ok }; slices.ContainsFunc(t.History, known) {
-		from, to = t.History[first].began(of), t.History[last].ended(of)
-		active, between := t.activity(of)
-		sent, _ := t.activity(metric.Sent.String())
-		if t.whole != nil { // it is a phase, which another one was before
-			always, _ := t.whole.activity(of)
-			active = active.since(always.pause(usualShare))
-		}
-		to += active.next(sent, to-from, events, between)
-	}
-	if t.phase != nil && t.cut.before(counter) {
-		to = t.History[len(t.History)-1].At
-	}
-	if t.phase != nil {
-		to -= t.phase.interrupted()
-	}
-	if t.OpenLoop && to-from < leastLoad {
-		to = from
-	}
-	return n, from, to
-}
-
-func (p Point) came() map[string]int64 {
-	if p.Came != nil {
-		return p.Came
-	}
-	return p.Counts
-}
-
-// activity is that of all intervals, and the times from the last of one to the first of the next.
-func (t *Topic) activity(counter string) (all Activity, between []float64) {
-	for _, p := range t.History {
-		its, counted := p.Active[counter]
-		if counted && !all.none() {
-			between = append(between, its.From-all.To)
-		}
-		all = all.and(its)
-	}
-	return all, between
-}
-
-// began and ended are when something was counted in the interval. Where the interval does not know, it was right when the one before ended, which
-// knows.
-func (p Point) began(counter string) float64 {
-	if s, ok := p.Active[counter]; ok {
-		return s.From
-	}
-	return p.At - p.Seconds
-}
-
-func (p Point) ended(counter string) float64 {
-	if s, ok := p.Active[counter]; ok {
-		return s.To
-	}
-	return p.At - p.Seconds
-}
-
-// paced is the counter whose times are those of another.
-func paced(counter string) string {
-	switch counter {
-	case metric.Due.String(), metric.Sent.String(), metric.BytesSent.String():
-		return metric.Sent.String()
-	case metric.Confirmed.String():
-		return counter
-	}
-	return metric.Received.String()
-}
 
 // Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
 // last ends with the run.

@@ -234,8 +234,10 @@ func (m *merger) topic(of *Result, t *Topic) {
 		both := t.Underway.Plus(to.underway())
 		to.Underway = &both
 	}
+	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
+	to.Flows = addFlows(to.Flows, t, shift)
 	if !m.diverged {
-		to.joinWindows(of, t, named)
+		to.joinWindows(of, t, shift, named)
 	}
 	to.addHiccups(of, t, named)
 	for i := range t.Groups {
@@ -250,14 +252,13 @@ func (m *merger) topic(of *Result, t *Topic) {
 	for _, e := range t.Errors {
 		to.AddErrors(e)
 	}
-	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
 	var points []Point
 	for _, p := range t.History {
 		p = p.shifted(shift)
 		for _, piece := range p.over(lengths[""]) {
 			points = addCame(points, piece, lengths[""])
 		}
-		p.Active = nil // as the pieces have it
+		p.Active = nil // the flows have what is needed of it
 		points = addPoint(points, p, lengths[""], laterPoint)
 	}
 	for _, p := range points {
@@ -316,9 +317,16 @@ func find[T timed](all []T, at float64, fresh T) ([]T, *T) {
 	return all, &all[i]
 }
 
-// samePhases tells whether all processes had phases of the same names, so that those of the whole add up to it.
+// samePhases tells whether all processes had phases of the same names, so that those of the whole add up to it. Whether anything was there before the first that has one
+// is chance: a message of another process that had begun it.
 func samePhases(parts []Part) bool {
-	names := func(p Part) []string { return slices.Sorted(slices.Values(p.Result.PhaseNames())) }
+	names := func(p Part) []string {
+		its := slices.Sorted(slices.Values(p.Result.PhaseNames()))
+		if len(its) > 1 {
+			its = slices.DeleteFunc(its, func(name string) bool { return name == Starting })
+		}
+		return its
+	}
 	return !slices.ContainsFunc(parts, func(p Part) bool { return !slices.Equal(names(p), names(parts[0])) })
 }
 
@@ -348,7 +356,6 @@ func addCame(history []Point, piece Point, length float64) []Point {
 		q.Came = map[string]int64{} // that nothing came is known
 	}
 	q.Came = Combined(q.Came, piece.Came, func(x, y int64) int64 { return x + y })
-	q.Active = Combined(q.Active, piece.Active, Activity.and)
 	return history
 }
 
@@ -369,13 +376,11 @@ func (p Point) shifted(by float64) Point {
 func laterPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = max(q.InFlight, p.InFlight), max(q.Outstanding, p.Outstanding)
 	q.Underway = p.Underway // at the later end
-	q.Active = Combined(q.Active, p.Active, Activity.and)
 }
 
 func otherPoint(q *Point, p Point) {
 	q.InFlight, q.Outstanding = q.InFlight+p.InFlight, q.Outstanding+p.Outstanding
 	q.Underway = q.Underway.Plus(p.Underway)
-	q.Active = Combined(q.Active, p.Active, Activity.beside)
 }
 
 // addSummary adds the distribution of an interval to those of a length: the worst of each quantile.

@@ -39,7 +39,8 @@ type Window struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // as those of a topic
 	Groups      []WindowGroup              `json:"groups"`
-	Underway    Underway                   `json:"underway"` // when its stretches ended
+	Underway    Underway                   `json:"underway"`        // when its stretches ended
+	Flows       map[string][]Flow          `json:"flows,omitempty"` // as those of a topic
 }
 
 // WindowGroup is what can be told of a group in a phase. What was lost is known of the whole run only: a message that did not come did not
@@ -106,6 +107,14 @@ func (t *Topic) during(p *Phase) Topic {
 	during.whole, during.phase, during.Phases, during.Hiccups, during.Seen = t, p, nil, w.Hiccups, p.Hiccups
 	during.Underway = nil
 	during.cut = cut{w.Underway, t.outstanding(p)}
+	if t.Flows != nil {
+		during.Flows = w.Flows
+		if p.Afterwards {
+			during.Flows = cutOut(t.Flows, p.Stretches[0])
+		} else if w.Flows == nil {
+			during.Flows = map[string][]Flow{}
+		}
+	}
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -201,15 +210,6 @@ func (p *Phase) union() (all []Stretch) {
 	return all
 }
 
-// interrupted is how long other phases were between the stretches of one, in seconds.
-func (p *Phase) interrupted() (seconds float64) {
-	all := p.union()
-	for i := 1; i < len(all); i++ {
-		seconds += all[i].From - all[i-1].To
-	}
-	return seconds
-}
-
 // within gives the intervals that are wholly in a phase.
 func within[T timed](all []T, p *Phase) (inside []T) {
 	for _, one := range all {
@@ -263,7 +263,7 @@ func (r *Result) Lead() {
 }
 
 // joinWindows adds what another process measured in its phases, under the names that its trends have in the whole.
-func (t *Topic) joinWindows(r *Result, of *Topic, named func(string) string) {
+func (t *Topic) joinWindows(r *Result, of *Topic, shift float64, named func(string) string) {
 	for phase, from := range of.Phases {
 		to := t.Phases[phase]
 		if to.Trends == nil {
@@ -285,6 +285,8 @@ func (t *Topic) joinWindows(r *Result, of *Topic, named func(string) string) {
 		}
 		if p := r.Phase(phase); p != nil {
 			to.addHiccups(&from, p.Hiccups, named)
+			during := of.during(p)
+			to.Flows = addFlows(to.Flows, &during, shift)
 		}
 		t.Phases[phase] = to
 	}

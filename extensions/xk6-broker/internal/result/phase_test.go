@@ -1,7 +1,6 @@
 package result
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -146,25 +145,6 @@ func TestGivenBackByAnotherGroup(t *testing.T) {
 	all := strings.Join(v.Notes, "\n")
 	if strings.Contains(all, "given back") || !strings.Contains(all, "settled 8000 of 10000") {
 		t.Error(all)
-	}
-}
-
-// The intervals of processes do not begin at the same time, and phases cut them: the rate in a part that is cut out of the whole is the load's all the same.
-func TestAPartOfAWholeHasItsRate(t *testing.T) {
-	topic := Topic{Counts: map[string]int64{}, Phases: map[string]Window{"2 s to 4 s": {}}}
-	for _, ends := range [][]float64{{1.05, 2.05, 2.6, 3.05, 4.05, 5.05}, {0.7, 1.7, 2.6, 3.4, 4.4, 5.2}} {
-		last := 0.0
-		for _, end := range ends {
-			p := Point{At: end, Seconds: end - last, Counts: map[string]int64{"sent": int64(math.Round(500 * (end - last)))}, Active: map[string]Activity{"sent": {From: last, To: end}}}
-			for _, piece := range p.over(1) {
-				topic.History = addCame(topic.History, piece, 1)
-			}
-			last = end
-		}
-	}
-	r := &Result{Topics: []Topic{topic}, Phases: []Phase{{Name: "2 s to 4 s", Stretches: []Stretch{{2, 4}}, Seconds: 2, Afterwards: true}}}
-	if n, seconds := r.During("2 s to 4 s").Topics[0].WentOn("sent"); math.Abs(n-2000) > 4 || math.Abs(n/seconds-1000) > 5 {
-		t.Errorf("%v in %v s", n, seconds)
 	}
 }
 

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -209,12 +210,6 @@ func judgeRepeated(v *Verdict, parts []Part) {
 	}
 }
 
-// beginsTogether is which part of the shortest run the beginnings of processes that did not wait for each other may be apart, and anyhow by how much.
-const (
-	beginsTogether = 0.05
-	beginsAnyhow   = 500 * time.Millisecond
-)
-
 // begunApart says that processes which have segments of one load did not wait for each other, and began it at different times.
 func begunApart(parts []Part) []string {
 	var first, last *Result
@@ -236,8 +231,55 @@ func begunApart(parts []Part) []string {
 		return nil
 	}
 	apart := last.Started.Sub(first.Started)
-	if apart <= beginsAnyhow || apart.Seconds() <= beginsTogether*shortest {
+	if apart.Seconds() <= max(beginsAnyhow, beginsTogether*shortest) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s and %s have parts of one load, did not wait for each other, and began it %v apart: it was not the load that was asked for", first.Name, last.Name, round(int64(apart)))}
+}
+
+// phasesBegunApart says that processes began a phase at different times: for a part of it not all were in it.
+func phasesBegunApart(parts []Part) (flaws []string) {
+	for _, phase := range parts[0].Result.PhaseNames() {
+		again := true
+		for k := 0; again; k++ {
+			var its []entered
+			if its, again = entries(parts, phase, k); len(its) == 0 {
+				continue
+			}
+			first := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
+			last := slices.MaxFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
+			shortest := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.stayed, b.stayed) }).stayed
+			if apart := last.at - first.at; apart > max(beginsAnyhow, beginsTogether*shortest) {
+				flaws = append(flaws, fmt.Sprintf("%s and %s began the phase %q %v apart, which lasted %v: for a part of it not all processes were in it",
+					first.by, last.by, phase, inSeconds(apart), inSeconds(shortest)))
+				break
+			}
+		}
+	}
+	return flaws
+}
+
+// entered is when a process began a stretch of a phase, by the clock of the first, and how long it stayed in it, in seconds.
+type entered struct {
+	by         string
+	at, stayed float64
+}
+
+// entries are those of the stretch of a phase that has a number; there may be more of these stretches. Who was in it from its start, or was killed, tells nothing.
+func entries(parts []Part, phase string, k int) (all []entered, more bool) {
+	for _, p := range parts {
+		its := p.Result.Phase(phase)
+		if its == nil || k >= len(its.Stretches) {
+			continue
+		}
+		more = true
+		if s := its.Stretches[k]; s.From > 0 && !p.Ledger.Unfinished {
+			all = append(all, entered{p.Result.Name, s.From + p.Result.Started.Sub(parts[0].Result.Started).Seconds(), s.To - s.From})
+		}
+	}
+	return all, more
+}
+
+func inSeconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(10 * time.Millisecond)
 }

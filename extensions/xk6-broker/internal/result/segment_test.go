@@ -203,3 +203,32 @@ func TestProcessesThatBeganApart(t *testing.T) {
 		}
 	}
 }
+
+// A phase that processes begin at different times is not one, but for what its length does not notice.
+func TestPhasesThatBeginApart(t *testing.T) {
+	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	part := func(name string, later time.Duration, stretches ...Stretch) Part {
+		return Part{Result: &Result{Name: name, Started: started.Add(later), Phases: []Phase{{Name: "a", Stretches: stretches}}}, Ledger: &Ledger{}}
+	}
+	killed := part("k", 0, Stretch{9, 10})
+	killed.Ledger.Unfinished = true
+	for name, c := range map[string]struct {
+		parts []Part
+		want  string
+	}{
+		"a little":      {[]Part{part("a", 0, Stretch{2, 5}), part("b", 400*time.Millisecond, Stretch{2, 5})}, ""},
+		"much":          {[]Part{part("a", 0, Stretch{2, 5}), part("b", 700*time.Millisecond, Stretch{2, 5})}, `a and b began the phase "a" 700ms apart, which lasted 3s`},
+		"of a long one": {[]Part{part("a", 0, Stretch{2, 50}), part("b", 700*time.Millisecond, Stretch{2, 50})}, ""},
+		"by their own":  {[]Part{part("a", 0, Stretch{3, 6}), part("b", time.Second, Stretch{2, 5})}, ""},
+		"when it comes again": {
+			[]Part{part("a", 0, Stretch{0, 1}, Stretch{3, 5}), part("b", 0, Stretch{0, 1}, Stretch{3.9, 5}), part("c", 0, Stretch{0, 5})},
+			`a and b began the phase "a" 900ms apart, which lasted 1.1s`,
+		},
+		"from the start": {[]Part{part("a", 0, Stretch{0, 3}), part("b", time.Second, Stretch{0, 3})}, ""},
+		"killed":         {[]Part{part("a", 0, Stretch{2, 5}), killed}, ""},
+	} {
+		if said := strings.Join(phasesBegunApart(c.parts), "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}

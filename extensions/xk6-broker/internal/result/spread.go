@@ -11,12 +11,7 @@ func (p Point) over(length float64) (pieces []Point) {
 		if p.At-to < edge {
 			to = p.At
 		}
-		piece := Point{At: to, Seconds: to - from, Came: map[string]int64{}, Active: map[string]Activity{}}
-		for name, of := range p.Active {
-			if in, some := of.between(from, to, to == p.At); some {
-				piece.Active[name] = in
-			}
-		}
+		piece := Point{At: to, Seconds: to - from, Came: map[string]int64{}}
 		for name, n := range p.Counts {
 			share := func(at float64) float64 { return (at - begin) / p.Seconds }
 			if of, ok := p.Active[paced(name)]; ok {
@@ -68,21 +63,4 @@ func (a Activity) share(by float64) float64 {
 		return (by - a.From) / (a.To - a.From)
 	}
 	return (math.Floor((by-a.From)/step) + 1) / float64(steps+1)
-}
-
-// between is what of the activity was from one instant until before another, or until then; its pauses are with the first of it.
-func (a Activity) between(from, to float64, included bool) (in Activity, some bool) {
-	in = Activity{From: a.From, To: a.To, Loads: a.Loads}
-	step, _ := a.step()
-	if a.From >= from {
-		in.Pauses, in.Before = a.Pauses, a.Before
-	} else if in.From = from; step > 0 {
-		in.From = a.From + math.Ceil((from-a.From)/step-edge)*step
-	}
-	if a.To > to {
-		if in.To = to; step > 0 {
-			in.To = a.From + math.Floor((to-a.From)/step)*step
-		}
-	}
-	return in, in.From <= in.To && (in.From < to || included)
 }

@@ -19,6 +19,11 @@ func (m *merger) verdict() {
 	for _, flaw := range processFlaws(m.parts) {
 		v.because(latencies|account, "%s", flaw)
 	}
+	if !m.diverged {
+		for _, flaw := range phasesBegunApart(m.parts) {
+			v.because(latencies, "%s", flaw)
+		}
+	}
 	judgeRepeated(v, m.parts)
 	for i, p := range m.parts {
 		if !p.Ledger.Unfinished { // else what it says of a test that went on is nothing of the whole

@@ -1,0 +1,124 @@
+package result
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+)
+
+// process is what one process of a test did in the phase "a", by its own clock, and by how much that began after the first's.
+type process struct {
+	later     float64
+	at        []float64
+	stretches []Stretch
+}
+
+// soon is when the first message comes, if not later: an activity of nothing has its first at 0.
+const soon = 1e-4
+
+// mergedOf is the topic of several processes with one phase.
+func mergedOf(t *testing.T, all []process) Topic {
+	t.Helper()
+	merged := Topic{Counts: map[string]int64{}, Phases: map[string]Window{"a": {Counts: map[string]int64{}}}}
+	for _, p := range all {
+		topic := historyOf(p.at, p.stretches)
+		in := slices.DeleteFunc(slices.Clone(p.at), func(at float64) bool {
+			return !slices.ContainsFunc(p.stretches, func(s Stretch) bool { return at >= s.From && at < s.To })
+		})
+		topic.Counts = map[string]int64{"confirmed": int64(len(p.at))}
+		topic.Phases = map[string]Window{"a": {Counts: map[string]int64{"confirmed": int64(len(in))}}}
+		merged.Counts["confirmed"] += int64(len(p.at))
+		merged.Flows = addFlows(merged.Flows, &topic, p.later)
+		w := merged.Phases["a"]
+		w.Counts["confirmed"] += int64(len(in))
+		during := topic.during(&Phase{Name: "a", Stretches: p.stretches})
+		w.Flows = addFlows(w.Flows, &during, p.later)
+		merged.Phases["a"] = w
+		for _, point := range topic.History {
+			for _, piece := range point.shifted(p.later).over(1) {
+				merged.History = addCame(merged.History, piece, 1)
+			}
+		}
+	}
+	written, err := json.Marshal(&merged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Topic
+	if err := json.Unmarshal(written, &again); err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// The rate of processes together is that of the load of which each has a part, in the whole and in each phase, whatever their clocks, their intervals and the order in
+// which they send.
+func TestFlowsOfProcesses(t *testing.T) {
+	comesBack := func(rate float64) []float64 {
+		return slices.Concat(evenly(rate, 0.1, 3), evenly(9*rate, 3, 5), evenly(4*rate, 5, 7))
+	}
+	back := []Stretch{{0, 3}, {5, 9}}
+	bursts := func(from float64) []float64 { return times(100, from, from+1, from+2, from+3, from+4) }
+	long := []Stretch{{0, 20}}
+	for name, c := range map[string]struct {
+		all          []process
+		whole, phase float64
+	}{
+		"by turns":              {[]process{{0, evenly(2, soon, 10), long}, {0, evenly(2, 0.25, 10), long}}, 4, 4},
+		"few, by turns":         {[]process{{0, evenly(1, soon, 9), long}, {0, evenly(1, 1/3.0, 9), long}, {0, evenly(1, 2/3.0, 9), long}}, 3, 3},
+		"bursts in step":        {[]process{{0, bursts(0.1), long}, {0.002, bursts(0.1), long}}, 200, 200},
+		"bursts by turns":       {[]process{{0, bursts(0.1), long}, {0.5, bursts(0.1), long}}, 200, 200},
+		"comes back":            {[]process{{0, comesBack(50), back}, {0.06, comesBack(50), back}}, 2 * 1445 / 6.9, 2 * 545 / 4.9},
+		"comes back, apart":     {[]process{{0, comesBack(50), back}, {0.4, comesBack(50), back}}, 2 * 1445 / 6.9, 2 * 545 / 4.9},
+		"a short phase":         {[]process{{0, evenly(50, soon, 9), []Stretch{{3, 3.75}}}, {0.08, evenly(50, soon, 9), []Stretch{{3, 3.75}}}}, 100, 100},
+		"cut apart":             {[]process{{0, evenly(50, soon, 9), []Stretch{{0, 0.8}}}, {0, evenly(50, soon, 9), []Stretch{{0, 0.88}}}}, 100, 100},
+		"one after the other":   {[]process{{0, evenly(100, soon, 5), long}, {5, evenly(100, soon, 5), long}}, 100, 100},
+		"begun long apart":      {[]process{{0, evenly(50, soon, 9), []Stretch{{0, 3}}}, {1, evenly(50, soon, 9), []Stretch{{0, 3}}}}, 90, 75},
+		"one ended early":       {[]process{{0, evenly(50, soon, 10), long}, {0, evenly(50, soon, 5), long}}, 75, 75},
+		"one was not in it":     {[]process{{0, evenly(50, soon, 10), []Stretch{{2, 6}}}, {0, evenly(50, soon, 10), nil}}, 100, 50},
+		"one stayed in it":      {[]process{{0, evenly(50, soon, 10), []Stretch{{0, 3}, {5, 8}}}, {0, evenly(50, soon, 10), []Stretch{{0, 3}}}}, 100, 450 / 6.0},
+		"a slow one and a fast": {[]process{{0, evenly(1, 0.5, 10), long}, {0, evenly(100, soon, 10), long}}, 101, 101},
+	} {
+		topic := mergedOf(t, c.all)
+		if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds/c.whole-1) > 0.01 {
+			t.Errorf("%s: the whole is %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.whole)
+		}
+		r := Result{Topics: []Topic{topic}, Phases: []Phase{{Name: "a"}}}
+		for _, p := range c.all {
+			for _, s := range p.stretches {
+				r.Phases[0].Stretches = append(r.Phases[0].Stretches, Stretch{s.From + p.later, s.To + p.later})
+			}
+		}
+		during := r.During("a")
+		if n, seconds := during.Topics[0].WentOn("confirmed"); math.Abs(n/seconds/c.phase-1) > 0.01 {
+			t.Errorf("%s: the phase is %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.phase)
+		}
+		if n, seconds := during.WentOn("confirmed"); math.Abs(n/seconds/c.phase-1) > 0.01 {
+			t.Errorf("%s: the phase of all topics is %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.phase)
+		}
+	}
+}
+
+// What was on its way when a stretch of a phase ended makes that stretch as long as it was, and no other.
+func TestAStretchThatIsCut(t *testing.T) {
+	stretches := []Stretch{{0, 3}, {5, 30}}
+	topic := historyOf(slices.Concat(evenly(33, soon, 3), evenly(66, 3, 5), evenly(133, 5, 7)), stretches)
+	i := slices.IndexFunc(topic.History, func(p Point) bool { return p.At == 3 })
+	topic.History[i].Underway.Sends, topic.History[i].Outstanding = 1, 1
+	during := topic.during(&Phase{Name: "a", Stretches: stretches})
+	if n, seconds := during.WentOn("confirmed"); n != 365 || math.Abs(seconds-5) > 0.01 {
+		t.Errorf("%v in %v s", n, seconds)
+	}
+}
+
+// A part that is cut out of the whole afterwards has the rate of what came in it.
+func TestAPartOfAWholeHasItsRate(t *testing.T) {
+	for _, s := range []Stretch{{2, 4}, {2, 11}, {0, 6}} {
+		topic := mergedOf(t, []process{{0, evenly(500, soon, 8), []Stretch{{0, 2.6}}}, {0.05, evenly(500, soon, 8), []Stretch{{0, 2.6}}}})
+		r := &Result{Topics: []Topic{topic}, Phases: []Phase{{Name: "cut", Stretches: []Stretch{s}, Seconds: s.To - s.From, Afterwards: true}}}
+		if n, seconds := r.During("cut").Topics[0].WentOn("confirmed"); math.Abs(n/1000-min(s.To, 8.025)+s.From) > 0.03 || math.Abs(n/seconds-1000) > 10 {
+			t.Errorf("%v: %v in %v s", s, n, seconds)
+		}
+	}
+}
