@@ -65,7 +65,7 @@
 //
 // Prefetch bounds what is with a consumer and not settled: the client's permits are given back when messages are settled, but for some, which it
 // keeps until they are many. A consumer that holds seven eighths of its prefetch may get nothing more until it has settled some; of a prefetch of
-// up to 15 it gets all. Of several partitions each may have a quarter of the prefetch with the consumer beside that. Where producers batch, the broker delivers whole batches, so that more may come. Acks of parts of a batch outlive the consumer only
+// up to 15 it gets all. The client's queue is a quarter of it: who wants throughput first takes a prefetch of some thousands. Of several partitions each may have a quarter of the prefetch with the consumer beside that. Where producers batch, the broker delivers whole batches, so that more may come. Acks of parts of a batch outlive the consumer only
 // where the brokers' acknowledgmentAtBatchIndexLevelEnabled is on. A requeue gives back the whole batch. The broker counts a backlog in
 // entries: batches are looked into for it, up to 10,000 entries of a partition (subscriptionBacklogScanMaxEntries), and one that is settled in
 // part counts as a whole.
