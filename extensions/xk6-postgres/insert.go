@@ -21,6 +21,9 @@ var insertions = map[string]string{
 	"insertBodies": "INSERT INTO %s (body) SELECT unnest($1::bytea[])",
 }
 
+// notification wakes the consumers of a topic. There is nothing in its transaction that the disk, or a standby, must have.
+const notification = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')"
+
 // insert commits the messages, calls confirmed, and, in a second transaction, notifies who waits for some. A transaction that notifies keeps all others that do
 // from committing until it has, so this one must not be the one that waits for the disk. Both are sent at once.
 func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, confirmed func()) (err error) {
@@ -36,7 +39,7 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 	}()
 	pipeline.SendQueryPrepared(statement, values, []int16{pgtype.BinaryFormatCode}, nil)
 	pipeline.SendPipelineSync()
-	notify(pipeline, in.topic)
+	pipeline.SendQueryPrepared("notify", [][]byte{[]byte(in.topic.name)}, nil, nil)
 	if err := pipeline.Sync(); err != nil {
 		return err
 	}
@@ -52,11 +55,6 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 	}
 	confirmed()
 	return nil
-}
-
-// notify wakes the consumers of a topic.
-func notify(pipeline *pgconn.Pipeline, t topic) {
-	pipeline.SendQueryParams("SELECT pg_notify($1, '')", [][]byte{[]byte(t.name)}, []uint32{pgtype.TextOID}, nil, nil)
 }
 
 // committed reads the answer to the first statement and to the commit behind it, and tells how many rows it is of.

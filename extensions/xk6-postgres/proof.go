@@ -86,6 +86,9 @@ func (p *producer) prepare(ctx context.Context, s *session, first bool) error {
 			return err
 		}
 	}
+	if _, err := s.PgConn().Prepare(ctx, "notify", notification, nil); err != nil {
+		return err
+	}
 	if err := now.ask(ctx, s, p.topic); err != nil {
 		return err
 	}
