@@ -1,10 +1,10 @@
 package sqs_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -44,9 +44,13 @@ func benchSession(b *testing.B) (s *bench.Session, client *sqs.Client, queue str
 func BenchmarkPublish(b *testing.B) {
 	s, client, queue := benchSession(b)
 	sending := bench.Sending{Count: benchCount, Size: benchSize, Window: 1000}
+	body := bytes.Repeat([]byte("x"), benchSize)
 	bench.Case{Name: "sqs publish, 8 requests of ten", Messages: benchCount, Before: s.Purge, Loops: []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) {
-			return raw.Send(client, queue, strings.Repeat("x", benchSize), benchCount, benchRequests)
+			return raw.Send(client, queue, body, false, benchCount, benchRequests)
+		}},
+		{Name: "raw text", Run: func() (time.Duration, error) {
+			return raw.Send(client, queue, body, true, benchCount, benchRequests)
 		}},
 		s.Send(sending), s.Produce(sending),
 	}}.Compare(b)
