@@ -11,7 +11,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
@@ -42,39 +42,12 @@ func TestASubscriberThatStopsIsGivenTheRest(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		b := make(driver.Batch, prefetch)
-		received := int64(0)
-		read := func() (n int) {
-			now, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-			defer cancel()
-			n, err := leaves.Receive(now, b)
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-			if n > 0 {
-				near.must(leaves.Settle(far.context(), b[:n], driver.Ack))
-			}
-			received += int64(n)
-			return n
-		}
 		near.eventually("more is under way than the prefetch", func() bool { return routed.Load() > 2*prefetch })
-		stopped := make(chan error, 1)
-		go func() { stopped <- leaves.(driver.Stopper).Stop(far.context()) }()
-		for over := false; !over; {
-			read()
-			select {
-			case err := <-stopped:
-				over = true
-				near.must(err)
-			default:
-			}
-		}
-		for read() > 0 {
-		}
+		received, more := drivertest.Stop(far.context(), t, leaves)
 		stop()
 		sending.Wait()
 		time.Sleep(3 * away) // what the broker would still have given
-		if read() > 0 || received != routed.Load() {
+		if more() > 0 || int64(received) != routed.Load() {
 			t.Errorf("%d messages came, and the broker had %d for it", received, routed.Load())
 		}
 	}

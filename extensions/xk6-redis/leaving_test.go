@@ -2,12 +2,12 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
@@ -34,40 +34,15 @@ func TestASubscriberThatStopsIsGivenTheRest(t *testing.T) {
 				given += s.client.Publish(t.Context(), "stops", "x").Val()
 			}
 		})
-		b := make(driver.Batch, 100)
 		received := len(receive(t, leaves, 1))
-		stopped := make(chan error, 1)
-		go func() {
-			within, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			stopped <- leaves.(driver.Stopper).Stop(within)
-		}()
-		read := func() (n int) {
-			now, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-			defer cancel()
-			n, err := leaves.Receive(now, b)
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-			received += n
-			return n
-		}
-		for over := false; !over; {
-			read()
-			select {
-			case err := <-stopped:
-				if over = true; err != nil {
-					t.Fatal(err)
-				}
-			default:
-			}
-		}
-		for read() > 0 {
-		}
+		within, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		rest, more := drivertest.Stop(within, t, leaves)
+		received += rest
 		stop()
 		sending.Wait()
 		time.Sleep(3 * away) // what the server would still have given
-		if read() > 0 || int64(received) != given || given < 2*prefetch {
+		if more() > 0 || int64(received) != given || given < 2*prefetch {
 			t.Errorf("%d messages came, and the server gave it %d", received, given)
 		}
 		if err := leaves.Close(t.Context()); err != nil {
