@@ -226,17 +226,19 @@ func (m *Meter) measured() map[*Series]*Measured {
 	return all
 }
 
-// used gives the phases, with what was measured in each. What was before the first one is none unless something was measured then.
-func (p *phases) used(now map[*Series]*Measured) (used []*phase, during map[*phase]map[*Series]*Measured) {
+// used gives the phases, with what was measured in each, and when the first of them began. What was before the first one that was begun is none unless something was
+// measured then, and what was due then is the next one's.
+func (p *phases) used(now map[*Series]*Measured) (used []*phase, during map[*phase]map[*Series]*Measured, began int64) {
 	during = map[*phase]map[*Series]*Measured{}
 	for _, of := range p.all {
 		during[of] = p.measured(of, now)
 		if of.name == result.Starting && !anything(during[of]) {
+			began = of.stretches[0].to
 			continue
 		}
 		used = append(used, of)
 	}
-	return used, during
+	return used, during, began
 }
 
 func anything(all map[*Series]*Measured) bool {
@@ -268,8 +270,8 @@ func (p *phases) described(of *phase, now, started int64) result.Phase {
 	return one
 }
 
-// window is what was measured of a topic in a phase.
-func (p *phases) window(of *phase, key topicKey, crossings *crossings, open *open, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
+// window is what was measured of a topic in a phase. What had not been sent when the first of them began was not due before it.
+func (p *phases) window(of *phase, began int64, key topicKey, crossings *crossings, open *open, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
 	t := result.Topic{Counts: map[string]int64{}, Errors: []result.ErrorCount{}, Trends: map[string]*hist.Histogram{}}
 	for _, g := range groups {
 		t.Groups = append(t.Groups, result.Group{Account: result.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
@@ -282,7 +284,9 @@ func (p *phases) window(of *phase, key topicKey, crossings *crossings, open *ope
 	w := result.Window{Counts: t.Counts, Errors: t.Errors, Trends: t.Trends, Groups: []result.WindowGroup{}}
 	var more int64
 	for _, s := range p.stretches(of, math.MaxInt64) { // nothing comes after what goes on
-		more -= int64(crossings.at(s.from).Arrivals + open.until(s.from).Arrivals) //gosec:disable G115 -- a count
+		if s.from > began {
+			more -= int64(crossings.at(s.from).Arrivals + open.until(s.from).Arrivals) //gosec:disable G115 -- a count
+		}
 		w.Underway = w.Underway.Plus(crossings.at(s.to)).Plus(open.until(s.to))
 	}
 	dueThen(w.Counts, more+int64(w.Underway.Arrivals)) //gosec:disable G115 -- a count

@@ -29,7 +29,7 @@ func (c *Collector) Result() *result.Result {
 		Platform: c.platform.result(),
 		LogsCut:  c.logs.cut,
 	}
-	phases, during := c.phases.used(all)
+	phases, during, began := c.phases.used(all)
 	for _, p := range phases {
 		r.Phases = append(r.Phases, c.phases.described(p, now, c.run.Started))
 	}
@@ -54,7 +54,7 @@ func (c *Collector) Result() *result.Result {
 			if of.Phases == nil {
 				of.Phases = map[string]result.Window{}
 			}
-			w := c.phases.window(p, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
+			w := c.phases.window(p, began, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
 			w.Befall(p.hiccups, p.befallen.of(key))
 			of.Phases[p.name] = w
 		}

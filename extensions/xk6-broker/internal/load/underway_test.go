@@ -147,6 +147,33 @@ func TestWhatABrokerHoldsUpAtTheEndOfAWindow(t *testing.T) {
 	})
 }
 
+// What was due before the first phase began, as the iteration that began it was, and was sent in it, is that phase's: there is no other before it.
+func TestWhatWasDueBeforeTheFirstPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		c := b.run.NewCollector()
+		defer c.Close()
+		start := driver.Now()
+		time.Sleep(25 * time.Millisecond)
+		if _, err := c.Begin("a"); err != nil {
+			t.Fatal(err)
+		}
+		produce := Produce{Schedule: constant(100, time.Second), Start: start, Payload: payload.Spec{Size: payload.Fixed(100)}}
+		if _, err := produce.Run(t.Context(), []*Sender{b.sender(5)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Begin("b"); err != nil {
+			t.Fatal(err)
+		}
+		b.finish()
+		r := c.Result()
+		addUp(t, r)
+		if names := r.PhaseNames(); !slices.Equal(names, []string{"a", "b"}) || r.Topics[0].Phases["a"].Counts["due"] != 100 || r.Topics[0].Counts["due"] != 100 {
+			t.Errorf("%v: due %d of %d", names, r.Topics[0].Phases["a"].Counts["due"], r.Topics[0].Counts["due"])
+		}
+	})
+}
+
 // Requests that wait for their replies when a window ends are under way, whether they are answered later or never.
 func TestRequestsThatAreUnderWayAtTheEndOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,6 +67,10 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	}
 	r.Phases = append(r.Phases, phase)
 	r.Leading = phase.Name
+	if slices.ContainsFunc(r.Topics, func(t result.Topic) bool { return t.Flows != nil }) {
+		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts and latencies are those of the intervals that ended in this time, and so of what "+
+			"happened up to %s before; rates are of what happened in it", phase.Name, inSeconds(longest(r))))
+	}
 	r.Describe()
 	return nil
 }
@@ -92,6 +96,16 @@ func edgesOf(r *result.Result) (edges []float64, err error) {
 			return own[0] < e && e < own[len(own)-1] && !slices.ContainsFunc(own, func(o float64) bool { return same(e, o) })
 		})
 	}), nil
+}
+
+// longest is how long the intervals of the history are at most.
+func longest(r *result.Result) (seconds float64) {
+	for _, t := range r.Topics {
+		for _, p := range t.History {
+			seconds = max(seconds, p.Seconds)
+		}
+	}
+	return seconds
 }
 
 func same(a, b float64) bool { return math.Abs(a-b) < 1e-6 }

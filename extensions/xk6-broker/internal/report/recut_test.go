@@ -124,6 +124,23 @@ func TestWhatCannotBeCutExactlyIsRefused(t *testing.T) {
 	}
 }
 
+// Of what several processes measured, a part has what their intervals have that ended in it, and says so.
+func TestAPartOfSeveralProcesses(t *testing.T) {
+	for _, several := range []bool{true, false} {
+		folder, r := saved(t, func(r *result.Result) {
+			if several {
+				r.Topics[0].Flows = map[string][]result.Flow{"sent": {{Last: 20, Step: 0.001, Count: 20_000}}}
+			}
+		})
+		if err := report.Recut(folder, r, 10, 20); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(r.Verdict.Notes, "; "); strings.Contains(said, "10 s to 20 s: several processes") != several {
+			t.Errorf("several %v: %s", several, said)
+		}
+	}
+}
+
 // A topic that was used in a part of the run only, as by one of several processes, had nothing before and after that, wherever the run is cut.
 func TestARunIsCutWhereATopicWasNotUsed(t *testing.T) {
 	folder, r := saved(t, func(r *result.Result) {

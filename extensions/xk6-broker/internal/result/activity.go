@@ -38,19 +38,26 @@ func (a Activity) and(b Activity) Activity {
 	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before}
 }
 
-// since is the activity without the pause that ended with its first, unless such pauses are usual.
+// since is the activity without the pause that ended with its first, unless such pauses are usual: in itself, or in the whole run where it has no others.
 func (a Activity) since(usual float64) Activity {
-	if a.Before < longer*usual || a.Before == 0 {
+	if a.Before == 0 {
 		return a
 	}
-	n := int(math.Log2(a.Before * 1e9))
-	a.Pauses = maps.Clone(a.Pauses)
+	n, its := int(math.Log2(a.Before*1e9)), a
+	its.Pauses = maps.Clone(a.Pauses)
 	if left := (Pauses{a.Pauses[n].Count - 1, a.Pauses[n].Seconds - a.Before}); left.Count > 0 {
-		a.Pauses[n] = left
+		its.Pauses[n] = left
 	} else {
-		delete(a.Pauses, n)
+		delete(its.Pauses, n)
 	}
-	return a
+	least, most := 0.0, longer*usual
+	if own := its.pause(usualShare); own > 0 {
+		least, most = own/alike, own*alike
+	}
+	if least <= a.Before && a.Before < most {
+		return a
+	}
+	return its
 }
 
 const (
@@ -59,8 +66,8 @@ const (
 	// Pauses are those of a load where they are a third of all, as between batches, whatever is slow within one. Those of what was sent need to be less, for
 	// within a batch nothing is slow there, and there may have been no load for most of the time.
 	usualShare, sentShare = 1.0 / 3, 1.0 / 20
-	// longer than usual by so much is a pause in which there was another load, or none.
-	longer = 2
+	// A pause that is longer than those of the whole run by so much had another load in it, or none; those of one load are alike.
+	longer, alike = 2, 1.5
 )
 
 // paused is how long all pauses together are; that are not exceptions.
@@ -105,8 +112,17 @@ func (a Activity) mean(from, to int) float64 {
 	return squares / sum
 }
 
+// once tells whether a pause of about a length was the only one.
+func (a Activity) once(pause float64) bool {
+	n := int(math.Log2(pause * 1e9))
+	return pause > 0 && a.Pauses[n-1].Count+a.Pauses[n].Count+a.Pauses[n+1].Count == 1
+}
+
 // like are the pauses of about a length, where they are no trifle of all.
 func (a Activity) like(pause float64) float64 {
+	if pause == 0 {
+		return 0
+	}
 	n := int(math.Log2(pause * 1e9))
 	usual, _ := a.paused()
 	if a.Pauses[n-1].and(a.Pauses[n]).and(a.Pauses[n+1]).Seconds < sentShare*usual {
@@ -144,8 +160,10 @@ func (a Activity) afterRound(short float64) float64 {
 // next is how long it takes from one to the next, on average: where nothing came together it is the time between two, which is even, else a pause.
 func (a Activity) next(sent Activity, even float64) float64 {
 	pause := a.pause(usualShare)
-	if asked := sent.pause(sentShare); asked > 0 {
-		pause = cmp.Or(a.like(asked), pause)
+	if like := a.like(sent.pause(sentShare)); like > 0 {
+		pause = like
+	} else if !sent.none() && a.once(pause) { // in what was sent there was none
+		pause = 0
 	}
 	if pause > 0 {
 		pause = cmp.Or(a.afterRound(pause), pause)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// together are two loads that do not know of each other.
-func together(a, b []float64) []float64 { return slices.Sorted(slices.Values(slices.Concat(a, b))) }
+// beside are two loads that do not know of each other.
+func beside(a, b []float64) []float64 { return slices.Sorted(slices.Values(slices.Concat(a, b))) }
 
 // slowly are those of n that come together at each instant, which takes a part of a second.
 func slowly(n int, part float64, at ...float64) (all []float64) {
@@ -43,16 +43,17 @@ func TestPeriodOfPhases(t *testing.T) {
 		stretches []Stretch
 		rate      float64
 	}{
-		"three batches":        {bursts, []Stretch{{3.5, 6.7}}, 100},
-		"two batches":          {bursts, []Stretch{{3.5, 5.5}}, 100},
-		"one batch":            {bursts, []Stretch{{3.5, 4.5}}, 100},
-		"after a pause":        {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 11)), []Stretch{{5, 12}}, 100},
-		"shorter than a pause": {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
-		"after one message":    {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
-		"in two stretches":     {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
-		"that comes back":      {slices.Concat(evenly(100, 0, 3), evenly(900, 3, 5), evenly(400, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 1100 / 5.0},
-		"slow, then faster":    {slices.Concat(evenly(33, 0, 3), evenly(133, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 365 / 5.0},
-		"batches, in two":      {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
+		"three batches":                     {bursts, []Stretch{{3.5, 6.7}}, 100},
+		"two batches":                       {bursts, []Stretch{{3.5, 5.5}}, 100},
+		"one batch":                         {bursts, []Stretch{{3.5, 4.5}}, 100},
+		"after a pause":                     {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 11)), []Stretch{{5, 12}}, 100},
+		"shorter than a pause":              {slices.Concat(evenly(100, 0, 2), evenly(100, 8, 8.5)), []Stretch{{5, 12}}, 100},
+		"after one message":                 {slices.Concat([]float64{0}, evenly(100, 28, 31)), []Stretch{{0, 40}}, 301 / 31.0},
+		"in two stretches":                  {evenly(100, 0, 9), []Stretch{{0, 3}, {6, 9}}, 100},
+		"batches after more than one pause": {slices.Concat(times(50, 0.2, 1.2, 2.2, 3.2), times(50, 5.2, 6.2, 7.2, 8.2)), []Stretch{{4.3, 12}}, 50},
+		"that comes back":                   {slices.Concat(evenly(100, 0, 3), evenly(900, 3, 5), evenly(400, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 1100 / 5.0},
+		"slow, then faster":                 {slices.Concat(evenly(33, 0, 3), evenly(133, 5, 7)), []Stretch{{0, 3}, {5, 9}}, 365 / 5.0},
+		"batches, in two":                   {bursts, []Stretch{{0, 2.5}, {5.5, 9.5}}, 700 / 7.0},
 	} {
 		topic := historyOf(c.at, c.stretches)
 		during := topic.during(&Phase{Name: "one", Stretches: c.stretches})
@@ -120,12 +121,13 @@ func TestPeriod(t *testing.T) {
 		"mostly pauses":                    {slices.Concat(evenly(60, 0, 2), evenly(60, 20, 22), evenly(60, 40, 42), evenly(60, 60, 62)), 480 / 62.0, nil},
 		"batches, and two pauses":          {times(50, 0, 1, 2, 3, 20, 21, 22, 23, 40, 41, 42, 43), 600 / 44.0, nil},
 		"batches at about a second":        {times(50, 0, 1.07, 2.14, 3.22), 200 / 4.29, nil},
-		"two loads in step":                {together(times(100, 0, 1, 2, 3, 4), times(100, 0.001, 1.001, 2.001, 3.001, 4.001)), 200, nil},
-		"two loads by turns":               {together(times(100, 0, 1, 2, 3, 4), times(100, 0.5, 1.5, 2.5, 3.5, 4.5)), 200, nil},
-		"two loads, close together":        {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1, 4.1)), 200, nil},
-		"three loads, close together":      {together(times(50, 0, 1, 2, 3, 4), together(times(50, 0.1, 1.1, 2.1, 3.1, 4.1), times(50, 0.2, 1.2, 2.2, 3.2, 4.2))), 150, nil},
-		"two loads, every two seconds":     {together(times(50, 0, 2, 4, 6, 8), times(50, 0.5, 2.5, 4.5, 6.5, 8.5)), 50, nil},
-		"two loads, the last by itself":    {together(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1)), 900 / 4.1, nil},
+		"two loads in step":                {beside(times(100, 0, 1, 2, 3, 4), times(100, 0.001, 1.001, 2.001, 3.001, 4.001)), 200, nil},
+		"two loads by turns":               {beside(times(100, 0, 1, 2, 3, 4), times(100, 0.5, 1.5, 2.5, 3.5, 4.5)), 200, nil},
+		"two loads, close together":        {beside(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1, 4.1)), 200, nil},
+		"three loads, close together":      {beside(times(50, 0, 1, 2, 3, 4), beside(times(50, 0.1, 1.1, 2.1, 3.1, 4.1), times(50, 0.2, 1.2, 2.2, 3.2, 4.2))), 150, nil},
+		"two loads, every two seconds":     {beside(times(50, 0, 2, 4, 6, 8), times(50, 0.5, 2.5, 4.5, 6.5, 8.5)), 50, nil},
+		"two loads, the last by itself":    {beside(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1)), 900 / 4.1, nil},
+		"smooth, stopped for long":         {slices.Concat(evenly(400, 0.01, 0.07), evenly(400, 3.01, 3.05)), 40 / 3.1, evenly(400, 0.01, 6)},
 		"slow batches":                     {slowly(100, 0.3, 0, 1, 2, 3, 4), 500 / 5.0, times(100, 0, 1, 2, 3, 4)},
 	} {
 		if c.sent == nil {

@@ -3,7 +3,6 @@ package result
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -12,10 +11,22 @@ import (
 // Flow is from when to when something went on in one stretch of one process, in seconds from the start: a rate is of that time.
 type Flow struct {
 	Stretch         // of the phase; of a whole run there is none
-	First   float64 `json:"first"` // when the first came
-	Next    float64 `json:"next"`  // when the next after the last would have come, or when the stretch ended where more was on its way then
-	Step    float64 `json:"step"`  // how long it took from one to the next
+	Process int     `json:"process"` // which one of the results, from 0
+	First   float64 `json:"first"`   // when the first came
+	Last    float64 `json:"last"`
+	Step    float64 `json:"step"`          // how long it took from one to the next, of those that came together from the first of them; 0 where that is not known
+	Cut     bool    `json:"cut,omitempty"` // more was on its way when the stretch ended
 	Count   int64   `json:"count"`
+
+	topic int // among several
+}
+
+// Next is when the next after the last would have come, or when the stretch ended where it would have come before that, and did not.
+func (f Flow) Next() float64 {
+	if f.Cut {
+		return max(f.Last+f.Step, f.To)
+	}
+	return f.Last + f.Step
 }
 
 // WentOn gives how much was counted, and in how much time: from when the first of it came to when the next after the last would have, or to the end of a
@@ -24,17 +35,23 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if t.of != nil {
 		return t.of.WentOn(counter)
 	}
-	return t.came(counter), lasted(t.flows(counter))
+	return t.came(counter), lasted(t.flows(counter), t.OpenLoop)
 }
 
 // WentOn is that of all topics together.
 func (r *Result) WentOn(counter string) (n, seconds float64) {
 	var all []Flow
+	openLoop := true
 	for i := range r.Topics {
-		n += r.Topics[i].came(counter)
-		all = append(all, r.Topics[i].flows(counter)...)
+		t := &r.Topics[i]
+		n += t.came(counter)
+		for _, f := range t.flows(counter) {
+			f.topic = i
+			all = append(all, f)
+			openLoop = openLoop && t.OpenLoop
+		}
 	}
-	return n, lasted(all)
+	return n, lasted(all, openLoop)
 }
 
 // came is how much was counted.
@@ -47,9 +64,6 @@ func (t *Topic) came(counter string) (n float64) {
 	}
 	return n
 }
-
-// leastLoad is for how many seconds a load that goes by a schedule goes on, at least, to have a rate: a batch that comes but once has none.
-const leastLoad = 0.01
 
 // flows are those of a counter, one for each stretch of each process in which it counted something.
 func (t *Topic) flows(counter string) (all []Flow) {
@@ -68,30 +82,25 @@ func (t *Topic) flows(counter string) (all []Flow) {
 	var steps int64
 	for _, s := range t.stretches() {
 		if f := t.flow(of, s); f.Count > 0 {
-			all, length, steps = append(all, f), length+f.Next-f.First, steps+f.Count-1
+			all, length, steps = append(all, f), length+f.Last-f.First, steps+f.Count-1
 		}
 	}
-	if length > 0 && steps > 0 && slices.ContainsFunc(t.History, func(p Point) bool { return p.knows(of) }) {
-		its, sent := t.activity(of), t.activity(metric.Sent.String())
-		for i := range all {
-			f := &all[i]
+	known := slices.ContainsFunc(t.History, func(p Point) bool { return p.knows(of) })
+	pooled, sent := t.activity(of, t.stretches()...), metric.Sent.String()
+	for i := range all {
+		f := &all[i]
+		if known && length > 0 && steps > 0 {
 			even := length / float64(steps)
 			if f.Count > 1 {
-				even = (f.Next - f.First) / float64(f.Count-1)
+				even = (f.Last - f.First) / float64(f.Count-1)
 			}
-			f.Step = its.next(sent, even)
-			f.Next += f.Step
+			its, same := t.activity(of, f.Stretch), []Stretch{f.Stretch}
+			if pause := its.pause(usualShare); pause == 0 || its.once(pause) { // too few to tell
+				its, same = pooled, t.stretches()
+			}
+			f.Step = its.next(t.activity(sent, same...), even)
 		}
-	}
-	for i := range all {
-		if f := &all[i]; t.phase != nil && t.cutAt(f.Stretch).before(counter) {
-			f.Next = f.To
-		}
-	}
-	if t.OpenLoop && lasted(all) < leastLoad {
-		for i := range all {
-			all[i].Next = all[i].First
-		}
+		f.Cut = t.phase != nil && t.cutAt(f.Stretch).before(counter)
 	}
 	return all
 }
@@ -127,7 +136,7 @@ func (t *Topic) flow(of string, s Stretch) Flow {
 		if f.Count == 0 {
 			f.First = from
 		}
-		f.Next, f.Count = to, f.Count+n
+		f.Last, f.Count = to, f.Count+n
 	}
 	return f
 }
@@ -145,13 +154,13 @@ func (p Point) came() map[string]int64 {
 	return p.Counts
 }
 
-// activity is that of all stretches, without what was before them.
-func (t *Topic) activity(counter string) (all Activity) {
+// activity is that of some stretches, without what was before them.
+func (t *Topic) activity(counter string, stretches ...Stretch) (all Activity) {
 	usual := 0.0
 	if t.whole != nil {
-		usual = t.whole.activity(counter).pause(usualShare)
+		usual = t.whole.activity(counter, Stretch{}).pause(usualShare)
 	}
-	for _, s := range t.stretches() {
+	for _, s := range stretches {
 		var its Activity
 		for _, p := range t.in(s) {
 			its = its.and(p.Active[counter])
@@ -185,7 +194,7 @@ func paced(counter string) string {
 }
 
 // addFlows adds those that another process had, whose topic or part of one it is.
-func addFlows(all map[string][]Flow, of *Topic, shift float64) map[string][]Flow {
+func addFlows(all map[string][]Flow, of *Topic, process int, shift float64) map[string][]Flow {
 	if all == nil {
 		all = map[string][]Flow{}
 	}
@@ -204,76 +213,22 @@ func addFlows(all map[string][]Flow, of *Topic, shift float64) map[string][]Flow
 			if f.Stretch != (Stretch{}) {
 				f.From, f.To = f.From+shift, f.To+shift
 			}
-			f.First, f.Next = f.First+shift, f.Next+shift
+			f.Process, f.First, f.Last = process, f.First+shift, f.Last+shift
 			all[key] = append(all[key], f)
 		}
 	}
 	return all
 }
 
-// cutOut are the parts of flows that are in a stretch.
+// cutOut is the part, in a stretch, of the time that flows went on.
 func cutOut(flows map[string][]Flow, s Stretch) map[string][]Flow {
 	out := map[string][]Flow{}
 	for counter, all := range flows {
-		for _, f := range all {
-			if first, next := max(f.First, s.From), min(f.Next, s.To); first < next {
-				share := (next - first) / (f.Next - f.First)
-				out[counter] = append(out[counter], Flow{s, first, next, f.Step, int64(math.Ceil(share * float64(f.Count)))})
-			}
+		from := slices.MinFunc(all, func(a, b Flow) int { return cmp.Compare(a.First, b.First) }).First
+		to := from + lasted(all, false)
+		if from, to = max(from, s.From), min(to, s.To); from < to {
+			out[counter] = []Flow{{Stretch: s, First: from, Last: to, Count: 1}}
 		}
 	}
 	return out
-}
-
-const (
-	// beginsTogether is which part of their time the beginnings of processes may be apart, and anyhow by how many seconds, but for a quarter of it.
-	beginsTogether = 0.05
-	beginsAnyhow   = 0.5
-	anyhowUpTo     = 0.25
-	// sameStretch is which part of the shorter one of two stretches is in the other, if they are the same of two processes.
-	sameStretch = 0.5
-)
-
-// lasted is for how long flows went on together, in seconds: those of a stretch, which the processes have at about one time, from the first to the last.
-func lasted(all []Flow) (seconds float64) {
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b Flow) int { return cmp.Compare(a.From, b.From) })
-	for len(all) > 0 {
-		first, n := all[0].Stretch, 1
-		for n < len(all) && first.overlap(all[n].Stretch) >= sameStretch*min(first.To-first.From, all[n].To-all[n].From) {
-			n++
-		}
-		seconds += spanOf(all[:n])
-		all = all[n:]
-	}
-	return seconds
-}
-
-func (s Stretch) overlap(of Stretch) float64 { return min(s.To, of.To) - max(s.From, of.From) }
-
-// spanOf is from when the first of some flows began to when the last ended. Those that began, or ended, at about one time did so on average, by what they counted:
-// the loads of processes go on together, though one sends a little before the other.
-func spanOf(all []Flow) float64 {
-	first, last := math.Inf(1), math.Inf(-1)
-	for _, f := range all {
-		first, last = min(first, f.First), max(last, f.Next)
-	}
-	near := max(beginsTogether*(last-first), min(beginsAnyhow, anyhowUpTo*(last-first)))
-	var begins, ends mean
-	for _, f := range all {
-		if f.First-first <= max(near, f.Step) {
-			begins.add(f.First, f.Count)
-		}
-		if last-f.Next <= max(near, f.Step) {
-			ends.add(f.Next, f.Count)
-		}
-	}
-	return ends.sum/ends.weight - begins.sum/begins.weight
-}
-
-// mean is a weighted one.
-type mean struct{ sum, weight float64 }
-
-func (m *mean) add(value float64, weight int64) {
-	m.sum += value * float64(weight)
-	m.weight += float64(weight)
 }

@@ -62,7 +62,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		}
 	}
 	c := Circumstances{}
-	for _, p := range parts {
+	for process, p := range parts {
 		m.result.Seconds = max(m.result.Seconds, p.Ended().Sub(m.result.Started).Seconds())
 		c.Dropped += p.Result.Dropped
 		c.Unserved += p.Result.Unserved
@@ -76,7 +76,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 			m.result.joinPhases(p.Result, p.Result.Started.Sub(m.result.Started).Seconds())
 		}
 		for i := range p.Result.Topics {
-			m.topic(p.Result, &p.Result.Topics[i])
+			m.topic(process, p.Result, &p.Result.Topics[i])
 		}
 	}
 	m.result.Environment["processes"] = fmt.Sprint(len(parts))
@@ -205,7 +205,7 @@ func (m *merger) marks(of *Result) {
 }
 
 // topic adds what one process measured on a topic.
-func (m *merger) topic(of *Result, t *Topic) {
+func (m *merger) topic(process int, of *Result, t *Topic) {
 	key := m.key(t.Broker, t.Driver, t.Topic)
 	i := slices.IndexFunc(m.result.Topics, func(o Topic) bool { return m.key(o.Broker, o.Driver, o.Topic) == key })
 	if i < 0 {
@@ -235,9 +235,9 @@ func (m *merger) topic(of *Result, t *Topic) {
 		to.Underway = &both
 	}
 	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
-	to.Flows = addFlows(to.Flows, t, shift)
+	to.Flows = addFlows(to.Flows, t, process, shift)
 	if !m.diverged {
-		to.joinWindows(of, t, shift, named)
+		to.joinWindows(of, t, process, shift, named)
 	}
 	to.addHiccups(of, t, named)
 	for i := range t.Groups {

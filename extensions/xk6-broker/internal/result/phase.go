@@ -263,7 +263,7 @@ func (r *Result) Lead() {
 }
 
 // joinWindows adds what another process measured in its phases, under the names that its trends have in the whole.
-func (t *Topic) joinWindows(r *Result, of *Topic, shift float64, named func(string) string) {
+func (t *Topic) joinWindows(r *Result, of *Topic, process int, shift float64, named func(string) string) {
 	for phase, from := range of.Phases {
 		to := t.Phases[phase]
 		if to.Trends == nil {
@@ -286,7 +286,7 @@ func (t *Topic) joinWindows(r *Result, of *Topic, shift float64, named func(stri
 		if p := r.Phase(phase); p != nil {
 			to.addHiccups(&from, p.Hiccups, named)
 			during := of.during(p)
-			to.Flows = addFlows(to.Flows, &during, shift)
+			to.Flows = addFlows(to.Flows, &during, process, shift)
 		}
 		t.Phases[phase] = to
 	}

@@ -249,9 +249,9 @@ func phasesBegunApart(parts []Part) (flaws []string) {
 			first := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			last := slices.MaxFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			shortest := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.stayed, b.stayed) }).stayed
-			if apart := last.at - first.at; apart > max(beginsAnyhow, beginsTogether*shortest) {
+			if later := last.at - first.at; later > apart(shortest) {
 				flaws = append(flaws, fmt.Sprintf("%s and %s began the phase %q %v apart, which lasted %v: for a part of it not all processes were in it",
-					first.by, last.by, phase, inSeconds(apart), inSeconds(shortest)))
+					first.by, last.by, phase, inSeconds(later), inSeconds(shortest)))
 				break
 			}
 		}
