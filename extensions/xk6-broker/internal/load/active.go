@@ -2,6 +2,8 @@ package load
 
 import (
 	"math/bits"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +23,19 @@ type activity struct {
 	before      atomic.Int64 // when it was counted last before it was taken
 	pauses      [lengths]struct{ count, ns atomic.Int64 }
 	prior       atomic.Int64 // the pause that ended with the first, ns
+
+	mu   sync.Mutex
+	gaps []gap // the longest of the pauses
 }
+
+// gap is a pause that is long enough for processes to go on by turns, ns since the Unix epoch.
+type gap struct{ from, to int64 }
+
+// leastGap is how long one is at least, and mostGaps how many an interval has.
+const (
+	leastGap = int64(result.LeastGap * float64(time.Second))
+	mostGaps = 16
+)
 
 // A shorter time than the least between two is no pause: nothing that goes so fast depends on one of them. One of mostPause ends nothing that would come
 // again. Between them lengths are told apart by powers of two.
@@ -52,7 +66,26 @@ func (a *activity) note(at int64) {
 		if first {
 			a.prior.Store(pause)
 		}
+		if at-before >= leastGap {
+			a.mu.Lock()
+			a.gaps = longest(append(a.gaps, gap{before, at}))
+			a.mu.Unlock()
+		}
 	}
+}
+
+// longest are the gaps that are kept, in the order of time.
+func longest(all []gap) []gap {
+	if len(all) > mostGaps {
+		shortest := 0
+		for i, g := range all {
+			if g.to-g.from < all[shortest].to-all[shortest].from {
+				shortest = i
+			}
+		}
+		all = slices.Delete(all, shortest, shortest+1)
+	}
+	return all
 }
 
 // power is that of two which is not more than some ns.
@@ -74,6 +107,9 @@ func (a *activity) take() active {
 	for i := range a.pauses {
 		taken.pauses[i] = pauses{a.pauses[i].count.Swap(0), a.pauses[i].ns.Swap(0)}
 	}
+	a.mu.Lock()
+	taken.gaps, a.gaps = a.gaps, nil
+	a.mu.Unlock()
 	return taken
 }
 
@@ -82,6 +118,7 @@ type active struct {
 	from, to int64
 	pauses   [lengths]pauses
 	prior    int64 // the pause that ended with the first, ns
+	gaps     []gap
 }
 
 type pauses struct{ count, ns int64 }
@@ -97,6 +134,10 @@ func (a active) and(b active) active {
 	both := active{from: min(a.from, b.from), to: max(a.to, b.to), prior: a.prior}
 	for i := range both.pauses {
 		both.pauses[i] = pauses{a.pauses[i].count + b.pauses[i].count, a.pauses[i].ns + b.pauses[i].ns}
+	}
+	both.gaps = slices.Clone(a.gaps)
+	for _, g := range b.gaps {
+		both.gaps = longest(append(both.gaps, g))
 	}
 	return both
 }
@@ -118,6 +159,9 @@ func described(all [len(timed)]active, started int64) map[string]result.Activity
 			if p.count > 0 && p.ns >= sum/trifle {
 				of.Pauses[leastPower+length] = result.Pauses{Count: p.count, Seconds: seconds(p.ns)}
 			}
+		}
+		for _, g := range a.gaps {
+			of.Gaps = append(of.Gaps, result.Gap{seconds(g.from - started), seconds(g.to - started)})
 		}
 		named[timed[i].String()] = of
 	}

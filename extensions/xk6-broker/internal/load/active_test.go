@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,5 +118,26 @@ func TestRatesOfBatches(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The longest pauses are known with their times, from one interval to the next too, and only so many of them.
+func TestGaps(t *testing.T) {
+	const second = int64(time.Second)
+	var a activity
+	for _, at := range []float64{1, 1.04, 1.2, 1.9} {
+		a.note(int64(at * float64(second)))
+	}
+	one := a.take()
+	a.note(4 * second)
+	both := one.and(a.take())
+	if want := []gap{{104 * second / 100, 12 * second / 10}, {12 * second / 10, 19 * second / 10}, {19 * second / 10, 4 * second}}; !slices.Equal(both.gaps, want) {
+		t.Errorf("%v, want %v", both.gaps, want)
+	}
+	for i := range int64(30) {
+		a.note(4*second + i*second/10 + i*i*second/1000)
+	}
+	if many := a.take().gaps; len(many) != mostGaps || many[0].to-many[0].from < 126*second/1000 || !slices.IsSortedFunc(many, func(a, b gap) int { return int(a.from - b.from) }) {
+		t.Errorf("%d gaps, the first of %v", len(many), time.Duration(many[0].to-many[0].from))
 	}
 }

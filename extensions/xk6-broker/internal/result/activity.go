@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"slices"
 )
 
 // Activity is when something was counted in an interval: first, last, and what pauses ended in it, which may have begun before. All are in seconds, From and To
@@ -13,7 +14,14 @@ type Activity struct {
 	To     float64        `json:"to"`
 	Pauses map[int]Pauses `json:"pauses,omitempty"` // under N those from 2^N ns to twice that
 	Before float64        `json:"before,omitempty"` // the one of them that ended at From
+	Gaps   []Gap          `json:"gaps,omitempty"`   // the longest pauses that ended in it
 }
+
+// Gap is from when to when nothing was counted, in seconds from the start.
+type Gap [2]float64
+
+// LeastGap is how long a gap is at least, in seconds.
+const LeastGap = 0.05
 
 // Pauses are those of one length.
 type Pauses struct {
@@ -35,7 +43,7 @@ func (a Activity) and(b Activity) Activity {
 	case b.From < a.From:
 		a, b = b, a
 	}
-	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before}
+	return Activity{a.From, max(a.To, b.To), Combined(a.Pauses, b.Pauses, Pauses.and), a.Before, slices.Concat(a.Gaps, b.Gaps)}
 }
 
 // since is the activity without the pause that ended with its first, unless such pauses are usual: in itself, or in the whole run where it has no others.

@@ -98,6 +98,9 @@ func (p Point) count(name string, all []float64) {
 			if pause := at - all[i-1]; pause >= 66e-6 {
 				one.Pauses = map[int]Pauses{int(math.Log2(pause * 1e9)): {1, pause}}
 				one.Before = pause
+				if pause >= LeastGap {
+					one.Gaps = []Gap{{all[i-1], at}}
+				}
 			}
 		}
 		p.Active[name] = p.Active[name].and(one)

@@ -17,9 +17,13 @@ type Flow struct {
 	Step    float64 `json:"step"`          // how long it took from one to the next, of those that came together from the first of them; 0 where that is not known
 	Cut     bool    `json:"cut,omitempty"` // more was on its way when the stretch ended
 	Count   int64   `json:"count"`
+	Gaps    []Gap   `json:"gaps,omitempty"` // the longest of those between first and last, in the order of time
 
 	topic int // among several
 }
+
+// mostGaps is how many gaps a flow has.
+const mostGaps = 256
 
 // Next is when the next after the last would have come, or when the stretch ended where it would have come before that, and did not.
 func (f Flow) Next() float64 {
@@ -35,12 +39,12 @@ func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if t.of != nil {
 		return t.of.WentOn(counter)
 	}
-	return t.came(counter), lasted(t.flows(counter), t.OpenLoop)
+	return t.came(counter), lasted(t.flows(counter), t.flows(metric.Sent.String()), t.OpenLoop)
 }
 
 // WentOn is that of all topics together.
 func (r *Result) WentOn(counter string) (n, seconds float64) {
-	var all []Flow
+	var all, sent []Flow
 	openLoop := true
 	for i := range r.Topics {
 		t := &r.Topics[i]
@@ -50,8 +54,12 @@ func (r *Result) WentOn(counter string) (n, seconds float64) {
 			all = append(all, f)
 			openLoop = openLoop && t.OpenLoop
 		}
+		for _, f := range t.flows(metric.Sent.String()) {
+			f.topic = i
+			sent = append(sent, f)
+		}
 	}
-	return n, lasted(all, openLoop)
+	return n, lasted(all, sent, openLoop)
 }
 
 // came is how much was counted.
@@ -136,7 +144,17 @@ func (t *Topic) flow(of string, s Stretch) Flow {
 		if f.Count == 0 {
 			f.First = from
 		}
+		for _, g := range p.Active[of].Gaps {
+			if g[0] >= f.First {
+				f.Gaps = append(f.Gaps, g)
+			}
+		}
 		f.Last, f.Count = to, f.Count+n
+	}
+	if len(f.Gaps) > mostGaps {
+		slices.SortFunc(f.Gaps, func(a, b Gap) int { return cmp.Compare(b[1]-b[0], a[1]-a[0]) })
+		f.Gaps = f.Gaps[:mostGaps]
+		slices.SortFunc(f.Gaps, func(a, b Gap) int { return cmp.Compare(a[0], b[0]) })
 	}
 	return f
 }
@@ -213,22 +231,59 @@ func addFlows(all map[string][]Flow, of *Topic, process int, shift float64) map[
 			if f.Stretch != (Stretch{}) {
 				f.From, f.To = f.From+shift, f.To+shift
 			}
-			f.Process, f.First, f.Last = process, f.First+shift, f.Last+shift
+			f.Process, f.First, f.Last, f.Gaps = process, f.First+shift, f.Last+shift, slices.Clone(f.Gaps)
+			for i := range f.Gaps {
+				f.Gaps[i][0], f.Gaps[i][1] = f.Gaps[i][0]+shift, f.Gaps[i][1]+shift
+			}
 			all[key] = append(all[key], f)
 		}
 	}
 	return all
 }
 
-// cutOut is the part, in a stretch, of the time that flows went on.
+// cutOut are the parts of flows that are in a stretch.
 func cutOut(flows map[string][]Flow, s Stretch) map[string][]Flow {
 	out := map[string][]Flow{}
 	for counter, all := range flows {
-		from := slices.MinFunc(all, func(a, b Flow) int { return cmp.Compare(a.First, b.First) }).First
-		to := from + lasted(all, false)
-		if from, to = max(from, s.From), min(to, s.To); from < to {
-			out[counter] = []Flow{{Stretch: s, First: from, Last: to, Count: 1}}
+		for _, f := range all {
+			if part, some := f.within(s); some {
+				out[counter] = append(out[counter], part)
+			}
 		}
 	}
 	return out
+}
+
+// within is the part of a flow that is in a stretch.
+func (f Flow) within(s Stretch) (part Flow, some bool) {
+	part = f
+	part.Stretch, part.Cut, part.Gaps = s, false, nil
+	part.First, part.Last = max(f.First, s.From), min(f.Last, s.To)
+	for _, g := range f.Gaps {
+		if g[0] < part.First && part.First < g[1] {
+			part.First = g[1]
+		}
+		if g[0] < part.Last && part.Last < g[1] {
+			part.Last = g[0]
+		}
+	}
+	if part.Last < part.First {
+		return part, false
+	}
+	for _, g := range f.Gaps {
+		if part.First <= g[0] && g[1] <= part.Last {
+			part.Gaps = append(part.Gaps, g)
+		}
+	}
+	part.Count = max(1, int64(float64(f.Count)*(part.busy()+leastLoad)/(f.busy()+leastLoad)))
+	return part, true
+}
+
+// busy is how long a flow went on, but for its gaps.
+func (f Flow) busy() float64 {
+	busy := f.Last - f.First
+	for _, g := range f.Gaps {
+		busy -= g[1] - g[0]
+	}
+	return busy
 }

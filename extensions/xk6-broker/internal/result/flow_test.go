@@ -65,10 +65,10 @@ func TestFlowsOfProcesses(t *testing.T) {
 		all          []process
 		whole, phase float64
 	}{
-		"bursts divided":        {[]process{{0, times(50, 0.2, 3.2), []Stretch{{0, 4.3}}}, {0, times(50, 1.2, 5), []Stretch{{0, 4.3}}}, {0, times(50, 2.2, 6), []Stretch{{0, 4.33}}}}, 300 / 6.96, 50},
+		"bursts divided":        {[]process{{0, times(50, 0.2, 3.2), []Stretch{{0, 4.3}}}, {0, times(50, 1.2, 5), []Stretch{{0, 4.3}}}, {0, times(50, 2.2, 6), []Stretch{{0, 4.33}}}}, 300 / 7.05, 50},
 		"divided, in long":      {[]process{{0, times(50, 0.2, 3.2, 6.2, 9.2), long}, {0, times(50, 1.2, 4.2, 7.2), long}, {0, times(50, 2.2, 5.2, 8.2), long}}, 50, 50},
 		"divided, in step too":  {[]process{{0, times(17, 0.2, 1.2, 2.2, 3.2), long}, {0.03, times(17, 0.2, 1.2, 2.2, 3.2), long}, {0.01, times(16, 1.2, 2.2, 3.2), long}}, 184 / 4.0, 184 / 4.0},
-		"two parts of a burst":  {[]process{{0, times(50, 2.9, 4.9), []Stretch{{0, 3}}}, {0.06, times(50, 2.9, 4.9), []Stretch{{0, 3}}}}, 200 / 4.06, math.Inf(1)},
+		"two parts of a burst":  {[]process{{0, times(50, 2.9, 4.9), []Stretch{{0, 3}}}, {0.06, times(50, 2.9, 4.9), []Stretch{{0, 3}}}}, 200 / 4.0, math.Inf(1)},
 		"short, apart":          {[]process{{0, evenly(150, 0, 5), []Stretch{{1, 1.4}}}, {0.09, evenly(150, 0, 5), []Stretch{{1, 1.4}}}}, 300, 300},
 		"shorter, apart":        {[]process{{0, evenly(150, 0, 5), []Stretch{{1, 1.3}, {2, 2.3}}}, {0.3, evenly(150, 0, 5), []Stretch{{1, 1.3}, {2, 2.3}}}}, 300, 150},
 		"by turns":              {[]process{{0, evenly(2, soon, 10), long}, {0, evenly(2, 0.25, 10), long}}, 4, 4},
@@ -102,6 +102,67 @@ func TestFlowsOfProcesses(t *testing.T) {
 		}
 		if n, seconds := during.WentOn("confirmed"); seconds > 0 != (c.phase < math.Inf(1)) || math.Abs(n/seconds/c.phase-1) > 0.01 {
 			t.Errorf("%s: the phase of all topics is %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.phase)
+		}
+	}
+}
+
+// Batches that processes take by turns have the rate that they have in one process, in the whole, in a phase that comes back and in a part that is cut out afterwards.
+func TestDividedBatchesAreAsOne(t *testing.T) {
+	every := func(step, from, to float64) (all []float64) {
+		for at := from; at < to-1e-9; at += step {
+			all = append(all, at)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		batches []float64
+		size    int
+		phase   []Stretch
+		part    Stretch
+		rate    float64 // of the part
+	}{
+		"two loads":               {slices.Concat(every(0.7, 0.2, 4.2), every(1.7, 9, 15.5)), 30, []Stretch{{0, 8}}, Stretch{0, 8}, 30 / 0.7},
+		"two loads, the second":   {slices.Concat(every(0.7, 0.2, 4.2), every(1.7, 9, 15.5)), 30, []Stretch{{8, 20}}, Stretch{8, 20}, 30 / 1.7},
+		"quick ones":              {slices.Concat(every(0.3, 0.2, 3.2), every(1, 6, 12)), 60, []Stretch{{0, 5}}, Stretch{0, 5}, 60 / 0.3},
+		"singles, and then those": {slices.Concat(every(0.03, 0.2, 3.2), every(1, 8.3, 14.3)), 60, []Stretch{{0, 4}, {8, 20}}, Stretch{8, 20}, 60},
+		"a pause":                 {slices.Concat(every(0.02, 0.2, 3.2), every(0.02, 8.2, 11.2)), 1, []Stretch{{0, 20}}, Stretch{0, 6}, 50},
+		"the end of a pause":      {slices.Concat(every(0.02, 0.2, 3.2), every(0.02, 8.2, 11.2)), 1, []Stretch{{0, 20}}, Stretch{4, 10}, 50},
+	} {
+		whole := process{0, times(c.size, c.batches...), c.phase}
+		if name == "singles, and then those" {
+			whole.at = slices.Concat(every(0.03, 0.2, 3.2), times(c.size, every(1, 8.3, 14.3)...))
+		}
+		divided := make([]process, 3)
+		for i := range divided {
+			divided[i].stretches = c.phase
+		}
+		batch, last := -1, math.Inf(-1)
+		for _, at := range whole.at {
+			if at-last > 0.001 {
+				batch++
+			}
+			last = at
+			divided[batch%3].at = append(divided[batch%3].at, at)
+		}
+		one, three := mergedOf(t, []process{whole}), mergedOf(t, divided)
+		phases := []Phase{{Name: "a", Stretches: c.phase}, {Name: "part", Stretches: []Stretch{c.part}, Afterwards: true}}
+		for _, phase := range []string{"", "a"} {
+			var rates []float64
+			for _, topic := range []Topic{one, three} {
+				r := &Result{Topics: []Topic{topic}, Phases: phases}
+				if phase != "" {
+					r = r.During(phase)
+				}
+				n, seconds := r.WentOn("confirmed")
+				rates = append(rates, n/seconds)
+			}
+			if math.Abs(rates[1]/rates[0]-1) > 0.02 {
+				t.Errorf("%s, phase %q: %.2f/s of one process, and %.2f/s of three", name, phase, rates[0], rates[1])
+			}
+		}
+		r := (&Result{Topics: []Topic{three}, Phases: phases}).During("part")
+		if n, seconds := r.WentOn("confirmed"); math.Abs(n/seconds/c.rate-1) > 0.03 {
+			t.Errorf("%s: a part is %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.rate)
 		}
 	}
 }

@@ -20,11 +20,8 @@ const (
 
 	// sameStretch is which part of the shorter one of two stretches is in the other, if they are the same of two processes.
 	sameStretch = 0.5
-	// inBatches is how many times as long a step is as it would be if they came one by one, where they come together, and batch which part of the time all
-	// of a process came in that came together.
-	inBatches, batch = 2, 0.05
-	// inStep is which part of a step two processes may be apart that take it together.
-	inStep = 0.05
+	// batch is which part of its time gaps take of a load that comes in batches, and a batch of a phase.
+	batch = 0.05
 )
 
 // apart is how far the beginnings of processes may be apart that begin together, for so many seconds.
@@ -33,7 +30,7 @@ func apart(length float64) float64 {
 }
 
 // lasted is for how long flows went on together, in seconds: in each stretch, which the processes have at about one time, from the first to the last.
-func lasted(all []Flow, openLoop bool) (seconds float64) {
+func lasted(all, sent []Flow, openLoop bool) (seconds float64) {
 	stretches := 0.0
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b Flow) int { return cmp.Compare(a.From, b.From) })
 	for len(all) > 0 {
@@ -45,7 +42,7 @@ func lasted(all []Flow, openLoop bool) (seconds float64) {
 				rest = append(rest, f)
 			}
 		}
-		seconds, stretches = seconds+together(group), stretches+group[0].To-group[0].From
+		seconds, stretches = seconds+together(group, sent), stretches+group[0].To-group[0].From
 		all = rest
 	}
 	if openLoop && (seconds < leastLoad || seconds < min(once, batch*stretches)) {
@@ -60,40 +57,89 @@ func (f Flow) sameStretch(of Flow) bool {
 	return min(f.To, of.To)-max(f.From, of.From) >= sameStretch*shorter || math.Abs(f.From-of.From) <= apart(shorter)
 }
 
-// together is for how long the flows of one stretch went on.
-func together(all []Flow) float64 {
-	first, last := ends(all)
-	var stepping, steady int64
-	all = slices.Clone(all)
-	for i := range all {
-		f := &all[i]
-		if long := f.Last - f.First; long < max(batch*(last-first), leastLoad) && f.Step < max(long, leastLoad) {
-			f.Step = 0 // this one was within the batch
-		}
-		if f.batches() {
-			stepping += f.Count
-		} else {
-			steady += f.Count
-		}
+// together is for how long the flows of one stretch went on. What comes all the time begins and ends at edges; of what comes in batches one more pause of all processes
+// together is added, as one of them may go on while another pauses.
+func together(all, sent []Flow) float64 {
+	if len(all) == 1 {
+		return all[0].Next() - all[0].First
 	}
-	if stepping > steady {
-		return bySteps(all)
+	if longest, same := oneBatch(all); same {
+		return longest
 	}
-	return byEdges(all)
-}
-
-// ends are when the first of the flows began and the last ended.
-func ends(all []Flow) (first, last float64) {
-	first, last = math.Inf(1), math.Inf(-1)
+	its, first, last := union(all)
+	gaps := 0.0
+	for _, g := range its.Gaps {
+		gaps += g[1] - g[0]
+	}
+	if gaps < batch*(last-first) {
+		return byEdges(all)
+	}
+	asked, _, _ := union(slices.DeleteFunc(slices.Clone(sent), func(f Flow) bool { return !all[0].sameStretch(f) }))
+	events := int64(0)
 	for _, f := range all {
-		first, last = min(first, f.First), max(last, f.Last)
+		events += f.Count
 	}
-	return first, last
+	end := last + its.next(asked, (last-first)/float64(max(1, events-1)))
+	for _, f := range all {
+		if f.Cut {
+			end = max(end, f.To)
+		}
+	}
+	return end - first
 }
 
-// batches tells whether several came together, and then others a while later, or all at once.
-func (f Flow) batches() bool {
-	return f.Step == 0 || f.Count < 2 || f.Step > inBatches*(f.Last-f.First)/float64(f.Count-1)
+// oneBatch tells whether a single batch came, of which the processes have parts: at one time, or at that of their stretches, which do not begin and end at one time. It
+// gives for how long it came to one of them.
+func oneBatch(all []Flow) (longest float64, same bool) {
+	for _, f := range all {
+		apart := min(math.Abs(f.First-all[0].First), math.Abs(f.First-f.From-all[0].First+all[0].From), math.Abs(f.First-f.To-all[0].First+all[0].To))
+		if f.Last-f.First > leastLoad || apart > once {
+			return 0, false
+		}
+		longest = max(longest, f.Next()-f.First)
+	}
+	return longest, true
+}
+
+// union is the activity of all flows together.
+func union(all []Flow) (its Activity, first, last float64) {
+	var busy []Gap // between the gaps
+	events := int64(0)
+	for _, f := range all {
+		from := f.First
+		for _, g := range f.Gaps {
+			busy, from = append(busy, Gap{from, g[0]}), g[1]
+		}
+		busy, events = append(busy, Gap{from, f.Last}), events+f.Count
+	}
+	if len(busy) == 0 {
+		return its, 0, 0
+	}
+	slices.SortFunc(busy, func(a, b Gap) int { return cmp.Compare(a[0], b[0]) })
+	first, last = busy[0][0], busy[0][1]
+	its.Pauses = map[int]Pauses{}
+	rest := 0.0
+	for _, b := range busy {
+		if pause := b[0] - last; pause >= LeastGap {
+			its.Gaps = append(its.Gaps, Gap{last, b[0]})
+			its.pauses(Pauses{1, pause})
+		} else {
+			rest += max(0, pause)
+		}
+		rest += max(0, b[1]-max(b[0], last))
+		last = max(last, b[1])
+	}
+	if n := events - 1 - int64(len(its.Gaps)); n > 0 && rest > 0 {
+		its.pauses(Pauses{n, rest})
+	}
+	its.From, its.To = first, last
+	return its, first, last
+}
+
+// pauses adds some that are alike.
+func (a *Activity) pauses(p Pauses) {
+	n := int(math.Log2(p.Seconds / float64(p.Count) * 1e9))
+	a.Pauses[n] = a.Pauses[n].and(p)
 }
 
 // byEdges is for loads that go on all the time: from when the first began to when the last ended. Those that began, or ended, at about one time did so on average,
@@ -121,57 +167,6 @@ func byEdges(all []Flow) float64 {
 		}
 	}
 	return ends.mean() - begins.mean()
-}
-
-// bySteps is for loads of which each step takes a while, such as a batch now and then: from the first to the last, and one more step of all processes together, which
-// is shorter than that of each where they go by turns.
-func bySteps(all []Flow) float64 {
-	first, last := ends(all)
-	var kinds []Flow // one of those that go in step
-	for _, f := range slices.SortedStableFunc(slices.Values(all), func(a, b Flow) int { return cmp.Compare(b.Last-b.First, a.Last-a.First) }) {
-		if !slices.ContainsFunc(kinds, func(of Flow) bool { return of.inStep(f) }) {
-			kinds = append(kinds, f)
-		}
-	}
-	steps, often, longest := -1.0, 0.0, 0.0
-	for _, f := range kinds {
-		steps, longest = steps+1, max(longest, f.Next()-f.First)
-		if f.Step > 0 {
-			steps += (f.Last - f.First) / f.Step
-			often += 1 / f.Step
-		}
-	}
-	step := 1 / often
-	if steps > 0 {
-		step = min(step, (last-first)/steps)
-	}
-	if math.IsInf(step, 1) { // what came but once
-		return longest
-	}
-	end := last + step
-	for _, f := range all {
-		if f.Cut {
-			end = max(end, f.To)
-		}
-	}
-	return end - first
-}
-
-// inStep tells whether what came in another process came with what came in this one.
-func (f Flow) inStep(of Flow) bool {
-	apart := math.Abs(f.First - of.First)
-	if f.Step == 0 { // the stretches of processes do not begin and end at one time
-		return min(apart, math.Abs(f.First-f.From-of.First+of.From), math.Abs(f.First-f.To-of.First+of.To)) <= once
-	}
-	near, later := max(inStep*f.Step, leastLoad), math.Abs(f.Last-of.Last)
-	if apart <= near && later <= near {
-		return true
-	}
-	if of.Step != 0 && math.Abs(of.Step/f.Step-1) > inStep {
-		return false
-	}
-	apart, later = math.Mod(apart, f.Step), math.Mod(later, f.Step)
-	return min(apart, f.Step-apart, later, f.Step-later) <= near
 }
 
 // weighted is a mean.
