@@ -3,6 +3,7 @@ package result
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -79,7 +80,10 @@ func (t *Topic) flows(counter string) (all []Flow) {
 	if t.Flows != nil {
 		all = t.Flows[of]
 		if len(all) == 0 {
-			all = t.Flows[counter]
+			of, all = counter, t.Flows[counter]
+		}
+		if t.phase != nil && t.phase.Afterwards {
+			all = counting(all, t.came(of))
 		}
 		return all
 	}
@@ -241,12 +245,14 @@ func addFlows(all map[string][]Flow, of *Topic, process int, shift float64) map[
 	return all
 }
 
-// cutOut are the parts of flows that are in a stretch.
+// cutOut are the parts of flows that are in a stretch. What is in it of one process alone does not go on at that one's pace, but at that of all.
 func cutOut(flows map[string][]Flow, s Stretch) map[string][]Flow {
 	out := map[string][]Flow{}
 	for counter, all := range flows {
+		step := stepOf(all, flows[metric.Sent.String()])
 		for _, f := range all {
 			if part, some := f.within(s); some {
+				part.Step = min(part.Step, step)
 				out[counter] = append(out[counter], part)
 			}
 		}
@@ -254,10 +260,10 @@ func cutOut(flows map[string][]Flow, s Stretch) map[string][]Flow {
 	return out
 }
 
-// within is the part of a flow that is in a stretch.
+// within is the part of a flow that is in a stretch. Of how many is not known.
 func (f Flow) within(s Stretch) (part Flow, some bool) {
 	part = f
-	part.Stretch, part.Cut, part.Gaps = s, false, nil
+	part.Stretch, part.Cut, part.Gaps, part.Count = s, false, nil, 1
 	part.First, part.Last = max(f.First, s.From), min(f.Last, s.To)
 	for _, g := range f.Gaps {
 		if g[0] < part.First && part.First < g[1] {
@@ -275,8 +281,21 @@ func (f Flow) within(s Stretch) (part Flow, some bool) {
 			part.Gaps = append(part.Gaps, g)
 		}
 	}
-	part.Count = max(1, int64(float64(f.Count)*(part.busy()+leastLoad)/(f.busy()+leastLoad)))
 	return part, true
+}
+
+// counting shares out so many among parts of flows, by how long each goes on and how often it begins to.
+func counting(all []Flow, n float64) []Flow {
+	all = slices.Clone(all)
+	weight := func(f Flow) float64 { return f.busy() + leastLoad*float64(len(f.Gaps)+1) }
+	sum := 0.0
+	for _, f := range all {
+		sum += weight(f)
+	}
+	for i := range all {
+		all[i].Count = max(1, int64(math.Round(n*weight(all[i])/sum)))
+	}
+	return all
 }
 
 // busy is how long a flow went on, but for its gaps.

@@ -125,6 +125,9 @@ func TestDividedBatchesAreAsOne(t *testing.T) {
 		"two loads, the second":   {slices.Concat(every(0.7, 0.2, 4.2), every(1.7, 9, 15.5)), 30, []Stretch{{8, 20}}, Stretch{8, 20}, 30 / 1.7},
 		"quick ones":              {slices.Concat(every(0.3, 0.2, 3.2), every(1, 6, 12)), 60, []Stretch{{0, 5}}, Stretch{0, 5}, 60 / 0.3},
 		"singles, and then those": {slices.Concat(every(0.03, 0.2, 3.2), every(1, 8.3, 14.3)), 60, []Stretch{{0, 4}, {8, 20}}, Stretch{8, 20}, 60},
+		"one process in a part":   {every(2, 0.3, 10), 50, []Stretch{{0, 20}}, Stretch{0, 2}, 25},
+		"singles":                 {every(0.4, 0.3, 18), 1, []Stretch{{0, 20}}, Stretch{1, 5}, 2.5},
+		"batches, then evenly":    {slices.Concat(every(1, 0.2, 5.2), every(0.02, 5.2, 9)), 1, []Stretch{{0, 20}}, Stretch{5, 10}, 50},
 		"a pause":                 {slices.Concat(every(0.02, 0.2, 3.2), every(0.02, 8.2, 11.2)), 1, []Stretch{{0, 20}}, Stretch{0, 6}, 50},
 		"the end of a pause":      {slices.Concat(every(0.02, 0.2, 3.2), every(0.02, 8.2, 11.2)), 1, []Stretch{{0, 20}}, Stretch{4, 10}, 50},
 	} {

@@ -74,18 +74,24 @@ func together(all, sent []Flow) float64 {
 	if gaps < batch*(last-first) {
 		return byEdges(all)
 	}
-	asked, _, _ := union(slices.DeleteFunc(slices.Clone(sent), func(f Flow) bool { return !all[0].sameStretch(f) }))
-	events := int64(0)
-	for _, f := range all {
-		events += f.Count
-	}
-	end := last + its.next(asked, (last-first)/float64(max(1, events-1)))
+	end := last + stepOf(all, slices.DeleteFunc(slices.Clone(sent), func(f Flow) bool { return !all[0].sameStretch(f) }))
 	for _, f := range all {
 		if f.Cut {
 			end = max(end, f.To)
 		}
 	}
 	return end - first
+}
+
+// stepOf is how long it takes from one to the next of all flows together.
+func stepOf(all, sent []Flow) float64 {
+	its, first, last := union(all)
+	asked, _, _ := union(sent)
+	events := int64(0)
+	for _, f := range all {
+		events += f.Count
+	}
+	return its.next(asked, (last-first)/float64(max(1, events-1)))
 }
 
 // oneBatch tells whether a single batch came, of which the processes have parts: at one time, or at that of their stretches, which do not begin and end at one time. It
