@@ -147,8 +147,7 @@ declare module 'k6/x/broker' {
     to: number;
     /** the pause that ended with the first, in seconds */
     before?: number;
-    /** of how many processes it is; 1 where it is missing */
-    loads?: number;
+    gaps?: Array<Array<number>>;
     /** by their length: under N those from 2^N ns to twice that; of several processes, each has its own */
     pauses?: { [name: string]: {
       /** how many */
@@ -390,6 +389,24 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
+    flows?: { [name: string]: Array<{
+      /** when the stretch began, seconds from the start; 0, as its end, where the run has no phases or it is of the whole */
+      from: number;
+      /** when the stretch ended */
+      to: number;
+      /** which one, from 0, in the order in which they began */
+      process: number;
+      /** when the first came */
+      first: number;
+      /** when the last came */
+      last: number;
+      /** seconds from one to the next or, where several come together, from the first of them to that of the next; 0 where that is not known */
+      step: number;
+      count: number;
+      /** more was on its way when the stretch ended, so that it went on until then */
+      cut?: boolean;
+      gaps?: Array<Array<number>>;
+    }> };
     /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value: over time or by message, whichever is worse; those of consumers are their groups' */
     hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
@@ -438,6 +455,24 @@ declare module 'k6/x/broker' {
     }>;
     /** when its stretches ended */
     underway: ResultUnderway;
+    flows?: { [name: string]: Array<{
+      /** when the stretch began, seconds from the start; 0, as its end, where the run has no phases or it is of the whole */
+      from: number;
+      /** when the stretch ended */
+      to: number;
+      /** which one, from 0, in the order in which they began */
+      process: number;
+      /** when the first came */
+      first: number;
+      /** when the last came */
+      last: number;
+      /** seconds from one to the next or, where several come together, from the first of them to that of the next; 0 where that is not known */
+      step: number;
+      count: number;
+      /** more was on its way when the stretch ended, so that it went on until then */
+      cut?: boolean;
+      gaps?: Array<Array<number>>;
+    }> };
     /** as those of a topic */
     hiccups?: { [name: string]: ResultHistogram };
   }
