@@ -103,6 +103,11 @@ func TestCredentials(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if name == "pulsar-secure" { // by default 5 s, in which a broker that has just started on a busy machine may not make thirty topics
+					q := u.Query()
+					q.Set("operationTimeout", "20s")
+					u.RawQuery = q.Encode()
+				}
 				env[variable[strings.LastIndex(variable, "_")+1:]] = secured{t, u, certs}
 			}
 			secrets := []string{env["SECURE"].secret("password"), wrongPassword}
