@@ -26,7 +26,7 @@ type Measure struct {
 
 // The counters that can be read: by second, as they are, and those that should be 0.
 var (
-	Rates  = []string{"confirmed", "received", "sent", "due", "bytes_sent", "bytes_received"}
+	Rates  = []string{"confirmed", "received", "sent", "bytes_sent", "bytes_received"}
 	Counts = []string{"due", "sent", "confirmed", "received"}
 	Flaws  = []string{"lost", "undelivered", "duplicated", "reordered", "redelivered", "corrupted", "errors"}
 )

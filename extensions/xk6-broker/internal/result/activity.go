@@ -72,8 +72,8 @@ const (
 	// mostOfTheTime is which part of the pauses a single one is that cannot have been an exception.
 	mostOfTheTime = 0.9
 	// Pauses are those of a load where they are a third of all, as between batches, whatever is slow within one. Those of what was sent need to be less, for
-	// within a batch nothing is slow there, and there may have been no load for most of the time.
-	usualShare, sentShare = 1.0 / 3, 1.0 / 20
+	// within a batch nothing is slow there, and there may have been no load for most of the time; of several processes not so much less, for these are not in step.
+	usualShare, sentShare, sentTogetherShare = 1.0 / 3, 1.0 / 20, 1.0 / 10
 	// A pause that is longer than those of the whole run by so much had another load in it, or none; those of one load are alike.
 	longer, alike = 2, 1.5
 )
@@ -165,13 +165,16 @@ func (a Activity) afterRound(short float64) float64 {
 	return a.mean(first, last)
 }
 
-// next is how long it takes from one to the next, on average: where nothing came together it is the time between two, which is even, else a pause.
-func (a Activity) next(sent Activity, even float64) float64 {
+// next is how long it takes from one to the next, on average: where nothing came together it is the time between two, which is even, else a pause, of what was sent
+// one that has a share of all.
+func (a Activity) next(sent, even float64) float64 {
 	pause := a.pause(usualShare)
-	if like := a.like(sent.pause(sentShare)); like > 0 {
-		pause = like
-	} else if !sent.none() && a.once(pause) { // in what was sent there was none
-		pause = 0
+	if sent > 0 {
+		if like := a.like(a.pause(sent)); like > 0 {
+			pause = like
+		} else if a.once(pause) {
+			pause = 0
+		}
 	}
 	if pause > 0 {
 		pause = cmp.Or(a.afterRound(pause), pause)

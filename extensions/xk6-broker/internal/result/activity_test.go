@@ -130,7 +130,7 @@ func TestPeriod(t *testing.T) {
 		"three loads, close together":      {beside(times(50, 0, 1, 2, 3, 4), beside(times(50, 0.1, 1.1, 2.1, 3.1, 4.1), times(50, 0.2, 1.2, 2.2, 3.2, 4.2))), 150, nil},
 		"two loads, every two seconds":     {beside(times(50, 0, 2, 4, 6, 8), times(50, 0.5, 2.5, 4.5, 6.5, 8.5)), 50, nil},
 		"two loads, the last by itself":    {beside(times(100, 0, 1, 2, 3, 4), times(100, 0.1, 1.1, 2.1, 3.1)), 900 / 4.1, nil},
-		"smooth, stopped for long":         {slices.Concat(evenly(400, 0.01, 0.07), evenly(400, 3.01, 3.05)), 40 / 3.1, evenly(400, 0.01, 6)},
+		"smooth, stopped for long":         {slices.Concat(evenly(400, 0.01, 0.07), evenly(400, 3.01, 3.05)), 40 / 5.99, evenly(400, 0.01, 6)},
 		"slow batches":                     {slowly(100, 0.3, 0, 1, 2, 3, 4), 500 / 5.0, times(100, 0, 1, 2, 3, 4)},
 	} {
 		if c.sent == nil {
@@ -145,6 +145,61 @@ func TestPeriod(t *testing.T) {
 		}
 		if n, seconds := topic.WentOn("confirmed"); math.Abs(n/seconds/c.rate-1) > 0.02 {
 			t.Errorf("%s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, n, seconds, n/seconds, c.rate)
+		}
+	}
+}
+
+// What comes of a load has its time: bursts that come in several lumps are no faster for it, and what stops for a while is no slower.
+func TestWhatComesOfALoadHasItsTime(t *testing.T) {
+	lumps := func(from float64) (all []float64) { // 300, in four parts over a tenth of a second
+		for i := range 4 {
+			all = append(all, times(75, from+0.03*float64(i))...)
+		}
+		return all
+	}
+	bursts := []float64{0.3, 2.3, 4.3, 6.3, 8.3}
+	var inLumps []float64
+	for _, at := range bursts {
+		inLumps = append(inLumps, lumps(at+0.005)...)
+	}
+	steady := evenly(1000, soon, 8)
+	stalled := slices.Clone(steady) // of which the broker answers nothing for a while, thrice, and then all at once
+	for i, at := range stalled {
+		for _, from := range []float64{1, 2.2, 4.1} {
+			if at >= from && at < from+0.4 {
+				stalled[i] = from + 0.4 + float64(i)*1e-9
+			}
+		}
+	}
+	slices.Sort(stalled)
+	for name, c := range map[string]struct {
+		sent, came []float64
+		stretch    Stretch
+		rate       float64
+	}{
+		"a burst in lumps":        {times(300, bursts...), inLumps, Stretch{3.3, 5.3}, 150},
+		"the first":               {times(300, bursts...), inLumps, Stretch{0, 1.3}, 150},
+		"the last":                {times(300, bursts...), inLumps, Stretch{7.3, 20}, 150},
+		"all":                     {times(300, bursts...), inLumps, Stretch{0, 20}, 150},
+		"steady, with standstill": {steady, stalled, Stretch{0, 20}, 1000},
+	} {
+		topic := Topic{OpenLoop: true}
+		edges := slices.Sorted(slices.Values([]float64{1, 2, c.stretch.From, 3, 4, 5, c.stretch.To, 6, 7, 8, 9, 10}))
+		last := 0.0
+		for _, edge := range slices.Compact(edges) {
+			if edge == 0 {
+				continue
+			}
+			p := Point{At: edge, Seconds: edge - last, Counts: map[string]int64{}, Active: map[string]Activity{}}
+			p.count("sent", c.sent)
+			p.count("confirmed", c.came)
+			topic.History, last = append(topic.History, p), edge
+		}
+		during := topic.during(&Phase{Name: "a", Stretches: []Stretch{c.stretch}})
+		for _, counter := range []string{"sent", "confirmed"} {
+			if n, seconds := during.WentOn(counter); math.Abs(n/seconds/c.rate-1) > 0.02 {
+				t.Errorf("%s, %s: %.0f in %.4f s, which is %.2f/s and not %.2f/s", name, counter, n, seconds, n/seconds, c.rate)
+			}
 		}
 	}
 }

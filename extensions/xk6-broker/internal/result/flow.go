@@ -34,21 +34,33 @@ func (f Flow) Next() float64 {
 	return f.Last + f.Step
 }
 
+// even is how long it took from one to the next on average.
+func (f Flow) even() float64 {
+	if f.Count < 2 {
+		return 0
+	}
+	return (f.Last - f.First) / float64(f.Count-1)
+}
+
 // WentOn gives how much was counted, and in how much time: from when the first of it came to when the next after the last would have, or to the end of a
-// stretch of a phase where more was on its way then.
+// stretch of a phase where more was on its way then. What comes of a load has at least its time.
 func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if t.of != nil {
 		return t.of.WentOn(counter)
 	}
-	return t.came(counter), lasted(t.flows(counter), t.flows(metric.Sent.String()), t.OpenLoop)
+	return t.came(counter), lasted(t.flows(counter), t.flows(metric.Sent.String()), t.OpenLoop, t.about())
 }
+
+// about tells whether it is known about only what was counted: in a part that was cut out of what several processes measured.
+func (t *Topic) about() bool { return t.Flows != nil && t.phase != nil && t.phase.Afterwards }
 
 // WentOn is that of all topics together.
 func (r *Result) WentOn(counter string) (n, seconds float64) {
 	var all, sent []Flow
-	openLoop := true
+	openLoop, about := true, false
 	for i := range r.Topics {
 		t := &r.Topics[i]
+		about = about || t.about()
 		n += t.came(counter)
 		for _, f := range t.flows(counter) {
 			f.topic = i
@@ -60,12 +72,12 @@ func (r *Result) WentOn(counter string) (n, seconds float64) {
 			sent = append(sent, f)
 		}
 	}
-	return n, lasted(all, sent, openLoop)
+	return n, lasted(all, sent, openLoop, about)
 }
 
 // came is how much was counted.
 func (t *Topic) came(counter string) (n float64) {
-	if t.Flows != nil && (t.phase == nil || !t.phase.Afterwards) { // intervals of several processes are not those of their phases
+	if t.Flows != nil && !t.about() { // intervals of several processes are not those of their phases
 		return float64(t.Counts[counter])
 	}
 	for _, p := range t.History {
@@ -82,7 +94,7 @@ func (t *Topic) flows(counter string) (all []Flow) {
 		if len(all) == 0 {
 			of, all = counter, t.Flows[counter]
 		}
-		if t.phase != nil && t.phase.Afterwards {
+		if t.about() {
 			all = counting(all, t.came(of))
 		}
 		return all
@@ -98,19 +110,26 @@ func (t *Topic) flows(counter string) (all []Flow) {
 		}
 	}
 	known := slices.ContainsFunc(t.History, func(p Point) bool { return p.knows(of) })
-	pooled, sent := t.activity(of, t.stretches()...), metric.Sent.String()
+	pooled := t.activity(of, t.stretches()...)
 	for i := range all {
 		f := &all[i]
 		if known && length > 0 && steps > 0 {
 			even := length / float64(steps)
 			if f.Count > 1 {
-				even = (f.Last - f.First) / float64(f.Count-1)
+				even = f.even()
 			}
-			its, same := t.activity(of, f.Stretch), []Stretch{f.Stretch}
+			its := t.activity(of, f.Stretch)
 			if pause := its.pause(usualShare); pause == 0 || its.once(pause) { // too few to tell
-				its, same = pooled, t.stretches()
+				its = pooled
 			}
-			f.Step = its.next(t.activity(sent, same...), even)
+			if t.whole != nil && its.pause(usualShare) == 0 && f.Last-f.First < leastLoad { // a single batch: what there are in the whole run tells
+				its = t.whole.activity(of, Stretch{})
+			}
+			sent := 0.0
+			if of == metric.Sent.String() {
+				sent = sentShare
+			}
+			f.Step = its.next(sent, even)
 		}
 		f.Cut = t.phase != nil && t.cutAt(f.Stretch).before(counter)
 	}
@@ -249,7 +268,7 @@ func addFlows(all map[string][]Flow, of *Topic, process int, shift float64) map[
 func cutOut(flows map[string][]Flow, s Stretch) map[string][]Flow {
 	out := map[string][]Flow{}
 	for counter, all := range flows {
-		step := stepOf(all, flows[metric.Sent.String()])
+		step := stepOf(all, counter == metric.Sent.String())
 		for _, f := range all {
 			if part, some := f.within(s); some {
 				part.Step = min(part.Step, step)

@@ -22,6 +22,8 @@ const (
 	sameStretch = 0.5
 	// batch is which part of its time gaps take of a load that comes in batches, and a batch of a phase.
 	batch = 0.05
+	// fewBatches are too few for a rate where it is known about only how many came: one that the cut divides would be too much of them.
+	fewBatches = 8
 )
 
 // apart is how far the beginnings of processes may be apart that begin together, for so many seconds.
@@ -29,9 +31,10 @@ func apart(length float64) float64 {
 	return max(beginsTogether*length, min(beginsAnyhow, anyhowUpTo*length))
 }
 
-// lasted is for how long flows went on together, in seconds: in each stretch, which the processes have at about one time, from the first to the last.
-func lasted(all, sent []Flow, openLoop bool) (seconds float64) {
-	stretches := 0.0
+// lasted is for how long flows went on together, in seconds: in each stretch, which the processes have at about one time, from the first to the last. What comes of a load
+// goes on for as long as that, at least: what of it comes at once, what keeps it, and for how long, is the system's matter and none of the rate.
+func lasted(all, sent []Flow, openLoop, about bool) (seconds float64) {
+	stretches, step, asked := 0.0, 0.0, 0.0
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b Flow) int { return cmp.Compare(a.From, b.From) })
 	for len(all) > 0 {
 		var group, rest []Flow
@@ -42,10 +45,25 @@ func lasted(all, sent []Flow, openLoop bool) (seconds float64) {
 				rest = append(rest, f)
 			}
 		}
-		seconds, stretches = seconds+together(group, sent), stretches+group[0].To-group[0].From
+		load := slices.DeleteFunc(slices.Clone(sent), func(f Flow) bool { return !group[0].sameStretch(f) })
+		if len(load) > 0 {
+			length := together(load, true)
+			asked, seconds = asked+length, seconds+max(length, span(group))
+		} else {
+			length := together(group, false)
+			load, asked, seconds = group, asked+length, seconds+length
+		}
+		if its, _, _ := union(load); len(its.Gaps) > 0 {
+			step = stepOf(load, true)
+		} else {
+			for _, f := range load { // there may be one batch in the part
+				step = max(step, f.Step)
+			}
+		}
+		stretches += group[0].To - group[0].From
 		all = rest
 	}
-	if openLoop && (seconds < leastLoad || seconds < min(once, batch*stretches)) {
+	if openLoop && (asked < leastLoad || asked < min(once, batch*stretches)) || about && seconds < fewBatches*step {
 		return 0
 	}
 	return seconds
@@ -59,7 +77,7 @@ func (f Flow) sameStretch(of Flow) bool {
 
 // together is for how long the flows of one stretch went on. What comes all the time begins and ends at edges; of what comes in batches one more pause of all processes
 // together is added, as one of them may go on while another pauses.
-func together(all, sent []Flow) float64 {
+func together(all []Flow, load bool) float64 {
 	if len(all) == 1 {
 		return all[0].Next() - all[0].First
 	}
@@ -67,31 +85,59 @@ func together(all, sent []Flow) float64 {
 		return longest
 	}
 	its, first, last := union(all)
-	gaps := 0.0
-	for _, g := range its.Gaps {
-		gaps += g[1] - g[0]
-	}
-	if gaps < batch*(last-first) {
+	if its.steady() {
 		return byEdges(all)
 	}
-	end := last + stepOf(all, slices.DeleteFunc(slices.Clone(sent), func(f Flow) bool { return !all[0].sameStretch(f) }))
+	return ended(all, last+stepOf(all, load)) - first
+}
+
+// span is for how long flows went on together, from the first to the last, and to the next as if all came evenly.
+func span(all []Flow) float64 {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Step = all[i].even()
+	}
+	its, first, last := union(all)
+	if len(all) > 1 && its.steady() {
+		return byEdges(all)
+	}
+	return ended(all, last+(last-first)/float64(max(1, events(all)-1))) - first
+}
+
+// ended is when flows ended that are cut, or else at an instant.
+func ended(all []Flow, at float64) float64 {
 	for _, f := range all {
 		if f.Cut {
-			end = max(end, f.To)
+			at = max(at, f.To)
 		}
 	}
-	return end - first
+	return at
+}
+
+// steady tells whether there are next to no gaps.
+func (a Activity) steady() bool {
+	gaps := 0.0
+	for _, g := range a.Gaps {
+		gaps += g[1] - g[0]
+	}
+	return gaps < batch*(a.To-a.From)
 }
 
 // stepOf is how long it takes from one to the next of all flows together.
-func stepOf(all, sent []Flow) float64 {
+func stepOf(all []Flow, load bool) float64 {
 	its, first, last := union(all)
-	asked, _, _ := union(sent)
-	events := int64(0)
-	for _, f := range all {
-		events += f.Count
+	sent := 0.0
+	if load {
+		sent = sentTogetherShare
 	}
-	return its.next(asked, (last-first)/float64(max(1, events-1)))
+	return its.next(sent, (last-first)/float64(max(1, events(all)-1)))
+}
+
+func events(all []Flow) (n int64) {
+	for _, f := range all {
+		n += f.Count
+	}
+	return n
 }
 
 // oneBatch tells whether a single batch came, of which the processes have parts: at one time, or at that of their stretches, which do not begin and end at one time. It
@@ -107,10 +153,13 @@ func oneBatch(all []Flow) (longest float64, same bool) {
 	return longest, true
 }
 
-// union is the activity of all flows together.
+// union is the activity of all flows together. What several processes have of a batch they have at about one time.
 func union(all []Flow) (its Activity, first, last float64) {
 	var busy []Gap // between the gaps
-	events := int64(0)
+	events, least := int64(0), LeastGap
+	if slices.ContainsFunc(all, func(f Flow) bool { return f.Process != all[0].Process }) {
+		least = once
+	}
 	for _, f := range all {
 		from := f.First
 		for _, g := range f.Gaps {
@@ -126,7 +175,7 @@ func union(all []Flow) (its Activity, first, last float64) {
 	its.Pauses = map[int]Pauses{}
 	rest := 0.0
 	for _, b := range busy {
-		if pause := b[0] - last; pause >= LeastGap {
+		if pause := b[0] - last; pause >= least {
 			its.Gaps = append(its.Gaps, Gap{last, b[0]})
 			its.pauses(Pauses{1, pause})
 		} else {

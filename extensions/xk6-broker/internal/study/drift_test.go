@@ -95,7 +95,7 @@ func TestDriftIsNoEffect(t *testing.T) {
 
 // A machine that changes at once is noticed from twelve cells on, however many settings they are of, by the column that tells of it among those that do not.
 func TestAPlainChangeIsDrift(t *testing.T) {
-	columns := columnsOf(t, "publish_latency p50", "confirmed rate", "sent rate", "due rate", "publish_latency p90", "publish_latency p75", "publish_latency p95", "bytes_sent rate")
+	columns := columnsOf(t, "publish_latency p50", "confirmed rate", "sent rate", "received rate", "publish_latency p90", "publish_latency p75", "publish_latency p95", "bytes_sent rate")
 	for _, c := range []struct {
 		settings string
 		repeat   int

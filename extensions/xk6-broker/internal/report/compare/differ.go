@@ -166,12 +166,12 @@ func (c *Comparison) note(d Difference, sides [][]traits, read func(traits) stri
 }
 
 const (
-	dueRate  = "messages due per second"
+	sentRate = "messages sent per second"
 	meanSize = "bytes per message"
 )
 
 // measured are the traits that are measured: repetitions never are alike to the last message.
-var measured = map[string]bool{dueRate: true, meanSize: true}
+var measured = map[string]bool{sentRate: true, meanSize: true}
 
 // near tells whether numbers are within a twentieth of one another.
 func near(all map[string]bool) bool {
@@ -189,8 +189,8 @@ func near(all map[string]bool) bool {
 // rates are how much load there was.
 func rates(t *result.Topic) traits {
 	all := traits{{name: "open loop"}: fmt.Sprint(t.OpenLoop)}
-	if due, err := measure.Rate("due").Of(t); err == nil {
-		all[trait{name: dueRate}] = rounded(due)
+	if sent, err := measure.Rate("sent").Of(t); err == nil {
+		all[trait{name: sentRate}] = rounded(sent)
 	}
 	if sent := t.Counts["sent"]; sent > 0 {
 		all[trait{name: meanSize}] = rounded(float64(t.Counts["bytes_sent"]) / float64(sent))

@@ -25,7 +25,7 @@ var columns = []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"}
 // Rates of what the broker did, and of what was asked of it.
 var (
 	done  = []string{"confirmed", "received"}
-	asked = []string{"sent", "due"}
+	asked = []string{"sent"}
 )
 
 // measures are all that a comparison shows.
