@@ -51,7 +51,7 @@ func Parse(text string) (Measure, error) {
 		return Count(name), nil
 	case slices.Contains(Rates, name):
 		return Measure{}, fmt.Errorf("%s has no %q: write %q: %s", name, stat, name+" rate", Known())
-	case slices.Contains(Flaws, name):
+	case slices.Contains(Counts, name), slices.Contains(Flaws, name):
 		return Measure{}, fmt.Errorf("%s has no %q: write %q: %s", name, stat, name, Known())
 	}
 	return Measure{}, fmt.Errorf("there is no %q: %s", name, Known())

@@ -95,6 +95,7 @@ func TestMeasuresThatAreNotThere(t *testing.T) {
 		"e2e_latency":        `"" is not`,
 		"confirmed p99":      `write "confirmed rate"`,
 		"lost rate":          `write "lost"`,
+		"due rate":           `write "due"`,
 		"bytes_sent":         `write "bytes_sent rate"`,
 		"e2e_latency p100":   "not a percentile",
 		"publish_latency x9": `"x9" is not`,

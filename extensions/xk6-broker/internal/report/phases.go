@@ -23,8 +23,8 @@ type phaseRow struct {
 	Table                     tableView
 }
 
-// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. Where no interval is wholly in the
-// phase, it is that of all its time.
+// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. Where that time is not known, as that of a
+// single batch, it is that of all the phase.
 func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
 	if n, length := t.WentOn(c.String()); length > 0 {
 		return n / length
