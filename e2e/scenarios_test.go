@@ -41,7 +41,8 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatal("no scenarios", err)
 	}
-	short := []string{"DURATION=3s", "RATE=200", "MESSAGES=5000", "SUBSCRIBERS=3", "BROKER_REPORT_DIR=" + t.TempDir()}
+	// So little that each server keeps up with it while others have the machine: RocketMQ holds one message of 200 back for 5 s where they are sent one at a time.
+	short := []string{"DURATION=3s", "RATE=50", "MESSAGES=500", "WARMUP=1", "TIMEOUT=30s", "SUBSCRIBERS=3", "BROKER_REPORT_DIR=" + t.TempDir()}
 	for broker, url := range urls(t) {
 		for _, path := range scripts {
 			t.Run(broker+"/"+strings.TrimSuffix(filepath.Base(path), ".js"), func(t *testing.T) {
