@@ -141,22 +141,6 @@ declare module 'k6/x/broker' {
     };
   }
 
-  /** when something was counted, in seconds from the start, and the pauses that ended then: all times of 66 μs and more in which it was not, but for those that were a trifle of the interval */
-  export interface ResultActivity {
-    from: number;
-    to: number;
-    /** the pause that ended with the first, in seconds */
-    before?: number;
-    gaps?: Array<Array<number>>;
-    /** by their length: under N those from 2^N ns to twice that; of several processes, each has its own */
-    pauses?: { [name: string]: {
-      /** how many */
-      n: number;
-      /** all together, in seconds */
-      s: number;
-    } };
-  }
-
   /** by how much a clock is ahead of another one */
   export interface ResultClock {
     /** ns, in the middle of the time in which the clocks were compared */
@@ -294,10 +278,12 @@ declare module 'k6/x/broker' {
       /** seconds from the start */
       to: number;
     }>;
-    /** of all its stretches */
+    /** of all its stretches, of several processes the most that one has */
     seconds: number;
     /** how late a thread was that wakes every millisecond, ns */
     hiccups?: ResultHistogram;
+    /** of what was merged: how many processes these are the stretches of */
+    processes?: number;
   }
 
   /** an interval of about a second or, of a long run, a power of two of them, so that there are some hundreds at most */
@@ -317,11 +303,18 @@ declare module 'k6/x/broker' {
     cpu: number;
     /** the same, over the worst 5 seconds under load that ended in the interval */
     busiest: number;
-    /** from when to when something was sent, confirmed and received in the interval, where anything was */
-    active?: { [name: string]: ResultActivity };
     /** by group, as the broker says; likewise */
     backlog?: { [name: string]: number };
     errorKinds?: { [name: string]: number };
+  }
+
+  export interface ResultSpan {
+    /** when the first was counted, in seconds from the start */
+    first: number;
+    /** when the last was */
+    last: number;
+    /** seconds: how long the pause between two is, on average over the time; next to nothing where they come all the time. Of several processes the least that one has */
+    pause: number;
   }
 
   /** a time, in seconds from the start */
@@ -389,30 +382,14 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
-    flows?: { [name: string]: Array<{
-      /** when the stretch began, seconds from the start; 0, as its end, where the run has no phases or it is of the whole */
-      from: number;
-      /** when the stretch ended */
-      to: number;
-      /** which one, from 0, in the order in which they began */
-      process: number;
-      /** when the first came */
-      first: number;
-      /** when the last came */
-      last: number;
-      /** seconds from one to the next or, where several come together, from the first of them to that of the next; 0 where that is not known */
-      step: number;
-      count: number;
-      /** more was on its way when the stretch ended, so that it went on until then */
-      cut?: boolean;
-      gaps?: Array<Array<number>>;
-    }> };
     /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value: over time or by message, whichever is worse; those of consumers are their groups' */
     hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
     /** what was measured in each of the phases, by name, which adds up to the whole */
     phases?: { [name: string]: ResultWindow };
+    /** by the counter, from when to when something was sent, confirmed and received: rates are of these times */
+    spans?: { [name: string]: ResultSpan };
     /** when the result was made, of a run that went on, or of a process that was killed; absent where nothing was */
     underway?: ResultUnderway;
   }
@@ -455,24 +432,6 @@ declare module 'k6/x/broker' {
     }>;
     /** when its stretches ended */
     underway: ResultUnderway;
-    flows?: { [name: string]: Array<{
-      /** when the stretch began, seconds from the start; 0, as its end, where the run has no phases or it is of the whole */
-      from: number;
-      /** when the stretch ended */
-      to: number;
-      /** which one, from 0, in the order in which they began */
-      process: number;
-      /** when the first came */
-      first: number;
-      /** when the last came */
-      last: number;
-      /** seconds from one to the next or, where several come together, from the first of them to that of the next; 0 where that is not known */
-      step: number;
-      count: number;
-      /** more was on its way when the stretch ended, so that it went on until then */
-      cut?: boolean;
-      gaps?: Array<Array<number>>;
-    }> };
     /** as those of a topic */
     hiccups?: { [name: string]: ResultHistogram };
   }

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,7 +19,7 @@ import (
 // that ends while the broker stands still.
 func TestRatesOfShortTimes(t *testing.T) {
 	for _, length := range []time.Duration{100 * time.Millisecond, 900 * time.Millisecond, 1500 * time.Millisecond, 2 * time.Second, 2700 * time.Millisecond, 4 * time.Second} {
-		for _, wait := range []time.Duration{0, 650 * time.Millisecond} {
+		for _, wait := range []time.Duration{10 * time.Millisecond, 650 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 300 * time.Microsecond }})
 				c := b.run.NewCollector()
@@ -63,81 +62,95 @@ func TestRatesOfShortTimes(t *testing.T) {
 	}
 }
 
-// What comes together is as often as it comes: 100 messages each second are 100/s, for however few seconds, in batches or by 100 loops that wait a second
-// each; where they are received, too.
+// Batches of a hundred, one each second, are so many as there were from the first to the last, whatever makes a batch, and 100/s in a phase of whole seconds, wherever it is cut.
 func TestRatesOfBatches(t *testing.T) {
-	for _, at := range [][]float64{{0, 1}, {0, 1, 2}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
-		for name, send := range map[string]func(s, of *Sender, wait *sync.WaitGroup){
-			"batches of two scenarios": func(s, of *Sender, wait *sync.WaitGroup) {
-				for _, s := range []*Sender{s, of} {
-					wait.Add(1)
-					s.Send(t.Context(), make(driver.Batch, 50), Timing{}, func([]Receipt) { wait.Done() })
-					time.Sleep(300 * time.Microsecond)
-				}
-			},
-			"a batch": func(s, _ *Sender, wait *sync.WaitGroup) {
+	for name, send := range map[string]func(s, of *Sender, wait *sync.WaitGroup){
+		"batches of two scenarios": func(s, of *Sender, wait *sync.WaitGroup) {
+			for _, s := range []*Sender{s, of} {
 				wait.Add(1)
-				s.Send(t.Context(), make(driver.Batch, 100), Timing{}, func([]Receipt) { wait.Done() })
-			},
-			"loops": func(s, _ *Sender, wait *sync.WaitGroup) {
-				for range 100 {
-					wait.Add(1)
-					s.Send(t.Context(), make(driver.Batch, 1), Timing{}, func([]Receipt) { wait.Done() })
-					time.Sleep(200 * time.Microsecond)
-				}
-			},
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 10 * time.Microsecond }})
-				c := b.run.NewCollector()
-				defer c.Close()
-				ctx, cancel := context.WithCancel(t.Context())
-				var received, sent sync.WaitGroup
-				consumer := b.consumer(driver.ConsumerConfig{Group: "g", Prefetch: 1000})
-				received.Go(func() { b.consume(ctx, Consume{}, consumer) })
-				s, of, started := b.sender(1000), b.sender(1000), time.Now()
-				labels := b.series.Labels
-				labels.Tags = "another"
-				of.SetSeries(b.run.Series(labels))
-				for _, when := range at {
-					time.Sleep(time.Until(started.Add(time.Duration(when * float64(time.Second)))))
-					c.Collect()
-					send(s, of, &sent)
-				}
-				sent.Wait()
-				time.Sleep(time.Second)
-				cancel()
-				received.Wait()
-				c.Collect()
-				b.finish()
-				r := c.Result()
-				for _, counter := range []string{"due", "sent", "confirmed", "received"} {
-					if rate, err := measure.Rate(counter).OfRun(r); err != nil || math.Abs(rate-100) > 3 {
-						t.Errorf("%s at %v: %s %.2f/s, %v", name, at, counter, rate, err)
+				s.Send(t.Context(), make(driver.Batch, 50), Timing{}, func([]Receipt) { wait.Done() })
+				time.Sleep(300 * time.Microsecond)
+			}
+		},
+		"a batch": func(s, _ *Sender, wait *sync.WaitGroup) {
+			wait.Add(1)
+			s.Send(t.Context(), make(driver.Batch, 100), Timing{}, func([]Receipt) { wait.Done() })
+		},
+		"loops": func(s, _ *Sender, wait *sync.WaitGroup) {
+			for range 100 {
+				wait.Add(1)
+				s.Send(t.Context(), make(driver.Batch, 1), Timing{}, func([]Receipt) { wait.Done() })
+				time.Sleep(5 * time.Millisecond)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 10 * time.Microsecond }})
+			c := b.run.NewCollector()
+			defer c.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			var received, sent sync.WaitGroup
+			consumer := b.consumer(driver.ConsumerConfig{Group: "g", Prefetch: 1000})
+			received.Go(func() { b.consume(ctx, Consume{}, consumer) })
+			s, of, started := b.sender(1000), b.sender(1000), time.Now()
+			labels := b.series.Labels
+			labels.Tags = "another"
+			of.SetSeries(b.run.Series(labels))
+			begun := sync.WaitGroup{}
+			begun.Go(func() {
+				for _, at := range []time.Duration{2700 * time.Millisecond, 6700 * time.Millisecond} {
+					time.Sleep(time.Until(started.Add(at)))
+					if _, err := c.Begin(at.String()); err != nil {
+						t.Error(err)
 					}
 				}
 			})
-		}
+			for n := range 10 {
+				time.Sleep(time.Until(started.Add(time.Duration(n) * time.Second)))
+				c.Collect()
+				send(s, of, &sent)
+			}
+			sent.Wait()
+			begun.Wait()
+			last := time.Since(started)
+			time.Sleep(time.Second)
+			cancel()
+			received.Wait()
+			c.Collect()
+			b.finish()
+			r := c.Result()
+			for _, counter := range []string{"due", "sent", "confirmed", "received"} {
+				if rate, err := measure.Rate(counter).OfRun(r); err != nil || math.Abs(rate*last.Seconds()/1000-1) > 0.003 {
+					t.Errorf("%s: %s %.2f/s of 1000 in %v, %v", name, counter, rate, last, err)
+				}
+				if rate, err := measure.Rate(counter).OfRun(r.During("2.7s")); err != nil || math.Abs(rate-100) > 1e-6 {
+					t.Errorf("%s: %s %.2f/s in the phase, %v", name, counter, rate, err)
+				}
+			}
+		})
 	}
 }
 
-// The longest pauses are known with their times, from one interval to the next too, and only so many of them.
-func TestGaps(t *testing.T) {
-	const second = int64(time.Second)
-	var a activity
-	for _, at := range []float64{1, 1.04, 1.2, 1.9} {
-		a.note(int64(at * float64(second)))
-	}
-	one := a.take()
-	a.note(4 * second)
-	both := one.and(a.take())
-	if want := []gap{{104 * second / 100, 12 * second / 10}, {12 * second / 10, 19 * second / 10}, {19 * second / 10, 4 * second}}; !slices.Equal(both.gaps, want) {
-		t.Errorf("%v, want %v", both.gaps, want)
-	}
-	for i := range int64(30) {
-		a.note(4*second + i*second/10 + i*i*second/1000)
-	}
-	if many := a.take().gaps; len(many) != mostGaps || many[0].to-many[0].from < 126*second/1000 || !slices.IsSortedFunc(many, func(a, b gap) int { return int(a.from - b.from) }) {
-		t.Errorf("%d gaps, the first of %v", len(many), time.Duration(many[0].to-many[0].from))
+// The pause that an instant is in, on average, is known: of batches it is about that between them, and of one standstill what it has of the time.
+func TestPauses(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, c := range map[string]struct {
+		at   []int64 // ms
+		want float64 // s
+	}{
+		"nothing":      {nil, 0},
+		"one":          {[]int64{5}, 0},
+		"evenly":       {[]int64{10, 20, 30, 40}, 0.01},
+		"out of order": {[]int64{10, 30, 20, 30, 40}, (0.02*0.02 + 0.01*0.01) / 0.03},
+		"batches":      {[]int64{1000, 1000, 1000, 2000, 2000, 3000, 3000}, 1},
+		"a standstill": {[]int64{1000, 1001, 1002, 3002, 3003, 4000}, (2*2 + 3e-6 + 0.997*0.997) / 3},
+	} {
+		var all activities
+		for _, at := range c.at {
+			all[0].note(at*ms + 1)
+		}
+		if its, ok := all.spans(0)["sent"]; ok != (len(c.at) > 0) || math.Abs(its.Pause-c.want) > 1e-9 {
+			t.Errorf("%s: %+v, want %v", name, its, c.want)
+		}
 	}
 }

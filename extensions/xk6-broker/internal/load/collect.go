@@ -124,9 +124,6 @@ func (c *Collector) delta(s *Series) Delta {
 // note adds an interval to a topic's timeline and to its logs.
 func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
 	i := &interval{from: c.last, to: now, inFlight: c.run.InFlight(), cpu: share}
-	for n := range timed { // right behind the counters, so that they are of the same messages
-		i.active[n] = deltas[0].Series.active[n].take()
-	}
 	if t := c.run.known(key); t != nil {
 		t.queues(i)
 	}

@@ -41,7 +41,7 @@ func history(all []*interval, started int64, crossings *crossings, open *open) [
 	}
 	for n, i := range all {
 		p := result.Point{
-			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, Active: described(i.active, started), ErrorKinds: map[string]int64{},
+			At: seconds(i.to - started), Seconds: seconds(i.to - i.from), Counts: map[string]int64{}, ErrorKinds: map[string]int64{},
 			InFlight: i.inFlight, Outstanding: i.outstanding, Underway: underway[n], Backlog: i.backlog, CPU: i.cpu, Busiest: i.busiest,
 		}
 		for c, n := range i.counts {

@@ -7,6 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Labels tell one series of measurements from another.
@@ -174,6 +175,16 @@ func (m *Meter) Series(l Labels) *Series {
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s
+}
+
+// spans are from when to when a topic was used.
+func (m *Meter) spans(key topicKey, started int64) map[string]result.Span {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if all := m.active[key]; all != nil {
+		return all.spans(started)
+	}
+	return nil
 }
 
 // All lists the series in the order they were made.

@@ -72,6 +72,7 @@ func (c *Collector) Result() *result.Result {
 		settles(&of, t.Address.Driver.Features)
 		of.PlainNames()
 		of.Seen = r.Platform.Seen()
+		of.Spans = c.run.spans(key, c.run.Started)
 		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
 		if timeline != nil {
 			of.History, of.OverTime = history(timeline, c.run.Started, c.run.edges.of(key), open), overTime(timeline, c.run.Started, of.OpenLoop)

@@ -21,7 +21,6 @@ const (
 type interval struct {
 	from, to    int64 // ns since the Unix epoch
 	counts      [metric.NumCounters]int64
-	active      [len(timed)]active
 	errors      map[driver.Kind]int64
 	inFlight    int64            // the most that was seen
 	outstanding uint64           // likewise
@@ -43,9 +42,6 @@ func join(a, b *interval) *interval {
 	j.to = b.to
 	for i, n := range b.counts {
 		j.counts[i] += n
-	}
-	for i := range j.active {
-		j.active[i] = a.active[i].and(b.active[i])
 	}
 	j.errors = result.Combined(a.errors, b.errors, func(x, y int64) int64 { return x + y })
 	j.inFlight = max(a.inFlight, b.inFlight)

@@ -192,7 +192,7 @@ func (m Measure) SinceSent() (Measure, bool) {
 	return since, err == nil
 }
 
-// Rate is a counter per second while it went on.
+// Rate is a counter per second.
 func Rate(name string) Measure {
 	unit := "/s"
 	if strings.HasPrefix(name, "bytes") {

@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// topic had a rate of so many messages a second for three whole seconds, between two halves.
+// topic had a rate of so many messages a second for four seconds.
 func topic(name string, rate int64, latency int64, groups ...result.Group) result.Topic {
 	h := &hist.Histogram{}
 	h.RecordN(latency, 4*uint64(rate))
@@ -18,15 +18,7 @@ func topic(name string, rate int64, latency int64, groups ...result.Group) resul
 		Topic: name, OpenLoop: true, Groups: groups, Trends: map[string]*hist.Histogram{"e2e_latency": h},
 		Counts: map[string]int64{"confirmed": 4 * rate, "received": 4 * rate, "bytes_sent": 400 * rate}, Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 2}},
 	}
-	for s, n := range []int64{rate / 2, rate, rate, rate, rate / 2} {
-		active := map[string]result.Activity{"sent": {From: float64(s), To: float64(s + 1)}, "confirmed": {From: float64(s), To: float64(s + 1)}}
-		if s == 0 {
-			active["sent"], active["confirmed"] = result.Activity{From: 0.5, To: 1}, result.Activity{From: 0.5, To: 1}
-		} else if s == 4 {
-			active["sent"], active["confirmed"] = result.Activity{From: 4, To: 4.5}, result.Activity{From: 4, To: 4.5}
-		}
-		t.History = append(t.History, result.Point{At: float64(s + 1), Seconds: 1, Counts: map[string]int64{"sent": n, "confirmed": n, "bytes_sent": 100 * n}, Active: active})
-	}
+	t.Spans = map[string]result.Span{"sent": {First: 0.5, Last: 4.5}, "confirmed": {First: 0.5, Last: 4.5}}
 	return t
 }
 

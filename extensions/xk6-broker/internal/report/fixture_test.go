@@ -35,6 +35,9 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 			"produce": {{"stages": []any{map[string]any{"target": 1000.0, "duration": "20s"}}}}, "topic": {{"partitions": 6.0, "replicas": 3.0}},
 		},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
+		Spans: map[string]result.Span{
+			"sent": {Last: 19.999, Pause: 0.001}, "confirmed": {First: 0.001, Last: 20, Pause: 0.2}, "received": {First: 0.001, Last: 20, Pause: 0.2},
+		},
 		Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 10}},
 		Trends: map[string]*hist.Histogram{},
 		Groups: []result.Group{{Members: 2, Trends: map[string]*hist.Histogram{}, Account: result.Account{

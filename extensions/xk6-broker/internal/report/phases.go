@@ -23,8 +23,7 @@ type phaseRow struct {
 	Table                     tableView
 }
 
-// rate is how many there were of a counter in a second, while it went on: a phase may go on when the load is over. Where that time is not known, as that of a
-// single batch, it is that of all the phase.
+// rate is how many there were of a counter in a second of the time for which the load went on, or of all the phase where that is not known, as that of a single batch.
 func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
 	if n, length := t.WentOn(c.String()); length > 0 {
 		return n / length
@@ -103,7 +102,7 @@ func led(b *strings.Builder, r *result.Result, t *result.Topic) {
 	latencies(b, t)
 	b.WriteString("\n")
 	counts(b, t)
-	fmt.Fprintf(b, "  while it went on: confirmed %.4g/s", rate(t, metric.Confirmed, p.Seconds))
+	fmt.Fprintf(b, "  rates: confirmed %.4g/s", rate(t, metric.Confirmed, p.Seconds))
 	if !t.OnlySends {
 		fmt.Fprintf(b, ", received %.4g/s", rate(t, metric.Received, p.Seconds))
 	}

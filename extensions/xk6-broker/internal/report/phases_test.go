@@ -21,6 +21,7 @@ func warmed() *result.Result {
 	t := result.Topic{
 		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Proofs: []result.Proof{}, Options: result.Uses{}, Errors: []result.ErrorCount{}, OpenLoop: true,
 		Counts: map[string]int64{"due": 11000, "sent": 11000, "confirmed": 11000}, Trends: histogram(1000, 10000), History: []result.Point{}, OverTime: map[string][]result.Summary{},
+		Spans:  map[string]result.Span{"sent": {First: 4, Last: 14.999}, "confirmed": {First: 4, Last: 15}},
 		Groups: []result.Group{},
 		Phases: map[string]result.Window{
 			"warmup":   {Counts: map[string]int64{"due": 1000, "sent": 1000, "confirmed": 1000}, Errors: []result.ErrorCount{}, Trends: histogram(1000, 0), Groups: []result.WindowGroup{}},
@@ -57,7 +58,7 @@ func TestTheMeasuredWindowLeads(t *testing.T) {
 		t.Fatalf("it does not speak of the whole:\n%s", &text)
 	}
 	for i, want := range [][]string{
-		{"measured: 5 s to 20 s", "10000  1.00ms  1.00ms  1.00ms", "confirmed 10000", "while it went on: confirmed 1000/s"},
+		{"measured: 5 s to 20 s", "10000  1.00ms  1.00ms  1.00ms", "confirmed 10000", "rates: confirmed 999.9/s"},
 		{"11000  1.00ms  1.00ms  100ms", "confirmed 11000", "of the phase measured"},
 	} {
 		for _, w := range want {

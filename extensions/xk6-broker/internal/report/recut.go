@@ -67,9 +67,9 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	}
 	r.Phases = append(r.Phases, phase)
 	r.Leading = phase.Name
-	if slices.ContainsFunc(r.Topics, func(t result.Topic) bool { return t.Flows != nil }) {
-		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts and latencies are those of the intervals that ended in this time, and so of what "+
-			"happened up to %s before; rates are of what happened in it", phase.Name, inSeconds(longest(r))))
+	if r.Environment["processes"] != "" {
+		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts, rates and latencies are those of the intervals that ended in this time, and so of what "+
+			"happened up to %s before", phase.Name, inSeconds(longest(r))))
 	}
 	r.Describe()
 	return nil

@@ -129,7 +129,7 @@ func TestAPartOfSeveralProcesses(t *testing.T) {
 	for _, several := range []bool{true, false} {
 		folder, r := saved(t, func(r *result.Result) {
 			if several {
-				r.Topics[0].Flows = map[string][]result.Flow{"sent": {{Last: 20, Step: 0.001, Count: 20_000}}}
+				r.Environment["processes"] = "3"
 			}
 		})
 		if err := report.Recut(folder, r, 10, 20); err != nil {

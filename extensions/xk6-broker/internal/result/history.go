@@ -9,20 +9,17 @@ import (
 
 // Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
 type Point struct {
-	At      float64          `json:"at"`      // seconds from the start to the end of the interval
-	Seconds float64          `json:"seconds"` // its length
-	Counts  map[string]int64 `json:"counts"`
-	Came    map[string]int64 `json:"came,omitzero"` // of several processes: what was counted within the interval, about; Counts are of the intervals of processes that ended in it
-	// Active is from when to when something was sent, confirmed and received in the interval, where anything was, in seconds from the start; not known of several processes.
-	Active      map[string]Activity `json:"active,omitempty"`
-	Errors      int64               `json:"errors"`
-	ErrorKinds  map[string]int64    `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64               `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64              `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Underway    Underway            `json:"underway"`             // at the end of the interval
-	Backlog     map[string]int64    `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
-	CPU         float64             `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64             `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	At          float64          `json:"at"`      // seconds from the start to the end of the interval
+	Seconds     float64          `json:"seconds"` // its length
+	Counts      map[string]int64 `json:"counts"`
+	Errors      int64            `json:"errors"`
+	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
+	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
+	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
+	Underway    Underway         `json:"underway"`             // at the end of the interval
+	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
+	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
 
 // Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the

@@ -62,8 +62,10 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		}
 	}
 	c := Circumstances{}
-	for process, p := range parts {
+	for _, p := range parts {
 		m.result.Seconds = max(m.result.Seconds, p.Ended().Sub(m.result.Started).Seconds())
+	}
+	for _, p := range parts {
 		c.Dropped += p.Result.Dropped
 		c.Unserved += p.Result.Unserved
 		c.CPU = max(c.CPU, p.Result.CPU)
@@ -76,7 +78,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 			m.result.joinPhases(p.Result, p.Result.Started.Sub(m.result.Started).Seconds())
 		}
 		for i := range p.Result.Topics {
-			m.topic(process, p.Result, &p.Result.Topics[i])
+			m.topic(p.Result, &p.Result.Topics[i])
 		}
 	}
 	m.result.Environment["processes"] = fmt.Sprint(len(parts))
@@ -205,14 +207,14 @@ func (m *merger) marks(of *Result) {
 }
 
 // topic adds what one process measured on a topic.
-func (m *merger) topic(process int, of *Result, t *Topic) {
+func (m *merger) topic(of *Result, t *Topic) {
 	key := m.key(t.Broker, t.Driver, t.Topic)
 	i := slices.IndexFunc(m.result.Topics, func(o Topic) bool { return m.key(o.Broker, o.Driver, o.Topic) == key })
 	if i < 0 {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, Topic{
 			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Proofs: []Proof{}, Options: Uses{},
-			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{}, History: []Point{},
+			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{}, Spans: map[string]Span{}, History: []Point{},
 			OverTime: map[string][]Summary{},
 		})
 	}
@@ -235,9 +237,9 @@ func (m *merger) topic(process int, of *Result, t *Topic) {
 		to.Underway = &both
 	}
 	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
-	to.Flows = addFlows(to.Flows, t, process, shift)
+	to.joinSpans(t, shift)
 	if !m.diverged {
-		to.joinWindows(of, t, process, shift, named)
+		to.joinWindows(of, t, named)
 	}
 	to.addHiccups(of, t, named)
 	for i := range t.Groups {
@@ -254,11 +256,7 @@ func (m *merger) topic(process int, of *Result, t *Topic) {
 	}
 	var points []Point
 	for _, p := range t.History {
-		p = p.shifted(shift)
-		for _, piece := range p.over(lengths[""]) {
-			points = addCame(points, piece, lengths[""])
-		}
-		p.Active = nil // the flows have what is needed of it
+		p.At += shift
 		points = addPoint(points, p, lengths[""], laterPoint)
 	}
 	for _, p := range points {
@@ -335,41 +333,12 @@ func addPoint(history []Point, p Point, length float64, queues func(q *Point, p 
 	end := at(p.At, length)
 	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
 	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	if q.Came == nil {
-		q.Came = p.Came
-	} else {
-		q.Came = Combined(q.Came, p.Came, func(x, y int64) int64 { return x + y })
-	}
 	q.Errors += p.Errors
 	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
 	queues(q, p)
 	q.CPU, q.Busiest = max(q.CPU, p.CPU), max(q.Busiest, p.Busiest)
 	q.Backlog = Combined(q.Backlog, p.Backlog, func(x, y int64) int64 { return max(x, y) })
 	return history
-}
-
-// addCame adds what came within one of the intervals of a length.
-func addCame(history []Point, piece Point, length float64) []Point {
-	end := at(piece.At, length)
-	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
-	if q.Came == nil {
-		q.Came = map[string]int64{} // that nothing came is known
-	}
-	q.Came = Combined(q.Came, piece.Came, func(x, y int64) int64 { return x + y })
-	return history
-}
-
-// shifted is the interval by the clock of the whole.
-func (p Point) shifted(by float64) Point {
-	p.At += by
-	active := make(map[string]Activity, len(p.Active))
-	for name, s := range p.Active {
-		s.From += by
-		s.To += by
-		active[name] = s
-	}
-	p.Active = active
-	return p
 }
 
 // laterPoint is for an interval of the same process, otherPoint for one of another.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // The names of phases that mean something.
@@ -19,8 +18,9 @@ const (
 type Phase struct {
 	Name      string          `json:"name"`
 	Stretches []Stretch       `json:"stretches"`
-	Seconds   float64         `json:"seconds"`           // of all its stretches
-	Hiccups   *hist.Histogram `json:"hiccups,omitempty"` // of the platform
+	Processes int             `json:"processes,omitempty"` // whose stretches these are, of several
+	Seconds   float64         `json:"seconds"`             // of all its stretches
+	Hiccups   *hist.Histogram `json:"hiccups,omitempty"`   // of the platform
 
 	Afterwards bool `json:"-"` // it was cut out of the run when that was over, beside its phases
 }
@@ -39,8 +39,7 @@ type Window struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // as those of a topic
 	Groups      []WindowGroup              `json:"groups"`
-	Underway    Underway                   `json:"underway"`        // when its stretches ended
-	Flows       map[string][]Flow          `json:"flows,omitempty"` // as those of a topic
+	Underway    Underway                   `json:"underway"` // when its stretches ended
 }
 
 // WindowGroup is what can be told of a group in a phase. What was lost is known of the whole run only: a message that did not come did not
@@ -107,14 +106,6 @@ func (t *Topic) during(p *Phase) Topic {
 	during.whole, during.phase, during.Phases, during.Hiccups, during.Seen = t, p, nil, w.Hiccups, p.Hiccups
 	during.Underway = nil
 	during.cut = cut{w.Underway, t.outstanding(p)}
-	if t.Flows != nil {
-		during.Flows = w.Flows
-		if p.Afterwards {
-			during.Flows = cutOut(t.Flows, p.Stretches[0])
-		} else if w.Flows == nil {
-			during.Flows = map[string][]Flow{}
-		}
-	}
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -170,15 +161,6 @@ func (c cut) sending(op string) uint64 {
 // afterwards, when they came.
 func (c cut) coming(subscribers uint64) uint64 {
 	return max(c.outstanding+c.Sends*subscribers, c.Deliveries)
-}
-
-// before tells whether messages were on their way that would have been counted.
-func (c cut) before(counter string) bool {
-	switch counter {
-	case metric.Received.String(), metric.BytesReceived.String():
-		return c.coming(1)+c.Requests > 0
-	}
-	return c.Arrivals+c.Sends+c.Requests > 0
 }
 
 // busiest is the greatest share of its CPUs that the process used over a window that reaches into what the topic is of.
@@ -238,7 +220,7 @@ func (t *Topic) describe(p *Phase) {
 	t.Phases[p.Name] = w
 }
 
-// joinPhases adds the phases that another process had; where it cut is its own.
+// joinPhases adds the phases that another process had; where it cut is its own, but they begin and end with the whole.
 func (r *Result) joinPhases(of *Result, shift float64) {
 	for _, p := range of.Phases {
 		to := r.Phase(p.Name)
@@ -246,11 +228,20 @@ func (r *Result) joinPhases(of *Result, shift float64) {
 			r.Phases = append(r.Phases, Phase{Name: p.Name})
 			to = &r.Phases[len(r.Phases)-1]
 		}
+		length := 0.0
 		for _, s := range p.Stretches {
-			to.Stretches = append(to.Stretches, Stretch{s.From + shift, s.To + shift})
+			s, begins, ends := Stretch{s.From + shift, s.To + shift}, s.From < edge, s.To > of.Seconds-edge
+			if begins {
+				s.From = 0
+			}
+			if ends {
+				s.To = r.Seconds
+			}
+			to.Stretches, length = append(to.Stretches, s), length+s.To-s.From
 		}
-		to.Seconds = max(to.Seconds, p.Seconds)
+		to.Seconds = max(to.Seconds, length)
 		to.Hiccups = hist.Merged(to.Hiccups, p.Hiccups)
+		to.Processes++
 	}
 	r.Lead()
 }
@@ -263,7 +254,7 @@ func (r *Result) Lead() {
 }
 
 // joinWindows adds what another process measured in its phases, under the names that its trends have in the whole.
-func (t *Topic) joinWindows(r *Result, of *Topic, process int, shift float64, named func(string) string) {
+func (t *Topic) joinWindows(r *Result, of *Topic, named func(string) string) {
 	for phase, from := range of.Phases {
 		to := t.Phases[phase]
 		if to.Trends == nil {
@@ -285,8 +276,6 @@ func (t *Topic) joinWindows(r *Result, of *Topic, process int, shift float64, na
 		}
 		if p := r.Phase(phase); p != nil {
 			to.addHiccups(&from, p.Hiccups, named)
-			during := of.during(p)
-			to.Flows = addFlows(to.Flows, &during, process, shift)
 		}
 		t.Phases[phase] = to
 	}

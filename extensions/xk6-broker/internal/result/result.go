@@ -67,7 +67,7 @@ type Topic struct {
 	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // that befell the ends of the producers' latencies, one for each value; those of consumers are their groups'
 	Groups      []Group                    `json:"groups"`            // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
-	Flows       map[string][]Flow          `json:"flows,omitempty"`    // of several processes; those of one are known from its history
+	Spans       map[string]Span            `json:"spans,omitempty"`    // from when to when something was sent, confirmed and received
 	OverTime    map[string][]Summary       `json:"overTime"`           // of each trend, in intervals long enough for a p99 where there are any
 	Phases      map[string]Window          `json:"phases,omitempty"`   // by name
 	Underway    *Underway                  `json:"underway,omitempty"` // when the result was made, of a run that went on, or of a process that was killed

@@ -210,6 +210,18 @@ func judgeRepeated(v *Verdict, parts []Part) {
 	}
 }
 
+const (
+	// Processes begin together where their beginnings are no further apart than a part of their time, and anyhow by so many seconds, but for a greater part of it.
+	beginsTogether = 0.05
+	beginsAnyhow   = 0.5
+	anyhowUpTo     = 0.25
+)
+
+// apart is how far the beginnings of processes may be apart that begin together, for so many seconds.
+func apart(length float64) float64 {
+	return max(beginsTogether*length, min(beginsAnyhow, anyhowUpTo*length))
+}
+
 // begunApart says that processes which have segments of one load did not wait for each other, and began it at different times.
 func begunApart(parts []Part) []string {
 	var first, last *Result

@@ -196,6 +196,7 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		t.judgeGroup(v, &t.Groups[i])
 	}
 	t.judgeConsumers(v)
+	led.judgeRate(v)
 	led.judgeLateness(v)
 	led.judgeClocks(v)
 	if led.whole != nil {

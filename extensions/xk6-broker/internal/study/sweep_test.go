@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,7 +137,11 @@ func TestAStudyGoesOn(t *testing.T) {
 		t.Error(head)
 	}
 	for i, index := range []string{"1", "2", "3", "4", "6", "5", "7", "8"} { // in the order of time
-		if line := lines[i+1]; line[0] != index || line[6] != "100"+index || line[7] != "" || line[8] != "true" || line[9] != "accepted" || line[3] != "30.0" {
+		line := lines[i+1]
+		if rate, err := strconv.ParseFloat(line[6], 64); err != nil || strconv.FormatFloat(rate, 'f', 6, 64) != "100"+index+".000000" {
+			t.Errorf("rate %s, %v", line[6], err)
+		}
+		if line[0] != index || line[7] != "" || line[8] != "true" || line[9] != "accepted" || line[3] != "30.0" {
 			t.Errorf("%v", line)
 		}
 	}
