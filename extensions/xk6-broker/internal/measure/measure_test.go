@@ -59,7 +59,12 @@ func TestOfARun(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", c.name, v, err, c.value)
 		}
 	}
-	for name, want := range map[string]string{"publish_latency p50": "no publish_latency was measured", "received rate": "nothing was received", "e2e_latency p99.9": "400 samples do not support p99.9"} {
+	unread := topic("a", 100, 1e6)
+	delete(unread.Counts, "received")
+	if v, err := measure.Rate("received").Of(&unread); err == nil || !strings.Contains(err.Error(), "nothing was received") {
+		t.Errorf("received rate: %v, %v", v, err)
+	}
+	for name, want := range map[string]string{"publish_latency p50": "no publish_latency was measured", "e2e_latency p99.9": "400 samples do not support p99.9"} {
 		m, err := measure.Parse(name)
 		if err != nil {
 			t.Fatal(err)
