@@ -212,7 +212,7 @@ func perSecond(name string, of active) (float64, error) {
 	case n == 0:
 		return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))
 	case seconds <= 0:
-		return 0, fmt.Errorf("no time went by while messages were %s", strings.TrimPrefix(name, "bytes_"))
+		return 0, fmt.Errorf("for how long messages were %s is not known well enough for a rate", strings.TrimPrefix(name, "bytes_"))
 	}
 	return n / seconds, nil
 }

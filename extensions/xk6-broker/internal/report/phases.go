@@ -16,19 +16,19 @@ type phaseRow struct {
 	Seconds                   float64
 	Leading                   bool
 	Sent, Confirmed, Received int64
-	ConfirmedRate             float64
-	ReceivedRate              float64
+	ConfirmedRate             string
+	ReceivedRate              string
 	Errors                    int64
 	Copies                    string // duplicated, redelivered and reordered
 	Table                     tableView
 }
 
-// rate is how many there were of a counter in a second of the time for which the load went on, or of all the phase where that is not known, as that of a single batch.
-func rate(t *result.Topic, c metric.Counter, seconds float64) float64 {
-	if n, length := t.WentOn(c.String()); length > 0 {
-		return n / length
+// rate is how many there were of a counter in a second, where that is known.
+func rate(t *result.Topic, c metric.Counter, format string) string {
+	if n, seconds := t.WentOn(c.String()); seconds > 0 {
+		return fmt.Sprintf(format, n/seconds)
 	}
-	return float64(t.Counts[c.String()]) / max(seconds, 1e-9)
+	return "–"
 }
 
 // phasesOf gives the phases of a topic, or of all together, and the whole run behind them; none where the run has no phases.
@@ -65,7 +65,7 @@ func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
 		Name: name, When: when, Seconds: seconds, Table: newTableView(t),
 		Sent: t.Counts[metric.Sent.String()], Confirmed: t.Counts[metric.Confirmed.String()], Received: t.Counts[metric.Received.String()],
 	}
-	row.ConfirmedRate, row.ReceivedRate = rate(t, metric.Confirmed, seconds), rate(t, metric.Received, seconds)
+	row.ConfirmedRate, row.ReceivedRate = rate(t, metric.Confirmed, "%.1f"), rate(t, metric.Received, "%.1f")
 	for _, e := range t.Errors {
 		row.Errors += e.Count
 	}
@@ -98,13 +98,17 @@ func led(b *strings.Builder, r *result.Result, t *result.Topic) {
 		wholeRun(b, r)
 		return
 	}
-	fmt.Fprintf(b, "  %s: %s\n", p.Name, when(p))
+	if p.Afterwards {
+		fmt.Fprintf(b, "  from %s\n", when(p))
+	} else {
+		fmt.Fprintf(b, "  %s: %s\n", p.Name, when(p))
+	}
 	latencies(b, t)
 	b.WriteString("\n")
 	counts(b, t)
-	fmt.Fprintf(b, "  rates: confirmed %.4g/s", rate(t, metric.Confirmed, p.Seconds))
+	b.WriteString("  rates: confirmed " + rate(t, metric.Confirmed, "%.4g/s"))
 	if !t.OnlySends {
-		fmt.Fprintf(b, ", received %.4g/s", rate(t, metric.Received, p.Seconds))
+		b.WriteString(", received " + rate(t, metric.Received, "%.4g/s"))
 	}
 	b.WriteString("\n\n")
 	wholeRun(b, r)

@@ -45,6 +45,7 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 		return fmt.Errorf("from %s to %s nothing was collected", inSeconds(from), inSeconds(to))
 	}
 	phase := result.Phase{Name: fmt.Sprintf("%s to %s", inSeconds(from), inSeconds(to)), Stretches: []result.Stretch{s}, Seconds: s.To - s.From, Afterwards: true}
+	phase.About = r.Environment["processes"] != ""
 	phase.Hiccups = r.Platform.Seen() // of which nothing is known over time
 	if r.Phase(phase.Name) != nil {
 		return fmt.Errorf("the run has a phase %q", phase.Name)
@@ -67,11 +68,12 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	}
 	r.Phases = append(r.Phases, phase)
 	r.Leading = phase.Name
-	if r.Environment["processes"] != "" {
-		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts, rates and latencies are those of the intervals that ended in this time, and so of what "+
-			"happened up to %s before", phase.Name, inSeconds(longest(r))))
+	if phase.About {
+		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts and latencies are those of the intervals that ended in this time, and so of what "+
+			"happened up to %s before; rates are not known", phase.Name, inSeconds(longest(r))))
 	}
 	r.Describe()
+	r.Led().NoteRates(&r.Verdict)
 	return nil
 }
 
@@ -89,6 +91,7 @@ func edgesOf(r *result.Result) (edges []float64, err error) {
 		slices.Sort(topics[i])
 		edges = append(edges, topics[i]...)
 	}
+	edges = append(edges, 0, r.Seconds)
 	slices.Sort(edges)
 	edges = slices.CompactFunc(edges, same)
 	return slices.DeleteFunc(edges, func(e float64) bool {

@@ -135,8 +135,27 @@ func TestAPartOfSeveralProcesses(t *testing.T) {
 		if err := report.Recut(folder, r, 10, 20); err != nil {
 			t.Fatal(err)
 		}
+		if n, seconds := r.Led().WentOn("confirmed"); n == 0 || (seconds == 0) != several { // which are not those of just that time
+			t.Errorf("several %v: confirmed %v in %v s", several, n, seconds)
+		}
 		if said := strings.Join(r.Verdict.Notes, "; "); strings.Contains(said, "10 s to 20 s: several processes") != several {
 			t.Errorf("several %v: %s", several, said)
+		}
+	}
+}
+
+// A run can be cut from its start to its end, whenever its first interval begins.
+func TestAPartFromTheStart(t *testing.T) {
+	folder, r := saved(t, func(r *result.Result) { r.Seconds = 23 })
+	for i := range r.Topics[0].History {
+		r.Topics[0].History[i].At += 2
+	}
+	for part, want := range map[[2]float64]int64{{0, 10}: 8000, {10, 23}: 12_000} {
+		if err := report.Recut(folder, r, part[0], part[1]); err != nil && strings.Contains(err.Error(), "cannot be cut") {
+			t.Error(err)
+		}
+		if s := r.Phase(r.Leading); s != nil && r.Topics[0].Phases[r.Leading].Counts["sent"] != want {
+			t.Errorf("%v: %v", part, r.Topics[0].Phases[r.Leading].Counts)
 		}
 	}
 }

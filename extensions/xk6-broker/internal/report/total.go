@@ -83,6 +83,9 @@ func total(b *strings.Builder, r *result.Result) {
 	counts(b, &all)
 	groups(b, &all)
 	b.WriteString("\n")
+	if r.Leading != "" {
+		fmt.Fprintf(b, "  each in the phase %s; lost is of the whole run\n", r.Leading)
+	}
 	columns, lines := linesOf(leading)
 	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	wide := len("topic")

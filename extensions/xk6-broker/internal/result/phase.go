@@ -23,6 +23,7 @@ type Phase struct {
 	Hiccups   *hist.Histogram `json:"hiccups,omitempty"`   // of the platform
 
 	Afterwards bool `json:"-"` // it was cut out of the run when that was over, beside its phases
+	About      bool `json:"-"` // and what it has is not what was counted in just that time
 }
 
 // Stretch is the time between two instants, in seconds from the start.

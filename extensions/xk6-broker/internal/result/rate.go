@@ -68,9 +68,17 @@ func (t *Topic) span(counter string) (span Span, counts int64) {
 		whole = t.whole
 	}
 	counter = paced(counter)
-	span = whole.Spans[counter]
+	span, counted := whole.Spans[counter]
 	if load, sent := whole.Spans[metric.Sent.String()]; sent {
-		span = Span{load.First, max(load.Last, span.Last), load.Pause}
+		if !counted {
+			span = load
+		}
+		// A phase may have what was sent before it, as it comes; the whole run has all of it.
+		pause := load.Pause
+		if t.phase != nil {
+			pause = max(pause, span.Pause)
+		}
+		span = Span{min(load.First, span.First), max(load.Last, span.Last), pause}
 	}
 	return span, whole.Counts[counter]
 }
@@ -108,6 +116,9 @@ func (s Span) in(p *Phase, counts int64, openLoop bool) period {
 		return of
 	}
 	of.seconds = 0
+	if p.About {
+		return of
+	}
 	for _, stretch := range p.Stretches {
 		of.seconds += max(0, min(stretch.To, end)-max(stretch.From, s.First))
 		most = max(most, stretch.To)
@@ -130,17 +141,34 @@ func (p period) known() float64 {
 // uneven is which part of the time the pause is that may have followed it, beyond which a reader is told.
 const uneven = 0.05
 
-// judgeRate says of a rate that it would be another one if the time for which the load went on had the pause after its last message, as it has those between them.
-func (t *Topic) judgeRate(v *Verdict) {
-	n, seconds := t.WentOn(metric.Sent.String())
-	span, counts := t.span(metric.Sent.String())
-	of := span.in(t.phase, counts, t.OpenLoop)
-	switch {
-	case n < 2 || of.seconds == 0 || of.more < uneven*of.seconds:
-	case seconds == 0:
-		v.note("%s: no rate is known of messages that were sent for %.3g s, which is less than the pause that the load was in at a time, %.3g s on average", t.Topic, of.seconds, span.Pause)
-	default:
-		v.note("%s: messages were sent unevenly, and at a time the load was in a pause of %.3g s on average: rates are of the time to the last, up to which %.4g/s were sent; with such a pause "+
-			"behind it they were %.4g/s", t.Topic, span.Pause, n/seconds, n/(seconds+of.more))
+// NoteRates says of rates, of the whole run or of a phase, that they would be others if the time for which the load went on had the pause after its last message, as it has
+// those between them.
+func (r *Result) NoteRates(v *Verdict) {
+	for i := range r.Topics {
+		r.Topics[i].noteRate(v)
+	}
+}
+
+func (t *Topic) noteRate(v *Verdict) {
+	worst, which, name := period{}, "", t.Topic
+	for _, counter := range []string{metric.Sent.String(), metric.Confirmed.String(), metric.Received.String()} {
+		span, counts := t.span(counter)
+		of := span.in(t.phase, counts, t.OpenLoop)
+		if t.Counts[counter] > 1 && of.seconds > 0 && of.more >= uneven*of.seconds && of.more*worst.seconds >= worst.more*of.seconds*(1+edge) {
+			worst, which = of, counter
+		}
+	}
+	if which == "" {
+		return
+	}
+	if t.phase != nil {
+		name += ", " + t.phase.Name
+	}
+	n, seconds := t.WentOn(which)
+	span, _ := t.span(which)
+	if seconds == 0 {
+		v.note("%s: no rate is known of what was %s: that was for %.3g s, which is less than its pauses, %.3g s as an average over the time", name, which, worst.seconds, span.Pause)
+	} else {
+		v.note("%s: messages were %s unevenly, with pauses of %.3g s as an average over the time: %.4g/s up to the last of them, and with such a pause behind it %.4g/s", name, which, span.Pause, n/seconds, n/(seconds+worst.more))
 	}
 }

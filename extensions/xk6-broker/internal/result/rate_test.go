@@ -104,6 +104,9 @@ func TestARateIsOfTheTime(t *testing.T) {
 		"two bursts in a phase":                {bursts, bursts, []Stretch{{3.5, 7.5}}, 1500 / 8.03, 150},
 		"a phase before the first":             {evenly(50, 5, 10), evenly(50, 5, 10), []Stretch{{0, 7}}, 50, 50},
 		"a phase behind the last":              {evenly(50, 5, 10), evenly(50, 5, 10), []Stretch{{7, 30}}, 50, 50},
+		"confirmed before it was sent":         {evenly(10, 8, 10), evenly(50, 0, 10), []Stretch{{5, 30}}, 50, 50}, // as what others sent is received
+		"lumps, and a phase of one":            {steady, batches(200, 0, 2, 4, 6, 8, 10.02), []Stretch{{9.9, 30}}, 1000 / 10.02, math.Inf(1)},
+		"lumps, and a long phase":              {steady, batches(200, 0, 2, 4, 6, 8, 10.02), []Stretch{{3, 30}}, 1000 / 10.02, 800 / 7.02},
 		"nothing but confirmations":            {nil, evenly(50, 5, 10), []Stretch{{7, 30}}, 50, 50},
 		"few":                                  {evenly(1, 0, 10), evenly(1, 0, 10), []Stretch{{3.5, 30}}, 1, 6 / 6.5},
 		"a burst":                              {batches(300, 0.03, 5), batches(300, 0.03, 5), []Stretch{{0, 20}}, 10_000, 10_000},
@@ -134,26 +137,29 @@ func TestRatesOfPhasesAddUp(t *testing.T) {
 
 // Where the time would be another one with the pause that may have followed it, a note says so, and so it does where no rate is known.
 func TestUnevenLoadsAreNoted(t *testing.T) {
+	steady, lumps := evenly(200, 0, 10), batches(200, 0, 2, 4, 6, 8, 10.02)
 	for name, c := range map[string]struct {
-		sent  []float64
-		phase *Stretch
-		want  string
+		sent, confirmed []float64
+		phase           *Stretch
+		want            string
 	}{
-		"three batches": {batches(100, 0.04, 0, 1, 2), nil, "up to which 146.6/s were sent; with such a pause behind it they were 101.9/s"},
-		"many batches":  {batches(10, 0.004, evenly(2, 0, 20)...), nil, ""},
-		"steady":        {evenly(200, 0, 10), nil, ""},
-		"few, evenly":   {evenly(1, 0, 5), nil, ""},
-		"a standstill":  {slices.Concat(evenly(200, 0, 3), evenly(200, 5, 20)), nil, ""},
-		"one":           {[]float64{3}, nil, ""},
-		"in a phase":    {batches(100, 0.04, 0, 1, 2), &Stretch{0.5, 1.5}, ""}, // the phase has its own length
-		"the last":      {batches(100, 0.04, 0, 1, 2), &Stretch{1.9, 40}, "no rate is known of messages that were sent for 0.14"},
+		"three batches": {batches(100, 0.04, 0, 1, 2), nil, nil, "sent unevenly, with pauses of 0.904 s as an average over the time: 146.6/s up to the last of them, and with such a pause behind it 101.9/s"},
+		"many batches":  {batches(10, 0.004, evenly(2, 0, 20)...), nil, nil, ""},
+		"steady":        {steady, steady, nil, ""},
+		"few, evenly":   {evenly(1, 0, 5), nil, nil, ""},
+		"a standstill":  {slices.Concat(evenly(200, 0, 3), evenly(200, 5, 20)), nil, nil, ""},
+		"one":           {[]float64{3}, nil, nil, ""},
+		"in a phase":    {batches(100, 0.04, 0, 1, 2), nil, &Stretch{0.5, 1.5}, ""}, // which has its own length
+		"the last":      {batches(100, 0.04, 0, 1, 2), nil, &Stretch{1.9, 40}, "no rate is known of what was sent: that was for 0.14"},
+		"in lumps":      {steady, lumps, nil, ""}, // and all of it
+		"later, lumps":  {steady, lumps, &Stretch{3, 40}, "a: messages were confirmed unevenly, with pauses of 2.01 s"},
 	} {
-		r := wentOn(c.sent, c.sent)
+		r := wentOn(c.sent, c.confirmed)
 		if c.phase != nil {
-			r = wentOn(c.sent, c.sent, *c.phase).During("a")
+			r = wentOn(c.sent, c.confirmed, *c.phase).During("a")
 		}
 		v := Verdict{}
-		r.Topics[0].judgeRate(&v)
+		r.NoteRates(&v)
 		if said := strings.Join(v.Notes, "; "); !strings.Contains(said, c.want) || c.want == "" && said != "" {
 			t.Errorf("%s: %q, want %q", name, said, c.want)
 		}

@@ -96,6 +96,10 @@ func (r *Result) Judge(c Circumstances) {
 		}
 		r.Topics[i].judge(&v, &led.Topics[i])
 	}
+	r.NoteRates(&v)
+	for _, p := range r.Phases {
+		r.During(p.Name).NoteRates(&v)
+	}
 	if r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1 {
 		v.note("no phase is called %s, so that the verdict is on the whole run, its warm-up included", Measure)
 	}
@@ -196,7 +200,6 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		t.judgeGroup(v, &t.Groups[i])
 	}
 	t.judgeConsumers(v)
-	led.judgeRate(v)
 	led.judgeLateness(v)
 	led.judgeClocks(v)
 	if led.whole != nil {
