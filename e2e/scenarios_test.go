@@ -42,7 +42,7 @@ func TestScenarios(t *testing.T) {
 		t.Fatal("no scenarios", err)
 	}
 	// So little that each server keeps up with it while others have the machine: RocketMQ holds one message of 200 back for 5 s where they are sent one at a time.
-	short := []string{"DURATION=3s", "RATE=50", "MESSAGES=500", "WARMUP=1", "TIMEOUT=30s", "SUBSCRIBERS=3", "BROKER_REPORT_DIR=" + t.TempDir()}
+	short := []string{"DURATION=3s", "RATE=80", "MESSAGES=500", "WARMUP=1", "TIMEOUT=30s", "SUBSCRIBERS=3", "BROKER_REPORT_DIR=" + t.TempDir()}
 	for broker, url := range urls(t) {
 		for _, path := range scripts {
 			t.Run(broker+"/"+strings.TrimSuffix(filepath.Base(path), ".js"), func(t *testing.T) {
