@@ -434,5 +434,7 @@ declare module 'k6/x/broker' {
     underway: ResultUnderway;
     /** as those of a topic */
     hiccups?: { [name: string]: ResultHistogram };
+    /** of each counter of the spans: its pause in the phase, s; not of parts that were cut out afterwards */
+    pauses?: { [name: string]: number };
   }
 }

@@ -18,6 +18,9 @@ type activities [len(timed)]activity
 type activity struct {
 	first, last atomic.Int64
 	squares     atomic.Int64 // of the pauses, added up, ms²
+
+	cut    atomic.Int64 // when the present phase began
+	during atomic.Int64 // squares of what the pauses have of it
 }
 
 // leastPause is no pause: next to none of the time for which anything goes on depends on one that is shorter.
@@ -33,13 +36,32 @@ func (a *activity) note(at int64) {
 	case last == 0 || pause < leastPause:
 		a.last.Store(at)
 	case a.last.CompareAndSwap(last, at): // else another one was counted in it
-		a.squares.Add((pause / leastPause) * (pause / leastPause))
+		a.squares.Add(square(pause))
+		a.during.Add(square(at - max(last, a.cut.Load())))
 	}
+}
+
+// square is that of a pause, ms².
+func square(pause int64) int64 {
+	ms := max(0, pause) / leastPause
+	return ms * ms
+}
+
+// phaseEnds gives the squares of what the pauses had of a phase that ends, and so begins another.
+func (a *activity) phaseEnds(now int64) int64 {
+	last, cut := a.last.Load(), a.cut.Swap(now)
+	if last == 0 {
+		return 0
+	}
+	return a.during.Swap(0) + square(now-max(last, cut))
 }
 
 // spans are from when to when each of them counted.
 func (all *activities) spans(started int64) map[string]result.Span {
 	spans := map[string]result.Span{}
+	if all == nil {
+		return spans
+	}
 	for i := range all {
 		a := &all[i]
 		first, last := a.first.Load(), a.last.Load()

@@ -154,3 +154,36 @@ func TestPauses(t *testing.T) {
 		}
 	}
 }
+
+// A pause in which one phase ends and another begins is divided between them, and the run has it as a whole.
+func TestPausesOfPhases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 10 * time.Microsecond }})
+		c := b.run.NewCollector()
+		defer c.Close()
+		s, started := b.sender(1000), time.Now()
+		var sent sync.WaitGroup
+		for _, step := range []struct {
+			at    time.Duration
+			phase string
+		}{{1 * time.Second, ""}, {2 * time.Second, ""}, {5 * time.Second, "b"}, {10 * time.Second, ""}, {10500 * time.Millisecond, ""}, {11 * time.Second, "start"}, {12 * time.Second, ""}} {
+			time.Sleep(time.Until(started.Add(step.at)))
+			if step.phase != "" {
+				if _, err := c.Begin(step.phase); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			sent.Add(1)
+			s.Send(t.Context(), make(driver.Batch, 1), Timing{}, func([]Receipt) { sent.Done() })
+		}
+		sent.Wait()
+		c.Collect()
+		b.finish()
+		of := c.Result().Topics[0]
+		whole, start, in := of.Spans["sent"].Pause, of.Phases["start"].Pauses["sent"], of.Phases["b"].Pauses["sent"]
+		if math.Abs(whole-(1+64+0.25+2.25)/11) > 1e-3 || math.Abs(start-(1+9+1)/5.0) > 1e-3 || math.Abs(in-(25+0.25+0.25)/6) > 1e-3 {
+			t.Errorf("%v, %v and %v", whole, start, in)
+		}
+	})
+}

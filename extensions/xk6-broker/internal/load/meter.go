@@ -7,7 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Labels tell one series of measurements from another.
@@ -177,14 +176,25 @@ func (m *Meter) Series(l Labels) *Series {
 	return s
 }
 
-// spans are from when to when a topic was used.
-func (m *Meter) spans(key topicKey, started int64) map[string]result.Span {
+// phaseEnds adds the squares of the pauses of each topic.
+func (m *Meter) phaseEnds(now int64, to map[topicKey]*squares) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if all := m.active[key]; all != nil {
-		return all.spans(started)
+	for key, all := range m.active {
+		if to[key] == nil {
+			to[key] = &squares{}
+		}
+		for i := range all {
+			to[key][i] += all[i].phaseEnds(now)
+		}
 	}
-	return nil
+}
+
+// activities are those of a topic; nil where it was not used.
+func (m *Meter) activities(key topicKey) *activities {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.active[key]
 }
 
 // All lists the series in the order they were made.

@@ -28,7 +28,11 @@ type phase struct {
 	groups    map[GroupKey]result.Account // of which only what grows counts
 	hiccups   *hist.Histogram             // up to now; nil where nobody watched
 	befallen  befallen                    // as the collector's
+	squares   map[topicKey]*squares
 }
+
+// squares are those of the pauses of each counter that is timed, ms².
+type squares [len(timed)]int64
 
 // stretch is a time between two cuts.
 type stretch struct{ from, to int64 }
@@ -72,6 +76,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	}
 	now := cut{c.last, c.seen, c.run.Accounts()}
 	p.open.add(p.began, now)
+	c.run.phaseEnds(c.last, p.open.squares)
 	p.enter(name)
 	p.cuts++
 	p.began = now
@@ -121,7 +126,7 @@ func (p *phases) find(name string) *phase {
 
 func (p *phases) enter(name string) {
 	if p.open = p.find(name); p.open == nil {
-		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}, befallen: befallen{}}
+		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}, befallen: befallen{}, squares: map[topicKey]*squares{}}
 		p.all = append(p.all, p.open)
 	}
 }
@@ -268,6 +273,27 @@ func (p *phases) described(of *phase, now, started int64) result.Phase {
 	}
 	one.Hiccups = hist.Merged(nil, of.hiccups)
 	return one
+}
+
+// pauses is how long the pauses of each counter were in a phase, s, on average over its time.
+func (p *phases) pauses(of *phase, key topicKey, all *activities, spans map[string]result.Span, stretches []result.Stretch) map[string]float64 {
+	pauses := map[string]float64{}
+	for i, c := range timed {
+		span, length, sum := spans[c.String()], 0.0, int64(0)
+		for _, s := range stretches {
+			length += max(0, min(s.To, span.Last)-max(s.From, span.First))
+		}
+		if its := of.squares[key]; its != nil {
+			sum = its[i]
+		}
+		if of == p.open && all != nil {
+			sum += all[i].during.Load()
+		}
+		if length > 0 && sum > 0 {
+			pauses[c.String()] = float64(sum) * 1e-6 / length
+		}
+	}
+	return pauses
 }
 
 // window is what was measured of a topic in a phase. What had not been sent when the first of them began was not due before it.

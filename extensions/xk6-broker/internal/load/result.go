@@ -50,11 +50,14 @@ func (c *Collector) Result() *result.Result {
 				sumUp(&of, s, m)
 			}
 		}
-		for _, p := range phases {
+		active := c.run.activities(key)
+		of.Spans = active.spans(c.run.Started)
+		for i, p := range phases {
 			if of.Phases == nil {
 				of.Phases = map[string]result.Window{}
 			}
 			w := c.phases.window(p, began, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
+			w.Pauses = c.phases.pauses(p, key, active, of.Spans, r.Phases[i].Stretches)
 			w.Befall(p.hiccups, p.befallen.of(key))
 			of.Phases[p.name] = w
 		}
@@ -72,7 +75,6 @@ func (c *Collector) Result() *result.Result {
 		settles(&of, t.Address.Driver.Features)
 		of.PlainNames()
 		of.Seen = r.Platform.Seen()
-		of.Spans = c.run.spans(key, c.run.Started)
 		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
 		if timeline != nil {
 			of.History, of.OverTime = history(timeline, c.run.Started, c.run.edges.of(key), open), overTime(timeline, c.run.Started, of.OpenLoop)

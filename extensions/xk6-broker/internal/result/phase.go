@@ -40,7 +40,8 @@ type Window struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // as those of a topic
 	Groups      []WindowGroup              `json:"groups"`
-	Underway    Underway                   `json:"underway"` // when its stretches ended
+	Underway    Underway                   `json:"underway"`         // when its stretches ended
+	Pauses      map[string]float64         `json:"pauses,omitempty"` // of each counter that has a span: as that of the span, in the phase
 }
 
 // WindowGroup is what can be told of a group in a phase. What was lost is known of the whole run only: a message that did not come did not
@@ -268,6 +269,7 @@ func (t *Topic) joinWindows(r *Result, of *Topic, named func(string) string) {
 			to.Errors = addErrors(to.Errors, e)
 		}
 		to.Underway = to.Underway.Plus(from.Underway)
+		to.Pauses = Combined(to.Pauses, from.Pauses, func(a, b float64) float64 { return min(a, b) })
 		addTrends(to.Trends, from.Trends, named)
 		for _, g := range from.Groups {
 			addTrends(to.group(g.Group).Trends, g.Trends, named)

@@ -1,6 +1,10 @@
 package result
 
-import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+import (
+	"fmt"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+)
 
 // Span is from when to when something was counted, in seconds from the start.
 type Span struct {
@@ -28,12 +32,16 @@ func (t *Topic) joinSpans(of *Topic, shift float64) {
 	}
 }
 
-// leastLoad is for how many seconds a load that goes by a schedule goes on, at least, to have a rate.
-const leastLoad = 0.01
+const (
+	// leastLoad is for how many seconds a load that goes by a schedule goes on, at least, to have a rate.
+	leastLoad = 0.01
+	// leastEnd is for how many it goes on in a phase in which it ends, where the run has longer pauses: it may be one burst of several.
+	leastEnd = 1.0
+)
 
 // WentOn gives how much was counted, and in how much time: from the first message that was sent to the last that was counted or sent, and to the next if they came evenly;
-// of a phase, what it has of that. Where nothing was sent, as in a process that only consumes, it begins with the first that was counted. No time is given where it would be
-// less than a pause of the load.
+// of a phase, what it has of that. Where something was received before, or nothing was sent, as in a process that only consumes, it begins with the first that was counted. No
+// time is given where it is too short for a rate.
 func (t *Topic) WentOn(counter string) (n, seconds float64) {
 	if t.of != nil {
 		return t.of.WentOn(counter)
@@ -73,14 +81,22 @@ func (t *Topic) span(counter string) (span Span, counts int64) {
 		if !counted {
 			span = load
 		}
-		// A phase may have what was sent before it, as it comes; the whole run has all of it.
-		pause := load.Pause
-		if t.phase != nil {
-			pause = max(pause, span.Pause)
-		}
-		span = Span{min(load.First, span.First), max(load.Last, span.Last), pause}
+		span = Span{min(load.First, span.First), max(load.Last, span.Last), load.Pause}
+	}
+	if t.phase != nil { // which may have what was sent before it, as that comes: the whole run has all of it
+		span.Pause = max(span.Pause, whole.Spans[counter].Pause)
 	}
 	return span, whole.Counts[counter]
+}
+
+// pause is how long those of a counter are, on average over the time; of a part that was cut out afterwards it is known of the whole run.
+func (t *Topic) pause(counter string) float64 {
+	if t.phase == nil || t.phase.Afterwards {
+		span, _ := t.span(counter)
+		return span.Pause
+	}
+	its := t.whole.Phases[t.phase.Name].Pauses
+	return max(its[metric.Sent.String()], its[counter])
 }
 
 // paced is the counter whose times are those of another.
@@ -97,42 +113,43 @@ func paced(counter string) string {
 // period is for how long something went on.
 type period struct {
 	seconds float64
-	more    float64 // the pause that may have followed, beyond that between two if they came evenly; 0 where the time did not end with the last
-	least   float64
+	least   float64 // of which there must be so many
+	even    float64 // from one to the next, if they came evenly
+	ended   bool    // with the last of all
 }
 
 // in is the time that a phase, or the whole run, has of a span in which so many were counted.
 func (s Span) in(p *Phase, counts int64, openLoop bool) period {
-	even := 0.0
+	of := period{ended: true}
 	if counts > 1 {
-		even = (s.Last - s.First) / float64(counts-1)
+		of.even = (s.Last - s.First) / float64(counts-1)
 	}
-	end, most := s.Last+even, 0.0
-	of := period{seconds: end - s.First, more: max(0, s.Pause-even)}
 	if openLoop {
 		of.least = leastLoad
 	}
-	if p == nil {
+	end := s.Last + of.even
+	switch {
+	case p == nil:
+		of.seconds = end - s.First
+		return of
+	case p.About:
 		return of
 	}
-	of.seconds = 0
-	if p.About {
-		return of
-	}
+	of.ended = false
 	for _, stretch := range p.Stretches {
 		of.seconds += max(0, min(stretch.To, end)-max(stretch.From, s.First))
-		most = max(most, stretch.To)
+		of.ended = of.ended || stretch.To >= end
 	}
 	of.seconds /= float64(max(1, p.Processes)) // each has the phase
-	if most < end {
-		of.more = 0
+	if of.ended {
+		of.least = max(of.least, min(leastEnd, s.Pause))
 	}
 	return of
 }
 
 // known is the time in seconds, or 0.
 func (p period) known() float64 {
-	if p.seconds < p.least || p.seconds < p.more {
+	if p.seconds < p.least {
 		return 0
 	}
 	return p.seconds
@@ -150,25 +167,25 @@ func (r *Result) NoteRates(v *Verdict) {
 }
 
 func (t *Topic) noteRate(v *Verdict) {
-	worst, which, name := period{}, "", t.Topic
-	for _, counter := range []string{metric.Sent.String(), metric.Confirmed.String(), metric.Received.String()} {
-		span, counts := t.span(counter)
-		of := span.in(t.phase, counts, t.OpenLoop)
-		if t.Counts[counter] > 1 && of.seconds > 0 && of.more >= uneven*of.seconds && of.more*worst.seconds >= worst.more*of.seconds*(1+edge) {
-			worst, which = of, counter
-		}
-	}
-	if which == "" {
-		return
-	}
+	most, note, name := uneven, "", t.Topic
 	if t.phase != nil {
 		name += ", " + t.phase.Name
 	}
-	n, seconds := t.WentOn(which)
-	span, _ := t.span(which)
-	if seconds == 0 {
-		v.note("%s: no rate is known of what was %s: that was for %.3g s, which is less than its pauses, %.3g s as an average over the time", name, which, worst.seconds, span.Pause)
-	} else {
-		v.note("%s: messages were %s unevenly, with pauses of %.3g s as an average over the time: %.4g/s up to the last of them, and with such a pause behind it %.4g/s", name, which, span.Pause, n/seconds, n/(seconds+worst.more))
+	for _, counter := range []string{metric.Sent.String(), metric.Confirmed.String(), metric.Received.String()} {
+		span, counts := t.span(counter)
+		of, pause, n := span.in(t.phase, counts, t.OpenLoop), t.pause(counter), float64(t.Counts[counter])
+		more := max(0, pause-of.even)
+		switch {
+		case n < 2 || of.seconds == 0 || !of.ended:
+		case of.seconds < of.least && of.least > leastLoad:
+			v.note("%s: no rate is known of what was %s in the last %.3g s: the run has pauses of %.3g s, as an average over the time", name, counter, of.seconds, span.Pause)
+			return
+		case more >= most*of.seconds:
+			most = (1 + edge) * more / of.seconds
+			note = fmt.Sprintf("messages were %s unevenly, with pauses of %.3g s as an average over the time: %.4g/s up to the last of them, and with such a pause behind it %.4g/s", counter, pause, n/of.seconds, n/(of.seconds+more))
+		}
+	}
+	if note != "" {
+		v.note("%s: %s", name, note)
 	}
 }

@@ -39,6 +39,19 @@ func spanOf(all []float64) (s Span) {
 	return s
 }
 
+// pauseIn is what a phase has of the pauses, on average over its time between the first and the last.
+func pauseIn(all []float64, stretches []Stretch) float64 {
+	all = slices.Sorted(slices.Values(all))
+	squares, length := 0.0, 0.0
+	for i := range all[1:] {
+		for _, s := range stretches {
+			its := max(0, min(s.To, all[i+1])-max(s.From, all[i]))
+			squares, length = squares+its*its, length+its
+		}
+	}
+	return squares / max(length, 1e-9)
+}
+
 func inside(all []float64, stretches []Stretch) (n int64) {
 	for _, at := range all {
 		if slices.ContainsFunc(stretches, func(s Stretch) bool { return at >= s.From && at < s.To }) {
@@ -50,13 +63,14 @@ func inside(all []float64, stretches []Stretch) (n int64) {
 
 // wentOn is a result of one topic, where messages were sent and confirmed at some times, with a phase "a" of some stretches.
 func wentOn(sent, confirmed []float64, stretches ...Stretch) *Result {
-	r := &Result{Processes: 3, Instance: 1, Seconds: 40, Topics: []Topic{{OpenLoop: true, Counts: map[string]int64{}, Spans: map[string]Span{}, Phases: map[string]Window{"a": {Counts: map[string]int64{}}}}}}
+	r := &Result{Processes: 3, Instance: 1, Seconds: 40, Topics: []Topic{{OpenLoop: true, Counts: map[string]int64{}, Spans: map[string]Span{}, Phases: map[string]Window{"a": {Counts: map[string]int64{}, Pauses: map[string]float64{}}}}}}
 	t := &r.Topics[0]
 	for name, all := range map[string][]float64{"sent": sent, "confirmed": confirmed} {
 		if len(all) == 0 {
 			continue
 		}
 		t.Counts[name], t.Phases["a"].Counts[name], t.Spans[name] = int64(len(all)), inside(all, stretches), spanOf(all)
+		t.Phases["a"].Pauses[name] = pauseIn(all, stretches)
 	}
 	r.Phases = []Phase{{Name: "a", Stretches: stretches}}
 	return r
@@ -143,16 +157,19 @@ func TestUnevenLoadsAreNoted(t *testing.T) {
 		phase           *Stretch
 		want            string
 	}{
-		"three batches": {batches(100, 0.04, 0, 1, 2), nil, nil, "sent unevenly, with pauses of 0.904 s as an average over the time: 146.6/s up to the last of them, and with such a pause behind it 101.9/s"},
-		"many batches":  {batches(10, 0.004, evenly(2, 0, 20)...), nil, nil, ""},
-		"steady":        {steady, steady, nil, ""},
-		"few, evenly":   {evenly(1, 0, 5), nil, nil, ""},
-		"a standstill":  {slices.Concat(evenly(200, 0, 3), evenly(200, 5, 20)), nil, nil, ""},
-		"one":           {[]float64{3}, nil, nil, ""},
-		"in a phase":    {batches(100, 0.04, 0, 1, 2), nil, &Stretch{0.5, 1.5}, ""}, // which has its own length
-		"the last":      {batches(100, 0.04, 0, 1, 2), nil, &Stretch{1.9, 40}, "no rate is known of what was sent: that was for 0.14"},
-		"in lumps":      {steady, lumps, nil, ""}, // and all of it
-		"later, lumps":  {steady, lumps, &Stretch{3, 40}, "a: messages were confirmed unevenly, with pauses of 2.01 s"},
+		"three batches":              {batches(100, 0.04, 0, 1, 2), nil, nil, "sent unevenly, with pauses of 0.904 s as an average over the time: 146.6/s up to the last of them, and with such a pause behind it 101.9/s"},
+		"many batches":               {batches(10, 0.004, evenly(2, 0, 20)...), nil, nil, ""},
+		"steady":                     {steady, steady, nil, ""},
+		"few, evenly":                {evenly(1, 0, 5), nil, nil, ""},
+		"a standstill":               {slices.Concat(evenly(200, 0, 3), evenly(200, 5, 20)), nil, nil, ""},
+		"one":                        {[]float64{3}, nil, nil, ""},
+		"in a phase":                 {batches(100, 0.04, 0, 1, 2), nil, &Stretch{0.5, 1.5}, ""}, // which has its own length
+		"the last":                   {batches(100, 0.04, 0, 1, 2), nil, &Stretch{1.9, 40}, "a: no rate is known of what was sent in the last 0.14"},
+		"batches after an even load": {slices.Concat(evenly(100, 0, 25), batches(200, 0.04, 25.2, 26.2)), nil, &Stretch{25.1, 40}, "a: messages were sent unevenly, with pauses of 0.8"},
+		"few even after a pause":     {slices.Concat(evenly(100, 0, 4), evenly(300, 12.006, 13.1)), nil, &Stretch{12, 40}, ""},
+		"even after a pause":         {slices.Concat(evenly(100, 0, 4), evenly(300, 12.006, 17)), nil, &Stretch{12, 40}, ""},
+		"in lumps":                   {steady, lumps, nil, ""}, // and all of it
+		"later, lumps":               {steady, lumps, &Stretch{3, 40}, "a: messages were confirmed unevenly, with pauses of 1.86 s"},
 	} {
 		r := wentOn(c.sent, c.confirmed)
 		if c.phase != nil {

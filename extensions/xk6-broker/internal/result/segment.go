@@ -258,6 +258,10 @@ func phasesBegunApart(parts []Part) (flaws []string) {
 			if its, again = entries(parts, phase, k); len(its) == 0 {
 				continue
 			}
+			if by := without(parts, phase, k, its[0]); by != "" {
+				flaws = append(flaws, fmt.Sprintf("%s began the phase %q again, and %s did not: for a part of it not all processes were in it", its[0].by, phase, by))
+				break
+			}
 			first := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			last := slices.MaxFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			shortest := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.stayed, b.stayed) }).stayed
@@ -290,6 +294,17 @@ func entries(parts []Part, phase string, k int) (all []entered, more bool) {
 		}
 	}
 	return all, more
+}
+
+// without names a process that went on, and was in a phase not so often as one that entered it.
+func without(parts []Part, phase string, k int, of entered) string {
+	for _, p := range parts {
+		its := p.Result.Phase(phase)
+		if its != nil && k >= len(its.Stretches) && !p.Ledger.Unfinished && p.Ended().Sub(parts[0].Result.Started).Seconds() > of.at+apart(of.stayed) {
+			return p.Result.Name
+		}
+	}
+	return ""
 }
 
 func inSeconds(s float64) time.Duration {

@@ -210,6 +210,10 @@ func TestPhasesThatBeginApart(t *testing.T) {
 	part := func(name string, later time.Duration, stretches ...Stretch) Part {
 		return Part{Result: &Result{Name: name, Started: started.Add(later), Phases: []Phase{{Name: "a", Stretches: stretches}}}, Ledger: &Ledger{}}
 	}
+	ended := func(p Part, seconds float64) Part {
+		p.Result.Seconds = seconds
+		return p
+	}
 	killed := part("k", 0, Stretch{9, 10})
 	killed.Ledger.Unfinished = true
 	for name, c := range map[string]struct {
@@ -224,8 +228,12 @@ func TestPhasesThatBeginApart(t *testing.T) {
 			[]Part{part("a", 0, Stretch{0, 1}, Stretch{3, 5}), part("b", 0, Stretch{0, 1}, Stretch{3.9, 5}), part("c", 0, Stretch{0, 5})},
 			`a and b began the phase "a" 900ms apart, which lasted 1.1s`,
 		},
-		"from the start": {[]Part{part("a", 0, Stretch{0, 3}), part("b", time.Second, Stretch{0, 3})}, ""},
-		"killed":         {[]Part{part("a", 0, Stretch{2, 5}), killed}, ""},
+		"once more": {
+			[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 12)}, `a began the phase "a" again, and b did not`,
+		},
+		"once more, when the other was over": {[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 8)}, ""},
+		"from the start":                     {[]Part{part("a", 0, Stretch{0, 3}), part("b", time.Second, Stretch{0, 3})}, ""},
+		"killed":                             {[]Part{part("a", 0, Stretch{2, 5}), killed}, ""},
 	} {
 		if said := strings.Join(phasesBegunApart(c.parts), "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: %q", name, said)
