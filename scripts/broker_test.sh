@@ -203,8 +203,16 @@ says_what_is_wrong() {
   check "unknown node: names the known" says "its nodes are: 1 2 3"
   check "unknown command: fails" fails broker nonsense
   check "no name: fails" fails broker up
+  check "lacks: nothing for what can be started" test -z "$(BROKER_BACKEND=native broker lacks nats)"
+  check "lacks: says what cannot be" grep -q "containers only" <(BROKER_BACKEND=native broker lacks redpanda)
   check "unknown backend: fails" fails env BROKER_BACKEND=nonsense "$scripts/broker" up nats 2>"$state/err"
   check "unknown backend: names the known" says "docker or native"
+}
+
+# What all that comes by Maven needs is said once.
+gets_java_one_way() {
+  check "Maven: is asked under lib/ only" fails grep -nE '\b(mvn|default-jre)\b' "$scripts"/brokers/*.sh
+  check "Java: is looked for under lib/ only" fails grep -nE 'type -P java' "$scripts"/brokers/*.sh
 }
 
 agrees_with_compose() {
@@ -228,6 +236,7 @@ main() {
   local name reason
   if (($# == 0)); then
     says_what_is_wrong
+    gets_java_one_way
     agrees_with_compose
     refuses_a_taken_port
     never_signals_a_foreign_process

@@ -16,39 +16,13 @@ layout() {
   esac
 }
 
-missing() {
-  local lacking
-  lacking=$(artemis_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
-
-# artemis_lacking prints the Debian packages of the tools that are not here.
-artemis_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(artemis_home) ]] || type -P mvn >/dev/null || packages+=(maven)
-  printf '%s' "${packages[*]}"
-}
+missing() { cannot_be_got "$(java_lacking "$(artemis_home)")"; }
 
 artemis_home() { printf '%s' "$cache/artemis-$artemis_version"; }
 
 programs() { printf '%s' "$(artemis_home)/bin"; }
 
-install() {
-  local lacking made
-  read -ra lacking <<<"$(artemis_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  [[ ! -d $(artemis_home) ]] || return 0
-  note "getting Artemis $artemis_version with Maven"
-  made=$(artemis_home).part
-  rm -rf -- "$made"
-  mkdir -p "$made"
-  mvn -q -B -Dstyle.color=never dependency:copy -Dartifact="org.apache.artemis:apache-artemis:$artemis_version:tar.gz:bin" \
-    -DoutputDirectory="$made" >&2 || fail "Maven could not copy the distribution of Artemis $artemis_version"
-  tar -xz -C "$made" --strip-components=1 --exclude='*/web' -f "$made"/*.tar.gz || fail "the distribution of Artemis could not be unpacked"
-  rm -f -- "$made"/*.tar.gz
-  mv -- "$made" "$(artemis_home)"
-}
+install() { install_java "$(artemis_home)" "Artemis $artemis_version" unpack_maven "org.apache.artemis:apache-artemis:$artemis_version:tar.gz:bin" --exclude='*/web'; }
 
 # An instance as the distribution makes it, without its console, and with the configuration that containers have too; those of a pair are the distribution's.
 configure() {

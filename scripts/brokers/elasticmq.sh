@@ -6,30 +6,11 @@ source="Maven artifacts of ElasticMQ $elasticmq_version, on this machine's Java"
 
 layout() { node 1 client=9324; }
 
-missing() {
-  local lacking
-  lacking=$(elasticmq_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
-
-# elasticmq_lacking prints the Debian packages of the tools that are not here.
-elasticmq_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(elasticmq_jars) ]] || type -P mvn >/dev/null || packages+=(maven)
-  printf '%s' "${packages[*]}"
-}
+missing() { cannot_be_got "$(java_lacking "$(elasticmq_jars)")"; }
 
 elasticmq_jars() { printf '%s' "$cache/elasticmq-$elasticmq_version"; }
 
-install() {
-  local lacking
-  read -ra lacking <<<"$(elasticmq_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  [[ ! -d $(elasticmq_jars) ]] || return 0
-  note "getting ElasticMQ $elasticmq_version with Maven"
-  copy_maven "$(elasticmq_jars)" "$scripts/brokers/elasticmq/pom.xml"
-}
+install() { install_java "$(elasticmq_jars)" "ElasticMQ $elasticmq_version" copy_maven "$scripts/brokers/elasticmq/pom.xml"; }
 
 configure() {
   cat >"$dir/elasticmq.conf" <<CONF

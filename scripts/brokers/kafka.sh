@@ -16,30 +16,11 @@ layout() {
   esac
 }
 
-missing() {
-  local lacking
-  lacking=$(kafka_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
-
-# kafka_lacking prints the Debian packages of the tools that are not here.
-kafka_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(jars) ]] || type -P mvn >/dev/null || packages+=(maven)
-  printf '%s' "${packages[*]}"
-}
+missing() { cannot_be_got "$(java_lacking "$(jars)")"; }
 
 jars() { printf '%s' "$cache/kafka-$kafka_version"; }
 
-install() {
-  local lacking
-  read -ra lacking <<<"$(kafka_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  [[ ! -d $(jars) ]] || return 0
-  note "getting Kafka $kafka_version with Maven"
-  copy_maven "$(jars)" "$scripts/brokers/kafka/pom.xml"
-}
+install() { install_java "$(jars)" "Kafka $kafka_version" copy_maven "$scripts/brokers/kafka/pom.xml"; }
 
 # kafka_java prints the command line that runs a class of Kafka, one word per line, after the JVM's own options.
 kafka_java() {

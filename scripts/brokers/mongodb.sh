@@ -14,30 +14,11 @@ layout() {
   esac
 }
 
-missing() {
-  local lacking
-  lacking=$(standin_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
-
-# standin_lacking prints the Debian packages of the tools that are not here.
-standin_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(standin_jars) ]] || type -P mvn >/dev/null || packages+=(maven)
-  printf '%s' "${packages[*]}"
-}
+missing() { cannot_be_got "$(java_lacking "$(standin_jars)")"; }
 
 standin_jars() { printf '%s' "$cache/mongodb-standin-$standin_version"; }
 
-install() {
-  local lacking
-  read -ra lacking <<<"$(standin_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  [[ ! -d $(standin_jars) ]] || return 0
-  note "getting mongo-java-server $standin_version with Maven"
-  copy_maven "$(standin_jars)" "$scripts/brokers/mongodb/pom.xml"
-}
+install() { install_java "$(standin_jars)" "mongo-java-server $standin_version" copy_maven "$scripts/brokers/mongodb/pom.xml"; }
 
 start() {
   local mode=replicaSet

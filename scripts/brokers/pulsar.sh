@@ -11,39 +11,13 @@ layout() {
   esac
 }
 
-missing() {
-  local lacking
-  lacking=$(pulsar_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
-
-# pulsar_lacking prints the Debian packages of the tools that are not here.
-pulsar_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(distribution) ]] || type -P mvn >/dev/null || packages+=(maven)
-  printf '%s' "${packages[*]}"
-}
+missing() { cannot_be_got "$(java_lacking "$(distribution)")"; }
 
 distribution() { printf '%s' "$cache/pulsar-$pulsar_version"; }
 
 programs() { printf '%s' "$(distribution)/bin"; }
 
-install() {
-  local lacking made
-  read -ra lacking <<<"$(pulsar_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  [[ ! -d $(distribution) ]] || return 0
-  note "getting Pulsar $pulsar_version with Maven"
-  made=$(distribution).part
-  rm -rf -- "$made"
-  mkdir -p "$made"
-  mvn -q -B -Dstyle.color=never dependency:copy -Dartifact="org.apache.pulsar:pulsar-server-distribution:$pulsar_version:tar.gz:bin" \
-    -DoutputDirectory="$made" >&2 || fail "Maven could not copy the distribution of Pulsar $pulsar_version"
-  tar -xz -C "$made" --strip-components=1 --exclude='*/instances' -f "$made"/*.tar.gz || fail "the distribution of Pulsar could not be unpacked"
-  rm -f -- "$made"/*.tar.gz
-  mv -- "$made" "$(distribution)"
-}
+install() { install_java "$(distribution)" "Pulsar $pulsar_version" unpack_maven "org.apache.pulsar:pulsar-server-distribution:$pulsar_version:tar.gz:bin" --exclude='*/instances'; }
 
 # The file is the distribution's own with these settings in the place of what it has: of a property that is given twice the last one counts.
 configure() {
@@ -65,6 +39,8 @@ allowLoopback=true
 listeningInterface=lo
 # A topic is there when it was created, and not because somebody misspelt another's name.
 allowAutoTopicCreation=false
+# Nor does it go because nobody used it for a minute.
+brokerDeleteInactiveTopicsEnabled=false
 # Each message of a batch is settled by itself.
 acknowledgmentAtBatchIndexLevelEnabled=true
 numIOThreads=2

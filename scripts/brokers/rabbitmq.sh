@@ -1,8 +1,11 @@
-# RabbitMQ with its management, stream and Prometheus plugins: one node, a cluster of three, or one node with TLS,
-# passwords and certificates. The nodes find one another by an epmd of their own, so that several sets of them do not meet.
+# RabbitMQ with its management, stream and Prometheus plugins: one node, a cluster of three, one node with TLS, passwords and
+# certificates, or one node of RabbitMQ 4. The nodes find one another by an epmd of their own, so that several sets of them do not meet.
+#
+# RabbitMQ 4 is that of Debian 13, whose libraries an older Debian does not have: it runs in a folder with that system, as its root.
 
-names=(rabbitmq rabbitmq-cluster rabbitmq-secure)
+names=(rabbitmq rabbitmq-cluster rabbitmq-secure rabbitmq-4)
 source="Debian packages rabbitmq-server and Erlang, unpacked into the cache, or as installed"
+[[ ${name:-} != *-4 ]] || source="Debian 13 with its package rabbitmq-server, in a folder of the cache"
 
 layout() {
   local i
@@ -21,21 +24,48 @@ layout() {
       node epmd client=14371
       node 1 client=5671 management=15670 prometheus=15690 distribution=25670
       ;;
+    rabbitmq-4)
+      node epmd client=14372
+      node 1 client=5677 management=15677 stream=5557 prometheus=15697 distribution=25677
+      ;;
   esac
 }
 
-missing() { [[ -n $(rabbitmq_sbin) ]] || has_debian || echo "RabbitMQ is not installed, and there is no apt-get to get it"; }
+missing() {
+  if [[ $name == *-4 ]]; then
+    if ! can_bootstrap_debian; then
+      echo "a Debian 13 in a folder can be made and run on a Debian only, by root who may mount"
+    elif [[ ! -d $(rabbitmq_root) && -z $(debian_mirror) ]]; then
+      echo "$no_mirror"
+    fi
+  else
+    [[ -n $(rabbitmq_sbin) ]] || has_debian || echo "RabbitMQ is not installed, and there is no apt-get to get it"
+  fi
+}
 
 install() {
+  if [[ $name == *-4 ]]; then
+    [[ -d $(rabbitmq_root) ]] || bootstrap_debian "$(rabbitmq_root)" trixie rabbitmq-server
+    return
+  fi
   [[ -n $(rabbitmq_sbin) ]] || unpack_debian "$cache/rabbitmq" rabbitmq-server
   # Erlang's start script holds the folder that it was packaged for.
   local erl=$cache/rabbitmq/usr/lib/erlang
   [[ ! -d $erl ]] || sed -i "s|^\( *ROOTDIR=\).*|\1$erl|" "$erl/bin/erl"
 }
 
+# rabbitmq_root prints the folder with the system that RabbitMQ 4 runs in.
+rabbitmq_root() { printf '%s' "$cache/rabbitmq-4"; }
+
 # rabbitmq_sbin prints the folder of RabbitMQ's own scripts. Those in /usr/sbin are Debian's, and change the user.
 rabbitmq_sbin() {
   local folder
+  if [[ $name == *-4 ]]; then
+    for folder in "$(rabbitmq_root)"/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin; do
+      printf '%s' "${folder#"$(rabbitmq_root)"}"
+    done
+    return
+  fi
   for folder in "$cache"/rabbitmq/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin /usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin; do
     if [[ -x $folder/rabbitmq-server ]]; then
       printf '%s' "$folder"
@@ -108,28 +138,37 @@ CONF
 }
 
 start() {
-  local erlang=$cache/rabbitmq/usr/lib/erlang/bin
+  local erlang=$cache/rabbitmq/usr/lib/erlang/bin at=$home within=()
   # RUNNING_UNDER_SYSTEMD makes the script become the server instead of a parent that waits for it.
   (
-    export PATH=$erlang:$PATH:/usr/lib/erlang/bin LD_LIBRARY_PATH HOME=$home/erlang
-    LD_LIBRARY_PATH=$(libraries "$cache/rabbitmq")
+    export PATH LD_LIBRARY_PATH HOME
+    if [[ $name == *-4 ]]; then
+      at=/mnt
+      in_debian "$(rabbitmq_root)" "$home"
+      PATH=/usr/sbin:/usr/bin:/sbin:/bin
+    else
+      PATH=$erlang:$PATH:/usr/lib/erlang/bin
+      LD_LIBRARY_PATH=$(libraries "$cache/rabbitmq")
+    fi
+    HOME=$at/erlang
     export ERL_EPMD_ADDRESS=127.0.0.1 ERL_EPMD_PORT
     ERL_EPMD_PORT=$(port client epmd)
     if [[ $1 == epmd ]]; then
-      spawn epmd
+      spawn "${within[@]}" epmd
       exit
     fi
     await epmd healthy epmd
     # At first the others join node 1, which must be there already. Later each waits for the others' data by itself.
     [[ $1 == 1 || -f $home/formed ]] || await 1 healthy 1
-    export ERL_CRASH_DUMP=$dir/erl_crash.dump RUNNING_UNDER_SYSTEMD=1 RABBITMQ_CONF_ENV_FILE=/dev/null
+    at+=/$1
+    export ERL_CRASH_DUMP=$at/erl_crash.dump RUNNING_UNDER_SYSTEMD=1 RABBITMQ_CONF_ENV_FILE=/dev/null
     export RABBITMQ_NODENAME RABBITMQ_DIST_PORT
     RABBITMQ_NODENAME=$(rabbitmq_node "$1")
     RABBITMQ_DIST_PORT=$(port distribution "$1")
-    export RABBITMQ_MNESIA_BASE=$dir/data RABBITMQ_LOG_BASE=$dir RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$dir/rabbitmq.pid
-    export RABBITMQ_CONFIG_FILE=$dir/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$dir/enabled_plugins
+    export RABBITMQ_MNESIA_BASE=$at/data RABBITMQ_LOG_BASE=$at RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$at/rabbitmq.pid
+    export RABBITMQ_CONFIG_FILE=$at/rabbitmq.conf RABBITMQ_ENABLED_PLUGINS_FILE=$at/enabled_plugins
     export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"
-    spawn "$(rabbitmq_sbin)/rabbitmq-server"
+    spawn "${within[@]}" "$(rabbitmq_sbin)/rabbitmq-server"
   )
 }
 
@@ -183,4 +222,6 @@ urls() {
   for driver in rabbitmq rabbitmq-pubsub rabbitmq-stream; do
     echo "$driver $driver://$address"
   done
+  # An older one has other addresses for AMQP 1.0, which the driver does not use.
+  [[ $name != *-4 ]] || printf '%s\n' "amqp1 amqp1://$address" "amqp1-pubsub amqp1-pubsub://$address"
 }

@@ -12,17 +12,12 @@ layout() {
   esac
 }
 
-missing() {
-  local lacking
-  lacking=$(rocketmq_lacking)
-  [[ -z $lacking ]] || has_debian_root || echo "it needs what Debian's packages ${lacking// / and } hold"
-}
+missing() { cannot_be_got "$(rocketmq_lacking)"; }
 
 # rocketmq_lacking prints the Debian packages of the tools that are not here.
 rocketmq_lacking() {
-  local packages=()
-  type -P java >/dev/null || packages+=(default-jre-headless)
-  [[ -d $(jars) ]] || type -P mvn >/dev/null || packages+=(maven)
+  local packages
+  read -ra packages <<<"$(java_lacking "$(jars)")"
   [[ -f $(loopback) ]] || type -P cc >/dev/null || packages+=(gcc libc6-dev)
   printf '%s' "${packages[*]}"
 }
@@ -33,13 +28,8 @@ jars() { printf '%s' "$cache/rocketmq-$rocketmq_version"; }
 loopback() { printf '%s' "$cache/rocketmq-loopback.so"; }
 
 install() {
-  local lacking
-  read -ra lacking <<<"$(rocketmq_lacking)"
-  ((${#lacking[@]} == 0)) || install_debian "${lacking[@]}"
-  if [[ ! -d $(jars) ]]; then
-    note "getting RocketMQ $rocketmq_version with Maven"
-    copy_maven "$(jars)" "$scripts/brokers/rocketmq/pom.xml"
-  fi
+  install_lacking "$(rocketmq_lacking)"
+  install_java "$(jars)" "RocketMQ $rocketmq_version" copy_maven "$scripts/brokers/rocketmq/pom.xml"
   if [[ ! -f $(loopback) ]]; then
     cc -shared -fPIC -O2 -o "$(loopback).part" "$scripts/brokers/rocketmq/loopback.c" -ldl || fail "the library that binds to loopback could not be compiled"
     mv -- "$(loopback).part" "$(loopback)"
@@ -167,4 +157,5 @@ urls() {
   [[ $name != *-secure ]] || query="$(tls_query)&"
   query+="nameServer=127.0.0.1:$(port namesrv)"
   echo "rocketmq rocketmq://$(hosts)$query"
+  echo "rocketmq-fifo rocketmq-fifo://$(hosts)$query"
 }

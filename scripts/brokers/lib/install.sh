@@ -100,6 +100,34 @@ show_program() {
   printf '%s\n' "$path"
 }
 
+# java_lacking FOLDER prints the Debian packages of the tools that are not here and that what Maven gets into FOLDER needs: Maven only until it is there.
+java_lacking() {
+  local packages=()
+  type -P java >/dev/null || packages+=(default-jre-headless)
+  [[ -d $1 ]] || type -P mvn >/dev/null || packages+=(maven)
+  printf '%s' "${packages[*]}"
+}
+
+# cannot_be_got PACKAGES prints why a broker that lacks these Debian packages cannot be started; nothing if they can be installed.
+cannot_be_got() { [[ -z $1 ]] || has_debian_root || echo "it needs what Debian's packages ${1// / and } hold"; }
+
+# install_lacking PACKAGES installs those that java_lacking has printed, or another.
+install_lacking() {
+  local packages
+  read -ra packages <<<"$1"
+  ((${#packages[@]} == 0)) || install_debian "${packages[@]}"
+}
+
+# install_java FOLDER TITLE COMMAND ARGUMENT... has FOLDER filled by copy_maven or unpack_maven, unless it is there, and installs what that and its servers need.
+install_java() {
+  local folder=$1 title=$2 get=$3
+  shift 3
+  install_lacking "$(java_lacking "$folder")"
+  [[ ! -d $folder ]] || return 0
+  note "getting $title with Maven"
+  "$get" "$folder" "$@"
+}
+
 # copy_maven FOLDER POM copies what a pom depends on, and what that depends on, into FOLDER.
 copy_maven() {
   local made=$1.part
@@ -108,4 +136,16 @@ copy_maven() {
   mvn -q -B -Dstyle.color=never -f "$2" dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$made" >&2 ||
     fail "Maven could not copy the dependencies of $2"
   mv -- "$made" "$1"
+}
+
+# unpack_maven FOLDER ARTIFACT [OPTION...] unpacks an archive, group:name:version:tar.gz:classifier, without its first folder, into FOLDER. Options are tar's.
+unpack_maven() {
+  local made=$1.part folder=$1 artifact=$2
+  shift 2
+  rm -rf -- "$made"
+  mkdir -p "$made"
+  mvn -q -B -Dstyle.color=never dependency:copy -Dartifact="$artifact" -DoutputDirectory="$made" >&2 || fail "Maven could not copy $artifact"
+  tar -xz -C "$made" --strip-components=1 "$@" -f "$made"/*.tar.gz || fail "$artifact could not be unpacked"
+  rm -f -- "$made"/*.tar.gz
+  mv -- "$made" "$folder"
 }
