@@ -14,7 +14,7 @@ actionlint_version := v1.7.12
 actionlint := $(tools)/actionlint-$(actionlint_version)/actionlint
 govulncheck_version := v1.8.0
 
-.PHONY: help build dist demo report-assets influx study dashboards test test-quick test-kubernetes bench fresh lint systems vulncheck generate methodology fuzz clean
+.PHONY: help build dist demo report-assets influx study dashboards test test-quick test-full bench fresh lint systems vulncheck generate methodology fuzz clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-16s %s\n", $$1, $$2 }'
@@ -37,15 +37,14 @@ study: build ## a published benchmark again: STUDY=kreps-2014 and SCALE=0.01; it
 dashboards: ## grafana/dashboards from the code in grafana/src
 	cd grafana && npm ci --no-audit --no-fund && npm run generate
 
-test: build ## everything, on real brokers, which it installs and starts
+test: ## unit tests, and every broker that runs here, which it installs and starts
 	scripts/test
 
-test-quick: ## what needs no broker but the embedded one
+test-quick: ## unit tests and the embedded broker; no server
 	scripts/test --quick
 
-test-kubernetes: ## a test in several pods, on a Kubernetes that it builds and starts, as root
-	trap '$(CURDIR)/scripts/kubernetes down' EXIT && scripts/kubernetes up && cd e2e && \
-	BROKER_KUBECTL='$(CURDIR)/scripts/kubernetes kubectl' go test -count=1 -v -timeout 30m -run '^TestKubernetes' .
+test-full: ## a part of the long tests: PART=core, drivers, scenarios, faults, truth, processes, release or kubernetes
+	scripts/test --full '$(PART)'
 
 bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
 	scripts/bench
@@ -53,8 +52,10 @@ bench: build ## speed and CPU per message against hand-written loops, as a table
 fresh: ## demo and test on a bare Debian in a folder, as root
 	scripts/fresh
 
-lint: $(golangci) $(actionlint) ## the linter, which also holds the packages to their walls; tidy modules; workflows; shell scripts, where shellcheck is installed
-	for m in $(modules); do (cd $$m && go mod tidy -diff && $(golangci) run --allow-serial-runners --config $(CURDIR)/.golangci.yml ./...); done
+lint: $(golangci) $(actionlint) ## the linter, which also holds the walls between the packages; tidy modules; workflows; shell scripts, where shellcheck is installed
+	GOWORK=$$(scripts/workspace) $(golangci) run --allow-serial-runners ./... $(patsubst %,./%...,$(filter extensions/%,$(modules)))
+	cd e2e && $(golangci) run --allow-serial-runners --config ../.golangci.yml ./...
+	for m in $(modules); do (cd $$m && go mod tidy -diff); done
 	$(actionlint)
 	if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files scripts .ci e2e/kubernetes | xargs grep -lE '^#!.*bash$$') scripts/brokers/*.sh scripts/brokers/lib/*.sh; fi
 

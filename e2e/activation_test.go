@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // activations are two scenarios, of which the second has the VUs of the first, whose iterations are cut short.
@@ -33,7 +35,7 @@ func TestAVUThatIsCutShortIsUsedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o, r := runToOutcome(t, activations+body+"}")
+			o, r := harness.RunToOutcome(t, activations+body+"}")
 			if begun, ended := o.Metrics["begun"].Values["count"], o.Metrics["ended"].Values["count"]; begun != 10 || ended != 10 || o.Metrics["seen"].Values["count"] == 0 {
 				t.Errorf("of %v iterations %v ended\n%v", begun, ended, r)
 			}
@@ -47,8 +49,8 @@ func TestAVUThatIsCutShortIsUsedAgain(t *testing.T) {
 // Where k6 interrupts a script that it has resumed, its runtime resumes none of that VU any more: the iterations fail, and the run is not valid.
 func TestAVUThatIsInterruptedInTheMiddle(t *testing.T) {
 	t.Parallel()
-	o, r := runToOutcome(t, activations+"await p.send('x'); sleep(60); }")
-	if ended := o.Metrics["ended"].Values["count"]; ended == 0 && !strings.Contains(strings.Join(o.Result.Verdict.Reasons, "\n"), "2 VUs could await nothing any more") {
+	o, r := harness.RunToOutcome(t, activations+"await p.send('x'); sleep(60); }")
+	if ended := o.Metrics["ended"].Values["count"]; ended != 10 && !strings.Contains(strings.Join(o.Result.Verdict.Reasons, "\n"), "2 VUs could await nothing any more") {
 		t.Errorf("%v\n%v", o.Result.Verdict, r)
 	}
 }

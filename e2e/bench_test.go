@@ -12,24 +12,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/bench"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // cost runs a script and gives the CPU time that k6 took for it, and its outcome.
-func cost(tb testing.TB, text string, env ...string) (time.Duration, outcome) {
+func cost(tb testing.TB, text string, env ...string) (time.Duration, harness.Outcome) {
 	tb.Helper()
 	dir := tb.TempDir()
 	path, out := filepath.Join(dir, "script.js"), filepath.Join(dir, "outcome.json")
-	if err := os.WriteFile(path, []byte("import broker from 'k6/x/broker';\n"+text+leaveOutcome), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("import broker from 'k6/x/broker';\n"+text+harness.LeaveOutcome), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.Command(k6Path, "run", "--quiet", path)
+	cmd := exec.Command(harness.Binary, "run", "--quiet", path)
 	cmd.Env = append(os.Environ(), append([]string{"K6_NO_USAGE_REPORT=true", "OUTCOME=" + out}, env...)...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, said)
 	}
-	var o outcome
+	var o harness.Outcome
 	data, err := os.ReadFile(out)
 	if err == nil {
 		err = json.Unmarshal(data, &o)
@@ -253,7 +254,7 @@ export async function consume() { await c.consume({ idle: '3s', batch: 500 }); }
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.Command(k6Path, "run", "--quiet", path)
+	cmd := exec.Command(harness.Binary, "run", "--quiet", path)
 	said, err := cmd.CombinedOutput()
 	if err != nil {
 		tb.Fatalf("%v\n%s", err, said)

@@ -1,82 +1,26 @@
 package e2e
 
 import (
-	"bytes"
-	"fmt"
-	"math"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 const probed = `
 import broker from 'k6/x/broker';
-const size = 1000;
-const conn = broker.connect(__ENV.LINK || 'embedded-nats:');
-const p = conn.producer('probed');
-const c = conn.consumer('probed', { group: 'workers' });
+const p = broker.connect('embedded-nats:').producer('probed');
 const rate = Number(__ENV.RATE), duration = __ENV.DURATION;
-export const options = { scenarios: {
-  consume: { executor: 'consumers', exec: 'consume' },
-  produce: { executor: 'per-vu-iterations', exec: 'produce', maxDuration: '2m' },
-} };
-export async function setup() { await conn.createTopic('probed'); }
-export async function produce() { await p.produce({ rate, duration, payload: { size } }); }
-export async function consume() { await c.consume({}); }
+export default async function () { await p.produce({ rate, duration }); }
 export { handleSummary } from 'k6/x/broker';
 `
 
-// NATS behind a link that carries so many bytes a second: what is found is within 5 % of what the link carries, by arithmetic.
-func TestTheCapacityOfALink(t *testing.T) {
-	t.Parallel()
-	address, err := url.Parse(external(t, "BROKER_URL_NATS"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	link, err := proxy.Listen(address.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = link.Close() })
-	const limit, size = 600_000, 1000
-	link.Limit(limit)
-	// One percent beyond that, a median of 60 ms is what has piled up half-way through a probe.
-	carries := limit / float64(len(fmt.Sprintf("PUB probed %d\r\n", size))+size+len("\r\n"))
-	folder := filepath.Join(t.TempDir(), "study")
-	cmd := exec.CommandContext(t.Context(), k6Path, "x", "broker", "capacity", script(t, probed), "--objective", "e2e_latency p50 < 60ms", "--from", "300", "--to", "2000",
-		"--probe", "8s", "--warmup", "1s", "--out", folder)
-	cmd.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "LINK=nats://"+link.Addr())
-	out, err := cmd.CombinedOutput()
-	noRace(t, err, string(out))
-	found := regexp.MustCompile(`The capacity is between RATE=(\d+) and (\d+)`).FindSubmatch(out)
-	if found == nil {
-		if bytes.Contains(out, []byte(": generator (")) {
-			t.Skipf("this machine is too busy for it:\n%s", out)
-		}
-		t.Fatalf("%v\n%s", err, out)
-	}
-	low, _ := strconv.ParseFloat(string(found[1]), 64)
-	high, _ := strconv.ParseFloat(string(found[2]), 64)
-	if middle := (low + high) / 2; high > 1.05*low || math.Abs(middle/carries-1) > 0.05 {
-		t.Errorf("%v to %v, and the link carries %.1f:\n%s", low, high, carries, out)
-	}
-	t.Logf("%v to %v, and the link carries %.1f", low, high, carries)
-	table, err := os.ReadFile(filepath.Join(folder, "cells.csv"))
-	if err != nil || strings.Count(string(table), ",met,") < 5 {
-		t.Errorf("%v: %s", err, table)
-	}
-}
-
+// A mistake is found before anything runs, and before there is a folder.
 func TestMistakesInACapacity(t *testing.T) {
 	t.Parallel()
-	path := script(t, probed)
+	path := harness.Script(t, probed)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "study")
 	for want, args := range map[string][]string{
@@ -100,12 +44,12 @@ func TestMistakesInACapacity(t *testing.T) {
 		"there is no study in":                {"--objective", "lost == 0", "--resume"},
 		"-e RATE: the study sets RATE itself": {"--objective", "lost == 0", "--", "-e", "RATE=2"},
 	} {
-		r := k6(t, []string{"RATE=1", "DURATION=1s"}, append([]string{"x", "broker", "capacity", path, "--out", out}, args...)...)
-		if r.code == 0 || !strings.Contains(r.stderr, want) {
+		r := harness.K6(t, []string{"RATE=1", "DURATION=1s"}, append([]string{"x", "broker", "capacity", path, "--out", out}, args...)...)
+		if r.Code == 0 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("%v: no %q in %v", args, want, r)
 		}
 	}
-	if r := k6(t, nil, "x", "broker", "capacity", path, "--objective", "lost == 0", "--out", dir); r.code == 0 || !strings.Contains(r.stderr, "exists already") {
+	if r := harness.K6(t, nil, "x", "broker", "capacity", path, "--objective", "lost == 0", "--out", dir); r.Code == 0 || !strings.Contains(r.Stderr, "exists already") {
 		t.Error(r)
 	}
 	if _, err := os.Stat(out); err == nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
@@ -207,7 +208,7 @@ func resolve(query string, values map[string][]string, from, to time.Time) strin
 }
 
 // variables asks for the values of each variable in turn, for a variable may depend on those before it, and chooses among them.
-func (d dashboard) variables(t *testing.T, db database, from, to time.Time, choose func(variable, []string) []string) map[string][]string {
+func (d dashboard) variables(t *testing.T, db harness.Database, from, to time.Time, choose func(variable, []string) []string) map[string][]string {
 	t.Helper()
 	values := map[string][]string{}
 	for _, v := range d.Templating.List {
@@ -223,7 +224,7 @@ func (d dashboard) variables(t *testing.T, db database, from, to time.Time, choo
 			continue
 		case "query":
 			found = nil
-			for _, s := range db.query(t, resolve(v.Query, values, from, to)) {
+			for _, s := range db.Query(t, resolve(v.Query, values, from, to)) {
 				for _, row := range s.Values {
 					found = append(found, row[1].(string))
 				}
@@ -242,8 +243,8 @@ func (d dashboard) variables(t *testing.T, db database, from, to time.Time, choo
 // broker that breaks off.
 func TestEveryQueryOfTheDashboardsFindsSomething(t *testing.T) {
 	t.Parallel()
-	db := newDatabase(t)
-	broker := external(t, "BROKER_URL_NATS_JETSTREAM")
+	db := harness.NewDatabase(t)
+	broker := harness.URL(t, "BROKER_URL_NATS_JETSTREAM")
 	address, err := driver.ParseURL(broker, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func TestEveryQueryOfTheDashboardsFindsSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close() //nolint:errcheck // the test is over
-	const text = `
+	const text = harness.Pull + `
 const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '5s' }), core = broker.connect('embedded-nats:');
 const p = conn.producer(__ENV.TOPIC), c = conn.consumer(__ENV.TOPIC, { group: 'workers', confirmAcks: true });
 const asks = core.producer('questions'), answers = core.consumer('questions', { group: 'answerers' });
@@ -274,6 +275,7 @@ export const options = {
 export async function setup() { await conn.createTopic(__ENV.TOPIC, { storage: 'memory' }); }
 export async function produce() {
   broker.mark('here it begins');
+  if (__ENV.LEVERS) setTimeout(() => pull('fault'), 4000);
   await p.produce({ rate: 1000, duration: '8s' });
 }
 export async function consume() {
@@ -296,21 +298,24 @@ export async function closed() {
 }
 export async function read() { await reader.consume({ duration: '5s' }); }
 `
-	topic := "TOPIC=" + db.name // that no earlier test left anything in
+	topic := "TOPIC=" + db.Name // that no earlier test left anything in
 	from := time.Now()
-	var first, second result
+	var first, second harness.Result
 	t.Run("runs", func(t *testing.T) {
 		t.Run("broken", func(t *testing.T) {
 			t.Parallel()
-			fail := time.AfterFunc(6*time.Second, func() { p.Refuse(true); p.Cut() })
-			heal := time.AfterFunc(7*time.Second, func() { p.Refuse(false) })
-			defer fail.Stop()
-			defer heal.Stop()
-			_, first = runToOutcome(t, text, db.out(), topic, "TESTID=broken", "BROKER_URL="+strings.Replace(broker, host, p.Addr(), 1))
+			fault := harness.Levers(t, map[string]func() error{"fault": func() error {
+				p.Refuse(true)
+				p.Cut()
+				time.Sleep(time.Second) // this is how long the broker is away
+				p.Refuse(false)
+				return nil
+			}})
+			_, first = harness.RunToOutcome(t, text, db.Out(), topic, "TESTID=broken", fault, "BROKER_URL="+strings.Replace(broker, host, p.Addr(), 1))
 		})
 		t.Run("other", func(t *testing.T) {
 			t.Parallel()
-			_, second = runToOutcome(t, text, db.out(), topic, "TESTID=other (1)", "BROKER_URL=embedded:")
+			_, second = harness.RunToOutcome(t, text, db.Out(), topic, "TESTID=other (1)", "BROKER_URL=embedded:")
 		})
 	})
 	to := time.Now()
@@ -348,7 +353,7 @@ export async function read() { await reader.consume({ duration: '5s' }); }
 					resolved := resolve(query, values, from, to)
 					if rest := regexp.MustCompile(`\$\w+`).FindString(strings.ReplaceAll(resolved, "$/", "")); rest != "" {
 						t.Errorf("%s is not known: %s", rest, query)
-					} else if len(db.query(t, resolved)) == 0 {
+					} else if len(db.Query(t, resolved)) == 0 {
 						t.Errorf("nothing found by %s\nwhich is %s", resolved, query)
 					}
 				}

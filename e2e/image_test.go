@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 var (
@@ -107,7 +109,7 @@ func TestWorkflowTestsEveryContainer(t *testing.T) {
 		}
 		chosen, found := regexp.MustCompile(m[3]), false
 		for _, file := range files {
-			for _, test := range regexp.MustCompile(`(?m)^func (Test\w*)`).FindAllStringSubmatch(string(read(t, file)), -1) {
+			for _, test := range regexp.MustCompile(`(?m)^func (Test\w*)`).FindAllStringSubmatch(string(harness.Read(t, file)), -1) {
 				found = found || chosen.MatchString(test[1])
 			}
 		}

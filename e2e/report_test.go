@@ -12,42 +12,23 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
-
-const quick = "../scenarios/producer-consumer.js"
-
-// in gives the settings of a short run whose results go to a folder.
-func in(dir, name string, more ...string) []string {
-	return append([]string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=" + name, "DURATION=2s", "RATE=500"}, more...)
-}
-
-func names(t *testing.T, dir string) []string {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, e := range entries {
-		all = append(all, e.Name())
-	}
-	return all
-}
 
 func TestHandleSummaryWritesTheResults(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "results")
-	r := k6(t, in(dir, ""), "run", "--quiet", quick)
-	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || !strings.Contains(r.stdout, "checks_total") && !strings.Contains(r.stdout, "iterations") {
+	r := harness.K6(t, harness.Settings(dir, ""), "run", "--quiet", harness.Quick)
+	if r.Code != 0 || !strings.Contains(r.Stdout, "verdict:") || !strings.Contains(r.Stdout, "checks_total") && !strings.Contains(r.Stdout, "iterations") {
 		t.Fatal(r)
 	}
-	folders := names(t, dir)
-	if len(folders) != 1 || !strings.HasPrefix(folders[0], "producer-consumer-20") || !strings.Contains(r.stdout, folders[0]) {
+	folders := harness.Names(t, dir)
+	if len(folders) != 1 || !strings.HasPrefix(folders[0], "producer-consumer-20") || !strings.Contains(r.Stdout, folders[0]) {
 		t.Fatalf("folders %q\n%v", folders, r)
 	}
 	folder := filepath.Join(dir, folders[0])
-	written := names(t, folder)
+	written := harness.Names(t, folder)
 	for _, trend := range []string{"publish_latency", "publish_time", "e2e_latency", "e2e_time", "schedule_lag"} {
 		for _, ext := range []string{"hgrm", "hlog"} {
 			if name := "xk6-producer-consumer." + trend + "." + ext; !slices.Contains(written, name) {
@@ -74,7 +55,7 @@ func TestHandleSummaryWritesTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := result.Topics[0].Counts["received"]; n != 1000 || result.Name != folders[0] || result.Environment["k6"] == "" || result.Environment["xk6-broker"] != stamped {
+	if n := result.Topics[0].Counts["received"]; n != 1000 || result.Name != folders[0] || result.Environment["k6"] == "" || result.Environment["xk6-broker"] != harness.Version(t) {
 		t.Errorf("received %d, name %q, environment %v", n, result.Name, result.Environment)
 	}
 }
@@ -83,20 +64,20 @@ func TestHandleSummaryWritesTheResults(t *testing.T) {
 func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if r := k6(t, in(dir, "mine"), "run", "--quiet", quick); r.code != 0 {
+	if r := harness.K6(t, harness.Settings(dir, "mine"), "run", "--quiet", harness.Quick); r.Code != 0 {
 		t.Fatal(r)
 	}
-	r := k6(t, in(dir, "mine"), "run", "--quiet", quick)
-	if r.code == 0 || !strings.Contains(r.stderr, "exists already") || !strings.Contains(r.stderr, "BROKER_REPORT_OVERWRITE") || strings.Contains(r.stdout, "verdict") {
+	r := harness.K6(t, harness.Settings(dir, "mine"), "run", "--quiet", harness.Quick)
+	if r.Code == 0 || !strings.Contains(r.Stderr, "exists already") || !strings.Contains(r.Stderr, "BROKER_REPORT_OVERWRITE") || strings.Contains(r.Stdout, "verdict") {
 		t.Error(r)
 	}
-	if r := k6(t, in(dir, "mine", "BROKER_REPORT_OVERWRITE=true", "RATE=100"), "run", "--quiet", quick); r.code != 0 {
+	if r := harness.K6(t, harness.Settings(dir, "mine", "BROKER_REPORT_OVERWRITE=true", "RATE=100"), "run", "--quiet", harness.Quick); r.Code != 0 {
 		t.Error(r)
 	}
 	if result, err := summary.Read(filepath.Join(dir, "mine")); err != nil || result.Topics[0].Counts["sent"] != 200 {
 		t.Errorf("%v, %v", result, err)
 	}
-	if r := k6(t, in(dir, "../escape"), "run", "--quiet", quick); r.code == 0 || !strings.Contains(r.stderr, "no name for a folder") {
+	if r := harness.K6(t, harness.Settings(dir, "../escape"), "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, "no name for a folder") {
 		t.Error(r)
 	}
 }
@@ -104,27 +85,27 @@ func TestAFolderThatIsTakenFailsInInit(t *testing.T) {
 func TestReportCanBeTurnedOff(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := k6(t, in(dir, "mine", "BROKER_REPORT=off"), "run", "--quiet", quick)
-	if r.code != 0 || !strings.Contains(r.stdout, "verdict:") || len(names(t, dir)) > 0 {
-		t.Errorf("%q\n%v", names(t, dir), r)
+	r := harness.K6(t, harness.Settings(dir, "mine", "BROKER_REPORT=off"), "run", "--quiet", harness.Quick)
+	if r.Code != 0 || !strings.Contains(r.Stdout, "verdict:") || len(harness.Names(t, dir)) > 0 {
+		t.Errorf("%q\n%v", harness.Names(t, dir), r)
 	}
-	if r := k6(t, in(dir, "mine", "BROKER_REPORT=of"), "run", "--quiet", quick); r.code == 0 || !strings.Contains(r.stderr, "is not one of on, off") {
+	if r := harness.K6(t, harness.Settings(dir, "mine", "BROKER_REPORT=of"), "run", "--quiet", harness.Quick); r.Code == 0 || !strings.Contains(r.Stderr, "is not one of on, off") {
 		t.Error(r)
 	}
 }
 
 func TestReportBelongsIntoHandleSummary(t *testing.T) {
-	r := k6(t, nil, "run", "--quiet", script(t, `
+	r := harness.K6(t, nil, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 export default function () { broker.report({ name: 'x' }); }`))
-	if !strings.Contains(r.stderr, "call it in handleSummary") {
+	if !strings.Contains(r.Stderr, "call it in handleSummary") {
 		t.Error(r)
 	}
-	r = k6(t, nil, "run", "--quiet", script(t, `
+	r = harness.K6(t, nil, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 broker.checkReport({ nam: 'x' });
 export default function () {}`))
-	if r.code == 0 || !strings.Contains(r.stderr, "known are dir, name, overwrite") {
+	if r.Code == 0 || !strings.Contains(r.Stderr, "known are dir, name, overwrite") {
 		t.Error(r)
 	}
 }
@@ -133,13 +114,15 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"before", "after"} {
-		if r := k6(t, in(dir, name), "run", "--quiet", quick); r.code != 0 {
+		if r := harness.K6(t, harness.Settings(dir, name), "run", "--quiet", harness.Quick); r.Code != 0 {
 			t.Fatal(r)
 		}
 	}
 	before, after, page := filepath.Join(dir, "before"), filepath.Join(dir, "after"), filepath.Join(dir, "c.html")
-	compare := func(args ...string) result { return k6(t, nil, append([]string{"x", "broker", "compare"}, args...)...) }
-	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0", "--allow-invalid"); r.code != 0 || !strings.Contains(r.stdout, "passed  fail if lost > 0") {
+	compare := func(args ...string) harness.Result {
+		return harness.K6(t, nil, append([]string{"x", "broker", "compare"}, args...)...)
+	}
+	if r := compare(before, after, "-o", page, "--fail-if", "lost > 0", "--allow-invalid"); r.Code != 0 || !strings.Contains(r.Stdout, "passed  fail if lost > 0") {
 		t.Error(r)
 	}
 	for want, args := range map[string][]string{
@@ -149,21 +132,21 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 		"no such file":         {before, filepath.Join(dir, "nothing"), "-o", page}, // and not that the page is there
 		"a result is read from its folder, and not from a page: give " + after: {before, filepath.Join(after, "report.html"), "-o", page},
 	} {
-		if r := compare(args...); r.code == 0 || !strings.Contains(r.stdout+r.stderr, want) {
+		if r := compare(args...); r.Code == 0 || !strings.Contains(r.Stdout+r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)
-		} else if want == "FAILED" && r.code != 99 {
-			t.Errorf("exit %d", r.code)
+		} else if want == "FAILED" && r.Code != 99 {
+			t.Errorf("exit %d", r.Code)
 		}
 	}
 	invalid(t, after, filepath.Join(dir, "bad"), "the moon was full")
 	numbers := []string{before, filepath.Join(dir, "bad"), "-o", page, "--overwrite", "--fail-if", "lost > 0"}
-	if r := compare(numbers...); r.code != 99 || !strings.Contains(r.stdout, "FAILED  fail if a run is not valid: bad: the moon was full") {
+	if r := compare(numbers...); r.Code != 99 || !strings.Contains(r.Stdout, "FAILED  fail if a run is not valid: bad: the moon was full") {
 		t.Error(r)
 	}
-	if r := compare(numbers[:5]...); r.code != 0 { // no number decides anything
+	if r := compare(numbers[:5]...); r.Code != 0 { // no number decides anything
 		t.Error(r)
 	}
-	if r := compare(append(numbers, "--allow-invalid")...); r.code != 0 {
+	if r := compare(append(numbers, "--allow-invalid")...); r.Code != 0 {
 		t.Error(r)
 	}
 	drawn := filepath.Join(before, summary.Page)
@@ -174,7 +157,7 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 	if err := os.Remove(drawn); err != nil {
 		t.Fatal(err)
 	}
-	if r := k6(t, nil, "x", "broker", "report", before); r.code != 0 {
+	if r := harness.K6(t, nil, "x", "broker", "report", before); r.Code != 0 {
 		t.Error(r)
 	}
 	if got, err := os.ReadFile(drawn); err != nil || !bytes.Equal(got, want) {
@@ -186,7 +169,7 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 func TestAResultSaysWhatWasTested(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := k6(t, nil, "run", "--quiet", script(t, fmt.Sprintf(`
+	r := harness.K6(t, nil, "run", "--quiet", harness.Script(t, fmt.Sprintf(`
 import broker from 'k6/x/broker';
 import { check, group } from 'k6';
 const conn = broker.connect('embedded:?password=5ecret-of-the-url', { profile: 'durable' });
@@ -216,7 +199,7 @@ export function handleSummary() {
   const all = broker.result().checks;
   return { stdout: 'checks in result(): ' + JSON.stringify(all) };
 }`, dir)))
-	if r.code != 0 {
+	if r.Code != 0 {
 		t.Fatal(r)
 	}
 	result, err := summary.Read(filepath.Join(dir, "mine"))
@@ -241,7 +224,7 @@ export function handleSummary() {
 	if got := fmt.Sprint(result.Checks); len(result.Checks) != 2 || !strings.HasPrefix(got, "[{answers::confirmed 50 0} {answers::odd ") {
 		t.Error(got)
 	}
-	if !strings.Contains(r.stdout, `checks in result(): [{"name":"answers::confirmed","passes":50,"fails":0}`) {
+	if !strings.Contains(r.Stdout, `checks in result(): [{"name":"answers::confirmed","passes":50,"fails":0}`) {
 		t.Error(r)
 	}
 	if len(result.Marks) != 1 || result.Marks[0].What != "bulk is over" || result.Marks[0].At <= 1 || result.Marks[0].At > result.Seconds {
@@ -272,14 +255,14 @@ export function handleSummary() {
 	for _, line := range []string{
 		"produce: open-arrival-rate, 2 to 5 VUs, rate 50, timeUnit 1s, arrivals constant, duration 1s, startTime 1s", "group audit: 2 consumers", "messages of 75 bytes",
 	} {
-		if !strings.Contains(r.stdout, line) {
+		if !strings.Contains(r.Stdout, line) {
 			t.Errorf("the terminal does not say %q\n%v", line, r)
 		}
 	}
-	if strings.Contains(r.stdout, "samples a second") {
+	if strings.Contains(r.Stdout, "samples a second") {
 		t.Errorf("k6 has all samples of so few messages\n%v", r)
 	}
-	for _, name := range names(t, filepath.Join(dir, "mine")) {
+	for _, name := range harness.Names(t, filepath.Join(dir, "mine")) {
 		text, err := os.ReadFile(filepath.Join(dir, "mine", name))
 		if err != nil {
 			t.Fatal(err)

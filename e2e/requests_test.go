@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 // Replies are the requests, byte by byte, on a broker with request and reply of its own and on one without.
@@ -11,25 +13,21 @@ func TestEcho(t *testing.T) {
 		url      string
 		settings []string
 	}{
-		"small, the broker's own": {"embedded-nats:", []string{"RATE=200"}},
+		"small, the broker's own": {"embedded-nats:", []string{"RATE=100"}},
 		"large, the broker's own": {"embedded-nats:", []string{"RATE=10", "SIZE=1000000"}},
-		"small, two topics":       {"embedded:", []string{"RATE=200"}},
-		"many connections":        {"embedded:", []string{"RATE=200", "CONNECTIONS=25"}},
+		"small, two topics":       {"embedded:", []string{"RATE=100"}},
+		"many connections":        {"embedded:", []string{"RATE=100", "CONNECTIONS=25"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := append([]string{"BROKER_URL=" + c.url, "DURATION=4s", "BROKER_WARMUP=1s", "BROKER_REPORT_DIR=" + t.TempDir()}, c.settings...)
-			r := k6(t, env, "run", "--quiet", "../scenarios/echo.js")
-			if raced && (r.code == 0 || r.code == 99) {
-				return // it is several times slower, and need not keep its thresholds
-			}
-			if !r.kept() {
-				t.Fatal(r)
-			}
-			for _, want := range []string{"request latency (due → reply)", "request time (sent → reply)", "lost 0"} {
-				if !strings.Contains(r.stdout, want) {
-					t.Errorf("no %q in\n%s", want, r.stdout)
+			r, s := harness.Scenario(t, "../scenarios/echo.js", append(c.settings, "BROKER_URL="+c.url, "DURATION=3s", "BROKER_WARMUP=1s", "TIMEOUT=60s")...)
+			for _, want := range []string{"request latency (due → reply)", "request time (sent → reply)"} {
+				if !strings.Contains(r.Stdout, want) {
+					t.Errorf("no %q in\n%s", want, r.Stdout)
 				}
+			}
+			if len(s.Topics) == 0 || len(s.Topics[0].Groups) != 1 || !complete(s.Topics[0].Groups[0], false) {
+				t.Errorf("%+v\n%v", s.Topics, r)
 			}
 		})
 	}
@@ -37,7 +35,7 @@ func TestEcho(t *testing.T) {
 
 // A request that nobody answers is an error of the script, and the run tells of it: on the terminal, in the verdict, and to thresholds.
 func TestRequestsThatNobodyAnswers(t *testing.T) {
-	r := k6(t, []string{"BROKER_REPORT_DIR=" + t.TempDir()}, "run", "--quiet", script(t, `
+	r := harness.K6(t, []string{"BROKER_REPORT_DIR=" + t.TempDir()}, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:'), asks = conn.producer('questions'), answers = conn.consumer('questions');
 export const options = { iterations: 1, thresholds: { broker_unanswered: ['count==2'], broker_late_replies: ['count==1'], broker_duplicate_replies: ['count==1'] } };
@@ -54,12 +52,12 @@ export default async function () {
   await answers.reply(late, 'and now');
 }
 export { handleSummary } from 'k6/x/broker';`))
-	if r.code != 0 {
+	if r.Code != 0 {
 		t.Fatal(r)
 	}
 	for _, want := range []string{"unanswered 2", "late_replies 1", "duplicate_replies 1", "requests without a reply in time: 2", "lost 0"} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("no %q in\n%s", want, r.stdout)
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("no %q in\n%s", want, r.Stdout)
 		}
 	}
 }

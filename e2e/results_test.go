@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
@@ -21,8 +22,8 @@ const unwritten = 74
 // over and nothing has been sent, and "ended" when all has. Its VUs are not planned but for one.
 func reporting(t *testing.T) string {
 	t.Helper()
-	return script(t, `import broker from 'k6/x/broker';
-`+pull+`
+	return harness.Script(t, `import broker from 'k6/x/broker';
+`+harness.Pull+`
 import { sleep } from 'k6';
 export { handleSummary } from 'k6/x/broker';
 const topic = __ENV.TOPIC || 'reporting';
@@ -62,14 +63,14 @@ func TestAFolderThatAppearsDuringTheTest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "mine", summary.File)
-	appear := levers(t, map[string]func() error{"begun": func() error {
+	appear := harness.Levers(t, map[string]func() error{"begun": func() error {
 		if err := os.Mkdir(filepath.Dir(taken), 0o750); err != nil {
 			return err
 		}
 		return os.WriteFile(taken, []byte("hi"), 0o600)
 	}, "ended": nothing})
-	r := k6(t, in(dir, "mine", appear), "run", "--quiet", reporting(t))
-	if r.code != 0 || strings.Contains(r.stderr, "Error while allocating") || !strings.Contains(r.stderr, "the results are in "+filepath.Join(dir, "mine-2")) {
+	r := harness.K6(t, harness.Settings(dir, "mine", appear), "run", "--quiet", reporting(t))
+	if r.Code != 0 || strings.Contains(r.Stderr, "Error while allocating") || !strings.Contains(r.Stderr, "the results are in "+filepath.Join(dir, "mine-2")) {
 		t.Fatal(r)
 	}
 	if text, err := os.ReadFile(taken); err != nil || string(text) != "hi" {
@@ -84,7 +85,7 @@ func TestAFolderThatAppearsDuringTheTest(t *testing.T) {
 func together(t *testing.T, n int) string {
 	var all sync.WaitGroup
 	all.Add(n)
-	return levers(t, map[string]func() error{"begun": func() error {
+	return harness.Levers(t, map[string]func() error{"begun": func() error {
 		all.Done()
 		all.Wait()
 		return nil
@@ -97,17 +98,17 @@ func TestThreeRunsOfOneNameAtOnceLoseNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 3 {
 		wg.Go(func() {
-			if r := k6(t, in(dir, "mine", begun, fmt.Sprintf("TOPIC=of-%d", n)), "run", "--quiet", path); r.code != 0 {
+			if r := harness.K6(t, harness.Settings(dir, "mine", begun, fmt.Sprintf("TOPIC=of-%d", n)), "run", "--quiet", path); r.Code != 0 {
 				t.Error(r)
 			}
 		})
 	}
 	wg.Wait()
-	if got := names(t, dir); !slices.Equal(got, []string{"mine", "mine-2", "mine-3"}) {
+	if got := harness.Names(t, dir); !slices.Equal(got, []string{"mine", "mine-2", "mine-3"}) {
 		t.Fatalf("folders %q", got)
 	}
 	topics := map[string]bool{}
-	for _, name := range names(t, dir) {
+	for _, name := range harness.Names(t, dir) {
 		result, err := summary.Read(filepath.Join(dir, name))
 		if err != nil || result.Name != name {
 			t.Fatal(result, err)
@@ -122,14 +123,14 @@ func TestThreeRunsOfOneNameAtOnceLoseNothing(t *testing.T) {
 func TestTwoRunsThatOverwriteOneFolderAtOnceAreNotMixed(t *testing.T) {
 	t.Parallel()
 	dir, path, begun := t.TempDir(), reporting(t), together(t, 2)
-	if r := k6(t, in(dir, "mine"), "run", "--quiet", path); r.code != 0 {
+	if r := harness.K6(t, harness.Settings(dir, "mine"), "run", "--quiet", path); r.Code != 0 {
 		t.Fatal(r)
 	}
 	var wg sync.WaitGroup
 	for n := range 2 {
 		wg.Go(func() {
-			env := in(dir, "mine", begun, "BROKER_REPORT_OVERWRITE=true", fmt.Sprintf("TOPIC=of-%d", n))
-			if r := k6(t, env, "run", "--quiet", path); r.code != 0 {
+			env := harness.Settings(dir, "mine", begun, "BROKER_REPORT_OVERWRITE=true", fmt.Sprintf("TOPIC=of-%d", n))
+			if r := harness.K6(t, env, "run", "--quiet", path); r.Code != 0 {
 				t.Error(r)
 			}
 		})
@@ -140,12 +141,12 @@ func TestTwoRunsThatOverwriteOneFolderAtOnceAreNotMixed(t *testing.T) {
 		t.Fatal(err)
 	}
 	topic := result.Topics[0].Topic
-	for _, name := range names(t, filepath.Join(dir, "mine")) {
+	for _, name := range harness.Names(t, filepath.Join(dir, "mine")) {
 		if name != summary.File && name != summary.Page && !strings.HasPrefix(name, topic+".") {
 			t.Errorf("%s beside the results of %s", name, topic)
 		}
 	}
-	if got := names(t, dir); !slices.Equal(got, []string{"mine"}) {
+	if got := harness.Names(t, dir); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("left behind: %q", got)
 	}
 }
@@ -169,7 +170,7 @@ func disk(t *testing.T, size int64) string {
 func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 	t.Parallel()
 	path, roomy := reporting(t), t.TempDir()
-	if r := k6(t, in(roomy, "mine"), "run", "--quiet", path); r.code != 0 {
+	if r := harness.K6(t, harness.Settings(roomy, "mine"), "run", "--quiet", path); r.Code != 0 {
 		t.Fatal(r)
 	}
 	size := func(name string) int64 {
@@ -181,10 +182,10 @@ func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 	}
 	t.Run("room for the summary", func(t *testing.T) {
 		dir := disk(t, size(summary.File)+size(summary.Page)/2)
-		r := k6(t, in(dir, "mine"), "run", "--quiet", path)
+		r := harness.K6(t, harness.Settings(dir, "mine"), "run", "--quiet", path)
 		folder := filepath.Join(dir, "mine")
-		if r.code != unwritten || !strings.Contains(r.stderr, "missing "+summary.Page) || !strings.Contains(r.stderr, "no space left on device") ||
-			!strings.Contains(r.stdout, "results: "+filepath.Join(folder, summary.File)) || !strings.Contains(r.stdout, "iterations") {
+		if r.Code != unwritten || !strings.Contains(r.Stderr, "missing "+summary.Page) || !strings.Contains(r.Stderr, "no space left on device") ||
+			!strings.Contains(r.Stdout, "results: "+filepath.Join(folder, summary.File)) || !strings.Contains(r.Stdout, "iterations") {
 			t.Fatal(r)
 		}
 		if n := sent(t, folder); n == 0 {
@@ -193,12 +194,12 @@ func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 	})
 	t.Run("no room", func(t *testing.T) {
 		dir, temp := disk(t, 8<<10), t.TempDir()
-		r := k6(t, in(dir, "mine", "TMPDIR="+temp), "run", "--quiet", path)
-		if r.code != unwritten || len(names(t, temp)) != 1 {
-			t.Fatalf("%q\n%v", names(t, temp), r)
+		r := harness.K6(t, harness.Settings(dir, "mine", "TMPDIR="+temp), "run", "--quiet", path)
+		if r.Code != unwritten || len(harness.Names(t, temp)) != 1 {
+			t.Fatalf("%q\n%v", harness.Names(t, temp), r)
 		}
-		folder := filepath.Join(temp, names(t, temp)[0], "mine")
-		if n := sent(t, folder); n == 0 || !strings.Contains(r.stderr, "the results are in "+folder) || !strings.Contains(r.stdout, folder) {
+		folder := filepath.Join(temp, harness.Names(t, temp)[0], "mine")
+		if n := sent(t, folder); n == 0 || !strings.Contains(r.Stderr, "the results are in "+folder) || !strings.Contains(r.Stdout, folder) {
 			t.Errorf("sent %d\n%v", n, r)
 		}
 	})
@@ -208,38 +209,29 @@ func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 func TestResultsThatCannotBeWrittenAnywhere(t *testing.T) {
 	t.Parallel()
 	path := reporting(t)
-	strict := script(t, strings.Replace(string(read(t, path)), "scenarios:", "thresholds: { broker_sent: ['count<1'] }, scenarios:", 1))
+	strict := harness.Script(t, strings.Replace(string(harness.Read(t, path)), "scenarios:", "thresholds: { broker_sent: ['count<1'] }, scenarios:", 1))
 	for path, code := range map[string]int{path: unwritten, strict: 99} {
 		dir, temp := filepath.Join(t.TempDir(), "results"), filepath.Join(t.TempDir(), "temp")
 		if err := os.Mkdir(temp, 0o750); err != nil {
 			t.Fatal(err)
 		}
 		inTheWay := func(path string) error { return os.WriteFile(path, nil, 0o600) }
-		end := levers(t, map[string]func() error{
+		end := harness.Levers(t, map[string]func() error{
 			"begun": func() error { return inTheWay(dir) },
 			"ended": func() error { return errors.Join(os.Rename(temp, temp+"-away"), inTheWay(temp)) },
 		})
-		r := k6(t, in(dir, "mine", "TMPDIR="+temp, end), "run", "--quiet", path)
-		if r.code != code || !strings.Contains(r.stderr, "not a directory") || !strings.Contains(r.stdout, "verdict:") ||
-			!strings.Contains(r.stdout, "iterations") || strings.Contains(r.stdout, "results:") {
+		r := harness.K6(t, harness.Settings(dir, "mine", "TMPDIR="+temp, end), "run", "--quiet", path)
+		if r.Code != code || !strings.Contains(r.Stderr, "not a directory") || !strings.Contains(r.Stdout, "verdict:") ||
+			!strings.Contains(r.Stdout, "iterations") || strings.Contains(r.Stdout, "results:") {
 			t.Error(r)
 		}
 	}
 }
 
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // A script that asks for results and whose handleSummary fails first has not written them.
 func TestAHandleSummaryThatFailsIsToldByTheExitCode(t *testing.T) {
 	text := func(summary string) string {
-		return script(t, `import broker from 'k6/x/broker';
+		return harness.Script(t, `import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:');
 const p = conn.producer('t');
 const folder = { dir: __ENV.BROKER_REPORT_DIR, name: 'mine' };
@@ -257,34 +249,12 @@ export function handleSummary() { `+summary+` }
 		`broker.report({ dir: 'x', nam: 'mine' });`:                          {unwritten, "known are dir, name, overwrite"},
 		`try { broker.report({ nam: 1 }) } catch { broker.report(folder) };`: {0, ""},
 	} {
-		r := k6(t, nil, "run", "--quiet", text(summary))
-		if r.code != want.code || !strings.Contains(r.stderr, want.text) || !strings.Contains(r.stdout, "verdict:") {
+		r := harness.K6(t, nil, "run", "--quiet", text(summary))
+		if r.Code != want.code || !strings.Contains(r.Stderr, want.text) || !strings.Contains(r.Stdout, "verdict:") {
 			t.Errorf("%s\n%v", summary, r)
 		}
 	}
-	if r := k6(t, nil, "run", "--quiet", "--summary-mode=disabled", text("broker.report(folder);")); r.code != 0 {
+	if r := harness.K6(t, nil, "run", "--quiet", "--summary-mode=disabled", text("broker.report(folder);")); r.Code != 0 {
 		t.Errorf("a run that was asked for no summary\n%v", r)
-	}
-}
-
-// k6 keeps every sample of a trend, so of a test that may last for a day it gets fewer each second.
-func TestALongTestGivesK6FewerSamples(t *testing.T) {
-	path := script(t, `import broker from 'k6/x/broker';
-const conn = broker.connect('embedded:');
-const p = conn.producer('t');
-export const options = { scenarios: { all: { executor: 'per-vu-iterations', maxDuration: __ENV.LONGEST } } };
-export async function setup() { await conn.createTopic('t'); }
-export default async function () { await p.produce({ rate: 1000, duration: '3s' }); }
-`)
-	samples := map[string]int{}
-	for _, longest := range []string{"10m", "24h"} {
-		csv := filepath.Join(t.TempDir(), "samples.csv")
-		if r := k6(t, []string{"LONGEST=" + longest}, "run", "--quiet", "--out", "csv="+csv, path); r.code != 0 {
-			t.Fatal(r)
-		}
-		samples[longest] = strings.Count("\n"+string(read(t, csv)), "\nbroker_publish_latency,")
-	}
-	if samples["10m"] < 500 || samples["24h"] > samples["10m"]/20 || samples["24h"] == 0 {
-		t.Errorf("%v", samples)
 	}
 }

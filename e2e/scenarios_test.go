@@ -3,80 +3,104 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// urls are the brokers to run on: the embedded one and those that the environment names, one for each driver that receives. What runs on MongoDB's stand-in is
-// not proven on MongoDB.
-func urls(t *testing.T) map[string]string {
-	t.Helper()
-	all := map[string]string{"embedded JetStream": "embedded:", "embedded NATS": "embedded-nats:"}
-	contained := contained(t)
-	names := map[string]string{"mongodb's stand-in": "mongodb-standin"}
-	for _, d := range driver.Drivers() {
-		if d.Features.Start == 0 {
-			continue // it only sends
-		}
-		names[d.Name] = d.Name
-	}
-	for broker, name := range names {
-		env := "BROKER_URL_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if url := os.Getenv(env); url != "" {
-			all[broker] = url
-		} else if os.Getenv("BROKER_REQUIRE") == "all" && !slices.Contains(contained, name) {
-			t.Errorf("%s is not set", env)
-		}
-	}
-	return all
+func receives(f driver.Features) bool { return f.Start != 0 }
+
+// scenarios are those of the repository, each with what it needs of a driver.
+var scenarios = map[string]func(driver.Features) bool{
+	"backlog-drain":     func(f driver.Features) bool { return f.Start&driver.StartEarliest != 0 },
+	"batch-concurrency": func(f driver.Features) bool { return f.Start == 0 && !f.Async }, // TestTheSweepOfAStore runs it
+	"echo":              receives,
+	"fan-out":           func(f driver.Features) bool { return f.Fanout },
+	"one-at-a-time":     receives,
+	"producer-consumer": receives,
+	"quickstart":        receives,
+	"request-reply":     receives,
+	"senders-receivers": receives,
+	"throughput":        receives,
 }
 
-// Every scenario runs as it is on every broker, by its URL alone, and keeps its thresholds. On a driver that lacks what it needs it
-// says so in init.
+// refusedInInit is the exit code of k6 where a script throws in the init context.
+const refusedInInit = 107
+
+// Every scenario runs on every broker, by its URL alone, and loses, repeats and reorders nothing. It is refused in the init context if and only if the driver lacks what it
+// needs.
 func TestScenarios(t *testing.T) {
-	scripts, err := filepath.Glob("../scenarios/*.js")
-	if err != nil || len(scripts) == 0 {
-		t.Fatal("no scenarios", err)
+	files, err := filepath.Glob("../scenarios/*.js")
+	if err != nil || len(files) != len(scenarios) {
+		t.Fatalf("%d of the scenarios %v are in the table: %v", len(scenarios), files, err)
 	}
-	// So little that each server keeps up with it while others have the machine: RocketMQ holds one message of 200 back for 5 s where they are sent one at a time.
-	short := []string{"DURATION=3s", "RATE=80", "MESSAGES=500", "WARMUP=1", "TIMEOUT=30s", "SUBSCRIBERS=3", "BROKER_REPORT_DIR=" + t.TempDir()}
-	for broker, url := range urls(t) {
-		for _, path := range scripts {
-			t.Run(broker+"/"+strings.TrimSuffix(filepath.Base(path), ".js"), func(t *testing.T) {
+	// So little that each server keeps up with it while others have the machine.
+	settings := []string{"DURATION=2s", "RATE=40", "MESSAGES=200", "WARMUP=1", "TIMEOUT=60s", "SUBSCRIBERS=3"}
+	for broker, url := range harness.URLs(t) {
+		address, err := driver.ParseURL(url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		features := address.Driver.Features
+		for name, runs := range scenarios {
+			t.Run(broker+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				// Two drivers of one server share its names: a list and a stream of Redis cannot have one.
-				topic := strings.NewReplacer(" ", "-", "/", "-").Replace(t.Name())
-				r := k6(t, append(short, "BROKER_URL="+url, "TOPIC="+topic), "run", "--quiet", path)
-				if strings.Contains(r.stderr, "cannot run this scenario, which needs") {
-					if strings.Contains(r.stdout, "verdict") {
-						t.Errorf("it ran all the same:\n%v", r)
+				topic := strings.NewReplacer(" ", "-", "/", "-", "'", "").Replace(t.Name())
+				env := append([]string{"BROKER_URL=" + url, "TOPIC=" + topic}, settings...)
+				path := harness.Repo("scenarios", name+".js")
+				if name == "quickstart" {
+					path = shorter(t, path)
+				}
+				if !runs(features) {
+					r := harness.K6(t, env, "run", "--quiet", path)
+					if r.Code != refusedInInit || !strings.Contains(r.Stderr, address.Driver.Name+" cannot run this scenario, which needs") {
+						t.Error(r)
 					}
 					return
 				}
-				if raced && (r.code == 0 || r.code == 99) {
-					return // it is several times slower, and need not keep its thresholds
-				}
-				if !r.kept() {
+				r, s := harness.Scenario(t, path, env...)
+				if len(s.Topics) == 0 {
 					t.Fatal(r)
 				}
-				wanted := []string{"verdict:", "lost 0", "duplicated 0"}
-				if a, err := driver.ParseURL(url, nil); err == nil && a.Driver.Features.Order != driver.Unordered {
-					wanted = append(wanted, "reordered 0")
-				}
-				for _, want := range wanted {
-					if !strings.Contains(r.stdout, want) {
-						t.Errorf("no %q in\n%s", want, r.stdout)
+				for _, topic := range s.Topics {
+					if topic.Counts["sent"] == 0 || topic.Counts["confirmed"] != topic.Counts["sent"] || len(topic.Groups) == 0 {
+						t.Errorf("%s: %v\n%v", topic.Topic, topic.Counts, r)
 					}
-				}
-				for _, no := range []string{"unexpected", "drained"} { // consumers are ready first and end last
-					if strings.Contains(r.stdout, no) {
-						t.Errorf("%q in\n%s", no, r.stdout)
+					for _, g := range topic.Groups {
+						if !complete(g, features.Order != driver.Unordered) {
+							t.Errorf("%s: %+v\n%v", topic.Topic, g.Account, r)
+						}
 					}
 				}
 			})
 		}
 	}
+}
+
+// complete reports whether a group received all that was sent to it while it was there, and nothing else.
+func complete(g summary.Group, ordered bool) bool {
+	return g.Expected > 0 && g.Received == g.Expected && g.Lost+g.Missing+g.Undelivered+g.Uncertain+g.Duplicated+g.Unexpected+g.Drained == 0 && (!ordered || g.Reordered == 0)
+}
+
+// shorter is a copy of the quickstart with less load. A user changes the numbers in the script.
+func shorter(t *testing.T, path string) string {
+	t.Helper()
+	const load = "rate: 1000, duration: '12s'"
+	text := string(harness.Read(t, path))
+	if !strings.Contains(text, load) {
+		t.Fatalf("no %s in %s", load, path)
+	}
+	folder := t.TempDir()
+	if err := os.CopyFS(filepath.Join(folder, "lib"), os.DirFS(harness.Repo("scenarios/lib"))); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(folder, filepath.Base(path))
+	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(text, load, "rate: 40, duration: '2s'")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }

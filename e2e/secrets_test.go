@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/xk6-broker/xk6-broker"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
@@ -36,11 +37,11 @@ export { handleSummary } from 'k6/x/broker';
 func TestASweep(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "study")
-	path := script(t, swept)
+	path := harness.Script(t, swept)
 	args := []string{"x", "broker", "sweep", path, "--set", "RATE=200,400", "--repeat", "2", "--seed", "1", "--out", folder, "--before-cell", "echo with $RATE", "--reset", `test "$RATE" != "$UNCLEAN"`}
-	broken := exec.Command(k6Path, args...)
+	broken := exec.Command(harness.Binary, args...)
 	broken.Env = append(os.Environ(), "K6_NO_USAGE_REPORT=true", "BREAK=200")
-	out := &watched{want: "[2/4]", seen: make(chan struct{})}
+	out := harness.Watch("[2/4]")
 	broken.Stdout, broken.Stderr = out, out
 	if err := broken.Start(); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestASweep(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- broken.Wait() }()
 	select {
-	case <-out.seen:
+	case <-out.Seen:
 	case err := <-ended:
 		t.Fatalf("it ended: %v\n%s", err, out)
 	}
@@ -57,7 +58,7 @@ func TestASweep(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		noRace(t, err, out.String())
+		harness.NoRace(t, err, out.String())
 		if broken.ProcessState.ExitCode() != 105 || !strings.Contains(out.String(), "the study ends after this cell") || !strings.Contains(out.String(), "--resume goes on") || strings.Contains(out.String(), "[3/4]") {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -72,13 +73,13 @@ func TestASweep(t *testing.T) {
 		t.Errorf("%d cells", len(cells))
 	}
 
-	if r := k6(t, []string{"GOGC=50"}, append(args, "--resume")...); r.code == 0 || !strings.Contains(r.stderr, "GOGC, of the environment: it was nothing, and is 50") {
+	if r := harness.K6(t, []string{"GOGC=50"}, append(args, "--resume")...); r.Code == 0 || !strings.Contains(r.Stderr, "GOGC, of the environment: it was nothing, and is 50") {
 		t.Error(r)
 	}
-	if r := k6(t, []string{"UNCLEAN=200"}, append(args, "--resume")...); r.code == 0 || strings.Count(r.stdout, "--reset failed: exit status 1") != 2 || !strings.Contains(r.stderr, "cells without a result: 2") {
+	if r := harness.K6(t, []string{"UNCLEAN=200"}, append(args, "--resume")...); r.Code == 0 || strings.Count(r.Stdout, "--reset failed: exit status 1") != 2 || !strings.Contains(r.Stderr, "cells without a result: 2") {
 		t.Error(r)
 	}
-	if r := k6(t, nil, append(args, "--resume")...); r.code != 0 || !strings.Contains(r.stdout, "2 of them are done") {
+	if r := harness.K6(t, nil, append(args, "--resume")...); r.Code != 0 || !strings.Contains(r.Stdout, "2 of them are done") {
 		t.Error(r)
 	}
 	cells := table(t, folder)
@@ -135,7 +136,7 @@ func table(t *testing.T, folder string) (cells []map[string]string) {
 // A mistake is told before anything runs, and before there is a folder.
 func TestMistakesInASweep(t *testing.T) {
 	t.Parallel()
-	path := script(t, swept)
+	path := harness.Script(t, swept)
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken")
 	if err := os.Mkdir(taken, 0o700); err != nil {
@@ -155,12 +156,12 @@ func TestMistakesInASweep(t *testing.T) {
 		"unknown flag: --vuss":                        {"--set", "RATE=1", "--", "--vuss", "2"},
 		"give one script":                             {"another.js", "--set", "RATE=1"},
 	} {
-		r := k6(t, []string{"RATE=1"}, append([]string{"x", "broker", "sweep", path, "--out", out}, args...)...)
-		if r.code == 0 || !strings.Contains(r.stderr, want) {
+		r := harness.K6(t, []string{"RATE=1"}, append([]string{"x", "broker", "sweep", path, "--out", out}, args...)...)
+		if r.Code == 0 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("%v: no %q in %v", args, want, r)
 		}
 	}
-	if r := k6(t, []string{"RATE=1"}, "x", "broker", "sweep", path, "--set", "RATE=1", "--out", taken); r.code == 0 || !strings.Contains(r.stderr, "exists already") {
+	if r := harness.K6(t, []string{"RATE=1"}, "x", "broker", "sweep", path, "--set", "RATE=1", "--out", taken); r.Code == 0 || !strings.Contains(r.Stderr, "exists already") {
 		t.Error(r)
 	}
 	if _, err := os.Stat(out); err == nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
 const summaryScript = `
@@ -27,9 +29,9 @@ export async function consume() { await c.consume({ duration: '4s' }); }
 `
 
 // shown are the module's metrics in k6's own summary, each with what stands beside it.
-func shown(r result) map[string]string {
+func shown(r harness.Result) map[string]string {
 	lines := map[string]string{}
-	for _, line := range regexp.MustCompile(`(?m)^\s+(broker_\w+|\{ ?\w+:[^}]*\})\.*: *(.*)$`).FindAllStringSubmatch(r.stdout, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^\s+(broker_\w+|\{ ?\w+:[^}]*\})\.*: *(.*)$`).FindAllStringSubmatch(r.Stdout, -1) {
 		lines[line[1]] = line[2]
 	}
 	return lines
@@ -43,7 +45,7 @@ func forOutputs(name string) bool {
 // k6's summary has what a person reads: no metric whose values mix what its tags tell apart, and no zeros but those that are good news.
 func TestTheSummaryIsForPeople(t *testing.T) {
 	t.Parallel()
-	r := k6(t, nil, "run", script(t, summaryScript))
+	r := harness.K6(t, nil, "run", harness.Script(t, summaryScript))
 	lines := shown(r)
 	for name, value := range lines {
 		if forOutputs(name) {
@@ -62,7 +64,7 @@ func TestTheSummaryIsForPeople(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if table := strings.Index(r.stdout, "verdict: "); table < strings.Index(r.stdout, "broker_valid.") {
+	if table := strings.Index(r.Stdout, "verdict: "); table < strings.Index(r.Stdout, "broker_valid.") {
 		t.Error("the table does not follow the summary")
 	}
 	if t.Failed() {
@@ -73,10 +75,10 @@ func TestTheSummaryIsForPeople(t *testing.T) {
 // A threshold gets the metric that it names, whatever that is, and no other.
 func TestThresholdsOnWhatOutputsGet(t *testing.T) {
 	t.Parallel()
-	r := k6(t, []string{`THRESHOLDS={
+	r := harness.K6(t, []string{`THRESHOLDS={
   "broker_curve{trend:e2e_latency,quantile:0.9}": ["value>0", "value<60000"], "broker_publish_time_quantile{quantile:0.5}": ["value>0"],
   "broker_marks{mark:end}": ["count==1"], "broker_corrupted": ["count==0"]
-}`}, "run", script(t, summaryScript))
+}`}, "run", harness.Script(t, summaryScript))
 	lines := shown(r)
 	for _, name := range []string{"broker_curve", "broker_publish_time_quantile", "broker_marks", "broker_corrupted"} {
 		if lines[name] == "" {
@@ -86,12 +88,12 @@ func TestThresholdsOnWhatOutputsGet(t *testing.T) {
 	if lines["broker_e2e_latency_quantile"] != "" || lines["broker_cpu"] != "" || lines["broker_drained"] != "" {
 		t.Error("nobody asked for these")
 	}
-	if !r.kept() || strings.Contains(r.stdout, "did not hold") {
+	if !kept(r) || strings.Contains(r.Stdout, "did not hold") {
 		t.Error("a threshold saw nothing")
 	}
 	// The same, with what cannot be.
-	failed := k6(t, []string{`THRESHOLDS={"broker_curve{trend:e2e_latency,quantile:0.9}": ["value<0"]}`}, "run", script(t, summaryScript))
-	if failed.code != 99 {
+	failed := harness.K6(t, []string{`THRESHOLDS={"broker_curve{trend:e2e_latency,quantile:0.9}": ["value<0"]}`}, "run", harness.Script(t, summaryScript))
+	if failed.Code != 99 {
 		t.Error("a threshold on the curve decides nothing", failed)
 	}
 	if t.Failed() {
@@ -120,7 +122,7 @@ func TestOutputsGetEverything(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out.json")
 			env, args := told(out, filepath.Join(t.TempDir(), "config.json"))
-			r := k6(t, env, append(append([]string{"run"}, args...), script(t, summaryScript))...)
+			r := harness.K6(t, env, append(append([]string{"run"}, args...), harness.Script(t, summaryScript))...)
 			got := metricsIn(t, out)
 			for _, name := range []string{
 				"broker_e2e_latency_quantile", "broker_curve", "broker_marks", "broker_cpu", "broker_undelivered", "broker_drained", "broker_lost",

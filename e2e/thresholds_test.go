@@ -1,16 +1,13 @@
 package e2e
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
 	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
@@ -25,11 +22,11 @@ type verdictOn struct {
 var busyMachine = regexp.MustCompile("the latencies of this run cannot be believed|is lateness of the load generator")
 
 // kept tells whether a run kept its thresholds, as far as a busy machine lets them be judged.
-func (r result) kept() bool {
-	if r.code != 99 {
-		return r.code == 0
+func kept(r harness.Result) bool {
+	if r.Code != 99 {
+		return r.Code == 0
 	}
-	said := strings.Join(strings.Fields(r.stdout), " ") // as it was before it was broken into lines
+	said := strings.Join(strings.Fields(r.Stdout), " ") // as it was before it was broken into lines
 	_, reasons, _ := strings.Cut(said, "verdict: NOT VALID")
 	reasons, _, _ = strings.Cut(reasons, " note: ")
 	unjudged := 0
@@ -42,12 +39,12 @@ func (r result) kept() bool {
 		}
 		unjudged++
 	}
-	return unjudged > 0 && strings.Count(r.stdout, "✗") <= unjudged
+	return unjudged > 0 && strings.Count(r.Stdout, "✗") <= unjudged
 }
 
 // check compares what the result says of thresholds, what k6 made of them, and how k6 ended. One that holds on an idle machine may be
 // beyond judging on a busy one.
-func (o outcome) check(t *testing.T, r result, want ...verdictOn) {
+func check(t *testing.T, o harness.Outcome, r harness.Result, want ...verdictOn) {
 	t.Helper()
 	if len(o.Result.Thresholds) != len(want) {
 		t.Errorf("%d thresholds, want %d: %+v", len(o.Result.Thresholds), len(want), o.Result.Thresholds)
@@ -76,8 +73,8 @@ func (o outcome) check(t *testing.T, r result, want ...verdictOn) {
 			t.Errorf("%s %s is judged: %v; the verdict says %q", w.metric, w.source, got.Judged, o.Result.Verdict.Reasons)
 		}
 	}
-	if code := map[bool]int{true: 99, false: 0}[failed]; r.code != code {
-		t.Errorf("exit code %d, want %d\n%v", r.code, code, r)
+	if code := map[bool]int{true: 99, false: 0}[failed]; r.Code != code {
+		t.Errorf("exit code %d, want %d\n%v", r.Code, code, r)
 	}
 }
 
@@ -207,15 +204,15 @@ export async function closed() { for (let i = 0; i < 400; i++) await p.send('x')
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, r := runToOutcome(t, c.script)
-			o.check(t, r, c.want...)
+			o, r := harness.RunToOutcome(t, c.script)
+			check(t, o, r, c.want...)
 		})
 	}
 }
 
 // Half of what a stream may hold is overwritten while nobody reads: that is lost, for its topic and for its group, and for nobody else.
 func TestThresholdsOnTheAccount(t *testing.T) {
-	o, r := runToOutcome(t, `
+	o, r := harness.RunToOutcome(t, `
 const conn = broker.connect('embedded:');
 const p = conn.producer('sub'), c = conn.consumer('sub', { group: 'g' }), audit = conn.consumer('sub', { group: 'audit' });
 export const options = { scenarios: { s: { executor: 'per-vu-iterations' } }, thresholds: {
@@ -233,7 +230,7 @@ export default async function () {
   for (let i = 0; i < 10; i++) { await p.send('x'); await take(audit, 1); }
   await take(c, 5);
 }`)
-	o.check(t, r,
+	check(t, o, r,
 		verdictOn{"broker_lost", "count==0", false, ""}, verdictOn{"broker_lost", "count==5", true, ""}, verdictOn{"broker_lost", "rate>0", true, ""},
 		verdictOn{"broker_lost{topic:sub}", "count<5", false, ""}, verdictOn{"broker_lost{topic:sub}", "count<=5", true, ""},
 		verdictOn{"broker_lost{consumer_group:g}", "count==5", true, ""}, verdictOn{"broker_lost{consumer_group:audit}", "count==0", true, ""},
@@ -248,7 +245,7 @@ export default async function () {
 
 // The summary shows the decision, and the terminal why.
 func TestTheSummaryShowsTheDecision(t *testing.T) {
-	r := k6(t, nil, "run", "--quiet", script(t, `
+	r := harness.K6(t, nil, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 const p = broker.connect('embedded:').producer('absent');
 export const options = { iterations: 30, thresholds: { broker_e2e_latency: ['p(99)<50'], broker_sent: ['count==30'] } };
@@ -256,11 +253,11 @@ export default async function () { await p.send('x').catch(() => {}); }`))
 	for _, want := range []string{
 		"✗ 'p(99)<50'", "✓ 'count==30'", "because threshold broker_e2e_latency p(99)<50 could not be judged, and fails: there are no samples",
 	} {
-		if !strings.Contains(r.stdout, want) {
+		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("no %q in\n%v", want, r)
 		}
 	}
-	if r.code != 99 {
+	if r.Code != 99 {
 		t.Error(r)
 	}
 }
@@ -302,13 +299,10 @@ export const options = { vus: 2, iterations: 2, thresholds: { [__ENV.ON]: [__ENV
 export function setup() { throw new Error('the test began'); }
 export default function () {}`
 			env := []string{"ON=" + name, "CONDITION=" + c.condition}
-			r := k6(t, env, "run", "--quiet", script(t, text))
-			said := strings.ReplaceAll(r.stderr+r.stdout, `\"`, `"`)
-			if r.code == 0 || strings.Contains(said, "the test began") || !strings.Contains(said, "threshold on "+name+": ") || !strings.Contains(said, c.want) {
+			r := harness.K6(t, env, "run", "--quiet", harness.Script(t, text))
+			said := strings.ReplaceAll(r.Stderr+r.Stdout, `\"`, `"`)
+			if r.Code == 0 || strings.Contains(said, "the test began") || !strings.Contains(said, "threshold on "+name+": ") || !strings.Contains(said, c.want) {
 				t.Errorf("no %q in\n%v", c.want, r)
-			}
-			if r := k6(t, env, "run", "--quiet", "--no-thresholds", script(t, text)); !strings.Contains(r.stderr, "the test began") {
-				t.Errorf("without thresholds it was refused too:\n%v", r)
 			}
 		})
 	}
@@ -316,6 +310,16 @@ export default function () {}`
 
 // A group that no consumer of the script is in is found before anything is sent; where consumers are made later, or by another process,
 // nobody can know.
+func TestThresholdsThatAreNotUsedAreNotRefused(t *testing.T) {
+	t.Parallel()
+	r := harness.K6(t, nil, "run", "--quiet", "--no-thresholds", harness.Script(t, `import broker from 'k6/x/broker';
+export const options = { vus: 2, iterations: 2, thresholds: { 'broker_lost{scenario:s}': ['count==0'] } };
+export default function () {}`))
+	if r.Code != 0 {
+		t.Error(r)
+	}
+}
+
 func TestThresholdsOnGroupsThatNobodyIsIn(t *testing.T) {
 	const text = `import broker from 'k6/x/broker';
 export const options = { iterations: 1, thresholds: { [__ENV.ON]: ['count>=0'] } };
@@ -340,9 +344,9 @@ export default async function () {
 	} {
 		t.Run(c.on+" "+strings.Join(c.env, ""), func(t *testing.T) {
 			t.Parallel()
-			r := k6(t, append(c.env, "ON="+c.on), "run", script(t, text))
-			said := strings.ReplaceAll(r.stderr+r.stdout, `\"`, `"`)
-			if began := strings.Contains(said, "it goes on"); began != (c.want == "") || !strings.Contains(said, c.want) || c.want != "" && r.code != 108 {
+			r := harness.K6(t, append(c.env, "ON="+c.on), "run", harness.Script(t, text))
+			said := strings.ReplaceAll(r.Stderr+r.Stdout, `\"`, `"`)
+			if began := strings.Contains(said, "it goes on"); began != (c.want == "") || !strings.Contains(said, c.want) || c.want != "" && r.Code != 108 {
 				t.Errorf("want %q in\n%v", c.want, r)
 			}
 		})
@@ -351,7 +355,7 @@ export default async function () {
 
 // A tag of the script's own, whatever its name, and one of the whole test are no mistakes.
 func TestThresholdsOnTagsOfTheScript(t *testing.T) {
-	o, r := runToOutcome(t, `
+	o, r := harness.RunToOutcome(t, `
 import exec from 'k6/execution';
 const conn = broker.connect('embedded:');
 const p = conn.producer('tagged'), c = conn.consumer('tagged', { group: 'g' });
@@ -365,129 +369,10 @@ export default async function () {
   for (let i = 0; i < 10; i++) { exec.vu.metrics.tags.kind = i < 7 ? 'order' : 'bill'; await p.send('x'); }
   for (let n = 0; n < 10;) { const got = await c.receive({ max: 10, wait: '10s' }); n += got.length; await c.ack(got); }
 }`)
-	o.check(t, r,
+	check(t, o, r,
 		verdictOn{"broker_sent{kind:order}", "count==7", true, ""}, verdictOn{"broker_sent{size:small}", "count==10", true, ""},
 		verdictOn{"broker_lost{team:a}", "count==0", true, ""}, verdictOn{"broker_lost{team:b}", "count==0", false, "no such group"},
 		verdictOn{"broker_publish_latency{kind:order,size:small}", "max<60000", true, ""},
 		verdictOn{"broker_publish_latency{kind:refund}", "max<60000", false, "no samples"},
 	)
-}
-
-// At rates far above what k6 gets sample by sample, its extremes are those of all messages, and the decision is on all of them.
-func TestThresholdsAreExactAtHighRates(t *testing.T) {
-	o, r := runToOutcome(t, `
-const p = broker.connect('embedded-nats:').producer('fast');
-export const options = { scenarios: { produce: { executor: 'per-vu-iterations' } }, summaryTrendStats: ['min', 'max', 'count'], thresholds: {
-  broker_publish_latency: ['min>=0', 'max<60000', 'avg<60000', 'med<60000', 'p(99.99)<60000', 'p(99.9)<0.000001'],
-} };
-export default async function () { await p.produce({ rate: 30000, duration: '5s' }); }`)
-	h := o.Result.Topics[0].Trends["publish_latency"]
-	k6s := o.Metrics["broker_publish_latency"].Values
-	if h.Count != 150_000 || k6s["count"] > 2000 {
-		t.Errorf("%d latencies, of which k6 got %v", h.Count, k6s["count"])
-	}
-	if n := strings.Count(r.stdout, "up to 200 samples a second of each latency"); n != 1 {
-		t.Errorf("it is said %d times that k6 has only some\n%v", n, r)
-	}
-	const ms = 1e6
-	if k6s["max"] != float64(h.Max)/ms || k6s["min"] != float64(h.Min)/ms {
-		t.Errorf("k6 has latencies from %v to %v, all are from %v to %v", k6s["min"], k6s["max"], float64(h.Min)/ms, float64(h.Max)/ms)
-	}
-	for source, want := range map[string]float64{
-		"min>=0": float64(h.Min), "max<60000": float64(h.Max), "avg<60000": h.Mean(), "med<60000": float64(h.Quantile(0.5)),
-		"p(99.99)<60000": float64(h.Quantile(0.9999)), "p(99.9)<0.000001": float64(h.Quantile(0.999)),
-	} {
-		for _, threshold := range o.Result.Thresholds {
-			if threshold.Source == source && (threshold.Value == nil || math.Abs(*threshold.Value-want/ms) > 0.001*want/ms) /* three digits */ {
-				t.Errorf("%s was decided on %+v, want %v", source, threshold, want/ms)
-			}
-		}
-	}
-	if r.code != 99 {
-		t.Error(r)
-	}
-}
-
-// A script that keeps every receipt knows the latencies of all its messages. A whole ladder of limits is decided as they say.
-func TestThresholdsAgreeWithWhatTheScriptSaw(t *testing.T) {
-	url := external(t, "BROKER_URL_NATS_JETSTREAM")
-	var limits []string
-	for limit := 0.05; limit < 20_000; limit *= 1.1 {
-		limits = append(limits, strconv.FormatFloat(limit, 'g', 4, 64))
-	}
-	o, r := runToOutcome(t, `
-import { b64encode } from 'k6/encoding';
-const limits = __ENV.LIMITS.split(',');
-const conn = broker.connect(__ENV.BROKER_URL);
-const p = conn.producer('oracle');
-export const options = { scenarios: { s: { executor: 'per-vu-iterations', maxDuration: '2m' } }, thresholds: {
-  broker_publish_latency: ['p(99.9)', 'p(95)', 'max', 'avg'].flatMap((of) => limits.map((limit) => of + '<' + limit)),
-} };
-export async function setup() { await conn.createTopic('oracle', { storage: 'memory' }); }
-export async function teardown() { await conn.deleteTopic('oracle'); }
-export default async function () {
-  const all = [];
-  const sender = async () => { for (let i = 0; i < 1500; i++) all.push((await p.send('x')).latency); };
-  await Promise.all([...Array(10)].map(sender));
-  all.sort((a, b) => a - b);
-  const at = (q) => all[Math.ceil(q * all.length) - 1];
-  const saw = { n: all.length, 'p(99.9)': at(0.999), 'p(95)': at(0.95), max: at(1), avg: all.reduce((a, b) => a + b, 0) / all.length };
-  console.log('SAW ' + b64encode(JSON.stringify(saw)));
-}
-`, "BROKER_URL="+url, "LIMITS="+strings.Join(limits, ","))
-	saw := sawOf(t, r)
-	if saw["n"] != 15_000 || len(o.Result.Thresholds) != 4*len(limits) {
-		t.Fatalf("%v, %d thresholds\n%v", saw, len(o.Result.Thresholds), r)
-	}
-	if n := o.Metrics["broker_publish_latency"].Values["count"]; n >= 15_000 {
-		t.Logf("k6 got all %v samples: the machine was too slow to be thinned for", n)
-	}
-	judged := 0
-	for _, threshold := range o.Result.Thresholds {
-		method, limit, _ := strings.Cut(threshold.Source, "<")
-		value, err := strconv.ParseFloat(limit, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !threshold.Judged {
-			if threshold.Held || !busyMachine.MatchString(threshold.Why) {
-				t.Errorf("%+v", threshold)
-			}
-			continue
-		}
-		judged++
-		if math.Abs(*threshold.Value-saw[method]) > saw[method]/500 {
-			t.Errorf("%s was decided on %v, the receipts say %v", threshold.Source, *threshold.Value, saw[method])
-		}
-		if near := math.Abs(value-saw[method]) < saw[method]/500; !near && threshold.Held != (saw[method] < value) {
-			t.Errorf("%s: held is %v, the receipts say %v", threshold.Source, threshold.Held, saw[method])
-		}
-		if k6 := o.Metrics["broker_publish_latency"].Thresholds[threshold.Source]; k6.OK != threshold.Held {
-			t.Errorf("%s: held is %v, k6 shows %v", threshold.Source, threshold.Held, k6.OK)
-		}
-	}
-	t.Logf("receipts: %v; %d of %d thresholds were judged", saw, judged, len(o.Result.Thresholds))
-}
-
-// sawOf reads what a script printed.
-func sawOf(t *testing.T, r result) map[string]float64 {
-	t.Helper()
-	found := regexp.MustCompile(`SAW ([A-Za-z0-9+/=]+)`).FindStringSubmatch(r.stderr + r.stdout)
-	if found == nil {
-		t.Fatalf("the script said nothing\n%v", r)
-	}
-	saw := map[string]float64{}
-	if err := json.Unmarshal(saw64(t, found[1]), &saw); err != nil {
-		t.Fatal(err)
-	}
-	return saw
-}
-
-func saw64(t *testing.T, text string) []byte {
-	t.Helper()
-	plain, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plain
 }

@@ -35,6 +35,7 @@ func eachQueue(t *testing.T, test func(t *testing.T, url, group string)) {
 
 // What consumers hold on other connections of the process counts, whichever connection is asked.
 func TestBacklogIsOfAllConnections(t *testing.T) {
+	t.Parallel()
 	eachQueue(t, func(t *testing.T, url, group string) {
 		rigs := make([]*rig, 4)
 		for i := range rigs {
@@ -69,10 +70,11 @@ func TestBacklogIsOfAllConnections(t *testing.T) {
 
 // What the broker has sent and the consumer has not seen yet is in neither count of a moment.
 func TestBacklogHasWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
 	eachQueue(t, func(t *testing.T, url, group string) {
 		r := newRig(t, url)
 		topic := r.topic(nil)
-		const all, prefetch = 5000, 500
+		const all, prefetch = 1500, 500
 		c := r.consumer(topic, group, prefetch)
 		r.fill(topic, all)
 		for left := int64(all); left > 0; left -= prefetch {
@@ -89,6 +91,7 @@ func TestBacklogHasWhatIsOnItsWay(t *testing.T) {
 
 // Subscribers have queues of their own, which only their own connections may ask for.
 func TestBacklogOfSubscribersIsOfAllConnections(t *testing.T) {
+	t.Parallel()
 	url := server(t, "rabbitmq-pubsub")
 	one, other := newRig(t, url), newRig(t, url)
 	topic := one.topic(nil)
@@ -105,6 +108,7 @@ func TestBacklogOfSubscribersIsOfAllConnections(t *testing.T) {
 
 // What consumers of another group hold is not the group's.
 func TestBacklogIsOfOneQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq-pubsub"))
 	topic := r.topic(nil)
 	a, b := r.consumer(topic, "a", 10), r.consumer(topic, "b", 10)
@@ -128,6 +132,7 @@ func TestStreamsTellNoBacklog(t *testing.T) {
 
 // To be asked beside closing harms neither.
 func TestBacklogBesideClosing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	topic := r.topic(nil)
 	r.fill(topic, 100)
@@ -158,6 +163,7 @@ func TestBacklogBesideClosing(t *testing.T) {
 
 // What consumers outside of the process hold the broker does not tell, but that they are there.
 func TestBacklogBesideStrangersIsAnEstimate(t *testing.T) {
+	t.Parallel()
 	eachQueue(t, func(t *testing.T, url, group string) {
 		r := newRig(t, url)
 		topic := r.topic(nil)

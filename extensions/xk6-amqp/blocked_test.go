@@ -106,6 +106,7 @@ func (b *blocker) say(blocked bool) {
 
 // Messages wait while the broker blocks, and are confirmed when it goes on.
 func TestBlockedWaits(t *testing.T) {
+	t.Parallel()
 	b, address := newBlocker(t, server(t, "rabbitmq"))
 	r := newRig(t, address)
 	topic := r.topic(nil)
@@ -125,6 +126,7 @@ func TestBlockedWaits(t *testing.T) {
 
 // Where the user wants to know at once, or cannot wait any longer, it is the broker that throttles.
 func TestBlockedFails(t *testing.T) {
+	t.Parallel()
 	b, address := newBlocker(t, server(t, "rabbitmq"))
 	r := newRig(t, address)
 	topic := r.topic(nil)

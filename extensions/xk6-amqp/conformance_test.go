@@ -38,6 +38,9 @@ func TestClassicQueue(t *testing.T) {
 }
 
 func TestQuorumQueue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	drivertest.Run(t, drivertest.Harness{Driver: "rabbitmq", URL: server(t, "rabbitmq", "queueType", "quorum"), HeaderBytes: true})
 }
 
@@ -50,6 +53,9 @@ func TestPubsub(t *testing.T) {
 }
 
 func TestPubsubQuorum(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	drivertest.Run(t, drivertest.Harness{Driver: "rabbitmq-pubsub", URL: server(t, "rabbitmq-pubsub", "queueType", "quorum"), HeaderBytes: true})
 }
 

@@ -10,6 +10,7 @@ import (
 )
 
 func TestWhatAConfirmationProves(t *testing.T) {
+	t.Parallel()
 	queue, stream := os.Getenv("BROKER_URL_RABBITMQ"), os.Getenv("BROKER_URL_RABBITMQ_STREAM")
 	nodes := func(url string) string { return url + "," + url[strings.LastIndex(url, "@")+1:] } // the URL of a cluster, as far as anybody can tell
 	quorum := map[string]any{"queueType": "quorum"}
@@ -45,6 +46,7 @@ func TestWhatAConfirmationProves(t *testing.T) {
 
 // A queue that somebody else has made anew otherwise is not what this test created.
 func TestWhatAConfirmationOfAnotherQueueProves(t *testing.T) {
+	t.Parallel()
 	type options = map[string]any
 	dead := unique()
 	for _, c := range []struct {
@@ -81,6 +83,9 @@ func TestWhatAConfirmationOfAnotherQueueProves(t *testing.T) {
 
 // Asking what a queue is does not keep it.
 func TestAQueueThatExpiresIsNotKeptByAsking(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
 	name := r.topic(map[string]any{"expires": "1s"})
 	values, err := r.address.Resolve(driver.OnTopic, map[string]any{"expires": "1s"})
@@ -102,6 +107,7 @@ func TestAQueueThatExpiresIsNotKeptByAsking(t *testing.T) {
 
 // Where keys decide who gets a message nobody but the broker knows whom one was meant for.
 func TestWhoIsRouted(t *testing.T) {
+	t.Parallel()
 	queue, pubsub := os.Getenv("BROKER_URL_RABBITMQ"), os.Getenv("BROKER_URL_RABBITMQ_PUBSUB")
 	type options = map[string]any
 	for _, c := range []struct {
@@ -150,6 +156,7 @@ func (r *rig) proves(topic, producer map[string]any, replicas int, here bool) dr
 }
 
 func TestWhoSelects(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ_PUBSUB"))
 	topic := r.topic(map[string]any{"exchangeType": "topic"})
 	for key, want := range map[string]bool{"#": false, "red": true} {

@@ -12,6 +12,7 @@ import (
 
 // A queue that is full and rejects answers with basic.nack.
 func TestFullQueueRejects(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"classic", "quorum"} {
 		t.Run(kind, func(t *testing.T) {
 			r := newRig(t, server(t, "rabbitmq"))
@@ -41,6 +42,7 @@ func TestFullQueueRejects(t *testing.T) {
 
 // What a queue of its kind would pass over is no option of it.
 func TestOptionsOfAnotherKindOfQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	admin, _ := r.conn.(driver.Admin)
 	for name, given := range map[string]map[string]any{
@@ -66,6 +68,7 @@ func TestOptionsOfAnotherKindOfQueue(t *testing.T) {
 }
 
 func TestRejectedGoToTheDeadLetterQueue(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"classic", "quorum"} {
 		t.Run(kind, func(t *testing.T) {
 			r := newRig(t, server(t, "rabbitmq"))
@@ -86,6 +89,7 @@ func TestRejectedGoToTheDeadLetterQueue(t *testing.T) {
 
 // A quorum queue counts deliveries, and gives a message up at its limit.
 func TestQuorumQueueCountsDeliveries(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	dead := unique()
 	topic := r.topic(map[string]any{"queueType": "quorum", "deadLetterQueue": dead, "deliveryLimit": 3})
@@ -106,6 +110,7 @@ func TestQuorumQueueCountsDeliveries(t *testing.T) {
 
 // Settled in any order and in any parts, nothing is settled that was not asked for, and everything that was.
 func TestSettledInAnyOrder(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	topic := r.topic(nil)
 	const n = 100
@@ -152,6 +157,7 @@ func (r *rig) backlog(topic string, want int64) {
 
 // A topic that exists with other properties is not the topic that was asked for.
 func TestExistsWithOtherProperties(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	topic := r.topic(map[string]any{"queueType": "classic"})
 	values, err := r.address.Resolve(driver.OnTopic, map[string]any{"queueType": "quorum"})

@@ -11,6 +11,7 @@ import (
 
 // A stream that is deleted and created again is read from its first message, though it is shorter than the old one, or has its length.
 func TestAStreamThatIsCreatedAgain(t *testing.T) {
+	t.Parallel()
 	for _, gap := range []bool{false, true} {
 		for _, n := range []int{3, 10} {
 			t.Run(fmt.Sprintf("gap %v, %d messages", gap, n), func(t *testing.T) {
@@ -43,6 +44,7 @@ func TestAStreamThatIsCreatedAgain(t *testing.T) {
 
 // An exchange that is deleted and created again reaches its subscribers again.
 func TestAnExchangeThatIsCreatedAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq-pubsub"))
 	topic := r.topic(nil)
 	c := r.consumer(topic, "", 10)

@@ -13,6 +13,7 @@ import (
 
 // What no queue takes is confirmed by RabbitMQ and nevertheless gone.
 func TestUnroutableIsNotFound(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	p := r.producer(unique(), 10, nil)
 	r.kinds(driver.NotFound, r.send(p, text("one"), text("two"))...)
@@ -22,6 +23,7 @@ func TestUnroutableIsNotFound(t *testing.T) {
 
 // The binding goes away while messages are in flight: those that failed and those in the queue must be all, and none both.
 func TestUnroutableAreToldApart(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	exchange := unique()
 	topic := r.topic(map[string]any{"exchange": exchange})
@@ -72,6 +74,7 @@ func TestUnroutableAreToldApart(t *testing.T) {
 }
 
 func TestRoutingByKey(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	exchange := unique()
 	topic := r.topic(map[string]any{"exchange": exchange, "exchangeType": "topic", "bindings": "order.*,refund"})
@@ -90,6 +93,7 @@ func TestRoutingByKey(t *testing.T) {
 }
 
 func TestTopicTypesOfAnExchange(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq-pubsub"))
 	topic := r.topic(map[string]any{"exchangeType": "topic"})
 	p := r.producer(topic, 10, map[string]any{"routeByKey": true})
@@ -102,6 +106,7 @@ func TestTopicTypesOfAnExchange(t *testing.T) {
 
 // Two groups on one queue would take each other's messages, where a script expects each to have all.
 func TestOneGroupPerQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	topic := r.topic(nil)
 	r.consumer(topic, "workers", 1)
@@ -116,6 +121,7 @@ func TestOneGroupPerQueue(t *testing.T) {
 }
 
 func TestMissingQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	values, err := r.address.Resolve(driver.OnConsumer, nil)
 	r.must(err)
@@ -125,6 +131,7 @@ func TestMissingQueue(t *testing.T) {
 
 // A queue that is deleted under its consumer is an error of Receive, and one that comes back is consumed again.
 func TestDeletedQueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	topic := r.topic(nil)
 	p, c := r.producer(topic, 10, nil), r.consumer(topic, "", 10)
@@ -142,6 +149,7 @@ func TestDeletedQueue(t *testing.T) {
 }
 
 func TestRequestThatGoesNowhere(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq"))
 	p, ok := r.producer(unique(), 1, nil).(driver.Requester)
 	if !ok {

@@ -25,7 +25,11 @@ func (b *broker) settle(tag uint64, multiple bool) {
 
 // TestSettled settles random parts of what is delivered and compares with what a broker makes of the frames.
 func TestSettled(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		b := &broker{t, map[uint64]bool{}}
 		var l settled

@@ -23,6 +23,9 @@ func TestPubSubConforms(t *testing.T) {
 
 // RabbitMQ 4 is none of the servers of scripts/broker: BROKER_RABBITMQ4 is the address of one, such as guest:guest@127.0.0.1:5672.
 func TestRabbitMQConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	at := os.Getenv("BROKER_RABBITMQ4")
 	if at == "" {
 		t.Skip("no BROKER_RABBITMQ4")

@@ -92,6 +92,9 @@ func TestOptionsThatAreOfNoUse(t *testing.T) {
 }
 
 func TestSecure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	raw := os.Getenv("BROKER_URL_ARTEMIS_SECURE")
 	if raw == "" {
 		t.Skip("no BROKER_URL_ARTEMIS_SECURE")

@@ -76,6 +76,9 @@ var conditions = map[amqp.ErrCond]driver.Kind{
 // notPermitted is in what Artemis says of a right that a user lacks, also where its condition is another.
 const notPermitted = "does not have permission="
 
+// noAddress is the code of Artemis's message that an address does not exist, whose condition is "failed".
+const noAddress = "AMQ119002"
+
 // classify tells the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	var known *kindError
@@ -89,6 +92,9 @@ func classify(err error) driver.Kind {
 		}
 		if strings.Contains(server.Description, notPermitted) {
 			return driver.Denied
+		}
+		if strings.Contains(server.Description, noAddress) {
+			return driver.NotFound
 		}
 		return driver.Rejected
 	case closedBelow(err):

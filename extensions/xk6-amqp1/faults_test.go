@@ -12,6 +12,9 @@ import (
 
 // While the server is there and does not answer, all messages that wait for a connection fail with the one attempt to make it, and not each with its own.
 func TestAServerThatStopsAnswering(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	raw := os.Getenv("BROKER_URL_AMQP1")
 	if raw == "" {
 		t.Skip("no BROKER_URL_AMQP1")
@@ -39,7 +42,7 @@ func TestAServerThatStopsAnswering(t *testing.T) {
 			t.Fatalf("kind %q: %v", kind, err)
 		}
 	}
-	if took := time.Since(begin); took > patience {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("100 messages failed within %v", took)
 	}
 	p.Thaw()

@@ -9,6 +9,7 @@ import (
 // Two members of a group over one connection share its messages, a second group and a consumer without one get all, and what is sent while nobody of the
 // group is there waits for it.
 func TestSubscriptions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "BROKER_URL_AMQP1_PUBSUB")
 	topic := r.topic()
 	one, two := r.consumer(topic, "shared", nil), r.consumer(topic, "shared", nil)
@@ -42,6 +43,7 @@ func TestSubscriptions(t *testing.T) {
 
 // A subscription that others have made is found by its address.
 func TestGroupAddress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "BROKER_URL_AMQP1_PUBSUB")
 	topic := r.topic()
 	r.must(r.consumer(topic, "made", nil).Close(r.context()))

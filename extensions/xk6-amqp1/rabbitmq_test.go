@@ -10,6 +10,9 @@ import (
 
 // Consumers of one group that come at the same time, each over a connection of its own, all declare its queue: RabbitMQ 4.0 fails over some of that.
 func TestMembersOfAGroupThatComeTogether(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	at := os.Getenv("BROKER_RABBITMQ4")
 	if at == "" {
 		t.Skip("no BROKER_RABBITMQ4")

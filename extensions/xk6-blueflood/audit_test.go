@@ -14,7 +14,7 @@ import (
 // audited closes the producer and asks what became of its messages.
 func audited(t *testing.T, p driver.Producer) driver.Audit {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -85,11 +85,12 @@ func TestAuditTellsWhoseThePointsAre(t *testing.T) {
 
 // TestAuditOfAStoreThatIsAway says that nobody knows, rather than that all is lost.
 func TestAuditOfAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	p, _ := producer(t, f.url, nil)
 	send(t, p, numbers(10))
 	f.set(func() { f.away = true })
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -115,10 +116,10 @@ func TestAuditInParts(t *testing.T) {
 		}
 		return true
 	}
-	for range 5 {
+	for range 3 {
 		send(t, p, numbers(10_000))
 	}
-	if got := audited(t, p); got != (driver.Audit{Confirmed: 50_000, Missing: uint64(lose)}) || lose != 50 {
+	if got := audited(t, p); got != (driver.Audit{Confirmed: 30_000, Missing: uint64(lose)}) || lose != 30 {
 		t.Errorf("%+v, and lost are %d", got, lose)
 	}
 }
@@ -139,6 +140,7 @@ func TestAuditOfNothing(t *testing.T) {
 
 // TestAuditOfWhatHasExpired does not call it lost.
 func TestAuditOfWhatHasExpired(t *testing.T) {
+	t.Parallel()
 	f := newFake(t)
 	p, _ := producer(t, f.url, map[string]any{"ttl": "1s"})
 	send(t, p, numbers(1))

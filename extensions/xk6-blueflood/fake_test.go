@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -178,8 +179,7 @@ func producer(t *testing.T, url string, options map[string]any) (p driver.Produc
 	if err != nil {
 		t.Fatal(err)
 	}
-	topics++
-	topic = fmt.Sprintf("test%d", topics)
+	topic = fmt.Sprintf("test%d", topics.Add(1))
 	if p, err = c.NewProducer(t.Context(), driver.ProducerConfig{Topic: topic, Window: 10_000, Workers: 8, Options: values}); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ func producer(t *testing.T, url string, options map[string]any) (p driver.Produc
 	return p, topic
 }
 
-// topics is how many there are.
-var topics int
+// topics counts the topics of all tests.
+var topics atomic.Int64
 
 func send(t *testing.T, p driver.Producer, b driver.Batch) []error {
 	t.Helper()

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -227,10 +226,9 @@ func TestDenied(t *testing.T) {
 
 // TestNoAnswer is given up by the option timeout.
 func TestNoAnswer(t *testing.T) {
-	p, _ := producer(t, answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), map[string]any{"timeout": "100ms"})
-	begin := time.Now()
+	p, _ := producer(t, answering(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), map[string]any{"timeout": "1s"})
 	err := send(t, p, bodies("a"))[0]
-	if kindOf(t, err) != driver.Timeout || !strings.Contains(fmt.Sprint(err), `option "timeout"`) || time.Since(begin) > 10*time.Second {
-		t.Errorf("after %v: %v", time.Since(begin), err)
+	if kindOf(t, err) != driver.Timeout || !strings.Contains(fmt.Sprint(err), `option "timeout"`) {
+		t.Errorf("kind %q: %v", kindOf(t, err), err)
 	}
 }

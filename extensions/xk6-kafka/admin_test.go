@@ -11,6 +11,7 @@ import (
 )
 
 func TestTopicConfigs(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	const topic = "test-configs"
 	spec := driver.TopicSpec{Name: topic, Partitions: 2, Replicas: 1, Options: f.values(t, driver.OnTopic, map[string]any{
@@ -46,6 +47,7 @@ func TestTopicConfigs(t *testing.T) {
 
 // A topic is described as it is, also where another was there a moment ago, and whatever was asked for since.
 func TestATopicIsDescribedAsItIs(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	const topic = "test-described"
 	describer := f.conn.(driver.TopicDescriber)
@@ -73,6 +75,7 @@ func TestATopicIsDescribedAsItIs(t *testing.T) {
 
 // More replicas than there are cannot be asked of: what the broker has is another number, and is not told as the one asked for.
 func TestMoreInSyncThanThereAre(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	const topic = "test-in-sync"
 	spec := driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: f.values(t, driver.OnTopic, map[string]any{"minInsyncReplicas": 5})}
@@ -87,6 +90,7 @@ func TestMoreInSyncThanThereAre(t *testing.T) {
 }
 
 func TestTopicsThatCannotBe(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	for name, c := range map[string]struct {
 		spec driver.TopicSpec
@@ -106,6 +110,7 @@ func TestTopicsThatCannotBe(t *testing.T) {
 
 // How many of a compacted topic's offsets have a record nobody tells.
 func TestTheBacklogOfACompactedTopicIsAnEstimate(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	for policy, want := range map[string]bool{"delete": false, "compact": true, "compact,delete": true} {
 		name := newTopicName()

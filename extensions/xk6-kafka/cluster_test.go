@@ -8,6 +8,9 @@ import (
 
 func cluster(t testing.TB) *fixture {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	url := server("BROKER_URL_KAFKA_CLUSTER")
 	if url == "" {
 		t.Skip("no BROKER_URL_KAFKA_CLUSTER")

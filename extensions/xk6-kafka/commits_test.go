@@ -36,7 +36,11 @@ func (m *model) unsettled() (n int) {
 }
 
 func TestCommitsOnlyWhatIsSettledWithAllBeforeIt(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 1))
 		l := newCommits("t")
 		l.own([]int32{0, 1, 2})

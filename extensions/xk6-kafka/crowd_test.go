@@ -81,6 +81,9 @@ func crowd(t *testing.T, f *fixture, topics, members int, given map[string]any) 
 
 // A group whose members are on different topics has members before all of its topics have committed offsets.
 func TestOneGroupOnManyTopics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, members := range []int{1, 2} {
 		t.Run(fmt.Sprint(members), func(t *testing.T) {
 			protocols(t, func(t *testing.T, protocol string) {
@@ -94,6 +97,9 @@ func TestOneGroupOnManyTopics(t *testing.T) {
 }
 
 func TestOneShareGroupOnManyTopics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	url := server("BROKER_URL_KAFKA_SHARE")
 	if url == "" {
 		t.Skip("no BROKER_URL_KAFKA_SHARE")

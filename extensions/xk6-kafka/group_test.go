@@ -57,6 +57,7 @@ func protocols(t *testing.T, test func(t *testing.T, protocol string)) {
 // A second member takes partitions over: what the first has settled in them is done with, what it has not comes again,
 // and settling it afterwards is an error.
 func TestPartitionsChangeHands(t *testing.T) {
+	t.Parallel()
 	protocols(t, func(t *testing.T, protocol string) {
 		f := single(t)
 		topic := f.topic(t, 2)
@@ -101,6 +102,7 @@ func TestPartitionsChangeHands(t *testing.T) {
 
 // The room for unsettled messages must come back when the partition that they are of goes.
 func TestRevocationFreesThePrefetch(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 2)
 	small := func(c *driver.ConsumerConfig) { c.Prefetch = 10 }
@@ -120,6 +122,9 @@ func TestRevocationFreesThePrefetch(t *testing.T) {
 }
 
 func TestStaticMembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := single(t)
 	topic := f.topic(t, 1)
 	p := f.producer(t, topic, nil)
@@ -146,6 +151,7 @@ func TestStaticMembers(t *testing.T) {
 
 // An instance that comes back in time gets its partitions back, and nobody else notices.
 func TestStaticMemberComesBack(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	config := with(t, f, map[string]any{"instanceId": "back", "leaveOnClose": "false"})
@@ -159,6 +165,7 @@ func TestStaticMemberComesBack(t *testing.T) {
 
 // What is acknowledged out of order is committed by what closes the gap, and not before.
 func TestGapIsNotCommitted(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	f.send(t, f.producer(t, topic, nil), numbered("m", 10))
@@ -183,6 +190,7 @@ func TestGapIsNotCommitted(t *testing.T) {
 // A group that begins at the end is anchored there: a partition that changes hands before its first commit does not skip
 // what was sent in between.
 func TestNothingIsSkippedBeforeTheFirstCommit(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	p := f.producer(t, topic, nil)
@@ -198,6 +206,7 @@ func TestNothingIsSkippedBeforeTheFirstCommit(t *testing.T) {
 
 // What the broker decides with one protocol of groups, an option decides with the other only.
 func TestOptionsOfTheOtherProtocolAreRefused(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	for name, want := range map[string]string{"sessionTimeout": "group.consumer.session.timeout.ms", "heartbeatInterval": "group.consumer.heartbeat.interval.ms"} {
@@ -224,6 +233,7 @@ func TestOptionsOfTheOtherProtocolAreRefused(t *testing.T) {
 }
 
 func TestMissingTopicIsNotFound(t *testing.T) {
+	t.Parallel()
 	for _, env := range []string{"BROKER_URL_KAFKA", "BROKER_URL_KAFKA_SHARE"} {
 		url := server(env)
 		if url == "" {
@@ -242,6 +252,7 @@ func TestMissingTopicIsNotFound(t *testing.T) {
 }
 
 func TestJoiningEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	ctx, cancel := context.WithCancel(within(t))

@@ -56,6 +56,7 @@ func nothing(t testing.TB, c driver.Consumer, why string) {
 
 // What is acknowledged behind a gap is acknowledged: only what is not comes again, once.
 func TestOnlyWhatIsNotAcknowledgedComesAgain(t *testing.T) {
+	t.Parallel()
 	f := markedQueue(t)
 	topic := f.topic(t, 1)
 	c := f.consumer(t, topic, topic)
@@ -80,6 +81,9 @@ func TestOnlyWhatIsNotAcknowledgedComesAgain(t *testing.T) {
 
 // A message that its consumer keeps for too long comes again as it was, and counts its deliveries; the other does not.
 func TestAMessageIsSentAgainWhenItsTimeIsOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := markedQueue(t)
 	topic := f.topic(t, 3)
 	c := f.consumer(t, topic, topic, f.with(t, map[string]any{"redeliverAfter": "2s"}))
@@ -120,6 +124,9 @@ func TestAMessageIsSentAgainWhenItsTimeIsOver(t *testing.T) {
 
 // A message may be older than a request may take, and comes again all the same.
 func TestAnOldMessageIsSentAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := newFixture(t, strings.TrimSuffix(markedQueue(t).address.String(), "/")+"?requestTimeout=3s")
 	topic := f.topic(t, 1)
 	c := f.consumer(t, topic, topic, f.with(t, map[string]any{"redeliverAfter": "4s"}))
@@ -134,6 +141,7 @@ func TestAnOldMessageIsSentAgain(t *testing.T) {
 
 // A message is given up after so many deliveries, and one that is rejected at once. Both are dead letters, with nothing of the protocol in them.
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	f := markedQueue(t)
 	topic, letters := f.topic(t, 2), f.topic(t, 1)
 	dead := f.consumer(t, letters, letters)
@@ -167,6 +175,9 @@ func TestDeadLetters(t *testing.T) {
 }
 
 func TestRequeueWithDelay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := markedQueue(t)
 	topic := f.topic(t, 1)
 	c := f.consumer(t, topic, topic, f.with(t, map[string]any{"requeueDelay": "2s"}))
@@ -184,6 +195,7 @@ func TestRequeueWithDelay(t *testing.T) {
 
 // What is sent again is for one group: the others have it already.
 func TestRedeliveryIsOfOneGroup(t *testing.T) {
+	t.Parallel()
 	f := markedQueue(t)
 	topic := f.topic(t, 1)
 	one, other := f.consumer(t, topic, topic+"-one"), f.consumer(t, topic, topic+"-other")
@@ -203,6 +215,7 @@ func TestRedeliveryIsOfOneGroup(t *testing.T) {
 }
 
 func TestMarkersTopicBelongsToItsTopic(t *testing.T) {
+	t.Parallel()
 	f := markedQueue(t)
 	topic := f.topic(t, 3)
 	closed(t, f.consumer(t, topic, "workers"))
@@ -228,6 +241,7 @@ func TestMarkersTopicBelongsToItsTopic(t *testing.T) {
 }
 
 func TestMistakesWithMarkers(t *testing.T) {
+	t.Parallel()
 	f := markedQueue(t)
 	topic := f.topic(t, 2)
 	address, err := driver.ParseURL(server("BROKER_URL_KMQ"), map[string]any{"markersTopic": "markers"})

@@ -12,6 +12,7 @@ import (
 
 // Some messages of a producer choose their partition, before their key, and the rest go where the partitioner sends them; whatever that is.
 func TestSomeMessagesChooseTheirPartition(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 3)
 	for _, given := range []map[string]any{{"partitioner": "sticky"}, {"partitioner": "uniform"}, {"partitioner": "roundrobin"}, {"partition": 1}} {
@@ -56,6 +57,7 @@ func TestSomeMessagesChooseTheirPartition(t *testing.T) {
 
 // Without acks the client knows where it sent a message, and nobody knows at which offset it is.
 func TestReceiptsWithoutAcks(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 3)
 	for acks, told := range map[string]bool{"none": false, "leader": true, "all": true} {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestProducerOptions(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 3)
 	for _, given := range []map[string]any{
@@ -66,6 +67,7 @@ func TestProducerOptions(t *testing.T) {
 
 // A message that is too large for a batch is no matter of the broker's, and the other way round.
 func TestWhoFindsAMessageTooLarge(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 1)
 	for _, c := range []struct {
@@ -92,6 +94,7 @@ func TestWhoFindsAMessageTooLarge(t *testing.T) {
 }
 
 func TestPartitionThatDoesNotExist(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 3)
 	_, err := f.conn.NewProducer(within(t), driver.ProducerConfig{
@@ -103,6 +106,7 @@ func TestPartitionThatDoesNotExist(t *testing.T) {
 }
 
 func TestMessagesWithoutKeyAreSpread(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	topic := f.topic(t, 3)
 	c := f.consumer(t, topic, "")
@@ -142,6 +146,9 @@ func behind(t *testing.T) (*fixture, *proxy.Proxy) {
 
 // A broker that hangs must not stop the sender: not by a limit of the client library's buffer, whatever the window is.
 func TestSendDoesNotWaitForABrokerThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	const window = 200_000
 	f, p := behind(t)
 	topic := single(t).topic(t, 1)
@@ -178,6 +185,9 @@ func TestSendDoesNotWaitForABrokerThatHangs(t *testing.T) {
 
 // A message fails when its time is over, and the error says why.
 func TestDeliveryTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, given := range []map[string]any{{}, {"idempotence": false}, {"acks": "leader"}} {
 		t.Run(fmt.Sprint(given), func(t *testing.T) {
 			f, p := behind(t)
@@ -213,6 +223,7 @@ func TestDeliveryTimeout(t *testing.T) {
 }
 
 func TestConnectionAnswersForItself(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	info := f.conn.(driver.Informer).Info()
 	if !strings.HasPrefix(info.Server, "Apache Kafka 4") || info.Nodes != 1 || !strings.HasPrefix(info.Client, "franz-go") {

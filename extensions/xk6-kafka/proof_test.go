@@ -22,6 +22,7 @@ func (f *fixture) proves(t *testing.T, replicas int, made, given map[string]any)
 }
 
 func TestWhatAConfirmationProves(t *testing.T) {
+	t.Parallel()
 	f := single(t)
 	for acks, want := range map[string]driver.Proof{
 		"none":   {Confirm: driver.Unconfirmed, How: "acks=none"},

@@ -40,6 +40,9 @@ func TestAKafkaIsNoRedpandaByItsScheme(t *testing.T) {
 
 // Redpanda comes as a container only: this test runs where there is one.
 func TestRedpandaConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	if os.Getenv("BROKER_URL_REDPANDA") == "" {
 		t.Skip("no BROKER_URL_REDPANDA")
 	}

@@ -25,6 +25,9 @@ type secure struct {
 
 func newSecure(t *testing.T, env string) *secure {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	raw := os.Getenv(env)
 	if raw == "" {
 		t.Skip("no " + env)

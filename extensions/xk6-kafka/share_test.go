@@ -21,6 +21,7 @@ func shared(t testing.TB) *fixture {
 
 // The client library accepts, at each poll, what was polled before and is not settled. The driver must not.
 func TestNothingIsAcceptedUnasked(t *testing.T) {
+	t.Parallel()
 	f := shared(t)
 	topic := f.topic(t, 1)
 	p := f.producer(t, topic, nil)
@@ -50,6 +51,7 @@ func TestNothingIsAcceptedUnasked(t *testing.T) {
 }
 
 func TestAttemptsAreCounted(t *testing.T) {
+	t.Parallel()
 	f := shared(t)
 	topic := f.topic(t, 1)
 	c := f.consumer(t, topic, topic, func(c *driver.ConsumerConfig) { c.ConfirmSettle = true })
@@ -71,6 +73,7 @@ func TestAttemptsAreCounted(t *testing.T) {
 
 // A share group that begins at the end begins there at once, not with its first fetch.
 func TestShareGroupMissesNothing(t *testing.T) {
+	t.Parallel()
 	f := shared(t)
 	topic := f.topic(t, 3)
 	p := f.producer(t, topic, nil)
@@ -83,6 +86,7 @@ func TestShareGroupMissesNothing(t *testing.T) {
 
 // A share group that has members cannot be told where to begin with a further topic: its config says so, and must say the same.
 func TestShareGroupWithMembersBeginsWhereItsConfigSays(t *testing.T) {
+	t.Parallel()
 	f := shared(t)
 	one, another := f.topic(t, 1), f.topic(t, 2)
 	group := newTopicName()
@@ -123,6 +127,7 @@ func TestShareGroupWithMembersBeginsWhereItsConfigSays(t *testing.T) {
 }
 
 func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
+	t.Parallel()
 	f, other := shared(t), single(t)
 	topic := f.topic(t, 1)
 	closed(t, other.consumer(t, topic, topic))
@@ -136,6 +141,7 @@ func TestAGroupOfAnotherKindIsNoShareGroup(t *testing.T) {
 
 // What is settled is in no backlog, also before the next fetch, with which the library sends it.
 func TestSharesThatAreSettledAreInNoBacklog(t *testing.T) {
+	t.Parallel()
 	f := shared(t)
 	topic := f.topic(t, 1)
 	c := f.consumer(t, topic, topic, earliest)

@@ -23,6 +23,9 @@ func numbers(first, n int) (b driver.Batch) {
 
 // A follower whose connection breaks goes on after the last message that came, in order.
 func TestAFollowerGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := start(t, double.Config{})
 	between, err := proxy.Listen(f.server.Addr())
 	if err != nil {
@@ -65,6 +68,9 @@ func TestAFollowerGoesOn(t *testing.T) {
 
 // What waits in a consumer whose connection breaks comes once, by the next one, and can be settled.
 func TestWhatWaitedComesOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := start(t, double.Config{})
 	between, err := proxy.Listen(f.server.Addr())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-kurrentdb/internal/double"
 )
 
-// patience is how long a thing that must happen may take.
-const patience = 20 * time.Second
+// patience limits the wait for a condition. A slow machine must not reach it.
+const patience = 5 * time.Minute
 
 // fixture is a double with a way to it.
 type fixture struct {

@@ -54,12 +54,7 @@ type monitor struct {
 func (m *monitor) events() *event.ServerMonitor {
 	return &event.ServerMonitor{
 		ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) { m.hear(&e.NewDescription) },
-		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) {
-			if err := e.NewDescription.CompatibilityErr; err != nil {
-				m.abandon(oldError{err})
-			}
-		},
-		ServerHeartbeatFailed: func(e *event.ServerHeartbeatFailedEvent) { m.fail(e.ConnectionID, e.Failure) },
+		ServerHeartbeatFailed:    func(e *event.ServerHeartbeatFailedEvent) { m.fail(e.ConnectionID, e.Failure) },
 	}
 }
 
@@ -96,15 +91,6 @@ func (m *monitor) fail(connection string, err error) {
 		m.give(&driver.ProtocolError{Protocol: protocol.Name, Err: err})
 	} else {
 		m.give(&awayError{err})
-	}
-}
-
-// abandon gives up connecting.
-func (m *monitor) abandon(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.give != nil {
-		m.give(err)
 	}
 }
 

@@ -19,4 +19,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", On: on, URL: givenURL(), HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
 
-func TestStrangers(t *testing.T) { drivertest.Strangers(t, "mongodb://127.0.0.1:1/database") }
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	drivertest.Strangers(t, "mongodb://127.0.0.1:1/database")
+}

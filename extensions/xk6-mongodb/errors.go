@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -38,6 +39,11 @@ func (e *absentError) Error() string {
 // oldError is that the client library and the server have no version of the protocol in common.
 type oldError struct{ error }
 
+// incompatible reports whether the client library refuses the server's version of the protocol. That error has no type.
+func incompatible(err error) bool {
+	return strings.Contains(err.Error(), "wire version") && strings.Contains(err.Error(), "this version of the Go driver")
+}
+
 // timeoutError is that an answer took longer than an option allows.
 type timeoutError struct {
 	option string
@@ -60,6 +66,8 @@ func (c *conn) reason(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case incompatible(err):
+		return oldError{err}
 	case errors.As(err, &selection):
 		last := error(selection)
 		for _, s := range selection.Desc.Servers {

@@ -16,8 +16,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// patience is how long a thing that must happen may take.
-const patience = 20 * time.Second
+// patience limits the wait for a condition. A slow machine must not reach it.
+const patience = 5 * time.Minute
 
 // givenURL is that of a MongoDB, else of the stand-in, mongo-java-server as a replica set: that is another implementation of the protocol, and what passes on it
 // is not proven on MongoDB. It is empty where there is neither.

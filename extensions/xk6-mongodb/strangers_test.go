@@ -32,6 +32,7 @@ func open(t *testing.T, url string, options map[string]any) error {
 
 // TestDenied has the answer that MongoDB gives to a wrong password; the stand-in has no users.
 func TestDenied(t *testing.T) {
+	t.Parallel()
 	var database atomic.Value
 	at := answering(t, func(command string, c bson.Raw) any {
 		if command == "saslStart" {
@@ -46,13 +47,9 @@ func TestDenied(t *testing.T) {
 	for url, want := range map[string]string{
 		"mongodb://me:5ecret@" + at: "admin", "mongodb://me:5ecret@" + at + "/mine": "mine", "mongodb://me:5ecret@" + at + "/mine?authSource=theirs": "theirs",
 	} {
-		begin := time.Now()
 		err := open(t, url+map[bool]string{true: "&", false: "?"}[strings.Contains(url, "?")]+"authMechanism=SCRAM-SHA-256", nil)
 		if kindOf(t, err) != driver.Denied || !strings.Contains(fmt.Sprint(err), "Authentication failed") || strings.Contains(fmt.Sprint(err), "5ecret") {
 			t.Errorf("%s: kind %s: %v", want, kindOf(t, err), err)
-		}
-		if took := time.Since(begin); took > 8*time.Second { // connectTimeout is 10 s
-			t.Errorf("told after %v", took)
 		}
 		if database.Load() != want {
 			t.Errorf("asked database %v for the user, want %s", database.Load(), want)
@@ -109,6 +106,9 @@ func TestFates(t *testing.T) {
 
 // TestSharedFate has a server break connections under load: commands that were to begin on others then fail with them, for the client clears its pool.
 func TestSharedFate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	var inserts atomic.Int32
 	at := answering(t, func(command string, _ bson.Raw) any {
 		if command == "insert" && inserts.Add(1)%10 == 0 {
@@ -269,6 +269,7 @@ func TestAnswerLostOnTheWay(t *testing.T) {
 
 // TestServerAway sends while nobody listens.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	var away atomic.Bool
 	at := answering(t, func(string, bson.Raw) any {
 		if away.Load() {
@@ -276,7 +277,7 @@ func TestServerAway(t *testing.T) {
 		}
 		return nil
 	})
-	p := dial(t, "mongodb://"+at, map[string]any{"connectTimeout": "1s"}).produce(t, "q")
+	p := dial(t, "mongodb://"+at, map[string]any{"connectTimeout": "3s"}).produce(t, "q")
 	mustSend(t, p, "before")
 	away.Store(true)
 	for _, err := range append(send(t, p, "away"), send(t, p, "still")...) {
@@ -357,19 +358,16 @@ func TestOtherServers(t *testing.T) {
 		"another broker": {l.Addr().String(), "does not speak the protocol of MongoDB", driver.Unsupported},
 		"an old MongoDB": {old, "wire version", driver.Unsupported},
 	} {
-		begin := time.Now()
-		err := open(t, "mongodb://me:5ecret@"+c.at, nil)
+		err := open(t, "mongodb://me:5ecret@"+c.at, map[string]any{"connectTimeout": "10m"}) // which is not waited for
 		if kindOf(t, err) != c.kind || !strings.Contains(fmt.Sprint(err), c.says) || strings.Contains(fmt.Sprint(err), "5ecret") {
 			t.Errorf("%s: kind %s: %v", what, kindOf(t, err), err)
-		}
-		if took := time.Since(begin); took > 8*time.Second { // connectTimeout is 10 s
-			t.Errorf("%s: told after %v", what, took)
 		}
 	}
 }
 
 // TestNoAnswer has a server that takes messages and says nothing.
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
 	over := make(chan struct{})
 	at := answering(t, func(command string, _ bson.Raw) any {
 		if command == "insert" {
@@ -378,8 +376,8 @@ func TestNoAnswer(t *testing.T) {
 		return nil
 	})
 	t.Cleanup(func() { close(over) }) // before the server waits for its answers
-	err := send(t, dial(t, "mongodb://"+at, map[string]any{"timeout": "200ms"}).produce(t, "q"), "m")[0]
-	if kindOf(t, err) != driver.Timeout || !strings.Contains(fmt.Sprint(err), `option "timeout": no answer within 200ms`) {
+	err := send(t, dial(t, "mongodb://"+at, map[string]any{"timeout": "1s"}).produce(t, "q"), "m")[0]
+	if kindOf(t, err) != driver.Timeout || !strings.Contains(fmt.Sprint(err), `option "timeout": no answer within 1s`) {
 		t.Errorf("kind %s: %v", kindOf(t, err), err)
 	}
 }
@@ -415,6 +413,9 @@ func TestTLS(t *testing.T) {
 
 // TestOneOfTwoHosts has one that refuses at once, and again, and one that takes its time.
 func TestOneOfTwoHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	var looked atomic.Int32
 	var self atomic.Value
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -438,6 +439,9 @@ func TestOneOfTwoHosts(t *testing.T) {
 
 // TestChangeStreamsThatEnd has a server that ends each at once: it is opened again, and not without a pause.
 func TestChangeStreamsThatEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	var opened atomic.Int32
 	at := answering(t, func(command string, _ bson.Raw) any {
 		switch {

@@ -263,7 +263,7 @@ func TestForbiddenSubject(t *testing.T) {
 			c, a := open(t, scheme+"://u:p@"+address)
 			p := producer(t, c, a, "forbidden.topic", nil)
 			// The server answers to a subject, not to a message: where nothing is confirmed, a later message learns of it.
-			for deadline := time.Now().Add(20 * time.Second); ; {
+			for deadline := time.Now().Add(patience); ; {
 				err := send(t, p, bodies(1))[0]
 				if a.Driver.KindOf(err) == driver.Denied {
 					break

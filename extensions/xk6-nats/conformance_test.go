@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
@@ -24,19 +23,32 @@ func TestConformance(t *testing.T) {
 	}{
 		{"embedded/core", drivertest.Harness{Driver: "nats", URL: "embedded-nats:"}},
 		{"embedded/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: "embedded:"}},
-		{"server/core", drivertest.Harness{Driver: "nats", URL: os.Getenv("BROKER_URL_NATS")}},
-		{"server/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: os.Getenv("BROKER_URL_NATS_JETSTREAM")}},
+		{"server/core", drivertest.Harness{Driver: "nats", URL: promptly(os.Getenv("BROKER_URL_NATS"))}},
+		{"server/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: promptly(os.Getenv("BROKER_URL_NATS_JETSTREAM"))}},
 		{"cluster/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: cluster, Topic: replicated(replicas)}},
 	} {
-		t.Run(h.name, func(t *testing.T) { drivertest.Run(t, h.Harness) })
+		t.Run(h.name, func(t *testing.T) {
+			if testing.Short() && h.URL == cluster && cluster != "" {
+				t.Skip("part of make test-full")
+			}
+			drivertest.Run(t, h.Harness)
+		})
 	}
+}
+
+// promptly shortens the pause before each new connection, which is most of the time of the tests that break connections.
+func promptly(url string) string {
+	if url == "" || strings.Contains(url, "?") {
+		return url
+	}
+	return url + "?reconnectWait=100ms"
 }
 
 // replicated makes topics whose messages are on several servers.
 func replicated(replicas int) func(testing.TB, driver.Conn) string {
 	return func(t testing.TB, c driver.Conn) string {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		admin, name := c.(driver.Admin), unique("replicated")
 		d, err := driver.Lookup("jetstream")
@@ -51,7 +63,7 @@ func replicated(replicas int) func(testing.TB, driver.Conn) string {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if err := admin.DeleteTopic(ctx, name); err != nil && d.KindOf(err) != driver.NotFound {
 				t.Error(err)
@@ -61,4 +73,7 @@ func replicated(replicas int) func(testing.TB, driver.Conn) string {
 	}
 }
 
-func TestStrangers(t *testing.T) { drivertest.Strangers(t, "nats://127.0.0.1:1") }
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	drivertest.Strangers(t, "nats://127.0.0.1:1")
+}

@@ -148,7 +148,7 @@ func TestARefusedHeaderDoesNotSpoilTheNext(t *testing.T) {
 			}
 			k := consumer(t, other, a, driver.ConsumerConfig{Topic: good, Prefetch: 1000}, nil)
 			spoiler, p := producer(t, c, a, bad, nil), producer(t, other, a, good, nil)
-			const rounds, each = 20, 100
+			const rounds, each = 2, 100
 			for range rounds {
 				for want, headers := range refused {
 					err := send(t, spoiler, driver.Batch{{Headers: headers}})[0]
@@ -235,6 +235,9 @@ func TestHeadersDoNotLinger(t *testing.T) {
 // While there is no connection, a send fails at once instead of waiting in a buffer, and a consumer learns that it may have
 // missed something.
 func TestDisconnected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, scheme := range []string{"nats", "jetstream"} {
 		t.Run(scheme, func(t *testing.T) {
 			s := startProcess(t)
@@ -289,13 +292,16 @@ func TestEmbeddedIsOne(t *testing.T) {
 }
 
 func TestOpenEndsWithItsContext(t *testing.T) {
-	address := silentServer(t)
+	address, accepted := silentServer(t)
 	a, err := driver.ParseURL("nats://"+address, map[string]any{"connectTimeout": "1h"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(100*time.Millisecond, cancel)
+	go func() {
+		<-accepted
+		cancel()
+	}()
 	if _, err := a.Open(ctx, "test"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), address) {
 		t.Errorf("%v", err)
 	}
@@ -303,6 +309,9 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 
 // A member of a queue group that stops while messages flow has what the server sent it, be it near or far away: of those that the members got none is missing.
 func TestAMemberThatStopsLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, away := range []time.Duration{0, 30 * time.Millisecond} {
 		t.Run(away.String(), func(t *testing.T) { stopAmidTheLoad(t, away) })
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,7 +77,7 @@ func (p *process) start(t *testing.T) {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", p.address)
 		if err == nil {
 			_ = c.Close()
@@ -108,22 +109,23 @@ func startServer(t *testing.T, options server.Options) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(20 * time.Second) {
+	if !s.ReadyForConnections(patience) {
 		t.Fatal("the server is not ready")
 	}
 	return s
 }
 
-// silentServer accepts connections and says nothing.
-func silentServer(t *testing.T) string {
+// silentServer accepts connections and says nothing. The channel is closed at the first one.
+func silentServer(t *testing.T) (address string, accepted <-chan struct{}) {
 	t.Helper()
+	first := make(chan struct{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
-		for {
+		for once := sync.OnceFunc(func() { close(first) }); ; once() {
 			c, err := l.Accept()
 			if err != nil {
 				return
@@ -131,7 +133,7 @@ func silentServer(t *testing.T) string {
 			t.Cleanup(func() { _ = c.Close() })
 		}
 	}()
-	return l.Addr().String()
+	return l.Addr().String(), first
 }
 
 func exists(path string) bool {

@@ -14,6 +14,9 @@ import (
 
 // A server is killed under load and comes back: what was confirmed is there, what failed says why, and the run goes on.
 func TestServerKilledUnderLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := startProcess(t)
 	c, a := open(t, "jetstream://"+s.address)
 	topic := unique("restart")

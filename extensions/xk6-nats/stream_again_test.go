@@ -10,6 +10,9 @@ import (
 
 // Who has a stream open while it is deleted and created again goes on with the new one, and misses nothing of it.
 func TestAStreamThatIsCreatedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	t.Run("alone", func(t *testing.T) { streamAgain(t, "") })
 	t.Run("in a group", func(t *testing.T) { streamAgain(t, "group") })
 }

@@ -42,7 +42,7 @@ func TestAStreamThatDoesNotAnswer(t *testing.T) {
 	if err := send(); !errors.Is(err, errNoLeader) || classify(err) != driver.Disconnected {
 		t.Errorf("the first that is not answered: %v", err)
 	}
-	gone := time.Now().Add(20 * time.Second)
+	gone := time.Now().Add(patience)
 	for err = send(); classify(err) != driver.NotFound && time.Now().Before(gone); err = send() {
 	}
 	if classify(err) != driver.NotFound {

@@ -13,4 +13,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{Driver: "postgres", URL: os.Getenv("BROKER_URL_POSTGRES")})
 }
 
-func TestStrangers(t *testing.T) { drivertest.Strangers(t, "postgres://127.0.0.1:1") }
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	drivertest.Strangers(t, "postgres://127.0.0.1:1")
+}

@@ -28,6 +28,9 @@ func between(t *testing.T) (throughIt string, p *proxy.Proxy) {
 
 // TestServerAway sends while nobody answers: each message fails, also those that come when the connection is known to be gone.
 func TestServerAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	far, p := between(t)
 	s := dial(t, serverURL(t), nil)
 	topic := s.topic(t)
@@ -52,6 +55,9 @@ func TestServerAway(t *testing.T) {
 // TestReplyLostOnTheWay has the table as it is when the server has leased a message and the answer was lost with the connection. The lease is so long that
 // waiting for its end would not do.
 func TestReplyLostOnTheWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	far, p := between(t)
 	s := dial(t, serverURL(t), nil)
 	topic := s.topic(t)
@@ -75,6 +81,9 @@ func TestReplyLostOnTheWay(t *testing.T) {
 
 // TestSettleThatFails has no room for a second message while the first is held, and the first cannot be settled: that must not hold up the consumer for ever.
 func TestSettleThatFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	far, p := between(t)
 	s := dial(t, serverURL(t), nil)
 	topic := s.topic(t)
@@ -100,6 +109,9 @@ func TestSettleThatFails(t *testing.T) {
 
 // TestFirstQuestionAfterABreak asks over a connection that broke while nobody used it.
 func TestFirstQuestionAfterABreak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	far, p := between(t)
 	s := dial(t, far, nil)
 	topic := s.topic(t)
@@ -109,6 +121,9 @@ func TestFirstQuestionAfterABreak(t *testing.T) {
 
 // TestProvesLess makes the table again as one that no crash survives: what the producer then sends would be confirmed for less than it proved.
 func TestProvesLess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	far, p := between(t)
 	s := dial(t, serverURL(t), nil)
 	topic := s.topic(t)

@@ -41,6 +41,7 @@ func (f *fixture) backlogBecomes(topic string, want int64) {
 // A message is settled with the last of its partition that is, and what came after that comes again: to a consumer that confirms or does not, that
 // gathers acks, and within a batch of the producer's.
 func TestCumulativeAcks(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR_FAILOVER")
 	for _, confirm := range []bool{false, true} {
 		for _, delay := range []string{"0", "5ms"} {
@@ -82,6 +83,7 @@ func TestCumulativeAcks(t *testing.T) {
 
 // An ack in one partition is of nothing in another, and makes room for all that it settles.
 func TestCumulativeAcksOfPartitions(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR_FAILOVER")
 	topic := f.topic(3)
 	c := f.cumulative(topic, true, map[string]any{})

@@ -15,6 +15,7 @@ import (
 
 // What a client library's producer does not do by itself: it closes for good when its topic is deleted.
 func TestATopicThatIsDeletedAndCreatedAgain(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	topic := f.topic(1)
 	p := f.producer(topic, nil)
@@ -59,6 +60,7 @@ func TestATopicThatIsDeletedAndCreatedAgain(t *testing.T) {
 
 // A connection opens where one of several servers answers, whichever the client asks first.
 func TestADeadServerBesideALiveOne(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	l, err := (&net.ListenConfig{}).Listen(within(t), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -82,6 +84,7 @@ func TestADeadServerBesideALiveOne(t *testing.T) {
 
 // A batch's messages have one entry, and each a position of its own.
 func TestPositionsInBatches(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR_FAILOVER")
 	topic := f.topic(1)
 	p := f.producer(topic, map[string]any{"batching": "default", "batchDelay": "50ms"})
@@ -110,6 +113,7 @@ func TestPositionsInBatches(t *testing.T) {
 }
 
 func TestBacklogOfBatches(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	for _, partitions := range []int{1, 3} {
 		topic := f.topic(partitions)
@@ -123,6 +127,9 @@ func TestBacklogOfBatches(t *testing.T) {
 }
 
 func TestDelayedDelivery(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	topic := f.topic(1)
 	c := f.consumer(topic, "group", nil)
@@ -141,6 +148,7 @@ func TestDelayedDelivery(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	topic, dead := f.topic(1), f.topic(1)
 	c := f.consumer(topic, "group", map[string]any{"deadLetterTopic": dead})
@@ -156,6 +164,7 @@ func TestDeadLetters(t *testing.T) {
 
 // The subscription of a consumer without a group would keep all that is sent, for ever.
 func TestASubscriptionOfItsOwnGoesWithItsConsumer(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	topic := f.topic(2)
 	c := f.consumer(topic, "", nil)
@@ -173,6 +182,7 @@ func TestASubscriptionOfItsOwnGoesWithItsConsumer(t *testing.T) {
 
 // A member that says another type is refused by the broker.
 func TestSubscriptionTypes(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t, "BROKER_URL_PULSAR")
 	topic := f.topic(1)
 	_ = f.consumer(topic, "group", map[string]any{"subscriptionType": "key-shared"})
@@ -293,6 +303,7 @@ func TestPermitsBeyondTheQueue(t *testing.T) {
 
 // A consumer gets what its prefetch has room for, but for an eighth: the client gives back permits some at a time, and keeps the rest.
 func TestAnApplicationThatHoldsMostOfItsPrefetch(t *testing.T) {
+	t.Parallel()
 	for _, variable := range []string{"BROKER_URL_PULSAR", "BROKER_URL_PULSAR_FAILOVER"} {
 		const prefetch, most, rounds = 100, 88, 8
 		f := newFixture(t, variable)

@@ -21,6 +21,9 @@ type secure struct {
 
 func newSecure(t *testing.T) *secure {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	raw := os.Getenv("BROKER_URL_PULSAR_SECURE")
 	if raw == "" {
 		t.Skip("no BROKER_URL_PULSAR_SECURE")

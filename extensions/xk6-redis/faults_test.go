@@ -14,6 +14,9 @@ import (
 
 // TestReplyLostOnTheWay breaks the consumer's connection when the server has sent and the client has not received.
 func TestReplyLostOnTheWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, scheme := range []string{"redis-streams", "redis-list"} {
 		t.Run(scheme, func(t *testing.T) {
 			s := start(t)
@@ -69,6 +72,9 @@ func TestReplyLostOnTheWay(t *testing.T) {
 
 // TestServerForgets restarts a server that keeps nothing: stream and group are gone.
 func TestServerForgets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
@@ -104,6 +110,9 @@ func TestServerForgets(t *testing.T) {
 
 // TestServerRemembers restarts one that keeps everything: what was confirmed is there.
 func TestServerRemembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t, "--appendonly", "yes", "--appendfsync", "always")
 	url := s.url("redis-streams")
 	c := dial(t, url)
@@ -129,6 +138,9 @@ func TestServerRemembers(t *testing.T) {
 
 // TestSilentServer stops the process: what is due fails after the option timeout, and not before.
 func TestSilentServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t)
 	url := s.url("redis-streams") + "?timeout=300ms"
 	c := dial(t, url)

@@ -14,6 +14,9 @@ import (
 // TestASubscriberThatStopsIsGivenTheRest has a subscriber far away stop amid the load, with more under way than its prefetch: it gets as many messages as the server
 // said that it gave to somebody, and after that nothing.
 func TestASubscriberThatStopsIsGivenTheRest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	const away, rounds, prefetch = 20 * time.Millisecond, 10, 5
 	s := start(t)
 	between, err := proxy.Listen(s.addr())

@@ -69,6 +69,9 @@ func denied(t *testing.T, what string, err error) {
 }
 
 func TestAuthentication(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t, "--requirepass", secret)
 	admin := redis.NewClient(&redis.Options{Addr: s.addr(), Password: secret})
 	defer func() { _ = admin.Close() }()
@@ -144,6 +147,9 @@ func (a *authority) sign(t *testing.T, name string, ca bool) (*x509.Certificate,
 }
 
 func TestTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	ours, theirs := newAuthority(t), newAuthority(t)
 	ours.sign(t, "server", false)
 	ours.sign(t, "client", false)

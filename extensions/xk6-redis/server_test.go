@@ -20,12 +20,27 @@ import (
 // server is a redis-server of a test's own, on loopback, which the test may stop, kill and start again.
 type server struct {
 	program string
+	at      string // host and port of a server that is no test's own
 	port    int
 	dir     string
 	args    []string
 	cmd     *exec.Cmd
 	// client is for the test's own questions.
 	client *redis.Client
+}
+
+// plain is the server that BROKER_URL_REDIS_STREAMS names, for tests that change nothing but their own topics.
+func plain(t testing.TB) *server {
+	t.Helper()
+	url := os.Getenv("BROKER_URL_REDIS_STREAMS")
+	if url == "" {
+		t.Skip("no BROKER_URL_REDIS_STREAMS")
+	}
+	_, host, _ := strings.Cut(url, "://")
+	s := &server{at: host}
+	s.client = redis.NewClient(&redis.Options{Addr: s.addr(), MaxRetries: -1})
+	t.Cleanup(func() { _ = s.client.Close() })
+	return s
 }
 
 // start starts redis-server, keeping nothing, with further arguments, and stops it when the test ends.
@@ -80,7 +95,7 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
-func (s *server) addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+func (s *server) addr() string { return cmp.Or(s.at, "127.0.0.1:"+strconv.Itoa(s.port)) }
 
 func (s *server) url(scheme string) string { return scheme + "://" + s.addr() }
 

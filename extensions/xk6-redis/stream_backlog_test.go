@@ -60,6 +60,9 @@ func (w *walk) check(after string) {
 
 // TestBacklogOfATrimmedStream has the server trim what was not delivered, and the group read on: what is gone is no backlog, then or later.
 func TestBacklogOfATrimmedStream(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r, w := rand.New(rand.NewPCG(seed, 0)), newWalk(t)
@@ -94,6 +97,9 @@ func TestBacklogOfATrimmedStream(t *testing.T) {
 // A backlog of more than a page on either side is counted from the nearer end, and only once, while nothing is trimmed that was not
 // delivered: a stream may be long, and is asked about every second.
 func TestBacklogOfALongStreamIsNotCountedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, delivered := range []int{1500, 2500} {
 		w := newWalk(t)
 		w.add(3000)

@@ -14,6 +14,9 @@ import (
 )
 
 func TestWaitIsProofOfReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t)
 	r := replica(t, s)
 	url := s.url("redis-streams")
@@ -57,6 +60,9 @@ func proves(t *testing.T, p driver.Producer) driver.Proof {
 
 // A replica that was there when a producer opened is what its confirmations prove, also when the producer connects again and it is not there any more.
 func TestAReconnectProvesNoLess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t)
 	r := replica(t, s)
 	url := s.url("redis-streams") + "?profile=durable&waitTimeout=200ms"
@@ -92,6 +98,9 @@ func TestAReconnectProvesNoLess(t *testing.T) {
 }
 
 func TestDurable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t, "--appendonly", "yes")
 	url := s.url("redis-streams") + "?profile=durable"
 	c := dial(t, url)
@@ -111,6 +120,9 @@ func TestDurable(t *testing.T) {
 }
 
 func TestFsyncNeedsServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t) // without an append-only file, whatever the version
 	url := s.url("redis-streams")
 	c := dial(t, url)
@@ -124,7 +136,7 @@ func TestFsyncNeedsServer(t *testing.T) {
 
 // TestTakesOverFromTheDead has another program read and never settle.
 func TestTakesOverFromTheDead(t *testing.T) {
-	s := start(t)
+	s := plain(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
 	topic := topic(t, c)
@@ -138,14 +150,14 @@ func TestTakesOverFromTheDead(t *testing.T) {
 	if got, err := s.client.XReadGroup(ctx, read).Result(); err != nil || len(got[0].Messages) != 10 {
 		t.Fatal(got, err)
 	}
-	r := group(t, c, url, topic, map[string]any{"minIdle": "300ms", "claimInterval": "20ms"})
+	r := group(t, c, url, topic, map[string]any{"minIdle": "1s", "claimInterval": "20ms"})
 	got := receive(t, r, 10)
 	if !slices.Equal(bodies(got), sent) {
 		t.Errorf("taken over: %q", bodies(got))
 	}
 	for _, m := range got {
-		if m.Attempt != 2 {
-			t.Errorf("attempt %d of a message taken over, want 2", m.Attempt)
+		if m.Attempt < 2 {
+			t.Errorf("attempt %d of a message taken over", m.Attempt)
 		}
 	}
 	if err := r.Settle(ctx, got, driver.Ack); err != nil {
@@ -158,7 +170,7 @@ func TestTakesOverFromTheDead(t *testing.T) {
 
 // TestRunningMemberGetsWhatWasGivenBack closes a consumer while another one of the group is running.
 func TestRunningMemberGetsWhatWasGivenBack(t *testing.T) {
-	s := start(t)
+	s := plain(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
 	topic := topic(t, c)
@@ -192,7 +204,7 @@ func TestRunningMemberGetsWhatWasGivenBack(t *testing.T) {
 }
 
 func TestFieldsOfOthers(t *testing.T) {
-	s := start(t)
+	s := plain(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
 	topic := topic(t, c)
@@ -211,6 +223,9 @@ func TestFieldsOfOthers(t *testing.T) {
 }
 
 func TestTrimAndDelete(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t, "--stream-node-max-entries", "10")
 	url := s.url("redis-streams")
 	c := dial(t, url)
@@ -242,7 +257,7 @@ func TestTrimAndDelete(t *testing.T) {
 
 // TestBacklogAfterTrim has the server trim what was not delivered: that is no backlog.
 func TestBacklogAfterTrim(t *testing.T) {
-	s := start(t, "--stream-node-max-entries", "10")
+	s := plain(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
 	topic := topic(t, c)
@@ -259,7 +274,7 @@ func TestBacklogAfterTrim(t *testing.T) {
 // TestBacklogAfterPendingHasGone has others delete and trim what a group was given and has not settled, more than one page of it: the server goes on to
 // list it as pending, and it is no backlog.
 func TestBacklogAfterPendingHasGone(t *testing.T) {
-	s := start(t)
+	s := plain(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)
 	topic := topic(t, c)
@@ -308,6 +323,9 @@ func TestBacklogAfterPendingHasGone(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t, "--maxmemory", "3mb")
 	url := s.url("redis-streams")
 	c := dial(t, url)
@@ -326,6 +344,9 @@ func TestThrottled(t *testing.T) {
 
 // TestPurgeBesideTraffic purges while messages come and go: none is delivered twice, which is what setting the group back would do.
 func TestPurgeBesideTraffic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	s := start(t)
 	url := s.url("redis-streams")
 	c := dial(t, url)

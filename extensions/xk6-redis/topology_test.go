@@ -60,6 +60,9 @@ func urlOf(scheme string, nodes ...*server) string {
 }
 
 func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	nodes := cluster(t, 3)
 	for _, scheme := range schemes {
 		t.Run(scheme, func(t *testing.T) {
@@ -138,6 +141,9 @@ func sendOne(ctx context.Context, p driver.Producer, body string) error {
 }
 
 func TestSentinel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	master := start(t)
 	follower := replica(t, master)
 	var sentinels []*server
@@ -194,7 +200,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestDatabases(t *testing.T) {
-	s := start(t)
+	s := plain(t)
 	other := redis.NewClient(&redis.Options{Addr: s.addr(), DB: 3})
 	defer func() { _ = other.Close() }()
 	for _, u := range []string{s.url("redis-streams") + "/3", s.url("redis-streams") + "?db=3"} {

@@ -18,7 +18,7 @@ func TestConformance(t *testing.T) {
 	if url != "" {
 		url += "&endpoints=url&pollTime=300ms"
 	}
-	drivertest.Run(t, drivertest.Harness{Driver: "rocketmq", URL: url, Patience: time.Minute, Prompt: 40 * time.Millisecond})
+	drivertest.Run(t, drivertest.Harness{Driver: "rocketmq", URL: url, Prompt: 40 * time.Millisecond})
 }
 
 func TestStrangers(t *testing.T) { drivertest.Strangers(t, "rocketmq://127.0.0.1:1") }

@@ -121,9 +121,10 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 
 // A client and a server that wait for one another's first word are told apart from a server that is slow, by what the server says when it is asked.
 func TestWhoSaysNothingIsAsked(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(nil)
 	defer web.Close()
-	opened := func(p Protocol) error {
+	opened := func(p Protocol, limit time.Duration) error {
 		a, err := ParseURL("sample://"+web.Listener.Addr().String(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,17 +136,17 @@ func TestWhoSaysNothingIsAsked(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		a.Driver = &d
-		ctx, cancel := context.WithTimeout(t.Context(), 3*soon)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		_, err = a.Open(ctx, "")
 		return err
 	}
-	err := opened(Protocol{Name: "the protocol of samples"})
+	err := opened(Protocol{Name: "the protocol of samples"}, 5*time.Minute)
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Unsupported ||
 		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it says "HTTP/1.1 400 Bad Request"`) {
 		t.Error(err)
 	}
-	err = opened(Protocol{Name: "HTTP", Text: []string{"HTTP/"}})
+	err = opened(Protocol{Name: "HTTP", Text: []string{"HTTP/"}}, 3*soon)
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Timeout {
 		t.Errorf("a server of its own: %v", err)
 	}
@@ -153,6 +154,7 @@ func TestWhoSaysNothingIsAsked(t *testing.T) {
 
 // A server that takes both, TLS and what is not, and is slow, is no stranger.
 func TestWhoTakesTLSTooIsNoStranger(t *testing.T) {
+	t.Parallel()
 	secure := httptest.NewTLSServer(nil)
 	defer secure.Close()
 	either, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,7 +1,7 @@
 package drivertest_test
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -43,11 +43,25 @@ func TestVariant(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
+// quick are the variants of which there is one for each group of the kit's tests, and whose tests fail at once: -test.short runs these only.
+var quick = []string{
+	"full", "log", "sends only", "drops one in a thousand", "refuses nothing", "mixes replies up", "loses the key's partition", "starts at the earliest always", "requeues as it acks",
+	"confirms early", "confirms early and breaks", "knows no kinds", "deletes what is not there",
+}
+
 // TestKit proves that each broken driver fails the tests that are there for it, and that the correct ones pass.
 func TestKit(t *testing.T) {
+	for _, name := range quick {
+		if !slices.ContainsFunc(variants(), func(v variant) bool { return v.name == name }) {
+			t.Errorf("%q is no variant", name)
+		}
+	}
 	two := make(chan struct{}, 2)
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
+			if testing.Short() && !slices.Contains(quick, v.name) {
+				t.Skip("part of make test-full")
+			}
 			t.Parallel()
 			two <- struct{}{}
 			defer func() { <-two }()
@@ -87,9 +101,7 @@ func fails(t *testing.T, v variant, name string) {
 func rewrite(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
 func run(t *testing.T, v variant, pattern string) (string, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.v", "-test.run", pattern)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", pattern, fmt.Sprintf("-test.short=%v", testing.Short()))
 	cmd.Env = append(os.Environ(), chosen+"="+v.name)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

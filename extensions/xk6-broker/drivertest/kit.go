@@ -45,15 +45,15 @@ type Harness struct {
 	Batches bool
 	// SettleUnconfirmed says that this server confirms no settlement, though others that the driver speaks to do: who asks for it is refused.
 	SettleUnconfirmed bool
-	// Patience is how long a thing that must happen may take; by default 20 s.
+	// Patience is how long a thing that must happen may take; by default a minute, as of a machine that is ten times slower than most.
 	Patience time.Duration
-	// Prompt is how long the best of many single messages may take over loopback, there or back; by default 5 ms. A delay that is meant to gather a batch,
+	// Prompt is how long the best of many single messages may take over loopback, there or back; by default 5 ms. It is not asked with -test.short. A delay that is meant to gather a batch,
 	// such as the 10 ms of several clients, is in every one of them; what a busy machine adds is not. A server that is asked several times for a message,
 	// or over HTTP, needs more.
 	Prompt time.Duration
-	// Quiet is how long it is watched that something does not happen; by default 250 ms.
+	// Quiet is how long it is watched that something does not happen; by default 250 ms, and 100 ms with -test.short.
 	Quiet time.Duration
-	// Grace is how late a call may return whose time is over; by default 1 s.
+	// Grace is how late a call may return whose time is over; by default 2 s.
 	Grace time.Duration
 }
 
@@ -73,15 +73,19 @@ type test struct {
 
 // bounded is h with a bound for each that it leaves open.
 func bounded(h Harness) Harness {
-	h.Patience = cmp.Or(h.Patience, 20*time.Second)
+	h.Patience = cmp.Or(h.Patience, time.Minute)
 	h.Prompt = cmp.Or(h.Prompt, 5*time.Millisecond)
-	h.Quiet = cmp.Or(h.Quiet, 250*time.Millisecond)
-	h.Grace = cmp.Or(h.Grace, time.Second)
+	quiet := 250 * time.Millisecond
+	if testing.Short() {
+		quiet = 100 * time.Millisecond
+	}
+	h.Quiet = cmp.Or(h.Quiet, quiet)
+	h.Grace = cmp.Or(h.Grace, 2*time.Second)
 	return h
 }
 
-// Run runs the whole kit as subtests named group/test, and those on messages once more, named profile/group/test, with each profile that changes
-// a default of the driver's.
+// Run runs the kit as subtests named group/test. The tests of messages are repeated, named profile/group/test, with each profile that changes a default of the
+// driver. With -test.short the profile throughput and the tests that compare times are left out.
 func Run(t *testing.T, h Harness) {
 	if h.URL == "" {
 		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
@@ -164,7 +168,11 @@ func (k *kit) profiles() (all []driver.Profile) {
 	if strings.Contains(k.URL, "profile=") {
 		return nil
 	}
-	for _, p := range []driver.Profile{driver.Throughput, driver.Durable} {
+	candidates := []driver.Profile{driver.Durable, driver.Throughput}
+	if testing.Short() {
+		candidates = candidates[:1]
+	}
+	for _, p := range candidates {
 		if slices.ContainsFunc(k.d.Options, func(o driver.Option) bool { _, ok := o.Profile[p]; return ok }) {
 			all = append(all, p)
 		}
@@ -192,6 +200,14 @@ func (k *kit) single(t *testing.T) {
 	t.Helper()
 	if k.Batches && strings.Contains(k.URL, "profile="+string(driver.Throughput)) {
 		notProven(t, "the broker delivers and counts batches")
+	}
+}
+
+// timed skips a test that compares times with -test.short: it needs an idle machine.
+func timed(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		notProven(t, "part of make test-full")
 	}
 }
 

@@ -93,6 +93,7 @@ func alone(t *testing.T, k *kit, n int) (published, delivered []time.Duration) {
 const rounds = 5
 
 func publishLinger(t *testing.T, k *kit) {
+	timed(t)
 	for round := 1; ; round++ {
 		published, _ := alone(t, k, 50)
 		t.Logf("from Send to done: best %v, median %v", published[0], published[len(published)/2])
@@ -108,6 +109,7 @@ func publishLinger(t *testing.T, k *kit) {
 // receiveLinger takes the lower quartile, not the best: a consumer that polls is sometimes lucky.
 func receiveLinger(t *testing.T, k *kit) {
 	k.consumes(t)
+	timed(t)
 	for round := 1; ; round++ {
 		_, delivered := alone(t, k, 50)
 		quartile := delivered[len(delivered)/4]
@@ -126,6 +128,7 @@ func receiveLinger(t *testing.T, k *kit) {
 // busy machine that is little.
 func idle(t *testing.T, k *kit) {
 	k.consumes(t)
+	timed(t)
 	_, _, p, r := k.flow(t)
 	p.send(t, messages("idle", 1))
 	r.finish(t, 1)

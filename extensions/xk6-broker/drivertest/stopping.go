@@ -18,7 +18,7 @@ func Stop(ctx context.Context, t *testing.T, c driver.Consumer) (received int, m
 	}
 	b := make(driver.Batch, 100)
 	read := func() int {
-		now, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+		now, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // on a slow machine what is there takes a while
 		defer cancel()
 		n, err := c.Receive(now, b)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {

@@ -80,7 +80,7 @@ func expect(c net.Conn, text string) error {
 	return nil
 }
 
-const long = 10 * time.Second
+const long = 5 * time.Minute
 
 func TestCarries(t *testing.T) {
 	p := start(t)

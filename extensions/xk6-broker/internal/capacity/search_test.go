@@ -9,6 +9,14 @@ import (
 	"testing"
 )
 
+// seeds is how many searches there are of each system.
+func seeds() uint64 {
+	if testing.Short() {
+		return 2
+	}
+	return 10
+}
+
 // system answers probes. It is asked in the order of time.
 type system func(r *rand.Rand) func(rate int64) Answer
 
@@ -75,14 +83,14 @@ func TestTheIntervalHasTheCapacityOfTheory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			probes := 0
-			for seed := range uint64(seeds) {
+			for seed := range seeds() {
 				o := usual.of(t, seed, c.of)
 				probes += len(o.Probes)
 				if o.Finding != Found || float64(o.Low) > c.want || float64(o.High) < c.want || float64(o.High) > 1.05*float64(o.Low) {
 					t.Errorf("seed %d: %v %d to %d after %d probes, want %.1f between them", seed, o.Finding, o.Low, o.High, len(o.Probes), c.want)
 				}
 			}
-			t.Logf("%.1f probes on average", float64(probes)/seeds)
+			t.Logf("%.1f probes on average", float64(probes)/float64(seeds()))
 		})
 	}
 }
@@ -92,7 +100,7 @@ func TestAServerThatChangesHasNoCapacity(t *testing.T) {
 	for _, by := range []float64{0.01, 0.03, -0.01} {
 		t.Run(fmt.Sprint(by), func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(seeds) {
+			for seed := range seeds() {
 				if o := usual.of(t, seed, queue(constant, by, 10, meanBelow(5), 0)); o.Finding != NoSteadyState {
 					t.Errorf("seed %d: %v %d to %d after %d probes", seed, o.Finding, o.Low, o.High, len(o.Probes))
 				}
@@ -172,7 +180,7 @@ func TestEveryAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(seeds) {
+			for seed := range seeds() {
 				o := c.search.of(t, seed, c.of)
 				if o.Finding != c.finding || float64(o.Low) > c.low || (o.High == 0) != (c.high == 0) || o.High != 0 && float64(o.High) < c.high {
 					t.Errorf("seed %d: %v %d to %d after %d probes", seed, o.Finding, o.Low, o.High, len(o.Probes))
@@ -184,6 +192,9 @@ func TestEveryAnswer(t *testing.T) {
 
 // The interval has the capacity as often as it says, whenever one looks: here after every probe, at a confidence that is low enough to be seen.
 func TestTheConfidenceHoldsWheneverOneLooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	const searches = 100
 	s := usual
 	s.Confidence, s.Probes = 0.6, 40

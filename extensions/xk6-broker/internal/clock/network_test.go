@@ -17,6 +17,9 @@ import (
 // However many goroutines sleep again and again, the answers that others wait for are read when they come: a load generator would measure
 // its own sleep.
 func TestSleepersDoNotKeepTheNetworkWaiting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	median := func(sleep func(context.Context, int64) error) time.Duration {
 		ctx, stop := context.WithCancel(t.Context())
 		var sleepers sync.WaitGroup

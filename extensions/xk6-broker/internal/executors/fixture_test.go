@@ -38,7 +38,6 @@ type scenario struct {
 	segment  string // of the sequence
 	sequence string
 	work     func(ctx context.Context, a Arrival) error // an iteration, which waits for the system; nil takes no time
-	alone    time.Duration                              // of an iteration, that the script was busy with itself
 	initTime time.Duration                              // of a VU that was not planned
 	during   func(e lib.Executor)                       // runs beside it
 	cancelAt time.Duration                              // when the test is interrupted; 0 is never
@@ -137,7 +136,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
 		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep
-		e.(*openArrivalRate).idle = func() bool { return !s.frozen.backlog }
+		e.(*openArrivalRate).idle = func() bool { return true }
 	}
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {
@@ -258,7 +257,7 @@ func (v *testVU) RunOnce() error {
 	began := driver.Now()
 	err := v.work(ctx, a)
 	if s, ok := ctx.Value(seatKey{}).(*seat); ok {
-		s.awaited = max(s.awaited, driver.Now()-began-int64(v.alone))
+		s.awaited = max(s.awaited, driver.Now()-began)
 	}
 	return err
 }

@@ -64,7 +64,7 @@ type mark struct {
 func (k k6) run(tb testing.TB) *result {
 	tb.Helper()
 	if testing.Short() {
-		tb.Skip("builds and runs k6")
+		tb.Skip("part of make test-full")
 	}
 	k6Binary.Do(func() { k6Binary.path, k6Binary.err = buildK6() })
 	if k6Binary.err != nil {

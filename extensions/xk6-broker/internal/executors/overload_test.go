@@ -170,24 +170,3 @@ func TestAQueueThatStaysWithinBoundsDoesNot(t *testing.T) {
 		t.Error("99 waited where 98 may, and nothing happened")
 	}
 }
-
-// What waits for a VU because scripts were busy with themselves waits for the generator; what would wait without that, because the system is slow, does not:
-// two VUs that take 400 ms serve five a second, and four with 100 ms of their own, so that of the backlog of six a second more than a half is theirs.
-func TestWhatWaitsForScripts(t *testing.T) {
-	for _, c := range []struct {
-		system, script time.Duration
-		share          float64 // of the wait
-	}{{500 * time.Millisecond, 0, 0}, {3 * time.Millisecond, 500 * time.Millisecond, 500.0 / 503}, {400 * time.Millisecond, 100 * time.Millisecond, 0.6}} {
-		o := scenario{
-			options: `{"rate":6,"duration":"60s","preAllocatedVUs":2,"gracefulStop":"60s"}`, work: takes(c.system + c.script), alone: c.script,
-		}.run(t)
-		var waited, own int64
-		for _, a := range o.arrivals {
-			waited += a.Started - a.Due
-			own += a.Started - a.Free
-		}
-		if share := float64(own) / float64(waited); waited == 0 || share < c.share-0.02 || share > c.share+0.02 {
-			t.Errorf("%v of the system and %v of the script: %.3f of the wait is the generator's, not %.3f", c.system, c.script, share, c.share)
-		}
-	}
-}

@@ -22,10 +22,10 @@ func TestProducersRunOnceInEachProcess(t *testing.T) {
 			scenarios: `{"consume":{"executor":"consumers"},"produce":{"executor":"producers","startTime":"2s"}}`,
 			segment:   segment,
 			work: map[string]func(context.Context) error{
-				"consume": consume(0, 100*time.Millisecond, in(0)), "produce": lasting(3 * time.Hour),
+				"consume": consume(0, 100*time.Millisecond, in(0)), "produce": lasting(10 * time.Minute),
 			},
 		}.run(t)
-		if begun, over := r.begun["produce"], r.over["produce"]; len(begun) != 1 || begun[0] != 2*time.Second || over != begun[0]+3*time.Hour || r.errors["produce"] != nil {
+		if begun, over := r.begun["produce"], r.over["produce"]; len(begun) != 1 || begun[0] != 2*time.Second || over != begun[0]+10*time.Minute || r.errors["produce"] != nil {
 			t.Errorf("%s: begun %v, over at %v: %v", segment, begun, over, r.errors["produce"])
 		}
 		if over := r.over["consume"] - r.over["produce"]; over < 0 || over > time.Second {

@@ -7,8 +7,8 @@ func TestReceivesSideBySideKeepTheOrder(t *testing.T) {
 	s := withBytes(t)
 	s.mustRun(`
 		await c.ready();
-		await p.produce({ count: 20000 });
-		let left = 20000;
+		await p.produce({ count: 4000 });
+		let left = 4000;
 		while (left > 0) {
 			await Promise.all(Array.from({ length: 64 }, async () => {
 				const batch = await c.receive({ max: 1, wait: '50ms' });
@@ -17,7 +17,7 @@ func TestReceivesSideBySideKeepTheOrder(t *testing.T) {
 			}));
 		}`)
 	for _, a := range s.module.run.Accounts() {
-		if a.Received != 20000 || a.Reordered != 0 || a.Duplicated != 0 {
+		if a.Received != 4000 || a.Reordered != 0 || a.Duplicated != 0 {
 			t.Errorf("%+v", a)
 		}
 	}

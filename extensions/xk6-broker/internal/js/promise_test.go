@@ -12,6 +12,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 )
 
+// unheard is called for each batch that mute takes.
+var unheard func()
+
 // mute is a broker that takes messages and answers when its producer closes.
 type mute struct {
 	driver.Conn
@@ -26,6 +29,7 @@ func (m *mute) NewProducer(context.Context, driver.ProducerConfig) (driver.Produ
 func (m *mute) Send(_ context.Context, b driver.Batch, done driver.Done) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	unheard()
 	for i := range b {
 		m.held = append(m.held, func() { done(i, context.DeadlineExceeded) })
 	}
@@ -59,7 +63,7 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 			s.module.run.patience = 100 * time.Millisecond
 			ctx, over := context.WithCancel(s.ctx)
 			s.ctx = ctx
-			time.AfterFunc(200*time.Millisecond, over)
+			unheard = over
 			_, err := s.run(`const p = broker.connect('mute://h', { drainTimeout: 1000 }).producer('t', { maxInFlight: 3 }); await ` + call)
 			if said := s.says(); !errors.Is(err, context.Canceled) || !strings.Contains(said, name+": given up 100ms after the end of the VU's time") {
 				t.Error(err, said)

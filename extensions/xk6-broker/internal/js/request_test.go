@@ -21,9 +21,9 @@ func TestRequestAndReply(t *testing.T) {
 				await conn.createTopic('` + scheme + `-questions');
 				const asks = conn.producer('` + scheme + `-questions'), answers = conn.consumer('` + scheme + `-questions');
 				await answers.ready();
-				const asked = ['one', 'two'].map((body) => asks.request({ body, headers: { a: 'b' } }, { timeout: '5s' }));
+				const asked = ['one', 'two'].map((body) => asks.request({ body, headers: { a: 'b' } }, { timeout: '10m' }));
 				for (const _ of asked) {
-					const [m] = await answers.receive({ max: 1, wait: '5s' });
+					const [m] = await answers.receive({ max: 1, wait: '10m' });
 					if (m.headers.a !== 'b') throw new Error(JSON.stringify(m.headers));
 					if (m.headers['reply-to'] !== undefined) globalThis.to = 'to ' + m.headers['reply-to'];
 					await answers.reply(m, { body: 'to ' + m.text(), headers: { c: 'd' } });
@@ -58,7 +58,7 @@ func TestRequestsThatGoWrong(t *testing.T) {
 		`await p.request(['?', '!'])`:                                     "one message at a time",
 		`await p.request({ body: '?', headers: { 'reply-to': 'me' } })`:   `header "reply-to": the name is that of what makes request and reply belong together`,
 		`await conn.producer('t', { replyTopic: 'absent' }).request('?')`: "the topic for replies, absent, could not be read",
-		`const c = conn.consumer('t'); await c.ready(); await p.send('?'); const [m] = await c.receive({ wait: '5s' });
+		`const c = conn.consumer('t'); await c.ready(); await p.send('?'); const [m] = await c.receive({ wait: '10m' });
 			await c.reply(m, 'x').finally(() => c.close())`: "the message asks for no reply",
 		`broker.connect('memory://h').producer('t', { replyTopic: 'x' })`: `no option "replyTopic"`,
 	} {

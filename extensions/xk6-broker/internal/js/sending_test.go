@@ -42,8 +42,8 @@ func TestADriverThatOnlySends(t *testing.T) {
 	if topic.Counts["confirmed"] != 1001 || len(topic.Groups) != 0 || topic.Trends["publish_latency"] == nil {
 		t.Errorf("%v, %d groups", topic.Counts, len(topic.Groups))
 	}
-	if text := strings.Join(result.Verdict.Reasons, "\n"); !result.Verdict.Valid && !strings.Contains(text, "machine") && !strings.Contains(text, "generator") {
-		t.Errorf("not valid: %s", text)
+	if text := strings.Join(result.Verdict.Reasons, "\n"); strings.Contains(text, "consum") || strings.Contains(text, "received") {
+		t.Errorf("it is no reason against the run that nothing can be received: %s", text)
 	}
 	if topic.Counts["unaccounted"] != 1001 || strings.Contains(strings.Join(result.Verdict.Notes, "\n"), "stamp") {
 		t.Errorf("%v, and the notes %q: nobody reads a stamp, so that there is none, and nothing to say of that", topic.Counts, result.Verdict.Notes)

@@ -105,7 +105,7 @@ func always(d time.Duration) func(*rand.Rand) func(int64) time.Duration {
 // in package capacity: one sends a million messages.
 func TestTheCapacityOfABrokerIsThatOfTheory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes minutes")
+		t.Skip("part of make test-full")
 	}
 	for _, c := range []struct {
 		name      string
@@ -136,6 +136,9 @@ func TestTheCapacityOfABrokerIsThatOfTheory(t *testing.T) {
 
 // A server that takes ever longer has no capacity, though it meets the objective at every low rate.
 func TestABrokerThatSlowsDownHasNoSteadyState(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	slowing := searched{service: func(*rand.Rand) func(int64) time.Duration {
 		start := driver.Now()
 		return func(int64) time.Duration { return service + time.Duration(driver.Now()-start)/20_000 } // a millisecond more in 20 s
@@ -150,6 +153,9 @@ func TestABrokerThatSlowsDownHasNoSteadyState(t *testing.T) {
 
 // A generator that is late from some rate on ends first, and one that is always late at once: neither is the broker's capacity.
 func TestAGeneratorThatIsTooSlowEndsFirst(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, c := range []struct {
 		from int64 // the rate from which on it is late
 		low  bool  // the broker is known to meet the objective up to that

@@ -1,17 +1,13 @@
 package load
 
 import (
-	"context"
 	"reflect"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -34,52 +30,6 @@ func TestASubscriberFromTheEarliestExpectsEverythingWhoeverWasThere(t *testing.T
 		}
 		if n := b.series.Trend(metric.Closed, metric.E2ELatency).Count(); n != 200 {
 			t.Errorf("%d latencies", n)
-		}
-	})
-}
-
-// distant is a connection over which the answer that a consumer is open takes a while, in which messages come already.
-type distant struct{ driver.Conn }
-
-func (d distant) NewConsumer(ctx context.Context, c driver.ConsumerConfig) (driver.Consumer, error) {
-	defer time.Sleep(10 * time.Millisecond)
-	return d.Conn.NewConsumer(ctx, c)
-}
-
-// Subscribers come and go all the time, each on its way in while another is on its way out: nobody is given anything twice.
-func TestSubscribersThatComeAndGoHaveNoDuplicates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{Features: memory.Subject()})
-		b.conn = distant{b.conn}
-		s := b.sender(1000)
-		var all sync.WaitGroup
-		for i := range 3 {
-			all.Go(func() {
-				in := NewBuffer(50)
-				for until := driver.Now() + int64(6*time.Second); driver.Now() < until; {
-					c := b.consumer(driver.ConsumerConfig{})
-					for range 1 + i {
-						n, err := c.Receive(t.Context(), in)
-						if err != nil {
-							t.Error(err)
-						}
-						c.HandOver(in, n)
-					}
-					b.close(c)
-				}
-			})
-		}
-		if _, err := (Produce{Schedule: constant(1000, 7*time.Second), Payload: payload.Spec{Size: payload.Fixed(64)}}).Run(t.Context(), []*Sender{s}); err != nil {
-			t.Error(err)
-		}
-		all.Wait()
-		b.finish()
-		a := b.only()
-		if a.Duplicated+a.Redelivered != 0 || a.Subscribers > 6 || a.Received < 500 {
-			t.Errorf("%+v", a)
-		}
-		if n := b.series.Trend(metric.Open, metric.E2ELatency).Count(); n != a.Received {
-			t.Errorf("%d latencies of %d", n, a.Received)
 		}
 	})
 }

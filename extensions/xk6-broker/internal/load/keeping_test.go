@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // spending is a broker that keeps less for groups that come later than all.
@@ -62,31 +60,4 @@ func TestAGroupIsOwedWhatTheTopicKeepsForIt(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What one process's group settles is not kept for another's that comes later.
-func TestAGroupIsNotOwedWhatAnotherProcessSettled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		one, two := b.sibling("one"), b.sibling("two")
-		one.conn = spending{b.conn, b.conn.(driver.Backlogger), driver.KeepsUnsettled}
-		c := one.consumer(driver.ConsumerConfig{Group: "workers"})
-		s := one.sender(100)
-		time.Sleep(time.Second)
-		one.send(s, 100, time.Second)
-		one.work(c, 100)
-		b.stealFrom("audit", 100) // as if they were deleted
-		time.Sleep(2 * time.Second)
-		d := two.consumer(driver.ConsumerConfig{Group: "audit", Start: driver.StartEarliest})
-		time.Sleep(2 * time.Second)
-		one.send(s, 10, time.Second)
-		two.work(d, 10)
-		one.work(c, 10)
-		r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
-		for _, g := range r.Topics[0].Groups {
-			if g.Missing != 0 || g.Group == "audit" && g.Expected != 10 {
-				t.Errorf("%+v", g.Account)
-			}
-		}
-	})
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -194,36 +193,6 @@ func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
 	})
 }
 
-// A producer notes its numbers once a second, and when it begins: a group that is ready just before that misses nothing.
-func TestAGroupExpectsAllOfAProducerThatBeginsAfterIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{Features: memory.Subject()})
-		one, two := b.process("test"), b.process("test")
-		collectors := []*Collector{one.run.NewCollector(), two.run.NewCollector()}
-		s := one.sender(100)
-		collectors[0].Collect()
-		time.Sleep(400 * time.Millisecond)
-		c := two.consumer(driver.ConsumerConfig{})
-		time.Sleep(100 * time.Millisecond)
-		one.produce(s, 300)
-		two.receive(c, 300)
-		time.Sleep(time.Second)
-		collectors[0].Collect()
-		one.end()
-		two.end()
-		merged, err := result.Merge([]result.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, result.Siblings{Processes: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a := merged.Topics[0].Groups[0]; a.Expected != 300 || a.Received != 300 || a.Lost != 0 || a.Unexpected != 0 {
-			t.Errorf("%+v", a)
-		}
-		if err := b.conn.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // member is a consumer whose measurements go by its group, as those of scripts do.
 func (s *sibling) member(c driver.ConsumerConfig) *Consumer {
 	s.t.Helper()
@@ -289,27 +258,6 @@ func TestLoopsStayApartInTheWhole(t *testing.T) {
 		for _, g := range topic.Groups {
 			if g.Expected != 80 || g.Received != 80 || count(g.Trends["e2e_latency"]) != 50 || count(g.Trends["e2e_latency_closed"]) != 30 {
 				t.Errorf("%s: %+v", g.Group, g)
-			}
-		}
-	})
-}
-
-// A topic that all processes send to without a schedule has no suffix anywhere.
-func TestClosedLoopsAloneKeepTheirNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		one, two := b.sibling("one"), b.sibling("two")
-		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
-		one.produce(one.sender(100), 30)
-		two.produce(two.sender(100), 20)
-		two.work(c, 50)
-		topic := together(t, result.Siblings{Processes: 2}, one.end(), two.end()).Topics[0]
-		if topic.OpenLoop || !topic.ClosedLoop || count(topic.Trends["publish_latency"]) != 50 || count(topic.Trends["e2e_latency"]) != 50 {
-			t.Errorf("%+v", topic.Trends)
-		}
-		for name := range topic.Trends {
-			if strings.HasSuffix(name, metric.ClosedSuffix) {
-				t.Errorf("there is a %s", name)
 			}
 		}
 	})

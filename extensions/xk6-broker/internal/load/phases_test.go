@@ -88,7 +88,11 @@ func sameTrends(t *testing.T, got, want map[string]*hist.Histogram) {
 
 // Whatever a run does, and whenever it is cut, its phases add up to it.
 func TestPhasesAddUpToTheWhole(t *testing.T) {
-	for seed := range uint64(8) {
+	seeds := uint64(8)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))

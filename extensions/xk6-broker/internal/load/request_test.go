@@ -342,7 +342,7 @@ func TestOneTopicForTheRepliesOfAConnection(t *testing.T) {
 		o := newOffice(t, memory.Config{Features: memory.Log()}, "")
 		stop := o.echo(1)
 		var asking sync.WaitGroup
-		for range 1000 {
+		for range 100 {
 			asking.Go(func() {
 				if replies := o.open(""); replies != o.replies {
 					t.Error("replies of their own")

@@ -118,127 +118,6 @@ func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 	return judgedGroup{}
 }
 
-// Whoever gets messages of a topic by way of another is watched for those that did not come, whether or not others got them: the topic's own
-// consumers, or further ones at other topics.
-func TestWhatDidNotComeByWayOfAnotherTopic(t *testing.T) {
-	const sent = 1000
-	for _, own := range []string{"nobody", "an audit", "one that received nothing", "one that left before"} {
-		for _, further := range []bool{false, true} {
-			for _, lost := range []int{0, 1, 250} {
-				t.Run(fmt.Sprintf("%s, further %v, %d lost", own, further, lost), inBubble(func(t *testing.T) {
-					b := newBench(t, memory.Config{})
-					collector := b.run.NewCollector()
-					s := b.sender(100)
-					complete := own != "one that received nothing" // else its own account speaks against all latencies
-					if own == "one that left before" {
-						early := b.consumer(driver.ConsumerConfig{Group: "early"})
-						b.produce(s, 50)
-						b.read(early, 50)
-						b.close(early)
-						early.group.kept = false // as of a broker that keeps nothing
-						early.group.track.Close()
-					}
-					bad, thief := b.elsewhere("ord*", "orders", "bad"), b.outside("orders", "bad")
-					var audit, good *Consumer
-					if own == "an audit" || !complete {
-						audit = b.consumer(driver.ConsumerConfig{Group: "audit"})
-					}
-					if further {
-						good = b.elsewhere("*ers", "orders", "good")
-					}
-					b.produce(s, sent)
-					b.read(bad, 500)
-					thief.take(lost)
-					b.read(bad, sent-500-lost)
-					if own == "an audit" {
-						b.read(audit, sent)
-					}
-					if further {
-						b.read(good, sent)
-					}
-					got := b.judged(collector, "ord*", "bad")
-					if got.median != (lost < 250 && complete) || got.max != (lost == 0 && complete) || got.valid != (lost < 250 && complete) {
-						t.Errorf("%+v", got)
-					}
-					if lost > 0 != strings.Contains(got.notes, fmt.Sprintf("ord*, bad: of 1000 messages sent to orders since the first of them came in here, %d (", lost)) {
-						t.Errorf("%+v", got)
-					}
-				}))
-			}
-		}
-	}
-}
-
-// Nothing in common is no sign of dead letters where the one broke before the other came.
-func TestAnAuditThatComesLateHidesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		collector := b.run.NewCollector()
-		s, bad, thief := b.sender(100), b.elsewhere("ord*", "orders", "bad"), b.outside("orders", "bad")
-		b.produce(s, 500)
-		b.read(bad, 500)
-		audit := b.consumer(driver.ConsumerConfig{Group: "audit"})
-		b.produce(s, 250)
-		thief.take(250)
-		b.read(audit, 250)
-		if got := b.judged(collector, "ord*", "bad"); got.median || got.max {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// Nor is it a sign of sharing out: of two who get everything by way of a topic of their own the one breaks before the other comes.
-func TestAnotherThatComesLateHidesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		collector := b.run.NewCollector()
-		s, bad := b.sender(100), b.elsewhere("ord*", "orders", "bad")
-		b.produce(s, 500)
-		b.read(bad, 500)
-		late := b.elsewhere("*ers", "orders", "late")
-		b.produce(s, 500)
-		b.outside("orders", "bad").take(500)
-		b.read(late, 500)
-		if got := b.judged(collector, "ord*", "bad"); got.median || got.max || !strings.Contains(got.notes, "ord*, bad: of 1000 messages sent to orders since the first of them came in here, 500 (") {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// Consumers of a topic that reject everything make no dead letters of the copies that others get.
-func TestOwnConsumersThatRejectEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		collector := b.run.NewCollector()
-		own, copies := b.consumer(driver.ConsumerConfig{Group: "own"}), b.elsewhere("ord*", "orders", "copies")
-		b.produce(b.sender(100), 1000)
-		b.read(copies, 700)
-		b.outside("orders", "copies").take(300)
-		b.settle(own, b.receive(own, 1000), 0, 1000, driver.Reject)
-		if got := b.judged(collector, "ord*", "copies"); got.max || !strings.Contains(got.notes, "300 (30 %) never did") {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// What was read when a group left, by none of its consumers, is missing from its latencies, and not lost.
-func TestWhatIsDrainedElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{Features: memory.Subject()})
-		collector := b.run.NewCollector()
-		c := b.elsewhere("ord*", "orders", "")
-		b.produce(b.sender(100), 1000)
-		b.receive(c, 700)
-		if err := c.Leave(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		got := b.judged(collector, "ord*", result.Subscribers)
-		if got.median || got.max || got.valid || strings.Contains(got.notes, "never did") {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // Dead letters are what the topic's own consumers did not take: nobody misses the others. Of those who are given copies it does not matter
 // that they are rejected too.
 func TestDeadLettersAreNotMissedByTheirConsumers(t *testing.T) {
@@ -315,99 +194,6 @@ func TestDeadLettersThatAreLost(t *testing.T) {
 	}
 }
 
-// What the topic's own consumers lack is in their account, and no dead letter: also where they took nothing for good since the first dead letter. What the
-// test may have removed where dead letters wait is not called lost.
-func TestWhatTheTestRemovedIsNoLostDeadLetter(t *testing.T) {
-	for _, emptied := range []string{"orders", "dead"} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			collector := b.run.NewCollector()
-			b.create("dead")
-			workers, letters := b.consumer(driver.ConsumerConfig{Group: "workers", Prefetch: 80}), b.elsewhere("dead", "dead", "letters")
-			broker := b.outside("orders", "broker")
-			b.produce(b.sender(100), 100)
-			b.settle(workers, b.receive(workers, 40), 0, 40, driver.Ack)
-			in, all := b.receive(workers, 40), broker.take(100)
-			b.settle(workers, in, 0, 40, driver.Reject)
-			arrive, want := all[40:80], ""
-			if emptied == "dead" {
-				arrive, want = all[40:70], "10 (25 %) never did: they are lost, still at the broker, or dead letters elsewhere, or were removed by the test itself;"
-			}
-			broker.send(arrive[:10], "dead")
-			b.read(letters, 10)
-			at := b.run.Topic(b.topic.Address, emptied)
-			if err := b.run.Settle(t.Context(), at, Drain{Limit: time.Second}, true, func() error {
-				return b.conn.(driver.Admin).PurgeTopic(t.Context(), emptied)
-			}); err != nil {
-				t.Fatal(err)
-			}
-			broker.send(arrive[10:], "dead")
-			b.read(letters, len(arrive)-10)
-			if got := b.judged(collector, "dead", "letters"); !strings.Contains(got.notes, want) || want == "" && strings.Contains(got.notes, "never did") {
-				t.Errorf("%s: %+v", emptied, got)
-			}
-		})
-	}
-}
-
-// What is handed on from one topic for dead letters to the next is missed at none of them, whatever its consumers do with it.
-func TestDeadLettersOfDeadLetters(t *testing.T) {
-	for _, outcome := range []driver.Outcome{driver.Ack, driver.Reject} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			collector := b.run.NewCollector()
-			b.create("dead")
-			b.create("deader")
-			workers, letters, last := b.consumer(driver.ConsumerConfig{Group: "workers"}), b.elsewhere("dead", "dead", "letters"), b.elsewhere("deader", "deader", "last")
-			broker := b.outside("orders", "broker")
-			b.produce(b.sender(100), 1000)
-			b.settle(workers, b.receive(workers, 1000), 0, 1000, driver.Reject)
-			all := broker.take(1000)
-			broker.send(all, "dead")
-			in := b.receive(letters, 1000)
-			var dead driver.Batch
-			for i := range all {
-				if i%2 == 0 {
-					b.settle(letters, in, i, i+1, driver.Ack)
-					continue
-				}
-				b.settle(letters, in, i, i+1, driver.Reject)
-				dead = append(dead, all[i])
-			}
-			broker.send(dead, "deader")
-			b.settle(last, b.receive(last, 500), 0, 500, outcome)
-			for topic, group := range map[string]string{"dead": "letters", "deader": "last"} {
-				if got := b.judged(collector, topic, group); !got.median || !got.max || strings.Contains(got.notes, "never did") {
-					t.Errorf("%v: %s: %+v", outcome, group, got)
-				}
-			}
-		})
-	}
-}
-
-// What a service shares out among several topics is missed where none of them has it.
-func TestWhatIsSharedOutIsMissedByAllTogether(t *testing.T) {
-	for _, lost := range []int{0, 200} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			collector := b.run.NewCollector()
-			b.create("left")
-			b.create("right")
-			left, right, service := b.elsewhere("left", "left", "l"), b.elsewhere("right", "right", "r"), b.outside("orders", "service")
-			b.produce(b.sender(100), 1000)
-			for range 100 {
-				service.send(service.take(4), "left")
-				service.send(service.take(6)[:6-lost/100], "right")
-			}
-			b.read(left, 400)
-			b.read(right, 600-lost)
-			if got := b.judged(collector, "left", "l"); got.median != (lost == 0) || got.max != (lost == 0) {
-				t.Errorf("%d lost: %+v", lost, got)
-			}
-		})
-	}
-}
-
 // Where messages go by their keys, those who get some of them by way of another topic were not meant to get the others, perhaps: a note says
 // how many these are.
 func TestWhatGoesElsewhereByItsKeyIsNotMissed(t *testing.T) {
@@ -436,52 +222,6 @@ func TestWhatGoesElsewhereByItsKeyIsNotMissed(t *testing.T) {
 			got := b.judged(collector, "some", "s")
 			if !got.valid || !got.median || !got.max || !strings.Contains(got.notes, "700 (70 %) never did: where messages go by their keys, it cannot be told") {
 				t.Errorf("owned %v: %+v", owned, got)
-			}
-		})
-	}
-}
-
-// A send that failed came in nowhere.
-func TestFailedSendsAreMissedElsewhereToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		collector := b.run.NewCollector()
-		bad, own := b.elsewhere("ord*", "orders", "bad"), b.consumer(driver.ConsumerConfig{Group: "own"})
-		b.produce(b.sender(100), 1000)
-		b.series.fail("send", driver.Timeout)
-		b.read(bad, 1000)
-		b.read(own, 1000)
-		if got := b.judged(collector, "ord*", "bad"); !got.median || got.max {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
-// Who has left, where the broker keeps nothing, misses nothing that was sent afterwards; its successor misses what it lacks itself.
-func TestASubscriberElsewhereMissesWhatItWasThereFor(t *testing.T) {
-	for _, lost := range []int{0, 250} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{Features: memory.Subject()})
-			collector := b.run.NewCollector()
-			own := b.elsewhere("orders", "orders", "")
-			s := b.sender(100)
-			b.create("copies")
-			service := b.outside("orders", "")
-			for round := range 2 {
-				c := b.elsewhere("copies", "copies", "")
-				b.produce(s, 500)
-				all := service.take(500)
-				service.send(all[:500-lost*round], "copies")
-				b.receive(c, 500-lost*round)
-				if err := c.Leave(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				b.produce(s, 300)
-				service.take(300)
-			}
-			b.receive(own, 1600)
-			if got := b.judged(collector, "copies", result.Subscribers); got.median != (lost == 0) || got.max != (lost == 0) {
-				t.Errorf("%d lost: %+v", lost, got)
 			}
 		})
 	}
@@ -519,10 +259,6 @@ func TestArrivedWaitsForWhatIsForwarded(t *testing.T) {
 	}
 }
 
-func inBubble(test func(*testing.T)) func(*testing.T) {
-	return func(t *testing.T) { synctest.Test(t, test) }
-}
-
 // limit is a threshold's condition.
 func limit(t *testing.T, source string) result.Condition {
 	t.Helper()
@@ -531,33 +267,4 @@ func limit(t *testing.T, source string) result.Condition {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// A server that knows groups by their names alone shares out what is sent to a subject with those of that name on a wildcard: what they got is
-// not lost.
-func TestWhatANamesakeOnAWildcardGot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		features := memory.Subject()
-		features.Groups = true
-		b := newBench(t, memory.Config{Features: features})
-		collector := b.run.NewCollector()
-		own, wild := b.consumer(driver.ConsumerConfig{Group: "g"}), b.elsewhere("ord*", "orders", "g")
-		b.produce(b.sender(100), 100)
-		b.receive(own, 60)
-		b.receive(wild, 40)
-		b.finish()
-		r := collector.Result()
-		r.Judge(result.Circumstances{})
-		for _, of := range r.Topics {
-			if of.Topic != "orders" {
-				continue
-			}
-			if a := of.Groups[0].Account; a.Lost != 0 || a.Elsewhere != 40 || a.Missing != 40 {
-				t.Errorf("%+v; want 40 elsewhere", a)
-			}
-		}
-		if reasons := strings.Join(r.Verdict.Reasons, "\n"); r.Verdict.Valid || !strings.Contains(reasons, "received at another topic by a group of the same name") {
-			t.Error(reasons)
-		}
-	})
 }

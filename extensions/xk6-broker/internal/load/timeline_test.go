@@ -35,6 +35,9 @@ func someSeconds() []*hist.Histogram {
 // Six hours at 5,000 messages a second is some hundred points that add up to it, each with the percentiles of its own interval, in bounded
 // memory.
 func TestALongTestStaysSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	const whole = 6 * 60 * 60
 	measures := []trendKey{{metric.Closed, metric.E2ELatency}}
 	load := someSeconds()

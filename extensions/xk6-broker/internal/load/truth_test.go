@@ -249,11 +249,11 @@ func TestASubscriberThatComesBackGoesOnExpecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Features: memory.Subject()})
 		s := b.sender(100)
-		for round := range 1000 {
+		for round := range 100 {
 			c := b.consumer(driver.ConsumerConfig{})
 			b.produce(s, 10)
 			take := 10
-			if round == 500 {
+			if round == 50 {
 				take = 9
 			}
 			b.receive(c, take)
@@ -263,39 +263,11 @@ func TestASubscriberThatComesBackGoesOnExpecting(t *testing.T) {
 			b.produce(s, 1) // nobody is there
 		}
 		b.finish()
-		if a := b.only(); a.Subscribers != 1 || a.Expected != 10_000 || a.Received != 9_999 || a.Drained != 1 || a.Missing != 0 || a.Unexpected != 0 {
+		if a := b.only(); a.Subscribers != 1 || a.Expected != 1000 || a.Received != 999 || a.Drained != 1 || a.Missing != 0 || a.Unexpected != 0 {
 			t.Errorf("%+v", a)
 		}
 		if n := len(b.topic.track.Groups()); n != 1 {
 			t.Errorf("%d accounts are kept", n)
-		}
-	})
-}
-
-// Lost after a group of a broker that keeps nothing came back is lost.
-func TestALossAfterComingBackIsSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{Features: memory.Subject()})
-		s := b.sender(100)
-		for range 2 {
-			c := b.consumer(driver.ConsumerConfig{})
-			b.produce(s, 10)
-			b.receive(c, 10)
-			if err := c.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c := b.consumer(driver.ConsumerConfig{})
-		b.produce(s, 10)
-		if admin, ok := b.conn.(driver.Admin); !ok || admin.PurgeTopic(t.Context(), "orders") != nil {
-			t.Fatal("cannot purge")
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		b.finish()
-		if a := b.only(); a.Lost != 10 || a.Received != 20 || a.Expected != 30 {
-			t.Errorf("%+v", a)
 		}
 	})
 }
@@ -439,46 +411,6 @@ func TestAHeldMessageHidesNoLoss(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Messages of other tests that still lie at the broker could be taken for ours: then it is said that it cannot be known.
-func TestWhatCannotBeKnownIsSaid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		other := b.process("another test")
-		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
-		if err := c.Leave(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		other.produce(other.sender(1000), 100)
-		late := b.process("another test") // a run that finds a group with a backlog of another test
-		collector := late.run.NewCollector()
-		c = late.consumer(driver.ConsumerConfig{Group: "workers"})
-		late.run.shared = false
-		for _, g := range late.topic.order {
-			g.shared = false
-		}
-		s := late.sender(1000)
-		late.produce(s, 50)
-		if admin, ok := b.conn.(driver.Admin); !ok || admin.PurgeTopic(t.Context(), "orders") != nil {
-			t.Fatal("cannot purge")
-		}
-		other.produce(other.sender(1000), 30) // it comes to the backlog after ours have gone
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		late.end()
-		other.end()
-		b.finish()
-		r := collector.Result()
-		r.Judge(result.Circumstances{})
-		if a := r.Topics[0].Groups[0]; a.Missing != 50 || a.Uncertain != 30 || a.Lost != 20 || a.Undelivered != 0 {
-			t.Errorf("%+v", a)
-		}
-		if r.Verdict.Account {
-			t.Errorf("%+v", r.Verdict)
-		}
-	})
 }
 
 // A dead letter is this test's own, and so is what comes by another address of the same broker; the account of that is not kept.

@@ -252,55 +252,6 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 	}
 }
 
-// What was sent before a backlog was read, and is neither in it nor received, is lost whatever came later; how far before is a question
-// of the clocks.
-func TestWhatABacklogLacksIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		consumer, producer := b.sibling("consumer"), b.sibling("producer")
-		c := consumer.consumer(driver.ConsumerConfig{Group: "workers"})
-		sender := producer.sender(100)
-		producer.send(sender, 100, 2*time.Second)
-		b.steal(30)
-		consumer.work(c, 170)
-		time.Sleep(2500 * time.Millisecond)
-		early := consumer.end()
-		producer.send(sender, 100, 3*time.Second)
-		late := producer.end()
-		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, lost: 30, uncertain: 300}); got != want {
-			t.Errorf("by one clock: %+v, want %+v", got, want)
-		}
-		late.Ledger.Clock = "another"
-		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
-			t.Errorf("by two clocks: %+v, want %+v", got, want)
-		}
-		early.Ledger.Topics[0].Groups[0].Asked = 0 // it did not answer
-		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 500, received: 170, uncertain: 330}); got != want {
-			t.Errorf("without an answer: %+v, want %+v", got, want)
-		}
-	})
-}
-
-// The process that asked last was not asked last: another one's members received of that backlog, and then got no answer.
-func TestABacklogThatOthersReceivedFromSaysNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		one, two := b.sibling("one"), b.sibling("two")
-		one.consumer(driver.ConsumerConfig{Group: "workers"})
-		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
-		one.produce(one.sender(100), 100)
-		time.Sleep(1500 * time.Millisecond)
-		early := one.end()
-		two.work(c, 50)
-		time.Sleep(time.Second)
-		late := two.end()
-		late.Ledger.Topics[0].Groups[0].Asked = 0
-		if got, want := together(t, result.Siblings{Processes: 2}, early, late).fates(t), (fates{expected: 100, received: 50, uncertain: 50}); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	})
-}
-
 // What comes for a group whose messages are kept is expected also when its members have gone, were they there for an instant only.
 func TestAGroupExpectsWhatIsKeptForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -342,56 +293,6 @@ func TestWhatIsHeldHidesNoLossFromTheWhole(t *testing.T) {
 		parts := []result.Part{one.end(), two.end()}
 		r := together(t, result.Siblings{Processes: 2}, parts...)
 		if got, want := r.fates(t), (fates{expected: 1000, received: 500, lost: 100, undelivered: 400}); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	})
-}
-
-// Of yesterday's messages nobody has received any: so many of those that the broker has may be none of today's.
-func TestWhatWasThereBeforeTheTestLeavesDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		earlier := b.process("yesterday")
-		earlier.consumer(driver.ConsumerConfig{Group: "workers"})
-		earlier.produce(earlier.sender(100), 20)
-		earlier.end()
-		one, two := b.sibling("one"), b.sibling("two")
-		sender := two.sender(100)
-		two.produce(sender, 50)
-		time.Sleep(2500 * time.Millisecond)
-		one.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
-		two.produce(sender, 100)
-		time.Sleep(time.Second)
-		parts := []result.Part{two.end(), one.end()}
-		if got, want := together(t, result.Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, undelivered: 150}); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-		b.steal(20) // yesterday's, but who knows?
-		now := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, parts...)
-		if got, want := now.fates(t), (fates{expected: 150, undelivered: 130, uncertain: 20}); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	})
-}
-
-// The consumer came within a second of the producer, so that it cannot be told which of its messages the group found there. What was
-// received of them was: nothing is left of it to be in doubt about.
-func TestWhatSiblingsSentBeforeTheGroupIsNoLeftover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		one, two := b.sibling("one"), b.sibling("two")
-		sender := two.sender(100)
-		two.produce(sender, 50)
-		time.Sleep(time.Millisecond)
-		c := one.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
-		two.produce(sender, 100)
-		one.work(c, 60)
-		time.Sleep(time.Second)
-		parts := []result.Part{two.end(), one.end()}
-		if n := parts[1].Ledger.Topics[0].Groups[0].Leftovers; n != 50 {
-			t.Errorf("%d were there before the group", n)
-		}
-		if got, want := together(t, result.Siblings{Processes: 2}, parts...).fates(t), (fates{expected: 150, received: 60, undelivered: 90}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
@@ -465,42 +366,6 @@ func TestABrokerOfTwoNames(t *testing.T) {
 	})
 }
 
-// A producer began ten seconds before the consumers' process, which so cannot know whether its messages are of this test. The whole can.
-func TestMessagesFromLongBeforeAreKnownToTheWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		producer := b.sibling("producer")
-		sender := producer.sender(1000)
-		producer.send(sender, 10, time.Second)
-		time.Sleep(10 * time.Second)
-		first, second := b.sibling("first"), b.sibling("second")
-		c := first.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
-		d := second.consumer(driver.ConsumerConfig{Group: "workers"})
-		first.work(c, 10)
-		producer.send(sender, 100, 20*time.Second)
-		first.work(c, 1000)
-		second.work(d, 1000)
-		late := producer.end()
-		time.Sleep(time.Second)
-		a, z := first.end(), second.end()
-		if r := a.Result; r.Topics[0].Counts[metric.Earlier.String()] != 10 || r.Verdict.Valid || !(told{r}).says("10 messages were sent more than 5s before") {
-			t.Errorf("alone: %+v, %v", r.Topics[0].Counts, r.Verdict.Reasons)
-		}
-		r := together(t, result.Siblings{Processes: 3}, late, a, z)
-		if got, want := r.fates(t), (fates{expected: 2010, received: 2010}); got != want || r.Topics[0].Counts[metric.Earlier.String()] != 0 {
-			t.Errorf("%+v, want %+v; %v", got, want, r.Topics[0].Counts)
-		}
-		// Ten of 2010 waited longest, and are in no latency.
-		if !r.Verdict.Account || r.Verdict.Latencies || len(r.Verdict.Reasons) != 1 || !r.says("10 messages (0.50 %) were sent more than 5s before") {
-			t.Errorf("%+v", r.Verdict)
-		}
-		r = together(t, result.Siblings{Processes: 2}, a, z)
-		if r.Topics[0].Counts[metric.Earlier.String()] != 10 || r.Verdict.Account || !r.says("an earlier test with the same BROKER_RUN") {
-			t.Errorf("without the producer: %v, %+v", r.Topics[0].Counts, r.Verdict)
-		}
-	})
-}
-
 // A consumer that every script has, and that receives nothing in one process, may receive in another. In none it does speak against the whole.
 func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
 	for _, received := range []bool{false, true} {
@@ -546,8 +411,7 @@ func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
 	})
 }
 
-// A member of a group that others go on with waits for nothing: they read what is left. One whose broker keeps nothing reads what was on
-// its way to it, and nothing that is others'.
+// A member of a group that others go on with waits for nothing: they read what is left.
 func TestAProcessDoesNotWaitForWhatOthersReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{})
@@ -566,63 +430,6 @@ func TestAProcessDoesNotWaitForWhatOthersReceive(t *testing.T) {
 		}
 		two.work(c, 60)
 		two.end()
-	})
-	synctest.Test(t, func(t *testing.T) {
-		queueGroups := memory.Subject()
-		queueGroups.Groups = true
-		const transit = 120 * time.Millisecond // longer than the quiet that tells that all has come
-		b := newBench(t, memory.Config{Features: queueGroups, Transit: func(int64) time.Duration { return transit }})
-		one, two, three := b.sibling("one"), b.sibling("two"), b.sibling("three")
-		one.consumer(driver.ConsumerConfig{Group: "workers"})
-		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
-		own, others := one.sender(100), three.sender(100)
-		one.produce(own, 100)
-		time.Sleep(time.Second)
-		two.receive(c, 100) // which one will never see
-		go three.send(others, 1000, 5*time.Second)
-		time.Sleep(500*time.Millisecond + time.Millisecond/2)
-		sent := three.topic.track.Numbered()[others.id] // some of it is on the way to one, or to two, when one leaves
-		before := driver.Now()
-		early := one.end()
-		if took := time.Duration(driver.Now() - before); took > transit+2*restQuiet {
-			t.Errorf("it took %v to end", took)
-		}
-		drained := early.Ledger.Topics[0].Groups[0].Source(others.id).Drained.Len()
-		if sent < 500 || drained < sent || drained > sent+100 {
-			t.Errorf("%d messages were sent before it left, and it read %d", sent, drained)
-		}
-		rest := 5000 - int(drained)
-		two.receive(c, rest)
-		time.Sleep(time.Second)
-		r := together(t, result.Siblings{Processes: 3}, early, two.end(), three.end())
-		if a := r.Topics[0].Groups[0]; a.Lost+a.Missing+a.Unexpected != 0 || a.Received != uint64(100+rest) {
-			t.Errorf("%+v", a)
-		}
-	})
-}
-
-// One member of several leaves while messages go on: it reads what was on its way when it left, and leaves the rest to the others.
-func TestAMemberThatLeavesTakesNothingFromTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queueGroups := memory.Subject()
-		queueGroups.Groups = true
-		const transit = 20 * time.Millisecond
-		b := newBench(t, memory.Config{Features: queueGroups, Transit: func(int64) time.Duration { return transit }})
-		s := b.sibling("one")
-		stays, leaves := s.consumer(driver.ConsumerConfig{Group: "workers"}), s.consumer(driver.ConsumerConfig{Group: "workers"})
-		go s.send(s.sender(100), 1000, 2*time.Second)
-		time.Sleep(time.Second + time.Millisecond/2)
-		s.receive(stays, 900)
-		before := driver.Now()
-		if err := leaves.Leave(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		took, drained := time.Duration(driver.Now()-before), s.only().Drained
-		if took > transit+2*drainPoll || drained < 81 || drained > 150 {
-			t.Errorf("it took %v and %d messages", took, drained)
-		}
-		s.receive(stays, 2000-900-int(drained))
-		s.end()
 	})
 }
 

@@ -277,7 +277,7 @@ func Latency(trend, stat string) (Measure, error) {
 		of = func(h *hist.Histogram) (float64, error) { return float64(h.Max()), nil }
 	case stat == "mean":
 		reach.Method = "avg"
-		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil } //nolint:unparam // the others can fail
+		of = func(h *hist.Histogram) (float64, error) { return h.Mean(), nil }
 	case strings.HasPrefix(stat, "p"):
 		p, err := strconv.ParseFloat(stat[1:], 64)
 		if err != nil || !(p > 0 && p < 100) {

@@ -14,7 +14,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/mail"
 )
 
 // place is a broker in memory, under virtual time, where processes meet.
@@ -134,7 +133,11 @@ func TestAllCountFromOneTime(t *testing.T) {
 
 // However unlike the ways between two processes are, and whatever their clocks, the offset is within its bound.
 func TestTheClocksAreWithinTheBound(t *testing.T) {
-	for seed := range uint64(1000) {
+	seeds := uint64(1000)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			r, jitter := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 			var mu sync.Mutex // of the jitter
@@ -244,43 +247,6 @@ func TestWhoEndsFirst(t *testing.T) {
 	})
 }
 
-// A queue keeps what was for a process that died. Its successor is not taken for it, nor it for its successor.
-func TestNotesOfTheDead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		at := newPlace(t, 2, memory.Config{Features: memory.Queue()})
-		died := &Peers{Config: Config{Run: 7, Instance: 2, Index: 1, Count: 2, Topic: "orders"}, points: map[string]int64{"ready": 1}}
-		if _, err := mail.Make(t.Context(), at.conn, at.address, died.boxOf(0)); err != nil {
-			t.Fatal(err)
-		}
-		left, err := at.conn.NewProducer(t.Context(), driver.ProducerConfig{Topic: died.boxOf(0), Window: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, to := range []*peer{{}, {instance: 1}, {guess: 1, echo: &echo{1, 2}}} {
-			left.Send(t.Context(), driver.Batch{{Body: died.note(to)}, {Body: []byte("no note")}}, func(_ int, err error) {
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if err := left.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		a, b := at.open(0, 3, nil), at.open(1, 4, nil)
-		time.Sleep(2 * time.Second)
-		if k := a.Known("")[0]; k.Instance != 4 || k.Twin != 0 {
-			t.Errorf("%+v", k)
-		}
-		a.Reach("ready", 0)
-		time.AfterFunc(time.Second, func() { b.Reach("ready", 0) })
-		began := time.Now()
-		if _, err := a.Await(t.Context(), "ready", nil); err != nil || time.Since(began) < time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
-		at.close(a, b)
-	})
-}
-
 // Two processes that say to be the same one are named.
 func TestTwins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -314,27 +280,6 @@ func TestAProcessThatIsStartedAgain(t *testing.T) {
 		}
 		at.close(a, b, again)
 	})
-}
-
-// A few notes a second, whatever the number of processes.
-func TestNotesAreFew(t *testing.T) {
-	for _, count := range []int{2, 11} {
-		synctest.Test(t, func(t *testing.T) {
-			var sent atomic.Int64
-			at := newPlace(t, count, memory.Config{Service: func(int64) time.Duration { sent.Add(1); return 0 }})
-			all := make([]*Peers, count)
-			for i := range all {
-				all[i] = at.open(i, uint32(i+1), nil)
-			}
-			time.Sleep(5 * time.Second)
-			before := sent.Load()
-			time.Sleep(10 * time.Second)
-			if each := float64(sent.Load()-before) / 10 / float64(count); each > 11 || each < 4.5 { // one more each second may fall into the ten
-				t.Errorf("%d processes: each sends %.1f notes a second", count, each)
-			}
-			at.close(all...)
-		})
-	}
 }
 
 // Who waits for the others to be done waits as long as they take, and for nobody who has left, never came or was killed.

@@ -68,6 +68,7 @@ func pretend(args []string) error {
 	var ledger *result.Ledger
 	if os.Getenv("BROKER_RUN") != "" {
 		r.Run = 1
+		r.Started = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) // one moment for all processes, however late the machine starts them
 		ledger = &result.Ledger{
 			Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []result.TopicLedger{{Driver: "kafka", Topic: "t"}},
 		}
@@ -260,7 +261,7 @@ func TestProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// They begin one after the other, and the rate is of all their time.
+	// They begin at one moment, so that their rates add up.
 	if want := regexp.MustCompile(`\| 400/s \| 1(500|4[5-9]\d)/s [^|]*\| 1 \| 1\? \|`); !want.Match(text) {
 		t.Errorf("no %v in\n%s", want, text)
 	}

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,28 +27,38 @@ func stalledWithLogs() (*result.Result, []result.IntervalLog) {
 	return stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 }
 
-func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
+// measurement is what the stalled run measured.
+type measurement struct {
+	history  []result.Point
+	overTime map[string][]result.Summary
+	trends   map[string]*hist.Histogram
+	texts    map[string][]byte // of the interval logs
+}
+
+// copied is a copy that a test may change.
+func (m measurement) copied() measurement {
+	c := measurement{history: slices.Clone(m.history), overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, texts: m.texts}
+	for i := range c.history {
+		p := &c.history[i]
+		p.Counts, p.ErrorKinds, p.Backlog = maps.Clone(p.Counts), maps.Clone(p.ErrorKinds), maps.Clone(p.Backlog)
+	}
+	for name, h := range m.trends {
+		c.overTime[name], c.trends[name] = slices.Clone(m.overTime[name]), hist.Merged(&hist.Histogram{}, h)
+	}
+	return c
+}
+
+// measurements has a measurement for each start of a run.
+var measurements sync.Map
+
+// measuredFrom makes a measurement up once for each start, as that takes a while, and returns a copy.
+func measuredFrom(started time.Time) measurement {
+	if m, ok := measurements.Load(started); ok {
+		return m.(measurement).copied()
+	}
+	m := measurement{history: []result.Point{}, overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, texts: map[string][]byte{}}
 	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
 	random := rand.New(rand.NewPCG(1, 2)) // the same numbers each time is what it is for
-	t := result.Topic{
-		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", Proofs: []result.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
-		Info: result.Server{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
-		Options: result.Uses{
-			"producer": {{"ackTimeout": "30s", "password": "***"}}, "consumer": {{"maxAckPending": 1e6, "group": "workers", "tags": []any{"a", "b"}}},
-			"produce": {{"stages": []any{map[string]any{"target": 1000.0, "duration": "20s"}}}}, "topic": {{"partitions": 6.0, "replicas": 3.0}},
-		},
-		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
-		Spans: map[string]result.Span{
-			"sent": {Last: 19.999, Pause: 0.001}, "confirmed": {First: 0.001, Last: 20, Pause: 0.2}, "received": {First: 0.001, Last: 20, Pause: 0.2},
-		},
-		Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 10}},
-		Trends: map[string]*hist.Histogram{},
-		Groups: []result.Group{{Members: 2, Trends: map[string]*hist.Histogram{}, Account: result.Account{
-			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
-			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
-		}}},
-		History: []result.Point{}, OverTime: map[string][]result.Summary{},
-	}
 	add := func(h map[string]*hist.Histogram, name string, ns int64) {
 		if h[name] == nil {
 			h[name] = &hist.Histogram{}
@@ -80,17 +93,17 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 		}
 		p.InFlight, p.Outstanding, p.Backlog = waiting, uint64(waiting/10), map[string]int64{"workers": waiting / 20}
 		for name, h := range interval {
-			for int64(len(t.OverTime[name])) < second { // nothing was measured then
-				t.OverTime[name] = append(t.OverTime[name], result.Summary{At: float64(len(t.OverTime[name]) + 1), Seconds: 1})
+			for int64(len(m.overTime[name])) < second { // nothing was measured then
+				m.overTime[name] = append(m.overTime[name], result.Summary{At: float64(len(m.overTime[name]) + 1), Seconds: 1})
 			}
-			t.OverTime[name] = append(t.OverTime[name], result.Summary{
+			m.overTime[name] = append(m.overTime[name], result.Summary{
 				At: p.At, Seconds: 1,
 				Count: h.Count(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
 			})
-			if t.Trends[name] == nil {
-				t.Trends[name] = &hist.Histogram{}
+			if m.trends[name] == nil {
+				m.trends[name] = &hist.Histogram{}
 			}
-			t.Trends[name].Merge(h)
+			m.trends[name].Merge(h)
 			if texts[name] == nil {
 				texts[name] = &bytes.Buffer{}
 				logs[name], _ = hist.NewLog(texts[name], started) // a buffer takes all that is written
@@ -98,7 +111,35 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 			end := started.Add(time.Duration(second+1) * time.Second)
 			_ = logs[name].Write("", end.Add(-time.Second), end, h)
 		}
-		t.History = append(t.History, p)
+		m.history = append(m.history, p)
+	}
+	for name, text := range texts {
+		m.texts[name] = text.Bytes()
+	}
+	measurements.Store(started, m)
+	return m.copied()
+}
+
+func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
+	m := measuredFrom(started)
+	t := result.Topic{
+		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", Proofs: []result.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
+		Info: result.Server{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
+		Options: result.Uses{
+			"producer": {{"ackTimeout": "30s", "password": "***"}}, "consumer": {{"maxAckPending": 1e6, "group": "workers", "tags": []any{"a", "b"}}},
+			"produce": {{"stages": []any{map[string]any{"target": 1000.0, "duration": "20s"}}}}, "topic": {{"partitions": 6.0, "replicas": 3.0}},
+		},
+		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
+		Spans: map[string]result.Span{
+			"sent": {Last: 19.999, Pause: 0.001}, "confirmed": {First: 0.001, Last: 20, Pause: 0.2}, "received": {First: 0.001, Last: 20, Pause: 0.2},
+		},
+		Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 10}},
+		Trends: m.trends,
+		Groups: []result.Group{{Members: 2, Trends: map[string]*hist.Histogram{}, Account: result.Account{
+			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
+			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
+		}}},
+		History: m.history, OverTime: m.overTime,
 	}
 	t.Describe()
 	slow := 1990.0
@@ -127,9 +168,9 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 	r.AddThreshold(result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: result.Decision{Judged: true, Value: &value}})
 	var all []result.IntervalLog
 	for trend := range metric.Trend(metric.NumTrends) {
-		if text := texts[trend.String()]; text != nil {
+		if text := m.texts[trend.String()]; text != nil {
 			all = append(all, result.IntervalLog{Broker: t.Broker, Topic: t.Topic, Trend: trend, Write: func(w io.Writer) error {
-				_, err := w.Write(text.Bytes())
+				_, err := w.Write(text)
 				return err
 			}})
 		}

@@ -16,6 +16,9 @@ import (
 // The results of a day, and of any other length, are small: as many intervals as there may be, of every trend, with distributions as wide
 // as they come.
 func TestResultsOfADayAreSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	r := stalled()
 	r.Topics = r.Topics[:1]
 	topic := &r.Topics[0]

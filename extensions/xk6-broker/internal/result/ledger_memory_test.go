@@ -31,7 +31,7 @@ func TestAMergeIsBoundedInMemory(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		t.Skip("10 million messages take a while")
+		t.Skip("part of make test-full")
 	}
 	if n, err := strconv.Atoi(os.Getenv("BROKER_TEST_MESSAGES")); err == nil {
 		messages = n

@@ -3,7 +3,6 @@ package result
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -146,40 +145,6 @@ func TestRatesOfPhasesAddUp(t *testing.T) {
 	}
 	if sum != whole || math.Abs(all-seconds) > 1e-6 || math.Abs(seconds-12.21) > 0.01 {
 		t.Errorf("%v in %v s, and by phases %v in %v s", whole, seconds, sum, all)
-	}
-}
-
-// Where the time would be another one with the pause that may have followed it, a note says so, and so it does where no rate is known.
-func TestUnevenLoadsAreNoted(t *testing.T) {
-	steady, lumps := evenly(200, 0, 10), batches(200, 0, 2, 4, 6, 8, 10.02)
-	for name, c := range map[string]struct {
-		sent, confirmed []float64
-		phase           *Stretch
-		want            string
-	}{
-		"three batches":              {batches(100, 0.04, 0, 1, 2), nil, nil, "sent unevenly, with pauses of 0.904 s as an average over the time: 146.6/s up to the last of them, and with such a pause behind it 101.9/s"},
-		"many batches":               {batches(10, 0.004, evenly(2, 0, 20)...), nil, nil, ""},
-		"steady":                     {steady, steady, nil, ""},
-		"few, evenly":                {evenly(1, 0, 5), nil, nil, ""},
-		"a standstill":               {slices.Concat(evenly(200, 0, 3), evenly(200, 5, 20)), nil, nil, ""},
-		"one":                        {[]float64{3}, nil, nil, ""},
-		"in a phase":                 {batches(100, 0.04, 0, 1, 2), nil, &Stretch{0.5, 1.5}, ""}, // which has its own length
-		"the last":                   {batches(100, 0.04, 0, 1, 2), nil, &Stretch{1.9, 40}, "a: no rate is known of what was sent in the last 0.14"},
-		"batches after an even load": {slices.Concat(evenly(100, 0, 25), batches(200, 0.04, 25.2, 26.2)), nil, &Stretch{25.1, 40}, "a: messages were sent unevenly, with pauses of 0.8"},
-		"few even after a pause":     {slices.Concat(evenly(100, 0, 4), evenly(300, 12.006, 13.1)), nil, &Stretch{12, 40}, ""},
-		"even after a pause":         {slices.Concat(evenly(100, 0, 4), evenly(300, 12.006, 17)), nil, &Stretch{12, 40}, ""},
-		"in lumps":                   {steady, lumps, nil, ""}, // and all of it
-		"later, lumps":               {steady, lumps, &Stretch{3, 40}, "a: messages were confirmed unevenly, with pauses of 1.86 s"},
-	} {
-		r := wentOn(c.sent, c.confirmed)
-		if c.phase != nil {
-			r = wentOn(c.sent, c.confirmed, *c.phase).During("a")
-		}
-		v := Verdict{}
-		r.NoteRates(&v)
-		if said := strings.Join(v.Notes, "; "); !strings.Contains(said, c.want) || c.want == "" && said != "" {
-			t.Errorf("%s: %q, want %q", name, said, c.want)
-		}
 	}
 }
 

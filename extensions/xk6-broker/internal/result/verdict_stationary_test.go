@@ -85,6 +85,9 @@ func TestAWindowThatIsNotStationaryIsNoted(t *testing.T) {
 // Of a thousand windows in which nothing changes, no more than one in a hundred is said to have, however much is looked at in each; of those that
 // have a trend nearly all.
 func TestFewStationaryWindowsAreNoted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	steadyOnes, trends := 0, 0
 	for seed := range uint64(1000) {
 		steadyOnes += min(1, len(unsteadyNotes(windowed(seed, steady, thousand))))

@@ -54,10 +54,18 @@ func random(seed uint64) *world {
 	}
 }
 
+// seeds is how many of all seeds are tried: a tenth of them with -test.short.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 10
+	}
+	return all
+}
+
 // However unlike the ways there and back are, the truth is within the bound, at every time.
 func TestTheOffsetIsWithinItsBound(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(1000) {
+	for seed := range seeds(1000) {
 		w := random(seed)
 		w.run()
 		o, ok := w.limits.Between(0, int64(w.length))
@@ -102,7 +110,7 @@ func TestTheBoundIsThatOfTheQuickestMessages(t *testing.T) {
 // A clock whose rate changes fits no line: the limits are as far apart as that takes, but for what the rate changes by in an eighth of the time.
 func TestARateThatChanges(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		w := random(seed)
 		w.there, w.back, w.spread = 50*time.Microsecond, 50*time.Microsecond, 100*time.Microsecond
 		w.wanders = 20e-6

@@ -7,7 +7,13 @@ import (
 	"testing"
 )
 
-const seeds = 1000
+// seeds is how many series there are of each kind: few are enough to see that a test works, and many are needed to see its level.
+func seeds() int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
 
 // noise is a series of an autoregressive process of first order, φ = 0 being white noise, around a level of 10 deviations.
 func noise(seed uint64, n int, phi float64) []float64 {
@@ -35,23 +41,26 @@ func skewed(seed uint64, n int) []float64 {
 // found is the share of the series that are not called stationary at the level.
 func found(series func(seed uint64) []float64, level float64) float64 {
 	count := 0
-	for seed := range uint64(seeds) {
+	for seed := range uint64(seeds()) {
 		if _, ok := Test(series(seed), level); ok {
 			count++
 		}
 	}
-	return float64(count) / seeds
+	return float64(count) / float64(seeds())
 }
 
 // Of white noise, each test finds as much as it says, and both together no more.
 func TestNoiseIsStationary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, n := range []int{12, 30, 60, 150} {
 		for name, series := range map[string]func(uint64) []float64{
 			"normal": func(seed uint64) []float64 { return noise(seed, n, 0) },
 			"skewed": func(seed uint64) []float64 { return skewed(seed, n) },
 		} {
 			trends, changes := 0, 0
-			for seed := range uint64(seeds) {
+			for seed := range uint64(seeds()) {
 				x := series(seed)
 				if mannKendall(x, fitLine(x)) < 0.05 {
 					trends++
@@ -61,10 +70,10 @@ func TestNoiseIsStationary(t *testing.T) {
 				}
 			}
 			if trends < 20 || trends > 65 {
-				t.Errorf("%s, %d: Mann and Kendall's test at 5 %% finds %d of %d", name, n, trends, seeds)
+				t.Errorf("%s, %d: Mann and Kendall's test at 5 %% finds %d of %d", name, n, trends, seeds())
 			}
 			if changes > 65 || n >= 150 && changes < 20 { // of few numbers the approximation is too careful
-				t.Errorf("%s, %d: Pettitt's test at 5 %% finds %d of %d", name, n, changes, seeds)
+				t.Errorf("%s, %d: Pettitt's test at 5 %% finds %d of %d", name, n, changes, seeds())
 			}
 			if share := found(series, 0.01); share > 0.015 {
 				t.Errorf("%s, %d: both at 1 %% find %v", name, n, share)
@@ -73,8 +82,25 @@ func TestNoiseIsStationary(t *testing.T) {
 	}
 }
 
+// Of a hundred series of white noise hardly one is called otherwise.
+func TestNoiseIsSeldomCalledAChange(t *testing.T) {
+	for _, n := range []int{12, 30, 60} {
+		for name, series := range map[string]func(uint64) []float64{
+			"normal": func(seed uint64) []float64 { return noise(seed, n, 0) },
+			"skewed": func(seed uint64) []float64 { return skewed(seed, n) },
+		} {
+			if share := found(series, 0.01); share > 0.03 {
+				t.Errorf("%s, %d: %v are found at 1 %%", name, n, share)
+			}
+		}
+	}
+}
+
 // Of noise whose neighbours are alike, the correction leaves little more than the level: without it every third series would have a trend.
 func TestNoiseWithAMemoryIsNearlyStationary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	for _, c := range []struct {
 		phi  float64
 		n    int
@@ -85,7 +111,7 @@ func TestNoiseWithAMemoryIsNearlyStationary(t *testing.T) {
 		}
 	}
 	uncorrected := 0
-	for seed := range uint64(seeds) {
+	for seed := range uint64(seeds()) {
 		x := noise(seed, 60, 0.6)
 		l := fitLine(x)
 		l.rest = noise(seed, 60, 0) // as if the neighbours had nothing to do with one another
@@ -93,8 +119,8 @@ func TestNoiseWithAMemoryIsNearlyStationary(t *testing.T) {
 			uncorrected++
 		}
 	}
-	if uncorrected < seeds/5 {
-		t.Errorf("without correction %d of %d have a trend: what is there to correct?", uncorrected, seeds)
+	if uncorrected < seeds()/5 {
+		t.Errorf("without correction %d of %d have a trend: what is there to correct?", uncorrected, seeds())
 	}
 }
 
@@ -119,7 +145,7 @@ func TestTrendsAndChangesAreFound(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			hits, named, kinds, sum := 0, 0, 0.0, 0.0
-			for seed := range uint64(seeds) {
+			for seed := range uint64(seeds()) {
 				x := noise(seed, c.n, 0)
 				at := int(c.at * float64(c.n))
 				for i := range x {
@@ -148,8 +174,8 @@ func TestTrendsAndChangesAreFound(t *testing.T) {
 			if by := sum / kinds; math.Abs(by-c.by/10) > 0.04 {
 				t.Errorf("it is said to have changed by %v in the mean, and did by %v", by, c.by/10)
 			}
-			if hits < 950*seeds/1000 || named < hits*7/10 {
-				t.Errorf("%d of %d are found, and %d called what they are", hits, seeds, named)
+			if hits < 95*seeds()/100 || named < hits*7/10 {
+				t.Errorf("%d of %d are found, and %d called what they are", hits, seeds(), named)
 			}
 		})
 	}
@@ -175,7 +201,7 @@ func TestPlainChangesAreFoundInFewNumbers(t *testing.T) {
 		{24, 0.1, 1.5, 12, 0.75},
 	} {
 		hits, places := 0, 0
-		for seed := range uint64(seeds) {
+		for seed := range uint64(seeds()) {
 			x := noise(seed, c.n, 0)
 			for i := range x {
 				x[i] = math.Exp(c.noise * (x[i] - 10))
@@ -190,14 +216,17 @@ func TestPlainChangesAreFoundInFewNumbers(t *testing.T) {
 				}
 			}
 		}
-		if float64(hits) < c.least*seeds || places < hits*9/10 {
-			t.Errorf("%+v: %d of %d are found, %d where they are", c, hits, seeds, places)
+		if float64(hits) < c.least*float64(seeds()) || places < hits*9/10 {
+			t.Errorf("%+v: %d of %d are found, %d where they are", c, hits, seeds(), places)
 		}
 	}
 }
 
 // Worsley's test finds no more than its part of the level in noise of whatever kind, be it of few numbers.
 func TestNoiseHasNoPlainChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	const level = 0.01 / 8
 	for _, n := range []int{12, 16, 24} {
 		for name, of := range map[string]func(r *rand.Rand) float64{

@@ -22,7 +22,7 @@ func heap() int64 {
 // against its bounds.
 func TestHundredMillion(t *testing.T) {
 	if testing.Short() || raced {
-		t.Skip("100 million messages take a while")
+		t.Skip("part of make test-full")
 	}
 	const messages = 100_000_000
 	for _, c := range []struct {

@@ -146,7 +146,10 @@ func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
 // they tell.
 func TestAgreesWithTheModel(t *testing.T) {
 	seeds := uint64(8)
-	if raced {
+	switch {
+	case testing.Short():
+		seeds = 1
+	case raced:
 		seeds = 2
 	}
 	for seed := range seeds {

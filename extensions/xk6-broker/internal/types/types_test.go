@@ -74,6 +74,9 @@ var jsconfig = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
 // The package as npm packs it, installed into a project of one's own, has TypeScript find the mistakes of a script with the jsconfig.json of
 // the package's README, and none in the scripts of the repository.
 func TestThePackage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	typescript(t)
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json"} { // of TypeScript and of k6's types, at their versions

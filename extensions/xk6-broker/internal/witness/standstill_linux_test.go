@@ -17,12 +17,12 @@ const pause = 200 * time.Millisecond
 
 // witnessed runs a witness in a process of its own, which says when it is ready, and when it is told to, what the witness saw until
 // then and until it has seen a standstill.
-func witnessed(t *testing.T) {
+func witnessed() {
 	w := Start(nil)
 	all := w.Interval()
 	fmt.Println("ready")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-	eventually(t, "stood still", func() bool {
+	eventually(func() bool {
 		i := w.Interval()
 		all.Hiccups.Merge(i.Hiccups)
 		all.To = i.To
@@ -34,8 +34,11 @@ func witnessed(t *testing.T) {
 
 // A process that stands still for 200 ms: one value for each of them, from 200 ms down.
 func TestAProcessThatStandsStill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("part of make test-full")
+	}
 	if os.Getenv("WITNESS_CHILD") != "" {
-		witnessed(t)
+		witnessed()
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatStandsStill$") // itself
@@ -59,7 +62,7 @@ func TestAProcessThatStandsStill(t *testing.T) {
 	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "stopped", func() bool {
+	eventually(func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child.Process.Pid))
 		_, state, found := strings.Cut(string(stat), ") ")
 		return err == nil && found && state[0] == 'T'

@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
+)
+
+// What a teardown deletes with its topic is drained or removed, and not lost. It fails at nothing and waits for nothing.
+func TestATopicThatTeardownDeletes(t *testing.T) {
+	t.Parallel()
+	o, r := harness.RunToOutcome(t, `
+const conn = broker.connect('embedded:');
+const p = conn.producer('gone');
+const c = conn.consumer('gone', { group: 'g' });
+export const options = { iterations: 1 };
+export async function setup() { await conn.createTopic('gone'); }
+export default async function () {
+  await c.ready();
+  await p.produce({ count: 100 });
+  for (let n = 0; n < 100;) { const got = await c.receive({ max: 10, wait: '10s' }); n += got.length; await c.ack(got); }
+  await p.produce({ count: 50 });
+}
+export async function teardown() { await conn.deleteTopic('gone'); }
+`)
+	g := o.Result.Topics[0].Groups[0]
+	if g.Lost != 0 || g.Undelivered != 0 || g.Uncertain != 0 || g.Drained+g.Removed != 50 || len(o.Result.Topics[0].Errors) != 0 {
+		t.Errorf("%+v %+v\n%v", g, o.Result.Topics[0].Errors, r)
+	}
+	if o.Result.Verdict.Valid {
+		t.Errorf("a third of the messages reached no consumer, and the run is valid\n%v", r)
+	}
+}
+
+// A test that was cut short says so, whatever cut it.
+func TestATestThatEndsEarlyIsNotValid(t *testing.T) {
+	for name, c := range map[string]struct{ text, reason string }{
+		"abort": {`
+import exec from 'k6/execution';
+export async function setup() { await conn.createTopic('early'); }
+export default async function () { await p.send('x'); if (exec.scenario.iterationInTest == 20) exec.test.abort('enough'); }
+`, "interrupted or aborted"},
+		"setup throws": {`
+export async function setup() { await conn.createTopic('early'); await p.send('x'); throw new Error('no'); }
+export default function () {}
+`, "no iteration ever ran"},
+		"nothing is sent": {`
+export async function setup() { await conn.createTopic('early'); }
+export default function () {}
+`, "nothing was measured"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := harness.K6(t, nil, "run", "--quiet", "--iterations", "100", harness.Script(t, `
+import broker from 'k6/x/broker';
+const conn = broker.connect('embedded:');
+const p = conn.producer('early');
+`+c.text))
+			if !strings.Contains(r.Stdout, "verdict: NOT VALID") || !strings.Contains(r.Stdout, c.reason) {
+				t.Error(r)
+			}
+		})
+	}
+}

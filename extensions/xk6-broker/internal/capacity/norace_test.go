@@ -1,6 +1,0 @@
-//go:build !race
-
-package capacity
-
-// seeds is how many searches there are of each system.
-const seeds = 20
