@@ -26,7 +26,7 @@ type kubernetes struct {
 	prefix string
 }
 
-// cluster is the one that BROKER_KUBECTL is for, a command such as "kubectl" with the words that choose it: `make test-kubernetes` starts one.
+// cluster is the one that BROKER_KUBECTL is for, a command such as "kubectl" with the words that choose it: `make test-full PART=kubernetes` starts one.
 func cluster(t *testing.T) *kubernetes {
 	t.Helper()
 	if os.Getenv("BROKER_KUBECTL") == "" {

@@ -23,25 +23,17 @@ func TestConformance(t *testing.T) {
 	}{
 		{"embedded/core", drivertest.Harness{Driver: "nats", URL: "embedded-nats:"}},
 		{"embedded/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: "embedded:"}},
-		{"server/core", drivertest.Harness{Driver: "nats", URL: promptly(os.Getenv("BROKER_URL_NATS"))}},
-		{"server/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: promptly(os.Getenv("BROKER_URL_NATS_JETSTREAM"))}},
+		{"server/core", drivertest.Harness{Driver: "nats", URL: os.Getenv("BROKER_URL_NATS")}},
+		{"server/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: os.Getenv("BROKER_URL_NATS_JETSTREAM")}},
 		{"cluster/jetstream", drivertest.Harness{Driver: "nats-jetstream", URL: cluster, Topic: replicated(replicas)}},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			if testing.Short() && h.URL == cluster && cluster != "" {
+			if testing.Short() && strings.HasPrefix(h.name, "cluster/") {
 				t.Skip("part of make test-full")
 			}
 			drivertest.Run(t, h.Harness)
 		})
 	}
-}
-
-// promptly shortens the pause before each new connection, which is most of the time of the tests that break connections.
-func promptly(url string) string {
-	if url == "" || strings.Contains(url, "?") {
-		return url
-	}
-	return url + "?reconnectWait=100ms"
 }
 
 // replicated makes topics whose messages are on several servers.

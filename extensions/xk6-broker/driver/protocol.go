@@ -37,8 +37,11 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the server does not speak %s at this port: %v", e.Protocol, e.Err)
 }
 
-// soon is how long a server may take to answer before it is asked what it is, and how long that may take.
+// soon is how long opening may take before the server is asked what it is.
 const soon = time.Second
+
+// explainTimeout bounds how long a server is asked what it is after opening failed.
+const explainTimeout = 5 * time.Second
 
 // asking holds a token while one of those that wait for an answer asks: a server that is slow because many connect is not asked by all of them at once.
 var asking = make(chan struct{}, 1)
@@ -90,10 +93,13 @@ func (t Target) meanwhile(opening context.Context, giveUp context.CancelCauseFun
 	}
 }
 
-// explain adds to a connection's failure what the port speaks, where that is why: clients call it by many names, or by none.
+// explain adds to a connection's failure what the port speaks, if that is the reason: clients call it by many names, or by none. Opening that timed out is not
+// explained, because meanwhile has asked already.
 func (t Target) explain(ctx context.Context, err error, kind Kind) error {
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
 	switch kind {
-	case Unknown, Timeout, Disconnected:
+	case Unknown, Disconnected:
 		if is := t.strange(ctx); is != nil {
 			return &ProtocolError{t.protocol.Name, fmt.Errorf("%w: %w", is, err)}
 		}
@@ -132,8 +138,6 @@ func greeting(ctx context.Context, dial Dial, address string) string {
 // answer is how a server begins what it says by itself or to a line that is none of its protocol, as web servers do, up to the end of its first line. There is an
 // error where it hangs up before that, or has nothing to say.
 func answer(ctx context.Context, dial Dial, address string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, soon)
-	defer cancel()
 	c, err := dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 		return &ProtocolError{"TLS", err}
 	case secure != nil && kind == Timeout:
 		return fmt.Errorf("%w: does the server speak TLS at this port?", err)
-	case secure == nil && wantsTLS(ctx, t.Hosts[0]):
+	case secure == nil && kind != Timeout && wantsTLS(ctx, t.Hosts[0]):
 		return &ProtocolError{t.protocol.Name, fmt.Errorf("%s: %w", setTLS, err)}
 	}
 	return err
@@ -86,15 +86,13 @@ func wantsTLS(ctx context.Context, host string) bool {
 	if len(said) > 0 {
 		return said[0] == tlsAlert
 	}
-	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	return err != nil && ctx.Err() == nil
 }
 
 // tlsAlert is how the records of TLS begin that say what is wrong.
 const tlsAlert = 21
 
 func speaksTLS(ctx context.Context, host string) bool {
-	ctx, cancel := context.WithTimeout(ctx, soon)
-	defer cancel()
 	// Nothing is sent to whoever answers; it is only asked what it speaks.
 	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //gosec:disable G402 -- nothing is sent to whoever answers
 	c, err := d.DialContext(ctx, "tcp", host)
