@@ -417,6 +417,7 @@ declare module 'k6/x/broker' {
 
   /**
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
+   * The scheme stands once, and every host is checked here.
    * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;

@@ -12,6 +12,7 @@ func init() {
 	driver.Register(driver.Driver{
 		Name:    "blueflood",
 		Schemes: []string{"blueflood", "blueflood+tls"},
+		OneHost: true,
 		Doc: "Blueflood over HTTP: each message is a point of a metric, and what is sent together is one request. It only sends, and in the end reads back what was " +
 			"confirmed.",
 		Protocol: protocol,

@@ -12,6 +12,7 @@ func init() {
 	driver.Register(driver.Driver{
 		Name:     "influxdb",
 		Schemes:  []string{"influxdb", "influxdb+tls"},
+		OneHost:  true,
 		Doc:      "InfluxDB's line protocol over HTTP: each message is a point, and what is sent together is one request. It only sends.",
 		Protocol: protocol,
 		Features: driver.Features{Confirm: driver.Accepted, Key: true, MaxMessageBytes: maxField},

@@ -17,6 +17,7 @@ func init() {
 	driver.Register(driver.Driver{
 		Name:     "sqs",
 		Schemes:  []string{"sqs", "sqs+tls"},
+		OneHost:  true,
 		Doc:      "Standard queues of Amazon SQS and what speaks its protocol: batches of ten, long polling, visibility time-outs.",
 		Protocol: protocol,
 		Features: features,
@@ -30,6 +31,7 @@ func init() {
 	driver.Register(driver.Driver{
 		Name:     "sqs-fifo",
 		Schemes:  []string{"sqs-fifo", "sqs-fifo+tls"},
+		OneHost:  true,
 		Doc:      "FIFO queues of Amazon SQS and what speaks its protocol: a key is a message group, each of which keeps its order.",
 		Protocol: protocol,
 		Features: features,

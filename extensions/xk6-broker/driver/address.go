@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -54,6 +56,12 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 	}
 	if u.Opaque != "" { // the slashes are missing
 		return nil, errMalformed
+	}
+	if err := checkHosts(u.Scheme, hosts, behind); err != nil {
+		return nil, err
+	}
+	if d.OneHost && len(hosts) > 1 {
+		return nil, fmt.Errorf("the broker's URL names %d hosts, and %s takes one", len(hosts), d.Name)
 	}
 	a := &Address{Driver: d, url: u, hosts: hosts}
 	if a.given, err = a.query(); err != nil {
@@ -183,6 +191,36 @@ func (a *Address) String() string {
 		return a.url.Scheme + ":" + a.url.Path
 	}
 	return a.url.Scheme + "://" + strings.Join(a.hosts, ",") + a.url.Path
+}
+
+// checkHosts checks every host of a URL: the scheme once, no blank, a port from 1 to 65535, IPv6 in brackets.
+func checkHosts(scheme string, hosts []string, behind string) error {
+	wrong := func(i int, problem string) error {
+		return fmt.Errorf(`the broker's URL is malformed: host %d %s; several hosts look like "%s://host1:port,host2:port"`, i+1, problem, scheme)
+	}
+	for i, host := range hosts {
+		if i == len(hosts)-1 && strings.HasSuffix(host, ":") && strings.HasPrefix(behind, "//") {
+			return wrong(i, "has a scheme of its own, and the scheme stands once")
+		}
+		u, err := url.Parse(scheme + "://" + host)
+		if err != nil {
+			return wrong(i, "is not host:port")
+		}
+		name := u.Hostname()
+		_, notIPv6 := netip.ParseAddr(name)
+		switch bracketed := strings.HasPrefix(host, "["); {
+		case host == "" && len(hosts) > 1:
+			return wrong(i, "is empty")
+		case !bracketed && strings.Contains(name, ":"), bracketed && notIPv6 != nil:
+			return wrong(i, "is not host:port, where an IPv6 address stands in brackets")
+		}
+		if port := u.Port(); port != "" {
+			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+				return wrong(i, "has a port that is no number from 1 to 65535")
+			}
+		}
+	}
+	return nil
 }
 
 // splitHosts takes the list of hosts out of a URL, which net/url does not know of, and leaves the first. It gives besides what is

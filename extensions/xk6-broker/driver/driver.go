@@ -11,6 +11,8 @@ type Driver struct {
 	Name string
 	// Schemes are the URL schemes that this driver answers to; the first is the canonical one.
 	Schemes []string
+	// OneHost says that a URL names one host at most.
+	OneHost bool
 	// Doc says in one sentence what the driver speaks to and how.
 	Doc string
 	// Protocol is what its servers speak: a server that does not is named in the error. See [ProtocolError].

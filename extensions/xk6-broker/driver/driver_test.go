@@ -34,7 +34,12 @@ func sample() Driver {
 
 var errRefused = errors.New("connection refused")
 
-func init() { Register(sample()) }
+func init() {
+	Register(sample())
+	alone := sample()
+	alone.Name, alone.Schemes, alone.OneHost = "alone", []string{"alone"}, true
+	Register(alone)
+}
 
 func TestOptionsResolveFromScriptURLProfileAndDefault(t *testing.T) {
 	a, err := ParseURL("sample://host:1?acks=none&batch=7&fetch=1MB", map[string]any{"batch": int64(9)})
@@ -109,6 +114,36 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	}
 	if _, err := ParseURL("sample://h", map[string]any{"password": []any{1}}); err == nil || strings.Contains(err.Error(), "1}") {
 		t.Errorf("a secret of the wrong type: %v", err)
+	}
+}
+
+func TestParseURL_EveryHostIsChecked(t *testing.T) {
+	for _, url := range []string{"sample://a:1,b:65535", "sample://[::1]:1,[::2]", "sample://a,b", "sample://", "sample://u:p,w@a:1,b:2//vhost"} {
+		if _, err := ParseURL(url, nil); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for url, want := range map[string]string{
+		"sample://a:1,sample://b:2":              "host 2 has a scheme of its own",
+		"sample://a:1,sample://b:2,sample://c:3": "host 2 has a scheme of its own",
+		"sample://a:1, b:2":                      "host 2 is not host:port",
+		"sample://a:1,b :2":                      "host 2 is not host:port",
+		"sample://a:1,":                          "host 2 is empty",
+		"sample://a:1,,b:2":                      "host 2 is empty",
+		"sample://a:0,b:2":                       "host 1 has a port",
+		"sample://a:1,b:65536":                   "host 2 has a port",
+		"sample://a:1,b:x":                       "host 2 is not host:port",
+		"sample://a:1,::1":                       "host 2 is not host:port",
+		"sample://a:1,[::1":                      "host 2 is not host:port",
+		"sample://a:1,[b]:2":                     "host 2 is not host:port",
+	} {
+		_, err := ParseURL(url, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "sample://host1:port,host2:port") {
+			t.Errorf("%s: %v; want %q", url, err, want)
+		}
+	}
+	if _, err := ParseURL("alone://a,b", nil); err == nil || !strings.Contains(err.Error(), "names 2 hosts, and alone takes one") {
+		t.Error(err)
 	}
 }
 
@@ -273,10 +308,10 @@ func TestWatchersHearOfAllDrivers(t *testing.T) {
 	late := sample()
 	late.Name, late.Schemes = "late", []string{"late"}
 	Register(late)
-	if got := strings.Join(heard, " "); got != "sample late" {
+	if got := strings.Join(heard, " "); got != "alone sample late" {
 		t.Errorf("heard of %s", got)
 	}
-	if len(Drivers()) != 2 {
+	if len(Drivers()) != 3 {
 		t.Errorf("%d drivers", len(Drivers()))
 	}
 }
