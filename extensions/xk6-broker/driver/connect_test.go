@@ -152,6 +152,39 @@ func TestWhoSaysNothingIsAsked(t *testing.T) {
 	}
 }
 
+// A server that accepts and stays silent is asked after opening failed, but not beyond connectTimeout, and not at all where an option is wrong.
+func TestOpen_SilentServer_EndsWithConnectTimeout(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }() // the kernel accepts
+	opened := func(url string, failure error) error {
+		a, err := ParseURL(url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := *a.Driver
+		d.Open = func(context.Context, Target) (Conn, error) { return nil, failure }
+		a.Driver = &d
+		ctx, cancel := context.WithTimeout(t.Context(), explainTimeout-time.Second)
+		defer cancel()
+		_, err = a.Open(ctx, "")
+		if ctx.Err() != nil {
+			t.Errorf("%v: Open did not end", failure)
+		}
+		return err
+	}
+	at := "sample://" + silent.Addr().String()
+	if err := opened(at+"?connectTimeout=100ms", io.EOF); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if err := opened(at, &OptionError{"acks", io.EOF}); !errors.As(err, new(*OptionError)) {
+		t.Error(err)
+	}
+}
+
 // A server that takes both, TLS and what is not, and is slow, is no stranger.
 func TestWhoTakesTLSTooIsNoStranger(t *testing.T) {
 	t.Parallel()

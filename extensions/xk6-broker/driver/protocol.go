@@ -40,7 +40,7 @@ func (e *ProtocolError) Error() string {
 // soon is how long opening may take before the server is asked what it is.
 const soon = time.Second
 
-// explainTimeout bounds how long a server is asked what it is after opening failed.
+// explainTimeout bounds how long a server is asked what it is after opening failed, within connectTimeout.
 const explainTimeout = 5 * time.Second
 
 // asking holds a token while one of those that wait for an answer asks: a server that is slow because many connect is not asked by all of them at once.
@@ -54,6 +54,7 @@ func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
 	}
 	t.protocol = d.Protocol
 	t.protocol.Name = cmp.Or(t.protocol.Name, "what driver "+d.Name+" does")
+	within := time.Now().Add(t.Options.Duration("connectTimeout"))
 	opening, giveUp := context.WithCancelCause(ctx)
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -67,8 +68,10 @@ func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
 	if stranger := (*ProtocolError)(nil); err != nil && errors.As(context.Cause(opening), &stranger) {
 		return nil, stranger
 	}
-	if err != nil && ctx.Err() == nil {
-		err = t.explain(ctx, err, d.KindOf(err))
+	if err != nil && ctx.Err() == nil && !errors.As(err, new(*OptionError)) {
+		asking, cancel := context.WithDeadline(ctx, within)
+		defer cancel()
+		err = t.explain(asking, err, d.KindOf(err))
 	}
 	return conn, err
 }
