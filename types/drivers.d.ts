@@ -273,8 +273,8 @@ declare module 'k6/x/broker' {
     synchronousCommit?: 'on' | 'off' | 'local' | 'remote_write' | 'remote_apply';
     /** rocketmq: A message's tag, by which consumers may choose. */
     tag?: string;
-    /** influxdb: Tags of every point, as name=value. */
-    tags?: string | string[];
+    /** influxdb: Tags of every point, such as { host: 'a' }; in a URL tags=name=value, once for each. */
+    tags?: string | string[] | { [name: string]: string | number | boolean };
     /** postgres: How many of the messages that wait for a producer's connection one transaction has at most, which share their fate; 1 gives each one of its own. Default: `1000`. */
     transaction?: number;
     /**
@@ -284,6 +284,11 @@ declare module 'k6/x/broker' {
     ttl?: Duration;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: What kind of message it is, for the application. */
     type?: string;
+    /**
+     * amqp1, amqp1-pubsub: Application properties that are numbers or booleans to the broker, such as { price: 5 } for a selector, beside the message's headers, which are strings.
+     * rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Headers that are numbers or booleans to the broker, such as { 'x-delay': 500 }, beside the message's headers, which are strings.
+     */
+    typedHeaders?: string | string[] | { [name: string]: string | number | boolean };
     /** blueflood: The metrics' unit; none where empty. */
     unit?: string;
     /** blueflood: What a point's value is: the number whose text the body is, or how many bytes the body has. One of body, size. Default: `body`. */
@@ -305,6 +310,8 @@ declare module 'k6/x/broker' {
     ackType?: 'individual' | 'cumulative';
     /** nats-jetstream: After what time without settlement the server delivers a message again. Default: `30s`. */
     ackWait?: Duration;
+    /** rabbitmq-pubsub: Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message. */
+    bindingArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Binding key of the consumer's queue to the exchange, for the types that have one. Default: `#`. */
     bindingKey?: string;
     /** kurrentdb: How often the group writes how far it is, if minCheckpoint messages were settled; after a restart of the server it begins there. Default: `2s`. */
@@ -428,6 +435,8 @@ declare module 'k6/x/broker' {
     pollInterval?: Duration;
     /** rocketmq: How long a server waits for a message before it answers that there is none; 5s is the least that servers do by default. A consumer that closes waits for it. Default: `5s`. */
     pollTime?: Duration;
+    /** rabbitmq-pubsub: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
+    queueArguments?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq-pubsub: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`. */
     queueType?: 'classic' | 'quorum';
     /** kurrentdb: How many messages the group reads at a time from the disk; less than historyBuffer. Default: `20`. */
@@ -465,7 +474,7 @@ declare module 'k6/x/broker' {
     /** postgres: What a commit waits for, as the server's synchronous_commit says: of a producer what a confirmation proves, of a consumer what a settlement does. One of on, off, local, remote_write, remote_apply. Default: `on`. */
     synchronousCommit?: 'on' | 'off' | 'local' | 'remote_write' | 'remote_apply';
     /** rocketmq: The tags of the messages to receive, as in "red || blue"; * is all messages. Default: `*`. */
-    tags?: string | string[];
+    tags?: string | string[] | { [name: string]: string | number | boolean };
     /** sqs, sqs-fifo: How long a message may be with a consumer and not settled before it is delivered again, whole seconds; it runs while the message waits to be received, too. Default: `30s`. */
     visibilityTimeout?: Duration;
     /** mongodb: How many members a write waits for, a number up to 50 or majority: of a producer what a confirmation proves, and 0 proves nothing; of a consumer what a settlement does, and 0 is 1. Default: `majority`. */
@@ -477,12 +486,12 @@ declare module 'k6/x/broker' {
   }
 
   export interface DriverTopicOptions {
-    /** sqs, sqs-fifo: Any other attributes of the queue, as Name=value. */
-    attributes?: string | string[];
-    /** rabbitmq, rabbitmq-stream: Binding keys of the queue to the exchange; the topic's name where empty. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first. */
-    bindings?: string | string[];
-    /** kafka, kafka-share, kmq: Any other topic configs, as name=value. */
-    configs?: string | string[];
+    /** sqs, sqs-fifo: Any other attributes of the queue, such as { VisibilityTimeout: 7 }; in a URL attributes=Name=value, once for each. */
+    attributes?: string | string[] | { [name: string]: string | number | boolean };
+    /** rabbitmq, rabbitmq-stream: Bindings of the queue to the exchange: keys, or objects { key, arguments } such as { arguments: { 'x-match': 'all', type: 'create' } }, which type headers needs; the topic's name is the key where none is given. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first. */
+    bindings?: string | (string | { [name: string]: unknown })[];
+    /** kafka, kafka-share, kmq: Any other topic configs, such as { 'cleanup.policy': 'compact,delete' }; in a URL configs=name=value, once for each. */
+    configs?: string | string[] | { [name: string]: string | number | boolean };
     /** rabbitmq: Exchange that rejected and expired messages go to. */
     deadLetterExchange?: string;
     /**
@@ -505,6 +514,8 @@ declare module 'k6/x/broker' {
     durable?: boolean;
     /** rabbitmq, rabbitmq-stream: Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty. */
     exchange?: string;
+    /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Arguments of the exchange to create, such as { 'x-delayed-type': 'direct' }. */
+    exchangeArguments?: string | string[] | { [name: string]: string | number | boolean };
     /**
      * rabbitmq, rabbitmq-stream: Type of the exchange to create: direct, fanout, topic, headers, or a plugin's. Default: `direct`.
      * rabbitmq-pubsub: Type of the exchange to create: fanout, topic, direct, headers, or a plugin's. Default: `fanout`.
@@ -551,6 +562,8 @@ declare module 'k6/x/broker' {
     overflow?: 'drop-head' | 'reject-publish' | 'reject-publish-dlx';
     /** nats-jetstream: Whether the server writes a message before it confirms it (default), or may do so afterwards (async). One of default, async. Default: `default`. */
     persist?: 'default' | 'async';
+    /** rabbitmq, rabbitmq-stream: Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused. */
+    queueArguments?: string | string[] | { [name: string]: string | number | boolean };
     /**
      * amqp1: Kind of queue to create at RabbitMQ: on one node, or replicated by Raft; other brokers pass over it. One of classic, quorum. Default: `classic`.
      * rabbitmq: Kind of queue to create: on one node, or replicated by Raft. One of classic, quorum. Default: `classic`; durable `quorum`.
@@ -627,5 +640,10 @@ declare module 'k6/x/broker' {
     ttl?: Duration;
     /** rabbitmq, rabbitmq-pubsub, rabbitmq-stream: What kind of message it is, for the application. */
     type?: string;
+    /**
+     * amqp1, amqp1-pubsub: Application properties that are numbers or booleans to the broker, such as { price: 5 } for a selector, beside the message's headers, which are strings.
+     * rabbitmq, rabbitmq-pubsub, rabbitmq-stream: Headers that are numbers or booleans to the broker, such as { 'x-delay': 500 }, beside the message's headers, which are strings.
+     */
+    typedHeaders?: string | string[] | { [name: string]: string | number | boolean };
   }
 }

@@ -120,6 +120,10 @@ func typesOf(o driver.Option) []string {
 		return []string{"Size"}
 	case driver.List:
 		return []string{"string", "string[]"}
+	case driver.Map:
+		return []string{"string", "string[]", "{ [name: string]: string | number | boolean }"}
+	case driver.Items:
+		return []string{"string", "(string | { [name: string]: unknown })[]"}
 	case driver.Enum:
 		quoted := make([]string, len(o.Allowed))
 		for i, word := range o.Allowed {

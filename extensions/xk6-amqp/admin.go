@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,11 @@ import (
 // CreateTopic fails as rejected where the topic exists with other properties: a test of it would measure something else
 // than it says.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
-	if err := short(slices.Concat([]string{s.Name, s.Options.String("exchange")}, bindings(&s))...); err != nil {
+	names := []string{s.Name, s.Options.String("exchange")}
+	for _, b := range bindings(&s) {
+		names = append(names, b.key)
+	}
+	if err := cmp.Or(c.refuseBindings(&s), short(names...)); err != nil {
 		return err
 	}
 	return c.consuming.do(ctx, func(ch *amqp.Channel) error { return c.declare(ch, s) })

@@ -12,7 +12,7 @@
 //
 // A rabbitmq or rabbitmq-stream producer publishes through the default exchange straight to the queue, as RabbitMQ's own
 // PerfTest does. With the option exchange it goes through an exchange, which is created and bound with the topic;
-// bindings, routingKey and routeByKey say by which keys.
+// bindings, routingKey and routeByKey say by which keys. An exchange of type headers goes by the arguments of its bindings.
 //
 // # Delivery
 //
@@ -78,7 +78,7 @@
 //     and all that is in flight on it would fail. Older versions take 128 MiB; then raise the option.
 //   - Names of topics, headers and routing keys have at most 255 bytes, and all headers of a message together fit into one
 //     frame (frameMax). Prefetch is at most 65535.
-//   - Header values are sent as long strings of any bytes; of what comes, scalars are given as text, and tables and arrays
+//   - Header values are sent as long strings of any bytes, and those of the property typedHeaders as numbers (signed, of 64 bits, or double) and booleans; of what comes, scalars are given as text, and tables and arrays
 //     are left out. The order of headers and all but the last of equal names are lost.
 //   - A channel that is opened on a quorum queue between the death of its leader and the election of the next may be answered with nacks for good
 //     (seen with 3.10.8, where a fresh channel works): sends then fail as rejected until the connection breaks again.

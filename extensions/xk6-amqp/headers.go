@@ -30,9 +30,9 @@ const (
 )
 
 // fill turns headers into an AMQP table, which it reuses. The values are long strings, which hold any byte and which every
-// client and the headers exchange understand. A frame's size in bytes is the limit.
-func fill(table amqp.Table, headers []driver.Header, frame int) (amqp.Table, error) {
-	if len(headers) == 0 {
+// client and the headers exchange understand; typed are those that are numbers or booleans. A frame's size in bytes is the limit.
+func fill(table amqp.Table, headers []driver.Header, typed map[string]any, frame int) (amqp.Table, error) {
+	if len(headers) == 0 && len(typed) == 0 {
 		return nil, nil // no table at all is what a message without headers has
 	}
 	clear(table)
@@ -43,6 +43,13 @@ func fill(table amqp.Table, headers []driver.Header, frame int) (amqp.Table, err
 		}
 		size += len(h.Name) + len(h.Value) + 6
 		table[h.Name] = string(h.Value)
+	}
+	for name, value := range typed {
+		if _, twice := table[name]; twice || len(name) > maxShort {
+			return nil, &driver.OptionError{Name: "typedHeaders", Err: fmt.Errorf("\"%.40s\" is in headers, too, or its name has more than %d bytes", name, maxShort)}
+		}
+		size += len(name) + len(driver.Text(value)) + 16
+		table[name] = value
 	}
 	if size > frame-512 { // what else the frame holds are the properties
 		return nil, rejectedError(fmt.Sprintf("headers of %d bytes do not fit into a frame of %d", size, frame))

@@ -43,6 +43,7 @@ func messageOptions() []driver.Option {
 		{Name: "correlationId", Scope: on, Type: driver.String, Doc: "Identifier of what a message belongs to; request() uses its own."},
 		{Name: "type", Scope: on, Type: driver.String, Doc: "What kind of message it is, for the application."},
 		{Name: "appId", Scope: on, Type: driver.String, Doc: "Which application sent it."},
+		{Name: "typedHeaders", Scope: on, Type: driver.Map, SendOnly: true, Doc: "Headers that are numbers or booleans to the broker, such as { 'x-delay': 500 }, beside the message's headers, which are strings."},
 	}
 }
 
@@ -51,10 +52,15 @@ func routeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchange", Scope: driver.OnProducer | driver.OnTopic, Type: driver.String, Doc: "Exchange to publish to, and to create and bind with the topic; the default exchange, which leads straight to the queue, where empty."},
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "direct", Doc: "Type of the exchange to create: direct, fanout, topic, headers, or a plugin's."},
-		{Name: "bindings", Scope: driver.OnTopic, Type: driver.List, Doc: "Binding keys of the queue to the exchange; the topic's name where empty. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first."},
+		exchangeArguments(),
+		{Name: "bindings", Scope: driver.OnTopic, Type: driver.Items, Doc: "Bindings of the queue to the exchange: keys, or objects { key, arguments } such as { arguments: { 'x-match': 'all', type: 'create' } }, which type headers needs; the topic's name is the key where none is given. Of a queue that exists they are added to those that it has, which AMQP does not tell: delete it first."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one and an exchange is named."},
 	}
+}
+
+func exchangeArguments() driver.Option {
+	return driver.Option{Name: "exchangeArguments", Scope: driver.OnTopic, Type: driver.Map, Doc: "Arguments of the exchange to create, such as { 'x-delayed-type': 'direct' }."}
 }
 
 // everyKey is the binding key that the keys of all messages match, in an exchange of type topic.
@@ -64,7 +70,9 @@ const everyKey = "#"
 func exchangeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "fanout", Doc: "Type of the exchange to create: fanout, topic, direct, headers, or a plugin's."},
+		exchangeArguments(),
 		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: everyKey, Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
+		{Name: "bindingArguments", Scope: driver.OnConsumer, Type: driver.Map, Doc: "Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one."},
 	}
@@ -88,12 +96,18 @@ func queueOptions(on driver.Scope) []driver.Option {
 		{Name: "deadLetterRoutingKey", Scope: on, Type: driver.String, Doc: "Routing key of dead-lettered messages; their own where empty."},
 		{Name: "deadLetterQueue", Scope: on, Type: driver.String, Doc: "Queue, created with the topic and of the same kind, that rejected and expired messages go to."},
 		leaderOption(on),
+		queueArguments(on),
 	}
+}
+
+func queueArguments(on driver.Scope) driver.Option {
+	return driver.Option{Name: "queueArguments", Scope: on, Type: driver.Map, Doc: "Any other arguments of the queue to create, such as { 'x-max-in-memory-length': 1000 }; one that another option sets is refused."}
 }
 
 func streamOptions() []driver.Option {
 	const on = driver.OnTopic
 	return []driver.Option{
+		queueArguments(on),
 		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
 		{Name: "maxAge", Scope: on, Type: driver.Duration, Step: int64(time.Second), Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
 		{Name: "segmentBytes", Scope: on, Type: driver.Size, ZeroIsDefault: true, Doc: "Size of a segment file; the broker's default where 0."},

@@ -158,7 +158,7 @@ func (p *producer) publish(box *outbox, m *driver.Message, i int, done driver.Do
 	if p.routeByKey && len(m.Key) > maxShort {
 		return rejectedError(fmt.Sprintf("a routing key has at most %d bytes", maxShort))
 	}
-	headers, err := fill(p.table, m.Headers, box.of.Config.FrameSize)
+	headers, err := fill(p.table, m.Headers, p.typedHeaders(m), box.of.Config.FrameSize)
 	if err != nil {
 		return err
 	}
@@ -187,6 +187,14 @@ func (p *producer) describe(publishing *amqp.Publishing, m *driver.Message) {
 	}
 	own := p.properties.with(m.Properties)
 	own.on(publishing)
+}
+
+// typedHeaders are those of a message, or else the producer's.
+func (p *producer) typedHeaders(m *driver.Message) map[string]any {
+	if _, own := m.Properties["typedHeaders"]; own {
+		return m.Properties.Map("typedHeaders")
+	}
+	return p.properties.headers
 }
 
 // routing is the routing key of a message.

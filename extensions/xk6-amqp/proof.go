@@ -56,13 +56,13 @@ func (r route) mayMiss(created *driver.TopicSpec) bool {
 	case r.isTopic || r.byKey || kind != amqp.ExchangeDirect && kind != amqp.ExchangeTopic:
 		return true
 	}
-	return !slices.Contains(bindings(created), r.key)
+	return !slices.ContainsFunc(bindings(created), func(b binding) bool { return b.key == r.key })
 }
 
 // Selects implements [driver.Selector]: a consumer that names a binding key gets what matches it.
 func (r *consumer) Selects() bool {
 	key := r.options.String("bindingKey")
-	return r.conn.mode == pubsub && key != everyKey
+	return r.conn.mode == pubsub && (key != everyKey || len(r.options.Map("bindingArguments")) > 0)
 }
 
 func (c *conn) proof(ctx context.Context, p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {

@@ -13,6 +13,7 @@ import (
 type properties struct {
 	priority                                                         uint8
 	expiration, contentType, contentEncoding, correlation, kind, app string
+	headers                                                          map[string]any // typedHeaders
 }
 
 // with is what holds for a message: of what it does not say, what holds for all.
@@ -27,6 +28,9 @@ func (p properties) with(v driver.Values) properties {
 	text("correlationId", &p.correlation)
 	text("type", &p.kind)
 	text("appId", &p.app)
+	if headers, ok := v["typedHeaders"].(map[string]any); ok {
+		p.headers = headers
+	}
 	if n, ok := v["priority"].(int64); ok {
 		p.priority = uint8(n) //gosec:disable G115 -- the option has limits
 	}

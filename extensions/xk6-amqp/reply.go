@@ -105,7 +105,7 @@ func (x *exchange) ask(p *producer, m *driver.Message) (string, <-chan answer, e
 	if x.waiting == nil {
 		return "", nil, x.cause()
 	}
-	headers, err := fill(x.table, m.Headers, x.of.Config.FrameSize)
+	headers, err := fill(x.table, m.Headers, p.typedHeaders(m), x.of.Config.FrameSize)
 	if err != nil {
 		return "", nil, err
 	}
@@ -177,7 +177,7 @@ func (r *consumer) Reply(ctx context.Context, to, reply driver.Message) error {
 	if err := ch.of.socket.ready(ctx); err != nil {
 		return err
 	}
-	headers, err := fill(amqp.Table{}, reply.Headers, ch.of.Config.FrameSize)
+	headers, err := fill(amqp.Table{}, reply.Headers, reply.Properties.Map("typedHeaders"), ch.of.Config.FrameSize)
 	if err != nil {
 		return err
 	}

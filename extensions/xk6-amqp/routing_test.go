@@ -92,6 +92,83 @@ func TestRoutingByKey(t *testing.T) {
 	}
 }
 
+// An exchange of type headers goes by the arguments of a binding, and tells a number from its text.
+func TestHeadersExchange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, server(t, "rabbitmq"))
+	exchange := unique()
+	topic := r.topic(map[string]any{"exchange": exchange, "exchangeType": "headers", "bindings": []any{
+		map[string]any{"arguments": map[string]any{"x-match": "all", "type": "create", "urgent": true}},
+		map[string]any{"key": "k", "arguments": map[string]any{"size": int64(7)}},
+	}})
+	ch := r.channel()
+	t.Cleanup(func() { r.must(ch.ExchangeDelete(exchange, false, false)) })
+	m := func(body string, header string, typed map[string]any) driver.Message {
+		m := driver.Message{Body: []byte(body), Properties: driver.Values{"typedHeaders": typed}}
+		if header != "" {
+			m.Headers = []driver.Header{{Name: header, Value: []byte("create")}}
+		}
+		return m
+	}
+	p := r.producer(topic, 10, map[string]any{"exchange": exchange, "typedHeaders": map[string]any{"urgent": true}})
+	r.kinds("", r.send(p, driver.Message{Body: []byte("0"), Headers: []driver.Header{{Name: "type", Value: []byte("create")}}},
+		m("1", "type", map[string]any{"urgent": true}), m("2", "", map[string]any{"size": int64(7)}))...)
+	r.kinds(driver.NotFound, r.send(p, m("3", "", nil), m("4", "", map[string]any{"size": "7"}), m("5", "type", map[string]any{"urgent": false}))...)
+	r.kinds(driver.Rejected, r.send(p, m("6", "type", map[string]any{"type": "create"}))...)
+	for i, got := range r.take(r.consumer(topic, "", 10), 3) {
+		if string(got.Body) != fmt.Sprint(i) {
+			t.Errorf("message %d is %s", i, got.Body)
+		}
+	}
+}
+
+func TestBindingArguments_PubSub_ConsumerGetsItsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, server(t, "rabbitmq-pubsub"))
+	topic := r.topic(map[string]any{"exchangeType": "headers", "exchangeArguments": map[string]any{"alternate-exchange": "amq.fanout"}})
+	values, err := r.address.Resolve(driver.OnConsumer, map[string]any{"bindingArguments": map[string]any{"size": int64(1)}, "queueArguments": "x-queue-mode=default"})
+	r.must(err)
+	c, err := r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: topic, Group: "g", Prefetch: 10, Start: driver.StartNew, Options: values})
+	r.must(err)
+	t.Cleanup(func() { r.must(c.Close(r.context())) })
+	p := r.producer(topic, 10, nil)
+	size := func(n int64) driver.Message {
+		return driver.Message{Body: fmt.Append(nil, n), Properties: driver.Values{"typedHeaders": map[string]any{"size": n}}}
+	}
+	r.kinds("", r.send(p, size(2), size(1))...)
+	if got := r.take(c, 1)[0]; string(got.Body) != "1" {
+		t.Errorf("%s", got.Body)
+	}
+}
+
+func TestArguments_RabbitMQWouldPassOver_Refused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, server(t, "rabbitmq"))
+	admin, _ := r.conn.(driver.Admin)
+	for _, c := range []struct {
+		option string
+		given  map[string]any
+	}{
+		{"bindings", map[string]any{"exchange": "e", "exchangeType": "headers"}},
+		{"bindings", map[string]any{"exchange": "e", "exchangeType": "headers", "bindings": "key"}},
+		{"bindings", map[string]any{"exchange": "e", "bindings": []any{map[string]any{"argument": map[string]any{"a": "b"}}}}},
+		{"bindings", map[string]any{"exchange": "e", "bindings": []any{map[string]any{"key": int64(1)}}}},
+		{"bindings", map[string]any{"bindings": "key"}},
+		{"exchangeArguments", map[string]any{"exchangeArguments": "x-delayed-type=direct"}},
+		{"queueArguments", map[string]any{"maxLength": int64(5), "queueArguments": map[string]any{"x-max-length": int64(6)}}},
+	} {
+		values, err := r.address.Resolve(driver.OnTopic, c.given)
+		r.must(err)
+		err = admin.CreateTopic(r.context(), driver.TopicSpec{Name: unique(), Partitions: 1, Replicas: 1, Options: values})
+		if option := (*driver.OptionError)(nil); !errors.As(err, &option) || option.Name != c.option {
+			t.Errorf("%v: %v", c.given, err)
+		}
+	}
+	topic := r.topic(map[string]any{"queueArguments": map[string]any{"x-max-length": int64(1), "x-overflow": "reject-publish"}})
+	p := r.producer(topic, 1, nil)
+	r.eventually("the queue is full", func() bool { return r.send(p, text("x"))[0] != nil })
+}
+
 func TestTopicTypesOfAnExchange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, server(t, "rabbitmq-pubsub"))

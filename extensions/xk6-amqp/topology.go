@@ -15,7 +15,7 @@ import (
 func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	o := s.Options
 	if c.mode == pubsub {
-		return ch.ExchangeDeclare(s.Name, o.String("exchangeType"), true, false, false, false, nil)
+		return ch.ExchangeDeclare(s.Name, o.String("exchangeType"), true, false, false, false, o.Map("exchangeArguments"))
 	}
 	if err := c.declareQueue(ch, s.Name, o, s.Replicas); err != nil {
 		return err
@@ -24,23 +24,78 @@ func (c *conn) declare(ch *amqp.Channel, s driver.TopicSpec) error {
 	if exchange == "" {
 		return nil
 	}
-	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, nil); err != nil {
+	if err := ch.ExchangeDeclare(exchange, o.String("exchangeType"), true, false, false, false, o.Map("exchangeArguments")); err != nil {
 		return err
 	}
-	for _, key := range bindings(&s) {
-		if err := ch.QueueBind(s.Name, key, exchange, false, nil); err != nil {
+	for _, b := range bindings(&s) {
+		if err := ch.QueueBind(s.Name, b.key, exchange, false, b.arguments); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bindings are the keys by which a queue is bound to its exchange.
-func bindings(s *driver.TopicSpec) []string {
-	if keys := s.Options.List("bindings"); len(keys) > 0 {
-		return keys
+// binding is how a queue is bound to its exchange.
+type binding struct {
+	key       string
+	arguments map[string]any
+}
+
+// bindings are those of a queue to its exchange: by the topic's name where the option has none.
+func bindings(s *driver.TopicSpec) []binding {
+	var all []binding
+	for _, item := range s.Options.Items("bindings") {
+		b := binding{key: s.Name}
+		switch item := item.(type) {
+		case string:
+			b.key = item
+		case map[string]any:
+			if key, ok := item["key"].(string); ok {
+				b.key = key
+			}
+			b.arguments, _ = item["arguments"].(map[string]any)
+		}
+		all = append(all, b)
 	}
-	return []string{s.Name}
+	if len(all) == 0 {
+		return []binding{{key: s.Name}}
+	}
+	return all
+}
+
+// refuseBindings finds what RabbitMQ would pass over.
+func (c *conn) refuseBindings(s *driver.TopicSpec) error {
+	if c.mode == pubsub { // whose consumers bind
+		return nil
+	}
+	items := s.Options.Items("bindings")
+	for _, item := range items {
+		object, _ := item.(map[string]any)
+		for name, value := range object {
+			_, text := value.(string)
+			_, arguments := value.(map[string]any)
+			if name == "key" && !text || name == "arguments" && !arguments || name != "key" && name != "arguments" {
+				return &driver.OptionError{Name: "bindings", Err: fmt.Errorf("%q: a binding is a key, or an object with key, a string, and arguments, an object", name)}
+			}
+		}
+	}
+	if s.Options.String("exchange") == "" {
+		for name, given := range map[string]bool{"bindings": len(items) > 0, "exchangeArguments": len(s.Options.Map("exchangeArguments")) > 0} {
+			if given {
+				return &driver.OptionError{Name: name, Err: errors.New("it needs the option exchange")}
+			}
+		}
+		return nil
+	}
+	if s.Options.String("exchangeType") == amqp.ExchangeHeaders {
+		for i, b := range bindings(s) {
+			if len(b.arguments) == 0 {
+				return &driver.OptionError{Name: "bindings", Err: fmt.Errorf("binding %d has no arguments, so that an exchange of type headers would give the queue every message; "+
+					"it should look like { arguments: { 'x-match': 'all', type: 'create' } }", i+1)}
+			}
+		}
+	}
+	return nil
 }
 
 // declareQueue declares a queue that consumers share, and the one for its dead letters, if it has one.
@@ -117,6 +172,12 @@ func (c *conn) refuseQueue(o driver.Values) error {
 	case !quorum && o.String("leaderLocator") == "balanced":
 		return &driver.OptionError{Name: "leaderLocator", Err: errors.New("a classic queue has no leader to place: balanced is for queueType=quorum")}
 	}
+	set := c.queueArguments(o, 1)
+	for name, value := range o.Map("queueArguments") {
+		if set[name] != value {
+			return &driver.OptionError{Name: "queueArguments", Err: fmt.Errorf("%q: another option of this driver sets it, to %v", name, set[name])}
+		}
+	}
 	return nil
 }
 
@@ -174,6 +235,11 @@ func (c *conn) queueArguments(o driver.Values, replicas int) amqp.Table {
 	if o.Bool("lazy") {
 		args["x-queue-mode"] = "lazy"
 	}
+	for name, value := range o.Map("queueArguments") {
+		if _, set := args[name]; !set {
+			args[name] = value
+		}
+	}
 	return args
 }
 
@@ -188,13 +254,13 @@ func (r *consumer) bind(ch *amqp.Channel) (string, error) {
 			return "", err
 		}
 		r.conn.remember(r.topic, name)
-		return name, ch.QueueBind(name, r.options.String("bindingKey"), r.topic, false, nil)
+		return name, ch.QueueBind(name, r.options.String("bindingKey"), r.topic, false, r.options.Map("bindingArguments"))
 	}
 	own, err := ch.QueueDeclare("", false, true, true, false, nil) // goes when the consumer does
 	if err != nil {
 		return "", err
 	}
-	return own.Name, ch.QueueBind(own.Name, r.options.String("bindingKey"), r.topic, false, nil)
+	return own.Name, ch.QueueBind(own.Name, r.options.String("bindingKey"), r.topic, false, r.options.Map("bindingArguments"))
 }
 
 // groupQueue names the queue of a group of a pubsub topic.

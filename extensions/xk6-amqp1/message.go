@@ -39,15 +39,21 @@ func (e *envelope) fill(m *driver.Message, own properties) error {
 		}
 		e.Annotations[annotationKey] = textOrBytes(m.Key)
 	}
-	if len(m.Headers) == 0 {
+	if len(m.Headers) == 0 && len(own.headers) == 0 {
 		return nil
 	}
-	e.ApplicationProperties = make(map[string]any, len(m.Headers))
+	e.ApplicationProperties = make(map[string]any, len(m.Headers)+len(own.headers))
 	for _, h := range m.Headers {
 		if !utf8.ValidString(h.Name) {
 			return &driver.OptionError{Name: "headers", Err: fmt.Errorf("the name %q is not UTF-8", h.Name)}
 		}
 		e.ApplicationProperties[h.Name] = textOrBytes(h.Value)
+	}
+	for name, value := range own.headers {
+		if _, twice := e.ApplicationProperties[name]; twice {
+			return &driver.OptionError{Name: "typedHeaders", Err: fmt.Errorf("%q is in headers, too", name)}
+		}
+		e.ApplicationProperties[name] = value
 	}
 	return nil
 }

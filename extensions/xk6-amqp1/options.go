@@ -44,6 +44,7 @@ func messageOptions() []driver.Option {
 		{Name: "subject", Scope: on, Doc: "What the message is about; at RabbitMQ its routing key."},
 		{Name: "contentType", Scope: on, Doc: "MIME type of the body."},
 		{Name: "contentEncoding", Scope: on, Doc: "Encoding of the body, such as gzip."},
+		{Name: "typedHeaders", Scope: on, Type: driver.Map, SendOnly: true, Doc: "Application properties that are numbers or booleans to the broker, such as { price: 5 } for a selector, beside the message's headers, which are strings."},
 		{Name: "groupId", Scope: on, Doc: "The group of messages (the session, at Azure Service Bus) that go to one consumer in order."},
 	}
 }

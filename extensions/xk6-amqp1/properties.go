@@ -18,6 +18,7 @@ type properties struct {
 	priority                                                          uint8
 	ttl, delay                                                        time.Duration
 	id, correlation, subject, contentType, contentEncoding, groupName string
+	headers                                                           map[string]any // typedHeaders
 }
 
 // texts are the properties that are text, by the names of their options.
@@ -34,6 +35,9 @@ func (p properties) with(v driver.Values) properties {
 		if s, ok := v[name].(string); ok {
 			*to = s
 		}
+	}
+	if headers, ok := v["typedHeaders"].(map[string]any); ok {
+		p.headers = headers
 	}
 	if b, ok := v["persistent"].(bool); ok {
 		p.persistent = b

@@ -1,6 +1,7 @@
 package amqp1_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,20 @@ func TestProperties(t *testing.T) {
 	}
 	r.settle(c, append(b, late...), driver.Ack)
 	r.nothing(c)
+}
+
+// A selector compares numbers with numbers only.
+func TestTypedHeaders_Selector_ComparesNumbers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "BROKER_URL_AMQP1")
+	topic := r.topic()
+	priced := func(n int64) driver.Message {
+		return driver.Message{Body: fmt.Append(nil, n), Properties: driver.Values{"typedHeaders": map[string]any{"price": n}}}
+	}
+	r.send(r.producer(topic, nil), text("0"), priced(1), priced(9))
+	if got := r.take(r.consumer(topic, "", map[string]any{"selector": "price > 5"}), 1)[0]; string(got.Body) != "9" {
+		t.Errorf("%s", got.Body)
+	}
 }
 
 func TestSelector(t *testing.T) {

@@ -35,7 +35,7 @@ func options() []driver.Option {
 			Name: "body", Scope: driver.OnProducer, Type: driver.Enum, Default: "field", Allowed: []string{"field", "fields"},
 			Doc: "What a body is: one string field of the point, or all its fields in the line protocol, such as value=1.5,count=3i.",
 		},
-		{Name: "tags", Scope: driver.OnProducer, Type: driver.List, Doc: "Tags of every point, as name=value."},
+		{Name: "tags", Scope: driver.OnProducer, Type: driver.Map, Doc: "Tags of every point, such as { host: 'a' }; in a URL tags=name=value, once for each."},
 		{Name: "gzip", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Compress the requests."},
 	}...)
 }

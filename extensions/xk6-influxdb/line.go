@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -45,7 +47,7 @@ func checkName(what, name string) error {
 }
 
 // head is the measurement with the tags that all points of a producer have.
-func head(measurement string, tags []string, producer string) (string, error) {
+func head(measurement string, tags map[string]any, producer string) (string, error) {
 	if err := checkName("topic", measurement); err != nil {
 		return "", err
 	}
@@ -53,11 +55,8 @@ func head(measurement string, tags []string, producer string) (string, error) {
 		return "", &driver.OptionError{Name: "topic", Err: errors.New("the line protocol takes what begins with # for a comment")}
 	}
 	h := series.Replace(measurement) + ",producer=" + producer
-	for _, tag := range tags {
-		name, value, ok := strings.Cut(tag, "=")
-		if !ok {
-			return "", &driver.OptionError{Name: "tags", Err: fmt.Errorf("%q should look like name=value", tag)}
-		}
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		value := driver.Text(tags[name])
 		for _, part := range []string{name, value} {
 			if err := checkName("tags", part); err != nil {
 				return "", err

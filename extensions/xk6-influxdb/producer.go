@@ -30,7 +30,7 @@ type producer struct {
 
 // NewProducer asks nothing: a measurement comes to be by being written to.
 func (c *conn) NewProducer(_ context.Context, config driver.ProducerConfig) (driver.Producer, error) {
-	h, err := head(config.Topic, config.Options.List("tags"), fmt.Sprintf("%012x", rand.Uint64()>>16)) //gosec:disable G404 -- a name, no secret
+	h, err := head(config.Topic, config.Options.Map("tags"), fmt.Sprintf("%012x", rand.Uint64()>>16)) //gosec:disable G404 -- a name, no secret
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -18,11 +16,7 @@ import (
 // CreateTopic returns when every broker knows the topic and every partition has a leader that answers as such, so that a
 // message sent at once after it does not fail.
 func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
-	configs, err := topicConfigs(s)
-	if err != nil {
-		return err
-	}
-	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), configs, s.Name) //gosec:disable G115 -- the broker refuses what is too many
+	created, err := c.admin.CreateTopic(ctx, int32(s.Partitions), int16(s.Replicas), topicConfigs(s), s.Name) //gosec:disable G115 -- the broker refuses what is too many
 	if err == nil {
 		err = created.Err
 	}
@@ -55,7 +49,7 @@ func led(t kmsg.MetadataResponseTopic) bool {
 	return true
 }
 
-func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
+func topicConfigs(s driver.TopicSpec) map[string]*string {
 	configs := map[string]*string{}
 	set := func(name, value string) { configs[name] = &value }
 	if d := s.Options.Duration("retention"); d > 0 {
@@ -64,14 +58,10 @@ func topicConfigs(s driver.TopicSpec) (map[string]*string, error) {
 	if n := s.Options.Int("minInsyncReplicas"); n > 0 {
 		set("min.insync.replicas", strconv.FormatInt(min(n, int64(s.Replicas)), 10))
 	}
-	for _, item := range s.Options.List("configs") {
-		name, value, ok := strings.Cut(item, "=")
-		if !ok || name == "" {
-			return nil, &driver.OptionError{Name: "configs", Err: fmt.Errorf("%q is not name=value", item)}
-		}
-		set(name, value)
+	for name, value := range s.Options.Map("configs") {
+		set(name, driver.Text(value))
 	}
-	return configs, nil
+	return configs
 }
 
 // DescribeTopic asks a broker, and not what the client remembers: the topic may have been made a moment ago.
@@ -99,11 +89,11 @@ func (c *conn) DescribeTopic(ctx context.Context, topic string) (info driver.Top
 }
 
 // listed are configs as the option of that name gives them.
-func listed(configs map[string]string) (all []string) {
+func listed(configs map[string]string) map[string]any {
+	all := make(map[string]any, len(configs))
 	for name, value := range configs {
-		all = append(all, name+"="+value)
+		all[name] = value
 	}
-	slices.Sort(all)
 	return all
 }
 

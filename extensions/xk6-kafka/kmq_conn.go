@@ -53,7 +53,7 @@ func (c *kmqConn) makeMarkersTopic(ctx context.Context, q queue) error {
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		err = c.conn.CreateTopic(ctx, driver.TopicSpec{
 			Name: q.markers, Partitions: n, Replicas: len(topic.Partitions[0].Replicas),
-			Options: driver.Values{"configs": []string{"message.timestamp.type=LogAppendTime"}},
+			Options: driver.Values{"configs": map[string]any{"message.timestamp.type": "LogAppendTime"}},
 		})
 		if err == nil {
 			there, err = c.metadata(ctx, q.markers)

@@ -87,8 +87,8 @@ func commonOptions() []driver.Option {
 			Doc:     "How many replicas must have a message for acks=all to succeed (min.insync.replicas), at most all there are; 0 is the broker's default, and takes a topic that exists as it is.",
 		},
 		{
-			Name: "configs", Scope: driver.OnTopic, Type: driver.List,
-			Doc: "Any other topic configs, as name=value.",
+			Name: "configs", Scope: driver.OnTopic, Type: driver.Map,
+			Doc: "Any other topic configs, such as { 'cleanup.policy': 'compact,delete' }; in a URL configs=name=value, once for each.",
 		},
 	}...)
 }

@@ -49,7 +49,7 @@ func options(k kind) []driver.Option {
 			Name: "maxReceiveCount", Scope: driver.OnTopic, Type: driver.Int, Default: "10", Min: 1, Max: 1000,
 			Doc: "How often a message is delivered before it goes to the deadLetterQueue.",
 		},
-		{Name: "attributes", Scope: driver.OnTopic, Type: driver.List, Doc: "Any other attributes of the queue, as Name=value."},
+		{Name: "attributes", Scope: driver.OnTopic, Type: driver.Map, Doc: "Any other attributes of the queue, such as { VisibilityTimeout: 7 }; in a URL attributes=Name=value, once for each."},
 	}...)
 	if k == fifo {
 		return append(all,

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,12 +43,8 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 // attributes are those that the options ask for.
 func (c *conn) attributes(ctx context.Context, o driver.Values) (map[string]string, error) {
 	want := map[string]string{}
-	for _, a := range o.List("attributes") {
-		name, value, ok := strings.Cut(a, "=")
-		if !ok || name == "" {
-			return nil, &driver.OptionError{Name: "attributes", Err: fmt.Errorf("%q should look like Name=value", a)}
-		}
-		want[name] = value
+	for name, value := range o.Map("attributes") {
+		want[name] = driver.Text(value)
 	}
 	if d := o.Duration("retention"); d > 0 {
 		if d < time.Minute {

@@ -96,7 +96,10 @@ func (a *Address) query() (map[string]any, error) {
 				a.Driver.Name, errQuery, strings.Join(a.Driver.names(^Scope(0)), ", "))
 		case !known && name != "profile":
 			unknown = append(unknown, name)
-		case len(query[name]) > 1 && o.Type != List:
+		case o.Type == Map:
+			given[name] = query[name]
+			continue
+		case len(query[name]) > 1 && o.Type != List && o.Type != Items:
 			return nil, fmt.Errorf("option %q: it is given %d times in the URL", name, len(query[name]))
 		}
 		given[name] = strings.Join(query[name], ",")

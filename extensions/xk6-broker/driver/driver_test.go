@@ -28,6 +28,8 @@ func sample() Driver {
 			{Name: "fetch", Scope: OnConsumer, Type: Size, Default: "64KiB", Doc: "A size."},
 			{Name: "deliver", Scope: OnConsumer, Type: Bool, Default: "true", Doc: "A boolean."},
 			{Name: "configs", Scope: OnTopic, Type: List, Doc: "A list."},
+			{Name: "settings", Scope: OnTopic, Type: Map, Doc: "An object."},
+			{Name: "routes", Scope: OnTopic, Type: Items, Doc: "A list of strings and objects."},
 		}...),
 	}
 }
@@ -144,6 +146,36 @@ func TestParseURL_EveryHostIsChecked(t *testing.T) {
 	}
 	if _, err := ParseURL("alone://a,b", nil); err == nil || !strings.Contains(err.Error(), "names 2 hosts, and alone takes one") {
 		t.Error(err)
+	}
+}
+
+func TestOption_Map_ObjectOrPairs(t *testing.T) {
+	o := Option{Name: "o", Type: Map}
+	for _, c := range []struct {
+		given any
+		want  string
+	}{
+		{map[string]any{"a": "x,y", "b": int64(7), "c": 0.5, "d": true, "e": 1e9}, "a=x,y b=7 c=0.5 d=true e=1000000000"},
+		{[]string{"a=1,2", "b=c=d"}, "a=1,2 b=c=d"}, {[]any{"a=1"}, "a=1"}, {"a=1,b=2", "a=1,b=2"}, {"", ""},
+	} {
+		v, err := o.Parse(c.given)
+		m, _ := v.(map[string]any)
+		if got := strings.Join(Pairs(m), " "); err != nil || got != c.want {
+			t.Errorf("%v: %s, %v", c.given, got, err)
+		}
+	}
+	for _, given := range []any{"a", "=1", []string{"a=1", "a=2"}, map[string]any{"a": []any{}}, map[string]any{"a": nil}, map[string]any{"": 1}, 7} {
+		if v, err := o.Parse(given); err == nil || !strings.Contains(err.Error(), "name=value") {
+			t.Errorf("%v: %v, %v", given, v, err)
+		}
+	}
+	a, err := ParseURL("sample://h?settings=cleanup.policy=compact,delete&settings=b=2&routes=a,b", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, _ := a.Resolve(OnTopic, nil)
+	if got := v.Map("settings"); got["cleanup.policy"] != "compact,delete" || got["b"] != "2" || len(v.Items("routes")) != 2 {
+		t.Errorf("%v", v)
 	}
 }
 

@@ -56,10 +56,12 @@ const (
 	Size                 // int64 bytes; "64KiB", "1MB"
 	Enum                 // string, one of Allowed
 	List                 // []string; comma-separated in a URL
+	Map                  // map[string]any: strings, bool, int64, float64; name=value in a URL, once for each
+	Items                // []any: strings, and objects as Map has them or whose values are such; comma-separated strings in a URL
 )
 
 func (t Type) String() string {
-	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list"}[t]
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "list"}[t]
 }
 
 // Profile is a set of defaults: what to measure decides what a client should be tuned for.
@@ -100,6 +102,12 @@ func (v Values) Duration(name string) time.Duration { d, _ := v[name].(time.Dura
 
 // List gives a List option.
 func (v Values) List(name string) []string { l, _ := v[name].([]string); return l }
+
+// Map gives a Map option.
+func (v Values) Map(name string) map[string]any { m, _ := v[name].(map[string]any); return m }
+
+// Items gives an Items option.
+func (v Values) Items(name string) []any { l, _ := v[name].([]any); return l }
 
 // Option finds an option by name, in any scope.
 func (d *Driver) Option(name string) (Option, bool) {
@@ -230,6 +238,16 @@ func (o Option) Parse(raw any) (any, error) {
 			return l, nil
 		}
 		return fail("a list of strings")
+	case Map:
+		if m, ok := parseMap(raw); ok {
+			return m, nil
+		}
+		return fail("an object of strings, numbers and booleans, or a string name=value or a list of such")
+	case Items:
+		if l, ok := parseItems(raw); ok {
+			return l, nil
+		}
+		return fail("a list of strings and objects")
 	}
 	panic("driver: option " + o.Name + " has no known type")
 }

@@ -201,6 +201,10 @@ func properties(t *testing.T, k *kit) {
 			want[o.Name] = o.Allowed[len(o.Allowed)-1]
 		case driver.List:
 			want[o.Name] = []string{"a", "b"}
+		case driver.Map:
+			want[o.Name] = map[string]any{"a": "b", "c": int64(1), "d": true}
+		case driver.Items:
+			want[o.Name] = []any{"a", "b"}
 		}
 	}
 	claimed(t, len(want) > 0, "properties of messages")

@@ -74,7 +74,7 @@ func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) 
 		switch value, told := shown[name]; {
 		case !told:
 			delete(t.uses, name)
-		case reflect.TypeOf(value) != reflect.TypeFor[[]string](): // of which the broker may have many more than matter
+		case !slices.Contains([]reflect.Kind{reflect.Slice, reflect.Map}, reflect.ValueOf(value).Kind()): // of which the broker may have many more than matter
 			t.uses[name] = value
 		}
 	}
@@ -119,9 +119,13 @@ func differences(o driver.Option, has, asked any) (all []string) {
 		asked = o.ZeroMeans
 	}
 	list, isList := asked.([]string)
+	items, _ := has.([]string)
+	if entries, isMap := asked.(map[string]any); isMap {
+		there, _ := has.(map[string]any)
+		list, items, isList = driver.Pairs(entries), driver.Pairs(there), true
+	}
 	switch {
 	case isList:
-		items, _ := has.([]string)
 		for _, item := range list {
 			if d := lacks(items, item); d != "" {
 				all = append(all, d)
