@@ -81,6 +81,9 @@ func newServers(t driver.Target) (*servers, error) {
 		grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent(cmp.Or(t.ClientName, "xk6-broker")),
 	}
+	if dial := t.Network.Dial; dial != nil {
+		s.options = append(s.options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+	}
 	if user, password := t.Login(); user != "" {
 		if secure == nil {
 			return nil, &driver.OptionError{Name: "user", Err: errors.New("a server that asks for users speaks TLS: set option \"tls\", or leave the user out")}

@@ -2,7 +2,9 @@ package mongodb
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -26,6 +28,9 @@ func configure(t driver.Target) (*options.ClientOptions, error) {
 		SetMaxPoolSize(0). // what needs connections is bounded by the options inFlight
 		SetMaxConnecting(8).
 		SetAppName(fmt.Sprintf("%.128s", cmp.Or(t.ClientName, "xk6-broker")))
+	if t.Network.Dial != nil {
+		o.SetDialer(dialer(t.Network.Dial))
+	}
 	if secure != nil {
 		o.SetTLSConfig(secure)
 	}
@@ -42,6 +47,14 @@ func configure(t driver.Target) (*options.ClientOptions, error) {
 		return nil, err
 	}
 	return o, o.Validate()
+}
+
+// dialer is a function that the client takes.
+type dialer driver.Dial
+
+// DialContext implements the client's interface.
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d(ctx, network, address)
 }
 
 const x509 = "MONGODB-X509"

@@ -227,6 +227,32 @@ func TestTLS(t *testing.T) {
 	t.Run("the server has none", func(t *testing.T) { denied(t, "tls://"+plain, nil) })
 }
 
+// What a target's options do not say of TLS the network does.
+func TestTLS_OfTheNetwork(t *testing.T) {
+	ours := newAuthority(t)
+	cert, key := ours.issue(t, "broker.test")
+	clientCert, clientKey := ours.issue(t, "client.test")
+	config := must[*tls.Config](t)(server.GenTLSConfig(&server.TLSConfigOpts{CertFile: cert, KeyFile: key, CaFile: ours.file, Verify: true}))
+	address := must[*driver.Address](t)(driver.ParseURL("tls://"+startServer(t, server.Options{TLSConfig: config, TLS: true, TLSVerify: true, TLSTimeout: 5}).Addr().String(), nil))
+	client := must[tls.Certificate](t)(tls.LoadX509KeyPair(clientCert, clientKey))
+	for name, network := range map[string]*driver.Network{
+		"neither":        {TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+		"no certificate": {TLS: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}},
+		"no trust":       {TLS: &tls.Config{Certificates: []tls.Certificate{client}, MinVersion: tls.VersionTLS12}},
+	} {
+		if _, err := address.OpenThrough(within(t), network, "test"); address.Driver.KindOf(err) != driver.Denied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c, err := address.OpenThrough(within(t), &driver.Network{TLS: &tls.Config{Certificates: []tls.Certificate{client}, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(within(t)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCredentialsThatCannotBeRead(t *testing.T) {
 	address := startServer(t, server.Options{}).Addr().String()
 	absent := filepath.Join(t.TempDir(), "absent")

@@ -82,7 +82,7 @@ func (c *conn) explain(ctx context.Context, err error) error {
 // options are nats.go's. What they turn off is what would hide a failure: buffering while disconnected, and giving up.
 func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 	o := t.Options
-	c.dialer = newDialer(o.Duration("connectTimeout"))
+	c.dialer = newDialer(t.Plain(), o.Duration("connectTimeout"))
 	name := o.String("name")
 	if name == "" {
 		name = t.ClientName
@@ -115,6 +115,9 @@ func (c *conn) options(t driver.Target) ([]nats.Option, error) {
 			c.each(func(w watcher) { w.failed(sub, err) })
 		}),
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+	}
+	if t.Network.Dial != nil {
+		options = append(options, nats.SkipHostLookup()) // the dialer resolves names
 	}
 	if !o.Bool("randomize") {
 		options = append(options, nats.DontRandomize())

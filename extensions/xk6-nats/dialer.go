@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // dialer opens the sockets of one connection, so that they can be cut from outside: nats.go itself neither takes a context
@@ -12,22 +14,25 @@ import (
 type dialer struct {
 	ctx    context.Context // the life of the connection, which is what the context stands for
 	cancel context.CancelFunc
-	net.Dialer
+	dial   driver.Dial
+	within time.Duration
 
 	mu   sync.Mutex
 	open net.Conn
 	err  error // of the last attempt, which nats.go replaces by "no servers available"
 }
 
-func newDialer(timeout time.Duration) *dialer {
-	d := &dialer{Dialer: net.Dialer{Timeout: timeout}}
+func newDialer(dial driver.Dial, timeout time.Duration) *dialer {
+	d := &dialer{dial: dial, within: timeout}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
 // Dial implements the interface that nats.go asks for.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	c, err := d.DialContext(d.ctx, network, address)
+	ctx, cancel := context.WithTimeout(d.ctx, d.within)
+	defer cancel()
+	c, err := d.dial(ctx, network, address)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err

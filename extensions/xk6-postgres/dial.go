@@ -29,7 +29,10 @@ func configure(t driver.Target) (*pgx.ConnConfig, error) {
 	config.User, config.Password = cmp.Or(user, "postgres"), password
 	config.Database = cmp.Or(strings.Trim(t.URL.Path, "/"), "postgres")
 	config.ConnectTimeout = t.Options.Duration("connectTimeout")
-	config.DialFunc = (&net.Dialer{}).DialContext
+	config.DialFunc = pgconn.DialFunc(t.Plain())
+	if t.Network.Dial != nil { // which resolves names
+		config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	}
 	config.RuntimeParams = map[string]string{"application_name": cmp.Or(t.ClientName, "xk6-broker")}
 	config.OnNotification = nil
 

@@ -34,29 +34,31 @@ func init() {
 		MaxMessageBytes: maxMessageBytes,
 	}
 	driver.Register(driver.Driver{
-		Name:     "pulsar",
-		Schemes:  []string{"pulsar", "pulsar+ssl"},
-		Doc:      "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a group, and is settled by itself.",
-		Protocol: protocol,
-		Features: features,
-		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions()),
-		Open:     shared.open,
-		Classify: classify,
-		Place:    place,
+		Name:      "pulsar",
+		Schemes:   []string{"pulsar", "pulsar+ssl"},
+		OwnDialer: true,
+		Doc:       "Apache Pulsar topics with shared or key-shared subscriptions: each message goes to one consumer of a group, and is settled by itself.",
+		Protocol:  protocol,
+		Features:  features,
+		Options:   slices.Concat(connectOptions(), produceOptions(), consumeOptions(shared), sharedOptions(), topicOptions()),
+		Open:      shared.open,
+		Classify:  classify,
+		Place:     place,
 	})
 
 	features.Order = driver.PerPartition
 	features.Settle = driver.Ack
 	driver.Register(driver.Driver{
-		Name:     "pulsar-failover",
-		Schemes:  []string{"pulsar-failover", "pulsar-failover+ssl"},
-		Doc:      "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer of a group, in order.",
-		Protocol: protocol,
-		Features: features,
-		Options:  slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), failoverOptions(), topicOptions()),
-		Open:     failover.open,
-		Classify: classify,
-		Place:    place,
+		Name:      "pulsar-failover",
+		Schemes:   []string{"pulsar-failover", "pulsar-failover+ssl"},
+		OwnDialer: true,
+		Doc:       "Apache Pulsar topics with failover or exclusive subscriptions: each partition goes to one consumer of a group, in order.",
+		Protocol:  protocol,
+		Features:  features,
+		Options:   slices.Concat(connectOptions(), produceOptions(), consumeOptions(failover), failoverOptions(), topicOptions()),
+		Open:      failover.open,
+		Classify:  classify,
+		Place:     place,
 	})
 }
 

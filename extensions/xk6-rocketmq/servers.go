@@ -60,7 +60,7 @@ func newServers(t driver.Target) (*servers, error) {
 	}
 	s := &servers{
 		given: t.Addresses(port), only: t.Options.String("endpoints") == "url", namespace: t.Options.String("namespace"),
-		dial: (&net.Dialer{Timeout: t.Options.Duration("connectTimeout")}).DialContext, open: map[string]*server{},
+		dial: bounded(t.Plain(), t.Options.Duration("connectTimeout")), open: map[string]*server{},
 	}
 	s.reach = func(ctx context.Context, host string) error {
 		c, err := dial(ctx, "tcp", host)
@@ -84,7 +84,19 @@ func newServers(t driver.Target) (*servers, error) {
 		grpc.WithIdleTimeout(0), // a rare sender's next message would wait for a new connection
 		grpc.WithDisableServiceConfig(),
 	}
+	if dial := t.Network.Dial; dial != nil {
+		s.options = append(s.options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return dial(ctx, "tcp", address) }))
+	}
 	return s, nil
+}
+
+// bounded bounds dialing.
+func bounded(dial driver.Dial, limit time.Duration) driver.Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
 }
 
 // at gives the server of an address; with the option endpoints=url always the one that answered first.

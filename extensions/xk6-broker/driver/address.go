@@ -176,11 +176,23 @@ func (a *Address) asked(scope Scope, given map[string]any) map[string]any {
 
 // Open connects.
 func (a *Address) Open(ctx context.Context, clientName string) (Conn, error) {
+	return a.OpenThrough(ctx, nil, clientName)
+}
+
+// OpenThrough connects through a network; nil is the machine's own.
+func (a *Address) OpenThrough(ctx context.Context, through *Network, clientName string) (Conn, error) {
+	var n Network
+	if through != nil {
+		n = *through
+	}
+	if n.Dial != nil && a.Driver.OwnDialer {
+		return nil, a.Driver.Wrap("connect to "+a.String(), fmt.Errorf("its client library opens connections by itself: a dialer of its own is %w", errors.ErrUnsupported))
+	}
 	values, err := a.Resolve(OnConnect, nil)
 	if err != nil {
 		return nil, err
 	}
-	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName}
+	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName, Network: n}
 	conn, err := target.open(ctx, a.Driver)
 	if err != nil {
 		return nil, a.Driver.Wrap("connect to "+a.String(), err)

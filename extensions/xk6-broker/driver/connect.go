@@ -46,14 +46,13 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Dialer is what connects to the servers as the options say.
 func (t Target) Dialer() (Dial, error) {
-	plain := &net.Dialer{}
-	dial := plain.DialContext
+	dial := t.Plain()
 	secure, err := t.TLS()
 	if err != nil {
 		return nil, err
 	}
 	if secure != nil {
-		dial = (&tls.Dialer{NetDialer: plain, Config: secure}).DialContext
+		dial = over(dial, secure)
 	}
 	within := t.Options.Duration("connectTimeout")
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -61,4 +60,27 @@ func (t Target) Dialer() (Dial, error) {
 		defer cancel()
 		return dial(ctx, network, address)
 	}, nil
+}
+
+// over opens connections with TLS by one that opens them without. The server's name is the address's where the configuration has none.
+func over(plain Dial, config *tls.Config) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		stream, err := plain(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		own := config
+		if own.ServerName == "" {
+			own = own.Clone()
+			if own.ServerName, _, err = net.SplitHostPort(address); err != nil {
+				own.ServerName = address
+			}
+		}
+		c := tls.Client(stream, own)
+		if err := c.HandshakeContext(ctx); err != nil {
+			_ = stream.Close()
+			return nil, err
+		}
+		return c, nil
+	}
 }

@@ -13,6 +13,8 @@ type Driver struct {
 	Schemes []string
 	// OneHost says that a URL names one host at most.
 	OneHost bool
+	// OwnDialer says that the client library opens connections by itself, so that [Network.Dial] is refused.
+	OwnDialer bool
 	// Doc says in one sentence what the driver speaks to and how.
 	Doc string
 	// Protocol is what its servers speak: a server that does not is named in the error. See [ProtocolError].
@@ -43,6 +45,8 @@ type Target struct {
 	Options Values
 	// ClientName is what the broker's own tools should show for this connection.
 	ClientName string
+	// Network is what connections go through: see [Target.Plain], [Target.Dialer] and [Target.TLS].
+	Network Network
 
 	protocol Protocol
 }

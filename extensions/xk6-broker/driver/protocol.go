@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -91,7 +90,7 @@ func (t Target) meanwhile(opening context.Context, giveUp context.CancelCauseFun
 	}
 	if is := t.strange(opening); is != nil {
 		giveUp(&ProtocolError{t.protocol.Name, is})
-	} else if secure, err := t.TLS(); err == nil && secure == nil && wantsTLS(opening, t.Hosts[0]) {
+	} else if secure, err := t.TLS(); err == nil && secure == nil && t.wantsTLS(opening) {
 		giveUp(&ProtocolError{t.protocol.Name, errors.New(setTLS)})
 	}
 }
@@ -112,7 +111,7 @@ func (t Target) explain(ctx context.Context, err error, kind Kind) error {
 
 // strange asks the first host what it is, by connections of its own. The error quotes what it says, where that is text and none of the driver's protocol.
 func (t Target) strange(ctx context.Context) error {
-	dials := []Dial{(&net.Dialer{}).DialContext}
+	dials := []Dial{t.Plain()}
 	if secure, err := t.TLS(); err == nil && secure != nil {
 		if dial, err := t.Dialer(); err == nil {
 			dials = append(dials, dial)

@@ -57,6 +57,7 @@ func (t Target) TLS() (*tls.Config, error) {
 		// The field Certificates would be passed over, without a word, where the server does not name their authority.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
+	t.Network.beside(c)
 	return c, nil
 }
 
@@ -69,7 +70,7 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 		return &ProtocolError{"TLS", err}
 	case secure != nil && kind == Timeout:
 		return fmt.Errorf("%w: does the server speak TLS at this port?", err)
-	case secure == nil && kind != Timeout && wantsTLS(ctx, t.Hosts[0]):
+	case secure == nil && kind != Timeout && t.wantsTLS(ctx):
 		return &ProtocolError{t.protocol.Name, fmt.Errorf("%s: %w", setTLS, err)}
 	}
 	return err
@@ -78,11 +79,11 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 const setTLS = `it speaks TLS and hangs up on who does not, so set option "tls"`
 
 // wantsTLS tells whether a server speaks nothing but TLS: there are those that find out what a client speaks, as RocketMQ's proxy, and may just be slow.
-func wantsTLS(ctx context.Context, host string) bool {
-	if !speaksTLS(ctx, host) {
+func (t Target) wantsTLS(ctx context.Context) bool {
+	if !t.speaksTLS(ctx) {
 		return false
 	}
-	said, err := answer(ctx, (&net.Dialer{}).DialContext, host)
+	said, err := answer(ctx, t.Plain(), t.Hosts[0])
 	if len(said) > 0 {
 		return said[0] == tlsAlert
 	}
@@ -92,10 +93,10 @@ func wantsTLS(ctx context.Context, host string) bool {
 // tlsAlert is how the records of TLS begin that say what is wrong.
 const tlsAlert = 21
 
-func speaksTLS(ctx context.Context, host string) bool {
+func (t Target) speaksTLS(ctx context.Context) bool {
 	// Nothing is sent to whoever answers; it is only asked what it speaks.
-	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //gosec:disable G402 -- nothing is sent to whoever answers
-	c, err := d.DialContext(ctx, "tcp", host)
+	any := &tls.Config{InsecureSkipVerify: true} //gosec:disable G402 -- nothing is sent to whoever answers
+	c, err := over(t.Plain(), any)(ctx, "tcp", t.Hosts[0])
 	if err == nil {
 		_ = c.Close()
 	}

@@ -34,6 +34,7 @@ func strangers(t *testing.T, k *kit) {
 	if k.host() == "" {
 		notProven(t, "the URL has no single host and port")
 	}
+	k.through(t)
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -49,6 +50,41 @@ func strangers(t *testing.T, k *kit) {
 		k.stranger(t, "a web server and no TLS", web.Listener.Addr().String(), "tls=true", "")
 		k.stranger(t, "a server that greets and no TLS", mail, "tls=true", "")
 		k.stranger(t, "a web server by TLS", secure.Listener.Addr().String(), "tlsInsecure=true", "")
+	}
+}
+
+// through connects by a dialer that refuses: it must be asked for the URL's host by name, and nothing else may be dialed.
+func (k *kit) through(t *testing.T) {
+	t.Helper()
+	const host = "broker.invalid:7"
+	address, err := driver.ParseURL(withOption(k.at(host), "connectTimeout", "1s"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 1)
+	network := &driver.Network{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		select {
+		case asked <- address:
+		default:
+		}
+		return nil, io.ErrUnexpectedEOF
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
+	defer cancel()
+	_, err = address.OpenThrough(ctx, network, "drivertest")
+	if k.d.OwnDialer {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("a dialer: %v, want it to be unsupported", err)
+		}
+		return
+	}
+	select {
+	case got := <-asked:
+		if got != host || err == nil {
+			t.Errorf("the dialer was asked for %s, want %s: %v", got, host, err)
+		}
+	default:
+		t.Errorf("the dialer was not asked: %v", err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -48,7 +47,7 @@ func (b *Broker) open(ctx context.Context, t driver.Target) (driver.Conn, error)
 func elsewhere(ctx context.Context, t driver.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Options.Duration("connectTimeout"))
 	defer cancel()
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.URL.Host)
+	c, err := t.Plain()(ctx, "tcp", t.URL.Host)
 	if err != nil {
 		return errRefused
 	}

@@ -60,6 +60,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if err != nil {
 		return nil, o.explain(err)
 	}
+	in.run.dialers.add(address.Driver)
 	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
 	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -73,7 +74,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 
 // endpoint describes one of the connections that are described in the same words.
 func (c *connection) endpoint(name string) load.Endpoint {
-	return load.Endpoint{Address: c.address, Words: c.key + " " + name, Uses: c.uses}
+	return load.Endpoint{Address: c.address, Words: c.key + " " + name, Uses: c.uses, Network: c.in.network}
 }
 
 // resolve gives the driver's options of a scope their values, and what a result says of them: secrets masked, with the profile that

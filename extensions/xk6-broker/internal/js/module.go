@@ -68,10 +68,11 @@ func builtin(vu modules.VU, object, name string) sobek.Callable {
 
 // instance is the module in one VU.
 type instance struct {
-	vu    modules.VU
-	run   *run
-	first bool // of the process: its init context is run before the test begins
-	due   dueTimes
+	vu      modules.VU
+	run     *run
+	first   bool // of the process: its init context is run before the test begins
+	due     dueTimes
+	network *driver.Network // the VU's, once it has run
 
 	promises promises
 	stranded bool // its scripts are resumed no more
@@ -129,6 +130,7 @@ type run struct {
 	subjects  []subject
 	limits    thresholds
 	declared  declared
+	dialers   dialers
 	shared    bool            // the test has several processes
 	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
 	going     context.Context // until the test has ended
@@ -267,12 +269,16 @@ func (in *instance) use() (*lib.State, error) {
 	if execution == nil && in.run.state.Load() == nil {
 		return nil, errInTeardown
 	}
+	if in.network == nil {
+		in.network = networkOf(state)
+	}
 	in.run.used.Do(func() {
 		in.run.state.Store(&testState{
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
 		})
-		if err := in.run.refuseGroups(); err != nil {
+		in.run.meeting.through(in.network)
+		if err := errors.Join(in.run.refuseGroups(), in.run.dialers.refuse(state.Options)); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
 		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))

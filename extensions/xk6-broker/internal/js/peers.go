@@ -72,6 +72,15 @@ func (m *meeting) names(c *connection, topic string) {
 	}
 }
 
+// through is the network of the connection to the others.
+func (m *meeting) through(n *driver.Network) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at != nil {
+		m.at.Network = n
+	}
+}
+
 // meet has the process talk with the others from now on, if there are any. Only the first call does anything.
 func (r *run) meet(es *lib.ExecutionState) {
 	m := r.meeting

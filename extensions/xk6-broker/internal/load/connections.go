@@ -13,7 +13,8 @@ import (
 type Endpoint struct {
 	Address *driver.Address
 	Words   string
-	Uses    map[string]any // the options in force, for the result: see [Topic.Use]
+	Uses    map[string]any  // the options in force, for the result: see [Topic.Use]
+	Network *driver.Network // of the VU that opens the connection; nil is the machine's
 }
 
 // ErrEnded says that the run opens no connections any more.
@@ -58,7 +59,7 @@ func (one *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
-	conn, err := e.Address.Open(ctx, "xk6-broker")
+	conn, err := e.Address.OpenThrough(ctx, e.Network, "xk6-broker")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/e2e/harness"
+)
+
+const throughNetwork = `
+import broker from 'k6/x/broker';
+const conn = broker.connect(__ENV.URL, { connectTimeout: '10s' }), p = conn.producer(__ENV.TOPIC);
+export const options = { iterations: 1, ...JSON.parse(__ENV.OPTIONS) };
+export default async function () {
+  try {
+    await conn.createTopic(__ENV.TOPIC);
+    await p.send('x');
+    console.log('SENT');
+    await conn.deleteTopic(__ENV.TOPIC);
+  } catch (e) { console.log('FAILED ' + e.kind + ': ' + e.message); }
+}
+`
+
+// k6's options on the network hold for the connections to brokers.
+func TestNetworkOptions(t *testing.T) {
+	t.Parallel()
+	cert, authority := selfSigned(t)
+	client := map[string]any{"cert": string(cert.cert), "key": string(cert.key)}
+	strict := &tls.Config{Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority}
+	lenient := &tls.Config{Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS12}
+	for _, name := range []string{"nats", "redis-list", "rabbitmq", "kafka"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			real, err := url.Parse(harness.URL(t, "BROKER_URL_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			port := forwarder(t, real.Host, nil)
+			for i, c := range []struct {
+				option, host string
+				value        any
+				tls          *tls.Config
+				more         map[string]any
+				want         string
+			}{
+				{"hosts", "broker.test", map[string]string{"broker.test": "127.0.0.1"}, nil, nil, "SENT"},
+				{"blacklistIPs", "127.0.0.1", []string{"127.0.0.0/8"}, nil, nil, `option \"blacklistIPs\": IP (127.0.0.1) is in a blacklisted range`},
+				{"blockHostnames", "broker.test", []string{"*.test"}, nil, nil, `option \"blockHostnames\": hostname (broker.test) is in a blocked pattern`},
+				{"dns", "localhost", map[string]string{"policy": "onlyIPv4"}, nil, nil, "SENT"},
+				{"dns", "localhost", map[string]string{"policy": "onlyIPv6"}, nil, nil, "FAILED"},
+				{"insecureSkipTLSVerify", "127.0.0.1", false, lenient, nil, "FAILED denied"},
+				{"insecureSkipTLSVerify", "127.0.0.1", true, lenient, nil, "SENT"},
+				{"tlsAuth", "127.0.0.1", []any{}, strict, map[string]any{"insecureSkipTLSVerify": true}, "FAILED"},
+				{"tlsAuth", "127.0.0.1", []any{client}, strict, map[string]any{"insecureSkipTLSVerify": true}, "SENT"},
+			} {
+				u, to := *real, port
+				q := u.Query()
+				if name == "kafka" {
+					q.Set("ignoreAdvertised", "true") // there is no other way to the forwarder
+				}
+				if c.tls != nil {
+					if name == "nats" {
+						continue // whose servers speak before they encrypt: see TestTLS_OfTheNetwork in xk6-nats
+					}
+					q.Set("tls", "true")
+					to = forwarder(t, real.Host, c.tls)
+				}
+				u.RawQuery, u.Host = q.Encode(), net.JoinHostPort(c.host, to)
+				options := map[string]any{c.option: c.value}
+				for name, value := range c.more {
+					options[name] = value
+				}
+				text, err := json.Marshal(options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				topic := "e2e-network-" + name + "-" + strconv.Itoa(i)
+				r := harness.K6(t, []string{"URL=" + u.String(), "TOPIC=" + topic, "OPTIONS=" + string(text)}, "run", "--quiet", harness.Script(t, throughNetwork))
+				if !strings.Contains(r.Stderr, c.want) {
+					t.Errorf("%s %v: want %s\n%v", c.option, c.value, c.want, r)
+				}
+			}
+		})
+	}
+}
+
+// A driver whose client library opens connections by itself refuses the options that it would pass over.
+func TestNetworkOptions_OwnDialer_Refused(t *testing.T) {
+	t.Parallel()
+	r := harness.K6(t, []string{"URL=pulsar://127.0.0.1:1", "TOPIC=t", `OPTIONS={"blacklistIPs":["127.0.0.0/8"]}`}, "run", "--quiet", harness.Script(t, throughNetwork))
+	if r.Code == 0 || !strings.Contains(r.Stderr, "k6's options blacklistIPs do not hold for pulsar") {
+		t.Error(r)
+	}
+}
+
+// forwarder passes on the connections that it accepts at a port of 127.0.0.1, with TLS where there is a configuration.
+func forwarder(t *testing.T, to string, config *tls.Config) (port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				server, err := net.Dial("tcp", to)
+				if err != nil {
+					_ = c.Close()
+					return
+				}
+				all.Go(func() { _, _ = io.Copy(server, c); _ = server.Close() })
+				_, _ = io.Copy(c, server)
+				_ = c.Close()
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	return port
+}
+
+type certificate struct {
+	pair      tls.Certificate
+	cert, key []byte // PEM
+}
+
+// selfSigned is a certificate of a server and of a client, and its authority.
+func selfSigned(t *testing.T) (c certificate, authority *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+	c.key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	if c.pair, err = tls.X509KeyPair(c.cert, c.key); err != nil {
+		t.Fatal(err)
+	}
+	authority = x509.NewCertPool()
+	authority.AppendCertsFromPEM(c.cert)
+	return c, authority
+}
