@@ -92,7 +92,9 @@ declare module 'k6/x/broker' {
     /** The address, without credentials. */
     readonly url: string;
     readonly features: Features;
+    /** Opens nothing yet. In one VU equal arguments give the same producer, also in each iteration. */
     producer(topic: string, options?: ProducerOptions): Producer;
+    /** Opens nothing yet. In one VU equal arguments give the same consumer, one member of the group; a second member in the same VU needs other options, such as another `prefetch`. */
     consumer(topic: string, options?: ConsumerOptions): Consumer;
     /** Throws, in init, where the broker lacks what the scenario needs: `require({ fanout: true, settle: ['requeue'] })`. */
     require(needs: Needs): void;
@@ -418,6 +420,7 @@ declare module 'k6/x/broker' {
   /**
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
    * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
+   * In one VU equal arguments give the same connection, also in each iteration.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
 

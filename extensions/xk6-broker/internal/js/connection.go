@@ -21,6 +21,7 @@ type connection struct {
 	address *driver.Address
 	key     string         // of what all VUs that say the same share
 	uses    map[string]any // what a result says of its options
+	objects objects        // producers and consumers
 
 	last struct { // what series found, which mostly it finds again
 		tags         *metrics.TagSet
@@ -43,6 +44,10 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if err != nil {
 		return nil, err
 	}
+	return in.connections.get("connect", raw, o, func() (*sobek.Object, error) { return in.newConnection(raw, o) })
+}
+
+func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error) {
 	if drain := o.duration("drainTimeout", 0); drain > 0 {
 		in.run.Patient(drain)
 	}
@@ -60,7 +65,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
+	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given), objects: objects{}}
 	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

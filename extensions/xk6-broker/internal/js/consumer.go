@@ -44,6 +44,10 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err != nil {
 		return nil, err
 	}
+	return c.objects.get("consumer", topic, o, func() (*sobek.Object, error) { return c.newConsumer(topic, o) })
+}
+
+func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error) {
 	f := c.address.Driver.Features
 	if f.Start == 0 {
 		return nil, fmt.Errorf("consumer: %s only sends: there is nothing to consume from", c.address.Driver.Name)

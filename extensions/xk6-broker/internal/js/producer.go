@@ -44,6 +44,10 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 	if err != nil {
 		return nil, err
 	}
+	return c.objects.get("producer", topic, o, func() (*sobek.Object, error) { return c.newProducer(topic, o) })
+}
+
+func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error) {
 	p := &producer{conn: c, spread: connections(o, 1)}
 	p.config = driver.ProducerConfig{Topic: topic, Window: o.integer("maxInFlight", defaultWindow, 1, maxWindow)}
 	if !c.address.Driver.Features.Async {
