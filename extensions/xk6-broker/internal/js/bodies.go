@@ -21,7 +21,11 @@ type bodies struct {
 var errBodiesInInit = errors.New("bodies: files are read in the init context only, as with open()")
 
 // bodies reads a file, the lines of one, or all files of a folder: the bodies of messages that produce sends.
-func (in *instance) bodies(file string, opts sobek.Value) (*sobek.Object, error) {
+func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
+	file, err := textOf("bodies", "the path", at)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("bodies", opts)
 	if err != nil {
 		return nil, err
@@ -37,8 +41,8 @@ func (in *instance) bodies(file string, opts sobek.Value) (*sobek.Object, error)
 	if file == "" {
 		return nil, errors.New("bodies: the path of a file or a folder is missing")
 	}
-	at := fsext.Abs(env.CWD.Path, strings.TrimPrefix(file, "file://"))
-	b, err := in.run.bodies(fmt.Sprint(lines, " ", at), func() (*bodies, error) { return readBodies(env.FileSystems["file"], at, lines) })
+	path := fsext.Abs(env.CWD.Path, strings.TrimPrefix(file, "file://"))
+	b, err := in.run.bodies(fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(env.FileSystems["file"], path, lines) })
 	if err != nil {
 		return nil, fmt.Errorf("bodies: %s: %w", file, err)
 	}

@@ -169,17 +169,6 @@ func satisfies(got, want any) bool {
 	return false
 }
 
-// checkTopic refuses what is no name. JavaScript makes texts of all else.
-func checkTopic(of, topic string) error {
-	switch topic {
-	case "", "undefined", "null":
-		return fmt.Errorf("%s: the topic's name is missing", of)
-	case "[object Object]":
-		return fmt.Errorf("%s: the topic's name comes first, as a string, and options after it: %[1]s('orders', { ... })", of)
-	}
-	return nil
-}
-
 // admin runs something on the connection's client, and how says by whom, where all processes of the test do. A broker whose topics need no creation has
 // nothing to do.
 func (c *connection) admin(
@@ -199,8 +188,9 @@ func (c *connection) admin(
 	})
 }
 
-func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
-	if err := checkTopic("deleteTopic", topic); err != nil {
+func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("deleteTopic", name)
+	if err != nil {
 		return nil, err
 	}
 	return c.remove("delete topic ", topic, false, func(a driver.Admin, ctx context.Context, topic string) error {
@@ -212,8 +202,9 @@ func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
 	}), nil
 }
 
-func (c *connection) purge(topic string) (*sobek.Promise, error) {
-	if err := checkTopic("purge", topic); err != nil {
+func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("purge", name)
+	if err != nil {
 		return nil, err
 	}
 	return c.remove("purge topic ", topic, true, driver.Admin.PurgeTopic), nil
@@ -240,7 +231,15 @@ func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, 
 }
 
 // backlog resolves to how many messages of the topic the group has not settled.
-func (c *connection) backlog(topic, group string) *sobek.Promise {
+func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("backlog", name)
+	if err != nil {
+		return nil, err
+	}
+	group, err := textOf("backlog", "the group", of)
+	if err != nil {
+		return nil, err
+	}
 	return c.in.async(func(ctx context.Context) (any, error) {
 		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
 		if err != nil {
@@ -251,7 +250,7 @@ func (c *connection) backlog(topic, group string) *sobek.Promise {
 		}
 		said, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
 		return said, c.address.Driver.Wrap("backlog of "+topic, err)
-	})
+	}), nil
 }
 
 // series is where a VU's measurements on a topic go, those of consumers by their group, by the tags that the VU has now. It is called on

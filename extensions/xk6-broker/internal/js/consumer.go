@@ -39,7 +39,11 @@ const (
 	maxPrefetch     = 1 << 20
 )
 
-func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, error) {
+func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("consumer", name)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("consumer", opts)
 	if err != nil {
 		return nil, err
@@ -58,7 +62,7 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
 	}
 	given, err := o.rest()
-	if err = errors.Join(err, checkTopic("consumer", topic)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
