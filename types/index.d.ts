@@ -494,8 +494,8 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these. Paths are
-   * those of `open()`.
+   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these that is not blank, without
+   * a byte order mark. Paths are those of `open()`.
    */
   export function bodies(path: string, options?: { lines?: boolean }): Bodies;
 

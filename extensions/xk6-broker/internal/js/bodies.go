@@ -63,6 +63,9 @@ func (r *run) bodies(of string, read func() (*bodies, error)) (*bodies, error) {
 	return b, err
 }
 
+// byteOrderMark begins the UTF-8 text files of some editors and exports.
+var byteOrderMark = []byte("\ufeff")
+
 func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
 	files := []string{at}
 	if folder, err := fsext.IsDir(fs, at); err != nil {
@@ -89,8 +92,10 @@ func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
 			b.all = append(b.all, text)
 			continue
 		}
-		for line := range bytes.Lines(text) {
-			b.all = append(b.all, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+		for line := range bytes.Lines(bytes.TrimPrefix(text, byteOrderMark)) {
+			if len(bytes.TrimSpace(line)) > 0 {
+				b.all = append(b.all, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+			}
 		}
 	}
 	if b.Count = len(b.all); b.Count == 0 {
