@@ -42,6 +42,7 @@ type Target struct {
 	// ClientName is what the broker's own tools should show for this connection.
 	ClientName string
 
+	files    map[string]file // by their names in the options
 	protocol Protocol
 }
 

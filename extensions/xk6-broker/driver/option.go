@@ -56,10 +56,11 @@ const (
 	Size                 // int64 bytes; "64KiB", "1MB"
 	Enum                 // string, one of Allowed
 	List                 // []string; comma-separated in a URL
+	File                 // string: a path, or the text of a PEM file; Target.File reads it
 )
 
 func (t Type) String() string {
-	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list"}[t]
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "file"}[t]
 }
 
 // Profile is a set of defaults: what to measure decides what a client should be tuned for.
@@ -86,7 +87,7 @@ func ParseProfile(s string) (Profile, error) {
 // Values holds a value for every option of a scope, of the Go type that [Type] names.
 type Values map[string]any
 
-// String gives a String or Enum option.
+// String gives a String, Enum or File option.
 func (v Values) String(name string) string { s, _ := v[name].(string); return s }
 
 // Int gives an Int or Size option.
@@ -192,6 +193,11 @@ func (o Option) Parse(raw any) (any, error) {
 			return s, nil
 		}
 		return fail("a string")
+	case File:
+		if s, ok := raw.(string); ok {
+			return s, nil
+		}
+		return fail("the path of a file, or its text")
 	case Enum:
 		if s, ok := raw.(string); ok && slices.Contains(o.Allowed, s) {
 			return s, nil
@@ -395,7 +401,7 @@ func (d *Driver) Redact(values Values) map[string]any {
 	for name, value := range values {
 		o, _ := d.Option(name)
 		switch {
-		case o.Secret && value != "":
+		case o.Secret && value != "", o.Type == File && isText(values.String(name)):
 			shown[name] = "(set)"
 		case o.Type == Duration:
 			shown[name] = values.Duration(name).String()

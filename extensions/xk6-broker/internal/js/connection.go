@@ -65,6 +65,9 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 	if err != nil {
 		return nil, o.explain(err)
 	}
+	if err := address.ReadFiles(in.readFile); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
 	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given), objects: objects{}}
 	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
