@@ -19,11 +19,14 @@ type Option struct {
 	Type    Type
 	Default string             // in the form that a URL would have; "" is the type's zero value
 	Profile map[Profile]string // defaults that differ by profile
-	Allowed []string           // the values of an Enum
+	Allowed []string           // the values of an Enum, in any case
+	Instead string             // what an error adds to Allowed: which driver has another value, such as "; a stream is a topic of rabbitmq-stream"
 	Min     int64              // the least Int, Size or Duration (in ns) allowed
 	Max     int64              // the greatest; 0 is no limit
 	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
+	// Drops says that the broker drops messages by the option, received or not.
+	Drops bool
 	// SendOnly says of a property of messages that it does not come with what is received.
 	SendOnly bool
 	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
@@ -199,10 +202,12 @@ func (o Option) Parse(raw any) (any, error) {
 		}
 		return fail("the path of a file, or its text")
 	case Enum:
-		if s, ok := raw.(string); ok && slices.Contains(o.Allowed, s) {
-			return s, nil
+		if s, ok := raw.(string); ok {
+			if i := slices.IndexFunc(o.Allowed, func(one string) bool { return strings.EqualFold(one, s) }); i >= 0 {
+				return o.Allowed[i], nil
+			}
 		}
-		return fail("one of " + strings.Join(o.Allowed, ", "))
+		return fail("one of " + strings.Join(o.Allowed, ", ") + o.Instead)
 	case Bool:
 		if b, ok := parseBool(raw); ok {
 			return b, nil
@@ -235,10 +240,17 @@ func (o Option) Parse(raw any) (any, error) {
 		if l, ok := parseList(raw); ok {
 			return l, nil
 		}
+		for _, item := range items(raw) {
+			if _, ok := item.(string); !ok {
+				return nil, fmt.Errorf("option %q: %s in the list is not a string", o.Name, Show(item))
+			}
+		}
 		return fail("a list of strings")
 	}
 	panic("driver: option " + o.Name + " has no known type")
 }
+
+func items(raw any) []any { list, _ := raw.([]any); return list }
 
 // Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it says no more than that it is one: it
 // may hold anything, itself included.
