@@ -32,3 +32,24 @@ export async function die() {
 		t.Errorf("accounting: %+v\n%v", g, r)
 	}
 }
+
+// A script may describe in each iteration what it uses: a VU has one consumer all the same, and no message stays with an earlier one.
+func TestObjectsDescribedInEachIteration_OneConsumerPerVU(t *testing.T) {
+	t.Parallel()
+	o, r := harness.RunToOutcome(t, `
+export const options = { vus: 3, iterations: 60 };
+export async function setup() { await broker.connect('embedded:').createTopic('again'); }
+export default async function () {
+  const conn = broker.connect('embedded:');
+  const consumer = conn.consumer('again', { group: 'g', start: 'earliest' });
+  await conn.producer('again').send('x');
+  let received = [];
+  while (received.length === 0) received = await consumer.receive();
+  await consumer.ack(received);
+}
+`)
+	g := o.Result.Topics[0].Groups
+	if len(g) != 1 || g[0].Expected != 60 || g[0].Received != 60 || g[0].Lost != 0 || g[0].Members > 3 {
+		t.Errorf("accounting: %+v\n%v", g, r)
+	}
+}

@@ -26,6 +26,8 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 		"window of none":          {`broker.connect('embedded:').producer('t', {maxInFlight: 0})`, `option "maxInFlight": 0 is not`},
 		"unknown stamp":           {`broker.connect('embedded:').producer('t', {stamp: 'tail'})`, "not one of auto, header, body, off"},
 		"options not an object":   {`broker.connect('embedded:').producer('t', 7)`, "options must be an object"},
+		"stream as a queue":       {`broker.connect('rabbitmq://h?queueType=stream')`, `option "queueType": "stream" is not one of classic, quorum; streams have a driver of their own, rabbitmq-stream`},
+		"list of topics":          {`broker.connect('embedded:').consumer(['a', 'b'])`, "consumer: the topic's name must be a string, not a list"},
 		"unsupported start":       {`broker.connect('embedded-nats:').consumer('t', {start: 'earliest'})`, `option "start": "earliest" is not one of [new]`},
 		"unsupported confirmAcks": {`broker.connect('embedded-nats:').consumer('t', {confirmAcks: true})`, "does not answer acknowledgements"},
 		"unsupported nack":        {`broker.connect('embedded-nats:').consumer('t').nack([])`, "nats cannot requeue"},

@@ -13,7 +13,7 @@ declare module 'k6/x/broker' {
     connectTimeout?: Duration;
     /** influxdb: Create the URL's database where it is not there. */
     createDatabase?: boolean;
-    /** nats, nats-jetstream: Path of a credentials file: a user's JWT and seed. */
+    /** nats, nats-jetstream: A credentials file: a user's JWT and seed. A path relative to the script, or the file's text. */
     creds?: string;
     /** redis-list, redis-pubsub, redis-streams: The number of the database, where it is not the URL's path. */
     db?: number;
@@ -52,7 +52,7 @@ declare module 'k6/x/broker' {
      * rocketmq: The namespace of topics and groups, where the servers have several.
      */
     namespace?: string;
-    /** nats, nats-jetstream: Path of a file that holds the seed of an nkey. */
+    /** nats, nats-jetstream: A file with the seed of an nkey. A path relative to the script, or the file's text. */
     nkey?: string;
     /** pulsar, pulsar-failover: How long the broker may take to answer anything but a message that was sent. Default: `5s`. */
     operationTimeout?: Duration;
@@ -104,13 +104,13 @@ declare module 'k6/x/broker' {
     timeout?: Duration;
     /** all drivers: Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it. */
     tls?: boolean;
-    /** all drivers: A PEM file with the authorities to trust, instead of the system's. */
+    /** all drivers: A PEM file with the authorities to trust, instead of the system's. A path relative to the script, or the file's text. */
     tlsCA?: string;
-    /** all drivers: A PEM file with the client's certificate, for servers that ask for one. */
+    /** all drivers: A PEM file with the client's certificate, for servers that ask for one. A path relative to the script, or the file's text. */
     tlsCert?: string;
     /** all drivers: Accept any certificate of the server. */
     tlsInsecure?: boolean;
-    /** all drivers: A PEM file with the key of the client's certificate. */
+    /** all drivers: A PEM file with the key of the client's certificate. A path relative to the script, or the file's text. */
     tlsKey?: string;
     /** all drivers: The name that the server's certificate must bear, instead of the URL's host. */
     tlsServerName?: string;
@@ -123,8 +123,8 @@ declare module 'k6/x/broker' {
      */
     token?: string;
     /**
-     * kafka, kafka-share, kmq: File with the bearer token of oauthbearer, read again for each connection.
-     * pulsar, pulsar-failover: File with the token, read again for each connection.
+     * kafka, kafka-share, kmq: File with the bearer token of oauthbearer, read again for each connection. A path relative to the script, or the file's text.
+     * pulsar, pulsar-failover: File with the token, read again for each connection. A path relative to the script, or the file's text.
      */
     tokenFile?: string;
     /** all drivers: The user, instead of the URL's. */

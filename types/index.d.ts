@@ -92,7 +92,9 @@ declare module 'k6/x/broker' {
     /** The address, without credentials. */
     readonly url: string;
     readonly features: Features;
+    /** Opens nothing yet. In one VU equal arguments give the same producer, also in each iteration. */
     producer(topic: string, options?: ProducerOptions): Producer;
+    /** Opens nothing yet. In one VU equal arguments give the same consumer, one member of the group; a second member in the same VU needs other options, such as another `prefetch`. */
     consumer(topic: string, options?: ConsumerOptions): Consumer;
     /** Throws, in init, where the broker lacks what the scenario needs: `require({ fanout: true, settle: ['requeue'] })`. */
     require(needs: Needs): void;
@@ -144,7 +146,7 @@ declare module 'k6/x/broker' {
   }
 
   export interface OutgoingMessage {
-    /** null is a tombstone, where `features.tombstones`. */
+    /** null is a tombstone, and refused without `features.tombstones`. A Map or a Set is refused, because JSON has no form for it. */
     body: Bytes | null;
     /** Chooses the partition, where the broker has partitions, or the route, where a producer's option says so (`routeByKey`); ignored otherwise. */
     key?: Bytes;
@@ -419,6 +421,7 @@ declare module 'k6/x/broker' {
    * Understands a URL such as `nats://user:password@host1:4222,host2:4222?option=value`. `embedded:` is a real broker inside this process.
    * The scheme stands once, and every host is checked here.
    * What is neither letter nor digit in a user, a password or a value is written in percent-encoding, as encodeURIComponent does it.
+   * In one VU equal arguments give the same connection, also in each iteration.
    */
   export function connect(url: string, options?: ConnectOptions): Connection;
 
@@ -492,8 +495,8 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these. Paths are
-   * those of `open()`.
+   * Reads bodies for `produce()`, in the init context: a file, all files of a folder by their names (but for hidden ones), or with `lines` each line of these that is not blank, without
+   * a byte order mark. Paths are those of `open()`.
    */
   export function bodies(path: string, options?: { lines?: boolean }): Bodies;
 

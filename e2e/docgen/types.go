@@ -87,6 +87,9 @@ func optionDoc(drivers []*driver.Driver, scope driver.Scope, name string) []stri
 		if o.Type == driver.Enum {
 			text += " One of " + strings.Join(o.Allowed, ", ") + "."
 		}
+		if o.Type == driver.File {
+			text += " A path relative to the script, or the file's text."
+		}
 		if given := defaults(o); given != "" {
 			text += " Default: " + given + "."
 		}
@@ -130,7 +133,7 @@ func typesOf(o driver.Option) []string {
 			quoted[i] = "'" + word + "'"
 		}
 		return quoted
-	case driver.String:
+	case driver.String, driver.File:
 	}
 	return []string{"string"}
 }

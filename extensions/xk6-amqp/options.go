@@ -37,7 +37,7 @@ func messageOptions() []driver.Option {
 	const on = driver.OnMessage | driver.OnProducer
 	return []driver.Option{
 		{Name: "priority", Scope: on, Type: driver.Int, Max: 255, Doc: "Priority of a message in a queue with maxPriority; 0 is none."},
-		{Name: "expiration", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end."},
+		{Name: "expiration", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Doc: "How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end."},
 		{Name: "contentType", Scope: on, Type: driver.String, Doc: "MIME type of the body."},
 		{Name: "contentEncoding", Scope: on, Type: driver.String, Doc: "Encoding of the body, such as gzip."},
 		{Name: "correlationId", Scope: on, Type: driver.String, Doc: "Identifier of what a message belongs to; request() uses its own."},
@@ -81,17 +81,17 @@ func exchangeOptions() []driver.Option {
 // queueOptions are the properties of a queue, which is created with the topic or by its first consumer.
 func queueOptions(on driver.Scope) []driver.Option {
 	return []driver.Option{
-		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Doc: "Kind of queue to create: on one node, or replicated by Raft."},
+		{Name: "queueType", Scope: on, Type: driver.Enum, Default: "classic", Profile: map[driver.Profile]string{driver.Durable: "quorum"}, Allowed: []string{"classic", "quorum"}, Instead: "; streams have a driver of their own, rabbitmq-stream", Doc: "Kind of queue to create: on one node, or replicated by Raft."},
 		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false."},
 		{Name: "deliveryLimit", Scope: on, Type: driver.Int, ZeroIsDefault: true, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
 		{Name: "singleActiveConsumer", Scope: on, Type: driver.Bool, Doc: "Deliver to one consumer at a time, the others standing by."},
 		{Name: "maxPriority", Scope: on, Type: driver.Int, Max: 255, Doc: "Number of priorities of a classic queue; none where 0."},
 		{Name: "lazy", Scope: on, Type: driver.Bool, Doc: "Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12)."},
-		{Name: "maxLength", Scope: on, Type: driver.Int, Doc: "Most messages that the queue holds; no limit where 0."},
-		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Most bytes of bodies that the queue holds; no limit where 0."},
+		{Name: "maxLength", Scope: on, Type: driver.Int, Drops: true, Doc: "Most messages that the queue holds; no limit where 0."},
+		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Drops: true, Doc: "Most bytes of bodies that the queue holds; no limit where 0."},
 		{Name: "overflow", Scope: on, Type: driver.Enum, Default: "drop-head", Allowed: []string{"drop-head", "reject-publish", "reject-publish-dlx"}, Doc: "What happens at the limit: the oldest message goes, or the new one is rejected."},
-		{Name: "messageTTL", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0."},
-		{Name: "expires", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0."},
+		{Name: "messageTTL", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Doc: "How long a message may wait in the queue, whole milliseconds; for ever where 0."},
+		{Name: "expires", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Doc: "After how long without consumers the queue is deleted, whole milliseconds; never where 0."},
 		{Name: "deadLetterExchange", Scope: on, Type: driver.String, Doc: "Exchange that rejected and expired messages go to."},
 		{Name: "deadLetterRoutingKey", Scope: on, Type: driver.String, Doc: "Routing key of dead-lettered messages; their own where empty."},
 		{Name: "deadLetterQueue", Scope: on, Type: driver.String, Doc: "Queue, created with the topic and of the same kind, that rejected and expired messages go to."},
@@ -108,8 +108,8 @@ func streamOptions() []driver.Option {
 	const on = driver.OnTopic
 	return []driver.Option{
 		queueArguments(on),
-		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
-		{Name: "maxAge", Scope: on, Type: driver.Duration, Step: int64(time.Second), Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
+		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Drops: true, Doc: "Bytes after which the oldest segment of the stream is deleted; no limit where 0."},
+		{Name: "maxAge", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Second), Doc: "Age, whole seconds, after which a segment of the stream is deleted; no limit where 0."},
 		{Name: "segmentBytes", Scope: on, Type: driver.Size, ZeroIsDefault: true, Doc: "Size of a segment file; the broker's default where 0."},
 		leaderOption(on),
 	}

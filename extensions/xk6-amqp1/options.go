@@ -34,7 +34,7 @@ func messageOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "persistent", Scope: on, Type: driver.Bool, Default: "true", SendOnly: true, Doc: "Ask that the message outlives a restart of the broker (durable)."},
 		{Name: "priority", Scope: on, Type: driver.Int, Default: "4", Max: 9, Doc: "Priority of the message, the greater the sooner."},
-		{Name: "ttl", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), Max: int64(time.Millisecond) * (1<<32 - 1), Doc: "How long the message may wait before it expires; 0 is without end."},
+		{Name: "ttl", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Max: int64(time.Millisecond) * (1<<32 - 1), Doc: "How long the message may wait before it expires; 0 is without end."},
 		{
 			Name: "delay", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), SendOnly: true,
 			Doc: "How long the broker keeps the message back: Artemis and Azure Service Bus do.",

@@ -22,7 +22,7 @@ func commonOptions() []driver.Option {
 			Doc: "The bearer token of oauthbearer.",
 		},
 		{
-			Name: "tokenFile", Scope: driver.OnConnect, Type: driver.String,
+			Name: "tokenFile", Scope: driver.OnConnect, Type: driver.File,
 			Doc: "File with the bearer token of oauthbearer, read again for each connection.",
 		},
 		{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -57,11 +56,8 @@ func saslMechanism(t driver.Target) (sasl.Mechanism, error) {
 			if token != "" {
 				return oauth.Auth{Token: token}, nil
 			}
-			b, err := os.ReadFile(tokenFile) //gosec:disable G304 -- a file of the user's
-			if err != nil {
-				return oauth.Auth{}, fmt.Errorf("tokenFile: %w", err)
-			}
-			return oauth.Auth{Token: strings.TrimSpace(string(b))}, nil
+			text, err := t.File("tokenFile")
+			return oauth.Auth{Token: strings.TrimSpace(text)}, err
 		}), nil
 	}
 	if user == "" || password == "" {

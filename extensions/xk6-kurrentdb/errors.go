@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	errNoTopic = errors.New("the stream does not exist: createTopic makes it")
+	errNoTopic = errors.New("the stream does not exist")
 	errSettled = errors.New("the delivery is settled already")
 	errGone    = errors.New("the subscription that the message came by has ended: the server delivers it again")
 	errChanged = errors.New("the stream's metadata was changed by others at the same time")

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
@@ -148,18 +148,27 @@ func credentials(t driver.Target) ([]nats.Option, error) {
 	if token != "" {
 		options = append(options, nats.Token(token))
 	}
-	if file := o.String("nkey"); file != "" {
-		nkey, err := nats.NkeyOptionFromSeed(file)
+	seed, err := t.File("nkey")
+	if err != nil {
+		return nil, err
+	}
+	if seed != "" {
+		key, err := nkeys.ParseDecoratedNKey([]byte(seed))
 		if err != nil {
 			return nil, &driver.OptionError{Name: "nkey", Err: err}
 		}
-		options = append(options, nkey)
-	}
-	if file := o.String("creds"); file != "" {
-		if _, err := os.Stat(file); err != nil {
-			return nil, &driver.OptionError{Name: "creds", Err: err}
+		public, err := key.PublicKey()
+		if err != nil {
+			return nil, &driver.OptionError{Name: "nkey", Err: err}
 		}
-		options = append(options, nats.UserCredentials(file))
+		options = append(options, nats.Nkey(public, key.Sign))
+	}
+	creds, err := t.File("creds")
+	if err != nil {
+		return nil, err
+	}
+	if creds != "" {
+		options = append(options, nats.UserCredentialBytes([]byte(creds)))
 	}
 	return options, nil
 }

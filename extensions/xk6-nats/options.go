@@ -22,8 +22,8 @@ func connectOptions() []driver.Option {
 	return append(driver.ConnectOptions(), []driver.Option{
 		option("name", driver.String, "", "Name of the connection in the server's monitoring, instead of the one that the tool gives."),
 		secret("token", "Token; a user without a password in the URL is a token, too."),
-		option("nkey", driver.String, "", "Path of a file that holds the seed of an nkey."),
-		option("creds", driver.String, "", "Path of a credentials file: a user's JWT and seed."),
+		option("nkey", driver.File, "", "A file with the seed of an nkey."),
+		option("creds", driver.File, "", "A credentials file: a user's JWT and seed."),
 		timeout("reconnectWait", "100ms", "Pause before the same server is tried again after the connection broke."),
 		timeout("pingInterval", "20s", "Pause between pings that find a dead connection; it counts as broken after two without an answer."),
 		timeout("writeTimeout", "30s", "How long the socket may refuse to take data before the connection counts as broken."),
@@ -106,16 +106,16 @@ func streamOptions() []driver.Option {
 			Doc:     "What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged.",
 		},
 		{
-			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s",
+			Name: "maxAge", Scope: driver.OnTopic, Type: driver.Duration, Default: "0s", Drops: true,
 			Doc: "How long the stream keeps a message; 0 is for ever.",
 		},
 		{
-			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1,
+			Name: "maxBytes", Scope: driver.OnTopic, Type: driver.Size, Default: "-1", Min: -1, Drops: true,
 			ZeroMeans: int64(-1),
 			Doc:       "How many bytes the stream keeps; -1 is no limit, and so is 0.",
 		},
 		{
-			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1,
+			Name: "maxMessages", Scope: driver.OnTopic, Type: driver.Int, Default: "-1", Min: -1, Drops: true,
 			ZeroMeans: int64(-1),
 			Doc:       "How many messages the stream keeps; -1 is no limit, and so is 0.",
 		},

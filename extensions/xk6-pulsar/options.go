@@ -10,7 +10,7 @@ func connectOptions() []driver.Option {
 	const on = driver.OnConnect
 	return append(driver.ConnectOptions(), []driver.Option{
 		{Name: "token", Scope: on, Secret: true, Doc: "The token (JWT) to authenticate with."},
-		{Name: "tokenFile", Scope: on, Doc: "File with the token, read again for each connection."},
+		{Name: "tokenFile", Scope: on, Type: driver.File, Doc: "File with the token, read again for each connection."},
 		{Name: "adminUrl", Scope: on, Doc: "The admin API, such as http://127.0.0.1:8080; the URL's first host at port 8080, or 8443 with TLS, where it is not given."},
 		{Name: "namespace", Scope: on, Default: "public/default", Doc: "Tenant and namespace of topics that are named without them."},
 		{Name: "listenerName", Scope: on, Doc: "Which of the brokers' advertisedListeners to connect to."},

@@ -2,9 +2,9 @@ package pulsar
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -26,11 +26,8 @@ func credentialsOf(t driver.Target) (credentials, error) {
 			if token != "" {
 				return token, nil
 			}
-			b, err := os.ReadFile(file) //gosec:disable G304 -- a file of the user's
-			if err != nil {
-				return "", &driver.OptionError{Name: "tokenFile", Err: err}
-			}
-			return strings.TrimSpace(string(b)), nil
+			text, err := t.File("tokenFile")
+			return strings.TrimSpace(text), err
 		}
 		if _, err := read(); err != nil {
 			return credentials{}, err
@@ -49,7 +46,13 @@ func credentialsOf(t driver.Target) (credentials, error) {
 	}
 	none := credentials{sign: func(*http.Request) error { return nil }}
 	if t.Options.String("tlsCert") != "" { // the certificate of the connection says who it is
-		none.client = pulsar.NewAuthenticationTLS(t.Options.String("tlsCert"), t.Options.String("tlsKey"))
+		none.client = pulsar.NewAuthenticationFromTLSCertSupplier(func() (*tls.Certificate, error) {
+			config, err := t.TLS()
+			if err != nil {
+				return nil, err
+			}
+			return config.GetClientCertificate(nil)
+		})
 	}
 	return none, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	errNoTopic      replyError = "there is no such topic: create it, or set the producer's option create"
+	errNoTopic      replyError = "there is no such topic"
 	errSettled      replyError = "the delivery is settled already"
 	errNoSubscriber replyError = "no subscriber got the message, and the option requireSubscriber is set"
 )

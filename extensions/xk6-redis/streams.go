@@ -47,7 +47,7 @@ func streams() driver.Driver {
 func streamOptions() []driver.Option {
 	return []driver.Option{
 		{
-			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int,
+			Name: "maxLen", Scope: driver.OnProducer, Type: driver.Int, Drops: true,
 			Doc: "Have the server drop the oldest messages, settled or not, when there are about so many; 0 is never.",
 		},
 		{

@@ -19,6 +19,7 @@ type Address struct {
 	url    *url.URL
 	hosts  []string
 	given  map[string]any
+	files  map[string]file // by their names in given, once ReadFiles has read them
 }
 
 // Errors about a URL quote nothing of it. Its parts are in doubt: an unescaped character in a password makes a port, a path, a query or
@@ -192,7 +193,7 @@ func (a *Address) OpenThrough(ctx context.Context, through *Network, clientName 
 	if err != nil {
 		return nil, err
 	}
-	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName, Network: n}
+	target := Target{URL: a.url, Hosts: a.hosts, Options: values, ClientName: clientName, Network: n, files: a.files}
 	conn, err := target.open(ctx, a.Driver)
 	if err != nil {
 		return nil, a.Driver.Wrap("connect to "+a.String(), err)

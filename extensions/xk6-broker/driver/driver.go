@@ -48,6 +48,7 @@ type Target struct {
 	// Network is what connections go through: see [Target.Plain], [Target.Dialer] and [Target.TLS].
 	Network Network
 
+	files    map[string]file // by their names in the options
 	protocol Protocol
 }
 

@@ -21,7 +21,7 @@ func sample() Driver {
 			return Unknown
 		},
 		Options: append(ConnectOptions(), []Option{
-			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
+			{Name: "acks", Scope: OnProducer, Type: Enum, Default: "one", Allowed: []string{"none", "one", "all"}, Instead: "; most is another driver", Profile: map[Profile]string{Durable: "all"}, Doc: "An enum."},
 			{Name: "linger", Scope: OnProducer, Type: Duration, Profile: map[Profile]string{Throughput: "5ms"}, Doc: "A duration."},
 			{Name: "pulse", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Second), Max: int64(time.Hour), Step: int64(time.Second), Doc: "Whole seconds."},
 			{Name: "batch", Scope: OnProducer | OnConsumer, Type: Int, Default: "100", Min: 1, Max: 1000, Doc: "An integer."},
@@ -80,7 +80,7 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 		"sample://h?bacth=3":           `no option "bacth" in the URL (did you mean batch?): known are`,
 		"sample://h?deLiver=3":         `no option "deLiver" in the URL (did you mean deliver?): known are`,
 		"smaple://h":                   `no driver for scheme "smaple" (did you mean sample?): this k6 knows `,
-		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all`,
+		"sample://h?acks=most":         `option "acks": "most" is not one of none, one, all; most is another driver`,
 		"sample://h?batch=0":           `option "batch": "0" is not an integer from 1 to 1000`,
 		"sample://h?batch=many":        `option "batch"`,
 		"sample://h?fetch=big":         `option "fetch": "big" is not a size`,
@@ -110,6 +110,12 @@ func TestMistakesNameTheOptionAndWhatIsAllowed(t *testing.T) {
 	a, err := ParseURL("sample://h", nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := a.Resolve(OnTopic, map[string]any{"configs": []any{"a", int64(7)}}); err == nil || err.Error() != `option "configs": 7 in the list is not a string` {
+		t.Errorf("a number in a list of strings: %v", err)
+	}
+	if v, err := a.Resolve(OnProducer, map[string]any{"acks": "ALL"}); err != nil || v.String("acks") != "all" {
+		t.Errorf("a value in capitals: %v, %v", v, err)
 	}
 	if _, err := a.Resolve(OnProducer, map[string]any{"fetch": "1KiB"}); err == nil || !strings.Contains(err.Error(), "known are profile, acks, batch, linger") {
 		t.Errorf("an option of a consumer passed for one of a producer: %v", err)

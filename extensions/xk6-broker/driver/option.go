@@ -19,11 +19,14 @@ type Option struct {
 	Type    Type
 	Default string             // in the form that a URL would have; "" is the type's zero value
 	Profile map[Profile]string // defaults that differ by profile
-	Allowed []string           // the values of an Enum
+	Allowed []string           // the values of an Enum, in any case
+	Instead string             // what an error adds to Allowed: which driver has another value, such as "; a stream is a topic of rabbitmq-stream"
 	Min     int64              // the least Int, Size or Duration (in ns) allowed
 	Max     int64              // the greatest; 0 is no limit
 	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
+	// Drops says that the broker drops messages by the option, received or not.
+	Drops bool
 	// SendOnly says of a property of messages that it does not come with what is received.
 	SendOnly bool
 	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
@@ -58,10 +61,11 @@ const (
 	List                 // []string; comma-separated in a URL
 	Map                  // map[string]any: strings, bool, int64, float64; name=value in a URL, once for each
 	Items                // []any: strings, and objects as Map has them or whose values are such; comma-separated strings in a URL
+	File                 // string: a path, or the text of a PEM file; Target.File reads it
 )
 
 func (t Type) String() string {
-	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "list"}[t]
+	return [...]string{"string", "integer", "boolean", "duration", "size", "enum", "list", "object", "list", "file"}[t]
 }
 
 // Profile is a set of defaults: what to measure decides what a client should be tuned for.
@@ -88,7 +92,7 @@ func ParseProfile(s string) (Profile, error) {
 // Values holds a value for every option of a scope, of the Go type that [Type] names.
 type Values map[string]any
 
-// String gives a String or Enum option.
+// String gives a String, Enum or File option.
 func (v Values) String(name string) string { s, _ := v[name].(string); return s }
 
 // Int gives an Int or Size option.
@@ -200,11 +204,18 @@ func (o Option) Parse(raw any) (any, error) {
 			return s, nil
 		}
 		return fail("a string")
-	case Enum:
-		if s, ok := raw.(string); ok && slices.Contains(o.Allowed, s) {
+	case File:
+		if s, ok := raw.(string); ok {
 			return s, nil
 		}
-		return fail("one of " + strings.Join(o.Allowed, ", "))
+		return fail("the path of a file, or its text")
+	case Enum:
+		if s, ok := raw.(string); ok {
+			if i := slices.IndexFunc(o.Allowed, func(one string) bool { return strings.EqualFold(one, s) }); i >= 0 {
+				return o.Allowed[i], nil
+			}
+		}
+		return fail("one of " + strings.Join(o.Allowed, ", ") + o.Instead)
 	case Bool:
 		if b, ok := parseBool(raw); ok {
 			return b, nil
@@ -237,6 +248,11 @@ func (o Option) Parse(raw any) (any, error) {
 		if l, ok := parseList(raw); ok {
 			return l, nil
 		}
+		for _, item := range items(raw) {
+			if _, ok := item.(string); !ok {
+				return nil, fmt.Errorf("option %q: %s in the list is not a string", o.Name, Show(item))
+			}
+		}
 		return fail("a list of strings")
 	case Map:
 		if m, ok := parseMap(raw); ok {
@@ -251,6 +267,8 @@ func (o Option) Parse(raw any) (any, error) {
 	}
 	panic("driver: option " + o.Name + " has no known type")
 }
+
+func items(raw any) []any { list, _ := raw.([]any); return list }
 
 // Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it says no more than that it is one: it
 // may hold anything, itself included.
@@ -413,7 +431,7 @@ func (d *Driver) Redact(values Values) map[string]any {
 	for name, value := range values {
 		o, _ := d.Option(name)
 		switch {
-		case o.Secret && value != "":
+		case o.Secret && value != "", o.Type == File && isText(values.String(name)):
 			shown[name] = "(set)"
 		case o.Type == Duration:
 			shown[name] = values.Duration(name).String()

@@ -7,16 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 )
 
 func tlsOptions() []Option {
 	return []Option{
 		{Name: "tls", Scope: OnConnect, Type: Bool, Doc: "Use TLS; a scheme that ends in tls or ssl, amqps, and every other option of TLS, imply it."},
-		{Name: "tlsCA", Scope: OnConnect, Doc: "A PEM file with the authorities to trust, instead of the system's."},
-		{Name: "tlsCert", Scope: OnConnect, Doc: "A PEM file with the client's certificate, for servers that ask for one."},
-		{Name: "tlsKey", Scope: OnConnect, Doc: "A PEM file with the key of the client's certificate."},
+		{Name: "tlsCA", Scope: OnConnect, Type: File, Doc: "A PEM file with the authorities to trust, instead of the system's."},
+		{Name: "tlsCert", Scope: OnConnect, Type: File, Doc: "A PEM file with the client's certificate, for servers that ask for one."},
+		{Name: "tlsKey", Scope: OnConnect, Type: File, Doc: "A PEM file with the key of the client's certificate."},
 		{Name: "tlsServerName", Scope: OnConnect, Doc: "The name that the server's certificate must bear, instead of the URL's host."},
 		{Name: "tlsInsecure", Scope: OnConnect, Type: Bool, Doc: "Accept any certificate of the server."},
 	}
@@ -37,28 +36,43 @@ func (t Target) TLS() (*tls.Config, error) {
 		InsecureSkipVerify: o.Bool("tlsInsecure"), //gosec:disable G402 -- only where the user asks for it by name
 	}
 	if ca != "" {
-		pem, err := os.ReadFile(ca) //gosec:disable G304 -- a file of the user's
+		pem, err := t.File("tlsCA")
 		if err != nil {
-			return nil, &OptionError{"tlsCA", err}
+			return nil, err
 		}
 		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &OptionError{"tlsCA", fmt.Errorf("%s holds no certificate in PEM form", ca)}
+		if !c.RootCAs.AppendCertsFromPEM([]byte(pem)) {
+			return nil, &OptionError{"tlsCA", errors.New("the file holds no certificate in PEM form")}
 		}
 	}
 	if (cert == "") != (key == "") {
 		return nil, &OptionError{"tlsCert", errors.New("it and tlsKey need each other")}
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		pair, err := t.keyPair()
 		if err != nil {
-			return nil, &OptionError{"tlsCert", err}
+			return nil, err
 		}
 		// The field Certificates would be passed over, without a word, where the server does not name their authority.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	t.Network.beside(c)
 	return c, nil
+}
+
+func (t Target) keyPair() (pair tls.Certificate, err error) {
+	cert, err := t.File("tlsCert")
+	if err != nil {
+		return pair, err
+	}
+	key, err := t.File("tlsKey")
+	if err != nil {
+		return pair, err
+	}
+	if pair, err = tls.X509KeyPair([]byte(cert), []byte(key)); err != nil {
+		err = &OptionError{"tlsCert", err}
+	}
+	return pair, err
 }
 
 // mismatch adds to a connection's failure that only one of both sides speaks TLS, where that is so: neither says so by itself.

@@ -21,7 +21,11 @@ type bodies struct {
 var errBodiesInInit = errors.New("bodies: files are read in the init context only, as with open()")
 
 // bodies reads a file, the lines of one, or all files of a folder: the bodies of messages that produce sends.
-func (in *instance) bodies(file string, opts sobek.Value) (*sobek.Object, error) {
+func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
+	file, err := textOf("bodies", "the path", at)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("bodies", opts)
 	if err != nil {
 		return nil, err
@@ -30,19 +34,38 @@ func (in *instance) bodies(file string, opts sobek.Value) (*sobek.Object, error)
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	env := in.vu.InitEnv()
-	if env == nil || in.vu.State() != nil {
-		return nil, errBodiesInInit
-	}
 	if file == "" {
 		return nil, errors.New("bodies: the path of a file or a folder is missing")
 	}
-	at := fsext.Abs(env.CWD.Path, strings.TrimPrefix(file, "file://"))
-	b, err := in.run.bodies(fmt.Sprint(lines, " ", at), func() (*bodies, error) { return readBodies(env.FileSystems["file"], at, lines) })
+	fs, path := in.files(file)
+	if fs == nil {
+		return nil, errBodiesInInit
+	}
+	b, err := in.run.bodies(fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) })
 	if err != nil {
 		return nil, fmt.Errorf("bodies: %s: %w", file, err)
 	}
 	return in.vu.Runtime().ToValue(b).ToObject(in.vu.Runtime()), nil
+}
+
+// files returns k6's files, from which an archive is packed, and the path of one of them: relative names are relative to the script, as with
+// open(). It returns nil outside of the init context.
+func (in *instance) files(name string) (fs fsext.Fs, path string) {
+	env := in.vu.InitEnv()
+	if env == nil || in.vu.State() != nil {
+		return nil, ""
+	}
+	return env.FileSystems["file"], fsext.Abs(env.CWD.Path, strings.TrimPrefix(name, "file://"))
+}
+
+// readFile reads a file for [driver.Address.ReadFiles].
+func (in *instance) readFile(name string) (path string, text []byte, err error) {
+	fs, path := in.files(name)
+	if fs == nil {
+		return "", nil, fmt.Errorf("%s: files are read in the init context only, as with open(): connect there, or give the text of the file", name)
+	}
+	text, err = fsext.ReadFile(fs, path)
+	return path, text, err
 }
 
 // bodies reads files unless they have been read: the init context is run for each VU.
@@ -58,6 +81,9 @@ func (r *run) bodies(of string, read func() (*bodies, error)) (*bodies, error) {
 	}
 	return b, err
 }
+
+// byteOrderMark begins the UTF-8 text files of some editors and exports.
+var byteOrderMark = []byte("\ufeff")
 
 func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
 	files := []string{at}
@@ -85,8 +111,10 @@ func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
 			b.all = append(b.all, text)
 			continue
 		}
-		for line := range bytes.Lines(text) {
-			b.all = append(b.all, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+		for line := range bytes.Lines(bytes.TrimPrefix(text, byteOrderMark)) {
+			if len(bytes.TrimSpace(line)) > 0 {
+				b.all = append(b.all, bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")))
+			}
 		}
 	}
 	if b.Count = len(b.all); b.Count == 0 {

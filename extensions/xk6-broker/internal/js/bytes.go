@@ -35,7 +35,12 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if _, callable := sobek.AssertFunction(o); callable {
 		return nil, errors.New("it is a function, which cannot be sent")
 	}
-	if o.ExportType() == promiseType {
+	switch t := o.ExportType(); {
+	case t == mapType:
+		return nil, errors.New("it is a Map, which JSON has no form for: send Object.fromEntries(map)")
+	case t == listType && !isArray(o):
+		return nil, errors.New("it is a Set, which JSON has no form for: send Array.from(set)")
+	case t == promiseType:
 		return nil, errors.New("it is a promise, which cannot be sent: await it first")
 	}
 	text, err := o.MarshalJSON()
@@ -72,6 +77,8 @@ func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 var (
 	arrayBufferType = reflect.TypeFor[sobek.ArrayBuffer]()
 	promiseType     = reflect.TypeFor[*sobek.Promise]()
+	mapType         = reflect.TypeFor[[][2]any]()
+	listType        = reflect.TypeFor[[]any]() // of arrays and sets
 	proxyType       = reflect.TypeFor[sobek.Proxy]()
 )
 

@@ -21,6 +21,7 @@ type connection struct {
 	address *driver.Address
 	key     string         // of what all VUs that say the same share
 	uses    map[string]any // what a result says of its options
+	objects objects        // producers and consumers
 
 	last struct { // what series found, which mostly it finds again
 		tags         *metrics.TagSet
@@ -43,6 +44,10 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if err != nil {
 		return nil, err
 	}
+	return in.connections.get("connect", raw, o, func() (*sobek.Object, error) { return in.newConnection(raw, o) })
+}
+
+func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error) {
 	if drain := o.duration("drainTimeout", 0); drain > 0 {
 		in.run.Patient(drain)
 	}
@@ -60,8 +65,11 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 	if err != nil {
 		return nil, o.explain(err)
 	}
+	if err := address.ReadFiles(in.readFile); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
 	in.run.dialers.add(address.Driver)
-	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given)}
+	c := &connection{in: in, address: address, key: fmt.Sprintf("%s %v", raw, given), objects: objects{}}
 	if _, c.uses, err = c.resolve(driver.OnConnect, nil); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -165,17 +173,6 @@ func satisfies(got, want any) bool {
 	return false
 }
 
-// checkTopic refuses what is no name. JavaScript makes texts of all else.
-func checkTopic(of, topic string) error {
-	switch topic {
-	case "", "undefined", "null":
-		return fmt.Errorf("%s: the topic's name is missing", of)
-	case "[object Object]":
-		return fmt.Errorf("%s: the topic's name comes first, as a string, and options after it: %[1]s('orders', { ... })", of)
-	}
-	return nil
-}
-
 // admin runs something on the connection's client, and how says by whom, where all processes of the test do. A broker whose topics need no creation has
 // nothing to do.
 func (c *connection) admin(
@@ -195,8 +192,9 @@ func (c *connection) admin(
 	})
 }
 
-func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
-	if err := checkTopic("deleteTopic", topic); err != nil {
+func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("deleteTopic", name)
+	if err != nil {
 		return nil, err
 	}
 	return c.remove("delete topic ", topic, false, func(a driver.Admin, ctx context.Context, topic string) error {
@@ -208,8 +206,9 @@ func (c *connection) deleteTopic(topic string) (*sobek.Promise, error) {
 	}), nil
 }
 
-func (c *connection) purge(topic string) (*sobek.Promise, error) {
-	if err := checkTopic("purge", topic); err != nil {
+func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("purge", name)
+	if err != nil {
 		return nil, err
 	}
 	return c.remove("purge topic ", topic, true, driver.Admin.PurgeTopic), nil
@@ -236,7 +235,15 @@ func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, 
 }
 
 // backlog resolves to how many messages of the topic the group has not settled.
-func (c *connection) backlog(topic, group string) *sobek.Promise {
+func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("backlog", name)
+	if err != nil {
+		return nil, err
+	}
+	group, err := textOf("backlog", "the group", of)
+	if err != nil {
+		return nil, err
+	}
 	return c.in.async(func(ctx context.Context) (any, error) {
 		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
 		if err != nil {
@@ -247,7 +254,7 @@ func (c *connection) backlog(topic, group string) *sobek.Promise {
 		}
 		said, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
 		return said, c.address.Driver.Wrap("backlog of "+topic, err)
-	})
+	}), nil
 }
 
 // series is where a VU's measurements on a topic go, those of consumers by their group, by the tags that the VU has now. It is called on

@@ -39,11 +39,19 @@ const (
 	maxPrefetch     = 1 << 20
 )
 
-func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, error) {
+func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("consumer", name)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("consumer", opts)
 	if err != nil {
 		return nil, err
 	}
+	return c.objects.get("consumer", topic, o, func() (*sobek.Object, error) { return c.newConsumer(topic, o) })
+}
+
+func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error) {
 	f := c.address.Driver.Features
 	if f.Start == 0 {
 		return nil, fmt.Errorf("consumer: %s only sends: there is nothing to consume from", c.address.Driver.Name)
@@ -54,7 +62,7 @@ func (c *connection) consumer(topic string, opts sobek.Value) (*sobek.Object, er
 		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
 	}
 	given, err := o.rest()
-	if err = errors.Join(err, checkTopic("consumer", topic)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {

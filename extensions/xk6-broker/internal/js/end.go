@@ -84,8 +84,7 @@ func (r *run) end() {
 	context.AfterFunc(drainCtx, r.Hurry)
 	r.awaitLeaving(drain + leaveTimeout)
 	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: drainCtx.Done(), Tell: func(w load.Waiting) {
-		r.logger.Infof("%s: %d messages that group %q should have received have not arrived: reading on for up to %v (Ctrl-C ends that)",
-			w.Topic, w.Messages, w.Group, drain)
+		r.logger.Infof("%v: reading on for up to %v (Ctrl-C ends that)", w, drain)
 	}})
 	stop()
 	r.part(ctx)

@@ -23,7 +23,7 @@ import (
 )
 
 // The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither groups nor acknowledgements,
-// apart: is said to be in no process of its clients, waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, and broken: panics.
+// apart: is said to be in no process of its clients, waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, files: is the same with options that name files, and broken: panics.
 func TestMain(m *testing.M) {
 	driver.Register(memory.New(memory.Config{}).Driver())
 	driver.Register(memory.New(memory.Config{Name: "apart", Apart: true}).Driver())
@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 	driver.Register(brokenDriver())
 	executors.Register()
 	driver.Register(discardDriver())
+	files := discardDriver()
+	files.Name, files.Schemes, files.Options = "files", []string{"files"}, driver.ConnectOptions()
+	driver.Register(files)
 	goleak.VerifyTestMain(m)
 }
 

@@ -3,6 +3,7 @@ package js
 import (
 	"time"
 
+	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -17,7 +18,11 @@ func (r *run) mark(what string, at time.Time) {
 }
 
 // mark notes that a script did something, such as to stop a broker.
-func (in *instance) mark(what string) error {
+func (in *instance) mark(text sobek.Value) error {
+	what, err := textOf("mark", "the text", text)
+	if err != nil {
+		return err
+	}
 	if tagValue(what) == "" {
 		return errNoMark
 	}

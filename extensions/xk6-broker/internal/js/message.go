@@ -60,8 +60,10 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 		m.Body = b
 		return m, err
 	}
-	if sobek.IsNull(body) && c.address.Driver.Features.Tombstones {
-		m.Body = nil
+	if sobek.IsNull(body) {
+		if !c.address.Driver.Features.Tombstones {
+			return m, fmt.Errorf("body: null: %s has no messages without a body (conn.features.tombstones is false)", c.address.Driver.Name)
+		}
 	} else if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}

@@ -51,7 +51,7 @@ func (m *Module) NewModuleInstance(vu modules.VU) modules.Instance {
 	if err := m.run.refuse(); err != nil {
 		common.Throw(vu.Runtime(), err)
 	}
-	in := &instance{vu: vu, run: m.run, first: first, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
+	in := &instance{vu: vu, run: m.run, first: first, connections: objects{}, parse: builtin(vu, "JSON", "parse"), isView: builtin(vu, "ArrayBuffer", "isView")}
 	in.due.in = in
 	if err := in.checkSettings(); err != nil {
 		common.Throw(vu.Runtime(), err)
@@ -73,6 +73,8 @@ type instance struct {
 	first   bool // of the process: its init context is run before the test begins
 	due     dueTimes
 	network *driver.Network // the VU's, once it has run
+
+	connections objects // that the script has described
 
 	promises promises
 	stranded bool // its scripts are resumed no more

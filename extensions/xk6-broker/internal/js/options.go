@@ -40,6 +40,33 @@ func readOptions(of string, v sobek.Value) (*options, error) {
 	return o, nil
 }
 
+// textOf reads an argument that must be a string: JavaScript makes one of any value. It returns "" where the argument is missing.
+func textOf(call, what string, v sobek.Value) (string, error) {
+	if !given(v) {
+		return "", nil
+	}
+	raw := v.Export()
+	text, ok := raw.(string)
+	if !ok {
+		return "", fmt.Errorf("%s: %s must be a string, not %s", call, what, driver.Show(raw))
+	}
+	return text, nil
+}
+
+// topicOf reads the argument that is a topic's name. A script that builds it of a variable without a value gives "undefined" or "null".
+func topicOf(call string, v sobek.Value) (string, error) {
+	topic, err := textOf(call, "the topic's name", v)
+	switch {
+	case err != nil && isArray(v):
+		err = fmt.Errorf("%w: call it once for each topic", err)
+	case err != nil:
+		err = fmt.Errorf("%w: the name comes first, and options after it: %s('orders', { ... })", err, call)
+	case topic == "", topic == "undefined", topic == "null":
+		err = fmt.Errorf("%s: the topic's name is missing", call)
+	}
+	return topic, err
+}
+
 // take removes an option and gives its raw value.
 func (o *options) take(name string) (any, bool) {
 	o.known = append(o.known, name)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
@@ -119,7 +120,11 @@ func (r *run) endWarmUp() {
 }
 
 // phase begins a phase, or goes on with one of that name. One that is begun during the warm-up begins when that is over.
-func (in *instance) phase(name string) error {
+func (in *instance) phase(text sobek.Value) error {
+	name, err := textOf("phase", "the name", text)
+	if err != nil {
+		return err
+	}
 	if name = tagValue(name); name == "" {
 		return errNoPhase
 	}

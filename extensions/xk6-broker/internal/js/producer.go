@@ -39,11 +39,19 @@ const (
 	maxWorkers     = 1 << 12
 )
 
-func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, error) {
+func (c *connection) producer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("producer", name)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("producer", opts)
 	if err != nil {
 		return nil, err
 	}
+	return c.objects.get("producer", topic, o, func() (*sobek.Object, error) { return c.newProducer(topic, o) })
+}
+
+func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error) {
 	p := &producer{conn: c, spread: connections(o, 1)}
 	p.config = driver.ProducerConfig{Topic: topic, Window: o.integer("maxInFlight", defaultWindow, 1, maxWindow)}
 	if !c.address.Driver.Features.Async {
@@ -54,7 +62,7 @@ func (c *connection) producer(topic string, opts sobek.Value) (*sobek.Object, er
 		p.named = o.text("replyTopic", "")
 	}
 	given, err := o.rest()
-	if err = errors.Join(err, checkTopic("producer", topic)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {

@@ -57,7 +57,7 @@ func TestAnAckThatDoesNothingChecksWhatItIsGiven(t *testing.T) {
 	s := newScript(t).begin()
 	s.mustRun(`
 		globalThis.conn = broker.connect('subject://127.0.0.1:7', { drainTimeout: 1 });
-		globalThis.p = conn.producer('acks'), globalThis.c = conn.consumer('acks'), globalThis.other = conn.consumer('acks');
+		globalThis.p = conn.producer('acks'), globalThis.c = conn.consumer('acks'), globalThis.other = conn.consumer('acks', { prefetch: 1 });
 		await conn.createTopic('acks');
 		await c.ready(), await other.ready();
 		await p.send('x');

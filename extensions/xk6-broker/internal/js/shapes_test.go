@@ -60,6 +60,8 @@ var shapes = []struct{ shape, arrives, fails string }{
 	{shape: `Object.create(DataView.prototype)`, fails: "TypeError"},
 	{shape: `detached`, fails: "whose bytes were given away"},
 	{shape: `new Uint8Array(detached2)`, fails: "detached"},
+	{shape: `new Map([[1, 2]])`, fails: "it is a Map, which JSON has no form for: send Object.fromEntries(map)"},
+	{shape: `new Set([1])`, fails: "it is a Set, which JSON has no form for"},
 	{shape: `viewOfDetached`, fails: "whose bytes were given away"},
 }
 
@@ -96,6 +98,10 @@ func TestAnyShapeIsSentOrRefused(t *testing.T) {
 		for _, c := range shapes {
 			got, err := s.run(fmt.Sprintf("await p.send("+part.message+"); const [m] = await c.receive(); await c.ack(m); return "+part.received, c.shape))
 			switch {
+			case c.shape == "null" && strings.Contains(part.message, "body: %s"):
+				if err == nil || !strings.Contains(err.Error(), "body: null: memory has no messages without a body (conn.features.tombstones is false)") {
+					t.Errorf("%s null: %v", part.name, err)
+				}
 			case part.name == "key" && (c.shape == "null" || c.shape == "undefined"): // as if not given
 				if err != nil || got != nil {
 					t.Errorf("%s %s: %v, %v", part.name, c.shape, got, err)

@@ -22,20 +22,24 @@ type newTopic struct {
 	asked []string       // the options that the script or the URL gives, partitions and replicas among them: of the others any value will do
 }
 
-func (c *connection) createTopic(topic string, opts sobek.Value) (*sobek.Promise, error) {
+func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error) {
+	topic, err := topicOf("createTopic", name)
+	if err != nil {
+		return nil, err
+	}
 	o, err := readOptions("createTopic", opts)
 	if err != nil {
 		return nil, err
 	}
 	var t newTopic
-	for _, name := range []string{"partitions", "replicas"} {
-		if _, asked := o.given[name]; asked {
-			t.asked = append(t.asked, name)
+	for _, option := range []string{"partitions", "replicas"} {
+		if _, asked := o.given[option]; asked {
+			t.asked = append(t.asked, option)
 		}
 	}
 	t.Name, t.Partitions, t.Replicas = topic, o.integer("partitions", 1, 1, 1<<20), o.integer("replicas", 1, 1, 1<<10)
 	given, err := o.rest()
-	if err = errors.Join(err, checkTopic("createTopic", topic)); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if t.Options, t.uses, err = c.resolve(driver.OnTopic, given); err != nil {

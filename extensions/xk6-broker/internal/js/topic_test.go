@@ -86,12 +86,33 @@ func TestATopicHasAName(t *testing.T) {
 	for call, want := range map[string]string{
 		"producer()":                  "producer: the topic's name is missing",
 		"consumer(null)":              "consumer: the topic's name is missing",
-		"producer({ topic: 'jobs' })": "producer: the topic's name comes first, as a string, and options after it: producer('orders', { ... })",
-		"createTopic({})":             "createTopic: the topic's name comes first",
-		"deleteTopic({})":             "deleteTopic: the topic's name comes first",
+		"consumer('undefined')":       "consumer: the topic's name is missing",
+		"producer({ topic: 'jobs' })": "producer: the topic's name must be a string, not an object: the name comes first, and options after it: producer('orders', { ... })",
+		"createTopic({})":             "createTopic: the topic's name must be a string, not an object",
+		"deleteTopic(7)":              "deleteTopic: the topic's name must be a string, not 7",
+		"purge(true)":                 "purge: the topic's name must be a string, not true",
+		"producer(['a', 'b'])":        "producer: the topic's name must be a string, not a list: call it once for each topic",
+		"consumer(['a', 'b'], {})":    "consumer: the topic's name must be a string, not a list",
+		"createTopic(['a'])":          "createTopic: the topic's name must be a string, not a list",
+		"backlog(['a'], 'g')":         "backlog: the topic's name must be a string, not a list",
+		"backlog('a', ['g', 'h'])":    "backlog: the group must be a string, not a list",
+		"backlog()":                   "backlog: the topic's name is missing",
 	} {
 		if _, err := s.run(`broker.connect('memory://127.0.0.1:7').` + call); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", call, err)
+		}
+	}
+}
+
+func TestArgumentsThatAreNoText_Refused(t *testing.T) {
+	s := newScript(t)
+	for call, want := range map[string]string{
+		"bodies(['a.txt'])": "bodies: the path must be a string, not a list",
+		"mark({ at: 1 })":   "mark: the text must be a string, not an object",
+		"phase(1)":          "phase: the name must be a string, not 1",
+	} {
+		if _, err := s.run("broker." + call); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", call, err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +68,14 @@ func (d Drain) reading(ctx context.Context, limit time.Duration) (context.Contex
 type Waiting struct {
 	Topic, Group string
 	Messages     uint64
+}
+
+func (w Waiting) String() string {
+	receivers := "the consumers"
+	if w.Group != "" { // the broker has groups
+		receivers = fmt.Sprintf("group %q", w.Group)
+	}
+	return fmt.Sprintf("%s: %d messages that %s should have received have not arrived", w.Topic, w.Messages, receivers)
 }
 
 // drain reads on until nothing is outstanding in any of the topics' groups that the broker keeps messages for, or nothing more can come.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -86,12 +87,30 @@ func (c *Collector) Result() *result.Result {
 	return r
 }
 
+// drops lists the options in use by which the broker drops messages, received or not.
+func drops(d *driver.Driver, uses result.Uses) (all []string) {
+	for _, o := range d.Options {
+		unlimited, err := o.Parse(o.Default)
+		if !o.Drops || err != nil {
+			continue
+		}
+		for _, used := range slices.Concat(uses["topic"], uses["producer"], uses["consumer"]) {
+			value, ok := used[o.Name]
+			if ok && value != d.Redact(driver.Values{o.Name: unlimited})[o.Name] {
+				all = append(all, fmt.Sprintf("%s %v", o.Name, value))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 func (t *Topic) result() result.Topic {
 	accounts, members, strangers := t.accounts(), t.members(), t.strangers()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := result.Topic{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, HeldUnseen: t.Address.Driver.Features.HeldUnseen, Proofs: []result.Proof{},
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, HeldUnseen: t.Address.Driver.Features.HeldUnseen, Drops: drops(t.Address.Driver, t.uses), Proofs: []result.Proof{},
 		Options: t.uses.Sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
 		Info: result.Server(t.info), Errors: []result.ErrorCount{}, Groups: []result.Group{},
 		Shared: t.shared(), Alone: !t.shared(), Routed: t.routed.Load(), Declared: t.declared.Load(),

@@ -85,7 +85,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 			if len(all) == 0 || !all[0].Supported {
 				continue
 			}
-			b := Belief{Topic: t.Topic, Label: label}
+			b := Belief{Topic: t.name(), Label: label}
 			var ok bool
 			if b.UpTo, ok = believedUpTo(all); !ok {
 				b.Why = t.doubt(name, all[0], v.platform)
@@ -107,11 +107,11 @@ func (t *Topic) judgeLateness(v *Verdict) {
 		v.because(0, "%s", doubt)
 	}
 	if len(owed) > 0 {
-		v.note("%s: %s%v, is %s", t.Topic, owesLittle, owedFloor, strings.Join(owed, " and "))
+		v.note("%s: %s%v, is %s", t.name(), owesLittle, owedFloor, strings.Join(owed, " and "))
 	}
 	if lag, own := t.Trends[metric.ScheduleLag.String()], t.Trends[metric.GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
-		v.note("%s: some sends waited for a free VU, for room in the window or for their connection to open; their latency counts from when they were due", t.Topic)
+		v.note("%s: some sends waited for a free VU, for room in the window or for their connection to open; their latency counts from when they were due", t.name())
 	}
 }
 

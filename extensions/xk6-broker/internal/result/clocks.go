@@ -191,18 +191,18 @@ func (t *Topic) judgeClocks(v *Verdict) {
 		switch {
 		case len(vague) == 0:
 		case !certain && t.Apart.wrong():
-			v.because(0, "%s: no percentile of the end-to-end latency can be believed: %v; set the machines' clocks", t.Topic, t.Apart)
+			v.because(0, "%s: no percentile of the end-to-end latency can be believed: %v; set the machines' clocks", t.name(), t.Apart)
 		default:
 			if !certain {
 				v.Except = metric.E2ELatency.Title()
 			}
-			v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart, which is more than a tenth of its %s", t.Topic, apart,
+			v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart, which is more than a tenth of its %s", t.name(), apart,
 				strings.Join(vague, ", "))
 			return
 		}
 	}
 	if !t.Shared && !t.Apart.Same {
-		v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart: %v", t.Topic, apart, t.Apart)
+		v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart: %v", t.name(), apart, t.Apart)
 	}
 }
 

@@ -36,7 +36,7 @@ func (t *Topic) judgeInterruptions(v *Verdict) {
 		if i.Loops > 1 {
 			which = fmt.Sprintf("%d %ss of produce() were", i.Loops, what)
 		}
-		text := fmt.Sprintf("%s: %s interrupted after %s of %s %s, because the scenario ended first", t.Topic, which, amount(i.Done), amount(i.Of), g.Unit)
+		text := fmt.Sprintf("%s: %s interrupted after %s of %s %s, because the scenario ended first", t.name(), which, amount(i.Done), amount(i.Of), g.Unit)
 		if g.Loop == metric.Open && i.missing() > trifle {
 			v.because(latencies, "%s; give it more time (maxDuration, duration, gracefulStop): produce() waits for consumers within it", text)
 		} else {

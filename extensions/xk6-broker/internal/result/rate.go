@@ -167,7 +167,7 @@ func (r *Result) NoteRates(v *Verdict) {
 }
 
 func (t *Topic) noteRate(v *Verdict) {
-	most, note, name := uneven, "", t.Topic
+	most, note, name := uneven, "", t.name()
 	if t.phase != nil {
 		name += ", " + t.phase.Name
 	}

@@ -73,7 +73,9 @@ type Topic struct {
 	Underway    *Underway                  `json:"underway,omitempty"` // when the result was made, of a run that went on, or of a process that was killed
 	Apart       *Clocks                    `json:"apart,omitempty"`    // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
-	HeldUnseen bool `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
+	Namesake   bool     `json:"-"` // another broker of the result has a topic of this name
+	Drops      []string `json:"-"` // options, with their values, by which the broker drops messages
+	HeldUnseen bool     `json:"-"` // what clients outside of the process hold unsettled the broker does not tell
 
 	Shared bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
 	Alone  bool            `json:"-"` // there is no other process

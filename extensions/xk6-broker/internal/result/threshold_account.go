@@ -49,12 +49,23 @@ func (r *Result) Account(c Condition, count string, asked func(*Topic, *Group) b
 // Doubt says why a count of the account is not known, such as that of the lost; "" where it is.
 func (a *Account) Doubt(count string) string { return accountCounts[count].doubt(a) }
 
+// name is the topic's name in reasons, with the broker if another has a topic of this name.
+func (t *Topic) name() string {
+	switch {
+	case t.whole != nil:
+		return t.whole.name()
+	case t.Namesake:
+		return t.Topic + " at " + t.Broker
+	}
+	return t.Topic
+}
+
 // NameOf is what a reason calls a group.
 func (t *Topic) NameOf(g *Group) string {
 	if g.Group == "" {
-		return t.Topic
+		return t.name()
 	}
-	return t.Topic + ", " + g.Group
+	return t.name() + ", " + g.Group
 }
 
 // accountCount is a count of the account, and what keeps it from being known.

@@ -179,7 +179,7 @@ func (r *Result) whole(p Portion, trend string) (whole, bool) {
 		if p.Loop == metric.Closed && t.OpenLoop {
 			trend = metric.InClosed(trend)
 		}
-		of := whole{t.Trends[trend], t.Topic + ": ", t, nil, nil, trend}
+		of := whole{t.Trends[trend], t.name() + ": ", t, nil, nil, trend}
 		for k := range t.Groups {
 			g := &t.Groups[k]
 			if g.Group == p.Group && g.Trends[trend] != nil {

@@ -3,6 +3,7 @@ package result
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,6 +92,9 @@ func (r *Result) Judge(c Circumstances) {
 	}
 	r.judgePeers(&v)
 	for i := range r.Topics {
+		r.Topics[i].Namesake = slices.ContainsFunc(r.Topics, func(t Topic) bool { return t.Topic == r.Topics[i].Topic && t.Broker != r.Topics[i].Broker })
+	}
+	for i := range r.Topics {
 		if c.Ended == "" {
 			r.Topics[i].judgeInterruptions(&v)
 		}
@@ -175,23 +179,23 @@ func (r *Result) busiest() (most float64) {
 func (t *Topic) judge(v *Verdict, led *Topic) {
 	sent, confirmed, received := t.Counts[metric.Sent.String()], t.Counts[metric.Confirmed.String()], t.Counts[metric.Received.String()]
 	if n := t.Counts[metric.Due.String()] - sent; n > 0 {
-		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.Topic, messages(n))
+		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.name(), messages(n))
 	}
 	switch {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
-		v.because(latencies|account, "%s: nothing was sent and nothing received: see its errors", t.Topic)
+		v.because(latencies|account, "%s: nothing was sent and nothing received: see its errors", t.name())
 	case sent > 0 && confirmed == 0:
-		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.Topic, sent)
+		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.name(), sent)
 	case led.whole != nil && led.Counts[metric.Sent.String()] > 0 && led.Counts[metric.Confirmed.String()] == 0:
-		v.because(latencies, "%s: none of %d messages of the %s phase was confirmed in it", t.Topic, led.Counts[metric.Sent.String()], led.phase.Name)
+		v.because(latencies, "%s: none of %d messages of the %s phase was confirmed in it", t.name(), led.Counts[metric.Sent.String()], led.phase.Name)
 	default:
 		led.judgeFailures(v)
 	}
 	switch unused := t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0); {
 	case unused && t.Shared: // those of another process may be the ones that receive
-		v.note("%s: it has a consumer that received nothing in this process, though those of another may have: %s", t.Topic, mergeTells)
+		v.note("%s: it has a consumer that received nothing in this process, though those of another may have: %s", t.name(), mergeTells)
 	case unused:
-		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.Topic)
+		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.name())
 	}
 	t.judgeStrangers(v)
 	t.judgeRequests(v)
@@ -206,13 +210,13 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		led.judgeStationarity(v)
 	}
 	if t.Info.Embedded {
-		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.Topic)
+		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.name())
 	}
 	switch {
 	case t.ClosedLoop && t.OpenLoop:
-		v.note("%s: part of it was sent in a closed loop, which has its own rows; in k6's metrics, tell the two apart by the tag loop", t.Topic)
+		v.note("%s: part of it was sent in a closed loop, which has its own rows; in k6's metrics, tell the two apart by the tag loop", t.name())
 	case t.ClosedLoop:
-		v.note("%s: closed loop: messages were sent when there was room for them, so publish latency is service time and hides waiting", t.Topic)
+		v.note("%s: closed loop: messages were sent when there was room for them, so publish latency is service time and hides waiting", t.name())
 	}
 }
 
@@ -234,9 +238,9 @@ func (t *Topic) judgeFailures(v *Verdict) {
 		what, of := t.asked()
 		switch s := share(failed, sent); {
 		case s > trifle:
-			v.because(about, "%s: %d of %d %s%s failed (%s): %s of the others only", t.Topic, failed, sent, what, which, percent(s), of)
+			v.because(about, "%s: %d of %d %s%s failed (%s): %s of the others only", t.name(), failed, sent, what, which, percent(s), of)
 		case failed > 0:
-			v.note("%s: %d of %d %s%s failed", t.Topic, failed, sent, what, which)
+			v.note("%s: %d of %d %s%s failed", t.name(), failed, sent, what, which)
 		}
 	}
 }
@@ -272,16 +276,16 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 		if t.Apart != nil {
 			which = ": " + t.Apart.String()
 		}
-		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines%s", t.Topic, n, which)
+		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines%s", t.name(), n, which)
 	}
 	if n := t.Counts[metric.Sibling.String()]; n > 0 && t.Shared {
 		v.note("%s: %s sent by other processes with the same BROKER_RUN, and are in the latencies. They are of this test, or of an earlier one: %s",
-			t.Topic, messages(n), mergeTells)
+			t.name(), messages(n), mergeTells)
 	}
 	switch n := t.Counts[metric.Earlier.String()]; {
 	case n > 0 && t.Alone:
 		v.because(latencies|account, "%s: %s sent by an earlier test with the same BROKER_RUN, and are in no latency: give each test its own BROKER_RUN",
-			t.Topic, messages(n))
+			t.name(), messages(n))
 	case n > 0:
 		which := ""
 		if t.Shared {
@@ -289,23 +293,23 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 		}
 		v.because(latencies|account, "%s: %s sent more than %v before the process that received them began, by an earlier test with the same BROKER_RUN or by a "+
 			"process that began long before, and are in no latency: give each test its own BROKER_RUN, and start its processes together%s",
-			t.Topic, messages(n), ClockSkew, which)
+			t.name(), messages(n), ClockSkew, which)
 	}
 	if s := share(t.Before, t.Counts[metric.Received.String()]); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest ones, "+
-			"are missing from the distribution; start the processes of a test together", t.Topic, t.Before, percent(s), ClockSkew)
+			"are missing from the distribution; start the processes of a test together", t.name(), t.Before, percent(s), ClockSkew)
 	} else if t.Before > 0 {
-		v.note("%s: %s sent more than %v before the process that received them began, and are in no latency", t.Topic, messages(t.Before), ClockSkew)
+		v.note("%s: %s sent more than %v before the process that received them began, and are in no latency", t.name(), messages(t.Before), ClockSkew)
 	}
 	if n := t.Counts[metric.Aliased.String()]; n > 0 {
 		v.because(account, "%s: %s received at %s but sent to another address: if that is the same broker, name it by one URL, "+
-			"because what was lost of them is not known", t.Topic, messages(n), t.Broker)
+			"because what was lost of them is not known", t.name(), messages(n), t.Broker)
 	}
 	if n := t.Counts[metric.Unaccounted.String()]; n > 0 && !t.OnlySends {
-		v.note("%s: %s sent without a stamp, and are in neither end-to-end latency nor the accounting", t.Topic, messages(n))
+		v.note("%s: %s sent without a stamp, and are in neither end-to-end latency nor the accounting", t.name(), messages(n))
 	}
 	if n := t.Counts[metric.Foreign.String()]; n > 0 {
-		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.Topic, messages(n))
+		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.name(), messages(n))
 	}
 	if n := t.Counts[metric.Routed.String()]; n > 0 {
 		unknown := ""
@@ -314,17 +318,17 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 		}
 		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost, and of "+
 			"what was sent before the first of them nobody knows whether it should have come%s",
-			t.Topic, messages(n), unknown)
+			t.name(), messages(n), unknown)
 	}
 }
 
 // judgeRequests speaks of requests and replies that did not meet.
 func (t *Topic) judgeRequests(v *Verdict) {
 	if n := t.Counts[metric.Unanswered.String()]; n > 0 {
-		v.note("%s: requests without a reply in time: %d, whose waiting is in the failed latency; replies that came later: %d", t.Topic, n, t.Counts[metric.LateReplies.String()])
+		v.note("%s: requests without a reply in time: %d, whose waiting is in the failed latency; replies that came later: %d", t.name(), n, t.Counts[metric.LateReplies.String()])
 	}
 	if n := t.Counts[metric.StrayReplies.String()]; n > 0 {
-		v.note("%s: replies to no request of this test: %d. Does somebody else read or write where its replies come?", t.Topic, n)
+		v.note("%s: replies to no request of this test: %d. Does somebody else read or write where its replies come?", t.name(), n)
 	}
 }
 
@@ -336,7 +340,7 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 	confirmed := t.Counts[metric.Confirmed.String()]
 	if t.After > 0 {
 		v.because(latencies|account, "%s: %s sent after the consumers had ended, and nobody was there to receive them: they are in no account; "+
-			"a consumer that works for long on what it sends on must not ask for more meanwhile", t.Topic, messages(t.After))
+			"a consumer that works for long on what it sends on must not ask for more meanwhile", t.name(), messages(t.After))
 		return
 	}
 	for i := range t.Groups {
@@ -356,7 +360,7 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 	name := t.NameOf(g)
 	if g.Group == ReadBack {
 		if g.Uncertain > 0 {
-			v.because(account, "%s: %s confirmed, and the broker could not be asked at the end of the test whether it has them", t.Topic, messages(int64(g.Uncertain)))
+			v.because(account, "%s: %s confirmed, and the broker could not be asked at the end of the test whether it has them", t.name(), messages(int64(g.Uncertain)))
 		}
 		return
 	}
@@ -392,7 +396,11 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 	} else if g.Unmeasured > 0 {
 		v.note(unmeasured, name, g.Unmeasured, percent(s))
 	}
-	if g.Lost > 0 && t.HeldUnseen {
+	switch {
+	case g.Lost == 0:
+	case len(t.Drops) > 0:
+		v.note("%s: the broker may have dropped the messages lost, because the test set %s", name, strings.Join(t.Drops, ", "))
+	case t.HeldUnseen:
 		v.note("%s: of the messages lost, a client outside of the test that is no consumer may hold some unsettled, as basic.get does: the broker does not tell", name)
 	}
 	switch {

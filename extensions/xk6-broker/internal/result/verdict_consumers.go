@@ -31,7 +31,7 @@ func (t *Topic) judgeConsumers(v *Verdict) {
 		}
 	}
 	if n, length := t.fellBehind(); n > 0 && !buffered {
-		name := t.Topic
+		name := t.name()
 		if len(t.Groups) == 1 {
 			name = t.NameOf(&t.Groups[0])
 		}

@@ -29,7 +29,7 @@ func (t *Topic) judgeStationarity(v *Verdict) {
 		suffix = "; so did the rate that was due"
 	}
 	for _, c := range changes {
-		v.note("%s: not stationary: %s%s", t.Topic, c.course.describe(c.Finding), suffix)
+		v.note("%s: not stationary: %s%s", t.name(), c.course.describe(c.Finding), suffix)
 	}
 }
 
@@ -42,7 +42,7 @@ func (r *Result) Worsening() string {
 		changes, driven := t.changes()
 		for _, c := range changes {
 			if worse := (c.By > 0) == c.course.latency; worse && !driven {
-				return t.Topic + ": " + c.course.describe(c.Finding)
+				return t.name() + ": " + c.course.describe(c.Finding)
 			}
 		}
 	}

@@ -373,3 +373,44 @@ func TestDroppedIterations(t *testing.T) {
 		}
 	}
 }
+
+func TestReasons_TopicsOfOneNameAtTwoBrokers_NameTheBroker(t *testing.T) {
+	left := accounted(1000, 900)
+	left.Missing, left.Undelivered, left.Group = 0, 100, "g"
+	topic := func(broker string) Topic {
+		return Topic{Broker: broker, Topic: "orders", Counts: counted(map[metric.Counter]int64{metric.Sent: 1000, metric.Confirmed: 1000, metric.Received: 900}), Groups: only(left)}
+	}
+	for _, c := range []struct {
+		topics []Topic
+		want   string
+	}{
+		{[]Topic{topic("kafka://a"), topic("kafka://b")}, "orders at kafka://b, g: "},
+		{[]Topic{topic("kafka://a")}, "orders, g: "},
+	} {
+		r := &Result{Seconds: 10, Topics: c.topics}
+		r.Describe()
+		r.Judge(Circumstances{})
+		if all := strings.Join(r.Verdict.Reasons, "\n"); !strings.Contains(all, c.want) {
+			t.Errorf("no %q in\n%s", c.want, all)
+		}
+	}
+}
+
+func TestLost_BrokerDropsByOption_NoteNamesTheOption(t *testing.T) {
+	lost := accounted(1000, 900)
+	lost.Missing, lost.Lost = 0, 100
+	for want, drops := range map[string][]string{
+		"orders: the broker may have dropped the messages lost, because the test set maxLength 5": {"maxLength 5"},
+		"as basic.get does": nil,
+	} {
+		r := &Result{Seconds: 10, Topics: []Topic{{
+			Topic: "orders", HeldUnseen: true, Drops: drops, Groups: only(lost),
+			Counts: counted(map[metric.Counter]int64{metric.Sent: 1000, metric.Confirmed: 1000, metric.Received: 900}),
+		}}}
+		r.Describe()
+		r.Judge(Circumstances{})
+		if all := strings.Join(r.Verdict.Notes, "\n"); !strings.Contains(all, want) || strings.Contains(all, "basic.get") != (drops == nil) {
+			t.Errorf("no %q in\n%s", want, all)
+		}
+	}
+}
