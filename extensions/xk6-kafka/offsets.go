@@ -108,7 +108,7 @@ func (c *conn) flush(ctx context.Context, topic, group string) error {
 	}
 	c.mu.Unlock()
 	for _, g := range members {
-		if err := g.CommitMarkedOffsets(ctx); err != nil {
+		if err := g.commit(ctx); err != nil {
 			return err
 		}
 	}

@@ -121,6 +121,13 @@ const (
 	KeepsWanted                   // not what was sent when no group was there, nor what all those that were there have settled
 )
 
+// SettleReporter is an optional interface of a [Consumer] whose Settle may return nil before the broker has answered.
+type SettleReporter interface {
+	// OnSettled has report called, until Close returns, whenever the broker has answered for n messages: with nil if it has settled them, else with
+	// the error; n is 0 if the client will try again. An error that Settle returns is not reported. OnSettled is called once, before the first Settle.
+	OnSettled(report func(o Outcome, n int, err error))
+}
+
 // Requester is an optional interface of a [Producer] whose broker has a natural form of request and reply.
 type Requester interface {
 	// Request sends m and waits for one reply, until ctx ends.

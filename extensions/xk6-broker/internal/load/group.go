@@ -62,10 +62,12 @@ type group struct {
 	leftovers int64                   // what the broker held for the group before anything of this test was in it
 	looked    int64                   // when it had said so, ns since the Unix epoch
 	strangers strangers
-	unheld    atomic.Bool // the broker may be done with any message that is not settled
-	again     atomic.Bool // and delivers it again all the same
-	passages  passages    // of messages of other topics
-	removal   result.Removal
+	// unanswered is how many settled messages the broker may have unsettled, because it has not confirmed it.
+	unanswered atomic.Int64
+	unheld     atomic.Bool // the broker may be done with any message that is not settled
+	again      atomic.Bool // and delivers it again all the same
+	passages   passages    // of messages of other topics
+	removal    result.Removal
 }
 
 // strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
@@ -337,7 +339,7 @@ func (g *group) isStuck() bool {
 func (g *group) held() result.Held {
 	own := g.track.Held()
 	least, most := g.strangers.held()
-	h := result.Held{Least: int64(own.Sure) + least, Most: int64(own.All) + most}
+	h := result.Held{Least: int64(own.Sure) + least, Most: int64(own.All) + most + max(0, g.unanswered.Load())}
 	if g.unheld.Load() {
 		h.Least = 0
 	}
