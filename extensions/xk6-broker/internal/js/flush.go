@@ -48,7 +48,7 @@ func startFlusher(r *run) *flusher {
 	}
 	r.mark("start", f.flushed)
 	f.phase = r.collector.Phase()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(r.interrupted)
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
 	if r.meanwhile.Load() != nil {

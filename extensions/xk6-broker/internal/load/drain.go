@@ -43,6 +43,20 @@ func (r *Run) Patience() time.Duration {
 // Hurry says that what may be late is waited for no longer by those who leave: it has been waited for, or somebody wants the test to end.
 func (r *Run) Hurry() { r.hurries.Store(true) }
 
+// Interrupt says that somebody wants the test to end at once: a send that has no answer then is uncertain.
+func (r *Run) Interrupt() {
+	r.interrupted.Store(true)
+	r.Hurry()
+}
+
+// brief is how long a broker may take for what is asked without the context of the end.
+func (r *Run) brief(limit time.Duration) time.Duration {
+	if r.interrupted.Load() {
+		return restTimeout
+	}
+	return limit
+}
+
 // Drain says how what is outstanding is waited for.
 type Drain struct {
 	Limit time.Duration   // the longest that any step of it takes
@@ -126,7 +140,7 @@ func (g *group) drain(ctx context.Context, r *Run) {
 			return
 		}
 		g.read(ctx, r, consumer, settles)
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), backlogTimeout)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(backlogTimeout))
 		defer cancel()
 		_ = consumer.Close(closing)
 	})
@@ -177,7 +191,7 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 		in.read(n, r.ID)
 		strangers := g.drained(r, reader, in, 0)
 		if settles {
-			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(settleTimeout))
 			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
 				g.strangers.settled.Add(strangers)
 				for i := range n {

@@ -312,15 +312,16 @@ func (g *group) namesakes() uint64 {
 // sent and may have arrived all the same, may be.
 func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	last := g.backlog.Load()
+	sure := missing - min(missing, uint64(g.topic.unanswered.Load()))
 	switch {
 	case !g.kept && !g.isStuck():
-		return missing, 0, 0
+		return sure, 0, missing - sure
 	case !g.kept:
 		return 0, 0, missing
 	case last == nil || !last.exact():
 		return 0, 0, missing
 	}
-	return result.Divide(missing, missing, missing, g.waiting(last))
+	return result.Divide(missing, sure, missing, g.waiting(last))
 }
 
 // waiting is what the broker has for the group, by what it said.
