@@ -72,7 +72,7 @@ func (r *run) hearSignals() {
 		select {
 		case <-signals:
 			r.interrupt()
-		case <-r.going.Done():
+		case <-r.interrupted.Done(): // the test has ended
 		}
 	}()
 }
@@ -111,6 +111,7 @@ func (r *run) end() {
 		r.Hurry()
 	}
 	ctx, cancel := r.within(math.MaxInt64, interruptedEnd)
+	defer r.stopWaiting()
 	defer cancel()
 	r.awaitLeaving(ctx, drain+leaveTimeout)
 	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(w load.Waiting) {
