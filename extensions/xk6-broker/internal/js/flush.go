@@ -233,7 +233,9 @@ func (f *flusher) accounting(last bool, b *samples.Bundle) {
 			continue
 		}
 		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
-		b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		if !a.Unordered {
+			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		}
 		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
 		if last {
 			b.Count(m.lost, tags, float64(a.Lost))

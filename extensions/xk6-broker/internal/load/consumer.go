@@ -287,6 +287,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 	series := c.series.Load()
 	called := driver.Now()
 	if o == driver.Requeue { // before the broker knows: they may come again before it has answered
+		c.topic.unordered.Store(true)
 		for i := from; i < to; i++ {
 			if in.Stamped[i] {
 				c.group.noteRequeued(in.id(i), called)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -30,14 +31,16 @@ const (
 const defaultPatience = 10 * time.Second
 
 // Patient asks the run to wait so long for messages that are still to come. The longest that anybody asks for counts.
-func (r *Run) Patient(d time.Duration) {
-	for was := r.patience.Load(); int64(d) > was && !r.patience.CompareAndSwap(was, int64(d)); was = r.patience.Load() {
+func (r *Run) Patient(d time.Duration) { greatest(&r.patience, int64(d)) }
+
+func greatest(of *atomic.Int64, n int64) {
+	for was := of.Load(); n > was && !of.CompareAndSwap(was, n); was = of.Load() {
 	}
 }
 
-// Patience is how long messages are waited for that are still to come.
+// Patience is how long messages are waited for that are still to come. The longest delay that a message was sent with is added.
 func (r *Run) Patience() time.Duration {
-	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience)
+	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience) + time.Duration(r.delay.Load())
 }
 
 // Hurry says that what may be late is waited for no longer by those who leave: it has been waited for, or somebody wants the test to end.

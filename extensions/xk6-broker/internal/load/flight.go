@@ -159,6 +159,9 @@ func (f *flight) prepare() (bytes int64) {
 	for i := range f.batch {
 		m := &f.batch[i]
 		bytes += int64(len(m.Body))
+		if len(m.Properties) > 0 {
+			s.pub.topic.disorder(s.pub.run, s.pub.reorders, m.Properties)
+		}
 		if s.stamp == StampOff {
 			continue
 		}

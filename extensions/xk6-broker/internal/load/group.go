@@ -275,6 +275,9 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 
 func (g *group) accounting() result.Account {
 	a := result.Account{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(result.ShownRanges)}
+	if a.Unordered = g.topic.unordered.Load(); a.Unordered {
+		a.Reordered = 0
+	}
 	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
 	g.mu.Lock()
 	a.DivideRemoved(g.removal)

@@ -32,6 +32,7 @@ type Run struct {
 	desks       atomic.Uint32 // where replies come, see [Replies]
 	came        atomic.Int64  // messages that were handed over, by all consumers, whatever they were, but for those that recur
 	sleep       func(ctx context.Context, until int64) error
+	delay       atomic.Int64 // ns, the longest that a message was sent with
 	patience    atomic.Int64 // ns; 0 is [defaultPatience]
 	proving     sync.WaitGroup
 	proved      int         // producers that were asked again what their confirmations prove
@@ -90,6 +91,7 @@ type Topic struct {
 	track      *track.Topic
 	declared   atomic.Bool          // there is a consumer for it, opened or not
 	over       atomic.Pointer[over] // nil as long as its consumers have not been told that nothing more would come
+	unordered  atomic.Bool          // the broker delivers messages out of their order, because of a priority, a delay or a requeue
 	routed     atomic.Bool          // some of its messages go where their keys say, see [driver.Proof]
 	failed     atomic.Int64         // sends that failed, whose messages the broker may have all the same
 	unanswered atomic.Int64         // of failed, those without an answer when the test was interrupted: they are expected, and uncertain

@@ -329,3 +329,14 @@ func TestAThresholdThatCouldNotBeJudgedIsAReason(t *testing.T) {
 		}
 	}
 }
+
+func TestAccount_Unordered_ReorderedCannotBeJudged(t *testing.T) {
+	a := Account{Unordered: true}
+	a.Received = 10
+	if doubt := a.Doubt("reordered"); doubt != NoOrder {
+		t.Errorf("%q", doubt)
+	}
+	if doubt := a.Doubt("duplicated"); doubt != "" {
+		t.Errorf("%q", doubt)
+	}
+}
