@@ -24,6 +24,7 @@ type delivered struct {
 	partition int32
 	entries   []entry
 	head      int   // of entries, where the oldest is
+	first     int64 // the offset of the first delivered message; -1 before it
 	next      int64 // the offset after the last delivered message
 
 	ready     int    // how many messages may be committed since the partition is owned
@@ -50,7 +51,7 @@ func newCommits(topic string) *commits {
 func (l *commits) own(partitions []int32) {
 	l.disown(partitions)
 	for _, p := range partitions {
-		l.partitions[p] = &delivered{partition: p}
+		l.partitions[p] = &delivered{partition: p, first: -1}
 	}
 }
 
@@ -89,6 +90,9 @@ func (l *commits) deliver(r *kgo.Record) bool {
 		d.entries, d.head = d.entries[:n], 0
 	}
 	d.entries = append(d.entries, entry{record: r})
+	if d.first < 0 || r.Offset < d.first {
+		d.first = r.Offset
+	}
 	d.next = r.Offset + 1
 	l.unsettled++
 	return true
@@ -164,6 +168,17 @@ func (l *commits) marked() map[int32]int64 {
 	for p, d := range l.partitions {
 		if n := len(d.marks); n > 0 {
 			all[p] = d.marks[n-1].offset + 1
+		}
+	}
+	return all
+}
+
+// received returns the offsets that were delivered, by partition.
+func (l *commits) received() map[int32]span {
+	all := map[int32]span{}
+	for p, d := range l.partitions {
+		if d.first >= 0 {
+			all[p] = span{d.first, d.next}
 		}
 	}
 	return all

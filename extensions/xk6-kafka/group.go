@@ -178,12 +178,20 @@ func (g *groupConsumer) forget(gone map[string][]int32) (marked int) {
 	for _, partition := range gone[g.topic] {
 		marked += g.commits.commit(partition, math.MaxInt64)
 	}
+	g.reach()
 	g.commits.disown(gone[g.topic])
 	for _, partition := range gone[g.topic] {
 		delete(g.anchors, partition)
 	}
 	g.level()
 	return marked
+}
+
+// reach notes what this member has received. The lock is held.
+func (g *groupConsumer) reach() {
+	for partition, s := range g.commits.received() {
+		reached.note(reachKey{g.conn.hosts, g.topic, g.group}, partition, s)
+	}
 }
 
 // OnSettled implements [driver.SettleReporter].

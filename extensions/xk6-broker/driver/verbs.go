@@ -92,7 +92,10 @@ type Backlogger interface {
 type Backlog struct {
 	Messages    int64 // that the group has not settled: those not delivered and those in flight
 	Undelivered int64 // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
-	Estimate    bool  // this answer is an estimate, as those of Features.BacklogEstimated always are
+	// Dropped is how many messages the consumers of this process have received that the group has not settled and the broker has dropped since. They are
+	// not in Messages.
+	Dropped  int64
+	Estimate bool // this answer is an estimate, as those of Features.BacklogEstimated always are
 }
 
 // Holder is an optional interface of a [Consumer] whose broker may be done with a message before the consumer has settled it. Without it

@@ -330,7 +330,9 @@ func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 // waiting is what the broker has for the group, by what it said.
 func (g *group) waiting(said *backlog) result.Waiting {
 	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
-	return result.Waiting{Backlog: said.told(), Held: g.held(), Strange: strange}
+	held := g.held()
+	held.Most = max(0, held.Most-said.Dropped) // all who received are in this process
+	return result.Waiting{Backlog: said.told(), Held: held, Strange: strange}
 }
 
 func (g *group) isStuck() bool {

@@ -31,6 +31,7 @@ const ShownRanges = 20
 type Backlog struct {
 	Messages    int64 `json:"messages"`          // that the group has not settled: those not delivered and those in flight
 	Undelivered int64 `json:"undelivered"`       // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
+	Dropped     int64 `json:"dropped,omitempty"` // received by the process that asked, not settled, and not in Messages: the broker has dropped them
 }
 
 // Held is how many received messages a broker has at least and at most.
@@ -46,7 +47,8 @@ type Waiting struct {
 // bounds is how many messages the broker has at least and at most that the group has not received.
 func (w Waiting) bounds() (least, most uint64) {
 	least = uint64(max(0, max(0, w.Undelivered, w.Messages-w.Held.Most)-w.Strange))
-	return least, uint64(max(0, w.Undelivered, w.Messages-w.Held.Least))
+	held := max(0, w.Held.Least-w.Dropped) // what was dropped is in no backlog
+	return least, uint64(max(0, w.Undelivered, w.Messages-held))
 }
 
 // Divide says what became of missing messages by what the broker has for the group: sure of them were there to be counted, and possible
