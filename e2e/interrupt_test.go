@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
 // Ctrl-C ends a run within seconds, with its accounts in order and nothing left behind.
@@ -45,6 +47,44 @@ export async function consume() { await c.consume({ duration: '1h' }); }
 	}
 	for _, entry := range left {
 		t.Errorf("left behind: %s", entry.Name())
+	}
+}
+
+// One Ctrl-C ends a run while the broker is silent, whatever drainTimeout is. What became of the sends without an answer is uncertain.
+func TestInterrupt_SilentBroker_Ends(t *testing.T) {
+	t.Parallel()
+	url, err := url.Parse(harness.URL(t, "BROKER_URL_REDIS_STREAMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := proxy.Listen(url.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	url.Host = silent.Addr()
+	pulls := harness.Levers(t, map[string]func() error{"silence": func() error { silent.Freeze(); return nil }})
+	stdout, stderr := interrupted(t, harness.Script(t, harness.Pull+`
+import broker from 'k6/x/broker';
+const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '1h' });
+const p = conn.producer('silent');
+const c = conn.consumer('silent', { group: 'workers' });
+export const options = { scenarios: {
+  consume: { executor: 'per-vu-iterations', exec: 'consume', maxDuration: '1h' },
+  send: { executor: 'shared-iterations', vus: 1, iterations: 1, exec: 'send', maxDuration: '1h', startTime: '1s' },
+} };
+export async function setup() { await conn.createTopic('silent'); await c.ready(); }
+export async function send() {
+  await p.send('heard');
+  pull('silence');
+  const unheard = p.send(['a', 'b', 'c']);
+  console.log('UNDER WAY');
+  await unheard;
+}
+export async function consume() { await c.consume({ duration: '1h' }); }
+`), "BROKER_URL="+url.String(), pulls)
+	if !strings.Contains(stdout, "uncertain 3") || !strings.Contains(stderr, "interrupted: waiting for up to") {
+		t.Errorf("%s\n%s", stdout, stderr)
 	}
 }
 

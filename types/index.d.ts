@@ -305,7 +305,7 @@ declare module 'k6/x/broker' {
     prefetch?: number;
     /** Where to begin without a committed position: `new`, or `earliest`. */
     start?: 'new' | 'earliest';
-    /** Wait for the broker's answer to an ack, where it can give one. false. */
+    /** Wait for the broker's answer to an ack, where it can give one. Then a promise of ack rejects if the broker refuses. false. */
     confirmAcks?: boolean;
     /** How many connections the VUs share: 'per-vu', or a number. */
     connections?: number | 'per-vu';

@@ -36,7 +36,7 @@ func produceOptions(mandatory bool) []driver.Option {
 func messageOptions() []driver.Option {
 	const on = driver.OnMessage | driver.OnProducer
 	return []driver.Option{
-		{Name: "priority", Scope: on, Type: driver.Int, Max: 255, Doc: "Priority of a message in a queue with maxPriority; 0 is none."},
+		{Name: "priority", Scope: on, Type: driver.Int, Max: 255, Reorders: true, Doc: "Priority of a message in a queue with maxPriority; 0 is none."},
 		{Name: "expiration", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Doc: "How long a message may wait in a queue before it is dropped or dead-lettered; 0 is without end."},
 		{Name: "contentType", Scope: on, Type: driver.String, Doc: "MIME type of the body."},
 		{Name: "contentEncoding", Scope: on, Type: driver.String, Doc: "Encoding of the body, such as gzip."},
@@ -85,7 +85,7 @@ func queueOptions(on driver.Scope) []driver.Option {
 		{Name: "durable", Scope: on, Type: driver.Bool, Default: "true", Doc: "Whether a classic queue survives a restart of the broker; a quorum queue always does, and refuses false."},
 		{Name: "deliveryLimit", Scope: on, Type: driver.Int, ZeroIsDefault: true, Doc: "After how many failed deliveries a quorum queue drops or dead-letters a message; the broker's default where 0."},
 		{Name: "singleActiveConsumer", Scope: on, Type: driver.Bool, Doc: "Deliver to one consumer at a time, the others standing by."},
-		{Name: "maxPriority", Scope: on, Type: driver.Int, Max: 255, Doc: "Number of priorities of a classic queue; none where 0."},
+		{Name: "maxPriority", Scope: on, Type: driver.Int, Max: 255, Reorders: true, Doc: "Number of priorities of a classic queue; none where 0."},
 		{Name: "lazy", Scope: on, Type: driver.Bool, Doc: "Let a classic queue keep messages on disk only (x-queue-mode; broker versions before 3.12)."},
 		{Name: "maxLength", Scope: on, Type: driver.Int, Drops: true, Doc: "Most messages that the queue holds; no limit where 0."},
 		{Name: "maxLengthBytes", Scope: on, Type: driver.Size, Drops: true, Doc: "Most bytes of bodies that the queue holds; no limit where 0."},

@@ -33,10 +33,10 @@ func messageOptions() []driver.Option {
 	const on = driver.OnMessage | driver.OnProducer
 	return []driver.Option{
 		{Name: "persistent", Scope: on, Type: driver.Bool, Default: "true", SendOnly: true, Doc: "Ask that the message outlives a restart of the broker (durable)."},
-		{Name: "priority", Scope: on, Type: driver.Int, Default: "4", Max: 9, Doc: "Priority of the message, the greater the sooner."},
+		{Name: "priority", Scope: on, Type: driver.Int, Default: "4", Max: 9, Reorders: true, Doc: "Priority of the message, the greater the sooner."},
 		{Name: "ttl", Scope: on, Type: driver.Duration, Drops: true, Step: int64(time.Millisecond), Max: int64(time.Millisecond) * (1<<32 - 1), Doc: "How long the message may wait before it expires; 0 is without end."},
 		{
-			Name: "delay", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), SendOnly: true,
+			Name: "delay", Scope: on, Type: driver.Duration, Step: int64(time.Millisecond), SendOnly: true, Reorders: true,
 			Doc: "How long the broker keeps the message back: Artemis and Azure Service Bus do.",
 		},
 		{Name: "messageId", Scope: on, Doc: "Identifier of the message; some brokers drop a second one with the same."},

@@ -44,7 +44,7 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		all.Go(func() { errs[i] = r.settle(ctx, b[i].Token, settle) })
 	}
 	all.Wait()
-	return driver.Join(errs...)
+	return driver.JoinSettled(errs...)
 }
 
 // settle ends one delivery. It makes room for another one also where that failed, as nobody knows then whether the broker has it.

@@ -24,7 +24,18 @@ type delivered struct {
 	partition int32
 	entries   []entry
 	head      int   // of entries, where the oldest is
+	first     int64 // the offset of the first delivered message; -1 before it
 	next      int64 // the offset after the last delivered message
+
+	ready     int    // how many messages may be committed since the partition is owned
+	confirmed int    // of these, those that are committed
+	marks     []mark // for the next commits, in the order of their offsets
+}
+
+// mark is a message that was marked for a commit, which speaks for as many messages since the partition is owned.
+type mark struct {
+	offset int64
+	ready  int
 }
 
 type entry struct {
@@ -40,7 +51,7 @@ func newCommits(topic string) *commits {
 func (l *commits) own(partitions []int32) {
 	l.disown(partitions)
 	for _, p := range partitions {
-		l.partitions[p] = &delivered{partition: p}
+		l.partitions[p] = &delivered{partition: p, first: -1}
 	}
 }
 
@@ -79,6 +90,9 @@ func (l *commits) deliver(r *kgo.Record) bool {
 		d.entries, d.head = d.entries[:n], 0
 	}
 	d.entries = append(d.entries, entry{record: r})
+	if d.first < 0 || r.Offset < d.first {
+		d.first = r.Offset
+	}
 	d.next = r.Offset + 1
 	l.unsettled++
 	return true
@@ -108,6 +122,7 @@ func (l *commits) settle(r *kgo.Record) (commit *kgo.Record, known bool) {
 		commit, open[0].record = open[0].record, nil // the message need not live as long as the array
 		open = open[1:]
 		d.head++
+		d.ready++
 	}
 	if len(open) == 0 {
 		d.entries, d.head = d.entries[:0], 0
@@ -122,4 +137,49 @@ func (d *delivered) unsettled() (n int) {
 		}
 	}
 	return n
+}
+
+// mark notes that the newest message that may be committed of its partition is marked for the next commit.
+func (l *commits) mark(r *kgo.Record) {
+	if d := l.of(r.Partition); d != nil {
+		d.marks = append(d.marks, mark{r.Offset, d.ready})
+	}
+}
+
+// commit notes that a partition is committed up to, and without, an offset. It returns how many messages the commit confirms.
+func (l *commits) commit(partition int32, offset int64) (n int) {
+	d := l.of(partition)
+	if d == nil {
+		return 0
+	}
+	done := 0
+	for done < len(d.marks) && d.marks[done].offset < offset {
+		n = d.marks[done].ready - d.confirmed
+		done++
+	}
+	d.confirmed += n
+	d.marks = append(d.marks[:0], d.marks[done:]...)
+	return n
+}
+
+// marked returns, of each partition with messages that are marked and not confirmed, the offset whose commit confirms them.
+func (l *commits) marked() map[int32]int64 {
+	all := map[int32]int64{}
+	for p, d := range l.partitions {
+		if n := len(d.marks); n > 0 {
+			all[p] = d.marks[n-1].offset + 1
+		}
+	}
+	return all
+}
+
+// received returns the offsets that were delivered, by partition.
+func (l *commits) received() map[int32]span {
+	all := map[int32]span{}
+	for p, d := range l.partitions {
+		if d.first >= 0 {
+			all[p] = span{d.first, d.next}
+		}
+	}
+	return all
 }

@@ -102,11 +102,12 @@ type conn struct {
 	client  *client
 	admin   *kadm.Client
 	options []kgo.Opt // what every client of this connection is made with
+	hosts   string
 	info    driver.Info
 	timeout time.Duration // of requests
 
 	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error)
-	backlog func(*conn, context.Context, string, string) (int64, error)
+	backlog func(*conn, context.Context, string, string) (driver.Backlog, error)
 
 	mu      sync.Mutex
 	members map[*groupConsumer]struct{} // the open consumers of groups
@@ -116,7 +117,7 @@ type conn struct {
 func open(
 	ctx context.Context, t driver.Target,
 	consume func(*conn, context.Context, driver.ConsumerConfig) (driver.Consumer, error),
-	backlog func(*conn, context.Context, string, string) (int64, error),
+	backlog func(*conn, context.Context, string, string) (driver.Backlog, error),
 ) (driver.Conn, error) {
 	c, err := dial(ctx, t)
 	if err != nil {
@@ -132,7 +133,7 @@ func dial(ctx context.Context, t driver.Target) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{
-		options: options, timeout: t.Options.Duration("requestTimeout"),
+		options: options, hosts: strings.Join(t.Hosts, ","), timeout: t.Options.Duration("requestTimeout"),
 		members: map[*groupConsumer]struct{}{}, sharing: map[*shareConsumer]struct{}{},
 	}
 	if c.client, err = newClient(options...); err != nil {
@@ -220,8 +221,9 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 // the group has committed nothing. Share groups count what is in flight too. Of a topic that is compacted it is an estimate: nobody tells which offsets have a
 // record.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
-	n, err := c.backlog(c, ctx, topic, group)
-	return driver.Backlog{Messages: n, Estimate: n > 0 && c.compacts(ctx, topic)}, err
+	b, err := c.backlog(c, ctx, topic, group)
+	b.Estimate = b.Messages > 0 && c.compacts(ctx, topic)
+	return b, err
 }
 
 // compacts tells whether the broker removes records of a topic that others of their keys follow. Who may not ask has seen no such topic.

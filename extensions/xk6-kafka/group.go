@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -49,6 +50,7 @@ type groupConsumer struct {
 	commits *commits // this and what follows under mu
 	used    int      // of room, by what commits have unsettled
 	failed  error    // of a commit that nobody waited for
+	report  func(o driver.Outcome, n int, err error)
 	closed  bool
 
 	records []*kgo.Record
@@ -154,33 +156,107 @@ func (g *groupConsumer) assigned(_ context.Context, _ *kgo.Client, added map[str
 // revoked commits what is settled of the partitions that go, and forgets them. Nothing can be settled in them in
 // between, or it would be committed over the new owner's head.
 func (g *groupConsumer) revoked(ctx context.Context, client *kgo.Client, gone map[string][]int32) {
-	g.lost(ctx, client, gone)
-	if err := client.CommitMarkedOffsets(ctx); err != nil && !noTopic(err) {
-		g.mu.Lock()
-		g.failed = err
-		g.mu.Unlock()
+	marked := g.forget(gone)
+	err := client.CommitMarkedOffsets(ctx)
+	if noTopic(err) {
+		return
+	}
+	g.answered(marked, err)
+}
+
+// lost forgets partitions that are another member's already. What was settled of them and not committed stays unsettled.
+func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	if marked := g.forget(gone); marked > 0 {
+		g.answered(marked, errRevoked)
 	}
 }
 
-func (g *groupConsumer) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+// forget returns how many messages of partitions were marked for a commit and are not confirmed.
+func (g *groupConsumer) forget(gone map[string][]int32) (marked int) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, partition := range gone[g.topic] {
+		marked += g.commits.commit(partition, math.MaxInt64)
+	}
+	g.reach()
 	g.commits.disown(gone[g.topic])
 	for _, partition := range gone[g.topic] {
 		delete(g.anchors, partition)
 	}
 	g.level()
-	g.mu.Unlock()
+	return marked
 }
 
-// committed hears how a commit fared that was made because its time had come.
-func (g *groupConsumer) committed(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
-	err = errors.Join(err, commitError(answer))
-	if err == nil || errors.Is(err, context.Canceled) || noTopic(err) { // the group's own end (revoked commits once more), or the topic's
-		return
+// reach notes what this member has received. The lock is held.
+func (g *groupConsumer) reach() {
+	for partition, s := range g.commits.received() {
+		reached.note(reachKey{g.conn.hosts, g.topic, g.group}, partition, s)
 	}
+}
+
+// OnSettled implements [driver.SettleReporter].
+func (g *groupConsumer) OnSettled(report func(o driver.Outcome, n int, err error)) {
 	g.mu.Lock()
-	g.failed = err
+	defer g.mu.Unlock()
+	g.report = report
+}
+
+// answered reports the answer for n messages that no Settle waits for. Without a report the next Settle returns the error.
+func (g *groupConsumer) answered(n int, err error) {
+	g.mu.Lock()
+	report := g.report
+	if report == nil && err != nil {
+		g.failed = err
+	}
 	g.mu.Unlock()
+	if report != nil && (n > 0 || err != nil) {
+		report(driver.Ack, n, err)
+	}
+}
+
+// committed hears how a commit fared that was made because its time had come. What it did not commit, the next commit does.
+func (g *groupConsumer) committed(_ *kgo.Client, asked *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
+	err = errors.Join(err, commitError(answer))
+	switch {
+	case err == nil && asked != nil:
+		g.confirmed(offsetsOf(asked))
+	case errors.Is(err, context.Canceled), noTopic(err): // the group's own end (revoked commits once more), or the topic's
+	default:
+		g.answered(0, err)
+	}
+}
+
+// confirmed reports what a commit of these offsets has confirmed.
+func (g *groupConsumer) confirmed(offsets map[int32]int64) {
+	n := 0
+	g.mu.Lock()
+	for partition, offset := range offsets {
+		n += g.commits.commit(partition, offset)
+	}
+	g.mu.Unlock()
+	g.answered(n, nil)
+}
+
+// commit commits what is settled at once.
+func (g *groupConsumer) commit(ctx context.Context) error {
+	g.mu.Lock()
+	marked := g.commits.marked()
+	g.mu.Unlock()
+	err := g.CommitMarkedOffsets(ctx)
+	if err == nil {
+		g.confirmed(marked)
+	}
+	return err
+}
+
+func offsetsOf(request *kmsg.OffsetCommitRequest) map[int32]int64 {
+	all := map[int32]int64{}
+	for _, t := range request.Topics {
+		for _, p := range t.Partitions {
+			all[p.Partition] = p.Offset
+		}
+	}
+	return all
 }
 
 // commitError is what the broker had against the parts of a commit.
@@ -260,21 +336,29 @@ func (g *groupConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 			err = errors.Join(err, errRevoked)
 		}
 		if last != nil && commit != nil && commit.Partition != last.Partition {
-			g.MarkCommitRecords(last)
+			g.mark(last)
 		}
 		if commit != nil {
 			last = commit
 		}
 	}
 	if last != nil {
-		g.MarkCommitRecords(last)
+		g.mark(last)
 	}
 	g.level()
 	g.mu.Unlock()
 	if err == nil && g.confirm {
-		err = g.CommitMarkedOffsets(ctx)
+		err = g.commit(ctx)
 	}
 	return err
+}
+
+// mark has the next commit speak for a message and all before it. The lock is held.
+func (g *groupConsumer) mark(r *kgo.Record) {
+	g.MarkCommitRecords(r)
+	if g.report != nil {
+		g.commits.mark(r)
+	}
 }
 
 // Close commits what is settled and leaves the group. It fails where the last commit did.

@@ -31,6 +31,7 @@ type kmqConsumer struct {
 	state  sync.Mutex
 	begun  map[*batch]struct{} // of which not all is settled
 	failed error               // of a marker that nobody waited for
+	report func(o driver.Outcome, n int, err error)
 	closed bool
 }
 

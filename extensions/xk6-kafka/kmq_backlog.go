@@ -58,12 +58,16 @@ func (c *kmqConn) open(topic, group string) (all []*kmqConsumer) {
 // begun reads the markers of a group that trackers still need.
 func (c *kmqConn) begun(ctx context.Context, q queue) (map[int32]*inProgress, error) {
 	all := map[int32]*inProgress{}
-	spans, err := c.uncommittedSpans(ctx, q.markers, q.trackers())
+	ahead, err := c.uncommittedSpans(ctx, q.markers, q.trackers())
 	if noTopic(err) { // no consumer has been there
 		return all, nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	spans := map[int32]span{}
+	for partition, s := range ahead {
+		spans[partition] = s.span
 	}
 	err = c.readSpans(ctx, q.markers, spans, func(r *kgo.Record) {
 		p := all[r.Partition]

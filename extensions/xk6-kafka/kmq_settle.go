@@ -24,10 +24,15 @@ func (k *kmqConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outco
 		return k.trouble()
 	}
 	messages := recordsOf(deliveries)
-	done, wait := k.noted, k.troubled
+	done, wait := func(_ int, err error) { k.answered(o, err) }, k.troubled
 	if k.confirm {
 		a := newAnswers(len(messages))
-		done, wait = a.done, a.wait
+		done, wait = func(i int, err error) {
+			if err == nil {
+				k.answered(o, nil)
+			}
+			a.done(i, err)
+		}, a.wait
 	}
 	if o == driver.Requeue && k.queue.requeueDelay > 0 {
 		for i, marker := range startMarkers(k.queue.markers, messages, k.queue.requeueDelay) { // the tracker does the rest
@@ -78,8 +83,15 @@ func recordsOf(deliveries []*delivery) []*kgo.Record {
 	return all
 }
 
-// noted keeps an error that nobody waits for.
-func (k *kmqConsumer) noted(_ int, err error) {
+// OnSettled implements [driver.SettleReporter].
+func (k *kmqConsumer) OnSettled(report func(o driver.Outcome, n int, err error)) { k.report = report }
+
+// answered reports the answer for one message. Without a report an error is kept for the next Settle.
+func (k *kmqConsumer) answered(o driver.Outcome, err error) {
+	if k.report != nil {
+		k.report(o, 1, err)
+		return
+	}
 	if err == nil {
 		return
 	}

@@ -15,6 +15,7 @@ type lease struct {
 	context.Context // it stands in for the one that the record has
 	attempt         int32
 	open            bool
+	settled         bool
 }
 
 func (l *lease) Value(key any) any {

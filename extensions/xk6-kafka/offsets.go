@@ -54,16 +54,17 @@ func (c *conn) committed(ctx context.Context, group string, topics ...string) (c
 	return committed, nil
 }
 
-func (c *conn) groupBacklog(ctx context.Context, topic, group string) (backlog int64, err error) {
+func (c *conn) groupBacklog(ctx context.Context, topic, group string) (backlog driver.Backlog, err error) {
 	if group == "" {
-		return 0, fmt.Errorf("backlog without a group: %w", errors.ErrUnsupported)
+		return backlog, fmt.Errorf("backlog without a group: %w", errors.ErrUnsupported)
 	}
 	if err := c.flush(ctx, topic, group); err != nil {
-		return 0, err
+		return backlog, err
 	}
 	ahead, err := c.uncommittedSpans(ctx, topic, group)
-	for _, s := range ahead {
-		backlog += max(0, s.end-s.from)
+	for partition, s := range ahead {
+		backlog.Messages += max(0, s.end-s.from)
+		backlog.Dropped += reached.below(reachKey{c.hosts, topic, group}, partition, s.committed, s.from)
 	}
 	return backlog, err
 }
@@ -71,8 +72,14 @@ func (c *conn) groupBacklog(ctx context.Context, topic, group string) (backlog i
 // span is a part of a partition, from an offset on and before another.
 type span struct{ from, end int64 }
 
+// uncommitted is the span that a group has not committed and the broker has. The broker has dropped what lies between committed and from.
+type uncommitted struct {
+	span
+	committed int64
+}
+
 // uncommittedSpans are what a group has not committed of each partition of a topic.
-func (c *conn) uncommittedSpans(ctx context.Context, topic, group string) (map[int32]span, error) {
+func (c *conn) uncommittedSpans(ctx context.Context, topic, group string) (map[int32]uncommitted, error) {
 	starts, err := c.offsets(ctx, topic, driver.StartEarliest)
 	if err != nil {
 		return nil, err
@@ -85,14 +92,14 @@ func (c *conn) uncommittedSpans(ctx context.Context, topic, group string) (map[i
 	if err != nil {
 		return nil, err
 	}
-	spans := map[int32]span{}
+	spans := map[int32]uncommitted{}
 	ends.Each(func(end kadm.Offset) {
 		start, _ := starts.Lookup(topic, end.Partition)
-		from := start.At
+		done := int64(0)
 		if at, ok := committed.Lookup(topic, end.Partition); ok {
-			from = max(from, at.At)
+			done = max(0, at.At)
 		}
-		spans[end.Partition] = span{from, end.At}
+		spans[end.Partition] = uncommitted{span{max(start.At, done), end.At}, done}
 	})
 	return spans, nil
 }
@@ -108,7 +115,10 @@ func (c *conn) flush(ctx context.Context, topic, group string) error {
 	}
 	c.mu.Unlock()
 	for _, g := range members {
-		if err := g.CommitMarkedOffsets(ctx); err != nil {
+		g.mu.Lock()
+		g.reach()
+		g.mu.Unlock()
+		if err := g.commit(ctx); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,8 @@ type shareConsumer struct {
 
 	mu     sync.Mutex
 	failed error // of the group, or of an acknowledgement
+	lots   map[int32]*lot
+	report func(o driver.Outcome, n int, err error)
 	closed bool
 
 	records []*kgo.Record // polled and not yet received
@@ -45,6 +47,7 @@ func (c *conn) newShareConsumer(ctx context.Context, cfg driver.ConsumerConfig) 
 	}
 	s := &shareConsumer{
 		reader: reader{conn: c, topic: cfg.Topic}, group: cfg.Group, confirm: cfg.ConfirmSettle, room: inbox.NewRoom(cfg.Prefetch), batch: max(1, cfg.Prefetch/4),
+		lots: map[int32]*lot{},
 	}
 	known, err := c.metadata(ctx, cfg.Topic)
 	if err != nil {
@@ -137,13 +140,6 @@ func (s *shareConsumer) OnGroupManageError(err error) {
 	}
 }
 
-// acknowledged hears what the broker said to acknowledgements.
-func (s *shareConsumer) acknowledged(_ *kgo.Client, results kgo.ShareAckResults) {
-	if err := results.Error(); err != nil {
-		s.fail(err)
-	}
-}
-
 func (s *shareConsumer) fail(err error) {
 	s.mu.Lock()
 	s.failed = err
@@ -189,15 +185,7 @@ func (s *shareConsumer) Receive(ctx context.Context, b driver.Batch) (int, error
 // broker has answered. Otherwise acks travel with the next fetch, a second later at the latest; what is given back or
 // refused is sent at once.
 func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
-	var status kgo.AckStatus
-	switch o {
-	case driver.Ack:
-		status = kgo.AckAccept
-	case driver.Requeue:
-		status = kgo.AckRelease
-	case driver.Reject:
-		status = kgo.AckReject
-	default:
+	if o != driver.Ack && o != driver.Requeue && o != driver.Reject {
 		return errors.ErrUnsupported
 	}
 	records := make([]*kgo.Record, 0, len(b))
@@ -211,16 +199,16 @@ func (s *shareConsumer) Settle(ctx context.Context, b driver.Batch, o driver.Out
 		if r == nil {
 			continue
 		}
-		if l, ok := r.Context.(*lease); ok && !l.open {
-			l.open = true
+		if l, ok := r.Context.(*lease); ok && !l.settled {
+			l.settled = true
 			records = append(records, r)
 		}
 	}
+	s.settle(records, o)
 	s.mu.Unlock()
 	if len(records) == 0 {
-		return nil // MarkAcks without records would mean all of the last poll's
+		return nil
 	}
-	s.MarkAcks(status, records...)
 	s.room.Give(len(records))
 	switch {
 	case s.confirm:
@@ -254,6 +242,7 @@ func (s *shareConsumer) Close(ctx context.Context) error {
 	delete(s.conn.sharing, s)
 	s.conn.mu.Unlock()
 	s.room.Close()
+	_ = s.FlushAcks(ctx)
 	s.end(ctx)
 	return s.trouble()
 }

@@ -93,37 +93,36 @@ func (c *conn) beginsAt(ctx context.Context, topic, group string, start driver.S
 }
 
 // shareBacklog is the broker's own count, where it keeps one, else how far the group's start is behind the end.
-func (c *conn) shareBacklog(ctx context.Context, topic, group string) (int64, error) {
+func (c *conn) shareBacklog(ctx context.Context, topic, group string) (backlog driver.Backlog, err error) {
 	if group == "" {
 		group = defaultGroup(topic)
 	}
 	if err := c.sameTopic(ctx, topic, group); err != nil {
-		return 0, err
+		return backlog, err
 	}
 	if err := c.flushShared(ctx, topic, group); err != nil {
-		return 0, err
+		return backlog, err
 	}
 	from, err := c.shareOffsets(ctx, topic, group)
 	if err != nil {
-		return 0, err
+		return backlog, err
 	}
 	ends, err := c.offsets(ctx, topic, driver.StartNew)
 	if err != nil {
-		return 0, err
+		return backlog, err
 	}
 	starts, err := c.offsets(ctx, topic, driver.StartEarliest)
 	if err != nil {
-		return 0, err
+		return backlog, err
 	}
-	var backlog int64
 	ends.Each(func(end kadm.Offset) {
 		at, ok := from[end.Partition]
 		start, _ := starts.Lookup(topic, end.Partition)
 		switch {
 		case ok && at.StartOffset >= 0 && at.Lag >= 0:
-			backlog += at.Lag
+			backlog.Messages += at.Lag
 		default:
-			backlog += max(0, end.At-max(start.At, at.StartOffset))
+			backlog.Messages += max(0, end.At-max(start.At, at.StartOffset))
 		}
 	})
 	return backlog, nil

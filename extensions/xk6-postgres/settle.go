@@ -67,7 +67,7 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 		return err
 	}
 	if settled < int64(len(b)) {
-		return errSettled
+		return &driver.PartError{Settled: int(settled), Err: errSettled}
 	}
 	return nil
 }

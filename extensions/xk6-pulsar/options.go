@@ -50,7 +50,7 @@ func produceOptions() []driver.Option {
 		},
 		{Name: "eventTime", Scope: driver.OnMessage, Type: driver.Int, Max: 1 << 52, Doc: "When what the message tells of happened, in ms since the Unix epoch; 0, the default, sends none."},
 		{
-			Name: "deliverAfter", Scope: driver.OnMessage, Type: driver.Duration, Max: int64(10 * 365 * 24 * time.Hour), SendOnly: true,
+			Name: "deliverAfter", Scope: driver.OnMessage, Type: driver.Duration, Max: int64(10 * 365 * 24 * time.Hour), SendOnly: true, Reorders: true,
 			Doc: "How long the broker keeps the message from consumers of shared and key-shared subscriptions, by its own clock's ticks (1 s by default); others get it at once.",
 		},
 	}

@@ -36,7 +36,7 @@ func produceOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "tag", Scope: driver.OnProducer | driver.OnMessage, Doc: "A message's tag, by which consumers may choose."},
 		{
-			Name: "deliverAfter", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, SendOnly: true,
+			Name: "deliverAfter", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, SendOnly: true, Reorders: true,
 			Doc: "How long the broker keeps a message before it delivers it; of topics whose messageType is delay or mixed.",
 		},
 		{

@@ -69,7 +69,7 @@ func (r *consumer) ack(ctx context.Context, all []*delivery) error {
 			for i, one := range answer.GetEntries() {
 				errs[i] = check(one.GetStatus())
 			}
-			return driver.Join(errs...)
+			return driver.JoinSettled(errs...)
 		})
 		failed = errors.Join(failed, err)
 	}
@@ -117,7 +117,7 @@ func (r *consumer) each(ctx context.Context, all []*delivery, do func(ctx contex
 		})
 	}
 	running.Wait()
-	return driver.Join(errs...)
+	return driver.JoinSettled(errs...)
 }
 
 // call bounds a request, which the servers must know to be the consumer's.

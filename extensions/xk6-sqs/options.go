@@ -63,7 +63,7 @@ func options(k kind) []driver.Option {
 			})
 	}
 	return append(all, driver.Option{
-		Name: "delay", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, Max: int64(15 * time.Minute), Step: second, SendOnly: true,
+		Name: "delay", Scope: driver.OnProducer | driver.OnMessage, Type: driver.Duration, Max: int64(15 * time.Minute), Step: second, SendOnly: true, Reorders: true,
 		Doc: "How long the service keeps the message from consumers, whole seconds.",
 	})
 }

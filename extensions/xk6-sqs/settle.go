@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 
 var errSettled = &entryError{"ReceiptHandleIsInvalid", "the delivery is settled already"}
 
-// Settle ends deliveries, up to ten by each request. Each has a fate of its own: the error is that of the first that could not be settled.
+// Settle ends deliveries, up to ten by each request. Each has a fate of its own.
 func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome) error {
 	switch {
 	case r.leaving.Load():
@@ -28,13 +27,10 @@ func (r *consumer) Settle(ctx context.Context, b driver.Batch, o driver.Outcome)
 	mine := r.claim(b)
 	fates := r.end(ctx, mine, o, r.hold)
 	r.release(mine, fates)
-	if i := slices.IndexFunc(fates, func(err error) bool { return err != nil }); i >= 0 {
-		return fates[i]
+	for range len(b) - len(mine) {
+		fates = append(fates, errSettled)
 	}
-	if len(mine) < len(b) {
-		return errSettled
-	}
-	return nil
+	return driver.JoinSettled(fates...)
 }
 
 // claim takes those deliveries of a batch that are held: nobody else settles them meanwhile.

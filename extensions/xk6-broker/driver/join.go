@@ -24,3 +24,30 @@ func Join(errs ...error) error {
 	}
 	return errors.Join(first...)
 }
+
+// PartError is the error of a [Consumer.Settle] for some of its messages. The broker has confirmed that it settled the others.
+type PartError struct {
+	Settled int
+	Err     error
+}
+
+func (e *PartError) Error() string {
+	return fmt.Sprintf("%v (the broker has settled %d others)", e.Err, e.Settled)
+}
+
+// Unwrap returns the error of the messages that are not settled.
+func (e *PartError) Unwrap() error { return e.Err }
+
+// JoinSettled is [Join] for the answers to each message of a [Consumer.Settle]. It returns a [PartError] if some of them are nil.
+func JoinSettled(errs ...error) error {
+	err, settled := Join(errs...), 0
+	for _, e := range errs {
+		if e == nil {
+			settled++
+		}
+	}
+	if err == nil || settled == 0 {
+		return err
+	}
+	return &PartError{settled, err}
+}

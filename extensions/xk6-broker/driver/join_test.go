@@ -22,3 +22,17 @@ func TestJoin(t *testing.T) {
 		t.Errorf("of nothing: %v", err)
 	}
 }
+
+func TestJoinSettled_SomeFailed_ReturnsHowManyDidNot(t *testing.T) {
+	failed := errors.New("the lease is over")
+	var part *driver.PartError
+	if err := driver.JoinSettled(nil, failed, nil); !errors.As(err, &part) || part.Settled != 2 || !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	if err := driver.JoinSettled(failed, failed); errors.As(err, &part) || !errors.Is(err, failed) {
+		t.Errorf("%v: none was settled", err)
+	}
+	if err := driver.JoinSettled(nil, nil); err != nil {
+		t.Error(err)
+	}
+}

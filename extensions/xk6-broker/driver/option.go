@@ -29,6 +29,8 @@ type Option struct {
 	Drops bool
 	// SendOnly says of a property of messages that it does not come with what is received.
 	SendOnly bool
+	// Reorders says that the broker delivers messages out of their order because of it: sooner or later by a number, and so much later by a duration.
+	Reorders bool
 	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
 	ZeroIsDefault bool
 	ZeroMeans     any    // what 0 stands for, where that is known; nil where 0 is itself, or left to the broker

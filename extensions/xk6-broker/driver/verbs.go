@@ -92,7 +92,10 @@ type Backlogger interface {
 type Backlog struct {
 	Messages    int64 // that the group has not settled: those not delivered and those in flight
 	Undelivered int64 // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
-	Estimate    bool  // this answer is an estimate, as those of Features.BacklogEstimated always are
+	// Dropped is how many messages the consumers of this process have received that the group has not settled and the broker has dropped since. They are
+	// not in Messages.
+	Dropped  int64
+	Estimate bool // this answer is an estimate, as those of Features.BacklogEstimated always are
 }
 
 // Holder is an optional interface of a [Consumer] whose broker may be done with a message before the consumer has settled it. Without it
@@ -120,6 +123,13 @@ const (
 	KeepsUnsettled                // not what this consumer has settled
 	KeepsWanted                   // not what was sent when no group was there, nor what all those that were there have settled
 )
+
+// SettleReporter is an optional interface of a [Consumer] whose Settle may return nil before the broker has answered.
+type SettleReporter interface {
+	// OnSettled has report called, until Close returns, whenever the broker has answered for n messages: with nil if it has settled them, else with
+	// the error; n is 0 if the client will try again. An error that Settle returns is not reported. OnSettled is called once, before the first Settle.
+	OnSettled(report func(o Outcome, n int, err error))
+}
 
 // Requester is an optional interface of a [Producer] whose broker has a natural form of request and reply.
 type Requester interface {

@@ -170,7 +170,7 @@ func (k *consumer) leave() {
 }
 
 func (k *consumer) dismiss(opened []*load.Consumer) {
-	ctx, cancel := context.WithTimeout(context.Background(), load.OpenTimeout)
+	ctx, cancel := k.conn.in.run.within(load.OpenTimeout, interruptedDrain)
 	defer cancel()
 	for _, c := range opened {
 		if err := c.Leave(ctx); err != nil {

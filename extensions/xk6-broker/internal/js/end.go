@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -55,12 +56,43 @@ func (r *run) subscribe(vu modules.VU) {
 	}()
 }
 
-// interruptedDrain is how long a test that was interrupted still waits, and leaveTimeout how long consumers may take to leave when nothing
-// is late.
+// Limits of the end of a test.
 const (
-	interruptedDrain = time.Second
-	leaveTimeout     = 20 * time.Second
+	interruptedDrain = time.Second      // each step, if the test was interrupted
+	interruptedEnd   = 2 * time.Second  // all steps, if Ctrl-C interrupted the test
+	leaveTimeout     = 20 * time.Second // the leaving of consumers when nothing is late
 )
+
+// hearSignals has the first Ctrl-C interrupt the run. k6 hears signals too: the second one ends the process.
+func (r *run) hearSignals() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer signal.Stop(signals)
+		select {
+		case <-signals:
+			r.interrupt()
+		case <-r.interrupted.Done(): // the test has ended
+		}
+	}()
+}
+
+// interrupt has nothing wait for a broker that does not answer.
+func (r *run) interrupt() {
+	r.Interrupt()
+	r.logger.Infof("interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave", interruptedDrain+interruptedEnd, r.InFlight())
+	r.stopWaiting()
+}
+
+// within is a context that ends after the limit, or a while after the test was interrupted.
+func (r *run) within(limit, afterInterrupt time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	stop := context.AfterFunc(r.interrupted, func() { time.AfterFunc(afterInterrupt, cancel) })
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
 
 // end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
 func (r *run) end() {
@@ -78,23 +110,21 @@ func (r *run) end() {
 		drain = min(drain, interruptedDrain)
 		r.Hurry()
 	}
-	ctx := context.Background()
-	// k6 hears signals too: the second one ends the process.
-	drainCtx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(drainCtx, r.Hurry)
-	r.awaitLeaving(drain + leaveTimeout)
-	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: drainCtx.Done(), Tell: func(w load.Waiting) {
+	ctx, cancel := r.within(math.MaxInt64, interruptedEnd)
+	defer r.stopWaiting()
+	defer cancel()
+	r.awaitLeaving(ctx, drain+leaveTimeout)
+	err := r.Finish(ctx, load.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(w load.Waiting) {
 		r.logger.Infof("%v: reading on for up to %v (Ctrl-C ends that)", w, drain)
 	}})
-	stop()
 	r.part(ctx)
 	if err != nil {
 		r.logger.WithError(err).Warn("the test did not end cleanly")
 	}
 	r.flusher.halt()
 	r.flusher.last()
-	ctx, cancel := context.WithTimeout(ctx, drain)
-	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, drain)
+	defer stop()
 	r.disconnect(ctx)
 }
 
@@ -117,7 +147,7 @@ func (r *run) endUnused() {
 }
 
 // awaitLeaving waits for the consumers of VUs that have just been deactivated.
-func (r *run) awaitLeaving(limit time.Duration) {
+func (r *run) awaitLeaving(ctx context.Context, limit time.Duration) {
 	left := make(chan struct{})
 	go func() {
 		r.leaving.Wait()
@@ -125,6 +155,8 @@ func (r *run) awaitLeaving(limit time.Duration) {
 	}()
 	select {
 	case <-left:
+	case <-ctx.Done():
+		r.logger.Warn("some consumers have not left: the test was interrupted")
 	case <-time.After(limit):
 		r.logger.Warnf("some consumers did not leave within %v", limit)
 	}

@@ -48,7 +48,7 @@ func startFlusher(r *run) *flusher {
 	}
 	r.mark("start", f.flushed)
 	f.phase = r.collector.Phase()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(r.interrupted)
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
 	if r.meanwhile.Load() != nil {
@@ -233,7 +233,9 @@ func (f *flusher) accounting(last bool, b *samples.Bundle) {
 			continue
 		}
 		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
-		b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		if !a.Unordered {
+			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		}
 		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
 		if last {
 			b.Count(m.lost, tags, float64(a.Lost))

@@ -128,24 +128,26 @@ func (in *instance) result() (any, error) {
 // run is what all VUs of the process share.
 type run struct {
 	*load.Run
-	metrics   *brokerMetrics
-	subjects  []subject
-	limits    thresholds
-	declared  declared
-	dialers   dialers
-	shared    bool            // the test has several processes
-	remote    *remote         // where the results go besides their folder; nil where they go nowhere else
-	going     context.Context // until the test has ended
-	gone      func()
-	calls     int             // that all processes of the test make, in setup and teardown
-	segment   *result.Segment // that this process has of the test, once it runs; nil where that is not divided
-	noTags    *metrics.TagSet
-	pushed    pushed
-	collector *load.Collector
-	logger    logrus.FieldLogger
-	patience  time.Duration
-	quiet     bool  // k6 was asked for no summary
-	usage     usage // nil where k6 notes none down
+	metrics     *brokerMetrics
+	subjects    []subject
+	limits      thresholds
+	declared    declared
+	dialers     dialers
+	shared      bool            // the test has several processes
+	remote      *remote         // where the results go besides their folder; nil where they go nowhere else
+	going       context.Context // until the test has ended
+	gone        func()
+	interrupted context.Context // ends with Ctrl-C
+	stopWaiting func()
+	calls       int             // that all processes of the test make, in setup and teardown
+	segment     *result.Segment // that this process has of the test, once it runs; nil where that is not divided
+	noTags      *metrics.TagSet
+	pushed      pushed
+	collector   *load.Collector
+	logger      logrus.FieldLogger
+	patience    time.Duration
+	quiet       bool  // k6 was asked for no summary
+	usage       usage // nil where k6 notes none down
 
 	peak     atomic.Uint64 // messages per second, the most that any loop announced
 	used     sync.Once
@@ -254,6 +256,7 @@ func newRun(vu modules.VU) (*run, error) {
 	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.wanted.Store(r.remote != nil)
 	r.going, r.gone = context.WithCancel(context.Background())
+	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.collector.Waiting = queued
 	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
@@ -283,6 +286,7 @@ func (in *instance) use() (*lib.State, error) {
 		if err := errors.Join(in.run.refuseGroups(), in.run.dialers.refuse(state.Options)); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
+		in.run.hearSignals()
 		in.run.collector.Start(driver.Now() - int64(execution.GetCurrentTestRunDuration()))
 		in.run.join(execution)
 		in.run.meet(execution)

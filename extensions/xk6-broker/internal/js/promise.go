@@ -107,7 +107,13 @@ func (l *promises) add(p *promise) {
 		}
 		of := activation(ctx)
 		l.of = of
-		context.AfterFunc(of, func() { time.AfterFunc(p.in.run.patience, func() { l.giveUp(of) }) })
+		context.AfterFunc(of, func() {
+			patient, stop := p.in.run.within(p.in.run.patience, interruptedDrain)
+			context.AfterFunc(patient, func() {
+				stop()
+				l.giveUp(of)
+			})
+		})
 	}
 	p.of = l.of
 	if p.before = l.last; l.last != nil {
@@ -150,6 +156,9 @@ func (l *promises) giveUp(of context.Context) {
 	l.mu.Unlock()
 	for _, p := range over {
 		err := fmt.Errorf("%s: given up %v after the end of the VU's time: %w", p.verb, p.in.run.patience, context.Canceled)
+		if p.in.run.interrupted.Err() != nil {
+			err = fmt.Errorf("%s: given up because the test was interrupted: %w", p.verb, context.Canceled)
+		}
 		p.in.run.stuck.Do(func() { p.in.run.logger.Warn(err) })
 		p.settle(func() (any, error) { return nil, err })
 	}

@@ -83,6 +83,22 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// Ctrl-C ends a test whatever a broker and the options make it wait for.
+func TestInterrupt_PromiseWithoutAnswer_IsGivenUp(t *testing.T) {
+	s := newScript(t).begin()
+	s.module.run.patience = 24 * time.Hour
+	ctx, over := context.WithCancel(s.ctx)
+	s.ctx = ctx
+	unheard = func() {
+		over()
+		s.module.run.interrupt()
+	}
+	_, err := s.run(`const p = broker.connect('mute://h', { drainTimeout: '24h' }).producer('t'); await p.send('a')`)
+	if said := s.says(); !errors.Is(err, context.Canceled) || !strings.Contains(said, "send: given up because the test was interrupted") {
+		t.Error(err, said)
+	}
+}
+
 // A VU that has another activation soon after the first waits in it for as long as it likes.
 func TestAnotherActivationIsNotGivenUp(t *testing.T) {
 	s := newScript(t).begin()

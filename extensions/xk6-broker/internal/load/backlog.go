@@ -20,7 +20,7 @@ type backlog struct {
 
 // told is what a result keeps of it.
 func (b *backlog) told() result.Backlog {
-	return result.Backlog{Messages: b.Messages, Undelivered: b.Undelivered}
+	return result.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
 }
 
 // exact tells whether what is missing can be judged by it.

@@ -24,6 +24,7 @@ type Consumer struct {
 	shard    uint32
 	timed    bool // the broker answers settlements
 	settles  bool
+	reports  bool // the driver reports each settlement that the broker has confirmed, by [Consumer.answered]
 	// enveloped says that a message may have an envelope, see [unwrap].
 	enveloped bool
 	closed    atomic.Bool
@@ -67,6 +68,10 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
 	}
 	consumer.series.Store(series)
+	if s, ok := opened.(driver.SettleReporter); ok {
+		consumer.reports = true
+		s.OnSettled(consumer.answered)
+	}
 	consumer.idle.Store(driver.Now())
 	t.connected(conn)
 	r.mu.Lock()
@@ -282,6 +287,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 	series := c.series.Load()
 	called := driver.Now()
 	if o == driver.Requeue { // before the broker knows: they may come again before it has answered
+		c.topic.unordered.Store(true)
 		for i := from; i < to; i++ {
 			if in.Stamped[i] {
 				c.group.noteRequeued(in.id(i), called)
@@ -294,13 +300,20 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 		}
 		c.doubt(in, from, to) // some of them may have been settled all the same
 		series.fail(o.String(), c.driver.KindOf(err))
+		if part := (*driver.PartError)(nil); errors.As(err, &part) && !c.reports {
+			series.add(settled(o), int64(part.Settled))
+		}
 		return c.driver.Wrap(o.String(), err)
 	}
 	if c.timed {
 		series.recordN(c.shard, metric.Open, metric.SettleTime, driver.Now()-called, int64(to-from))
 	}
 	c.group.touch(&c.group.settles)
-	series.add(settled(o), int64(to-from))
+	if c.reports {
+		c.group.unanswered.Add(int64(to - from))
+	} else {
+		series.add(settled(o), int64(to-from))
+	}
 	if o == driver.Requeue {
 		c.doubt(in, from, to) // the broker may give them up
 		return nil
@@ -325,6 +338,19 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 		i += n
 	}
 	return nil
+}
+
+// answered counts n messages whose settlement the broker has answered. Those that it has not settled stay unanswered: they may be in its backlog.
+func (c *Consumer) answered(o driver.Outcome, n int, err error) {
+	series := c.series.Load()
+	if err != nil {
+		for range max(n, 1) {
+			series.fail(o.String(), c.driver.KindOf(err))
+		}
+		return
+	}
+	c.group.unanswered.Add(-int64(n))
+	series.add(settled(o), int64(n))
 }
 
 func (c *Consumer) rejectedPassing(in *Buffer, from, to int) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -31,18 +32,34 @@ const (
 const defaultPatience = 10 * time.Second
 
 // Patient asks the run to wait so long for messages that are still to come. The longest that anybody asks for counts.
-func (r *Run) Patient(d time.Duration) {
-	for was := r.patience.Load(); int64(d) > was && !r.patience.CompareAndSwap(was, int64(d)); was = r.patience.Load() {
+func (r *Run) Patient(d time.Duration) { greatest(&r.patience, int64(d)) }
+
+func greatest(of *atomic.Int64, n int64) {
+	for was := of.Load(); n > was && !of.CompareAndSwap(was, n); was = of.Load() {
 	}
 }
 
-// Patience is how long messages are waited for that are still to come.
+// Patience is how long messages are waited for that are still to come. The longest delay that a message was sent with is added.
 func (r *Run) Patience() time.Duration {
-	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience)
+	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience) + time.Duration(r.delay.Load())
 }
 
 // Hurry says that what may be late is waited for no longer by those who leave: it has been waited for, or somebody wants the test to end.
 func (r *Run) Hurry() { r.hurries.Store(true) }
+
+// Interrupt says that somebody wants the test to end at once: a send that has no answer then is uncertain.
+func (r *Run) Interrupt() {
+	r.interrupted.Store(true)
+	r.Hurry()
+}
+
+// brief is how long a broker may take for what is asked without the context of the end.
+func (r *Run) brief(limit time.Duration) time.Duration {
+	if r.interrupted.Load() {
+		return restTimeout
+	}
+	return limit
+}
 
 // Drain says how what is outstanding is waited for.
 type Drain struct {
@@ -135,7 +152,7 @@ func (g *group) drain(ctx context.Context, r *Run) {
 			return
 		}
 		g.read(ctx, r, consumer, settles)
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), backlogTimeout)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(backlogTimeout))
 		defer cancel()
 		_ = consumer.Close(closing)
 	})
@@ -186,7 +203,7 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 		in.read(n, r.ID)
 		strangers := g.drained(r, reader, in, 0)
 		if settles {
-			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(settleTimeout))
 			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
 				g.strangers.settled.Add(strangers)
 				for i := range n {

@@ -23,7 +23,15 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 		return nil
 	}
 	r.proveAgain(ctx, publishers, min(d.Limit, backlogTimeout)) // their connections are still open
-	r.proving.Wait()
+	proven := make(chan struct{})
+	go func() {
+		r.proving.Wait()
+		close(proven)
+	}()
+	select {
+	case <-proven:
+	case <-ctx.Done():
+	}
 	errs := each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error {
 		return p.driver.Wrap("close producer", p.producer.Close(ctx))
 	})

@@ -159,6 +159,9 @@ func (f *flight) prepare() (bytes int64) {
 	for i := range f.batch {
 		m := &f.batch[i]
 		bytes += int64(len(m.Body))
+		if len(m.Properties) > 0 {
+			s.pub.topic.disorder(s.pub.run, s.pub.reorders, m.Properties)
+		}
 		if s.stamp == StampOff {
 			continue
 		}
@@ -265,11 +268,20 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 	f.sender.pub.topic.failed.Add(1)
 	kind := f.sender.pub.driver.KindOf(err)
 	series.fail("send", kind)
+	if f.sender.stamp != StampOff && f.sender.pub.run.interrupted.Load() && unanswered(kind) {
+		f.sender.pub.topic.unanswered.Add(1)
+		f.sender.track.Expect(f.first + uint64(i))
+	}
 	if kind == driver.NotFound {
 		f.sender.pub.run.vanished(f.sender.pub.topic)
 	}
 	series.record(f.sender.shard, f.loop(), metric.FailedLatency, now-f.dueOf(i))
 	series.ended(toSend, f.dueOf(i), 1)
+}
+
+// unanswered tells whether the broker may have a message although its send failed.
+func unanswered(kind driver.Kind) bool {
+	return kind == driver.Timeout || kind == driver.Canceled || kind == driver.Closed || kind == driver.Disconnected
 }
 
 func (f *flight) receipt(i int, now int64, err error) {

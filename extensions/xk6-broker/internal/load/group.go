@@ -62,10 +62,12 @@ type group struct {
 	leftovers int64                   // what the broker held for the group before anything of this test was in it
 	looked    int64                   // when it had said so, ns since the Unix epoch
 	strangers strangers
-	unheld    atomic.Bool // the broker may be done with any message that is not settled
-	again     atomic.Bool // and delivers it again all the same
-	passages  passages    // of messages of other topics
-	removal   result.Removal
+	// unanswered is how many settled messages the broker may have unsettled, because it has not confirmed it.
+	unanswered atomic.Int64
+	unheld     atomic.Bool // the broker may be done with any message that is not settled
+	again      atomic.Bool // and delivers it again all the same
+	passages   passages    // of messages of other topics
+	removal    result.Removal
 }
 
 // strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
@@ -273,6 +275,9 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 
 func (g *group) accounting() result.Account {
 	a := result.Account{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(result.ShownRanges)}
+	if a.Unordered = g.topic.unordered.Load(); a.Unordered {
+		a.Reordered = 0
+	}
 	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
 	g.mu.Lock()
 	a.DivideRemoved(g.removal)
@@ -310,21 +315,24 @@ func (g *group) namesakes() uint64 {
 // sent and may have arrived all the same, may be.
 func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
 	last := g.backlog.Load()
+	sure := missing - min(missing, uint64(g.topic.unanswered.Load()))
 	switch {
 	case !g.kept && !g.isStuck():
-		return missing, 0, 0
+		return sure, 0, missing - sure
 	case !g.kept:
 		return 0, 0, missing
 	case last == nil || !last.exact():
 		return 0, 0, missing
 	}
-	return result.Divide(missing, missing, missing, g.waiting(last))
+	return result.Divide(missing, sure, missing, g.waiting(last))
 }
 
 // waiting is what the broker has for the group, by what it said.
 func (g *group) waiting(said *backlog) result.Waiting {
 	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
-	return result.Waiting{Backlog: said.told(), Held: g.held(), Strange: strange}
+	held := g.held()
+	held.Most = max(0, held.Most-said.Dropped) // all who received are in this process
+	return result.Waiting{Backlog: said.told(), Held: held, Strange: strange}
 }
 
 func (g *group) isStuck() bool {
@@ -337,7 +345,7 @@ func (g *group) isStuck() bool {
 func (g *group) held() result.Held {
 	own := g.track.Held()
 	least, most := g.strangers.held()
-	h := result.Held{Least: int64(own.Sure) + least, Most: int64(own.All) + most}
+	h := result.Held{Least: int64(own.Sure) + least, Most: int64(own.All) + most + max(0, g.unanswered.Load())}
 	if g.unheld.Load() {
 		h.Least = 0
 	}

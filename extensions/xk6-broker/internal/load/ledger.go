@@ -51,7 +51,7 @@ func (t *Topic) ledger() result.TopicLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := result.TopicLedger{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(),
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(), Unordered: t.unordered.Load(),
 		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals), Agreed: slices.Clone(t.agreed),
 		Courses: make(map[uint64]result.Course, len(t.courses)),
 	}

@@ -322,6 +322,9 @@ func (p *phases) window(of *phase, began int64, key topicKey, crossings *crossin
 		if of == p.open {
 			a = grown(a, p.began.groups[at], groups[i].Account)
 		}
+		if g.Unordered {
+			a.Reordered = 0
+		}
 		w.Groups = append(w.Groups, result.WindowGroup{
 			Group: g.Group, Trends: g.Trends,
 			Deliveries: &result.Deliveries{Received: a.Received, Settled: a.Settled, Duplicated: a.Duplicated, Redelivered: a.Redelivered, Reordered: a.Reordered},

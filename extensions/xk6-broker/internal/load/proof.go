@@ -39,6 +39,9 @@ func (t *Topic) is(created *driver.TopicSpec) bool {
 		return false
 	}
 	t.created = created
+	if created != nil {
+		t.disorder(nil, reorderings(t.Address.Driver, driver.OnTopic), created.Options)
+	}
 	t.proven = slices.AppendSeq(t.proven, maps.Values(t.proofs))
 	clear(t.proofs)
 	return true

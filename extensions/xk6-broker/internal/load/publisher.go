@@ -19,10 +19,11 @@ type Publisher struct {
 	conn     driver.Conn
 	config   driver.ProducerConfig
 	producer driver.Producer
-	window   *window      // of messages
-	workers  *window      // of calls of Send; nil where they do not wait for the broker
-	queued   atomic.Int64 // messages of a script that are due and wait for room in the window
-	own      atomic.Int64 // how late the message handed over last was by the generator's own fault, in ns
+	window   *window         // of messages
+	reorders []driver.Option // properties of messages
+	workers  *window         // of calls of Send; nil where they do not wait for the broker
+	queued   atomic.Int64    // messages of a script that are due and wait for room in the window
+	own      atomic.Int64    // how late the message handed over last was by the generator's own fault, in ns
 }
 
 // NewPublisher opens a producer on conn.
@@ -35,6 +36,8 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 	if !pub.driver.Features.Async {
 		pub.workers = newWindow(max(1, c.Workers))
 	}
+	pub.reorders = reorderings(pub.driver, driver.OnMessage)
+	t.disorder(r, reorderings(pub.driver, driver.OnProducer), c.Options)
 	t.connected(conn)
 	r.mu.Lock()
 	r.publishers = append(r.publishers, pub)

@@ -22,21 +22,23 @@ type Run struct {
 	ID      uint32 // the same in all processes of a test that were given the same name
 	Started int64  // ns since the Unix epoch
 
-	instance  uint32
-	shared    bool     // other processes take part
-	processes int      // of the test, as somebody said; 0 where nobody did
-	index     int      // of this process among them; -1 where that is not known
-	siblings  sync.Map // of the other processes, those that messages came from, by instance
-	producers atomic.Uint32
-	consumers atomic.Uint32
-	desks     atomic.Uint32 // where replies come, see [Replies]
-	came      atomic.Int64  // messages that were handed over, by all consumers, whatever they were, but for those that recur
-	sleep     func(ctx context.Context, until int64) error
-	patience  atomic.Int64 // ns; 0 is [defaultPatience]
-	proving   sync.WaitGroup
-	proved    int                      // producers that were asked again what their confirmations prove
-	hurries   atomic.Bool              // nobody waits for what may be late any more
-	rested    atomic.Pointer[standing] // as [Run.Arrived] found it
+	instance    uint32
+	shared      bool     // other processes take part
+	processes   int      // of the test, as somebody said; 0 where nobody did
+	index       int      // of this process among them; -1 where that is not known
+	siblings    sync.Map // of the other processes, those that messages came from, by instance
+	producers   atomic.Uint32
+	consumers   atomic.Uint32
+	desks       atomic.Uint32 // where replies come, see [Replies]
+	came        atomic.Int64  // messages that were handed over, by all consumers, whatever they were, but for those that recur
+	sleep       func(ctx context.Context, until int64) error
+	delay       atomic.Int64 // ns, the longest that a message was sent with
+	patience    atomic.Int64 // ns; 0 is [defaultPatience]
+	proving     sync.WaitGroup
+	proved      int         // producers that were asked again what their confirmations prove
+	hurries     atomic.Bool // nobody waits for what may be late any more
+	interrupted atomic.Bool
+	rested      atomic.Pointer[standing] // as [Run.Arrived] found it
 
 	connections connections
 
@@ -86,21 +88,23 @@ type Topic struct {
 	Address *driver.Address
 	Name    string
 
-	track    *track.Topic
-	declared atomic.Bool          // there is a consumer for it, opened or not
-	over     atomic.Pointer[over] // nil as long as its consumers have not been told that nothing more would come
-	routed   atomic.Bool          // some of its messages go where their keys say, see [driver.Proof]
-	failed   atomic.Int64         // sends that failed, whose messages the broker may have all the same
-	asks     atomic.Bool          // requests are sent to it
-	asking   atomic.Int64         // those that wait for their replies
-	loops    loops
-	eras     eras
-	mu       sync.Mutex
-	groups   map[string]*group // those with a name that the broker knows
-	order    []*group          // all, subscribers too
-	conn     driver.Conn       // the one opened last, to ask for the backlog
-	info     driver.Info
-	courses  map[uint64]*course // of a shared run, by producer
+	track      *track.Topic
+	declared   atomic.Bool          // there is a consumer for it, opened or not
+	over       atomic.Pointer[over] // nil as long as its consumers have not been told that nothing more would come
+	unordered  atomic.Bool          // the broker delivers messages out of their order, because of a priority, a delay or a requeue
+	routed     atomic.Bool          // some of its messages go where their keys say, see [driver.Proof]
+	failed     atomic.Int64         // sends that failed, whose messages the broker may have all the same
+	unanswered atomic.Int64         // of failed, those without an answer when the test was interrupted: they are expected, and uncertain
+	asks       atomic.Bool          // requests are sent to it
+	asking     atomic.Int64         // those that wait for their replies
+	loops      loops
+	eras       eras
+	mu         sync.Mutex
+	groups     map[string]*group // those with a name that the broker knows
+	order      []*group          // all, subscribers too
+	conn       driver.Conn       // the one opened last, to ask for the backlog
+	info       driver.Info
+	courses    map[uint64]*course // of a shared run, by producer
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog

@@ -2,11 +2,13 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // ready is a consumer whose messages are there, as many as are asked for.
@@ -72,4 +74,69 @@ func BenchmarkReceiveHandOverSettle(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/message")
+}
+
+// reporter is a consumer whose broker answers settlements later, when the test says so.
+type reporter struct {
+	driver.Consumer
+	report func(o driver.Outcome, n int, err error)
+}
+
+func (r *reporter) OnSettled(report func(o driver.Outcome, n int, err error)) { r.report = report }
+
+type reporting struct {
+	driver.Conn
+	last *reporter
+}
+
+func (c *reporting) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
+	opened, err := c.Conn.NewConsumer(ctx, config)
+	c.last = &reporter{Consumer: opened}
+	return c.last, err
+}
+
+func TestSettle_AnsweredLater_CountsWhatTheBrokerConfirmed(t *testing.T) {
+	b := newBench(t, memory.Config{})
+	conn := &reporting{Conn: b.conn}
+	b.conn = conn
+	c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+	b.produce(b.sender(10), 10)
+	b.settle(c, b.receive(c, 10), 0, 10, driver.Ack)
+	if n := b.series.Count(metric.Acked); n != 0 {
+		t.Errorf("%d acked before the broker answered, want 0", n)
+	}
+	conn.last.report(driver.Ack, 6, nil)
+	conn.last.report(driver.Ack, 4, &driver.Error{Kind: driver.Rejected, Op: "ack", Err: errors.New("invalid record state")})
+	failed := int64(0)
+	for of, n := range b.series.Errors() {
+		if of.Op == "ack" && of.Kind == driver.Rejected {
+			failed += n
+		}
+	}
+	if n := b.series.Count(metric.Acked); n != 6 || failed != 4 {
+		t.Errorf("%d acked and %d failed, want 6 and 4", n, failed)
+	}
+	if h := b.topic.order[0].held(); h.Least != 0 || h.Most != 4 {
+		t.Errorf("%+v held, want 0 to 4", h)
+	}
+}
+
+// partly is a consumer whose broker settles one message less than it is asked to.
+type partly struct{ driver.Consumer }
+
+func (partly) Settle(_ context.Context, b driver.Batch, _ driver.Outcome) error {
+	return &driver.PartError{Settled: len(b) - 1, Err: errors.New("the lease is over")}
+}
+
+func TestSettle_PartRefused_CountsTheOthers(t *testing.T) {
+	b := newBench(t, memory.Config{})
+	c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+	c.consumer = partly{c.consumer}
+	b.produce(b.sender(10), 10)
+	if err := c.Settle(t.Context(), b.receive(c, 10), 0, 10, driver.Ack); err == nil {
+		t.Error("no error, although one message is not settled")
+	}
+	if n := b.series.Count(metric.Acked); n != 9 {
+		t.Errorf("%d acked, want 9", n)
+	}
 }

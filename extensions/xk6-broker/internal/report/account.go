@@ -79,6 +79,8 @@ func unknown(column string, g *result.Group) string {
 		return unobserved
 	case !g.Copies() && g.Group == result.ReadBack && slices.Contains([]string{"duplicated", "reordered", "redelivered", "settled"}, column):
 		return result.NoCopies
+	case column == "reordered" && g.Unordered:
+		return result.NoOrder
 	case slices.Contains([]string{"duplicated", "reordered", "redelivered"}, column) && !g.Copies():
 		return "what was received is of other topics or tests, and in no account of this one"
 	}

@@ -211,8 +211,12 @@ func groups(b *strings.Builder, t *result.Topic) {
 			}
 			return fmt.Sprint(n)
 		}
+		reordered := copies(g.Reordered)
+		if g.Unordered {
+			reordered = "- (" + result.NoOrder + ")"
+		}
 		line := fmt.Sprintf("%slost %s, duplicated %s, reordered %s, corrupted %d, redelivered %s", name, lost, copies(g.Duplicated),
-			copies(g.Reordered), t.Counts["corrupted"], copies(g.Redelivered))
+			reordered, t.Counts["corrupted"], copies(g.Redelivered))
 		for _, o := range []struct {
 			n         uint64
 			name, doc string

@@ -17,6 +17,7 @@ type Account struct {
 	Lost        uint64        `json:"lost"`                // missing, and the broker has them no more for the group
 	Undelivered uint64        `json:"undelivered"`         // missing, and the broker still has as many
 	Uncertain   uint64        `json:"uncertain"`           // missing, and it cannot be known whether the broker still has them
+	Unordered   bool          `json:"unordered,omitempty"` // the broker delivers messages out of their order, as by priority or after a delay: reordered is not observed
 	Doubted     uint64        `json:"doubted,omitempty"`   // of those that are uncertain, sent just when a consumer came or left for which nothing is kept: it may not have been there
 	Late        uint64        `json:"late,omitempty"`      // of several processes: not expected, as they were sent when all consumers had left at the end of the test, for which nothing is kept
 	Elsewhere   uint64        `json:"elsewhere,omitempty"` // missing here, and received by a process of the test that is not here, or that was killed before it could tell, or lost; or received at another topic by a group of the same name
@@ -28,8 +29,9 @@ const ShownRanges = 20
 
 // Backlog is what a broker has for a group. Each is a number of messages.
 type Backlog struct {
-	Messages    int64 `json:"messages"`    // that the group has not settled: those not delivered and those in flight
-	Undelivered int64 `json:"undelivered"` // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
+	Messages    int64 `json:"messages"`          // that the group has not settled: those not delivered and those in flight
+	Undelivered int64 `json:"undelivered"`       // of these, those that the broker knows it has never delivered to the group; 0 where it cannot tell
+	Dropped     int64 `json:"dropped,omitempty"` // received by the process that asked, not settled, and not in Messages: the broker has dropped them
 }
 
 // Held is how many received messages a broker has at least and at most.
@@ -45,7 +47,8 @@ type Waiting struct {
 // bounds is how many messages the broker has at least and at most that the group has not received.
 func (w Waiting) bounds() (least, most uint64) {
 	least = uint64(max(0, max(0, w.Undelivered, w.Messages-w.Held.Most)-w.Strange))
-	return least, uint64(max(0, w.Undelivered, w.Messages-w.Held.Least))
+	held := max(0, w.Held.Least-w.Dropped) // what was dropped is in no backlog
+	return least, uint64(max(0, w.Undelivered, w.Messages-held))
 }
 
 // Divide says what became of missing messages by what the broker has for the group: sure of them were there to be counted, and possible
@@ -67,6 +70,7 @@ func (a *Account) Join(b Account) {
 // Sum adds the counts of another account.
 func (a *Account) Sum(b Account) {
 	a.Tally.Add(b.Tally)
+	a.Unordered = a.Unordered || b.Unordered
 	a.Lost += b.Lost
 	a.Undelivered += b.Undelivered
 	a.Uncertain += b.Uncertain

@@ -50,9 +50,10 @@ type TopicLedger struct {
 	Broker    string                   `json:"broker"`
 	Driver    string                   `json:"driver"`
 	Topic     string                   `json:"topic"`
-	Failed    int64                    `json:"failed,omitempty"` // sends that failed, whose messages the broker may have all the same
-	Routed    bool                     `json:"routed,omitempty"` // some of the messages went where their keys said
-	Spends    bool                     `json:"spends,omitempty"` // what consumers settle is not kept for groups that come later
+	Failed    int64                    `json:"failed,omitempty"`    // sends that failed, whose messages the broker may have all the same
+	Routed    bool                     `json:"routed,omitempty"`    // some of the messages went where their keys said
+	Unordered bool                     `json:"unordered,omitempty"` // the broker delivers messages out of their order, such as by priority
+	Spends    bool                     `json:"spends,omitempty"`    // what consumers settle is not kept for groups that come later
 	Removals  []TopicRemoval           `json:"removals,omitempty"`
 	Agreed    []Agreed                 `json:"agreed,omitempty"`
 	Over      int64                    `json:"over,omitempty"` // when its consumers were told that nothing more would come, ns since the Unix epoch; 0 where they were not

@@ -42,9 +42,9 @@ func ledgerOf(t *testing.T) *Ledger {
 				Broker: "memory://x", Driver: "memory", Topic: `a "topic" <&> ä`, Failed: 3, Routed: true, Spends: true, Over: 14, Producers: known.Producers,
 				Agreed:   []Agreed{{Call: "setup, call 3: purge topic a", From: 1, Until: 3}},
 				Courses:  map[uint64]Course{p.ID(): {Width: 7, Marks: []Mark{{1_700_000_000_000_000_001, 0}, {1_700_000_000_000_000_003, 200_000}}}},
-				Removals: []TopicRemoval{{Asked: 1, Done: 2, Certain: true, Had: map[string]Emptied{"workers": {Backlog{5, 4}, Backlog{3, 2}}}}},
+				Removals: []TopicRemoval{{Asked: 1, Done: 2, Certain: true, Had: map[string]Emptied{"workers": {Backlog{Messages: 5, Undelivered: 4}, Backlog{Messages: 3, Undelivered: 2}}}}},
 				Groups: []GroupLedger{{
-					GroupSnapshot: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Asked: 6, Backlog: Backlog{7, 8},
+					GroupSnapshot: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Asked: 6, Backlog: Backlog{Messages: 7, Undelivered: 8},
 					Leftovers: 9, Looked: 10, Strangers: 11, SureHeld: 12, Held: 13, Unheld: true, Again: true,
 				}},
 			},

@@ -208,7 +208,7 @@ func share(n, of int64) float64 {
 	if n <= 0 || of <= 0 {
 		return 0
 	}
-	return float64(n) / float64(of)
+	return min(1, float64(n)/float64(of)) // what was drained may not have been expected
 }
 
 // believedUpTo is the greatest quantile of a latency that can be believed, of those that are shown, as far as clocks agree; false where not even the least

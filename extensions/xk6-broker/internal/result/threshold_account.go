@@ -82,7 +82,7 @@ var accountCounts = map[string]accountCount{
 	"uncertain":   {func(a *Account) uint64 { return a.Uncertain }, expecting, false},
 	"drained":     {func(a *Account) uint64 { return a.Drained }, expecting, false},
 	"duplicated":  {func(a *Account) uint64 { return a.Duplicated }, receiving, true},
-	"reordered":   {func(a *Account) uint64 { return a.Reordered }, receiving, true},
+	"reordered":   {func(a *Account) uint64 { return a.Reordered }, ordered, true},
 	"redelivered": {func(a *Account) uint64 { return a.Redelivered }, receiving, true},
 }
 
@@ -105,6 +105,17 @@ func expecting(a *Account) string {
 		return "no message was expected, so that none could be missed"
 	}
 	return ""
+}
+
+// NoOrder is why it is not known which messages were reordered.
+const NoOrder = "not observed: the broker delivers messages out of their order because of a priority, a delay or a requeue"
+
+// ordered: what is reordered shows only where there is an order.
+func ordered(a *Account) string {
+	if a.Unordered {
+		return NoOrder
+	}
+	return receiving(a)
 }
 
 // receiving: what is wrong with messages shows only where some arrive.

@@ -329,3 +329,29 @@ func TestAThresholdThatCouldNotBeJudgedIsAReason(t *testing.T) {
 		}
 	}
 }
+
+func TestAccount_Unordered_ReorderedCannotBeJudged(t *testing.T) {
+	a := Account{Unordered: true}
+	a.Received = 10
+	if doubt := a.Doubt("reordered"); doubt != NoOrder {
+		t.Errorf("%q", doubt)
+	}
+	if doubt := a.Doubt("duplicated"); doubt != "" {
+		t.Errorf("%q", doubt)
+	}
+}
+
+func TestDivide_HeldMessagesDropped_AreNotSubtracted(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting                      Waiting
+		lost, undelivered, uncertain uint64
+	}{
+		"those of one process":         {Waiting{Backlog: Backlog{Messages: 1600, Dropped: 400}, Held: Held{Least: 500, Most: 100}}, 0, 1500, 0},
+		"and others that were missing": {Waiting{Backlog: Backlog{Messages: 1200, Dropped: 500}, Held: Held{Least: 500, Most: 0}}, 300, 1200, 0},
+		"held by several processes":    {Waiting{Backlog: Backlog{Messages: 1600, Dropped: 400}, Held: Held{Least: 500, Most: 500}}, 0, 1100, 400},
+	} {
+		if lost, undelivered, uncertain := Divide(1500, 1500, 1500, c.waiting); lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
+			t.Errorf("%s: lost %d, undelivered %d, uncertain %d", name, lost, undelivered, uncertain)
+		}
+	}
+}

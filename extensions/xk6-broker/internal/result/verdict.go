@@ -376,7 +376,8 @@ func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 	}
 	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
 		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the accounting: their latencies, "+
-			"the longest ones, are missing from the distribution; let the consumers run for longer, or give them more capacity", name, g.Drained, percent(s))
+			"the longest ones, are missing from the distribution; let the consumers run for longer (the executor consumers waits for drainTimeout, an option of "+
+			"connect), or give them more capacity", name, g.Drained, percent(s))
 	} else if g.Drained > 0 {
 		v.note("%s: %s read at the end of the test, by none of its consumers, to complete the accounting", name, messages(int64(g.Drained)))
 	}

@@ -49,6 +49,8 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 	send := func(n int64) []ErrorCount { return []ErrorCount{{"send", "timeout", n}} }
 	drained := accounted(1000, 990)
 	drained.Drained, drained.Missing = 10, 0
+	unexpected := accounted(2, 0)
+	unexpected.Drained, unexpected.Unexpected, unexpected.Missing = 6, 4, 0
 	few := accounted(10_000, 9_999)
 	few.Drained, few.Missing = 1, 0
 	oneRemoved := accounted(10_000, 9_999)
@@ -66,24 +68,26 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"nobody received": {
 			topic: Topic{Counts: with(metric.Received, 0), Declared: true}, reason: "a consumer that received nothing", stands: latencies,
 		},
-		"drained":     {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
-		"one drained": {topic: Topic{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
-		"one removed": {topic: Topic{Counts: sound, Groups: only(oneRemoved)}, note: "1 message was removed from the broker", stands: latencies | account},
-		"undelivered": {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
-		"uncertain":   {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
-		"lost":        {topic: Topic{Counts: sound, Groups: only(lost)}, stands: latencies | account},
-		"aliased":     {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "name it by one URL", stands: latencies},
-		"earlier":     {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "an earlier test with the same BROKER_RUN"},
-		"negative":    {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "arrived before they were sent", stands: account},
-		"unstamped":   {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
-		"unanswered":  {topic: Topic{Counts: with(metric.Unanswered, 7)}, note: "requests without a reply in time: 7", stands: latencies | account},
-		"strays":      {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "replies to no request of this test: 7", stands: latencies | account},
-		"foreign":     {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "belong to other tests", stands: latencies | account},
-		"routed":      {topic: Topic{Counts: with(metric.Routed, 7)}, note: "how many did not come is not known", stands: latencies | account},
-		"routed here": {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "in no account of what was lost", stands: latencies | account},
-		"ended early": {topic: Topic{Counts: sound}, c: Circumstances{Ended: "it was interrupted"}, reason: "it was interrupted"},
-		"dropped":     {topic: Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "k6 dropped 3 arrivals", stands: account},
-		"unserved":    {topic: Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "3 arrivals were due", stands: account},
+		"drained":                  {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
+		"drained and not expected": {topic: Topic{Counts: sound, Groups: only(unexpected)}, reason: "6 messages (100 %) reached no consumer", stands: account},
+		"drained names its option": {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "drainTimeout, an option of connect", stands: account},
+		"one drained":              {topic: Topic{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
+		"one removed":              {topic: Topic{Counts: sound, Groups: only(oneRemoved)}, note: "1 message was removed from the broker", stands: latencies | account},
+		"undelivered":              {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
+		"uncertain":                {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
+		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, stands: latencies | account},
+		"aliased":                  {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "name it by one URL", stands: latencies},
+		"earlier":                  {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "an earlier test with the same BROKER_RUN"},
+		"negative":                 {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "arrived before they were sent", stands: account},
+		"unstamped":                {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
+		"unanswered":               {topic: Topic{Counts: with(metric.Unanswered, 7)}, note: "requests without a reply in time: 7", stands: latencies | account},
+		"strays":                   {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "replies to no request of this test: 7", stands: latencies | account},
+		"foreign":                  {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "belong to other tests", stands: latencies | account},
+		"routed":                   {topic: Topic{Counts: with(metric.Routed, 7)}, note: "how many did not come is not known", stands: latencies | account},
+		"routed here":              {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "in no account of what was lost", stands: latencies | account},
+		"ended early":              {topic: Topic{Counts: sound}, c: Circumstances{Ended: "it was interrupted"}, reason: "it was interrupted"},
+		"dropped":                  {topic: Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "k6 dropped 3 arrivals", stands: account},
+		"unserved":                 {topic: Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "3 arrivals were due", stands: account},
 		"both loops": {
 			topic: Topic{Counts: sound, OpenLoop: true, ClosedLoop: true}, note: "by the tag loop", stands: latencies | account,
 		},

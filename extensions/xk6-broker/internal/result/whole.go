@@ -23,6 +23,7 @@ type wholeTopic struct {
 	failed    int64
 	transit   time.Duration   // the longest that a message was on its way to a consumer
 	heard     map[uint32]bool // of which processes anything came to anybody, by instance
+	unordered bool            // the broker delivers messages out of their order
 	routed    bool            // some of its messages went where their keys said
 	// elsewhere tells that what is missing may have been received by somebody whose ledger is not here, or not of this topic.
 	elsewhere bool
@@ -112,6 +113,7 @@ func (m *merger) gather(broker, driver, topic string) *wholeTopic {
 			w.producers = append(w.producers, l.Producers...)
 			w.failed += l.Failed
 			w.routed = w.routed || l.Routed
+			w.unordered = w.unordered || l.Unordered
 			w.spends = w.spends || l.Spends
 			sent, received := p.Result.slowest(l.Broker, l.Topic, metric.PublishTime, metric.RequestTime), p.Result.slowest(l.Broker, l.Topic, metric.E2ELatency)
 			w.transit = max(w.transit, p.Result.slowest(l.Broker, l.Topic, metric.E2ETime))

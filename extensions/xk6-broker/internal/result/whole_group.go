@@ -80,6 +80,9 @@ func (w *wholeTopic) group(name string, shares []groupShare, said answer) (Accou
 		return Account{}, err
 	}
 	a := Account{Group: name, Tally: all.Tally, Ranges: all.Ranges, Late: all.Late}
+	if a.Unordered = w.unordered; a.Unordered {
+		a.Reordered = 0
+	}
 	waiting, holds, err := w.waiting(shares, all)
 	if err != nil {
 		return Account{}, err
