@@ -162,7 +162,10 @@ func TestOption_Map_ObjectOrPairs(t *testing.T) {
 		want  string
 	}{
 		{map[string]any{"a": "x,y", "b": int64(7), "c": 0.5, "d": true, "e": 1e9}, "a=x,y b=7 c=0.5 d=true e=1000000000"},
-		{[]string{"a=1,2", "b=c=d"}, "a=1,2 b=c=d"}, {[]any{"a=1"}, "a=1"}, {"a=1,b=2", "a=1,b=2"}, {"", ""},
+		{[]string{"a=1,2", "b=c=d"}, "a=1,2 b=c=d"},
+		{[]any{"a=1"}, "a=1"},
+		{"a=1,b=2", "a=1,b=2"},
+		{"", ""},
 	} {
 		v, err := o.Parse(c.given)
 		m, _ := v.(map[string]any)

@@ -109,8 +109,8 @@ const tlsAlert = 21
 
 func (t Target) speaksTLS(ctx context.Context) bool {
 	// Nothing is sent to whoever answers; it is only asked what it speaks.
-	any := &tls.Config{InsecureSkipVerify: true} //gosec:disable G402 -- nothing is sent to whoever answers
-	c, err := over(t.Plain(), any)(ctx, "tcp", t.Hosts[0])
+	anyServer := &tls.Config{InsecureSkipVerify: true} //gosec:disable G402 -- nothing is sent to whoever answers
+	c, err := over(t.Plain(), anyServer)(ctx, "tcp", t.Hosts[0])
 	if err == nil {
 		_ = c.Close()
 	}

@@ -29,8 +29,10 @@ func TestUsersOfATopicAreKeptOnceAndInOrder(t *testing.T) {
 
 func TestOptionsThatDropMessages_InUse_Listed(t *testing.T) {
 	d := &driver.Driver{Options: []driver.Option{
-		{Name: "maxLength", Type: driver.Int, Drops: true}, {Name: "messageTTL", Type: driver.Duration, Drops: true},
-		{Name: "expires", Type: driver.Duration, Drops: true}, {Name: "priority", Type: driver.Int},
+		{Name: "maxLength", Type: driver.Int, Drops: true},
+		{Name: "messageTTL", Type: driver.Duration, Drops: true},
+		{Name: "expires", Type: driver.Duration, Drops: true},
+		{Name: "priority", Type: driver.Int},
 	}}
 	uses := result.Uses{
 		"topic":    {{"maxLength": int64(5), "expires": "0s", "priority": int64(3)}, {"maxLength": int64(5)}},
