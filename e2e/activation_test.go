@@ -46,11 +46,12 @@ func TestAVUThatIsCutShortIsUsedAgain(t *testing.T) {
 	}
 }
 
-// Where k6 interrupts a script that it has resumed, its runtime resumes none of that VU any more: the iterations fail, and the run is not valid.
+// If k6 interrupts a script that it has resumed, its runtime resumes nothing of that VU any more: the iterations fail, and the run is not valid. How many of the
+// two VUs that happens to depends on the machine.
 func TestAVUThatIsInterruptedInTheMiddle(t *testing.T) {
 	t.Parallel()
 	o, r := harness.RunToOutcome(t, activations+"await p.send('x'); sleep(60); }")
-	if ended := o.Metrics["ended"].Values["count"]; ended != 10 && !strings.Contains(strings.Join(o.Result.Verdict.Reasons, "\n"), "2 VUs could await nothing any more") {
+	if ended := o.Metrics["ended"].Values["count"]; ended != 10 && !strings.Contains(strings.Join(o.Result.Verdict.Reasons, "\n"), "could await nothing any more") {
 		t.Errorf("%v\n%v", o.Result.Verdict, r)
 	}
 }
