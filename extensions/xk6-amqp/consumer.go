@@ -27,14 +27,12 @@ type consumer struct {
 	start    driver.Start
 	options  driver.Values
 
-	mu       sync.Mutex
-	intake   *intake
-	stopping bool // another intake is not wanted
-	inbox    *inbox.Inbox[driver.Message]
-	next     atomic.Int64  // the offset in a stream to go on with; 0 while none was handed out
-	anew     bool          // the stream is another one than that it began with, and read from its first message; only run uses it
-	binding  chan struct{} // takes one token from who binds the queue, and that of who stops for good
-	taken    chan struct{} // closed when all has come that came before it stopped
+	mu      sync.Mutex
+	intake  *intake
+	inbox   *inbox.Inbox[driver.Message]
+	next    atomic.Int64  // the offset in a stream to go on with; 0 while none was handed out
+	anew    bool          // the stream is another one than that it began with, and read from its first message; only run uses it
+	binding chan struct{} // takes one token from who binds the queue
 
 	settling sync.Mutex // guards what is settled of every intake
 	replies  replies
@@ -80,7 +78,6 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 		options:  cfg.Options,
 		inbox:    inbox.New(func(b driver.Batch, came []driver.Message) { copy(b, came) }),
 		binding:  make(chan struct{}, 1),
-		taken:    make(chan struct{}),
 		done:     make(chan struct{}),
 	}
 	r.life, r.stop = context.WithCancel(c.life)
@@ -98,9 +95,6 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	r.intake = in
 	r.mu.Unlock()
 	c.running.Go(r.run)
-	if c.mode == pubsub && cfg.Group == "" {
-		return subscriber{r}, nil
-	}
 	return r, nil
 }
 
@@ -132,7 +126,7 @@ func (r *consumer) open(ctx context.Context) (*intake, error) {
 			return err
 		}
 		in.queue = queue
-		in.deliveries, err = ch.Consume(queue, consumerTag, false, false, false, false, r.arguments())
+		in.deliveries, err = ch.Consume(queue, "", false, false, false, false, r.arguments())
 		return err
 	})
 	if err != nil {
@@ -168,9 +162,6 @@ func (r *consumer) run() {
 	var last amqp.Delivery
 	for in := r.intake; in != nil; {
 		r.take(in, &last)
-		if r.left(in) {
-			return
-		}
 		canceled := !in.IsClosed()
 		if canceled {
 			_ = in.Close()
@@ -246,13 +237,13 @@ func (r *consumer) reopen(last *amqp.Delivery, canceled bool) *intake {
 		return nil
 	}
 	r.mu.Lock()
-	closed := r.life.Err() != nil || r.stopping
+	closed := r.life.Err() != nil
 	if !closed {
 		r.intake = in
 	}
 	r.mu.Unlock()
 	if closed {
-		_ = in.Close() // Close or Stop came first, and did not see this channel
+		_ = in.Close() // Close came first, and did not see this channel
 		return nil
 	}
 	return in

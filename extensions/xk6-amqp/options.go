@@ -71,7 +71,7 @@ func exchangeOptions() []driver.Option {
 	return []driver.Option{
 		{Name: "exchangeType", Scope: driver.OnTopic, Type: driver.String, Default: "fanout", Doc: "Type of the exchange to create: fanout, topic, direct, headers, or a plugin's."},
 		exchangeArguments(),
-		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: everyKey, Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
+		{Name: "bindingKey", Scope: driver.OnConsumer, Type: driver.String, Default: everyKey, Selects: true, Doc: "Binding key of the consumer's queue to the exchange, for the types that have one."},
 		{Name: "bindingArguments", Scope: driver.OnConsumer, Type: driver.Map, Doc: "Arguments of that binding, such as { 'x-match': 'all', type: 'create' } of an exchange of type headers, which else gives the queue every message."},
 		{Name: "routingKey", Scope: driver.OnProducer, Type: driver.String, Doc: "Routing key of every message; the topic's name where empty."},
 		{Name: "routeByKey", Scope: driver.OnProducer, Type: driver.Bool, Doc: "Take a message's key as its routing key, where it has one."},

@@ -59,12 +59,6 @@ func (r route) mayMiss(created *driver.TopicSpec) bool {
 	return !slices.ContainsFunc(bindings(created), func(b binding) bool { return b.key == r.key })
 }
 
-// Selects implements [driver.Selector]: a consumer that names a binding key gets what matches it.
-func (r *consumer) Selects() bool {
-	key := r.options.String("bindingKey")
-	return r.conn.mode == pubsub && (key != everyKey || len(r.options.Map("bindingArguments")) > 0)
-}
-
 func (c *conn) proof(ctx context.Context, p driver.ProducerConfig, r route, created *driver.TopicSpec) driver.Proof {
 	accepted := func(how string) driver.Proof { return driver.Proof{Confirm: driver.Accepted, How: how} }
 	switch {

@@ -13,7 +13,5 @@ var (
 	_ driver.Requester  = &producer{}
 	_ driver.Unwrapper  = &producer{}
 	_ driver.Replier    = &consumer{}
-	_ driver.Selector   = &consumer{}
 	_ driver.Unwrapper  = &consumer{}
-	_ driver.Stopper    = subscriber{}
 )

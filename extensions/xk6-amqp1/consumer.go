@@ -185,9 +185,6 @@ func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return r.in.Receive(ctx, b)
 }
 
-// Selects tells that the consumer has asked for some of the messages only.
-func (r *consumer) Selects() bool { return r.selector != "" }
-
 // Close gives back what is not settled, and ends the session. The link is not closed by itself, as that would delete the subscription.
 func (r *consumer) Close(ctx context.Context) error {
 	r.in.Close()

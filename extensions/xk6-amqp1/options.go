@@ -56,7 +56,7 @@ func consumeOptions() []driver.Option {
 			Name: "requeue", Scope: on, Type: driver.Enum, Default: "modify", Allowed: []string{"modify", "elsewhere", "release"},
 			Doc: "How nack gives a message back: as a delivery that failed, which counts (modify), so that this consumer gets it no more (elsewhere), or as if it had not been delivered (release).",
 		},
-		{Name: "selector", Scope: on, Doc: "Which messages the consumer gets: a condition in the syntax of JMS on their headers and properties, such as color = 'red'."},
+		{Name: "selector", Scope: on, Selects: true, Doc: "Which messages the consumer gets: a condition in the syntax of JMS on their headers and properties, such as color = 'red'."},
 	}
 }
 

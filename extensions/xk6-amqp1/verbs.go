@@ -11,7 +11,6 @@ var (
 	_ driver.Unwrapper  = &conn{}
 	_ driver.Unwrapper  = &producer{}
 	_ driver.Unwrapper  = &consumer{}
-	_ driver.Selector   = &consumer{}
 	_ driver.Requester  = &producer{}
 	_ driver.Replier    = &consumer{}
 )

@@ -117,9 +117,6 @@ func (r *follower) Settle(_ context.Context, _ driver.Batch, o driver.Outcome) e
 	return nil
 }
 
-// Holds is false: the server keeps nothing for a follower.
-func (*follower) Holds() bool { return false }
-
 // Close implements [driver.Consumer].
 func (r *follower) Close(context.Context) error {
 	r.in.Close()

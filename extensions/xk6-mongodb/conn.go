@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -23,6 +24,7 @@ type conn struct {
 	timeout time.Duration
 	ahead   time.Duration // of the server's clock before this machine's, as it was when the connection opened
 	server  string        // product and version
+	once    atomic.Bool   // a consumer has messages delivered once
 
 	closing sync.Mutex
 	closed  bool

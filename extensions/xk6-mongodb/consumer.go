@@ -81,6 +81,9 @@ func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (d
 		settling: c.db.Collection(config.Topic, with),
 		room:     inbox.NewRoom(config.Prefetch), idle: newIdle(),
 	}
+	if r.most == 1 {
+		c.once.Store(true)
+	}
 	if dead := o.String("deadLetter"); dead != "" {
 		if err := c.exists(ctx, dead); err != nil {
 			return nil, &driver.OptionError{Name: "deadLetter", Err: err}
@@ -113,9 +116,6 @@ func (r *consumer) hand(b driver.Batch, came []*delivery) {
 func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return r.in.Receive(ctx, b)
 }
-
-// Holds is false where a message is given up after one delivery.
-func (r *consumer) Holds() bool { return r.most != 1 }
 
 // Close gives back what is not settled.
 func (r *consumer) Close(ctx context.Context) error {

@@ -171,5 +171,8 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (b driver.Backl
 	if err := cursor.All(ctx, &counts); err != nil || len(counts) == 0 {
 		return b, c.reason(ctx, err)
 	}
-	return driver.Backlog{Messages: counts[0].Messages, Undelivered: counts[0].Undelivered}, nil
+	return driver.Backlog{
+		Messages: counts[0].Messages, Undelivered: counts[0].Undelivered,
+		Estimate: c.once.Load(), // a message that is delivered once is gone before it is settled
+	}, nil
 }

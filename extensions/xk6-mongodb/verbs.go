@@ -10,5 +10,4 @@ var (
 	_ driver.Informer       = &conn{}
 	_ driver.Unwrapper      = &conn{}
 	_ driver.Prover         = &conn{}
-	_ driver.Holder         = &consumer{}
 )

@@ -105,7 +105,6 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	k := &coreConsumer{
 		conn: c.conn,
 		most: amount{config.Options.Int("pendingMessages"), config.Options.Int("pendingBytes")},
-		gone: make(chan struct{}),
 	}
 	k.inbox = inbox.New(k.hand)
 	var err error
@@ -117,7 +116,6 @@ func (c coreConn) NewConsumer(ctx context.Context, config driver.ConsumerConfig)
 	if err != nil {
 		return nil, err
 	}
-	k.sub.SetClosedHandler(func(string) { close(k.gone) })
 	// nats.go's own queue is only passed through: ours has the limits, so that each message that is dropped is counted.
 	if err = k.sub.SetPendingLimits(-1, -1); err == nil {
 		err = c.subscribed(ctx, config.Topic)
@@ -135,7 +133,6 @@ type coreConsumer struct {
 	conn  *conn
 	sub   *nats.Subscription
 	inbox *inbox.Inbox[delivery]
-	gone  chan struct{} // closed when no message comes any more
 
 	most    amount       // that may wait
 	came    amount       // in all; the callback's
@@ -221,19 +218,6 @@ func (k *coreConsumer) Reply(_ context.Context, to, reply driver.Message) error 
 // As implements [driver.Unwrapper] for **nats.Subscription.
 func (k *coreConsumer) As(target any) bool {
 	return driver.As(target, k.sub)
-}
-
-// Stop implements [driver.Stopper].
-func (k *coreConsumer) Stop(ctx context.Context) error {
-	if err := k.sub.Drain(); err != nil {
-		return err
-	}
-	select {
-	case <-k.gone:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Close implements [driver.Consumer].

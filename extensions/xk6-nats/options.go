@@ -101,7 +101,7 @@ func streamOptions() []driver.Option {
 			Doc:     "Where the stream keeps its messages.",
 		},
 		{
-			Name: "retention", Scope: driver.OnTopic, Type: driver.Enum, Default: retainLimits,
+			Name: "retention", Scope: driver.OnTopic, Type: driver.Enum, Default: retainLimits, Spends: "interest",
 			Allowed: []string{retainLimits, retainWorkQueue, retainInterest},
 			Doc:     "What the stream keeps: all within its limits, what no consumer acknowledged, or what not every consumer acknowledged.",
 		},

@@ -247,20 +247,6 @@ func fromReply(reply string, token int) uint64 {
 	return n
 }
 
-// Holds implements [driver.Holder]: with the policy none the server settles what it delivers, with all what it delivered before, and a
-// message that it delivers once at most it may forget before it is settled.
-func (k *streamConsumer) Holds() bool {
-	return k.policy == jetstream.AckExplicitPolicy && k.remote.CachedInfo().Config.MaxDeliver != 1
-}
-
-// Keeps implements [driver.Keeper]. A work queue keeps what nobody has settled for the one group that it can have.
-func (k *streamConsumer) Keeps() driver.Keeping {
-	if k.retains == jetstream.InterestPolicy {
-		return driver.KeepsWanted
-	}
-	return driver.KeepsAll
-}
-
 // As implements [driver.Unwrapper] for *jetstream.Consumer and **nats.Subscription.
 func (k *streamConsumer) As(target any) bool {
 	return driver.As(target, k.remote) || driver.As(target, k.sub)

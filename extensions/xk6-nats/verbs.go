@@ -8,7 +8,6 @@ var (
 	_ driver.Unwrapper = &coreConn{}
 	_ driver.Requester = &coreProducer{}
 	_ driver.Replier   = &coreConsumer{}
-	_ driver.Stopper   = &coreConsumer{}
 	_ driver.Unwrapper = &coreConsumer{}
 
 	_ driver.Admin          = streamConn{}
@@ -17,7 +16,5 @@ var (
 	_ driver.Prover         = streamConn{}
 	_ driver.Informer       = streamConn{}
 	_ driver.Unwrapper      = streamConn{}
-	_ driver.Holder         = &streamConsumer{}
-	_ driver.Keeper         = &streamConsumer{}
 	_ driver.Unwrapper      = &streamConsumer{}
 )

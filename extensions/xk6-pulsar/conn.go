@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -32,6 +33,8 @@ type conn struct {
 	admin     *admin
 	namespace string
 	info      driver.Info
+
+	cumulative atomic.Bool // a consumer settles by cumulative acks
 
 	life    context.Context // ends with Close
 	stop    context.CancelFunc

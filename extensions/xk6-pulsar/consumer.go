@@ -50,7 +50,9 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 	if cfg.Group == "" {
 		r.subscription = fmt.Sprintf("xk6-broker-%016x", rand.Uint64()) //gosec:disable G404 -- a name, no secret
 	}
-	r.cumulative = cfg.Options.String("ackType") == cumulative
+	if r.cumulative = cfg.Options.String("ackType") == cumulative; r.cumulative {
+		c.cumulative.Store(true)
+	}
 	r.inbox = inbox.New(r.hand)
 	r.life, r.stop = context.WithCancel(context.Background())
 	s, err := r.open(ctx, cfg.Start)

@@ -12,9 +12,6 @@ import (
 // cumulative is the value of ackType by which an ack is of all before it, too.
 const cumulative = "cumulative"
 
-// Holds implements [driver.Holder]: a cumulative ack settles messages that the application has not.
-func (r *consumer) Holds() bool { return !r.cumulative }
-
 // ackThrough acknowledges a message of each partition with all before it, in all partitions at the same time.
 func (s *receiver) ackThrough(ids []pulsar.MessageID) error {
 	errs := make([]error, len(ids))

@@ -9,7 +9,6 @@ var (
 	_ driver.Backlogger     = &conn{}
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
-	_ driver.Holder         = &consumer{}
 	_ driver.Unwrapper      = &conn{}
 	_ driver.Unwrapper      = &producer{}
 	_ driver.Unwrapper      = &consumer{}

@@ -73,12 +73,7 @@ type pubsubConsumer struct {
 	*intake
 	topic   string
 	command []byte
-	leave   []byte // the command that ends it
 	link    *link
-
-	ending  sync.Mutex
-	current *subscription
-	leaving bool // no further one is wanted
 }
 
 // NewConsumer subscribes to a channel.
@@ -91,7 +86,7 @@ func (c pubsubConn) NewConsumer(ctx context.Context, config driver.ConsumerConfi
 	}
 	s := &pubsubConsumer{
 		intake: newIntake(config.Prefetch, false), topic: config.Topic, link: c.link(config.Topic, 0),
-		command: appendCommand(nil, c.verb("SUBSCRIBE"), config.Topic), leave: appendCommand(nil, c.verb("UNSUBSCRIBE"), config.Topic),
+		command: appendCommand(nil, c.verb("SUBSCRIBE"), config.Topic),
 	}
 	if err := s.subscribe(ctx); err != nil {
 		_ = s.link.end(ctx)
@@ -115,14 +110,10 @@ func (s *pubsubConsumer) subscribe(ctx context.Context) error {
 		s.finish(nil)
 		return err
 	}
-	x := &subscription{pubsubConsumer: s, wire: w, ready: make(chan struct{}), left: make(chan struct{}), over: make(chan struct{})}
-	wanted, err := s.put(x)
-	if err != nil {
+	x := &subscription{pubsubConsumer: s, wire: w, ready: make(chan struct{}), over: make(chan struct{})}
+	if err := w.put(x); err != nil {
 		s.finish(nil)
 		return err
-	}
-	if !wanted { // Receive waits for no more than what has come
-		return nil
 	}
 	select {
 	case <-x.ready:
@@ -136,50 +127,11 @@ func (s *pubsubConsumer) subscribe(ctx context.Context) error {
 	}
 }
 
-// put asks for a subscription, unless the consumer is leaving.
-func (s *pubsubConsumer) put(x *subscription) (wanted bool, err error) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	if s.leaving {
-		return false, nil
-	}
-	s.current = x
-	return true, x.wire.put(x)
-}
-
-// Stop implements [driver.Stopper]. What is published before the server has the command that ends the subscription comes before its answer.
-func (s *pubsubConsumer) Stop(ctx context.Context) error {
-	s.ending.Lock()
-	x, first := s.current, !s.leaving
-	s.leaving = true
-	s.ending.Unlock()
-	if first {
-		if err := x.wire.put(unsubscribe{x}); err != nil {
-			return nil //nolint:nilerr // nothing comes over a connection that is no more
-		}
-	}
-	select {
-	case <-x.left:
-	case <-x.over:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
-
-// unsubscribe ends a subscription, which reads its answer.
-type unsubscribe struct{ of *subscription }
-
-func (u unsubscribe) encode(b []byte) ([]byte, int) { return append(b, u.of.leave...), 0 }
-func (unsubscribe) read(reader, int) error          { return nil }
-func (unsubscribe) end(int, error)                  {}
-
 // subscription is SUBSCRIBE, whose reply goes on as long as the connection.
 type subscription struct {
 	*pubsubConsumer
 	wire  *wire
 	ready chan struct{} // closed when the server has confirmed
-	left  chan struct{} // closed when it has confirmed the end
 	over  chan struct{} // closed when it is over
 	err   error         // why, where it never was ready
 	pings int           // sent since the server was last heard
@@ -193,10 +145,6 @@ func (x *subscription) read(r reader, i int) error {
 			return err
 		}
 		err := x.push(r)
-		if errors.Is(err, errLeft) {
-			close(x.left)
-			return nil
-		}
 		if err != nil {
 			if answered(err) { // the command was refused
 				x.end(i, err)
@@ -246,10 +194,6 @@ func (x *subscription) push(r reader) error {
 		close(x.ready)
 		return err
 	}
-	if (kind == "unsubscribe" || kind == "sunsubscribe") && x.isLeaving() {
-		_, err := r.skip()
-		return cmp.Or(err, errLeft)
-	}
 	body, err := r.bulk()
 	if err != nil || kind != "message" && kind != "smessage" {
 		return err
@@ -260,15 +204,6 @@ func (x *subscription) push(r reader) error {
 	}
 	x.Put(&delivery{message: driver.Message{Topic: x.topic, Body: body, Received: now}})
 	return nil
-}
-
-// errLeft is that nothing comes any more, as was wanted.
-var errLeft = errors.New("the subscription has ended")
-
-func (s *pubsubConsumer) isLeaving() bool {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	return s.leaving
 }
 
 func (x *subscription) end(_ int, err error) {

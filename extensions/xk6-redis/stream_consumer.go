@@ -228,11 +228,3 @@ func (s *streamConsumer) Close(ctx context.Context) error {
 	}
 	return errors.Join(err, s.out.close(ctx))
 }
-
-// Keeps implements [driver.Keeper].
-func (s *streamConsumer) Keeps() driver.Keeping {
-	if s.config.Options.Bool("deleteSettled") {
-		return driver.KeepsUnsettled
-	}
-	return driver.KeepsAll
-}

@@ -8,7 +8,6 @@ var (
 	_ driver.Backlogger = streamConn{}
 	_ driver.Informer   = streamConn{}
 	_ driver.Unwrapper  = streamConn{}
-	_ driver.Keeper     = &streamConsumer{}
 	_ driver.Unwrapper  = &streamConsumer{}
 
 	_ driver.Admin      = listConn{}
@@ -19,7 +18,6 @@ var (
 
 	_ driver.Informer  = pubsubConn{}
 	_ driver.Unwrapper = pubsubConn{}
-	_ driver.Stopper   = &pubsubConsumer{}
 	_ driver.Unwrapper = &pubsubConsumer{}
 
 	_ driver.Prover    = &producer{}

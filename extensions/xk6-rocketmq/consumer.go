@@ -109,15 +109,6 @@ func (r *consumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	return r.in.Receive(ctx, b)
 }
 
-// Selects is true where messages of some tags were asked for.
-func (r *consumer) Selects() bool { return r.cfg.Options.String("tags") != "*" }
-
-// Holds is false where the group's position, which is all that brokers tell, is past what was delivered, whatever becomes of that.
-func (r *consumer) Holds() bool { return r.route.fifo() }
-
-// Redelivers is true all the same: what is not settled is delivered again when invisibleTime is over.
-func (r *consumer) Redelivers() bool { return true }
-
 // Close gives back what is not settled. A group of the consumer's own is deleted.
 func (r *consumer) Close(ctx context.Context) error {
 	r.in.Close()

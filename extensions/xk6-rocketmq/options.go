@@ -53,7 +53,7 @@ func produceOptions() []driver.Option {
 
 func consumeOptions() []driver.Option {
 	return []driver.Option{
-		{Name: "tags", Scope: driver.OnConsumer, Default: "*", Doc: "The tags of the messages to receive, as in \"red || blue\"; * is all messages."},
+		{Name: "tags", Scope: driver.OnConsumer, Default: "*", Selects: true, Doc: "The tags of the messages to receive, as in \"red || blue\"; * is all messages."},
 		{
 			Name: "invisibleTime", Scope: driver.OnConsumer, Type: driver.Duration, Default: "30s", Min: int64(leastInvisible), Max: int64(mostInvisible),
 			Doc: "How long a message may be with a consumer and not settled before it is delivered again.",

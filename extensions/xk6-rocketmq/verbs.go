@@ -10,7 +10,4 @@ var (
 	_ driver.Prover         = &conn{}
 	_ driver.Informer       = &conn{}
 	_ driver.Unwrapper      = &conn{}
-	_ driver.Holder         = &consumer{}
-	_ driver.Redeliverer    = &consumer{}
-	_ driver.Selector       = &consumer{}
 )

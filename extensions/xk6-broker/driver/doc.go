@@ -4,7 +4,7 @@
 // A driver is a [Driver] value passed to [Register] in an init function and found by the scheme of a URL, in the
 // manner of database/sql. It opens connections ([Conn]), which make producers ([Producer]) and consumers ([Consumer]):
 // eight methods. What differs between brokers is data where it is semantics ([Features]) and an optional interface
-// where it is a verb ([Admin], [Backlogger], [Holder], [Redeliverer], [Keeper], [Selector], [Stopper], [Requester],
+// where it is a verb ([Admin], [Backlogger], [Requester],
 // [Replier], [Informer], [Unwrapper]).
 //
 // Beside it is what drivers would otherwise write again and again, for those that have a use for it: package inbox (what came and was not received yet, within

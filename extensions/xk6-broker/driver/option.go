@@ -27,6 +27,10 @@ type Option struct {
 	Secret  bool               // never shown
 	// Drops says that the broker drops messages by the option, received or not.
 	Drops bool
+	// Selects says that a consumer with the option does not get every message of the topic.
+	Selects bool
+	// Spends is the value with which the topic need not keep, for a group that comes later, what was sent before; "" if there is none.
+	Spends string
 	// SendOnly says of a property of messages that it does not come with what is received.
 	SendOnly bool
 	// Reorders says that the broker delivers messages out of their order because of it: sooner or later by a number, and so much later by a duration.

@@ -2,14 +2,6 @@ package driver
 
 import "context"
 
-// Stopper is an optional interface of a [Consumer] whose broker sends messages without being asked for them and keeps none: what is on
-// its way to a consumer when it closes would be gone.
-type Stopper interface {
-	// Stop asks for no more messages and returns when all that the broker has sent has come, or with ctx's error. Receive is called meanwhile, as there may
-	// be no room for all of it, and gives what has come until Close is called.
-	Stop(ctx context.Context) error
-}
-
 // TopicSpec describes a topic (queue, stream, subject) to be created.
 type TopicSpec struct {
 	Name string
@@ -98,32 +90,6 @@ type Backlog struct {
 	Estimate bool // this answer is an estimate, as those of Features.BacklogEstimated always are
 }
 
-// Holder is an optional interface of a [Consumer] whose broker may be done with a message before the consumer has settled it. Without it
-// every message that was received and not settled is taken to be in the group's [Backlog], unless it was given back or came again.
-type Holder interface {
-	// Holds is false where the broker settles messages by itself, when it delivers them or with later ones, or gives them up after one
-	// delivery.
-	Holds() bool
-}
-
-// Redeliverer is an optional interface of a [Holder] that does not hold, whose broker delivers again what was not settled all the same: it is its
-// [Backlog] that does not tell of that.
-type Redeliverer interface{ Redelivers() bool }
-
-// Keeper is an optional interface of a [Consumer] whose broker does not keep every message for groups that come later. Without it a group that begins
-// with [StartEarliest] is taken to be owed all that was sent before it came.
-type Keeper interface{ Keeps() Keeping }
-
-// Keeping is what of its messages a topic keeps for groups that come later.
-type Keeping uint8
-
-// Keepings.
-const (
-	KeepsAll       Keeping = iota // what its own limits allow, whoever has settled it
-	KeepsUnsettled                // not what this consumer has settled
-	KeepsWanted                   // not what was sent when no group was there, nor what all those that were there have settled
-)
-
 // SettleReporter is an optional interface of a [Consumer] whose Settle may return nil before the broker has answered.
 type SettleReporter interface {
 	// OnSettled has report called, until Close returns, whenever the broker has answered for n messages: with nil if it has settled them, else with
@@ -135,12 +101,6 @@ type SettleReporter interface {
 type Requester interface {
 	// Request sends m and waits for one reply, until ctx ends.
 	Request(ctx context.Context, m Message) (Message, error)
-}
-
-// Selector is an optional interface of a [Consumer] that may have asked its broker for some of the topic's messages only.
-type Selector interface {
-	// Selects is true where messages that do not come may not have been asked for. Then what the topic's groups lack is not called lost.
-	Selects() bool
 }
 
 // Replier is an optional interface of a [Consumer] whose messages may ask for a reply.

@@ -247,8 +247,11 @@ func backlog(t *testing.T, k *kit) {
 	claimed(t, k.shared(), "a backlog that stays")
 	k.single(t)
 	k.settled(t, c, topic, 0)
-	h, ok := r.Consumer.(driver.Holder)
-	holds := !ok || h.Holds()
+	said, err := c.(driver.Backlogger).Backlog(k.context(t), topic, k.group(topic, "group"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds := !said.Estimate
 	if !holds {
 		k.close(t, "consumer", r)
 	}

@@ -189,7 +189,7 @@ func (c admin) Backlog(ctx context.Context, name, group string) (driver.Backlog,
 	if !ok {
 		return driver.Backlog{Messages: int64(len(t.log)), Undelivered: int64(len(t.log))}, nil
 	}
-	b := driver.Backlog{Messages: int64(len(g.ready))}
+	b := driver.Backlog{Messages: int64(len(g.ready)), Estimate: c.b.config.Cumulative || c.b.config.Untold}
 	if !c.b.config.Untold {
 		b.Messages += int64(len(g.unsettled))
 	}

@@ -119,12 +119,6 @@ func (r *consumer) releaseBefore(d *delivery) {
 	}
 }
 
-// Holds implements [driver.Holder].
-func (r *consumer) Holds() bool { return !r.c.b.config.Cumulative && !r.c.b.config.Untold }
-
-// Redelivers implements [driver.Redeliverer].
-func (r *consumer) Redelivers() bool { return r.c.b.config.Untold }
-
 // release takes a delivery from this consumer. The lock is held.
 func (r *consumer) release(d *delivery) {
 	delete(r.group.unsettled, d)

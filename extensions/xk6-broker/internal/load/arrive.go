@@ -11,10 +11,6 @@ import (
 // arrivedQuiet is how long nothing must be outstanding, and nobody at work, until everything is known to have arrived.
 const arrivedQuiet = 200 * time.Millisecond
 
-// passingEvery is how often it is looked at what is to come in at other topics, which takes a comparison of all messages: often enough for
-// [arrivedQuiet].
-const passingEvery = arrivedQuiet / 2
-
 // Arrived returns when those who consume have received all that was sent, have settled it as far as they settle, and wait for more; or when
 // they do not get on although nothing more is sent. That is after [Run.Patience], and less where all have waited for a while and the broker
 // says that it has no more. It may also return ctx's error. Where nothing has changed since it returned last, it returns at once.
@@ -94,16 +90,12 @@ type standing struct {
 type wait struct {
 	standing
 
-	changed   int64    // when that last did
-	asked     int64    // when the brokers last were
-	none      int      // how often in a row they had nothing
-	spent     bool     // they have no more of what is in no account
-	awaited   []*group // of which something is missing or held
-	strange   []*group // that got what is in no account of theirs
-	passing   uint64   // of what is missing, what is to come in at other topics
-	detours   []*group // the groups there
-	forwarded bool     // it need not be at the broker of these yet
-	passed    int64    // when that was looked at
+	changed int64    // when that last did
+	asked   int64    // when the brokers last were
+	none    int      // how often in a row they had nothing
+	spent   bool     // they have no more of what is in no account
+	awaited []*group // of which something is missing or held
+	strange []*group // that got what is in no account of theirs
 }
 
 // done tells whether nothing is outstanding that is accounted for.
@@ -125,28 +117,9 @@ func (w *wait) look(r *Run, now int64) {
 			s.held += held
 		}
 	}
-	w.pass(r, now)
-	s.missing += w.passing
-	if r.shared { // others may have received it
-		w.awaited = append(w.awaited, w.detours...)
-	}
 	if s != w.standing {
 		w.standing, w.changed, w.none, w.spent = s, now, 0, false
 	}
-}
-
-// pass looks at what is to come in at other topics, once in a while.
-func (w *wait) pass(r *Run, now int64) {
-	if now-w.passed < int64(passingEvery) {
-		return
-	}
-	w.passed, w.passing, w.detours = now, 0, w.detours[:0]
-	for _, t := range r.Topics() {
-		missing, at := t.passing()
-		w.passing += missing
-		w.detours = append(w.detours, at...)
-	}
-	w.forwarded = w.passing > 0 && !r.shared
 }
 
 // more tells whether a broker has more for a group that got messages that are in no account: without a stamp, or of other producers.
@@ -162,7 +135,7 @@ func (w *wait) more(ctx context.Context, now int64) bool {
 
 // hopeless tells whether nothing more can come, as far as that is known.
 func (w *wait) hopeless(ctx context.Context, now int64) bool {
-	if w.inFlight > 0 || w.forwarded || now-w.asked < int64(askEvery) {
+	if w.inFlight > 0 || now-w.asked < int64(askEvery) {
 		return false
 	}
 	w.asked = now

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // auditLimit is how long reading back may take at least, unless somebody wants the test to end: it is the broker's work, and nothing is waited for.
@@ -41,9 +40,10 @@ func (p *Publisher) audit(ctx context.Context) error {
 	if said.Confirmed == 0 {
 		return nil
 	}
-	a := result.Account{Group: result.ReadBack, Tally: track.Tally{Expected: said.Confirmed}}
+	a := account.Account{Group: account.ReadBack, Tally: account.Tally{Expected: said.Confirmed}}
 	if err != nil {
-		a.Missing, a.Uncertain = said.Confirmed, said.Confirmed
+		a.Missing = said.Confirmed
+		a.Doubt(account.NoBacklog, said.Confirmed)
 	} else {
 		a.Drained, a.Missing, a.Lost = said.Confirmed-said.Missing, said.Missing, said.Missing
 	}

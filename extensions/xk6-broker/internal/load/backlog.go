@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // backlog is what a broker said that it holds for a group.
@@ -19,8 +19,8 @@ type backlog struct {
 }
 
 // told is what a result keeps of it.
-func (b *backlog) told() result.Backlog {
-	return result.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
+func (b *backlog) told() account.Backlog {
+	return account.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
 }
 
 // exact tells whether what is missing can be judged by it.

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time receives.
@@ -32,12 +32,12 @@ type Consumer struct {
 	receives  sync.Mutex   // what is left is read after the script's last receive
 
 	handing sync.Mutex
-	reader  *track.Reader        // of what is handed over
+	reader  *account.Reader      // of what is handed over
 	waiting map[*Buffer]struct{} // received and not wholly handed over
 	ahead   []*Buffer            // of these, what loops left that ended before its turn: the next receives get it, in this order
 
 	settling sync.Mutex
-	settler  *track.Reader // of what is settled; a reader serves one goroutine at a time
+	settler  *account.Reader // of what is settled; a reader serves one goroutine at a time
 }
 
 // NewConsumer opens a consumer on conn; it is ready when NewConsumer returns.
@@ -47,18 +47,9 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	if err != nil {
 		return nil, d.Wrap("open consumer on "+t.Name, t.explain(err))
 	}
-	kept := driver.KeepsAll
-	if k, ok := opened.(driver.Keeper); ok {
-		kept = k.Keeps()
-	}
-	g := t.group(c, kept)
+	g := t.group(c)
 	g.joined(ctx, conn, c)
-	if h, ok := opened.(driver.Holder); ok && !h.Holds() {
-		g.unheld.Store(true)
-		again, redelivers := opened.(driver.Redeliverer)
-		g.again.Store(redelivers && again.Redelivers())
-	}
-	if s, ok := opened.(driver.Selector); ok && s.Selects() {
+	if given(d, driver.OnConsumer, c.Options, func(o driver.Option) bool { return o.Selects }) {
 		t.routed.Store(true)
 	}
 	consumer := &Consumer{
@@ -224,11 +215,11 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (latent, recurs bo
 		return false, false
 	}
 	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
-	latent = verdict&(track.First|track.Foreign) != 0
-	if verdict == track.Foreign { // nobody keeps account of it
+	latent = verdict&(account.First|account.Foreign) != 0
+	if verdict == account.Foreign { // nobody keeps account of it
 		c.group.strangers.note(m)
 	}
-	if verdict&track.Foreign != 0 {
+	if verdict&account.Foreign != 0 {
 		what := c.run.stranger(stamp, c.group)
 		series.add(what, 1)
 		latent = what != metric.Earlier
@@ -236,8 +227,8 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (latent, recurs bo
 	if latent && m.Received < stamp.Sent {
 		series.add(metric.Negative, 1)
 	}
-	recurs = verdict&track.Recurrent != 0
-	if verdict&track.Redelivered != 0 {
+	recurs = verdict&account.Recurrent != 0
+	if verdict&account.Redelivered != 0 {
 		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
 			series.record(c.shard, metric.Open, metric.RedeliveryTime, m.Received-at)
 			recurs = false
@@ -267,8 +258,6 @@ func (r *Run) stranger(s *Stamp, at *group) metric.Counter {
 	case from == nil:
 	case from.Name == at.topic.Name:
 		return metric.Aliased
-	default:
-		at.passed(s, from)
 	}
 	return metric.Routed
 }
@@ -323,17 +312,11 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 	for i := from; i < to; {
 		n := in.consecutive(i, to)
 		known := 0
-		if in.Stamped[i] && o == driver.Reject {
-			c.settler.RejectedN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
-		}
 		if in.Stamped[i] {
 			known = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
 		if n > known {
 			c.group.strangers.settled.Add(int64(n - known))
-			if o == driver.Reject {
-				c.rejectedPassing(in, i, i+n)
-			}
 		}
 		i += n
 	}
@@ -351,14 +334,6 @@ func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	}
 	c.group.unanswered.Add(-int64(n))
 	series.add(settled(o), int64(n))
-}
-
-func (c *Consumer) rejectedPassing(in *Buffer, from, to int) {
-	for i := from; i < to; i++ {
-		if in.Stamped[i] {
-			c.group.rejectedPassing(c.run, &in.Stamps[i])
-		}
-	}
 }
 
 func (c *Consumer) doubt(in *Buffer, from, to int) {
@@ -394,16 +369,19 @@ func (c *Consumer) Leave(ctx context.Context) error {
 	c.run.mu.Lock()
 	delete(c.run.readers, c)
 	c.run.mu.Unlock()
-	last := c.group.leave(c.conn)
+	left, last := driver.Now(), c.group.leave(c.conn)
 	if !c.group.kept {
 		if last {
 			c.group.track.Close()
-			c.group.passages.close()
 		}
-		c.readRest(ctx, last, c.topic.eras.end())
+		c.readRest(ctx, last)
 	}
-	if last {
+	err := c.consumer.Close(ctx)
+	if !last && !c.group.kept {
+		c.group.parted(left, driver.Now())
+	}
+	if last { // whoever takes the place over gets no copy of what came to this one
 		c.group.vacate()
 	}
-	return c.driver.Wrap("close consumer", c.consumer.Close(ctx))
+	return c.driver.Wrap("close consumer", err)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // What a test expected and nobody received is read at its end, to tell what is late from what is lost. That is none of the
@@ -22,8 +22,8 @@ const (
 	drainBatch = 256
 	// askEvery is how often a drain asks the broker whether there is anything left to read.
 	askEvery = 500 * time.Millisecond
-	// restQuiet is how long nothing must be outstanding, after a subscriber has left, until all that was sent before is known to have
-	// come; restTimeout bounds the wait where it has been waited for before, or need not come.
+	// restQuiet is how long nothing must come to a subscriber that leaves, and nothing be outstanding, until it has everything; restTimeout is how long
+	// what is late is waited for at least.
 	restQuiet   = 50 * time.Millisecond
 	restTimeout = time.Second
 )
@@ -220,13 +220,12 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 }
 
 // drained accounts for the messages of a buffer from a place on, and tells how many of them have no stamp of this test.
-func (g *group) drained(r *Run, reader *track.Reader, in *Buffer, from int) (strangers int64) {
+func (g *group) drained(r *Run, reader *account.Reader, in *Buffer, from int) (strangers int64) {
 	crossings := r.edges.of(topicKey{g.topic.Address.String(), g.topic.Name})
 	for i := from; i < in.n; i++ {
 		if in.Stamped[i] {
 			crossings.ended(toDeliver, in.Stamps[i].Due, 1)
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
-			g.drainedPassing(r, &in.Stamps[i])
 		} else {
 			strangers++
 			g.strangers.note(&in.Messages[i])
@@ -235,17 +234,12 @@ func (g *group) drained(r *Run, reader *track.Reader, in *Buffer, from int) (str
 	return strangers
 }
 
-// readRest accounts for what lies with a consumer that leaves, where the broker keeps nothing for it: what its receives have brought and
-// nobody was given, what waits in its client, and what is on its way. The last one of its group stays for all that was sent before it left, until the fate of
-// that is known and what was confirmed of it has come; of what other processes sent, nothing but that it comes tells. Where other processes may have members of
-// the group it does not: it would be given what is theirs. Then the broker is told to send no more, as far as the driver can, and what it had sent is read.
-func (c *Consumer) readRest(ctx context.Context, last bool, underway func() bool) {
-	left, limit := driver.Now(), restTimeout
-	stopper, stops := c.consumer.(driver.Stopper)
-	if last || stops {
-		limit = max(limit, c.run.Patience())
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// readRest drains a consumer that leaves, for which the broker keeps nothing: what its receives have brought and nobody was given, what waits in its
+// client, and what is on its way. The last one of its group reads until nothing is outstanding, or drainTimeout; another one until nothing more comes
+// that was sent before it left.
+func (c *Consumer) readRest(ctx context.Context, last bool) {
+	left := driver.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.run.Patience())
 	defer cancel()
 	c.receives.Lock() // a script's receive that still waits would take what is read here
 	defer c.receives.Unlock()
@@ -257,101 +251,43 @@ func (c *Consumer) readRest(ctx context.Context, last bool, underway func() bool
 	}
 	clear(c.waiting)
 	c.ahead = nil
-	r := &rest{c: c, in: NewBuffer(drainBatch), left: left}
-	came, given := true, true
-	if last && (!stops || !c.group.shared) {
-		came = r.await(ctx, underway)
-	}
-	switch {
-	case stops:
-		given = r.stop(ctx, stopper)
-	case !last:
-		came = r.readOwn(ctx)
-	}
-	// The broker may give it no more for what the test has received and not settled; and what had no fate in time may have been meant for it.
-	if !given || !came && (underway() || c.settles && c.group.track.Held().All > 0) {
-		c.group.touch(&c.group.stuck)
+	in := NewBuffer(drainBatch)
+	for came := left; ; {
+		n, open := c.readMore(ctx, in)
+		before, after := in.sent(left)
+		now := driver.Now()
+		if before > 0 {
+			came = now
+		}
+		switch {
+		case !last && (!open || n == 0 || before == 0 && after > 0): // the others get what comes from now on
+			return
+		case !open || now-came >= int64(restQuiet) && c.group.track.Outstanding() == 0:
+			return
+		case ctx.Err() != nil || c.run.hurries.Load() && now-left >= int64(restTimeout):
+			if c.settles && c.group.track.Held().All > 0 { // the broker may give it no more for that
+				c.group.touch(&c.group.cut)
+			}
+			return
+		}
 	}
 }
 
-// rest reads what is left for a consumer that has left.
-type rest struct {
-	c    *Consumer
-	in   *Buffer
-	left int64 // when
-}
-
-// goes tells whether there is time to read on.
-func (r *rest) goes(ctx context.Context) bool {
-	return ctx.Err() == nil && (!r.c.run.hurries.Load() || driver.Now()-r.left < int64(restTimeout))
-}
-
-// read accounts for what comes within a moment. It gives how many messages that were, and tells whether more can come.
-func (r *rest) read(ctx context.Context) (n int, open bool) {
-	c := r.c
+// readMore accounts for what comes within a moment. It returns how many messages that were, and whether more can come.
+func (c *Consumer) readMore(ctx context.Context, in *Buffer) (n int, open bool) {
 	reading, stop := context.WithTimeout(ctx, drainPoll)
-	n, err := c.consumer.Receive(reading, r.in.Messages)
+	n, err := c.consumer.Receive(reading, in.Messages)
 	stop()
 	if n == 0 && err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		if errors.Is(err, driver.ErrClosed) || c.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
+			in.read(0, c.run.ID)
 			return 0, false
 		}
 	}
-	r.in.read(n, c.run.ID)
-	c.group.drained(c.run, c.reader, r.in, 0)
-	c.passOn(ctx, r.in.Messages[:n])
+	in.read(n, c.run.ID)
+	c.group.drained(c.run, c.reader, in, 0)
+	c.passOn(ctx, in.Messages[:n])
 	return n, true
-}
-
-// await reads until, for some time, nothing was under way that was sent before the consumer left. It is false where that takes too long.
-func (r *rest) await(ctx context.Context, underway func() bool) bool {
-	for quiet := r.left; r.goes(ctx); {
-		if _, open := r.read(ctx); !open {
-			return true
-		}
-		before, _ := r.in.sent(r.left)
-		switch now := driver.Now(); {
-		case before > 0 || underway() || !r.c.group.shared && r.c.group.track.Outstanding() > 0:
-			quiet = now
-		case now-quiet >= int64(restQuiet):
-			return true
-		}
-	}
-	return false
-}
-
-// stop has the broker send no more, and reads until all that it has sent has come. It is false where that takes too long.
-func (r *rest) stop(ctx context.Context, s driver.Stopper) bool {
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Stop(ctx) }()
-	for over := false; r.goes(ctx); {
-		n, open := r.read(ctx)
-		if !open || over && n == 0 {
-			return true
-		}
-		select {
-		case err := <-stopped:
-			over = true
-			if err != nil && !r.readOwn(ctx) {
-				return false
-			}
-		default:
-		}
-	}
-	return false
-}
-
-// readOwn reads what a member has that others of the group go on after, and cannot stop: until nothing more comes, or only what was sent after it
-// had left, which is others'. It is false where that takes too long.
-func (r *rest) readOwn(ctx context.Context) bool {
-	for r.goes(ctx) {
-		n, open := r.read(ctx)
-		before, after := r.in.sent(r.left)
-		if !open || n == 0 || before == 0 && after > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // passOn settles what is read to complete the account, where the broker would give no more before.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // Finish ends the run: it waits for the fate of what is in flight, lets the consumers leave that are still there, reads what is
@@ -105,6 +105,12 @@ func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	for _, t := range topics {
+		t.mu.Lock()
+		closed := t.closed()
+		t.mu.Unlock()
+		if closed {
+			continue // it was asked before the topic was removed
+		}
 		for _, g := range t.everyGroup() {
 			b := g.ask(ctx)
 			g.backlog.Store(&b)
@@ -134,13 +140,13 @@ func (t *Topic) absent() (names []string) {
 	return names
 }
 
-// Accounts gives the present accounting of every group.
-func (r *Run) Accounts() map[GroupKey]result.Account {
-	accounts := map[GroupKey]result.Account{}
+// Tallies gives the present counts of every group.
+func (r *Run) Tallies() map[GroupKey]account.Tally {
+	tallies := map[GroupKey]account.Tally{}
 	for _, t := range r.Topics() {
-		for _, a := range t.accounts() {
-			accounts[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, a.Group}] = a
+		for name, tally := range t.tallies() {
+			tallies[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, name}] = tally
 		}
 	}
-	return accounts
+	return tallies
 }

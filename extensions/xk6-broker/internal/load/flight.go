@@ -22,7 +22,6 @@ type flight struct {
 	behind int64   // how late, by the generator's own fault, the message before them was, if they waited for room behind it, in ns
 	sent   int64
 	first  uint64 // sequence number of batch[0]
-	era    *era   // that it is handed over in
 	left   atomic.Int32
 
 	failures atomic.Int32
@@ -113,9 +112,8 @@ func (f *flight) hand(ctx context.Context) {
 	async := s.pub.driver.Features.Async
 	s.mu.Lock()
 	f.sent = driver.Now()
-	f.era = s.pub.topic.eras.enter()
 	f.first = s.track.NextN(n)
-	s.course.sent(f.sent, f.first)
+	s.course.Sent(f.sent, f.first)
 	bytes := f.prepare()
 	series := s.series.Load()
 	series.add(metric.Due, int64(n))
@@ -245,7 +243,6 @@ func (f *flight) handedOver(i int, err error) {
 		series.ended(toSend, f.sent, n)
 	}
 	s.pub.window.release(int64(len(f.batch)))
-	f.era.leave()
 	f.ends.end(f)
 }
 
@@ -298,7 +295,6 @@ func (f *flight) receipt(i int, now int64, err error) {
 func (f *flight) land(n int32) {
 	f.sender.pub.window.release(int64(n))
 	if f.left.Add(-n) == 0 {
-		f.era.leave()
 		f.ends.end(f)
 	}
 }

@@ -10,14 +10,13 @@ import (
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // GroupOf is the name by which the measurements of a consumer go: its group's or, for a subscriber, [Subscribers].
 func GroupOf(f driver.Features, group string) string {
 	if subscribes(f, group) {
-		return result.Subscribers
+		return account.Subscribers
 	}
 	return group
 }
@@ -39,7 +38,7 @@ type group struct {
 	kept       bool // the broker keeps messages for it while nobody is there
 	shared     bool // it may have members in other processes
 	earliest   bool // expects everything, whatever was sent before
-	track      *track.Group
+	track      *account.Group
 
 	opening sync.Once
 
@@ -51,23 +50,19 @@ type group struct {
 	config   driver.ConsumerConfig //
 	settles  bool                  // the test has settled something
 	receives bool                  // the test has received something
-	stuck    bool                  // one has left that may not have been given what it should have received, for what it held
+	cut      bool                  // one has left before everything that was on its way to it had come
 	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
 	vacant   bool                  // of a subscriber: it has left, and what came to it is accounted for
-	there    []result.Presence     // of a shared run: when it had members
+	there    []account.Presence    // when it had members
+	partings []account.Presence    // when members left while others stayed, where the broker keeps nothing
 	requeued map[messageID]int64   // when the messages that were given back were given back
 
 	queued    atomic.Int64            // one more than what the broker said last that it holds; 0 where it has not said
 	backlog   atomic.Pointer[backlog] // at the end, once it was asked for
 	leftovers int64                   // what the broker held for the group before anything of this test was in it
-	looked    int64                   // when it had said so, ns since the Unix epoch
 	strangers strangers
 	// unanswered is how many settled messages the broker may have unsettled, because it has not confirmed it.
 	unanswered atomic.Int64
-	unheld     atomic.Bool // the broker may be done with any message that is not settled
-	again      atomic.Bool // and delivers it again all the same
-	passages   passages    // of messages of other topics
-	removal    result.Removal
 }
 
 // strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
@@ -110,13 +105,10 @@ const maxRequeued = 1 << 20
 
 // group finds or makes the group that a consumer joins. A subscriber takes the place of one that has left, so that there are as many
 // accounts as there were subscribers at a time, however often they come and go: what it expects is none of what those before it expected.
-// One that begins with the earliest expects that too, and has an account of its own, unless the topic keeps less than that for those who come later.
-func (t *Topic) group(c driver.ConsumerConfig, kept driver.Keeping) *group {
+// One that begins with the earliest expects that too, and has an account of its own.
+func (t *Topic) group(c driver.ConsumerConfig) *group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// What its own consumers settle does not matter to the first group; of those in other processes nothing is known.
-	fewer := t.keeping != driver.KeepsAll || kept == driver.KeepsWanted || kept == driver.KeepsUnsettled && t.shared()
-	t.keeping = max(t.keeping, kept)
 	f := t.Address.Driver.Features
 	subscriber := subscribes(f, c.Group)
 	if !subscriber {
@@ -134,14 +126,13 @@ func (t *Topic) group(c driver.ConsumerConfig, kept driver.Keeping) *group {
 			places++
 		}
 	}
-	since := track.New
-	if c.Start == driver.StartEarliest && !fewer {
-		since = track.Earliest
+	since := account.New
+	if c.Start == driver.StartEarliest {
+		since = account.Earliest
 	}
 	g := &group{
 		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(f, c.Group),
-		shared: t.shared() && !subscriber, earliest: since == track.Earliest, members: 1, most: 1, requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
-		passages: passages{of: map[*Topic]*passage{}},
+		shared: t.shared() && !subscriber, earliest: since == account.Earliest, members: 1, most: 1, requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
@@ -149,7 +140,6 @@ func (t *Topic) group(c driver.ConsumerConfig, kept driver.Keeping) *group {
 		t.groups[c.Group] = g
 	}
 	g.track = t.track.Group(g.account, since)
-	g.inherit(t.doubted)
 	t.order = append(t.order, g)
 	return g
 }
@@ -170,8 +160,6 @@ func (g *group) takeOver() bool {
 	}
 	g.members, g.vacant = 1, false
 	clear(g.requeued)
-	g.track.Succeed()
-	g.passages.succeed()
 	return true
 }
 
@@ -187,11 +175,10 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	now := driver.Now()
 	g.opening.Do(func() {
 		if g.kept {
-			g.leftovers, g.looked = g.foundThere(ctx, conn), driver.Now()
+			g.leftovers = g.foundThere(ctx, conn)
 		}
 	})
 	g.track.Ready()
-	g.passages.ready()
 	if !g.topic.Address.Driver.Features.Attempts { // what another member held may come again, and nothing tells that it does
 		g.strangers.doubt()
 	}
@@ -199,8 +186,8 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	defer g.mu.Unlock()
 	g.conn, g.config, g.left = conn, c, false
 	g.conns[conn]++
-	if last := len(g.there) - 1; g.topic.shared() && (last < 0 || g.there[last].Until != math.MaxInt64) {
-		g.there = append(g.there, result.Presence{From: now, Until: math.MaxInt64})
+	if last := len(g.there) - 1; last < 0 || g.there[last].Until != math.MaxInt64 {
+		g.there = append(g.there, account.Presence{From: now, Until: math.MaxInt64})
 	}
 }
 
@@ -248,8 +235,19 @@ func (g *group) leave(conn driver.Conn) bool {
 	return true
 }
 
+// parted notes that a member has left while others stayed, from when it left until it was gone. Partings that follow closely are one.
+func (g *group) parted(from, until int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if last := len(g.partings) - 1; last >= 0 && from-g.partings[last].Until < int64(restTimeout) {
+		g.partings[last].Until = max(g.partings[last].Until, until)
+		return
+	}
+	g.partings = append(g.partings, account.Presence{From: from, Until: until})
+}
+
 // doubt notes that the broker may be done with some messages of a buffer although they are not settled.
-func (g *group) doubt(reader *track.Reader, in *Buffer, from, to int) {
+func (g *group) doubt(reader *account.Reader, in *Buffer, from, to int) {
 	for i := from; i < to; i++ {
 		if !in.Stamped[i] || !reader.Doubted(in.Stamps[i].Producer, in.Stamps[i].Sequence) {
 			g.strangers.doubted.Add(1)
@@ -273,107 +271,13 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 	return at, ok
 }
 
-func (g *group) accounting() result.Account {
-	a := result.Account{Group: g.account, Tally: g.track.Tally(), Ranges: g.track.MissingRanges(result.ShownRanges)}
-	if a.Unordered = g.topic.unordered.Load(); a.Unordered {
-		a.Reordered = 0
-	}
-	a.Lost, a.Undelivered, a.Uncertain = g.divide(a.Missing)
-	g.mu.Lock()
-	a.DivideRemoved(g.removal)
-	g.mu.Unlock()
-	// The broker is done with what lay in the client of one who has left; and what it routed elsewhere was not meant for the group.
-	if g.kept && g.unheld.Load() || g.topic.routed.Load() {
-		a.Lost, a.Uncertain = 0, a.Uncertain+a.Lost
-	}
-	if g.shared { // only all processes together know
-		a.Lost, a.Elsewhere = 0, a.Lost
-	} else if n := min(g.namesakes(), a.Lost); n > 0 {
-		a.Lost, a.Elsewhere = a.Lost-n, n
-	}
-	return a
-}
-
-// namesakes is how many of the missing messages members of a group of the same name got at other topics. Some servers know groups by their names: for
-// NATS those on a subject and on a wildcard over it are one, which shares out what is sent to the subject.
-func (g *group) namesakes() uint64 {
-	var others []*track.Group
-	for _, p := range g.topic.everyPassage() {
-		if !g.kept && g.name != "" && p.to.name == g.name && p.to.topic.Address.String() == g.topic.Address.String() {
-			others = append(others, p.track)
-		}
-	}
-	if len(others) == 0 {
-		return 0
-	}
-	missing := g.track.Outstanding()
-	return missing - min(missing, g.track.MissingFromAll(others...))
-}
-
-// divide divides what is missing by what the broker said that it holds. What the group has received and not settled is in that number
-// too, and is not missing, unless the broker has settled or given it up by itself; what was there before the test, and what failed to be
-// sent and may have arrived all the same, may be.
-func (g *group) divide(missing uint64) (lost, undelivered, uncertain uint64) {
-	last := g.backlog.Load()
-	sure := missing - min(missing, uint64(g.topic.unanswered.Load()))
-	switch {
-	case !g.kept && !g.isStuck():
-		return sure, 0, missing - sure
-	case !g.kept:
-		return 0, 0, missing
-	case last == nil || !last.exact():
-		return 0, 0, missing
-	}
-	return result.Divide(missing, sure, missing, g.waiting(last))
-}
-
-// waiting is what the broker has for the group, by what it said.
-func (g *group) waiting(said *backlog) result.Waiting {
-	strange := max(0, g.leftovers-g.strangers.distinct()-int64(g.track.Siblings())) + g.topic.failed.Load()
-	held := g.held()
-	held.Most = max(0, held.Most-said.Dropped) // all who received are in this process
-	return result.Waiting{Backlog: said.told(), Held: held, Strange: strange}
-}
-
-func (g *group) isStuck() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.stuck
-}
-
-// held is what the group has received and not settled.
-func (g *group) held() result.Held {
-	own := g.track.Held()
-	least, most := g.strangers.held()
-	h := result.Held{Least: int64(own.Sure) + least, Most: int64(own.All) + most + max(0, g.unanswered.Load())}
-	if g.unheld.Load() {
-		h.Least = 0
-	}
-	return h
-}
-
-// accounts gives the accounting of every group of the topic; subscribers have one together.
-func (t *Topic) accounts() []result.Account {
-	t.mu.Lock()
-	groups, readBack := t.order[:len(t.order):len(t.order)], t.readBack
-	t.mu.Unlock()
-	all := []result.Account{}
-	if readBack.Expected > 0 {
-		all = append(all, readBack)
-	}
-	subscribers := -1
-	for _, g := range groups {
-		a := g.accounting()
-		switch {
-		case !g.subscriber:
-			all = append(all, a)
-		case subscribers < 0:
-			a.Group, a.Subscribers = result.Subscribers, 1
-			subscribers = len(all)
-			all = append(all, a)
-		default:
-			all[subscribers].Join(a)
-		}
+// tallies gives the counts of every group of the topic; subscribers have them together.
+func (t *Topic) tallies() map[string]account.Tally {
+	all := map[string]account.Tally{}
+	for _, g := range t.everyGroup() {
+		sum := all[g.label()]
+		sum.Add(g.track.Tally())
+		all[g.label()] = sum
 	}
 	return all
 }
@@ -387,7 +291,7 @@ func (t *Topic) members() map[string]int {
 	for _, g := range groups {
 		g.mu.Lock()
 		if g.subscriber {
-			all[result.Subscribers] += g.most
+			all[account.Subscribers] += g.most
 		} else {
 			all[g.account] = g.most
 		}
@@ -399,7 +303,7 @@ func (t *Topic) members() map[string]int {
 // label is what a result calls the group.
 func (g *group) label() string {
 	if g.subscriber {
-		return result.Subscribers
+		return account.Subscribers
 	}
 	return g.account
 }
@@ -412,6 +316,3 @@ func (t *Topic) strangers() map[string]int64 {
 	}
 	return all
 }
-
-// keepsReceived tells whether what the group has received and not settled comes again.
-func (g *group) keepsReceived() bool { return g.kept && (!g.unheld.Load() || g.again.Load()) }

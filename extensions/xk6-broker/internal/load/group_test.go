@@ -50,7 +50,7 @@ func TestMembersAreThoseAtATime(t *testing.T) {
 				}
 			}
 		}
-		if members := b.topic.members(); !reflect.DeepEqual(members, map[string]int{result.Subscribers: 2}) {
+		if members := b.topic.members(); !reflect.DeepEqual(members, map[string]int{account.Subscribers: 2}) {
 			t.Errorf("subscribers: %v", members)
 		}
 	})

@@ -5,19 +5,16 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
-// courseOf begins a producer's, where other processes are to know it; else it is nil.
-func (t *Topic) courseOf(id uint64) *course {
+// courseOf begins a producer's course.
+func (t *Topic) courseOf(id uint64) *account.Recorder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.courses == nil {
-		return nil
-	}
-	t.courses[id] = &course{}
+	t.courses[id] = &account.Recorder{}
 	return t.courses[id]
 }
 
@@ -28,62 +25,79 @@ func (t *Topic) note() int64 {
 	now := driver.Now()
 	next := t.track.Numbered()
 	for id, c := range t.courses {
-		c.note(now, next[id])
+		c.Note(now, next[id])
 	}
 	return now
 }
 
-// Ledger gives the ledger of a run that has finished; nil where the run has no name, and so no other process.
-func (r *Run) Ledger() *result.Ledger {
-	if !r.shared {
-		return nil
-	}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}
+// Shared says whether other processes take part in the run.
+func (r *Run) Shared() bool { return r.shared }
+
+// Ledger gives the run's ledger. It is complete once the run has finished.
+func (r *Run) Ledger() *account.Ledger {
+	l := &account.Ledger{Version: account.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}
 	for _, t := range r.Topics() {
-		l.Topics = append(l.Topics, t.ledger())
+		l.Topics = append(l.Topics, r.ledger(t))
 	}
 	l.Ended = driver.Now() // whatever is in it was received before
 	return l
 }
 
-func (t *Topic) ledger() result.TopicLedger {
-	all := t.track.Snapshot()
+func (r *Run) ledger(t *Topic) account.TopicLedger {
+	all, slowest := t.track.Snapshot(), r.slowest(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := result.TopicLedger{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Failed: t.failed.Load(), Routed: t.routed.Load(), Unordered: t.unordered.Load(),
-		Spends: t.keeping != driver.KeepsAll, Removals: slices.Clone(t.removals), Agreed: slices.Clone(t.agreed),
-		Courses: make(map[uint64]result.Course, len(t.courses)),
+	l := account.TopicLedger{
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
+		Failed: t.failed.Load(), Unanswered: uint64(t.unanswered.Load()), Selected: t.routed.Load(), Unordered: t.unordered.Load(), //gosec:disable G115 -- a count
+		Spends: !t.Address.Driver.Features.Replay || t.spends.Load(), Courses: make(map[uint64]account.Course, len(t.courses)),
 	}
-	if over := t.over.Load(); over != nil {
-		l.Over = over.at
+	if !t.closed() {
+		l.Removed = slices.Clone(t.removed)
 	}
 	for _, p := range all.Producers {
 		if c, ok := t.courses[p.ID]; ok {
-			l.Courses[p.ID] = c.told(p.Next)
+			l.Courses[p.ID] = c.Course(p.Next)
 		}
 	}
 	for _, g := range t.order {
-		i := slices.IndexFunc(all.Groups, func(a track.GroupSnapshot) bool { return a.Name == g.account })
+		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })
 		l.Groups = append(l.Groups, g.ledger(all.Groups[i]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.announced)) {
 		if b := t.announced[name]; b.exact() {
-			l.Groups = append(l.Groups, result.GroupLedger{GroupSnapshot: track.GroupSnapshot{Name: name}, Kept: true, Asked: b.at, Backlog: b.told()})
+			l.Groups = append(l.Groups, account.GroupLedger{GroupSnapshot: account.GroupSnapshot{Name: name}, Kept: true, Asked: b.at, Backlog: b.told()})
 		}
 	}
 	return l
 }
 
-func (g *group) ledger(known track.GroupSnapshot) result.GroupLedger {
-	l := result.GroupLedger{
-		GroupSnapshot: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Looked: g.looked,
-		Strangers: g.strangers.distinct(), Unheld: g.unheld.Load(), Again: g.again.Load(),
+// slowest is the longest that a send or request of the topic took, in ns.
+func (r *Run) slowest(t *Topic) (longest int64) {
+	for s, m := range r.measured() {
+		if s.Broker != t.Address.String() || s.Topic != t.Name {
+			continue
+		}
+		for l := range metric.Loop(metric.NumLoops) {
+			for _, trend := range []metric.Trend{metric.PublishTime, metric.RequestTime} {
+				if h := m.Trends[l][trend]; h != nil {
+					longest = max(longest, h.Max())
+				}
+			}
+		}
+	}
+	return longest
+}
+
+func (g *group) ledger(known account.GroupSnapshot) account.GroupLedger {
+	l := account.GroupLedger{
+		GroupSnapshot: known, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers, Strangers: g.strangers.distinct(),
 	}
 	l.SureHeld, l.Held = g.strangers.held()
+	l.Held += max(0, g.unanswered.Load())
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	l.There, l.Stuck = slices.Clone(g.there), g.stuck
+	l.There, l.Partings, l.Cut = slices.Clone(g.there), slices.Clone(g.partings), g.cut
 	if last := g.backlog.Load(); last != nil && last.exact() {
 		l.Asked, l.Backlog = last.at, last.told()
 	}

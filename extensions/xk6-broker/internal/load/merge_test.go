@@ -184,7 +184,7 @@ func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := merged.Topics[0].Groups[0]
-		if a.Group != result.Subscribers || a.Subscribers != 1 || a.Expected != 200 || a.Received != 200 || a.Lost != 0 || a.Unexpected != 0 {
+		if a.Group != account.Subscribers || a.Subscribers != 1 || a.Expected != 200 || a.Received != 200 || a.Lost != 0 || a.Unexpected != 0 {
 			t.Errorf("%+v", a)
 		}
 		if err := b.conn.Close(t.Context()); err != nil {
@@ -285,7 +285,7 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		for _, known := range []result.Siblings{{Processes: 2}, {}} {
 			topic := together(t, known, parts...).Topics[0]
 			a := topic.Groups[0]
-			if len(topic.Groups) != 1 || a.Group != result.Subscribers || a.Subscribers != 3 || a.Expected != 300 || a.Received != 293 || a.Lost != 7 || a.Elsewhere != 0 {
+			if len(topic.Groups) != 1 || a.Group != account.Subscribers || a.Subscribers != 3 || a.Expected != 300 || a.Received != 293 || a.Lost != 7 || a.Elsewhere != 0 {
 				t.Errorf("%+v", topic.Groups)
 			}
 			if len(a.Ranges) != 1 || a.Ranges[0].From != 0 || a.Ranges[0].To != 6 {

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -35,4 +36,16 @@ func (t *Topic) disorder(r *Run, options []driver.Option, given driver.Values) {
 			greatest(&r.delay, int64(d))
 		}
 	}
+}
+
+// given says whether an option that is like that has a value other than its default.
+func given(d *driver.Driver, scope driver.Scope, values driver.Values, like func(driver.Option) bool) bool {
+	return slices.ContainsFunc(d.Options, func(o driver.Option) bool {
+		if o.Scope&scope == 0 || !like(o) {
+			return false
+		}
+		usual, err := o.Parse(o.Default)
+		v, ok := values[o.Name]
+		return ok && (err != nil || v != usual)
+	})
 }

@@ -25,9 +25,9 @@ type phase struct {
 	name      string
 	stretches []stretch
 	series    map[*Series]*shelved
-	groups    map[GroupKey]result.Account // of which only what grows counts
-	hiccups   *hist.Histogram             // up to now; nil where nobody watched
-	befallen  befallen                    // as the collector's
+	groups    map[GroupKey]account.Tally // of which only what grows counts
+	hiccups   *hist.Histogram            // up to now; nil where nobody watched
+	befallen  befallen                   // as the collector's
 	squares   map[topicKey]*squares
 }
 
@@ -41,7 +41,7 @@ type stretch struct{ from, to int64 }
 type cut struct {
 	at     int64
 	series map[*Series]*Measured
-	groups map[GroupKey]result.Account
+	groups map[GroupKey]account.Tally
 }
 
 // There are no more phases than a reader can tell apart, and no more cuts than a run has time for.
@@ -74,7 +74,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 		p.began = cut{at: c.run.Started}
 		p.watched(c.platform.seen(), c.befallen)
 	}
-	now := cut{c.last, c.seen, c.run.Accounts()}
+	now := cut{c.last, c.seen, c.run.Tallies()}
 	p.open.add(p.began, now)
 	c.run.phaseEnds(c.last, p.open.squares)
 	p.enter(name)
@@ -126,7 +126,7 @@ func (p *phases) find(name string) *phase {
 
 func (p *phases) enter(name string) {
 	if p.open = p.find(name); p.open == nil {
-		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]result.Account{}, befallen: befallen{}, squares: map[topicKey]*squares{}}
+		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]account.Tally{}, befallen: befallen{}, squares: map[topicKey]*squares{}}
 		p.all = append(p.all, p.open)
 	}
 }
@@ -156,8 +156,8 @@ func (p *phase) add(from, to cut) {
 	}
 }
 
-// grown adds to an account what came between two others.
-func grown(a, from, to result.Account) result.Account {
+// grown adds to a tally what came between two others.
+func grown(a, from, to account.Tally) account.Tally {
 	a.Received += to.Received - from.Received
 	a.Settled += to.Settled - from.Settled
 	a.Duplicated += to.Duplicated - from.Duplicated
@@ -300,7 +300,7 @@ func (p *phases) pauses(of *phase, key topicKey, all *activities, spans map[stri
 func (p *phases) window(of *phase, began int64, key topicKey, crossings *crossings, open *open, driver string, groups []result.Group, series map[*Series]*Measured) result.Window {
 	t := result.Topic{Counts: map[string]int64{}, Errors: []result.ErrorCount{}, Trends: map[string]*hist.Histogram{}}
 	for _, g := range groups {
-		t.Groups = append(t.Groups, result.Group{Account: result.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
+		t.Groups = append(t.Groups, result.Group{Account: account.Account{Group: g.Group}, Trends: map[string]*hist.Histogram{}})
 	}
 	for s, m := range series {
 		if (topicKey{s.Broker, s.Topic}) == key {
@@ -320,7 +320,7 @@ func (p *phases) window(of *phase, began int64, key topicKey, crossings *crossin
 		at := GroupKey{key.address, driver, key.name, g.Group}
 		a := of.groups[at]
 		if of == p.open {
-			a = grown(a, p.began.groups[at], groups[i].Account)
+			a = grown(a, p.began.groups[at], groups[i].Tally)
 		}
 		if g.Unordered {
 			a.Reordered = 0

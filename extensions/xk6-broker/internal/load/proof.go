@@ -41,6 +41,9 @@ func (t *Topic) is(created *driver.TopicSpec) bool {
 	t.created = created
 	if created != nil {
 		t.disorder(nil, reorderings(t.Address.Driver, driver.OnTopic), created.Options)
+		if given(t.Address.Driver, driver.OnTopic, created.Options, func(o driver.Option) bool { return o.Spends }) {
+			t.spends.Store(true)
+		}
 	}
 	t.proven = slices.AppendSeq(t.proven, maps.Values(t.proofs))
 	clear(t.proofs)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // Publisher is an open producer of a driver. Any number of senders share it.
@@ -50,8 +50,8 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 type Sender struct {
 	pub    *Publisher
 	id     uint64
-	track  *track.Producer
-	course *course // of a shared run
+	track  *account.Producer
+	course *account.Recorder
 	series atomic.Pointer[Series]
 	shard  uint32
 	stamp  StampMode
@@ -83,7 +83,7 @@ func (p *Publisher) newCaller() caller {
 }
 
 // expect lets the groups expect messages that are confirmed, which takes a stamp to know them by.
-func (s *Sender) expect(series *Series, from *track.Producer, first uint64, n int) {
+func (s *Sender) expect(series *Series, from *account.Producer, first uint64, n int) {
 	if s.stamp == StampOff {
 		series.add(metric.Unaccounted, int64(n))
 		return

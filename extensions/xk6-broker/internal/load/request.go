@@ -6,17 +6,16 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // caller numbers requests, one after the other. Those that are under way at a time go out in an order that is nobody's, so that each has a
 // caller of its own.
 type caller struct {
-	id    uint64
-	track *track.Producer
-
-	course *course // of a shared run
+	id     uint64
+	track  *account.Producer
+	course *account.Recorder
 }
 
 // call takes an idle caller, or makes one.
@@ -91,7 +90,7 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	s.pub.topic.asking.Add(1)
 	r.sent, r.due = driver.Now(), at.Due
 	r.sequence = r.caller.track.Next()
-	r.caller.course.sent(r.sent, r.sequence)
+	r.caller.course.Sent(r.sent, r.sequence)
 	if r.due == 0 {
 		r.due, r.loop = r.sent, metric.Closed
 	} else {

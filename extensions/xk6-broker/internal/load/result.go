@@ -7,18 +7,25 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Result sums up the run. The caller adds what it knows of the environment, and asks for the verdict.
-func (c *Collector) Result() *result.Result {
+func (c *Collector) Result() (*result.Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open, accounts := c.open(), map[*Topic]result.Topic{} // before what was measured, so that no account has what the distributions have not
-	for _, t := range c.run.Topics() {
-		accounts[t] = t.result()
+	whole, err := account.Of([]*account.Ledger{c.run.Ledger()}, account.Known{Complete: !c.run.shared})
+	if err != nil {
+		return nil, err // of sets in memory there is none
+	}
+	for i, t := range c.run.Topics() {
+		if i < len(whole.Topics) {
+			accounts[t] = t.result(whole.Topics[i].Groups)
+		}
 	}
 	now, all := driver.Now(), c.run.measured()
 	processes, _ := c.run.Processes()
@@ -82,9 +89,8 @@ func (c *Collector) Result() *result.Result {
 		}
 		r.Topics = append(r.Topics, of)
 	}
-	addPassed(r, c.run)
 	r.Describe()
-	return r
+	return r, nil
 }
 
 // drops lists the options in use by which the broker drops messages, received or not.
@@ -105,8 +111,8 @@ func drops(d *driver.Driver, uses result.Uses) (all []string) {
 	return slices.Compact(all)
 }
 
-func (t *Topic) result() result.Topic {
-	accounts, members, strangers := t.accounts(), t.members(), t.strangers()
+func (t *Topic) result(accounts []account.Account) result.Topic {
+	members, strangers := t.members(), t.strangers()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := result.Topic{
@@ -123,13 +129,13 @@ func (t *Topic) result() result.Topic {
 		default:
 		}
 	}
+	if t.readBack.Expected > 0 {
+		accounts = append([]account.Account{t.readBack}, accounts...)
+	}
 	for _, a := range accounts {
-		if of.Shared && a.Subscribers == 0 { // what was removed another process may have received before
-			a.Missing, a.Elsewhere, a.Removed = a.Missing+a.Removed, a.Elsewhere+a.Removed, 0
-		}
 		of.Groups = append(of.Groups, result.Group{
 			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
-			Kept: a.Subscribers == 0 && a.Group != result.ReadBack && t.groups[a.Group].keepsReceived(), Strangers: strangers[a.Group],
+			Kept: a.Subscribers == 0 && a.Group != account.ReadBack && t.groups[a.Group].kept, Strangers: strangers[a.Group],
 		})
 	}
 	return of

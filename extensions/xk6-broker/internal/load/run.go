@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // Run is one test, as far as one process takes part in it.
@@ -88,7 +88,7 @@ type Topic struct {
 	Address *driver.Address
 	Name    string
 
-	track      *track.Topic
+	track      *account.Topic
 	declared   atomic.Bool          // there is a consumer for it, opened or not
 	over       atomic.Pointer[over] // nil as long as its consumers have not been told that nothing more would come
 	unordered  atomic.Bool          // the broker delivers messages out of their order, because of a priority, a delay or a requeue
@@ -98,27 +98,24 @@ type Topic struct {
 	asks       atomic.Bool          // requests are sent to it
 	asking     atomic.Int64         // those that wait for their replies
 	loops      loops
-	eras       eras
 	mu         sync.Mutex
 	groups     map[string]*group // those with a name that the broker knows
 	order      []*group          // all, subscribers too
 	conn       driver.Conn       // the one opened last, to ask for the backlog
 	info       driver.Info
-	courses    map[uint64]*course // of a shared run, by producer
+	courses    map[uint64]*account.Recorder // by producer
+	spends     atomic.Bool                  // what consumers settle is not kept for groups that come later
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog
 	awaited   map[string]struct{} // the groups that the test has consumers for, and that expect everything from before one opens
 	uses      result.Uses
-	created   *driver.TopicSpec     // by this test
-	proofs    map[string]*proving   // what confirmations prove while the topic is as it is: by the producer's options, or of each one
-	proven    []*proving            // what they proved while it was another one
-	passages  []*passage            // of its messages, to groups of other topics
-	removals  []result.TopicRemoval // of a shared run: that this process deleted or emptied it
-	agreed    []result.Agreed       // likewise, the calls that all processes made, in which one of them did
-	keeping   driver.Keeping        // the least that its consumers said that it keeps for groups that come later
-	doubted   map[uint64]uint64     // what may have been removed from it at another address: below which number of each producer
-	readBack  result.Account        // of what the broker was asked for at the end, where the driver only sends
+	created   *driver.TopicSpec   // by this test
+	proofs    map[string]*proving // what confirmations prove while the topic is as it is: by the producer's options, or of each one
+	proven    []*proving          // what they proved while it was another one
+	removed   []int64             // when this process deleted or emptied it, ns since the Unix epoch
+	completed uint64              // one more than what was numbered when it was removed with a complete account; 0 if it was not
+	readBack  account.Account     // of what the broker was asked for at the end, where the driver only sends
 
 	interrupted map[result.Goal]result.Interruption
 }
@@ -148,14 +145,11 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	t, ok := r.topics[key]
 	if !ok {
 		t = &Topic{
-			Address: a, Name: name, track: track.NewTopic(),
+			Address: a, Name: name, track: account.NewTopic(), courses: map[uint64]*account.Recorder{},
 			groups: map[string]*group{}, awaited: map[string]struct{}{}, uses: result.Uses{}, proofs: map[string]*proving{},
 			interrupted: map[result.Goal]result.Interruption{},
 		}
-		t.eras.begin()
 		if r.shared {
-			t.track.Share()
-			t.courses = map[uint64]*course{}
 			t.announced = map[string]backlog{}
 		}
 		r.topics[key] = t
@@ -165,7 +159,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 }
 
 // shared tells whether other processes of the test may use the topic.
-func (t *Topic) shared() bool { return t.courses != nil }
+func (t *Topic) shared() bool { return t.announced != nil }
 
 // Declare says that the test has a consumer for the topic, in that group or none, that begins where start says: that nothing is received
 // then speaks against the run. In a test of several processes the consumer may be another one's.

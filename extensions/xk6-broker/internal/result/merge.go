@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
@@ -16,7 +17,7 @@ import (
 // Part is what one process of a test left behind.
 type Part struct {
 	Result *Result
-	Ledger *Ledger
+	Ledger *account.Ledger
 
 	// Log reads the interval log of a trend of one of the result's topics, in order. Nil where the process left none.
 	Log func(*Topic, metric.Trend) iter.Seq2[hist.Interval, error]
@@ -29,7 +30,7 @@ type Siblings struct {
 	Killed    bool     // those that were killed were to be
 	// Backlog asks a broker what it has now for a group, when all processes have ended; known is false where it is not asked for that
 	// topic. Nil asks nobody: then what a broker said while the test ran must do.
-	Backlog func(broker, driver, topic, group string) (b Backlog, known bool, err error)
+	Backlog func(broker, driver, topic, group string) (b account.Backlog, known bool, err error)
 }
 
 // Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
@@ -156,7 +157,6 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
-	since      map[int]string    // what others know of parts whose processes were killed after these had told
 	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
 	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
 	uncompared bool              // clocks of processes that got messages from one another were not compared
@@ -245,8 +245,7 @@ func (m *merger) topic(of *Result, t *Topic) {
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
 		g.Members += t.Groups[i].Members
-		g.told += t.Groups[i].Received + t.Groups[i].Foreign
-		if g.Group == ReadBack { // no ledger knows of it
+		if g.Group == account.ReadBack { // no ledger knows of it
 			g.Sum(t.Groups[i].Account)
 		}
 		addTrends(g.Trends, t.Groups[i].Trends, named)
@@ -298,7 +297,7 @@ func (t *Topic) group(name string) *Group {
 	i := slices.IndexFunc(t.Groups, func(g Group) bool { return g.Group == name })
 	if i < 0 {
 		i = len(t.Groups)
-		t.Groups = append(t.Groups, Group{Account: Account{Group: name}, Trends: map[string]*hist.Histogram{}})
+		t.Groups = append(t.Groups, Group{Account: account.Account{Group: name}, Trends: map[string]*hist.Histogram{}})
 	}
 	return &t.Groups[i]
 }

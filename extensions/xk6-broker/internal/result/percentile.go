@@ -157,12 +157,7 @@ func (t *Topic) measured(name string) uint64 {
 // reply was received all the same, perhaps, and so may be what failed otherwise.
 func (t *Topic) missing(name string, g *Group) uint64 {
 	each := uint64(max(1, g.Subscribers))
-	return min(t.failed(name)*each+g.unseen(), t.mostMissing(name, g)) + g.strayed() + g.Unmeasured + t.cut.coming(each)
-}
-
-// unseen is how many of the messages that the group should have received no consumer did.
-func (a *Account) unseen() uint64 {
-	return a.Missing + a.Drained + a.Removed - min(a.Elsewhere, a.Missing)
+	return min(t.failed(name)*each+g.Missing+g.Drained-g.Routed, t.mostMissing(name, g)) + t.cut.coming(each)
 }
 
 // mostMissing is how many messages of a loop the group's distribution may lack at most: what was sent in it, or was to be, without what the
@@ -185,7 +180,7 @@ func (t *Topic) mostMissing(name string, g *Group) uint64 {
 		sent += uint64(t.Counts[c.String()])
 	}
 	sent += g.Redelivered + g.Duplicated
-	if g.Group == Subscribers { // one may have got what its predecessor got, too
+	if g.Group == account.Subscribers { // one may have got what its predecessor got, too
 		sent += g.Unexpected
 	}
 	if h := g.Trends[metric.E2ELatency.String()+suffix]; h != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
@@ -96,17 +97,14 @@ type Topic struct {
 
 // Group is what was measured of one group of consumers, and what became of its messages.
 type Group struct {
-	Account
+	account.Account
 	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
-	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"`    // that befell the ends of its latencies, one for each value
-	Unmeasured  uint64                     `json:"unmeasured,omitempty"` // of several processes: received, as their ledgers know, and in no distribution
+	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // that befell the ends of its latencies, one for each value
 
-	Kept      bool     `json:"-"` // what it has received and not settled comes again
-	told      uint64   // copies of what others sent, and what was received else, as the results of several processes say
-	Strangers int64    `json:"-"` // received that no producer of the topic sent, as this process knows
-	Passed    []Passed `json:"-"` // of these, what is known of each topic that they were sent to
+	Kept      bool  `json:"-"` // what it has received and not settled comes again
+	Strangers int64 `json:"-"` // received that no producer of the topic sent, as this process knows
 }
 
 // Server is what is known of the broker.

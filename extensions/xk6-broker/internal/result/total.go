@@ -77,7 +77,7 @@ func (t *Topic) sum(g *Group) {
 	}
 	all := &t.Groups[0]
 	if t.OnlySends {
-		all.Group = ReadBack
+		all.Group = account.ReadBack
 	}
 	subscribers := all.Subscribers + g.Subscribers
 	all.Join(g.Account)

@@ -3,12 +3,11 @@ package result
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // verdict adds what only the whole can tell, and what the processes had to say of themselves. The thresholds of one are none of all
@@ -29,12 +28,11 @@ func (m *merger) verdict() {
 		if !p.Ledger.Unfinished { // else what it says of a test that went on is nothing of the whole
 			continue
 		}
-		name, since := m.teller(i, 1), m.since[i]
+		name := m.teller(i, 1)
 		if !m.known.Killed {
 			v.because(latencies|account, "%s was killed: the test ended before its time", name)
 		}
-		v.note("%s was killed: what it found out after %s, %v after its start, when it wrote its results for the last time, is not known%s; what it had received and "+
-			"not acknowledged counts only where it came again", name, instant(p.Ended()), p.Ended().Sub(p.Result.Started).Round(100*time.Millisecond), since)
+		v.note("%s was killed: what it found out after %s, %v after its start, when it wrote its results for the last time, is not known", name, instant(p.Ended()), p.Ended().Sub(p.Result.Started).Round(100*time.Millisecond))
 	}
 	m.reasons(v)
 	if m.diverged {
@@ -55,30 +53,6 @@ func (m *merger) verdict() {
 	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
 	}
-}
-
-// sentSince says how many messages others received that a process sent after it had written its results: so much it went on.
-func (m *merger) sentSince(p Part) (string, error) {
-	later := map[uint64]track.Set{} // by producer, as several groups may have received one message
-	for _, producer := range p.Ledger.producers() {
-		for _, other := range m.parts {
-			for _, s := range other.Ledger.sources(producer.ID) {
-				received, err := track.Load(s.Received)
-				if err != nil {
-					return "", err
-				}
-				later[producer.ID] = later[producer.ID].Or(received.Within([]track.Bounds{{From: producer.Next, Until: math.MaxUint64}}))
-			}
-		}
-	}
-	var n uint64
-	for _, numbers := range later {
-		n += numbers.Len()
-	}
-	if n == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf(", and others received %d messages that it sent after that", n), nil
 }
 
 func doubted(g Group) bool { return g.Uncertain > 0 }
@@ -119,7 +93,7 @@ func (m *merger) missing(v *Verdict) {
 	text := fmt.Sprintf("that these %d processes are all of the test is not known: if they are, say so with --processes %d, or give each of them "+
 		"BROKER_PROCESSES=%d", len(m.parts), len(m.parts), len(m.parts))
 	for _, t := range m.result.Topics {
-		if slices.ContainsFunc(t.Groups, func(g Group) bool { return g.Elsewhere > 0 }) {
+		if slices.ContainsFunc(t.Groups, func(g Group) bool { return g.Why[account.MissingProcess] > 0 }) {
 			v.because(account, "%s", text)
 			return
 		}

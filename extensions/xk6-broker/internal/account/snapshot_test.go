@@ -1,24 +1,24 @@
-package track_test
+package account_test
 
 import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // recoded sends the sets of a snapshot through their encoding, as from one machine to another.
-func recoded(t *testing.T, l track.Snapshot) track.Snapshot {
+func recoded(t *testing.T, l account.Snapshot) account.Snapshot {
 	t.Helper()
-	recode := func(sets ...*track.Numbers) {
+	recode := func(sets ...*account.Numbers) {
 		for _, n := range sets {
 			var b bytes.Buffer
-			if _, err := (*n).(track.Set).WriteTo(&b); err != nil {
+			if _, err := (*n).(account.Set).WriteTo(&b); err != nil {
 				t.Fatal(err)
 			}
-			got, err := track.ReadSet(b.Bytes())
-			if err != nil || !got.Equal((*n).(track.Set)) {
+			got, err := account.ReadSet(b.Bytes())
+			if err != nil || !got.Equal((*n).(account.Set)) {
 				t.Fatalf("%d numbers became %d: %v", (*n).Len(), got.Len(), err)
 			}
 			*n = got
@@ -37,9 +37,9 @@ func recoded(t *testing.T, l track.Snapshot) track.Snapshot {
 }
 
 // merged is for sets that are in memory, which load without an error.
-func merged(t *testing.T, producers []track.ProducerSnapshot, shares []track.GroupSnapshot, terms func(id uint64) track.Terms, limit int) track.Whole {
+func merged(t *testing.T, producers []account.ProducerSnapshot, shares []account.GroupSnapshot, terms func(id uint64) account.Terms, limit int) account.Whole {
 	t.Helper()
-	w, err := track.Merge(producers, shares, terms, limit)
+	w, err := account.Merge(producers, shares, terms, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +55,13 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 	}
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 5)) // the same numbers each time is what it is for
-		topics, readers := make([]*track.Topic, processes), make([]*track.Reader, processes)
+		topics, readers := make([]*account.Topic, processes), make([]*account.Reader, processes)
 		for i := range topics {
-			topics[i] = track.NewTopic()
+			topics[i] = account.NewTopic()
 			topics[i].Share()
-			readers[i] = topics[i].Group("g", track.Earliest).Reader()
+			readers[i] = topics[i].Group("g", account.Earliest).Reader()
 		}
-		var want track.Tally
+		var want account.Tally
 		received, settled := map[message][processes]bool{}, map[message][processes]bool{}
 		for home := range processes {
 			for k := range producers {
@@ -122,8 +122,8 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 				}
 			}
 		}
-		var all []track.ProducerSnapshot
-		var shares []track.GroupSnapshot
+		var all []account.ProducerSnapshot
+		var shares []account.GroupSnapshot
 		for i := range topics {
 			l := recoded(t, topics[i].Snapshot())
 			all = append(all, l.Producers...)
@@ -132,8 +132,8 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 				t.Errorf("process %d alone: %+v", i, own)
 			}
 		}
-		got := merged(t, all, shares, func(uint64) track.Terms {
-			return track.Terms{Spans: track.Everything(), Certain: track.Everything(), Given: track.Given{Possible: messages / 2}}
+		got := merged(t, all, shares, func(uint64) account.Terms {
+			return account.Terms{Spans: account.Everything(), Certain: account.Everything(), Given: account.Given{Possible: messages / 2}}
 		}, 5)
 		if got.Tally != want {
 			t.Errorf("seed %d:\n got %+v\nwant %+v", seed, got.Tally, want)
@@ -145,7 +145,7 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 			}
 		}
 		for _, p := range all {
-			for _, r := range merged(t, []track.ProducerSnapshot{p}, shares, everything, messages).Ranges {
+			for _, r := range merged(t, []account.ProducerSnapshot{p}, shares, everything, messages).Ranges {
 				if r.From < messages/2 {
 					possible += min(r.To+1, messages/2) - r.From
 				}
@@ -160,8 +160,8 @@ func TestLedgersOfSeveralProcessesGiveTheWholeAccount(t *testing.T) {
 	}
 }
 
-func everything(uint64) track.Terms {
-	return track.Terms{Spans: track.Everything(), Certain: track.Everything()}
+func everything(uint64) account.Terms {
+	return account.Terms{Spans: account.Everything(), Certain: account.Everything()}
 }
 
 func firstOf(copies [3]bool) int {
@@ -174,11 +174,11 @@ func firstOf(copies [3]bool) int {
 }
 
 func TestMergeKeepsToTheBounds(t *testing.T) {
-	sender, receiver := track.NewTopic(), track.NewTopic()
+	sender, receiver := account.NewTopic(), account.NewTopic()
 	sender.Share()
 	receiver.Share()
 	p := sender.Producer(1)
-	reader := receiver.Group("g", track.New).Reader()
+	reader := receiver.Group("g", account.New).Reader()
 	for range 100 {
 		p.Expect(p.Next())
 	}
@@ -186,38 +186,38 @@ func TestMergeKeepsToTheBounds(t *testing.T) {
 		reader.Received(1, 20+seq, 0, 2) // 20 to 59, which the broker says it delivered before
 	}
 	reader.Received(9, 3, 0, 1) // a producer that nobody has
-	if v := reader.Received(1, 1<<40, 0, 1); v != track.Foreign {
+	if v := reader.Received(1, 1<<40, 0, 1); v != account.Foreign {
 		t.Errorf("a number beyond all bounds: %v", v)
 	}
-	if v := reader.Received(1, 20, 0, 2); v != track.Redelivered|track.Foreign {
+	if v := reader.Received(1, 20, 0, 2); v != account.Redelivered|account.Foreign {
 		t.Errorf("a second copy: %v", v)
 	}
 	own := receiver.Groups()[0].Tally()
-	if want := (track.Tally{Redelivered: 41, Foreign: 43}); own != want {
+	if want := (account.Tally{Redelivered: 41, Foreign: 43}); own != want {
 		t.Errorf("the receiver alone: %+v, want %+v", own, want)
 	}
-	terms := func(uint64) track.Terms {
-		return track.Terms{
-			Spans: []track.Bounds{{From: 10, Until: 30}, {From: 40, Until: 70}}, Certain: []track.Bounds{{From: 11, Until: 30}, {From: 40, Until: 68}},
-			Given: track.Given{Sure: 12, Possible: 65}, Untold: []track.Bounds{{From: 69, Until: 1000}, {From: 65, Until: 68}},
+	terms := func(uint64) account.Terms {
+		return account.Terms{
+			Spans: []account.Bounds{{From: 10, Until: 30}, {From: 40, Until: 70}}, Certain: []account.Bounds{{From: 11, Until: 30}, {From: 40, Until: 68}},
+			Given: account.Given{Sure: 12, Possible: 65}, Untold: []account.Bounds{{From: 69, Until: 1000}, {From: 65, Until: 68}},
 		}
 	}
 	reader.Drained(1, 80) // which nobody expects
 	got := merged(t, recoded(t, sender.Snapshot()).Producers, recoded(t, receiver.Snapshot()).Groups, terms, 9)
-	want := track.Tally{Expected: 50, Received: 40, Missing: 20, Unexpected: 10, Redelivered: 41, Foreign: 1}
+	want := account.Tally{Expected: 50, Received: 40, Missing: 20, Unexpected: 10, Redelivered: 41, Foreign: 1}
 	if got.Tally != want || got.Sure != 1 || got.Possible != 15 || got.Doubted != 2 || got.Untold != 4 || got.Held != 41 {
 		t.Errorf("got %+v, want %+v, 1 and 15 of it missing below the bounds, 2 in doubt, 4 untold, 41 held", got, want)
 	}
-	if ranges := got.Ranges; len(ranges) != 2 || ranges[0] != (track.Range{ID: 1, From: 10, To: 19}) || ranges[1] != (track.Range{ID: 1, From: 60, To: 69}) {
+	if ranges := got.Ranges; len(ranges) != 2 || ranges[0] != (account.Range{ID: 1, From: 10, To: 19}) || ranges[1] != (account.Range{ID: 1, From: 60, To: 69}) {
 		t.Errorf("ranges %v", ranges)
 	}
 }
 
 func TestAnUnsharedTopicRemembersNothingOfOthers(t *testing.T) {
-	topic := track.NewTopic()
-	reader := topic.Group("g", track.Earliest).Reader()
+	topic := account.NewTopic()
+	reader := topic.Group("g", account.Earliest).Reader()
 	for range 2 {
-		if v := reader.Received(5, 0, 0, 1); v != track.Foreign {
+		if v := reader.Received(5, 0, 0, 1); v != account.Foreign {
 			t.Errorf("%v", v)
 		}
 	}
@@ -227,7 +227,7 @@ func TestAnUnsharedTopicRemembersNothingOfOthers(t *testing.T) {
 }
 
 func FuzzSet(f *testing.F) {
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	p := topic.Producer(1)
 	for n := range uint64(100_000) { // of each kind of container one
 		if seq := p.Next(); n < 70_000 || n%3 == 0 && n < 90_000 || n == 99_000 {
@@ -235,14 +235,14 @@ func FuzzSet(f *testing.F) {
 		}
 	}
 	var known bytes.Buffer
-	if _, err := topic.Snapshot().Producers[0].Expected.(track.Set).WriteTo(&known); err != nil {
+	if _, err := topic.Snapshot().Producers[0].Expected.(account.Set).WriteTo(&known); err != nil {
 		f.Fatal(err)
 	}
 	for _, text := range []string{"", "\x00", known.String(), known.String()[:known.Len()/2], known.String() + "\x00", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := track.ReadSet(text)
+		s, err := account.ReadSet(text)
 		if err != nil {
 			return
 		}
@@ -250,7 +250,7 @@ func FuzzSet(f *testing.F) {
 		if _, err := s.WriteTo(&again); err != nil {
 			t.Fatal(err)
 		}
-		if same, err := track.ReadSet(again.Bytes()); err != nil || !same.Equal(s) {
+		if same, err := account.ReadSet(again.Bytes()); err != nil || !same.Equal(s) {
 			t.Errorf("%v: %d numbers, then %d", err, s.Len(), same.Len())
 		}
 	})

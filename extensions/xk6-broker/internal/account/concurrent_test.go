@@ -1,11 +1,11 @@
-package track_test
+package account_test
 
 import (
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // TestExactUnderConcurrency runs a small broker: producers send to every group at once, messages are confirmed before
@@ -23,12 +23,12 @@ func TestExactUnderConcurrency(t *testing.T) {
 		id, seq uint64
 		attempt int32
 	}
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	names := []string{"a", "b"}
 	queues := map[string][]chan copy{}
 	var sending, confirming, receiving, watching sync.WaitGroup
 	for _, name := range names {
-		group := topic.Group(name, track.New)
+		group := topic.Group(name, account.New)
 		group.Ready()
 		for range readers {
 			queue := make(chan copy, 1000)
@@ -109,7 +109,7 @@ func TestExactUnderConcurrency(t *testing.T) {
 	done.Store(true)
 	watching.Wait()
 
-	var want track.Tally
+	var want account.Tally
 	for seq := range each {
 		if seq%failed == 0 {
 			continue
@@ -141,9 +141,9 @@ func TestExactUnderConcurrency(t *testing.T) {
 // TestReadersOfOneWord makes readers receive neighbouring messages at the same time, some of them the same one.
 func TestReadersOfOneWord(t *testing.T) {
 	const messages, readers = 300_000, 4
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	p := topic.Producer(1)
-	group := topic.Group("workers", track.Earliest)
+	group := topic.Group("workers", account.Earliest)
 	for range messages {
 		p.Next()
 	}
@@ -155,7 +155,7 @@ func TestReadersOfOneWord(t *testing.T) {
 			for n := next.Add(1) - 1; n < 2*messages; n = next.Add(1) - 1 {
 				seq := n / 2 // each is received twice
 				p.Expect(seq)
-				if reader.Received(1, seq, 0, 0).Has(track.First) {
+				if reader.Received(1, seq, 0, 0).Has(account.First) {
 					firsts.Add(1)
 				}
 				reader.Settled(1, seq)
@@ -166,7 +166,7 @@ func TestReadersOfOneWord(t *testing.T) {
 	got := group.Tally()
 	copies := got.Redelivered + got.Duplicated
 	got.Redelivered, got.Duplicated, got.Reordered = 0, 0, 0
-	if got != (track.Tally{Expected: messages, Received: messages, Settled: messages}) {
+	if got != (account.Tally{Expected: messages, Received: messages, Settled: messages}) {
 		t.Errorf("%+v", got)
 	}
 	if firsts.Load() != messages || copies != messages {

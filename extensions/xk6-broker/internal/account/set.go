@@ -1,4 +1,4 @@
-package track
+package account
 
 import (
 	"bytes"
@@ -137,7 +137,7 @@ func ReadSet(text []byte) (Set, error) {
 	return Set{b}, nil
 }
 
-var errSet = errors.New("track: no set of numbers")
+var errSet = errors.New("account: no set of numbers")
 
 // ranges adds the numbers of the set to ranges of a producer.
 func (s Set) ranges(id uint64, to []Range, limit int) []Range {

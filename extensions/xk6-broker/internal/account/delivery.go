@@ -1,10 +1,9 @@
 //gosec:disable G115 -- counts, not negative, and those of a page small
-package track
+package account
 
 import (
 	"math"
 	"math/bits"
-	"slices"
 	"sync"
 	"unsafe"
 )
@@ -18,15 +17,13 @@ type delivery struct {
 	late     bitmap // of these, those whose first delivery has come since
 	further  bitmap // received again, but for those
 	drained  bitmap // read to complete the account, by no consumer of the test
-	removed  bitmap // missing when somebody removed them from the broker
 	doubted  bitmap // the broker may be done with them although nobody settled them
 	cleared  bitmap // read again, and settled, to complete the account
-	rejected bitmap // settled by a rejection: the broker may have passed them on to another topic
-	foreign  bool   // of another process's producer
-	past     *past  // what those had that the group's place was taken over from; nil where it has been one's alone
+	foreign  bool   // of a producer of another topic or process
 
-	mu    sync.Mutex
-	spans []Bounds // what the group expects, ascending
+	mu      sync.Mutex
+	spans   []Bounds // what the group expects, ascending
+	removed uint64   // what is numbered below, and has not arrived, the test has removed from the broker
 	// What count has found, page by page, so that it need not look again at a page that has not changed.
 	found []found
 }
@@ -35,12 +32,12 @@ type delivery struct {
 type Bounds struct{ From, Until uint64 }
 
 // counts are numbers of messages.
-type counts struct{ expected, received, drained, removed, missing uint64 }
+type counts struct{ expected, received, drained, missing, outstanding uint64 }
 
 // found is what a page held when the counts of its bits were those of version.
 type found struct {
-	version                                       [4]uint16
-	expected, received, drained, removed, missing uint16
+	version                                           [3]uint16
+	expected, received, drained, missing, outstanding uint16
 }
 
 // open lets the group expect what is numbered from from on.
@@ -49,21 +46,6 @@ func (d *delivery) open(from uint64) {
 	defer d.mu.Unlock()
 	d.spans = append(d.spans, Bounds{from, math.MaxUint64})
 	clear(d.found) // pages were judged by the spans that there were
-}
-
-// backdate lets it expect what is numbered from from on too, as far as it did not close before.
-func (d *delivery) backdate(from uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	last := len(d.spans) - 1
-	if last > 0 {
-		from = max(from, d.spans[last-1].Until)
-	}
-	if last < 0 || from >= d.spans[last].From {
-		return
-	}
-	d.spans[last].From = from
-	clear(d.found)
 }
 
 // close lets it expect nothing from until on.
@@ -78,7 +60,7 @@ func (d *delivery) close(until uint64) {
 func (d *delivery) expects(seq uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return within(d.own(), seq)&1 != 0
+	return within(d.spans, seq)&1 != 0
 }
 
 // first adds a copy to what was received and tells whether it is the first one.
@@ -106,51 +88,42 @@ func (d *delivery) overdue(seq uint64) bool {
 func (d *delivery) count() counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len(), d.past.len())
+	pages := max(d.producer.expected.len(), d.received.len(), d.drained.len())
 	if pages > len(d.found) {
 		d.found = append(d.found, make([]found, pages-len(d.found))...)
 	}
 	var sum counts
-	if d.past != nil {
-		sum.received = d.past.strays
-	}
 	for i := range d.found {
 		f := &d.found[i]
 		d.look(uint64(i), f)
 		sum.expected += uint64(f.expected)
 		sum.received += uint64(f.received)
 		sum.drained += uint64(f.drained)
-		sum.removed += uint64(f.removed)
 		sum.missing += uint64(f.missing)
+		sum.outstanding += uint64(f.outstanding)
 	}
 	return sum
 }
 
 // look brings f up to date with page i.
 func (d *delivery) look(i uint64, f *found) {
-	expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
-	version := [4]uint16{
-		uint16(expected.count.Load()), uint16(received.count.Load()), uint16(drained.count.Load()), uint16(removed.count.Load()),
-	}
+	expected, received, drained := d.producer.expected.page(i), d.received.page(i), d.drained.page(i)
+	version := [3]uint16{uint16(expected.count.Load()), uint16(received.count.Load()), uint16(drained.count.Load())}
 	if version == f.version {
 		return
 	}
 	*f = found{version: version}
-	past := d.past.page(i)
 	for k := range pageWords {
-		spans := within(d.spans, i*pageBits+uint64(k)*64)
-		e := expected.words[k].Load() & spans
-		r, before := received.words[k].Load(), past.words[k].Load()
-		f.received += uint16(bits.OnesCount64(r) + bits.OnesCount64(before))
-		if d.past != nil {
-			r = r&within(d.own(), i*pageBits+uint64(k)*64) | before
-		}
+		first := i*pageBits + uint64(k)*64
+		spans := within(d.spans, first)
+		e, r := expected.words[k].Load()&spans, received.words[k].Load()
 		l := drained.words[k].Load() & spans &^ r
-		gone := e & removed.words[k].Load() &^ (r | l)
+		missing := e &^ (r | l)
+		f.received += uint16(bits.OnesCount64(r))
 		f.expected += uint16(bits.OnesCount64(e))
 		f.drained += uint16(bits.OnesCount64(l))
-		f.removed += uint16(bits.OnesCount64(gone))
-		f.missing += uint16(bits.OnesCount64(e &^ (r | l | gone)))
+		f.missing += uint16(bits.OnesCount64(missing))
+		f.outstanding += uint16(bits.OnesCount64(missing &^ between(0, d.removed, first)))
 	}
 }
 
@@ -176,53 +149,12 @@ func distance(n, first uint64) uint64 {
 	return min(n-first, 64)
 }
 
-// missing yields the numbers of the messages that are expected and have not arrived, ascending.
-func (d *delivery) missing(yield func(uint64) bool) {
-	for first, m := range d.missingWords {
-		for ; m != 0; m &= m - 1 {
-			if !yield(first + uint64(bits.TrailingZeros64(m))) {
-				return
-			}
-		}
-	}
-}
-
-// missingWords yields them 64 at a time: the number of the first bit, and a word in which those that are missing are set.
-func (d *delivery) missingWords(yield func(first, missing uint64) bool) {
-	d.mu.Lock()
-	spans, own := slices.Clone(d.spans), slices.Clone(d.own())
-	d.mu.Unlock()
-	for i := range uint64(d.producer.expected.len()) {
-		expected, received, drained, removed := d.producer.expected.page(i), d.received.page(i), d.drained.page(i), d.removed.page(i)
-		past := d.past.page(i)
-		if expected == empty || received == full && d.past == nil {
-			continue
-		}
-		for k := range pageWords {
-			first := i*pageBits + uint64(k)*64
-			m := expected.words[k].Load() & within(spans, first) &^ (received.words[k].Load()&within(own, first) |
-				past.words[k].Load() | drained.words[k].Load() | removed.words[k].Load())
-			if m != 0 && !yield(first, m) {
-				return
-			}
-		}
-	}
-}
-
-// remove marks all that is numbered below next and has not arrived.
+// remove tells that what is numbered below next and has not arrived was removed from the broker.
 func (d *delivery) remove(next uint64) {
 	d.mu.Lock()
-	own := slices.Clone(d.own())
-	d.mu.Unlock()
-	for first := uint64(0); first < next; first += 64 {
-		i, k := first/pageBits, first%pageBits/64
-		received, past, drained, removed := d.received.page(i), d.past.page(i), d.drained.page(i), d.removed.page(i)
-		left := between(0, next, first) &^ (received.words[k].Load()&within(own, first) | past.words[k].Load() | drained.words[k].Load() |
-			removed.words[k].Load())
-		for ; left != 0; left &= left - 1 {
-			d.removed.set(first + uint64(bits.TrailingZeros64(left)))
-		}
-	}
+	defer d.mu.Unlock()
+	d.removed = max(d.removed, next)
+	clear(d.found)
 }
 
 // held is how many messages were received and not settled, nor cleared, and how many of these are not in doubt.
@@ -261,6 +193,6 @@ func (d *delivery) doubt() {
 func (d *delivery) memory() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.further.memory() + d.drained.memory() + d.removed.memory() + d.doubted.memory() +
-		d.cleared.memory() + d.rejected.memory() + d.past.memory() + int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
+	return d.received.memory() + d.settled.memory() + d.again.memory() + d.late.memory() + d.further.memory() + d.drained.memory() + d.doubted.memory() +
+		d.cleared.memory() + int64(unsafe.Sizeof(*d)) + int64(cap(d.found))*int64(unsafe.Sizeof(found{}))
 }

@@ -1,10 +1,10 @@
-// Package track accounts for every message of a run: which were expected, which arrived, and which arrived twice, again
+// Package account accounts for every message of a run: which were expected, which arrived, and which arrived twice, again
 // or out of order. It is exact, not a sample, and takes about a bit a message where messages are missing and next to
 // nothing where they are not.
 //
 // A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups, each of which expects every message
 // once. A message is known by its producer's ID and its number, whatever path it takes.
-package track
+package account
 
 import (
 	"fmt"
@@ -19,17 +19,12 @@ type Topic struct {
 	mu        sync.RWMutex
 	producers map[uint64]*Producer
 	groups    map[string]*Group
-	shared    atomic.Bool
 }
 
 // NewTopic begins the accounting of a topic.
 func NewTopic() *Topic {
 	return &Topic{producers: map[uint64]*Producer{}, groups: map[string]*Group{}}
 }
-
-// Share tells that producers of other processes take part, and that a [Snapshot] will be asked for: what is received of them is
-// remembered too, message by message. It is called before any message is received.
-func (t *Topic) Share() { t.shared.Store(true) }
 
 // Producer is a source of numbered messages. It is safe for concurrent use.
 type Producer struct {
@@ -71,7 +66,7 @@ func (p *Producer) NextN(n int) uint64 { return p.next.Add(uint64(n)) - uint64(n
 // Telling so twice changes nothing. Expect panics on a number that Next has not handed out.
 func (p *Producer) Expect(seq uint64) {
 	if !p.numbered(seq) {
-		panic(fmt.Sprintf("track: message %d of producer %d is expected, but Next did not hand it out", seq, p.id))
+		panic(fmt.Sprintf("account: message %d of producer %d is expected, but Next did not hand it out", seq, p.id))
 	}
 	p.expected.set(seq)
 }
@@ -82,7 +77,7 @@ func (p *Producer) ExpectN(first uint64, n int) {
 		return
 	}
 	if last := first + uint64(n) - 1; !p.numbered(last) {
-		panic(fmt.Sprintf("track: message %d of producer %d is expected, but Next did not hand it out", last, p.id))
+		panic(fmt.Sprintf("account: message %d of producer %d is expected, but Next did not hand it out", last, p.id))
 	}
 	p.expected.setRange(first, uint64(n))
 }

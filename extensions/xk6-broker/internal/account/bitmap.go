@@ -1,5 +1,5 @@
 //gosec:disable G115 -- counts, not negative
-package track
+package account
 
 import (
 	"math"

@@ -1,14 +1,14 @@
-package track_test
+package account_test
 
 import (
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 func TestVerdicts(t *testing.T) {
-	topic := track.NewTopic()
-	group := topic.Group("workers", track.Earliest)
+	topic := account.NewTopic()
+	group := topic.Group("workers", account.Earliest)
 	p := topic.Producer(7)
 	for range 10 {
 		p.Expect(p.Next())
@@ -16,27 +16,27 @@ func TestVerdicts(t *testing.T) {
 	a, b := group.Reader(), group.Reader()
 	for _, step := range []struct {
 		what      string
-		reader    *track.Reader
+		reader    *account.Reader
 		id, seq   uint64
 		partition int32
 		attempt   int32
 		settle    bool
-		want      track.Reception
+		want      account.Reception
 	}{
-		{"the first", a, 7, 0, 0, 1, true, track.First},
-		{"a later one", a, 7, 3, 0, 1, false, track.First},
-		{"one that was overtaken", a, 7, 2, 0, 1, true, track.First | track.Reordered},
-		{"one in another partition", a, 7, 1, 1, 1, true, track.First},
-		{"one in a partition that is no index", a, 7, 5, -1, 1, true, track.First},
-		{"one overtaken there", a, 7, 4, -1, 0, true, track.First | track.Reordered},
-		{"a copy of one that is not settled", b, 7, 3, 0, 0, true, track.Redelivered},
-		{"a copy of one that is", b, 7, 3, 0, 0, true, track.Duplicated | track.Recurrent},
-		{"the broker repeats one that is settled", a, 7, 0, 0, 2, true, track.Duplicated | track.Redelivered},
-		{"one that a dead consumer had", b, 7, 6, 0, 2, true, track.First | track.Redelivered},
-		{"a redelivery overtakes nothing", b, 7, 1, 0, 2, true, track.Duplicated | track.Redelivered},
-		{"nor is it a measure of what comes first", b, 7, 7, 0, 1, false, track.First},
-		{"an unknown producer", b, 8, 0, 0, 1, true, track.Foreign},
-		{"a number that was not handed out", b, 7, 10, 0, 1, true, track.Foreign},
+		{"the first", a, 7, 0, 0, 1, true, account.First},
+		{"a later one", a, 7, 3, 0, 1, false, account.First},
+		{"one that was overtaken", a, 7, 2, 0, 1, true, account.First | account.Reordered},
+		{"one in another partition", a, 7, 1, 1, 1, true, account.First},
+		{"one in a partition that is no index", a, 7, 5, -1, 1, true, account.First},
+		{"one overtaken there", a, 7, 4, -1, 0, true, account.First | account.Reordered},
+		{"a copy of one that is not settled", b, 7, 3, 0, 0, true, account.Redelivered},
+		{"a copy of one that is", b, 7, 3, 0, 0, true, account.Duplicated | account.Recurrent},
+		{"the broker repeats one that is settled", a, 7, 0, 0, 2, true, account.Duplicated | account.Redelivered},
+		{"one that a dead consumer had", b, 7, 6, 0, 2, true, account.First | account.Redelivered},
+		{"a redelivery overtakes nothing", b, 7, 1, 0, 2, true, account.Duplicated | account.Redelivered},
+		{"nor is it a measure of what comes first", b, 7, 7, 0, 1, false, account.First},
+		{"an unknown producer", b, 8, 0, 0, 1, true, account.Foreign},
+		{"a number that was not handed out", b, 7, 10, 0, 1, true, account.Foreign},
 	} {
 		if got := step.reader.Received(step.id, step.seq, step.partition, step.attempt); got != step.want {
 			t.Errorf("%s: got %v, want %v", step.what, got, step.want)
@@ -45,7 +45,7 @@ func TestVerdicts(t *testing.T) {
 			step.reader.Settled(step.id, step.seq)
 		}
 	}
-	want := track.Tally{Expected: 10, Received: 8, Missing: 2, Settled: 7, Duplicated: 3, Redelivered: 4, Reordered: 2, Foreign: 2}
+	want := account.Tally{Expected: 10, Received: 8, Missing: 2, Settled: 7, Duplicated: 3, Redelivered: 4, Reordered: 2, Foreign: 2}
 	if got := group.Tally(); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -58,20 +58,20 @@ func TestOneRedeliveryIsOneInEitherOrder(t *testing.T) {
 		name     string
 		attempts []int32
 		settle   bool // each at once
-		want     []track.Reception
-		tally    track.Tally
+		want     []account.Reception
+		tally    account.Tally
 	}{
-		{"in order", []int32{1, 2}, false, []track.Reception{track.First, track.Redelivered}, track.Tally{Redelivered: 1}},
-		{"the first comes late", []int32{2, 1}, false, []track.Reception{track.First | track.Redelivered, track.Late}, track.Tally{Redelivered: 1}},
-		{"in order, settled", []int32{1, 2}, true, []track.Reception{track.First, track.Redelivered | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
-		{"when the second is settled", []int32{2, 1}, true, []track.Reception{track.First | track.Redelivered, track.Late | track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 1}},
-		{"between two redeliveries", []int32{3, 1, 2}, false, []track.Reception{track.First | track.Redelivered, track.Late, track.Redelivered}, track.Tally{Redelivered: 2}},
-		{"and twice", []int32{2, 1, 1}, true, []track.Reception{track.First | track.Redelivered, track.Late | track.Duplicated, track.Duplicated}, track.Tally{Redelivered: 1, Duplicated: 2}},
-		{"of a broker that does not count", []int32{0, 0, 0}, false, []track.Reception{track.First, track.Redelivered, track.Redelivered | track.Recurrent}, track.Tally{Redelivered: 2}},
+		{"in order", []int32{1, 2}, false, []account.Reception{account.First, account.Redelivered}, account.Tally{Redelivered: 1}},
+		{"the first comes late", []int32{2, 1}, false, []account.Reception{account.First | account.Redelivered, account.Late}, account.Tally{Redelivered: 1}},
+		{"in order, settled", []int32{1, 2}, true, []account.Reception{account.First, account.Redelivered | account.Duplicated}, account.Tally{Redelivered: 1, Duplicated: 1}},
+		{"when the second is settled", []int32{2, 1}, true, []account.Reception{account.First | account.Redelivered, account.Late | account.Duplicated}, account.Tally{Redelivered: 1, Duplicated: 1}},
+		{"between two redeliveries", []int32{3, 1, 2}, false, []account.Reception{account.First | account.Redelivered, account.Late, account.Redelivered}, account.Tally{Redelivered: 2}},
+		{"and twice", []int32{2, 1, 1}, true, []account.Reception{account.First | account.Redelivered, account.Late | account.Duplicated, account.Duplicated}, account.Tally{Redelivered: 1, Duplicated: 2}},
+		{"of a broker that does not count", []int32{0, 0, 0}, false, []account.Reception{account.First, account.Redelivered, account.Redelivered | account.Recurrent}, account.Tally{Redelivered: 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			topic := track.NewTopic()
-			group := topic.Group("workers", track.Earliest)
+			topic := account.NewTopic()
+			group := topic.Group("workers", account.Earliest)
 			p := topic.Producer(1)
 			expect(p, 1)
 			for i, attempt := range c.attempts {
@@ -95,13 +95,13 @@ func TestOneRedeliveryIsOneInEitherOrder(t *testing.T) {
 }
 
 func TestWhatAGroupExpects(t *testing.T) {
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	early := topic.Producer(1)
-	groups := []*track.Group{
-		topic.Group("new", track.New),
-		topic.Group("earliest", track.Earliest),
-		topic.Group("ready late", track.New),
-		topic.Group("leaves", track.Earliest),
+	groups := []*account.Group{
+		topic.Group("new", account.New),
+		topic.Group("earliest", account.Earliest),
+		topic.Group("ready late", account.New),
+		topic.Group("leaves", account.Earliest),
 	}
 	for _, stage := range []struct {
 		what string
@@ -122,7 +122,7 @@ func TestWhatAGroupExpects(t *testing.T) {
 	} {
 		stage.do()
 		for i, g := range groups {
-			if got := g.Tally(); got != (track.Tally{Expected: stage.want[i], Missing: stage.want[i]}) {
+			if got := g.Tally(); got != (account.Tally{Expected: stage.want[i], Missing: stage.want[i]}) {
 				t.Errorf("after %s, group %q: %+v, want %d expected", stage.what, g.Name(), got, stage.want[i])
 			}
 		}
@@ -130,14 +130,14 @@ func TestWhatAGroupExpects(t *testing.T) {
 }
 
 // expect numbers n messages and expects them.
-func expect(p *track.Producer, n int) {
+func expect(p *account.Producer, n int) {
 	for range n {
 		p.Expect(p.Next())
 	}
 }
 
 func TestExpectOfWhatWasNotNumberedPanics(t *testing.T) {
-	p := track.NewTopic().Producer(1)
+	p := account.NewTopic().Producer(1)
 	p.Next()
 	p.Expect(0)
 	p.ExpectN(0, 1)
@@ -155,7 +155,7 @@ func TestExpectOfWhatWasNotNumberedPanics(t *testing.T) {
 
 // What was removed from a topic is expected by no group that comes later, and what is numbered afterwards is, of every producer.
 func TestAGroupThatComesAfterARemovalExpectsTheRest(t *testing.T) {
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	old, late := topic.Producer(1), topic.Producer(2)
 	const before = 1<<13 + 70 // a page and a bit
 	old.ExpectN(old.NextN(before), before)
@@ -165,9 +165,9 @@ func TestAGroupThatComesAfterARemovalExpectsTheRest(t *testing.T) {
 	if n := topic.Expected(); n != 15 {
 		t.Errorf("%d are expected, want 15", n)
 	}
-	g := topic.Group("workers", track.Earliest)
+	g := topic.Group("workers", account.Earliest)
 	r := g.Reader()
-	if v := r.Received(1, before-1, 0, 1); v != track.First { // it was on its way
+	if v := r.Received(1, before-1, 0, 1); v != account.First { // it was on its way
 		t.Errorf("what came all the same is %v", v)
 	}
 	if a := g.Tally(); a.Expected != 15 || a.Missing != 15 || a.Received != 1 || a.Unexpected != 1 {

@@ -1,11 +1,11 @@
-package track_test
+package account_test
 
 import (
 	"runtime"
 	"slices"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 const mebi = 1 << 20
@@ -39,9 +39,9 @@ func TestHundredMillion(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := heap()
-			topic := track.NewTopic()
+			topic := account.NewTopic()
 			p := topic.Producer(1)
-			group := topic.Group("workers", track.Earliest)
+			group := topic.Group("workers", account.Earliest)
 			reader := group.Reader()
 			const stretch = 100_000
 			var lost, failed uint64
@@ -65,7 +65,7 @@ func TestHundredMillion(t *testing.T) {
 						if !arrives(seq) {
 							continue
 						}
-						if v := reader.Received(1, seq, int32(partition), 1); v != track.First {
+						if v := reader.Received(1, seq, int32(partition), 1); v != account.First {
 							t.Fatalf("message %d is %v", seq, v)
 						}
 						reader.Settled(1, seq)
@@ -75,13 +75,13 @@ func TestHundredMillion(t *testing.T) {
 					t.Fatalf("%d outstanding, want %d", n, lost)
 				}
 			}
-			want := track.Tally{Expected: messages - failed, Missing: lost, Received: messages - failed - lost}
+			want := account.Tally{Expected: messages - failed, Missing: lost, Received: messages - failed - lost}
 			want.Settled = want.Received
 			if got := group.Tally(); got != want {
 				t.Errorf("\n got %+v\nwant %+v", got, want)
 			}
 			if c.lost > 0 {
-				ranges := []track.Range{{ID: 1}, {ID: 1, From: 1000, To: 1000}}
+				ranges := []account.Range{{ID: 1}, {ID: 1, From: 1000, To: 1000}}
 				if got := group.MissingRanges(2); !slices.Equal(got, ranges) {
 					t.Errorf("missing %v, want %v", got, ranges)
 				}
@@ -102,8 +102,8 @@ func TestHundredMillion(t *testing.T) {
 // TestManyProducersAreSmall is the other extreme: each of many virtual users is a producer of a few messages.
 func TestManyProducersAreSmall(t *testing.T) {
 	const producers = 5000
-	topic := track.NewTopic()
-	reader := topic.Group("workers", track.Earliest).Reader()
+	topic := account.NewTopic()
+	reader := topic.Group("workers", account.Earliest).Reader()
 	for id := range uint64(producers) {
 		p := topic.Producer(id)
 		for range 10 {

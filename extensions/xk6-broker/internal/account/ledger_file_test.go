@@ -1,4 +1,4 @@
-package result
+package account
 
 import (
 	"archive/zip"
@@ -9,16 +9,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // ledgerOf is a ledger with something in each of its fields.
 func ledgerOf(t *testing.T) *Ledger {
 	t.Helper()
-	topic := track.NewTopic()
+	topic := NewTopic()
 	topic.Share()
-	group := topic.Group("workers", track.Earliest)
+	group := topic.Group("workers", Earliest)
 	reader := group.Reader()
 	p := topic.Producer(1<<40 | 7)
 	for range 200_000 {
@@ -55,7 +53,7 @@ func ledgerOf(t *testing.T) *Ledger {
 // loaded has the sets of a ledger in memory, as they are written.
 func loaded(t *testing.T, l *Ledger) *Ledger {
 	t.Helper()
-	load := func(sets ...*track.Numbers) {
+	load := func(sets ...*Numbers) {
 		for _, n := range sets {
 			set, err := (*n).Load()
 			if err != nil || set.Len() != (*n).Len() {
@@ -65,7 +63,7 @@ func loaded(t *testing.T, l *Ledger) *Ledger {
 			if _, err := set.WriteTo(&text); err != nil {
 				t.Fatal(err)
 			}
-			if set, err = track.ReadSet(text.Bytes()); err != nil {
+			if set, err = ReadSet(text.Bytes()); err != nil {
 				t.Fatal(err)
 			}
 			*n = set

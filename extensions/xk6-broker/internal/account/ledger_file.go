@@ -1,4 +1,4 @@
-package result
+package account
 
 import (
 	"archive/zip"
@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // The entries of a ledger's file, which is a ZIP: sets of numbers one behind another, not compressed so that each can be read by itself, and
@@ -37,8 +35,8 @@ type producerLine struct {
 }
 
 type groupLine struct {
-	Name  string      `json:"name"`
-	Tally track.Tally `json:"tally"`
+	Name  string `json:"name"`
+	Tally Tally  `json:"tally"`
 	GroupLedger
 }
 
@@ -51,6 +49,7 @@ type sourceLine struct {
 	Again    *place      `json:"again,omitempty"`
 	Drained  *place      `json:"drained,omitempty"`
 	Doubted  *place      `json:"doubted,omitempty"`
+	Cleared  *place      `json:"cleared,omitempty"`
 }
 
 // marks are lines of two numbers: there may be one for each second of each producer, or some thousands.
@@ -98,13 +97,13 @@ func writeEntry(z *zip.Writer, name string, text []byte) error {
 }
 
 // numbers lists the sets of a ledger, always in the same order.
-func (l *TopicLedger) numbers() (all []track.Numbers) {
+func (l *TopicLedger) numbers() (all []Numbers) {
 	for _, p := range l.Producers {
 		all = append(all, p.Expected)
 	}
 	for _, g := range l.Groups {
 		for _, s := range g.Sources {
-			all = append(all, s.Received, s.Settled, s.Again, s.Drained, s.Doubted)
+			all = append(all, s.Received, s.Settled, s.Again, s.Drained, s.Doubted, s.Cleared)
 		}
 	}
 	return all
@@ -113,11 +112,11 @@ func (l *TopicLedger) numbers() (all []track.Numbers) {
 // writeSets writes the sets, and says where each is.
 func writeSets(w io.Writer, l *Ledger) (places []*place, err error) {
 	var at int64
-	var last track.Set
+	var last Set
 	var lastPlace *place
 	for i := range l.Topics {
 		for _, n := range l.Topics[i].numbers() {
-			if track.Count(n) == 0 {
+			if Count(n) == 0 {
 				places = append(places, nil)
 				continue
 			}
@@ -168,7 +167,7 @@ func (l *Ledger) writeLines(lines *json.Encoder, places []*place) error {
 				return err
 			}
 			for _, s := range g.Sources {
-				of := sourceLine{ID: s.ID, Foreign: s.Foreign, Received: next(), Settled: next(), Again: next(), Drained: next(), Doubted: next()}
+				of := sourceLine{ID: s.ID, Foreign: s.Foreign, Received: next(), Settled: next(), Again: next(), Drained: next(), Doubted: next(), Cleared: next()}
 				for _, b := range s.Spans {
 					of.Spans = append(of.Spans, [2]uint64{b.From, b.Until})
 				}
@@ -301,7 +300,7 @@ func (r *ledgerReader) add(l *line) error {
 	switch {
 	case l.Producer != nil:
 		p := l.Producer
-		t.Producers = append(t.Producers, track.ProducerSnapshot{ID: p.ID, Next: p.Next, Expected: r.numbers(p.Expected)})
+		t.Producers = append(t.Producers, ProducerSnapshot{ID: p.ID, Next: p.Next, Expected: r.numbers(p.Expected)})
 		c := Course{Width: p.Width}
 		for _, m := range p.Index {
 			c.Marks = append(c.Marks, Mark{m[0], uint64(m[1])}) //gosec:disable G115 -- a count
@@ -309,19 +308,19 @@ func (r *ledgerReader) add(l *line) error {
 		t.Courses[p.ID] = c
 	case l.Group != nil:
 		g := l.Group.GroupLedger
-		g.GroupSnapshot = track.GroupSnapshot{Name: l.Group.Name, Tally: l.Group.Tally}
+		g.GroupSnapshot = GroupSnapshot{Name: l.Group.Name, Tally: l.Group.Tally}
 		t.Groups = append(t.Groups, g)
 	case l.Source != nil && len(t.Groups) > 0:
 		g, s := &t.Groups[len(t.Groups)-1], l.Source
 		if n := len(g.Sources); n > 0 && g.Sources[n-1].ID >= s.ID {
 			return fmt.Errorf("the sources of group %q are not in their order", g.Name)
 		}
-		of := track.SourceSnapshot{
+		of := SourceSnapshot{
 			ID: s.ID, Foreign: s.Foreign, Received: r.numbers(s.Received), Settled: r.numbers(s.Settled), Again: r.numbers(s.Again),
-			Drained: r.numbers(s.Drained), Doubted: r.numbers(s.Doubted),
+			Drained: r.numbers(s.Drained), Doubted: r.numbers(s.Doubted), Cleared: r.numbers(s.Cleared),
 		}
 		for _, b := range s.Spans {
-			of.Spans = append(of.Spans, track.Bounds{From: b[0], Until: b[1]})
+			of.Spans = append(of.Spans, Bounds{From: b[0], Until: b[1]})
 		}
 		g.Sources = append(g.Sources, of)
 	default:
@@ -330,9 +329,9 @@ func (r *ledgerReader) add(l *line) error {
 	return nil
 }
 
-func (r *ledgerReader) numbers(p *place) track.Numbers {
+func (r *ledgerReader) numbers(p *place) Numbers {
 	if p == nil {
-		return track.Set{}
+		return Set{}
 	}
 	return stored{*p, r.sets}
 }
@@ -347,15 +346,15 @@ type stored struct {
 func (s stored) Len() uint64 { return s.Count }
 
 // Load reads the set.
-func (s stored) Load() (track.Set, error) {
+func (s stored) Load() (Set, error) {
 	if s.At < 0 || s.Bytes < 0 || s.At > s.in.Size()-s.Bytes {
-		return track.Set{}, errors.New("a damaged ledger: a set is beyond its end")
+		return Set{}, errors.New("a damaged ledger: a set is beyond its end")
 	}
 	text := make([]byte, s.Bytes)
 	if _, err := s.in.ReadAt(text, s.At); err != nil {
-		return track.Set{}, fmt.Errorf("ledger: %w", err)
+		return Set{}, fmt.Errorf("ledger: %w", err)
 	}
-	set, err := track.ReadSet(text)
+	set, err := ReadSet(text)
 	if err != nil {
 		return set, fmt.Errorf("a damaged ledger: %w", err)
 	}

@@ -1,4 +1,4 @@
-package track
+package account
 
 import "strings"
 
@@ -11,7 +11,7 @@ const (
 	Redelivered                       // delivered before, says the broker, or a further copy of a message not settled yet
 	Duplicated                        // a further copy of a message that was settled
 	Reordered                         // a first copy, not redelivered, that a later message has overtaken
-	Foreign                           // no producer of the topic has numbered it; nothing else is said of it, unless the topic is shared
+	Foreign                           // no producer of the topic has numbered it
 	Late                              // the first delivery of a message that was received redelivered before: it was not delivered again, be it a duplicate or not
 	Recurrent                         // a further copy, and not the first further one: the third that the group has received, or a later one
 )
@@ -96,21 +96,6 @@ func (r *Reader) Drained(id, seq uint64) bool {
 	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && s.drained.set(seq) && (s.foreign || s.expects(seq))
 }
 
-// Seen tells that a message arrived, for a group that stands for where messages of the topic come in elsewhere: it is accounted for, and
-// nothing is said of copies, order or settlement.
-func (r *Reader) Seen(id, seq uint64) {
-	if s := r.source(id); s != nil && s.producer.numbered(seq) {
-		s.received.set(seq)
-	}
-}
-
-// RejectedN tells that n consecutive messages are about to be settled by a rejection, see [Reader.SettledN].
-func (r *Reader) RejectedN(id, first uint64, n int) {
-	if s := r.source(id); n > 0 && s != nil && s.producer.numbered(first+uint64(n)-1) {
-		s.rejected.setRange(first, uint64(n))
-	}
-}
-
 // Cleared tells that a message that was read to complete the account is settled: the group holds it no more, where it had arrived before.
 func (r *Reader) Cleared(id, seq uint64) {
 	if s := r.source(id); s != nil && s.producer.numbered(seq) && s.received.has(seq) {
@@ -157,7 +142,7 @@ func (r *Reader) SettledN(id, first uint64, n int) (known int) {
 	return n
 }
 
-// source finds the source of a producer's messages, and is nil where the topic has no such producer and is not shared.
+// source finds the source of a producer's messages, and is nil where there are too many to remember.
 func (r *Reader) source(id uint64) *source {
 	if r.last != nil && r.last.producer.id == id {
 		return r.last
@@ -167,7 +152,7 @@ func (r *Reader) source(id uint64) *source {
 		r.group.topic.mu.RLock()
 		d, known := r.group.deliveries[id]
 		r.group.topic.mu.RUnlock()
-		if !known && r.group.topic.shared.Load() {
+		if !known {
 			d, known = r.group.adopt(id)
 		}
 		if !known {

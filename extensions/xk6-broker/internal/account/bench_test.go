@@ -1,16 +1,16 @@
-package track_test
+package account_test
 
 import (
 	"fmt"
 	"sync/atomic"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // BenchmarkExpect numbers a message and expects it.
 func BenchmarkExpect(b *testing.B) {
-	p := track.NewTopic().Producer(1)
+	p := account.NewTopic().Producer(1)
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Expect(p.Next())
@@ -18,13 +18,13 @@ func BenchmarkExpect(b *testing.B) {
 }
 
 // numbered is a producer that has numbered more messages than any benchmark reads, and a group that expects them.
-func numbered() (*track.Topic, *track.Group) {
-	topic := track.NewTopic()
+func numbered() (*account.Topic, *account.Group) {
+	topic := account.NewTopic()
 	p := topic.Producer(1)
 	for range 50_000_000 {
 		p.Next()
 	}
-	return topic, topic.Group("workers", track.Earliest)
+	return topic, topic.Group("workers", account.Earliest)
 }
 
 func BenchmarkReceived(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkReceived(b *testing.B) {
 		{"across pages", func(i uint64) uint64 { return i/(64*8192)*(64*8192) + i%64*8192 + i/64%8192 }, false},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			group := topic.Group(fmt.Sprint(c.name, b.N), track.Earliest)
+			group := topic.Group(fmt.Sprint(c.name, b.N), account.Earliest)
 			reader := group.Reader()
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -67,9 +67,9 @@ func BenchmarkReceived(b *testing.B) {
 
 // BenchmarkOutstanding asks as a drain does, every 1000 messages, near the end of a long run in which one in 1000 was lost.
 func BenchmarkOutstanding(b *testing.B) {
-	topic := track.NewTopic()
+	topic := account.NewTopic()
 	p := topic.Producer(1)
-	group := topic.Group("workers", track.Earliest)
+	group := topic.Group("workers", account.Earliest)
 	reader := group.Reader()
 	thousand := func() {
 		for range 1000 {
@@ -94,7 +94,7 @@ func BenchmarkOutstanding(b *testing.B) {
 // BenchmarkSettledN settles in runs of 64; a run is what is counted.
 func BenchmarkSettledN(b *testing.B) {
 	topic, _ := numbered()
-	reader := topic.Group(fmt.Sprint("runs", b.N), track.Earliest).Reader()
+	reader := topic.Group(fmt.Sprint("runs", b.N), account.Earliest).Reader()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range uint64(b.N) {

@@ -1,8 +1,6 @@
-package track
+package account
 
 import (
-	"maps"
-	"slices"
 	"sync/atomic"
 )
 
@@ -38,14 +36,14 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
-// What a group remembers of other processes is bounded, for nothing tells that a number was handed out there: so many producers, and
+// What a group remembers of other topics and processes is bounded, for nothing tells that a number was handed out there: so many producers, and
 // so many messages of each, which take 64 MiB of empty pages at worst.
 const (
 	maxForeignProducers = 1 << 16
 	maxForeignMessages  = 1 << 36
 )
 
-// adopt begins to account for the messages of another process's producer.
+// adopt begins to remember the messages of a producer of another topic or process.
 func (g *Group) adopt(id uint64) (*delivery, bool) {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
@@ -79,17 +77,6 @@ func (g *Group) Ready() {
 	}
 }
 
-// ExpectFrom tells that the group, which is consuming since [New], was there when a producer numbered seq: it expects what that numbered from
-// then on, but for what was numbered while the group had closed.
-func (g *Group) ExpectFrom(id, seq uint64) {
-	g.topic.mu.RLock()
-	d, ok := g.deliveries[id]
-	g.topic.mu.RUnlock()
-	if ok && !d.foreign {
-		d.backdate(seq)
-	}
-}
-
 // Close tells that the group has stopped consuming, ahead of the producers: it expects what was numbered so far and nothing more, until
 // it is ready again. That is for a subscriber that leaves where messages are not kept for it. A group that consumes to the end, or
 // whose messages wait for it, needs no Close.
@@ -107,29 +94,15 @@ func (g *Group) Close() {
 	}
 }
 
-// Succeed tells that the group, which has closed, stands for another subscriber from now on: what that one receives, once it is ready, is
-// a copy of nothing that those before it received, and makes up for nothing that they lack. What they lack stays missing.
-func (g *Group) Succeed() {
-	g.topic.mu.Lock()
-	defer g.topic.mu.Unlock()
-	for id, d := range g.deliveries {
-		g.deliveries[id] = d.succeed()
-	}
-}
-
-// Remove tells that what is missing now was removed from the broker on purpose: it is counted as Removed, and is missing no more,
-// unless it arrives all the same. So is what is numbered and comes to be expected only later: the broker may have had it. What is held now may have
-// been removed too.
-func (g *Group) Remove() { g.RemoveBelow(g.topic.Numbered()) }
-
-// RemoveBelow tells it, as [Group.Remove] does, of each producer's messages below a number.
-func (g *Group) RemoveBelow(next map[uint64]uint64) {
+// Remove tells that the test has removed from the broker what is numbered so far: what has not arrived is outstanding no more. What is held now may
+// have been removed too.
+func (g *Group) Remove() {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
-	for id, d := range g.deliveries {
+	for _, d := range g.deliveries {
 		d.doubt()
 		if !d.foreign {
-			d.remove(next[id])
+			d.remove(d.producer.next.Load())
 		}
 	}
 }
@@ -139,8 +112,7 @@ type Tally struct {
 	Expected    uint64 `json:"expected"`    // must arrive
 	Received    uint64 `json:"received"`    // arrived at a consumer of the test, whatever the number of copies
 	Drained     uint64 `json:"drained"`     // arrived only when what was left was read to complete the account
-	Removed     uint64 `json:"removed"`     // expected, and removed from the broker on purpose before they arrived
-	Missing     uint64 `json:"missing"`     // expected, and none of these
+	Missing     uint64 `json:"missing"`     // expected, and neither of these
 	Unexpected  uint64 `json:"unexpected"`  // arrived and not, or not yet, expected
 	Settled     uint64 `json:"settled"`     // settled, whatever the number of copies
 	Duplicated  uint64 `json:"duplicated"`  // copies of messages that were settled already
@@ -150,7 +122,7 @@ type Tally struct {
 }
 
 // Tally counts. It is exact once nothing is going on, and takes a few nanoseconds for every 8192 messages numbered plus
-// what has changed since it was last called. At all times Expected - Missing - Removed + Unexpected = Received + Drained.
+// what has changed since it was last called. At all times Expected - Missing + Unexpected = Received + Drained.
 func (g *Group) Tally() Tally {
 	t := Tally{
 		Duplicated:  g.duplicated.Load(),
@@ -168,12 +140,8 @@ func (g *Group) Tally() Tally {
 		t.Expected += c.expected
 		t.Received += c.received
 		t.Drained += c.drained
-		t.Removed += c.removed
 		t.Missing += c.missing
 		t.Settled += d.settled.count()
-		if d.past != nil {
-			t.Settled += d.past.settled.count() + d.past.settledStrays
-		}
 	}
 	t.Unexpected = t.unexpected()
 	return t
@@ -184,7 +152,6 @@ func (t *Tally) Add(o Tally) {
 	t.Expected += o.Expected
 	t.Received += o.Received
 	t.Drained += o.Drained
-	t.Removed += o.Removed
 	t.Missing += o.Missing
 	t.Unexpected += o.Unexpected
 	t.Settled += o.Settled
@@ -195,7 +162,7 @@ func (t *Tally) Add(o Tally) {
 }
 
 func (t *Tally) unexpected() uint64 {
-	return t.Received + t.Drained + t.Removed + t.Missing - t.Expected
+	return t.Received + t.Drained + t.Missing - t.Expected
 }
 
 // Held is what a group has received and not settled. Each is a number of messages.
@@ -220,7 +187,7 @@ func (g *Group) Held() (h Held) {
 	return h
 }
 
-// Siblings is how many different messages of other processes' producers the group has received.
+// Siblings is how many different messages of other topics' and processes' producers the group has received.
 func (g *Group) Siblings() (n uint64) {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
@@ -232,50 +199,16 @@ func (g *Group) Siblings() (n uint64) {
 	return n
 }
 
-// Outstanding is how many messages are expected and have not arrived. It is Tally's Missing, and cheap enough to
-// ask for every few milliseconds.
+// Outstanding is how many messages are expected, have not arrived and were not removed by the test. It is cheap enough to ask for every few
+// milliseconds.
 func (g *Group) Outstanding() uint64 {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
-	var missing uint64
+	var n uint64
 	for _, d := range g.deliveries {
-		if d.foreign {
-			continue
-		}
-		missing += d.count().missing
-	}
-	return missing
-}
-
-// Range is consecutive messages of one producer.
-type Range struct {
-	ID   uint64 `json:"id"`   // the producer
-	From uint64 `json:"from"` // the first
-	To   uint64 `json:"to"`   // the last, which is in the range
-}
-
-// MissingRanges gives the first ranges of messages that are expected and have not arrived, by producer and
-// number, limit of them at most.
-func (g *Group) MissingRanges(limit int) []Range {
-	var ranges []Range
-	g.topic.mu.RLock()
-	defer g.topic.mu.RUnlock()
-	for _, id := range slices.Sorted(maps.Keys(g.deliveries)) {
-		d := g.deliveries[id]
-		if d.foreign {
-			continue
-		}
-		for seq := range d.missing {
-			last := len(ranges) - 1
-			if last >= 0 && ranges[last].ID == id && ranges[last].To+1 == seq {
-				ranges[last].To = seq
-				continue
-			}
-			if len(ranges) >= limit {
-				return ranges
-			}
-			ranges = append(ranges, Range{ID: id, From: seq, To: seq})
+		if !d.foreign {
+			n += d.count().outstanding
 		}
 	}
-	return ranges
+	return n
 }

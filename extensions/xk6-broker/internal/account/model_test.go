@@ -1,4 +1,4 @@
-package track_test
+package account_test
 
 import (
 	"fmt"
@@ -8,18 +8,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // model is the accounting of one group as one would write it down: in maps, with nothing left out.
 type model struct {
-	spans             map[uint64][]track.Bounds // by producer
+	spans             map[uint64][]account.Bounds // by producer
 	received, settled map[message]bool
 	drained, removed  map[message]bool
 	doubted, cleared  map[message]bool
 	again, late       map[message]bool // received redelivered first, and at last with attempt 1
 	further           map[message]bool // received again, but for those
-	tally             track.Tally
+	tally             account.Tally
 	open              bool
 }
 
@@ -31,50 +31,50 @@ type seen map[struct {
 	partition int32
 }]uint64
 
-func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partition, attempt int32) track.Reception {
+func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partition, attempt int32) account.Reception {
 	if msg.seq >= numbered[msg.id] {
 		m.tally.Foreign++
-		return track.Foreign
+		return account.Foreign
 	}
-	var v track.Reception
+	var v account.Reception
 	if !m.received[msg] {
-		v |= track.First
+		v |= account.First
 	}
 	if m.received[msg] && attempt == 1 && m.again[msg] && !m.late[msg] {
 		m.late[msg] = true
 		if m.settled[msg] {
 			m.tally.Duplicated++
-			return track.Late | track.Duplicated
+			return account.Late | account.Duplicated
 		}
-		return track.Late
+		return account.Late
 	}
 	if !m.received[msg] && attempt > 1 {
 		m.again[msg] = true
 	}
 	if attempt > 1 || m.received[msg] && !m.settled[msg] {
-		v |= track.Redelivered
+		v |= account.Redelivered
 		m.tally.Redelivered++
 	}
-	if v.Has(track.Redelivered) {
+	if v.Has(account.Redelivered) {
 		m.doubted[msg] = true
 	}
 	if m.received[msg] && m.settled[msg] {
-		v |= track.Duplicated
+		v |= account.Duplicated
 		m.tally.Duplicated++
 	}
 	if m.received[msg] && m.further[msg] {
-		v |= track.Recurrent
+		v |= account.Recurrent
 	}
 	m.further[msg] = m.received[msg]
 	m.received[msg] = true
-	if v == track.First {
+	if v == account.First {
 		lane := struct {
 			id        uint64
 			partition int32
 		}{msg.id, partition}
 		if high, ok := s[lane]; ok && msg.seq < high {
 			m.tally.Reordered++
-			v |= track.Reordered
+			v |= account.Reordered
 		}
 		s[lane] = max(s[lane], msg.seq)
 	}
@@ -82,10 +82,10 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 }
 
 func (m *model) expects(msg message) bool {
-	return slices.ContainsFunc(m.spans[msg.id], func(b track.Bounds) bool { return b.From <= msg.seq && msg.seq < b.Until })
+	return slices.ContainsFunc(m.spans[msg.id], func(b account.Bounds) bool { return b.From <= msg.seq && msg.seq < b.Until })
 }
 
-func (m *model) held() (h track.Held) {
+func (m *model) held() (h account.Held) {
 	for msg := range m.received {
 		if m.settled[msg] || m.cleared[msg] {
 			continue
@@ -100,7 +100,7 @@ func (m *model) held() (h track.Held) {
 }
 
 // count completes the tally and lists what is missing.
-func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
+func (m *model) count(expected map[message]bool) (account.Tally, []account.Range) {
 	t := m.tally
 	var missing []message
 	for msg := range expected {
@@ -131,13 +131,13 @@ func (m *model) count(expected map[message]bool) (track.Tally, []track.Range) {
 		}
 		return int(int64(a.seq) - int64(b.seq))
 	})
-	var ranges []track.Range
+	var ranges []account.Range
 	for _, msg := range missing {
 		if n := len(ranges); n > 0 && ranges[n-1].ID == msg.id && ranges[n-1].To+1 == msg.seq {
 			ranges[n-1].To++
 			continue
 		}
-		ranges = append(ranges, track.Range{ID: msg.id, From: msg.seq, To: msg.seq})
+		ranges = append(ranges, account.Range{ID: msg.id, From: msg.seq, To: msg.seq})
 	}
 	return t, ranges
 }
@@ -155,14 +155,14 @@ func TestAgreesWithTheModel(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
-			topic := track.NewTopic()
-			producers := map[uint64]*track.Producer{}
+			topic := account.NewTopic()
+			producers := map[uint64]*account.Producer{}
 			numbered := map[uint64]uint64{}
 			expected := map[message]bool{}
-			groups := map[string]*track.Group{}
+			groups := map[string]*account.Group{}
 			models := map[string]*model{}
 			type reader struct {
-				*track.Reader
+				*account.Reader
 				*model
 				seen
 			}
@@ -190,13 +190,13 @@ func TestAgreesWithTheModel(t *testing.T) {
 						producers[id], numbered[id] = p, 0
 						for _, m := range models {
 							if m.open {
-								m.spans[id] = []track.Bounds{{Until: math.MaxUint64}}
+								m.spans[id] = []account.Bounds{{Until: math.MaxUint64}}
 							}
 						}
 					}
 				case 1: // a group comes
 					name := fmt.Sprint(r.IntN(3))
-					since := track.Since(r.IntN(2))
+					since := account.Since(r.IntN(2))
 					g := topic.Group(name, since)
 					if known, ok := groups[name]; ok {
 						if known != g {
@@ -205,13 +205,13 @@ func TestAgreesWithTheModel(t *testing.T) {
 						continue
 					}
 					m := &model{
-						spans: map[uint64][]track.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
+						spans: map[uint64][]account.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
 						drained: map[message]bool{}, removed: map[message]bool{},
-						doubted: map[message]bool{}, cleared: map[message]bool{}, further: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == track.Earliest,
+						doubted: map[message]bool{}, cleared: map[message]bool{}, further: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == account.Earliest,
 					}
 					for id := range producers {
 						if m.open {
-							m.spans[id] = []track.Bounds{{Until: math.MaxUint64}}
+							m.spans[id] = []account.Bounds{{Until: math.MaxUint64}}
 						}
 					}
 					groups[name], models[name] = g, m
@@ -228,7 +228,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 						if m := models[name]; !m.open {
 							m.open = true
 							for id, n := range numbered {
-								m.spans[id] = append(m.spans[id], track.Bounds{From: n, Until: math.MaxUint64})
+								m.spans[id] = append(m.spans[id], account.Bounds{From: n, Until: math.MaxUint64})
 							}
 						}
 					}
@@ -382,7 +382,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, groups map[string]*track.Group, models map[string]*model, expected map[message]bool, limit int) {
+func compare(t *testing.T, groups map[string]*account.Group, models map[string]*model, expected map[message]bool, limit int) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		want, missing := models[name].count(expected)

@@ -1,5 +1,5 @@
 //go:build !race
 
-package track_test
+package account_test
 
 const raced = false

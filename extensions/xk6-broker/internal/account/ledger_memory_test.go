@@ -1,6 +1,6 @@
 //go:build linux
 
-package result
+package account
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // The folder of ledgers that a process is to merge whose memory is measured.
@@ -70,11 +69,11 @@ func TestAMergeIsBoundedInMemory(t *testing.T) {
 func writeLedgers(t *testing.T, dir string, processes, producers, messages int) (size int64) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 1)) // the same numbers each time is what it is for
-	topics, readers := make([]*track.Topic, processes), make([]*track.Reader, processes)
+	topics, readers := make([]*Topic, processes), make([]*Reader, processes)
 	for i := range topics {
-		topics[i] = track.NewTopic()
+		topics[i] = NewTopic()
 		topics[i].Share()
-		readers[i] = topics[i].Group("workers", track.Earliest).Reader()
+		readers[i] = topics[i].Group("workers", Earliest).Reader()
 	}
 	for i, topic := range topics {
 		for n := range producers {

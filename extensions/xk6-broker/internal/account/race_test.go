@@ -1,6 +1,6 @@
 //go:build race
 
-package track_test
+package account_test
 
 // raced tells that the race detector is on, which makes everything ten times slower and counts no memory.
 const raced = true
