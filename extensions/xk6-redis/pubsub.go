@@ -1,12 +1,10 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )

@@ -54,7 +54,7 @@ type GroupLedger struct {
 	Earliest      bool       `json:"earliest,omitempty"`   // it expects everything, also what was sent before it came
 	There         []Presence `json:"there"`
 	Partings      []Presence `json:"partings,omitempty"` // when members left while others stayed, where the broker keeps nothing
-	Asked         int64      `json:"asked,omitempty"` // when the broker said exactly what it has for the group; 0 if it did not
+	Asked         int64      `json:"asked,omitempty"`    // when the broker said exactly what it has for the group; 0 if it did not
 	Backlog       Backlog    `json:"backlog"`
 	Leftovers     int64      `json:"leftovers,omitempty"` // what it had before the first member came, without this process's own messages
 	Strangers     int64      `json:"strangers,omitempty"` // received, and not of this test: as many different ones at least

@@ -262,7 +262,9 @@ func (w *whole) group(t *topic, shares []share) (Account, error) {
 	return g.Account, nil
 }
 
-func (t *topic) spends() bool { return slices.ContainsFunc(t.parts, func(l *TopicLedger) bool { return l.Spends }) }
+func (t *topic) spends() bool {
+	return slices.ContainsFunc(t.parts, func(l *TopicLedger) bool { return l.Spends })
+}
 
 // comesAfterAnother says whether another group was there before this one's first member.
 func (t *topic) comesAfterAnother(first *share) bool {

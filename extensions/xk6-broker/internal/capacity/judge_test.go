@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 func objectives(t *testing.T, texts ...string) (all []measure.Objective) {
@@ -130,7 +130,7 @@ func TestWhatIsLostOfBunches(t *testing.T) {
 			topic := &r.Topics[0]
 			topic.Trends["generator_lag"] = lag
 			topic.Counts["received"] = 20_000 - int64(lost)
-			topic.Groups = []result.Group{{Account: result.Account{Tally: track.Tally{Expected: 20_000}, Lost: lost}}}
+			topic.Groups = []result.Group{{Account: account.Account{Tally: account.Tally{Expected: 20_000}, Lost: lost}}}
 		})
 	}
 	for _, c := range []struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -90,7 +91,7 @@ func (all brokers) unasked(r *result.Result) error {
 }
 
 // backlog asks for what the broker of a topic has for a group. It is not known where none of the brokers is the topic's.
-func (all brokers) backlog(ctx context.Context, address, driver, topic, group string) (said result.Backlog, known bool, err error) {
+func (all brokers) backlog(ctx context.Context, address, driver, topic, group string) (said account.Backlog, known bool, err error) {
 	b := all.of(address, driver)
 	if b == nil {
 		return said, false, nil
@@ -105,5 +106,5 @@ func (all brokers) backlog(ctx context.Context, address, driver, topic, group st
 	if err != nil {
 		return said, false, b.address.Driver.Wrap(fmt.Sprintf("--broker %s: backlog of %s", b.address, topic), err)
 	}
-	return result.Backlog{Messages: has.Messages, Undelivered: has.Undelivered}, !has.Estimate, nil
+	return account.Backlog{Messages: has.Messages, Undelivered: has.Undelivered}, !has.Estimate, nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report/compare"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -134,7 +135,7 @@ func (o *merging) merge(ctx context.Context, parts []result.Part) (*result.Resul
 	}
 	merged, err := result.Merge(parts, result.Siblings{
 		Processes: o.processes, Absent: o.absent, Killed: o.allowKilled,
-		Backlog: func(address, driver, topic, group string) (result.Backlog, bool, error) {
+		Backlog: func(address, driver, topic, group string) (account.Backlog, bool, error) {
 			return all.backlog(ctx, address, driver, topic, group)
 		},
 	})

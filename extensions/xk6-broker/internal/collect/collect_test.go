@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/collect"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -34,7 +35,7 @@ func process(n int) collect.Process {
 // packed writes the results of a process.
 func packed(p collect.Process) func(io.Writer) error {
 	r := &result.Result{Version: result.Version, Name: p.Name, Run: 7, Instance: p.Instance, Started: time.Unix(1_700_000_000, 0), Topics: []result.Topic{}}
-	l := &result.Ledger{Version: result.LedgerVersion, Run: 7, Instance: p.Instance}
+	l := &account.Ledger{Version: account.LedgerVersion, Run: 7, Instance: p.Instance}
 	return func(w io.Writer) error { return report.Pack(w, r, nil, l) }
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/collect"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -104,7 +105,7 @@ func (r *run) announce() {
 type unsent struct {
 	result *result.Result
 	logs   []result.IntervalLog
-	ledger *result.Ledger
+	ledger *account.Ledger
 }
 
 // send sends the results to the collector, if there is one. What it has is not lost, wherever else it could not be written.

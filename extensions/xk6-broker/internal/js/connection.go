@@ -216,18 +216,7 @@ func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
 
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	how := func(t together, ctx context.Context, do func() error) error {
-		if t.point == "" {
-			return t.removing(ctx, do)
-		}
-		goOn := c.in.run.Topic(c.address, topic).Agree(t.point)
-		err := t.removing(ctx, do)
-		if err == nil {
-			goOn()
-		}
-		return err
-	}
-	return c.admin(op+topic, how, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done()}
 		return run.Settle(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })

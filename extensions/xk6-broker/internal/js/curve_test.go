@@ -6,6 +6,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
@@ -30,10 +31,10 @@ func trendsOfGroups() result.Topic {
 			"settle_time": constant(time.Millisecond, 400),
 		},
 		Groups: []result.Group{
-			{Account: result.Account{Group: "fast"}, Trends: map[string]*hist.Histogram{
+			{Account: account.Account{Group: "fast"}, Trends: map[string]*hist.Histogram{
 				"e2e_latency": constant(time.Millisecond, 100), "e2e_latency_closed": constant(9*time.Millisecond, 50),
 			}},
-			{Account: result.Account{Group: "slow"}, Trends: map[string]*hist.Histogram{"e2e_latency": constant(3*time.Millisecond, 300)}},
+			{Account: account.Account{Group: "slow"}, Trends: map[string]*hist.Histogram{"e2e_latency": constant(3*time.Millisecond, 300)}},
 		},
 	}
 }

@@ -175,7 +175,10 @@ func (r *run) result() *result.Result {
 
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *result.Result {
-	result := r.collector.Result()
+	result, err := r.collector.Result()
+	if err != nil { // of sets in memory there is none
+		panic(err)
+	}
 	result.Environment = environment()
 	result.Test = r.test()
 	result.Segment = r.segment

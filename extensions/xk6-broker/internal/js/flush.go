@@ -8,6 +8,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -31,7 +32,7 @@ type flusher struct {
 	phase    string // that goes on; "" where the run has none
 	tags     map[load.Labels]*metrics.TagSet
 	thinners map[thinnerKey]*samples.Trend
-	accounts map[load.GroupKey]result.Account
+	accounts map[load.GroupKey]account.Account
 	flushed  time.Time
 }
 
@@ -44,7 +45,7 @@ type thinnerKey struct {
 func startFlusher(r *run) *flusher {
 	f := &flusher{
 		run: r, tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
-		accounts: map[load.GroupKey]result.Account{}, flushed: time.Now(),
+		accounts: map[load.GroupKey]account.Account{}, flushed: time.Now(),
 	}
 	r.mark("start", f.flushed)
 	f.phase = r.collector.Phase()
@@ -111,6 +112,7 @@ func (f *flusher) last() {
 		valid = 1
 	}
 	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	f.fates(result, b)
 	f.curves(result, b)
 	f.run.push(b.Close())
 }
@@ -129,7 +131,7 @@ func (f *flusher) collect(measured []load.Delta, last bool) *samples.Bundle {
 			}
 		}
 	}
-	f.accounting(last, b)
+	f.accounting(b)
 	b.Add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
 	b.Add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
 	return b
@@ -218,30 +220,34 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.expected(), last))
 }
 
-// accounting passes on what the accounting of each group has found since the last time; what is lost is known at the end.
-func (f *flusher) accounting(last bool, b *samples.Bundle) {
+// accounting passes on what the accounting of each group has counted since the last time.
+func (f *flusher) accounting(b *samples.Bundle) {
 	m := f.run.metrics
-	for key, a := range f.run.Accounts() {
+	for key, a := range f.run.Counts() {
 		before := f.accounts[key]
 		f.accounts[key] = a
 		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
-		if key.Group == result.ReadBack { // of which no copies are known, and all at the end
-			if last {
-				b.Count(m.lost, tags, float64(a.Lost))
-				b.Count(m.uncertain, tags, float64(a.Uncertain))
-			}
-			continue
-		}
 		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
 		if !a.Unordered {
 			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
 		}
 		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
-		if last {
-			b.Count(m.lost, tags, float64(a.Lost))
-			b.Count(m.undelivered, tags, float64(a.Undelivered))
-			b.Count(m.uncertain, tags, float64(a.Uncertain))
-			b.Count(m.drained, tags, float64(a.Drained))
+	}
+}
+
+// fates passes on what became of the messages, which is known at the end.
+func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
+	m := f.run.metrics
+	for _, t := range r.Topics {
+		for _, g := range t.Groups {
+			tags := named(f.run.state.Load().runTags, t.Driver, t.Topic, g.Group)
+			b.Count(m.lost, tags, float64(g.Lost))
+			b.Count(m.uncertain, tags, float64(g.Uncertain))
+			if g.Group == account.ReadBack {
+				continue
+			}
+			b.Count(m.undelivered, tags, float64(g.Undelivered))
+			b.Count(m.drained, tags, float64(g.Drained))
 			b.Count(m.counters[metric.Corrupted], tags, 0) // that there was none is worth saying
 		}
 	}

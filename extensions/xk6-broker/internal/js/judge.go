@@ -54,8 +54,8 @@ func (j *judge) wait(asked *metrics.TagSet, c result.Condition) result.Decision 
 	return j.result.Latency(c, "queue_wait", portions)
 }
 
-// account is for a counter of the account.
-func account(count string) decider {
+// accountCount is for a counter of the account.
+func accountCount(count string) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		return j.result.Account(c, count, func(t *result.Topic, g *result.Group) bool {
 			return named(j.run.state.Load().runTags, t.Driver, t.Topic, g.Group).Contains(asked)

@@ -60,7 +60,7 @@ func (r *run) keepMeanwhile() (halt func()) {
 
 func (r *run) reportMeanwhile() error {
 	so := r.result() // before the ledger, so that what it says to be confirmed is in that
-	return r.meanwhile.Load().WriteMeanwhile(so, r.Ledger())
+	return r.meanwhile.Load().WriteMeanwhile(so, r.savedLedger())
 }
 
 // queued is how many arrivals of open-arrival-rate wait for a VU that would send under some labels: as many as so far came of an arrival of the scenario.

@@ -14,6 +14,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
@@ -71,7 +72,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		f.Name = r.defaultName(result.Started.UnixNano())
 		f = f.Free()
 	}
-	logs, ledger := r.collector.Logs(), r.Ledger()
+	logs, ledger := r.collector.Logs(), r.savedLedger()
 	saved, err := f.Save(result, logs, ledger)
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
@@ -209,4 +210,12 @@ func (r *run) printReport() error {
 		}
 	}
 	return r.unwritten()
+}
+
+// savedLedger is the ledger that the results are saved with; nil if the run has no name, and so no other process.
+func (r *run) savedLedger() *account.Ledger {
+	if !r.Named() {
+		return nil
+	}
+	return r.Ledger()
 }

@@ -32,13 +32,13 @@ func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
 	consumer := sender.with("consumer_group")
 
 	all := []subject{
-		{m.lost, group, account("lost"), byModule},
-		{m.undelivered, group, account("undelivered"), byModule},
-		{m.uncertain, group, account("uncertain"), byModule},
-		{m.drained, group, account("drained"), byModule},
-		{m.duplicated, group, account("duplicated"), byModule},
-		{m.reordered, group, account("reordered"), byModule},
-		{m.redelivered, group, account("redelivered"), byModule},
+		{m.lost, group, accountCount("lost"), byModule},
+		{m.undelivered, group, accountCount("undelivered"), byModule},
+		{m.uncertain, group, accountCount("uncertain"), byModule},
+		{m.drained, group, accountCount("drained"), byModule},
+		{m.duplicated, group, accountCount("duplicated"), byModule},
+		{m.reordered, group, accountCount("reordered"), byModule},
+		{m.redelivered, group, accountCount("redelivered"), byModule},
 		{m.settled, consumer.with("outcome", "ack", "requeue", "reject"), counter(m.settled, "outcome"), byK6},
 		{m.errors, consumer.with("op").with("kind", kinds...), counter(m.errors, "op", "kind"), byK6},
 		{m.backlog, group, gauge(m.backlog), byK6},

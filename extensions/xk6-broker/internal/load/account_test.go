@@ -10,9 +10,9 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 func (b *bench) produce(s *Sender, n uint64) Produced {
@@ -24,7 +24,7 @@ func (b *bench) produce(s *Sender, n uint64) Produced {
 	return made
 }
 
-func (b *bench) only() result.Account {
+func (b *bench) only() account.Account {
 	b.t.Helper()
 	accounts := b.run.Accounts()
 	if len(accounts) != 1 {

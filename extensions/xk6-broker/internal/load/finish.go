@@ -140,13 +140,13 @@ func (t *Topic) absent() (names []string) {
 	return names
 }
 
-// Tallies gives the present counts of every group.
-func (r *Run) Tallies() map[GroupKey]account.Tally {
-	tallies := map[GroupKey]account.Tally{}
+// Counts gives the counts of every group so far, without the fates of what is missing: those are in the result.
+func (r *Run) Counts() map[GroupKey]account.Account {
+	counts := map[GroupKey]account.Account{}
 	for _, t := range r.Topics() {
-		for name, tally := range t.tallies() {
-			tallies[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, name}] = tally
+		for name, a := range t.counts() {
+			counts[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, name}] = a
 		}
 	}
-	return tallies
+	return counts
 }

@@ -271,12 +271,13 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 	return at, ok
 }
 
-// tallies gives the counts of every group of the topic; subscribers have them together.
-func (t *Topic) tallies() map[string]account.Tally {
-	all := map[string]account.Tally{}
+// counts gives the counts of every group of the topic so far, without the fates of what is missing; subscribers have them together.
+func (t *Topic) counts() map[string]account.Account {
+	all := map[string]account.Account{}
 	for _, g := range t.everyGroup() {
 		sum := all[g.label()]
-		sum.Add(g.track.Tally())
+		sum.Tally.Add(g.track.Tally())
+		sum.Unordered = t.unordered.Load()
 		all[g.label()] = sum
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // whatIsThere runs a test on brokers that tell what they never delivered and on brokers that do not. What then is missing, and the broker has, is
@@ -21,9 +21,9 @@ func whatIsThere(t *testing.T, c memory.Config, test func(t *testing.T, b *bench
 				b := newBench(t, c)
 				test(t, b)
 				a := b.only()
-				want := result.Account{Undelivered: undelivered + uncertain}
+				want := account.Account{Undelivered: undelivered + uncertain}
 				if coarse {
-					want = result.Account{Undelivered: undelivered, Uncertain: uncertain}
+					want = account.Account{Undelivered: undelivered, Uncertain: uncertain}
 				}
 				if a.Lost != 0 || a.Undelivered != want.Undelivered || a.Uncertain != want.Uncertain {
 					t.Errorf("lost %d, undelivered %d, uncertain %d; want 0, %d, %d", a.Lost, a.Undelivered, a.Uncertain, want.Undelivered, want.Uncertain)

@@ -1,13 +1,14 @@
 package load
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -18,11 +19,11 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 		forgotten   bool // by the broker, all others
 		again       int  // received by another process
 		redelivered uint64
-		want        result.Account
+		want        account.Account
 	}{
 		"comes again":                          {again: 300, redelivered: 300},
-		"is at the broker":                     {want: result.Account{Undelivered: 300}},
-		"was acknowledged, as nobody can tell": {forgotten: true, want: result.Account{Elsewhere: 300}},
+		"is at the broker":                     {want: account.Account{Undelivered: 300}},
+		"was acknowledged, as nobody can tell": {forgotten: true, want: account.Account{Elsewhere: 300}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,8 +50,8 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 				if a.Expected != 300 || a.Lost != c.want.Lost || a.Undelivered != c.want.Undelivered || a.Elsewhere != c.want.Elsewhere || a.Redelivered != c.redelivered || a.Duplicated != 0 {
 					t.Errorf("%+v", a)
 				}
-				if notes := strings.Join(whole.Verdict.Notes, "\n"); !strings.Contains(notes, "process 1 (killed) was killed") {
-					t.Errorf("notes:\n%s", notes)
+				if !reasontest.Has(whole.Verdict.Invalid(), "process-missing why=killed name=process_1_(killed)") {
+					t.Errorf("%q", reasontest.Codes(whole.Verdict.Reasons))
 				}
 				killed.end()
 				if err := b.conn.Close(t.Context()); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // The broker and its answers are 60 ms away, and it keeps nothing. A subscriber leaves 10 ms after a burst was sent, when none of it is confirmed. It waits for that: what was
@@ -59,7 +59,7 @@ func TestASubscriberThatLeavesWaitsForWhatIsInFlight(t *testing.T) {
 				b.produce(s, burst) // to nobody
 				b.finish()
 				a := b.only()
-				want := result.Account{Lost: 2 * c.drops, Uncertain: c.unknown}
+				want := account.Account{Lost: 2 * c.drops, Uncertain: c.unknown}
 				if a.Expected != 2*burst || a.Drained != c.drained || a.Lost != want.Lost || a.Uncertain != want.Uncertain {
 					t.Errorf("expected %d, drained %d, lost %d, uncertain %d; want %d, %d, %d, %d", a.Expected, a.Drained, a.Lost, a.Uncertain,
 						2*burst, c.drained, want.Lost, want.Uncertain)

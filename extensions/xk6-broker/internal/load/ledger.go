@@ -30,8 +30,8 @@ func (t *Topic) note() int64 {
 	return now
 }
 
-// Shared says whether other processes take part in the run.
-func (r *Run) Shared() bool { return r.shared }
+// Named says whether the run was given a name, by which other processes may take part in it.
+func (r *Run) Named() bool { return r.named }
 
 // Ledger gives the run's ledger. It is complete once the run has finished.
 func (r *Run) Ledger() *account.Ledger {

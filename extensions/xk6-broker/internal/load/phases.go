@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -25,9 +26,9 @@ type phase struct {
 	name      string
 	stretches []stretch
 	series    map[*Series]*shelved
-	groups    map[GroupKey]account.Tally // of which only what grows counts
-	hiccups   *hist.Histogram            // up to now; nil where nobody watched
-	befallen  befallen                   // as the collector's
+	groups    map[GroupKey]account.Account // of which only what grows counts
+	hiccups   *hist.Histogram              // up to now; nil where nobody watched
+	befallen  befallen                     // as the collector's
 	squares   map[topicKey]*squares
 }
 
@@ -41,7 +42,7 @@ type stretch struct{ from, to int64 }
 type cut struct {
 	at     int64
 	series map[*Series]*Measured
-	groups map[GroupKey]account.Tally
+	groups map[GroupKey]account.Account
 }
 
 // There are no more phases than a reader can tell apart, and no more cuts than a run has time for.
@@ -74,7 +75,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 		p.began = cut{at: c.run.Started}
 		p.watched(c.platform.seen(), c.befallen)
 	}
-	now := cut{c.last, c.seen, c.run.Tallies()}
+	now := cut{c.last, c.seen, c.run.Counts()}
 	p.open.add(p.began, now)
 	c.run.phaseEnds(c.last, p.open.squares)
 	p.enter(name)
@@ -126,7 +127,7 @@ func (p *phases) find(name string) *phase {
 
 func (p *phases) enter(name string) {
 	if p.open = p.find(name); p.open == nil {
-		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]account.Tally{}, befallen: befallen{}, squares: map[topicKey]*squares{}}
+		p.open = &phase{name: name, series: map[*Series]*shelved{}, groups: map[GroupKey]account.Account{}, befallen: befallen{}, squares: map[topicKey]*squares{}}
 		p.all = append(p.all, p.open)
 	}
 }
@@ -156,8 +157,8 @@ func (p *phase) add(from, to cut) {
 	}
 }
 
-// grown adds to a tally what came between two others.
-func grown(a, from, to account.Tally) account.Tally {
+// grown adds to an account what came between two others.
+func grown(a, from, to account.Account) account.Account {
 	a.Received += to.Received - from.Received
 	a.Settled += to.Settled - from.Settled
 	a.Duplicated += to.Duplicated - from.Duplicated
@@ -320,7 +321,7 @@ func (p *phases) window(of *phase, began int64, key topicKey, crossings *crossin
 		at := GroupKey{key.address, driver, key.name, g.Group}
 		a := of.groups[at]
 		if of == p.open {
-			a = grown(a, p.began.groups[at], groups[i].Tally)
+			a = grown(a, p.began.groups[at], groups[i].Account)
 		}
 		if g.Unordered {
 			a.Reordered = 0

@@ -41,7 +41,7 @@ func (t *Topic) is(created *driver.TopicSpec) bool {
 	t.created = created
 	if created != nil {
 		t.disorder(nil, reorderings(t.Address.Driver, driver.OnTopic), created.Options)
-		if given(t.Address.Driver, driver.OnTopic, created.Options, func(o driver.Option) bool { return o.Spends }) {
+		if given(t.Address.Driver, driver.OnTopic, created.Options, func(o driver.Option) bool { return o.Spends != "" && created.Options.String(o.Name) == o.Spends }) {
 			t.spends.Store(true)
 		}
 	}

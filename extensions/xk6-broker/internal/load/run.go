@@ -23,6 +23,7 @@ type Run struct {
 	Started int64  // ns since the Unix epoch
 
 	instance    uint32
+	named       bool     // it was given a name
 	shared      bool     // other processes take part
 	processes   int      // of the test, as somebody said; 0 where nobody did
 	index       int      // of this process among them; -1 where that is not known
@@ -69,6 +70,7 @@ func NewRun(name string, processes int) *Run {
 		ID:          id,
 		Started:     driver.Now(),
 		instance:    rand.Uint32(), //gosec:disable G404 -- an identifier, no secret
+		named:       name != "",
 		shared:      name != "" && processes != 1,
 		processes:   processes,
 		index:       -1,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -28,7 +29,7 @@ type removals struct{ expected, received, removed, lost, undelivered, uncertain 
 func (r told) removals(t *testing.T) removals {
 	t.Helper()
 	f := r.fates(t) // there is one group
-	var a result.Account
+	var a account.Account
 	for _, topic := range r.Topics {
 		for _, g := range topic.Groups {
 			a = g.Account

@@ -254,7 +254,7 @@ func unobserved(t *result.Topic, name string) error {
 		return fmt.Errorf("nothing was received, so what was %s is not known", name)
 	}
 	for i := range t.Groups {
-		if doubt := t.Groups[i].Doubt(name); doubt != "" {
+		if doubt := result.AccountDoubt(&t.Groups[i].Account, name); doubt != "" {
 			return errors.New(doubt)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // topic had a rate of so many messages a second for four seconds.
@@ -23,7 +23,7 @@ func topic(name string, rate int64, latency int64, groups ...result.Group) resul
 }
 
 func group(lost uint64) result.Group {
-	return result.Group{Account: result.Account{Group: "g", Tally: track.Tally{Expected: 100}, Lost: lost}}
+	return result.Group{Account: account.Account{Group: "g", Tally: account.Tally{Expected: 100}, Lost: lost}}
 }
 
 // What is read of a run is that of its topic or, of several, of all.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -61,16 +62,16 @@ func pretend(args []string) error {
 	}
 	switch os.Getenv("ACKS") {
 	case "spoilt":
-		r.Verdict = result.Verdict{Reasons: []string{"spoilt on purpose"}}
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.EndedEarly, reason.Invalid, reason.Values{"why": "no-iteration"})}}
 	case "late": // which is nothing against a rate
-		r.Verdict = result.Verdict{Account: true, Reasons: []string{"late on purpose"}}
+		r.Verdict = result.Verdict{Account: true, Reasons: []reason.Reason{reason.New(reason.GeneratorSaturated, reason.Invalid, nil)}}
 	}
-	var ledger *result.Ledger
+	var ledger *account.Ledger
 	if os.Getenv("BROKER_RUN") != "" {
 		r.Run = 1
 		r.Started = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) // one moment for all processes, however late the machine starts them
-		ledger = &result.Ledger{
-			Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []result.TopicLedger{{Driver: "kafka", Topic: "t"}},
+		ledger = &account.Ledger{
+			Version: account.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []account.TopicLedger{{Driver: "kafka", Topic: "t"}},
 		}
 	}
 	folder := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -16,16 +17,15 @@ var accountColumns = []struct {
 	{"expected", "", true, false, func(g *result.Group) uint64 { return g.Expected }},
 	{"received", "", true, false, func(g *result.Group) uint64 { return g.Received }},
 	{"drained", "read at the end of the test, not by its consumers, to complete the accounting", false, false, func(g *result.Group) uint64 { return g.Drained }},
-	{"removed", "deleted by the test itself", false, false, func(g *result.Group) uint64 { return g.Removed }},
+	{"routed", "received by a consumer of the test on another topic", false, false, func(g *result.Group) uint64 { return g.Routed }},
 	{"lost", "confirmed, not received, and no longer at the broker", true, true, func(g *result.Group) uint64 { return g.Lost }},
 	{"undelivered", "still at the broker", false, false, func(g *result.Group) uint64 { return g.Undelivered }},
-	{"uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left", false, true, func(g *result.Group) uint64 { return g.Uncertain }},
-	{"elsewhere", "received by a process of the test whose result is not here, or lost; or received at another topic by a group of this name", false, false, func(g *result.Group) uint64 { return g.Elsewhere }},
+	{"uncertain", "not received, and it is not known what became of them", false, true, func(g *result.Group) uint64 { return g.Uncertain }},
 	{"duplicated", "copies of messages that were settled already", true, true, func(g *result.Group) uint64 { return g.Duplicated }},
 	{"reordered", "", true, false, func(g *result.Group) uint64 { return g.Reordered }},
 	{"redelivered", "delivered again before they were settled", true, false, func(g *result.Group) uint64 { return g.Redelivered }},
 	{"settled", "", true, false, func(g *result.Group) uint64 { return g.Settled }},
-	{"unexpected", "sent before the consumer was ready or after it had left, or before the topic was emptied, or just before their process was killed, or their send was reported as failed", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
+	{"unexpected", "received, but not counted as sent to this group", false, false, func(g *result.Group) uint64 { return g.Unexpected }},
 	{"foreign", "of other tests", false, false, func(g *result.Group) uint64 { return g.Foreign }},
 }
 
@@ -77,7 +77,7 @@ func unknown(column string, g *result.Group) string {
 	switch {
 	case column == "lost" && g.Expected == 0:
 		return unobserved
-	case !g.Copies() && g.Group == result.ReadBack && slices.Contains([]string{"duplicated", "reordered", "redelivered", "settled"}, column):
+	case !g.Copies() && g.Group == account.ReadBack && slices.Contains([]string{"duplicated", "reordered", "redelivered", "settled"}, column):
 		return result.NoCopies
 	case column == "reordered" && g.Unordered:
 		return result.NoOrder

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // stalled is a run of 20 s at 1000 messages per second on a broker that answered nothing from 8 s to 10 s, always the same.
@@ -135,9 +135,9 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 		},
 		Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 10}},
 		Trends: m.trends,
-		Groups: []result.Group{{Members: 2, Trends: map[string]*hist.Histogram{}, Account: result.Account{
-			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []track.Range{{ID: 1 << 63, From: 7, To: 9}},
-			Tally: track.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
+		Groups: []result.Group{{Members: 2, Trends: map[string]*hist.Histogram{}, Account: account.Account{
+			Group: "workers", Lost: 2, Undelivered: 1, Ranges: []account.Range{{ID: 1 << 63, From: 7, To: 9}},
+			Tally: account.Tally{Expected: 19990, Received: 19987, Missing: 3, Settled: 19987, Duplicated: 4, Redelivered: 2, Reordered: 1},
 		}}},
 		History: m.history, OverTime: m.overTime,
 	}

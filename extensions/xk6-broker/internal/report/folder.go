@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -46,7 +47,7 @@ func (f Folder) Meanwhile() Folder {
 
 // WriteMeanwhile writes the results so far, each file whole at all times. The two are not replaced at one instant, so the ledger, by which parts are merged, has the
 // summary that belongs to it.
-func (f Folder) WriteMeanwhile(r *result.Result, ledger *result.Ledger) error {
+func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 	if err := os.MkdirAll(f.Path(), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
 	}
@@ -117,7 +118,7 @@ func (f Folder) Free() Folder {
 // Write writes a result and its logs: all files of the folder appear at once, and so do those that replace results, so that no two runs'
 // are ever mixed. Other files that are in the folder stay. A ledger is written where there is one. What the disk does not take is left
 // out, the summary never, and the error is an [*IncompleteError] then; after any other error the folder is as it was.
-func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) error {
+func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ type file struct {
 }
 
 // filesOf lists the files of a folder. What matters most comes first: there may not be room for all.
-func filesOf(r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) []file {
+func filesOf(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) []file {
 	all := []file{
 		{SummaryFile, func(w io.Writer) error { return WriteSummary(w, r) }},
 		{PageFile, func(w io.Writer) error { return HTML(w, r) }},

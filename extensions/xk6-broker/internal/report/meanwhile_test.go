@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // A process is killed when it has replaced its ledger and not its summary: what is merged of it is of the instant of the ledger.
@@ -18,7 +18,7 @@ func TestAProcessThatIsKilledBetweenTwoFiles(t *testing.T) {
 	received := metric.Received.String()
 	write := func(n int64) {
 		r.Topics[0].Counts[received] = n
-		if err := f.WriteMeanwhile(r, &result.Ledger{Version: result.LedgerVersion, Run: r.Run, Instance: r.Instance, Ended: n}); err != nil {
+		if err := f.WriteMeanwhile(r, &account.Ledger{Version: account.LedgerVersion, Run: r.Run, Instance: r.Instance, Ended: n}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Pack writes a result and its logs as one ZIP, with the files that [Folder.Write] writes: always the same bytes of the same result.
-func Pack(w io.Writer, r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) error {
+func Pack(w io.Writer, r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) error {
 	z := zip.NewWriter(w)
 	for _, f := range filesOf(r, logs, ledger) {
 		entry := &zip.FileHeader{Name: f.name, Method: zip.Deflate}

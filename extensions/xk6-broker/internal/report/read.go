@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -38,7 +39,7 @@ func Read(path string) (*result.Result, error) {
 }
 
 // ReadLedger reads the ledger in a folder, to be closed; it is nil where there is none.
-func ReadLedger(folder string) (*result.Ledger, error) {
+func ReadLedger(folder string) (*account.Ledger, error) {
 	path := filepath.Join(folder, LedgerFile)
 	file, err := os.Open(path) //gosec:disable G304 -- a file of the user's
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +52,7 @@ func ReadLedger(folder string) (*result.Ledger, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("no ledger: %w", err), file.Close())
 	}
-	l, err := result.ReadLedger(file, info.Size())
+	l, err := account.ReadLedger(file, info.Size())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
 	}
@@ -76,7 +77,7 @@ func ReadPart(folder string) (result.Part, error) {
 }
 
 // readSoFar reads the result that a ledger has of its own instant.
-func readSoFar(path string, l *result.Ledger) (*result.Result, error) {
+func readSoFar(path string, l *account.Ledger) (*result.Result, error) {
 	r, err := ReadSummary(bytes.NewReader(l.Summary))
 	if err != nil {
 		return nil, fmt.Errorf("%s, which is of a process that was killed: %s: %w", path, SummaryFile, err)
@@ -184,6 +185,11 @@ func check(r *result.Result) error {
 				}
 				last = s.At
 			}
+		}
+	}
+	for _, why := range r.Verdict.Reasons {
+		if err := why.Check(); err != nil {
+			return fmt.Errorf("verdict: %w", err)
 		}
 	}
 	if r.Leading != "" && r.Phase(r.Leading) == nil {

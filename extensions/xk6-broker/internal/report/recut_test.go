@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -104,7 +106,7 @@ func TestWhatCannotBeCutExactlyIsRefused(t *testing.T) {
 			}
 		}, to: 10},
 		"is of a group that it does not tell": {change: func(r *result.Result) {
-			r.Topics[0].Groups = append(r.Topics[0].Groups, result.Group{Account: result.Account{Group: "audit"}})
+			r.Topics[0].Groups = append(r.Topics[0].Groups, result.Group{Account: account.Account{Group: "audit"}})
 		}, to: 10},
 	} {
 		if c.change == nil {
@@ -138,8 +140,8 @@ func TestAPartOfSeveralProcesses(t *testing.T) {
 		if n, seconds := r.Led().WentOn("confirmed"); n == 0 || (seconds == 0) != several { // which are not those of just that time
 			t.Errorf("several %v: confirmed %v in %v s", several, n, seconds)
 		}
-		if said := strings.Join(r.Verdict.Notes, "; "); strings.Contains(said, "10 s to 20 s: several processes") != several {
-			t.Errorf("several %v: %s", several, said)
+		if reasontest.Has(r.Verdict.Notes(), "over-time why=intervals phase=10_s_to_20_s") != several {
+			t.Errorf("several %v: %q", several, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }

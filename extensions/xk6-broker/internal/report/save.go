@@ -7,13 +7,14 @@ import (
 	"os"
 	"strings"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Save writes results that must not be lost, and gives the folder that has them. Where the folder is taken they go to one whose name has a
 // number at the end, and where nothing can be written there, to a folder in the system's directory for temporary files. There is an error
 // unless all of them are in the directory that was asked for; the folder is empty where none are anywhere.
-func (f Folder) Save(r *result.Result, logs []result.IntervalLog, ledger *result.Ledger) (Folder, error) {
+func (f Folder) Save(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) (Folder, error) {
 	write := func(f Folder) error {
 		named := *r
 		named.Name = f.Name

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -70,7 +71,7 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 		topic.Counts["sent"] = int64(n)
 		return &result.Result{Version: result.Version, Name: topic.Topic, Topics: []result.Topic{topic}}
 	}
-	if err := folder.Write(of(0), nil, &result.Ledger{}); err != nil {
+	if err := folder.Write(of(0), nil, &account.Ledger{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder.Path(), "notes.txt"), []byte("mine"), 0o600); err != nil {
@@ -118,7 +119,7 @@ func TestAFullDiskLosesAsLittleAsCanBe(t *testing.T) {
 		_, err := w.Write(make([]byte, 1<<20))
 		return err
 	}
-	saved, err := folder.Save(r, append([]result.IntervalLog{huge}, logs...), &result.Ledger{})
+	saved, err := folder.Save(r, append([]result.IntervalLog{huge}, logs...), &account.Ledger{})
 	incomplete := (*report.IncompleteError)(nil)
 	if saved != folder || !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "orders___script_.settle_time.hlog (no space left on device)") {
 		t.Fatalf("%+v: %v", saved, err)

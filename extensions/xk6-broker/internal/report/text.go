@@ -9,7 +9,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -190,7 +192,7 @@ func groups(b *strings.Builder, t *result.Topic) {
 		return
 	}
 	for _, g := range t.Groups {
-		if g.Group == result.ReadBack {
+		if g.Group == account.ReadBack {
 			readBack(b, &g)
 			continue
 		}
@@ -222,11 +224,10 @@ func groups(b *strings.Builder, t *result.Topic) {
 			name, doc string
 		}{
 			{g.Drained, "drained", "read at the end of the test, not by its consumers"},
-			{g.Removed, "removed", "deleted by the test before they arrived"},
-			{g.Uncertain, "uncertain", "lost, still at the broker, removed by the test, or sent just as a consumer came or left"},
+			{g.Routed, "routed", "received on another topic"},
+			{g.Uncertain, "uncertain", "not received, and it is not known what became of them"},
 			{g.Undelivered, "undelivered", "still at the broker"},
-			{g.Elsewhere, "elsewhere", "received by a process of the test whose result is not here, or lost; or received at another topic by a group of this name"},
-			{g.Unexpected, "unexpected", "sent before the consumer was ready or after it had left, or before the topic was emptied, or just before their process was killed, or their send was reported as failed"},
+			{g.Unexpected, "unexpected", "received, but not counted as sent to this group"},
 		} {
 			if o.n > 0 {
 				line += fmt.Sprintf(", %s %d (%s)", o.name, o.n, o.doc)
@@ -275,9 +276,8 @@ func verdict(b *strings.Builder, r *result.Result) {
 		of = ", of the phase " + r.Verdict.Of
 	}
 	fmt.Fprintf(b, "  verdict: %s%s\n", Validity(r.Verdict), of)
-	sentences(b, "    because ", r.Once(r.Verdict.Reasons))
-	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b result.Belief) bool { return b.UpTo == 0 }) // which is a reason
-	sentences(b, "    note: ", r.Once(append(result.Doubts(partly), r.Verdict.Notes...)))
+	sentences(b, "    because ", reason.Texts(r.Verdict.Invalid()))
+	sentences(b, "    note: ", reason.Texts(r.Verdict.Notes()))
 	b.WriteString("\n")
 }
 

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -53,9 +54,9 @@ func sample() *result.Result {
 				"schedule_lag": evenly(10000, 20), "generator_lag": evenly(10000, 10), "publish_latency": evenly(9990, 1000),
 				"publish_time": evenly(9990, 900), "e2e_latency": evenly(9988, 1100), "delivery_wait": evenly(9988, 100), "failed_latency": evenly(10, 3e9),
 			},
-			Groups: []result.Group{{Members: 2, Account: result.Account{
+			Groups: []result.Group{{Members: 2, Account: account.Account{
 				Group: "workers", Lost: 1, Undelivered: 1,
-				Tally: track.Tally{Expected: 9990, Received: 9988, Missing: 2, Redelivered: 7, Reordered: 2, Unexpected: 3},
+				Tally: account.Tally{Expected: 9990, Received: 9988, Missing: 2, Redelivered: 7, Reordered: 2, Unexpected: 3},
 			}}},
 		},
 		{
@@ -89,7 +90,7 @@ func many() *result.Result {
 			Trends: map[string]*hist.Histogram{
 				"generator_lag": evenly(2000, 1000), "publish_latency": evenly(2000, 9000*(i+1)), "e2e_latency": evenly(2000, 10_000*(i+1)),
 			},
-			Groups: []result.Group{{Account: result.Account{Group: "workers", Tally: track.Tally{Expected: 2000, Received: 2000}}}},
+			Groups: []result.Group{{Account: account.Account{Group: "workers", Tally: account.Tally{Expected: 2000, Received: 2000}}}},
 		}
 		switch i {
 		case 3:
@@ -112,7 +113,7 @@ func TestCopiesThatCouldNotBeTold(t *testing.T) {
 	r := many()
 	r.Topics = r.Topics[:1]
 	g := &r.Topics[0].Groups[0]
-	g.Tally, g.Strangers = track.Tally{}, 10
+	g.Tally, g.Strangers = account.Tally{}, 10
 	var text, page bytes.Buffer
 	if err := Text(&text, r); err != nil {
 		t.Fatal(err)
@@ -201,9 +202,9 @@ func TestThePageHasTheTerminalsVerdict(t *testing.T) {
 		nothing bool
 	}{
 		{result.Verdict{Valid: true}, "✓ valid", true},
-		{result.Verdict{Valid: true, Notes: []string{"it is embedded"}}, "✓ valid", false},
-		{result.Verdict{Valid: true, UpTo: 0.5}, "✓ valid up to p50", false},
-		{result.Verdict{Reasons: []string{"it was late"}}, "✗ NOT VALID", false},
+		{result.Verdict{Valid: true, Reasons: []reason.Reason{reason.New(reason.EmbeddedBroker, reason.Note, nil)}}, "✓ valid", false},
+		{result.Verdict{Valid: true, UpTo: 0.5, Reasons: []reason.Reason{reason.New(reason.PercentileNotReliable, reason.Note, reason.Values{"why": "machine"})}}, "✓ valid up to p50", false},
+		{result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil)}}, "✗ NOT VALID", false},
 	} {
 		r := &result.Result{Verdict: c.verdict}
 		var text, page bytes.Buffer

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
 // Processes whose intervals are of different lengths have those of the longest together, and nothing is counted twice.
@@ -61,7 +61,7 @@ func TestTheHistoriesOfProcessesAddUp(t *testing.T) {
 func TestWhatIsReadBackAddsUp(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	part := func(instance uint32, confirmed, lost uint64) Part {
-		g := Group{Account: Account{Group: ReadBack, Tally: track.Tally{Expected: confirmed, Drained: confirmed - lost, Missing: lost}, Lost: lost}}
+		g := Group{Account: Account{Group: ReadBack, Tally: account.Tally{Expected: confirmed, Drained: confirmed - lost, Missing: lost}, Lost: lost}}
 		topic := Topic{
 			Driver: "memory", Topic: "metrics", OnlySends: true, ClosedLoop: true, Groups: []Group{g}, Trends: map[string]*hist.Histogram{},
 			Counts: counted(map[metric.Counter]int64{metric.Sent: int64(confirmed), metric.Confirmed: int64(confirmed), metric.Unaccounted: int64(confirmed)}),

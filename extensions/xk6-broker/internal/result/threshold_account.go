@@ -1,6 +1,10 @@
 package result
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+)
 
 // Account decides a condition on a count of the account, over the groups that are asked for: lost, undelivered, uncertain, drained,
 // duplicated, reordered or redelivered. It cannot be judged where one of them could not have had such messages, or cannot tell. A group
@@ -28,9 +32,7 @@ func (r *Result) Account(c Condition, count string, asked func(*Topic, *Group) b
 			judged = true
 			sum += of.count(&g.Account)
 			if doubt := of.doubt(&g.Account); doubt != "" && why == "" {
-				if why = t.NameOf(g) + ": " + doubt; t.Shared && g.Elsewhere > 0 {
-					why += ": " + mergeTells
-				}
+				why = t.NameOf(g) + ": " + doubt
 			}
 		}
 	}
@@ -46,8 +48,8 @@ func (r *Result) Account(c Condition, count string, asked func(*Topic, *Group) b
 	return c.DecideCount(float64(sum), seconds).unless(why)
 }
 
-// Doubt says why a count of the account is not known, such as that of the lost; "" where it is.
-func (a *Account) Doubt(count string) string { return accountCounts[count].doubt(a) }
+// AccountDoubt says why a count of the account is not known, such as that of the lost; "" if it is.
+func AccountDoubt(a *account.Account, count string) string { return accountCounts[count].doubt(a) }
 
 // name is the topic's name in reasons, with the broker if another has a topic of this name.
 func (t *Topic) name() string {
@@ -70,37 +72,32 @@ func (t *Topic) NameOf(g *Group) string {
 
 // accountCount is a count of the account, and what keeps it from being known.
 type accountCount struct {
-	count func(*Account) uint64
-	doubt func(*Account) string
+	count func(*account.Account) uint64
+	doubt func(*account.Account) string
 	// copies: it is of copies, which only what was received can have.
 	copies bool
 }
 
 var accountCounts = map[string]accountCount{
-	"lost":        {func(a *Account) uint64 { return a.Lost }, certain, false},
-	"undelivered": {func(a *Account) uint64 { return a.Undelivered }, certain, false},
-	"uncertain":   {func(a *Account) uint64 { return a.Uncertain }, expecting, false},
-	"drained":     {func(a *Account) uint64 { return a.Drained }, expecting, false},
-	"duplicated":  {func(a *Account) uint64 { return a.Duplicated }, receiving, true},
-	"reordered":   {func(a *Account) uint64 { return a.Reordered }, ordered, true},
-	"redelivered": {func(a *Account) uint64 { return a.Redelivered }, receiving, true},
+	"lost":        {func(a *account.Account) uint64 { return a.Lost }, certain, false},
+	"undelivered": {func(a *account.Account) uint64 { return a.Undelivered }, certain, false},
+	"uncertain":   {func(a *account.Account) uint64 { return a.Uncertain }, expecting, false},
+	"drained":     {func(a *account.Account) uint64 { return a.Drained }, expecting, false},
+	"duplicated":  {func(a *account.Account) uint64 { return a.Duplicated }, receiving, true},
+	"reordered":   {func(a *account.Account) uint64 { return a.Reordered }, ordered, true},
+	"redelivered": {func(a *account.Account) uint64 { return a.Redelivered }, receiving, true},
 }
 
 // certain: what is missing must be known to be lost, or to be at the broker.
-func certain(a *Account) string {
-	switch {
-	case a.Doubted > 0 && a.Doubted == a.Uncertain:
-		return fmt.Sprintf("of %d messages it cannot be told whether they are lost, or a consumer that came or left just then was not there for them", a.Doubted)
-	case a.Uncertain > 0:
-		return fmt.Sprintf("of %d messages it cannot be told whether they are lost, still at the broker, or removed by the test itself", a.Uncertain)
-	case a.Elsewhere > 0:
-		return fmt.Sprintf("%d messages were received by a process of the test whose result is not here, or at another topic by a group of the same name, or lost", a.Elsewhere)
+func certain(a *account.Account) string {
+	if a.Uncertain > 0 {
+		return fmt.Sprintf("of %d messages it is not known whether they are lost", a.Uncertain)
 	}
 	return expecting(a)
 }
 
 // expecting: what is to be missed must have been expected.
-func expecting(a *Account) string {
+func expecting(a *account.Account) string {
 	if a.Expected == 0 {
 		return "no message was expected, so that none could be missed"
 	}
@@ -111,7 +108,7 @@ func expecting(a *Account) string {
 const NoOrder = "not observed: the broker delivers messages out of their order because of a priority, a delay or a requeue"
 
 // ordered: what is reordered shows only where there is an order.
-func ordered(a *Account) string {
+func ordered(a *account.Account) string {
 	if a.Unordered {
 		return NoOrder
 	}
@@ -119,8 +116,8 @@ func ordered(a *Account) string {
 }
 
 // receiving: what is wrong with messages shows only where some arrive.
-func receiving(a *Account) string {
-	if a.Group == ReadBack {
+func receiving(a *account.Account) string {
+	if a.Group == account.ReadBack {
 		return NoCopies
 	}
 	if a.Received+a.Drained == 0 {

@@ -3,9 +3,10 @@ package result
 import (
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
 // What comes again unasked, while messages wait in the client, is told of: the broker lends them for less than that.
@@ -27,12 +28,12 @@ func TestLentForTooShort(t *testing.T) {
 			wait.Record(c.wait)
 		}
 		topic := Topic{Topic: "t", Counts: counted(map[metric.Counter]int64{metric.Requeued: c.requeued}), Groups: []Group{{
-			Account: Account{Tally: track.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
+			Account: Account{Tally: account.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
 		}}}
 		var v Verdict
 		topic.judgeRepeats(&v, &topic.Groups[0])
-		if noted := len(v.Notes) == 1; noted != c.noted {
-			t.Errorf("%s: %v", name, v.Notes)
+		if noted := reasontest.Has(v.Notes(), "consumers-slower why=again"); noted != c.noted {
+			t.Errorf("%s: %q", name, reasontest.Codes(v.Reasons))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // The test's own program is k6, too, where it is called as that: what it does is what the setting KIND says.
@@ -48,7 +48,7 @@ func fakeK6(command, script string) int {
 		if r.Name, r.Started = f.Name, time.Now(); os.Getenv("KIND") == "earlier" {
 			r.Started = r.Started.Add(-time.Hour)
 		}
-		if err := f.Write(r, nil, &result.Ledger{}); err != nil {
+		if err := f.Write(r, nil, &account.Ledger{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
