@@ -51,7 +51,6 @@ func TestExactUnderConcurrency(t *testing.T) {
 					t.Errorf("the tally does not add up: %+v", tally)
 				}
 				group.Outstanding()
-				group.MissingRanges(3)
 			}
 		}
 	})

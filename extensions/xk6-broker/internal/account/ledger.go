@@ -3,6 +3,7 @@ package account
 import (
 	"io"
 	"math"
+	"slices"
 )
 
 // LedgerVersion is the version of what [Ledger.Write] writes.
@@ -86,4 +87,9 @@ func (g *GroupLedger) gone() int64 {
 		return math.MinInt64
 	}
 	return g.There[len(g.There)-1].Until
+}
+
+// drained says whether the process read messages to complete the account.
+func (g *GroupLedger) drained() bool {
+	return slices.ContainsFunc(g.Sources, func(s SourceSnapshot) bool { return Count(s.Drained) > 0 })
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
 // The folder of ledgers that a process is to merge whose memory is measured.
@@ -72,7 +70,6 @@ func writeLedgers(t *testing.T, dir string, processes, producers, messages int) 
 	topics, readers := make([]*Topic, processes), make([]*Reader, processes)
 	for i := range topics {
 		topics[i] = NewTopic()
-		topics[i].Share()
 		readers[i] = topics[i].Group("workers", Earliest).Reader()
 	}
 	for i, topic := range topics {
@@ -117,7 +114,7 @@ func writeLedgers(t *testing.T, dir string, processes, producers, messages int) 
 
 func mergeAll(t *testing.T, dir string, processes int) {
 	t.Helper()
-	var parts []Part
+	var ledgers []*Ledger
 	for i := range processes {
 		file, err := os.Open(filepath.Join(dir, fmt.Sprint(i)))
 		if err != nil {
@@ -132,15 +129,13 @@ func mergeAll(t *testing.T, dir string, processes int) {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }() // only read
-		parts = append(parts, Part{Ledger: l, Result: &Result{Name: fmt.Sprint(i), Instance: uint32(i + 1), Seconds: 10, Topics: []Topic{{
-			Driver: "memory", Topic: "orders", Trends: map[string]*hist.Histogram{},
-		}}}})
+		ledgers = append(ledgers, l)
 	}
-	r, err := Merge(parts, Siblings{Processes: processes})
+	whole, err := Of(ledgers, Known{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Topics[0].Groups[0]; a.Expected == 0 || a.Received != a.Expected || a.Missing != 0 || a.Settled >= a.Received {
+	if a := whole.Topics[0].Groups[0]; a.Expected == 0 || a.Received != a.Expected || a.Missing != 0 || a.Settled >= a.Received {
 		t.Errorf("%+v", a)
 	}
 	status, err := os.ReadFile("/proc/self/status")

@@ -18,7 +18,7 @@ func TestHowFarAProducerHadCome(t *testing.T) {
 func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 	for _, c := range []struct {
 		missing, sure, possible      uint64
-		Waiting, strange             int64
+		waiting, strange             int64
 		lost, undelivered, uncertain uint64
 	}{
 		{0, 0, 0, 50, 10, 0, 0, 0},
@@ -31,7 +31,7 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		{100, 40, 60, 90, 0, 0, 60, 40},
 		{100, 0, 0, 90, 0, 0, 0, 100},
 	} {
-		said := Waiting{Backlog: Backlog{Messages: c.Waiting}, Strange: c.strange}
+		said := Waiting{Backlog: Backlog{Messages: c.waiting}, Strange: c.strange}
 		lost, undelivered, uncertain := Divide(c.missing, c.sure, c.possible, said)
 		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)

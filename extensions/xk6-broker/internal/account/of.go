@@ -238,6 +238,9 @@ func (w *whole) group(t *topic, shares []share) (Account, error) {
 			return g.Account, err
 		}
 		g.Foreign += all.received.Len()
+		if len(t.removals) > 0 {
+			all.doubted = all.received
+		}
 		g.hold(all)
 	}
 	g.Unexpected = g.unexpected()
@@ -308,6 +311,8 @@ func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) error
 	g.Drained += drained.Len()
 	g.Settled += all.settled.Len()
 	g.Missing += missing.Len()
+	below := w.removedBelow(t, p)
+	all.doubted = all.doubted.Or(all.received.below(below)) // the broker may have had what was held
 	g.hold(all)
 	if missing.Len() == 0 {
 		return nil
@@ -325,7 +330,7 @@ func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) error
 	}
 	g.Routed += here.Len() - missing.Len()
 	g.Ranges = missing.ranges(p.ID, g.Ranges, ShownRanges)
-	missing = g.doubt(Removed, missing, missing.below(w.removedBelow(t, p)))
+	missing = g.doubt(Removed, missing, missing.below(below))
 	edge := missing.andNot(missing.Within(certain)).Or(missing.Within(w.partings(p, g.shares)))
 	from := uint64(math.MaxUint64)
 	for _, b := range certain {
@@ -493,7 +498,7 @@ type answer struct {
 	by *Ledger // nil if it was asked when all processes had ended
 }
 
-// answer is the broker's last word on a group. There is none if a process had members in it after that.
+// answer is the broker's last word on a group. There is none if a process read on after that.
 func (w *whole) answer(t *topic, shares []share) (last answer, ok bool, err error) {
 	if !shares[0].Kept {
 		return answer{}, false, nil
@@ -513,7 +518,11 @@ func (w *whole) answer(t *topic, shares []share) (last answer, ok bool, err erro
 		return answer{}, false, nil
 	}
 	for _, s := range shares {
-		if s.joined() && s.by != last.by && min(s.gone(), s.by.Ended) > last.at+w.apart(s.by, last.by) {
+		until := min(s.gone(), s.by.Ended)
+		if s.drained() {
+			until = s.by.Ended
+		}
+		if s.joined() && s.by != last.by && until >= last.at+w.apart(s.by, last.by) {
 			return answer{}, false, nil
 		}
 	}

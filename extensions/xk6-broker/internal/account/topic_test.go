@@ -35,7 +35,7 @@ func TestVerdicts(t *testing.T) {
 		{"one that a dead consumer had", b, 7, 6, 0, 2, true, account.First | account.Redelivered},
 		{"a redelivery overtakes nothing", b, 7, 1, 0, 2, true, account.Duplicated | account.Redelivered},
 		{"nor is it a measure of what comes first", b, 7, 7, 0, 1, false, account.First},
-		{"an unknown producer", b, 8, 0, 0, 1, true, account.Foreign},
+		{"a producer of another topic", b, 8, 0, 0, 1, true, account.First | account.Foreign},
 		{"a number that was not handed out", b, 7, 10, 0, 1, true, account.Foreign},
 	} {
 		if got := step.reader.Received(step.id, step.seq, step.partition, step.attempt); got != step.want {
