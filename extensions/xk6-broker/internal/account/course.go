@@ -28,7 +28,11 @@ func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
 	}
 	switch {
 	case i < len(c.Marks) && c.Marks[i].At == at:
-		return next, next
+		most = next
+		for ; i < len(c.Marks) && c.Marks[i].At == at; i++ { // several may have one time
+			most = c.Marks[i].Next
+		}
+		return next, most
 	case i == 0:
 		return 0, next
 	case at > c.Marks[i-1].At+c.Width:
