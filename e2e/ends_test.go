@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
 // What a teardown deletes with its topic is drained or removed, and not lost. It fails at nothing and waits for nothing.
@@ -35,29 +37,35 @@ export async function teardown() { await conn.deleteTopic('gone'); }
 
 // A test that was cut short says so, whatever cut it.
 func TestATestThatEndsEarlyIsNotValid(t *testing.T) {
-	for name, c := range map[string]struct{ text, reason string }{
+	for name, c := range map[string]struct{ text, code, why string }{
 		"abort": {`
 import exec from 'k6/execution';
 export async function setup() { await conn.createTopic('early'); }
 export default async function () { await p.send('x'); if (exec.scenario.iterationInTest == 20) exec.test.abort('enough'); }
-`, "interrupted or aborted"},
+`, "ended-early", "interrupted"},
 		"setup throws": {`
 export async function setup() { await conn.createTopic('early'); await p.send('x'); throw new Error('no'); }
 export default function () {}
-`, "no iteration ever ran"},
+`, "ended-early", "no-iteration"},
 		"nothing is sent": {`
 export async function setup() { await conn.createTopic('early'); }
 export default function () {}
-`, "nothing was measured"},
+`, "nothing-measured", "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := harness.K6(t, nil, "run", "--quiet", "--iterations", "100", harness.Script(t, `
+			dir := t.TempDir()
+			r := harness.K6(t, []string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=early"}, "run", "--quiet", "--iterations", "100", harness.Script(t, `
 import broker from 'k6/x/broker';
+export { handleSummary } from 'k6/x/broker';
 const conn = broker.connect('embedded:');
 const p = conn.producer('early');
 `+c.text))
-			if !strings.Contains(r.Stdout, "verdict: NOT VALID") || !strings.Contains(r.Stdout, c.reason) {
-				t.Error(r)
+			s, err := summary.Read(filepath.Join(dir, "early"))
+			if err != nil {
+				t.Fatal(err, r)
+			}
+			if s.Verdict.Valid || !s.Verdict.Has(c.code, c.why) || !strings.Contains(r.Stdout, "verdict: NOT VALID") {
+				t.Errorf("%+v\n%v", s.Verdict, r)
 			}
 		})
 	}

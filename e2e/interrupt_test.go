@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
@@ -110,7 +111,11 @@ export { handleSummary } from 'k6/x/broker';
 			if first == "" {
 				return
 			}
-			if !strings.Contains(stdout, "verdict: NOT VALID") || !strings.Contains(stdout, "interrupted") || sent(t, filepath.Join(dir, "mine")) != 1 {
+			s, err := summary.Read(filepath.Join(dir, "mine"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(stdout, "verdict: NOT VALID") || !s.Verdict.Has("ended-early", "interrupted") || sent(t, filepath.Join(dir, "mine")) != 1 {
 				t.Errorf("%s\n%s", stdout, stderr)
 			}
 		})

@@ -138,9 +138,9 @@ func TestCompareAndReportOnTheCommandLine(t *testing.T) {
 			t.Errorf("exit %d", r.Code)
 		}
 	}
-	invalid(t, after, filepath.Join(dir, "bad"), "the moon was full")
+	invalid(t, after, filepath.Join(dir, "bad"), "nothing-received")
 	numbers := []string{before, filepath.Join(dir, "bad"), "-o", page, "--overwrite", "--fail-if", "lost > 0"}
-	if r := compare(numbers...); r.Code != 99 || !strings.Contains(r.Stdout, "FAILED  fail if a run is not valid: bad: the moon was full") {
+	if r := compare(numbers...); r.Code != 99 || !strings.Contains(r.Stdout, "FAILED  fail if a run is not valid: bad: nothing-received") {
 		t.Error(r)
 	}
 	if r := compare(numbers[:5]...); r.Code != 0 { // no number decides anything
@@ -273,8 +273,8 @@ export function handleSummary() {
 	}
 }
 
-// invalid writes the summary of a run once more, as it would be were the run not valid for a reason.
-func invalid(t *testing.T, run, to, reason string) {
+// invalid writes the summary of a run once more, as it would be were the run not valid for a reason of a code.
+func invalid(t *testing.T, run, to, code string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(run, summary.File))
 	if err != nil {
@@ -288,7 +288,7 @@ func invalid(t *testing.T, run, to, reason string) {
 	if !ok {
 		t.Fatalf("no verdict in\n%s", text)
 	}
-	all["name"], verdict["valid"], verdict["reasons"] = filepath.Base(to), false, []string{reason}
+	all["name"], verdict["valid"], verdict["reasons"] = filepath.Base(to), false, []any{map[string]any{"code": code, "level": "invalid", "values": map[string]any{}}}
 	if text, err = json.Marshal(all); err != nil {
 		t.Fatal(err)
 	}

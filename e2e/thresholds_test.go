@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,9 +67,11 @@ func check(t *testing.T, o harness.Outcome, r harness.Result, want ...verdictOn)
 		if k6 := o.Metrics[w.metric].Thresholds[w.source]; k6.OK != w.held {
 			t.Errorf("%s %s: k6 says %v", w.metric, w.source, k6.OK)
 		}
-		reason := fmt.Sprintf("threshold %s %s could not be judged, and fails: %s", w.metric, w.source, got.Why)
-		if slices.Contains(o.Result.Verdict.Reasons, reason) == got.Judged {
-			t.Errorf("%s %s is judged: %v; the verdict says %q", w.metric, w.source, got.Judged, o.Result.Verdict.Reasons)
+		unjudged := slices.ContainsFunc(o.Result.Verdict.Reasons, func(r summary.Reason) bool {
+			return r.Code == "threshold-not-judged" && r.Values["metric"] == w.metric && r.Values["source"] == w.source
+		})
+		if unjudged == got.Judged {
+			t.Errorf("%s %s is judged: %v; the verdict says %+v", w.metric, w.source, got.Judged, o.Result.Verdict.Reasons)
 		}
 	}
 	if code := map[bool]int{true: 99, false: 0}[failed]; r.Code != code {

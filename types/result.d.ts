@@ -2,7 +2,7 @@
 declare module 'k6/x/broker' {
   /** What a run found out, as summary.json holds it: docs/results.md says more of it. */
   export interface Result {
-    version: 2;
+    version: 3;
     /** of the results folder */
     name: string;
     /** the same in all processes of one test */
@@ -69,18 +69,14 @@ declare module 'k6/x/broker' {
       latencies: boolean;
       /** whether its account of lost, duplicated and reordered messages can be believed */
       account: boolean;
-      /** why not valid */
-      reasons: Array<string>;
-      /** what a reader must know all the same */
-      notes: Array<string>;
+      /** why it is not valid, and what a reader must know */
+      reasons: Array<ResultReason>;
       /** how far each latency can be believed */
       beliefs: Array<{
         topic: string;
         label: string;
-        /** the greatest quantile of those in percentiles; 0: not even the median */
+        /** the greatest quantile of those in percentiles; 0: not even the median. A reason percentile-not-reliable says why; without one, there are too few samples */
         upTo: number;
-        /** why those beyond cannot be believed; empty where there are only too few samples */
-        why: string;
       }>;
       /** a latency of which nothing can be believed, as it was measured by two clocks of which too little is known */
       except?: string;
@@ -306,6 +302,26 @@ declare module 'k6/x/broker' {
     /** by group, as the broker says; likewise */
     backlog?: { [name: string]: number };
     errorKinds?: { [name: string]: number };
+  }
+
+  /** A statement about the result: docs/verdicts.md lists the codes. */
+  export interface ResultReason {
+    code: 'nothing-measured' | 'no-measured-window' | 'ended-early' | 'arrivals-dropped' | 'load-incomplete' | 'generator-saturated' | 'sends-failed' | 'nothing-received' | 'clocks' | 'earlier-test' | 'drained' | 'undelivered' | 'unmeasured' | 'uncertain' | 'no-consumer' | 'lost' | 'routed' | 'foreign' | 'not-stamped' | 'percentile-not-reliable' | 'waited-for-vu' | 'not-stationary' | 'consumers-slower' | 'unsettled' | 'closed-loop' | 'embedded-broker' | 'process-missing' | 'processes-differ' | 'threshold-not-judged' | 'over-time';
+    level: 'invalid' | 'note';
+    /** numbers and words of the text; durations in seconds, shares from 0 to 1 */
+    values: { [name: string]: number | string };
+    /** the statement in words */
+    text: string;
+    group?: string;
+    phase?: string;
+    /** of several processes: the one that it is worst in */
+    process?: string;
+    /** of several processes: how many have it */
+    processes?: number;
+    /** with the broker's address where two brokers have a topic of this name */
+    topic?: string;
+    /** how many topics have it, where it stands for several */
+    topics?: number;
   }
 
   export interface ResultSpan {

@@ -1,4 +1,4 @@
-// Command docgen writes what comes from the code: the tables of the documents, of the drivers, their features and their options, and the
+// Command docgen writes what comes from the code: the tables of the documents, of the drivers, their features and their options and of the reasons of a verdict, and the
 // types of the options and of the result. Given the repository's folder, it replaces what stands between the markers of each table, and the
 // files of types as a whole.
 package main
@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -52,7 +53,13 @@ func current(repository string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for path, tables := range documents(proven) {
+	reasons, err := reasons(repository)
+	if err != nil {
+		return nil, err
+	}
+	tables := documents(proven)
+	tables["docs/verdicts.md"] = map[string]string{"reasons": reasons}
+	for path, tables := range tables {
 		text, err := os.ReadFile(filepath.Join(repository, path)) //gosec:disable G304 G703 -- a file of this repository's
 		if err != nil {
 			return nil, fmt.Errorf("read: %w", err)
@@ -70,6 +77,17 @@ func documents(proven map[string]drivertest.Outcome) map[string]map[string]strin
 		"README.md":       {"drivers": features(proven)},
 		"docs/drivers.md": {"options": options()},
 	}
+}
+
+// reasons is the table of what a verdict can say. Its package is internal to another module, so that a command of that module prints it.
+func reasons(repository string) (string, error) {
+	cmd := exec.Command("go", "run", "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/table")
+	cmd.Dir, cmd.Stderr = filepath.Join(repository, "e2e"), os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("reasons: %w", err)
+	}
+	return string(text), nil
 }
 
 func render(text string, tables map[string]string) (string, error) {

@@ -18,7 +18,7 @@ export async function consume() {
   for (const m of await c.receive({ max: 1, wait: '500ms' })) { sleep(0.005); await c.ack(m); }
 }`,
 			Naive: quantile("end-to-end time p50", "e2e_time", 0.5),
-			Says:  []string{"waited longer than"}, Valid: true,
+			Code:  "consumers-slower", Why: "buffered", Valid: true,
 		},
 		{
 			Name: "a generator that stands still", How: "k6 frozen five times for 150 ms, 2 VUs, 500/s",
@@ -29,7 +29,7 @@ export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 
 export default async function () { await p.send('x'); }`,
 			during: freezeProcess(5, 150*time.Millisecond),
 			Naive:  quantile("publish time p99", "publish_time", 0.99),
-			Says:   []string{"is lateness of the load generator or its machine"}, Valid: true,
+			Code:   "percentile-not-reliable", Valid: true,
 		},
 		{
 			Name: "a broker that stands still, in a closed loop", How: "silent for 1 s of 8 s; each send waits for the answer to the one before",
@@ -40,7 +40,7 @@ export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, dur
 export default async function () { await p.send('x'); sleep(0.001); }` + imports,
 			during: freezeBroker(time.Second),
 			Naive:  quantile("publish latency p99", "publish_latency", 0.99),
-			Says:   []string{"service time and hides waiting"}, Valid: true,
+			Code:   "closed-loop", Why: "all", Valid: true,
 		},
 		{
 			Name: "too few VUs for k6's own executor", How: "constant-arrival-rate with 2 VUs, the broker silent for 1 s of 8 s",
@@ -51,7 +51,7 @@ export const options = { scenarios: { s: { executor: 'constant-arrival-rate', ra
 export default async function () { await p.send('x'); }`,
 			during: freezeBroker(time.Second),
 			Naive:  quantile("publish latency p99", "publish_latency", 0.99),
-			Says:   []string{"k6 dropped"},
+			Code:   "arrivals-dropped", Why: "no-vu",
 		},
 		{
 			Name: "too few VUs at all", How: "1,000/s for 4 s to one VU of 5 ms",
@@ -61,7 +61,7 @@ export async function setup() { await conn.createTopic(topic); }
 export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 1000, duration: '4s', preAllocatedVUs: 1, gracefulStop: '0s' } } };
 export default async function () { await p.send('x'); sleep(0.005); }` + imports,
 			Naive: quantile("publish time p50", "publish_time", 0.5),
-			Says:  []string{"never got an iteration"},
+			Code:  "arrivals-dropped", Why: "unserved",
 		},
 		{
 			Name: "sends that fail", How: "every third message is larger than the broker takes",
@@ -71,21 +71,21 @@ export async function setup() { await conn.createTopic(topic); }
 export const options = { scenarios: { s: { executor: 'open-arrival-rate', rate: 200, duration: '5s', preAllocatedVUs: 20 } } };
 export default async function () { try { await p.send(__ITER % 3 ? 'x' : 'x'.repeat(2e6)); } catch (e) { } }`,
 			Naive: quantile("publish latency p90", "publish_latency", 0.9),
-			Says:  []string{"sends failed"},
+			Code:  "sends-failed",
 		},
 		{
 			Name: "nobody receives", How: "the script has a consumer and never calls receive",
 			script: pipeline(4, "5s") + `
 export async function consume() { sleep(1); }`,
 			Naive: Naive{"lost", func(*Outcome) string { return "0" }},
-			Says:  []string{"a consumer that received nothing"},
+			Code:  "nothing-received",
 		},
 		{
 			Name: "consumers that end first", How: "300 messages/s for 5 s, the consumers' scenario is over after 3 s",
 			script: pipeline(5, "3s") + `
 export async function consume() { await c.ack(await c.receive({ max: 10, wait: '200ms' })); }`,
 			Naive: quantile("end-to-end latency p50", "e2e_latency", 0.5),
-			Says:  []string{"reached no consumer of the test"},
+			Code:  "drained",
 		},
 		{
 			Name: "a test that is cut short", How: "Ctrl-C after 4 s of 30 s",
@@ -98,7 +98,7 @@ export async function consume() { await c.ack(await c.receive({ max: 10, wait: '
 				return s.Process.Signal(syscall.SIGINT)
 			},
 			Naive: quantile("end-to-end latency p90", "e2e_latency", 0.9),
-			Says:  []string{"interrupted or aborted"}, Fails: true,
+			Code:  "ended-early", Why: "interrupted", Fails: true,
 		},
 		{
 			Name: "yesterday's messages", How: "an earlier test with the same `BROKER_RUN` left 50 messages", env: []string{"BROKER_RUN=nightly"},
@@ -110,7 +110,7 @@ export default async function () { await p.produce({ count: 50 }); sleep(7); }` 
 const conn = broker.connect(url), p = conn.producer(topic), c = conn.consumer(topic, { group: 'g', start: 'earliest' });
 export default async function () { await c.ready(); await p.produce({ count: 50 }); await c.consume({ count: 100, idle: '5s' }); }`,
 			Naive: Naive{"received", func(o *Outcome) string { return fmt.Sprint(o.Result.Topics[0].Counts["received"]) }},
-			Says:  []string{"an earlier test with the same BROKER_RUN"},
+			Code:  "earlier-test",
 		},
 		{
 			Name: "one broker by two addresses", How: "producer and consumer connect by different URLs",
@@ -119,7 +119,7 @@ const p = broker.connect(url).producer(topic), direct = broker.connect(__ENV.DIR
 export async function setup() { await direct.createTopic(topic); }
 export default async function () { await c.ready(); await p.produce({ count: 500 }); await c.consume({ count: 500, idle: '5s' }); }`,
 			Naive: Naive{"lost", func(*Outcome) string { return "0" }},
-			Says:  []string{"name it by one URL"},
+			Code:  "uncertain", Why: "aliased",
 		},
 		{
 			Name: "clocks of two machines", How: "messages whose stamps were written by a clock that is an hour ahead",
@@ -133,7 +133,7 @@ export default async function () {
 }`,
 			during: skewClock,
 			Naive:  Naive{"negative latencies", func(*Outcome) string { return "left out" }},
-			Says:   []string{"arrived before they were sent"},
+			Code:   "clocks", Why: "negative",
 		},
 	}
 }

@@ -26,7 +26,8 @@ type Lie struct {
 	before string                              // a script that runs first, to its end
 	during func(context.Context, *Scene) error // what is done while it runs
 	Naive  Naive                               // what would be believed without a word
-	Says   []string                            // each must stand among the reasons or the notes of the verdict; the first is shown
+	Code   string                              // of a reason or note that the verdict must have
+	Why    string                              // which of its texts; "" for any
 	Valid  bool                                // the run is all the same
 	Fails  bool                                // k6's exit code must not be 0
 }
@@ -91,21 +92,6 @@ func (o *Outcome) Verdict() string {
 		return fmt.Sprintf("valid up to p%g", 100*v.UpTo)
 	}
 	return "valid"
-}
-
-// Find gives the reason or note that contains the text.
-func (o *Outcome) Find(text string) (string, bool) {
-	for _, s := range append(o.Result.Verdict.Reasons, o.Result.Verdict.Notes...) {
-		if strings.Contains(s, text) {
-			return s, true
-		}
-	}
-	for _, b := range o.Result.Verdict.Beliefs {
-		if strings.Contains(b.Why, text) {
-			return b.Label + ": " + b.Why, true
-		}
-	}
-	return "", false
 }
 
 // Topic is what the names of the experiments' topics begin with.

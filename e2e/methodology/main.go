@@ -50,13 +50,11 @@ func run(k6, url, document string) error {
 		if err != nil {
 			return err
 		}
-		said, ok := o.Find(lie.Says[0])
+		reason, ok := o.Result.Verdict.Find(lie.Code, lie.Why)
 		if !ok {
 			return fmt.Errorf("%s: nothing is said of it: %+v", lie.Name, o.Result.Verdict)
 		}
-		if topic, rest, ok := strings.Cut(said, ": "); ok && strings.HasPrefix(topic, lies.Topic) {
-			said = rest
-		}
+		said := fmt.Sprintf("`%s`: %s", reason.Code, strings.TrimLeft(strings.TrimPrefix(reason.Text, reason.Topic), ",: "))
 		fmt.Fprintf(&told, "| %s | %s | %s: %s | %s | %s |\n", lie.Name, lie.How, lie.Naive.Label, lie.Naive.Of(o), o.Verdict(), said)
 	}
 	text, err := os.ReadFile(document) //gosec:disable G304 G703 -- a file of this repository's

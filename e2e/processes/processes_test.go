@@ -75,7 +75,7 @@ func (p *processes) run(each map[string][]string) {
 }
 
 // merge merges some of them, and gives the account of the group.
-func (p *processes) merge(out string, names []string, options ...string) (harness.Result, *summary.Group) {
+func (p *processes) merge(out string, names []string, options ...string) (harness.Result, *summary.Group, summary.Verdict) {
 	p.t.Helper()
 	args := []string{"x", "broker", "merge", "-o", filepath.Join(p.dir, out)}
 	for _, name := range names {
@@ -90,7 +90,7 @@ func (p *processes) merge(out string, names []string, options ...string) (harnes
 	if len(merged.Topics) != 1 || len(merged.Topics[0].Groups) != 1 {
 		p.t.Fatal(r)
 	}
-	return r, &merged.Topics[0].Groups[0]
+	return r, &merged.Topics[0].Groups[0], merged.Verdict
 }
 
 // The consumers' process ends long before the producers'. What the broker has of what was sent since is not lost; whether it has it, the
@@ -105,15 +105,15 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 		p.run(map[string][]string{"": {"ROLE=signal", "GIVES=ended"}})
 		producing.Wait()
 		both := []string{"consumer", "producer"}
-		r, g := p.merge("whole", both)
+		r, g, v := p.merge("whole", both)
 		if g.Expected != 2500 || g.Missing != 2500-g.Received || g.Missing < 1000 || g.Lost != 0 || (announced == "yes") != (g.Uncertain == 0) || r.Code != 99 {
 			t.Errorf("announced %q: %+v\n%v", announced, g.Account, r)
 		}
-		if announced == "" && (!strings.Contains(r.Stdout, "it cannot be told whether they are lost")) {
+		if announced == "" && !v.Has("uncertain", "no-backlog") {
 			t.Error(r)
 		}
-		r, g = p.merge("asked", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
-		if g.Undelivered != g.Missing || r.Code != 0 || !strings.Contains(r.Stdout, "what the brokers had was asked at") {
+		r, g, v = p.merge("asked", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
+		if g.Undelivered != g.Missing || r.Code != 0 || !v.Has("undelivered", "asked-late") {
 			t.Errorf("%+v\n%v", g.Account, r)
 		}
 		// Somebody who is not of the test takes some of them away.
@@ -124,7 +124,7 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 		} else if _, err := fmt.Sscan(counts, &lost); err != nil || lost < 70 {
 			t.Fatal(err, taken)
 		}
-		r, g = p.merge("less", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
+		r, g, _ = p.merge("less", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
 		says := fmt.Sprintf("FAILED fail if lost > 0: %s: %d", p.topic, lost)
 		if g.Lost != lost || g.Undelivered != g.Missing-lost || r.Code != 99 || !strings.Contains(r.Stdout, says) {
 			t.Errorf("%+v\n%v", g.Account, r)
@@ -146,17 +146,18 @@ func TestMergeNoticesAMissingProcess(t *testing.T) {
 		options   []string
 		code      int
 		elsewhere bool
-		says      string
+		says      string // in the output
+		missing   string // a variant of process-missing
 	}{
-		{[]string{"one", "two", "producer"}, []string{"--processes", "3", "--allow-invalid", "--fail-if", "lost > 0"}, 0, false, "passed fail if lost > 0"},
-		{[]string{"one", "producer"}, nil, 99, true, "say so with --processes 2"},
-		{[]string{"one", "producer"}, []string{"--processes", "3"}, 99, true, "1 of the 3 processes of the test are missing"},
-		{[]string{"one", "producer"}, []string{"--allow-invalid", "--fail-if", "lost > 0"}, 99, true, "cannot be decided"},
-		{[]string{"one", "two"}, []string{"--processes", "3"}, 99, false, "came from instance"},
+		{[]string{"one", "two", "producer"}, []string{"--processes", "3", "--allow-invalid", "--fail-if", "lost > 0"}, 0, false, "passed fail if lost > 0", ""},
+		{[]string{"one", "producer"}, nil, 99, true, "", "unknown"},
+		{[]string{"one", "producer"}, []string{"--processes", "3"}, 99, true, "", "absent"},
+		{[]string{"one", "producer"}, []string{"--allow-invalid", "--fail-if", "lost > 0"}, 99, true, "cannot be decided", ""},
+		{[]string{"one", "two"}, []string{"--processes", "3"}, 99, false, "", "unmerged"},
 	} {
 		fresh++
-		r, g := p.merge(fmt.Sprint("out", fresh), c.names, c.options...)
-		if r.Code != c.code || g.Lost != 0 || g.Elsewhere > 0 != c.elsewhere || !strings.Contains(r.Stdout, c.says) {
+		r, g, v := p.merge(fmt.Sprint("out", fresh), c.names, c.options...)
+		if r.Code != c.code || g.Lost != 0 || g.Elsewhere > 0 != c.elsewhere || !strings.Contains(r.Stdout, c.says) || c.missing != "" && !v.Has("process-missing", c.missing) {
 			t.Errorf("%v %v: %+v\n%v", c.names, c.options, g.Account, r)
 		}
 		if c.code == 0 && (g.Received != 2500 || g.Missing != 0) {

@@ -142,7 +142,7 @@ func TestSegmentsOfLoopsAreOneLoad(t *testing.T) {
 			}
 			r, whole := d.merge(1, 2, 3)
 			harness.Same(t, whole, d.alone(path))
-			if n := whole.Topics[0].Counts["sent"]; n != sent || strings.Contains(r.Stdout, "execution segment") {
+			if n := whole.Topics[0].Counts["sent"]; n != sent || whole.Verdict.Has("processes-differ", "") {
 				t.Errorf("%d and %d\n%v", sent, n, r)
 			}
 		})
@@ -194,13 +194,12 @@ func TestASegmentWithoutVUIsNotValid(t *testing.T) {
 	t.Parallel()
 	path := harness.Script(t, loop)
 	d := divide(t, path, 2, "EXECUTOR=per-vu-iterations", `LOAD={"rate":500,"duration":"3s"}`)
-	const says = "scenario produce had no VU in this process, whose execution segment is 1/2:1"
 	idle := d.of(2)
-	if idle.Verdict.Valid || !strings.Contains(strings.Join(idle.Verdict.Reasons, "\n"), says) || !strings.Contains(d.ended[1].Stderr, "scenario produce has no VU in this process") {
+	if idle.Verdict.Valid || !idle.Verdict.Has("load-incomplete", "idle") || !strings.Contains(d.ended[1].Stderr, "scenario produce has no VU in this process") {
 		t.Errorf("%+v\n%v", idle.Verdict, d.ended[1])
 	}
 	r, whole := d.merge(1, 2)
-	if whole.Verdict.Valid || !strings.Contains(r.Stdout, says) || r.Code != 99 {
+	if whole.Verdict.Valid || !whole.Verdict.Has("load-incomplete", "idle") || r.Code != 99 {
 		t.Error(r)
 	}
 	harness.Same(t, whole, d.alone(path))
@@ -236,7 +235,7 @@ func TestMergeNamesSegments(t *testing.T) {
 	path := harness.Script(t, loop)
 	load := `LOAD={"rate":300,"duration":"2s"}`
 	d := divide(t, path, 3, load)
-	if r, whole := d.merge(1, 3); whole.Verdict.Valid || r.Code != 99 || !strings.Contains(r.Stdout, "no process had the execution segment 1/3:2/3") {
+	if r, whole := d.merge(1, 3); whole.Verdict.Valid || r.Code != 99 || !whole.Verdict.Has("processes-differ", "segment-missing") {
 		t.Error(r)
 	}
 	other := divide(t, path, 2, load)

@@ -115,10 +115,37 @@ type Threshold struct {
 
 // Verdict says whether the run can be believed.
 type Verdict struct {
-	Valid          bool
-	UpTo           float64
-	Reasons, Notes []string
-	Beliefs        []struct{ Topic, Label, Why string }
+	Valid   bool
+	UpTo    float64
+	Reasons []Reason
+}
+
+// Reason is a statement about the run: docs/verdicts.md lists the codes.
+type Reason struct {
+	Code, Level, Topic, Process, Text string
+	Values                            map[string]any
+}
+
+// Why is which of the texts of its code it has.
+func (r Reason) Why() string {
+	why, _ := r.Values["why"].(string)
+	return why
+}
+
+// Find returns the first reason of a code, and of one of its variants where why is not "".
+func (v Verdict) Find(code, why string) (Reason, bool) {
+	for _, r := range v.Reasons {
+		if r.Code == code && (why == "" || r.Why() == why) {
+			return r, true
+		}
+	}
+	return Reason{}, false
+}
+
+// Has reports whether there is such a reason.
+func (v Verdict) Has(code, why string) bool {
+	_, ok := v.Find(code, why)
+	return ok
 }
 
 // Read reads a folder of results.

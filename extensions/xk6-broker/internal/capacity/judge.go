@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -23,10 +24,10 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 		open = open || led.Topics[i].OpenLoop
 	}
 	if !open {
-		return Missed, "", fmt.Errorf("nothing was sent by a schedule: %s", strings.Join(r.Verdict.Reasons, "; "))
+		return Missed, "", fmt.Errorf("nothing was sent by a schedule: %s", reason.Codes(r.Verdict.Invalid()))
 	}
-	if why := r.Overtaxed(); why != "" {
-		return Generator, why, nil
+	if why, ok := r.Verdict.Overtaxed(); ok {
+		return Generator, reason.Text(why), nil
 	}
 	for _, o := range objectives {
 		if answer, why := judge(r, o); answer != Met {
@@ -34,10 +35,10 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 		}
 	}
 	if !r.Verdict.Latencies || !r.Verdict.Account { // and the generator was not at its end
-		return Missed, "not valid: " + strings.Join(r.Verdict.Reasons, "; "), nil
+		return Missed, "not valid: " + reason.Codes(r.Verdict.Invalid()), nil
 	}
-	if worse := r.Worsening(); worse != "" {
-		return Unsteady, worse, nil
+	if worse, ok := r.Worsening(); ok {
+		return Unsteady, reason.Text(worse), nil
 	}
 	return Met, "", nil
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
 func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
@@ -76,8 +79,8 @@ func TestBoundedLoopsDropNothing(t *testing.T) {
 // What produce had not sent when its scenario ended speaks against the run, also where it was to wait for consumers that did not come.
 func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
 	for name, c := range map[string]struct{ scenarios, want string }{
-		"under way":           {`{ "p": { "executor": "per-vu-iterations" } }`, " of 3600000 messages, because the scenario ended first"},
-		"waits for consumers": {`{ "p": { "executor": "per-vu-iterations" }, "c": { "executor": "consumers" } }`, "after 0 of 3600000 messages"},
+		"under way":           {`{ "p": { "executor": "per-vu-iterations" } }`, "load-incomplete why=schedule of=3.6e+06"},
+		"waits for consumers": {`{ "p": { "executor": "per-vu-iterations" }, "c": { "executor": "consumers" } }`, "load-incomplete why=schedule done=0 of=3.6e+06"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t).begin()
@@ -90,10 +93,10 @@ func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
 				globalThis.p = conn.producer('cut');
 				await p.ready();`)
 			before := s.ctx
-			reasons := ""
-			for after := 10 * time.Millisecond; !strings.Contains(reasons, c.want); after *= 2 { // until the call had begun before its scenario ended
+			var reasons []reason.Reason
+			for after := 10 * time.Millisecond; !reasontest.Has(reasons, c.want); after *= 2 { // until the call had begun before its scenario ended
 				if after > time.Minute {
-					t.Fatalf("no %q in %q", c.want, reasons)
+					t.Fatalf("no %q in %q", c.want, reasontest.Codes(reasons))
 				}
 				ctx, end := context.WithCancel(lib.WithScenarioState(before, &lib.ScenarioState{Name: "p"}))
 				s.ctx = ctx
@@ -102,7 +105,7 @@ func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
 				if s.ctx = before; err != nil && !strings.Contains(err.Error(), context.Canceled.Error()) {
 					t.Fatal(err)
 				}
-				reasons = strings.Join(s.module.run.buildResult().Verdict.Reasons, "\n")
+				reasons = s.module.run.buildResult().Verdict.Invalid()
 			}
 		})
 	}

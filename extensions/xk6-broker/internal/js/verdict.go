@@ -1,7 +1,6 @@
 package js
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -21,18 +20,18 @@ func (r *run) circumstances() result.Circumstances {
 	if state := r.state.Load(); state != nil {
 		used, could := clock.CPU()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
 		c.CPU = min(1, float64(used)/float64(could))
-		c.Ended = endedEarly(state.execution)
+		c.Ended, c.After = endedEarly(state.execution), state.execution.GetCurrentTestRunDuration()
 	}
 	return c
 }
 
-// endedEarly says why a test ended before its time, where it did.
+// endedEarly says why a test ended before its time, where it did, as a variant of [reason.EndedEarly].
 func endedEarly(execution *lib.ExecutionState) string {
 	switch status := execution.GetCurrentExecutionStatus(); {
 	case status == lib.ExecutionStatusInterrupted, executors.Aborted(execution):
-		return fmt.Sprintf("the test was interrupted or aborted, %v after its start", execution.GetCurrentTestRunDuration().Round(100*time.Millisecond))
+		return "interrupted"
 	case status == lib.ExecutionStatusEnded && execution.GetFullIterationCount()+execution.GetPartialIterationCount() == 0:
-		return "no iteration ever ran: setup() failed, or there was no time for one"
+		return "no-iteration"
 	}
 	return ""
 }

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -303,9 +303,9 @@ func TestWhatIsSentAfterTheConsumersHaveEnded(t *testing.T) {
 			b.finish()
 			r := collector.Result()
 			r.Judge(result.Circumstances{})
-			says := strings.Contains(strings.Join(r.Verdict.Reasons, "\n"), "orders: 20 messages were sent after the consumers had ended")
+			says := reasontest.Has(r.Verdict.Invalid(), "no-consumer why=after topic=orders count=20")
 			if r.Verdict.Valid || says == keeps {
-				t.Errorf("%s: %v", name, r.Verdict.Reasons)
+				t.Errorf("%s: %q", name, reasontest.Codes(r.Verdict.Reasons))
 			}
 		})
 	}
@@ -324,8 +324,8 @@ func TestWhatIsSentBeforeTheConsumersCome(t *testing.T) {
 		b.finish()
 		r := collector.Result()
 		r.Judge(result.Circumstances{})
-		if notes := strings.Join(r.Verdict.Notes, "\n"); !r.Verdict.Valid || !strings.Contains(notes, "30 messages were confirmed when no consumer of it was there") {
-			t.Errorf("%v, %s", r.Verdict.Reasons, notes)
+		if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "no-consumer why=away count=30") {
+			t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 		}
 	})
 }

@@ -2,7 +2,6 @@ package load
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -28,16 +29,16 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 		counted bool // how many were acked is told
 		note    string
 	}{
-		"none":                      {acked: 0, counted: true, note: "orders, workers: received 2000 messages and settled none"},
-		"not all":                   {acked: 1500, counted: true, note: "orders, workers: settled 1500 of 2000 messages that it received"},
+		"none":                      {acked: 0, counted: true, note: "topic=orders group=workers settled=0 received=2000"},
+		"not all":                   {acked: 1500, counted: true, note: "topic=orders group=workers settled=1500 received=2000"},
 		"a trifle":                  {acked: 1998, counted: true},
 		"given back":                {acked: 1500, outcome: driver.Requeue, counted: true},
 		"asked for":                 {options: map[string]any{"group": "workers", "ack": "none"}, counted: true},
-		"asked for by others":       {options: map[string]any{"group": "audit", "ack": "none"}, counted: true, note: "settled none"},
+		"asked for by others":       {options: map[string]any{"group": "audit", "ack": "none"}, counted: true, note: "settled=0"},
 		"delivered at most once":    {broker: memory.Config{Features: atMostOnce}, counted: true},
 		"nothing can be settled":    {broker: memory.Config{Features: unsettled}},
 		"settled with later ones":   {broker: memory.Config{Cumulative: true}, acked: 1, counted: true},
-		"lent, and not told of":     {broker: memory.Config{Untold: true}, acked: 1500, counted: true, note: "orders, workers: settled 1500 of 2000 messages that it received"},
+		"lent, and not told of":     {broker: memory.Config{Untold: true}, acked: 1500, counted: true, note: "topic=orders group=workers settled=1500 received=2000"},
 		"given back, not told of":   {broker: memory.Config{Untold: true}, acked: 1500, outcome: driver.Requeue, counted: true},
 		"settled by the loop's way": {acked: 2000, options: map[string]any{"group": "workers", "ack": "batch"}, counted: true},
 	} {
@@ -63,12 +64,12 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 				if n, there := r.Topics[0].Counts["acked"]; there != c.counted || n != int64(c.acked) {
 					t.Errorf("acked %d, told %v", n, there)
 				}
-				all := strings.Join(r.Verdict.Notes, "\n")
-				if told := strings.Contains(all, "settled"); told != (c.note != "") || !strings.Contains(all, c.note) {
-					t.Errorf("want %q in\n%s", c.note, all)
+				notes := r.Verdict.Notes()
+				if reasontest.Has(notes, "unsettled why=never "+c.note) != (c.note != "") {
+					t.Errorf("want %q in %q", c.note, reasontest.Codes(notes))
 				}
-				if back := strings.Contains(all, "given back that did not come again"); back != (c.outcome == driver.Requeue) {
-					t.Errorf("what was given back is told: %v\n%s", back, all)
+				if back := reasontest.Has(notes, "unsettled why=returned"); back != (c.outcome == driver.Requeue) {
+					t.Errorf("what was given back is told: %v, %q", back, reasontest.Codes(notes))
 				}
 				if !r.Verdict.Valid {
 					t.Errorf("%+v", r.Verdict)
@@ -81,7 +82,6 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 // A consumer that is slower than its producers is named wherever the messages wait for it, and others are not.
 func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 	const rate, length = 300, 8 * time.Second
-	const slower = "the consumers were slower than what came in"
 	stall := func(n int64) time.Duration { // of 2 s at the end
 		if n < 6*rate {
 			return 0
@@ -95,8 +95,8 @@ func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 		transit  func(int64) time.Duration
 		says     string
 	}{
-		"at the broker":             {prefetch: 1, work: 5 * time.Millisecond, says: "orders, workers: what was outstanding grew under load, to "},
-		"in the client too":         {prefetch: 1000, work: 5 * time.Millisecond, says: slower},
+		"at the broker":             {prefetch: 1, work: 5 * time.Millisecond, says: "why=backlog topic=orders group=workers"},
+		"in the client too":         {prefetch: 1000, work: 5 * time.Millisecond, says: "topic=orders"},
 		"fast enough":               {prefetch: 1, work: time.Millisecond},
 		"a broker that is slow":     {prefetch: 1, work: time.Millisecond, transit: late(2 * time.Second)},
 		"a broker that stood still": {prefetch: 1, work: time.Millisecond, transit: stall},
@@ -137,9 +137,9 @@ func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 				b.finish()
 				r := collector.Result()
 				r.Judge(result.Circumstances{})
-				said := slices.DeleteFunc(r.Verdict.Notes, func(s string) bool { return !strings.Contains(s, slower) })
-				if c.says == "" && len(said) > 0 || c.says != "" && (len(said) != 1 || !strings.Contains(said[0], c.says)) {
-					t.Errorf("%q, want one with %q\n%+v", said, c.says, r.Topics[0].History)
+				said := slices.DeleteFunc(r.Verdict.Notes(), func(r reason.Reason) bool { return r.Code != reason.ConsumersSlower })
+				if len(said) != min(1, len(c.says)) || c.says != "" && !reasontest.Has(said, c.says) {
+					t.Errorf("%q, want one with %q\n%+v", reasontest.Codes(said), c.says, r.Topics[0].History)
 				}
 			})
 		})

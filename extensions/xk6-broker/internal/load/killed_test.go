@@ -1,13 +1,13 @@
 package load
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -49,8 +49,8 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 				if a.Expected != 300 || a.Lost != c.want.Lost || a.Undelivered != c.want.Undelivered || a.Elsewhere != c.want.Elsewhere || a.Redelivered != c.redelivered || a.Duplicated != 0 {
 					t.Errorf("%+v", a)
 				}
-				if notes := strings.Join(whole.Verdict.Notes, "\n"); !strings.Contains(notes, "process 1 (killed) was killed") {
-					t.Errorf("notes:\n%s", notes)
+				if !reasontest.Has(whole.Verdict.Invalid(), "process-missing why=killed name=process_1_(killed)") {
+					t.Errorf("%q", reasontest.Codes(whole.Verdict.Reasons))
 				}
 				killed.end()
 				if err := b.conn.Close(t.Context()); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -317,10 +318,10 @@ func TestPhasesOfProcessesAddUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			differ := slices.ContainsFunc(merged.Verdict.Notes, func(n string) bool { return n == "the processes had different phases, so that the whole has none" })
+			differ := reasontest.Has(merged.Verdict.Notes(), "processes-differ why=phases")
 			if c.one != c.two {
 				if len(merged.Phases) != 0 || len(merged.Topics[0].Phases) != 0 || !differ {
-					t.Errorf("phases %v, notes %q", merged.PhaseNames(), merged.Verdict.Notes)
+					t.Errorf("phases %v, notes %q", merged.PhaseNames(), reasontest.Codes(merged.Verdict.Reasons))
 				}
 			} else {
 				w := merged.Topics[0].Phases["measured"]

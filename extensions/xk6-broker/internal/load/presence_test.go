@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -43,8 +44,8 @@ func TestWhatIsSentWhenAllConsumersHaveLeftIsNamed(t *testing.T) {
 		told, stays  bool
 		reason, note string
 	}{
-		{told: true, reason: "orders, workers: 30 messages (23 %) were sent after the last consumer had left"},
-		{note: "orders, workers: 30 messages were confirmed when no consumer of it was there"},
+		{told: true, reason: "why=after topic=orders group=workers count=30 share=0.2308"},
+		{note: "why=away topic=orders group=workers count=30"},
 		{told: true, stays: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -84,11 +85,11 @@ func TestWhatIsSentWhenAllConsumersHaveLeftIsNamed(t *testing.T) {
 			if got := r.fates(t); got != want || (a.Late == 30) != (c.reason != "") || a.Late%30 != 0 {
 				t.Errorf("%+v: %+v, want %+v", c, a, want)
 			}
-			if named := r.says("after the last consumer had left"); named != (c.reason != "") || !r.says(c.reason) || named == r.Verdict.Account || named == r.Verdict.Latencies {
-				t.Errorf("%+v: %q", c, r.Verdict.Reasons)
+			if named := r.says("no-consumer"); named != (c.reason != "") || !r.says(c.reason) || named == r.Verdict.Account || named == r.Verdict.Latencies {
+				t.Errorf("%+v: %q", c, reasontest.Codes(r.Verdict.Reasons))
 			}
-			if noted := r.notes("when no consumer of it was there"); noted != (c.note != "") || !r.notes(c.note) {
-				t.Errorf("%+v: %q", c, r.Verdict.Notes)
+			if noted := r.notes("no-consumer"); noted != (c.note != "") || !r.notes(c.note) {
+				t.Errorf("%+v: %q", c, reasontest.Codes(r.Verdict.Reasons))
 			}
 		})
 	}

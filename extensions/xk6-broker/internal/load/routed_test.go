@@ -2,7 +2,6 @@ package load
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -93,7 +94,7 @@ func (b *bench) read(c *Consumer, n int) {
 // judgedGroup is what a result says of one group.
 type judgedGroup struct {
 	median, max bool // what they are compared with can be judged
-	notes       string
+	notes       []reason.Reason
 	valid       bool
 }
 
@@ -111,7 +112,7 @@ func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 				h := g.Trends[metric.E2ELatency.String()]
 				return r.Latency(limit(b.t, source), metric.E2ELatency.String(), []result.Portion{{Broker: b.topic.Address.String(), Topic: topic, Group: group, Loop: metric.Closed, Histogram: h}}).Held
 			}
-			return judgedGroup{decide("med<60000"), decide("max<60000"), strings.Join(r.Verdict.Notes, "\n"), r.Verdict.Valid}
+			return judgedGroup{decide("med<60000"), decide("max<60000"), r.Verdict.Notes(), r.Verdict.Valid}
 		}
 	}
 	b.t.Fatalf("no group %s of %s", group, topic)
@@ -141,7 +142,7 @@ func TestDeadLettersAreNotMissedByTheirConsumers(t *testing.T) {
 				broker.send(all[i:i+1], "dead")
 			}
 			between(t, name+": nobody waits for more", b.arrived(10*time.Second, Consume{Ack: AckBatch}, workers, letters), 0, 5*time.Second)
-			if got := b.judged(collector, "dead", "letters"); !got.median || !got.max || strings.Contains(got.notes, "never did") {
+			if got := b.judged(collector, "dead", "letters"); !got.median || !got.max || reasontest.Has(got.notes, "routed why=missing") {
 				t.Errorf("%s: %+v", name, got)
 			}
 		})
@@ -156,10 +157,10 @@ func TestDeadLettersThatAreLost(t *testing.T) {
 		note          string
 	}{
 		"none":               {0, 0, ""},
-		"some":               {50, 0, "dead, letters: of 200 messages rejected by the consumers of orders since the first of them came in here, 50 (25 %) never did"},
+		"some":               {50, 0, "topic=dead group=letters count=50 of=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
 		"none, and rejected": {0, 100, ""},
 		"all are rejected":   {0, 200, ""},
-		"some, and rejected": {50, 100, "dead, letters: of 200 messages rejected by the consumers of orders since the first of them came in here, 50 (25 %) never did"},
+		"some, and rejected": {50, 100, "topic=dead group=letters count=50 of=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, memory.Config{})
@@ -186,8 +187,7 @@ func TestDeadLettersThatAreLost(t *testing.T) {
 			b.settle(letters, letter, c.further, len(dead), driver.Ack)
 			broker.send(dead[:c.further], "deader")
 			b.read(further, c.further)
-			if got := b.judged(collector, "dead", "letters"); got.median != (c.lost == 0) || got.max != (c.lost == 0) || !strings.Contains(got.notes, c.note) ||
-				c.note == "" && strings.Contains(got.notes, "never did") {
+			if got := b.judged(collector, "dead", "letters"); got.median != (c.lost == 0) || got.max != (c.lost == 0) || reasontest.Has(got.notes, "routed why=missing "+c.note) != (c.note != "") {
 				t.Errorf("%s: %+v", name, got)
 			}
 		})
@@ -220,7 +220,7 @@ func TestWhatGoesElsewhereByItsKeyIsNotMissed(t *testing.T) {
 			b.read(some, 300)
 			b.read(rest, 1000)
 			got := b.judged(collector, "some", "s")
-			if !got.valid || !got.median || !got.max || !strings.Contains(got.notes, "700 (70 %) never did: where messages go by their keys, it cannot be told") {
+			if !got.valid || !got.median || !got.max || !reasontest.Has(got.notes, "routed why=missing count=700 share=0.7") {
 				t.Errorf("owned %v: %+v", owned, got)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -258,8 +259,8 @@ func TestAFullDiskEndsTheLogsOnly(t *testing.T) {
 		if r.Topics[0].Counts["sent"] != 1000 || r.Topics[0].History[99].Counts["sent"] != 10 {
 			t.Errorf("sent %d", r.Topics[0].Counts["sent"])
 		}
-		if notes := strings.Join(r.Verdict.Notes, "\n"); !strings.Contains(notes, "no space left on device") {
-			t.Errorf("notes: %s", notes)
+		if !reasontest.Has(r.Verdict.Notes(), "over-time why=log-ended") {
+			t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 		}
 	})
 }

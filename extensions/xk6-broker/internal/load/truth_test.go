@@ -17,6 +17,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -117,7 +118,7 @@ func TestTheDrainIsNotTheApplication(t *testing.T) {
 		if a.Expected != 700 || a.Received != 291 || a.Drained != 409 || a.Lost != 0 || a.Missing != 0 {
 			t.Errorf("%+v", a)
 		}
-		if r.Verdict.Valid || !strings.Contains(r.Verdict.Reasons[0], "409 messages (58 %) reached no consumer") {
+		if r.Verdict.Valid || !reasontest.Has(r.Verdict.Invalid(), "drained count=409 share=0.5843") {
 			t.Errorf("%+v", r.Verdict)
 		}
 		if !slices.Equal(waited, []Waiting{{"orders", "workers", 409}}) {
@@ -293,7 +294,7 @@ func TestMessagesWithoutStampAreNotAccountedFor(t *testing.T) {
 		if a := r.Topics[0].Groups[0]; a.Expected != 0 || a.Lost != 0 || r.Topics[0].Counts["unaccounted"] != 20 || r.Topics[0].Counts["unstamped"] != 20 {
 			t.Errorf("%+v %v", a, r.Topics[0].Counts)
 		}
-		if !slices.ContainsFunc(r.Verdict.Notes, func(n string) bool { return strings.Contains(n, "20 messages were sent without a stamp") }) {
+		if !reasontest.Has(r.Verdict.Notes(), "not-stamped count=20") {
 			t.Errorf("%+v", r.Verdict)
 		}
 	})
@@ -334,11 +335,11 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 		says              string
 		valid             bool
 	}{
-		{1, 1, metric.Earlier, "40 messages were sent by an earlier test with the same BROKER_RUN", false},
-		{2, 1, metric.Sibling, "40 messages were sent by other processes with the same BROKER_RUN", true},
-		{2, 2, metric.Sibling, "messages came from 2 other processes with the same BROKER_RUN, and the test has 2 in all", false},
-		{3, 2, metric.Sibling, "80 messages were sent by other processes with the same BROKER_RUN", true},
-		{0, 2, metric.Sibling, "80 messages were sent by other processes with the same BROKER_RUN", true},
+		{1, 1, metric.Earlier, "earlier-test why=run count=40", false},
+		{2, 1, metric.Sibling, "", true},
+		{2, 2, metric.Sibling, "earlier-test why=processes count=2 processes=2", false},
+		{3, 2, metric.Sibling, "", true},
+		{0, 2, metric.Sibling, "", true},
 	} {
 		t.Run(fmt.Sprint(c.processes, "of", c.before), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -363,8 +364,8 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				if topic.Counts[c.counter.String()] != int64(40*c.before) || r.Verdict.Valid != c.valid || r.Verdict.Latencies != c.valid {
 					t.Errorf("%v %+v", topic.Counts, r.Verdict)
 				}
-				if said := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); !strings.Contains(said, c.says) {
-					t.Errorf("no %q in\n%s", c.says, said)
+				if c.says != "" && !reasontest.Has(r.Verdict.Invalid(), c.says) {
+					t.Errorf("no %q in %q", c.says, reasontest.Codes(r.Verdict.Reasons))
 				}
 				if alone := c.processes == 1; (b.run.Ledger() == nil) != alone {
 					t.Errorf("there is a ledger for merge, or none")
@@ -551,8 +552,8 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 				// Whichever became of them, the slowest of all are in no latency.
 				r := collector.Result()
 				r.Judge(result.Circumstances{})
-				want := map[bool]string{false: "150 messages (75 %) reached no consumer", true: "150 messages (75 %) were removed from the broker"}[present]
-				if v := r.Verdict; v.Valid || v.Latencies || !v.Account || !strings.Contains(strings.Join(v.Reasons, "; "), want) {
+				want := map[bool]string{false: "drained count=150 share=0.75", true: "unmeasured why=removed count=150 share=0.75"}[present]
+				if v := r.Verdict; v.Valid || v.Latencies || !v.Account || !reasontest.Has(v.Invalid(), want) {
 					t.Errorf("%+v, want %q", v, want)
 				}
 				if p50 := r.Topics[0].Percentiles[metric.E2ELatency.String()][0]; !p50.Supported || p50.Believed {

@@ -77,7 +77,7 @@ func TestWhatABrokerHoldsUpAtTheEndOfAWindow(t *testing.T) {
 		r.Judge(result.Circumstances{})
 		for _, belief := range r.Verdict.Beliefs {
 			if belief.UpTo > 0.5 {
-				t.Errorf("a third of the messages of the window is not in it, and %s", belief)
+				t.Errorf("a third of the messages of the window is not in it, and %+v", belief)
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -129,18 +131,13 @@ func (r told) fates(t *testing.T) fates {
 	return fates{a.Expected, a.Received, a.Lost, a.Undelivered, a.Uncertain, a.Elsewhere}
 }
 
-func (r told) says(texts ...string) bool {
-	all := strings.Join(r.Verdict.Reasons, "\n")
-	for _, text := range texts {
-		if !strings.Contains(all, text) {
-			return false
-		}
-	}
-	return true
+// says reports whether there are reasons as the words say, which are those of [reasontest.Has]; "" is none of them.
+func (r told) says(words ...string) bool {
+	return !slices.ContainsFunc(words, func(w string) bool { return w != "" && !reasontest.Has(r.Verdict.Invalid(), w) })
 }
 
-func (r told) notes(text string) bool {
-	return strings.Contains(strings.Join(r.Verdict.Notes, "\n"), text)
+func (r told) notes(words string) bool {
+	return words == "" || reasontest.Has(r.Verdict.Notes(), words)
 }
 
 // A producer and two consumers, of three processes. What the one received that is not there is not lost, and the verdict says that it is
@@ -167,14 +164,14 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
 			t.Errorf("of an unknown number: %+v, want %+v", got, want)
 		}
-		if r.Verdict.Account || !r.says("say so with --processes 2", "45 messages were not received here: they are lost, or somebody has them") {
+		if r.Verdict.Account || !r.notes("process-missing why=unknown count=2") || !r.says("uncertain why=missing-process count=45") {
 			t.Errorf("of an unknown number: %+v", r.Verdict)
 		}
 		r = together(t, result.Siblings{Processes: 3}, here...)
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, elsewhere: 45}); got != want {
 			t.Errorf("two of three: %+v, want %+v", got, want)
 		}
-		if r.Verdict.Account || r.Verdict.Latencies || !r.says("1 of the 3 processes of the test are missing") {
+		if r.Verdict.Account || r.Verdict.Latencies || !r.says("process-missing why=absent count=1 processes=3") {
 			t.Errorf("two of three: %+v", r.Verdict)
 		}
 		r = together(t, result.Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
@@ -182,7 +179,7 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 			t.Errorf("without the producer: %+v", got)
 		}
 		if n := r.Topics[0].Counts[metric.Sibling.String()]; n != 100 || r.Verdict.Account ||
-			!r.says(fmt.Sprintf("100 messages came from instance %d", p.Result.Instance)) {
+			!r.says(fmt.Sprintf("process-missing why=unmerged count=100 name=instance_%d", p.Result.Instance)) {
 			t.Errorf("without the producer: %d of a sibling, %+v", n, r.Verdict)
 		}
 		r = together(t, result.Siblings{Processes: 3}, a, p, c)
@@ -192,7 +189,7 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 		for i := range here { // as BROKER_PROCESSES has it
 			here[i].Result.Processes = 3
 		}
-		if r = together(t, result.Siblings{}, here...); !r.says("1 of the 3 processes of the test are missing") {
+		if r = together(t, result.Siblings{}, here...); !r.says("process-missing why=absent count=1 processes=3") {
 			t.Errorf("two of three, as they say: %+v", r.Verdict)
 		}
 		if r = together(t, result.Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
@@ -240,12 +237,12 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 			if announced {
 				want.undelivered, want.lost, want.uncertain = 4190, 10, 0
 			}
-			if got := r.fates(t); got != want || r.says("cannot be told") == announced || r.notes("with --broker URL") == announced {
-				t.Errorf("announced %v: %+v, want %+v; %v", announced, got, want, r.Verdict.Reasons)
+			if got := r.fates(t); got != want || r.says("uncertain why=no-backlog") == announced {
+				t.Errorf("announced %v: %+v, want %+v; %v", announced, got, want, reasontest.Codes(r.Verdict.Reasons))
 			}
 			r = together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, early, late)
 			want.undelivered, want.lost, want.uncertain = 4190, 10, 0
-			if got := r.fates(t); got != want || !r.Verdict.Account || !r.notes("what the brokers had was asked at") {
+			if got := r.fates(t); got != want || !r.Verdict.Account || !r.notes("undelivered why=asked-late") {
 				t.Errorf("asked afterwards: %+v, want %+v; %+v", got, want, r.Verdict)
 			}
 		})
@@ -359,7 +356,7 @@ func TestABrokerOfTwoNames(t *testing.T) {
 					lost, elsewhere = lost+g.Lost, elsewhere+g.Elsewhere
 				}
 			}
-			if len(r.Topics) != 2 || aliased != 140 || siblings != 0 || lost != 0 || elsewhere != 140 || r.Verdict.Account || !r.says("name it by one URL") {
+			if len(r.Topics) != 2 || aliased != 140 || siblings != 0 || lost != 0 || elsewhere != 140 || r.Verdict.Account || !r.says("uncertain why=aliased") {
 				t.Errorf("%s: %d topics, aliased %d, of siblings %d, lost %d, elsewhere %d; %+v", title, len(r.Topics), aliased, siblings, lost, elsewhere, r.Verdict)
 			}
 		}
@@ -380,11 +377,11 @@ func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
 				two.work(two.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest}), 100)
 			}
 			parts := []result.Part{one.end(), two.end()}
-			if r := parts[0].Result; !r.Verdict.Account || !strings.Contains(strings.Join(r.Verdict.Notes, "; "), "received nothing in this process") {
+			if r := parts[0].Result; !r.Verdict.Account || reasontest.Has(r.Verdict.Reasons, "nothing-received") {
 				t.Errorf("alone: %+v", r.Verdict)
 			}
 			r := together(t, result.Siblings{Processes: 2}, parts...)
-			if says := r.says("it has a consumer that received nothing"); says == received || r.Verdict.Account != received || !r.Topics[0].Declared {
+			if says := r.says("nothing-received"); says == received || r.Verdict.Account != received || !r.Topics[0].Declared {
 				t.Errorf("received %v: %+v", received, r.Verdict)
 			}
 		})
@@ -401,7 +398,7 @@ func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
 		c := two.consumer(driver.ConsumerConfig{Group: "workers"})
 		one.produce(one.sender(100), 100)
 		early := one.end()
-		if !(told{early.Result}).says("100 messages (100 %) were still at the broker") {
+		if !(told{early.Result}).says("undelivered count=100 share=1") {
 			t.Errorf("alone: %+v", early.Result.Verdict)
 		}
 		two.work(c, 100)

@@ -10,6 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -49,7 +50,7 @@ func (b *bench) valid(t *testing.T) {
 	r := b.run.NewCollector().Result()
 	r.Judge(result.Circumstances{})
 	if !r.Verdict.Valid {
-		t.Errorf("not valid: %v", r.Verdict.Reasons)
+		t.Errorf("not valid: %q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }
 

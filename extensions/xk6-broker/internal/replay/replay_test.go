@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -61,9 +62,9 @@ func pretend(args []string) error {
 	}
 	switch os.Getenv("ACKS") {
 	case "spoilt":
-		r.Verdict = result.Verdict{Reasons: []string{"spoilt on purpose"}}
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.EndedEarly, reason.Invalid, reason.Values{"why": "no-iteration"})}}
 	case "late": // which is nothing against a rate
-		r.Verdict = result.Verdict{Account: true, Reasons: []string{"late on purpose"}}
+		r.Verdict = result.Verdict{Account: true, Reasons: []reason.Reason{reason.New(reason.GeneratorSaturated, reason.Invalid, nil)}}
 	}
 	var ledger *result.Ledger
 	if os.Getenv("BROKER_RUN") != "" {

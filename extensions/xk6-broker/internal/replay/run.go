@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
 )
@@ -332,7 +333,7 @@ func (r *Run) summary(t *Test, o study.Outcome) string {
 		}
 	}
 	if !o.Result.Verdict.Valid {
-		parts = append(parts, "not valid: "+strings.Join(o.Result.Verdict.Reasons, "; "))
+		parts = append(parts, "not valid: "+reason.Codes(o.Result.Verdict.Invalid()))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
@@ -127,7 +128,7 @@ func newRow(t *Test, c *Cell, outcomes []Outcome) *Row {
 		row.Pages = append(row.Pages, path.Join(study.CellsFolder, o.Cell.Folder, report.PageFile))
 		results = append(results, o.Result)
 		if !o.Result.Verdict.Valid {
-			row.Invalid = append(row.Invalid, o.Result.Verdict.Reasons...)
+			row.Invalid = append(row.Invalid, reason.Codes(o.Result.Verdict.Invalid()))
 			row.unaccounted = row.unaccounted || !o.Result.Verdict.Account
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -166,7 +167,7 @@ func TestTheSchemaDescribesWhatIsWritten(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][2]string{
-		{`"version": 2`, `"version": 3`},
+		{`"version": 3`, `"version": 2`},
 		{`"lost": 2`, `"lost": -2`},
 		{`"seconds": 20,`, ``},
 		{`"valid": false`, `"valid": "no"`},
@@ -174,12 +175,22 @@ func TestTheSchemaDescribesWhatIsWritten(t *testing.T) {
 		{`"p999"`, `"p998"`},
 		{`"trends"`, `"trendz"`},
 		{`"judged": true`, `"judged": 1`},
+		{`"code": "percentile-not-reliable"`, `"code": "bad-luck"`},
 	} {
 		changed := strings.Replace(string(text), wrong[0], wrong[1], 1)
 		if changed == string(text) {
 			t.Errorf("there is no %s", wrong[0])
 		} else if schema.Validate(document([]byte(changed))) == nil {
 			t.Errorf("the schema takes %s", wrong[1])
+		}
+	}
+	for row := range strings.Lines(reason.Markdown()) {
+		code, isRow := strings.CutPrefix(row, "| `")
+		if code, _, _ = strings.Cut(code, "`"); !isRow {
+			continue
+		}
+		if err := schema.Validate(document([]byte(strings.Replace(string(text), "percentile-not-reliable", code, 1)))); err != nil {
+			t.Errorf("the schema does not have the reason %s: %v", code, err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -31,6 +32,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"vus":      vus,
 	"outcome":  outcome,
 	"validity": Validity,
+	"texts":    reason.Texts,
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -95,8 +97,8 @@ func TestOverTimeTheWholeIsTheSum(t *testing.T) {
 	if total != topic.Trends["publish_latency"].Count() || total != 40_000 {
 		t.Errorf("%d publish latencies over time, want %d", total, topic.Trends["publish_latency"].Count())
 	}
-	if slices.ContainsFunc(r.Verdict.Notes, func(note string) bool { return strings.Contains(note, "over time") }) {
-		t.Errorf("%q", r.Verdict.Notes)
+	if reasontest.Has(r.Verdict.Reasons, "over-time") {
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 	sum, counts := map[string]*hist.Histogram{}, map[string]int64{}
 	for _, part := range [][2]float64{{0, 7}, {7, 12}, {12, 23}} {
@@ -138,12 +140,12 @@ func TestWhereALogIsMissingTheWholeSaysSo(t *testing.T) {
 		t.Error(err)
 	}
 	says := func(r *result.Result, what string) bool {
-		return slices.ContainsFunc(r.Verdict.Notes, func(note string) bool {
-			return strings.Contains(note, "over time, quantiles are those of the process that had the worst") && strings.Contains(note, "process 2 (two)") && strings.Contains(note, what)
+		return slices.ContainsFunc(r.Verdict.Notes(), func(n reason.Reason) bool {
+			return n.Code == reason.OverTime && strings.HasPrefix(n.Word("detail"), "process 2 (two): ") && strings.Contains(n.Word("detail"), what)
 		})
 	}
 	if !says(r, "there is no ") {
-		t.Errorf("%q", r.Verdict.Notes)
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 	var total uint64
 	for _, s := range r.Topics[0].OverTime["publish_latency"] {
@@ -158,10 +160,10 @@ func TestWhereALogIsMissingTheWholeSaysSo(t *testing.T) {
 	parts := processes(t)
 	parts[1].Result.Topics[0].Trends["publish_latency"].Record(5)
 	if _, r := whole(t, parts); !says(r, "does not have all that it measured") {
-		t.Errorf("%q", r.Verdict.Notes)
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 	parts[1].Log = nil
 	if _, r := whole(t, parts); !says(r, "it left no interval logs") {
-		t.Errorf("%q", r.Verdict.Notes)
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -69,11 +70,11 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	r.Phases = append(r.Phases, phase)
 	r.Leading = phase.Name
 	if phase.About {
-		r.Verdict.Notes = append(r.Verdict.Notes, fmt.Sprintf("%s: several processes measured it, each in intervals of its own: counts and latencies are those of the intervals that ended in this time, and so of what "+
-			"happened up to %s before; rates are not known", phase.Name, inSeconds(longest(r))))
+		note := reason.New(reason.OverTime, reason.Note, reason.Values{"why": "intervals", "of": longest(r)})
+		note.Phase = phase.Name
+		r.Verdict.Add(note)
 	}
 	r.Describe()
-	r.Led().NoteRates(&r.Verdict)
 	return nil
 }
 

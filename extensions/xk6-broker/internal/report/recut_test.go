@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -138,8 +139,8 @@ func TestAPartOfSeveralProcesses(t *testing.T) {
 		if n, seconds := r.Led().WentOn("confirmed"); n == 0 || (seconds == 0) != several { // which are not those of just that time
 			t.Errorf("several %v: confirmed %v in %v s", several, n, seconds)
 		}
-		if said := strings.Join(r.Verdict.Notes, "; "); strings.Contains(said, "10 s to 20 s: several processes") != several {
-			t.Errorf("several %v: %s", several, said)
+		if reasontest.Has(r.Verdict.Notes(), "over-time why=intervals phase=10_s_to_20_s") != several {
+			t.Errorf("several %v: %q", several, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -275,9 +276,8 @@ func verdict(b *strings.Builder, r *result.Result) {
 		of = ", of the phase " + r.Verdict.Of
 	}
 	fmt.Fprintf(b, "  verdict: %s%s\n", Validity(r.Verdict), of)
-	sentences(b, "    because ", r.Once(r.Verdict.Reasons))
-	partly := slices.DeleteFunc(slices.Clone(r.Verdict.Beliefs), func(b result.Belief) bool { return b.UpTo == 0 }) // which is a reason
-	sentences(b, "    note: ", r.Once(append(result.Doubts(partly), r.Verdict.Notes...)))
+	sentences(b, "    because ", reason.Texts(r.Verdict.Invalid()))
+	sentences(b, "    note: ", reason.Texts(r.Verdict.Notes()))
 	b.WriteString("\n")
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
@@ -201,9 +202,9 @@ func TestThePageHasTheTerminalsVerdict(t *testing.T) {
 		nothing bool
 	}{
 		{result.Verdict{Valid: true}, "✓ valid", true},
-		{result.Verdict{Valid: true, Notes: []string{"it is embedded"}}, "✓ valid", false},
-		{result.Verdict{Valid: true, UpTo: 0.5}, "✓ valid up to p50", false},
-		{result.Verdict{Reasons: []string{"it was late"}}, "✗ NOT VALID", false},
+		{result.Verdict{Valid: true, Reasons: []reason.Reason{reason.New(reason.EmbeddedBroker, reason.Note, nil)}}, "✓ valid", false},
+		{result.Verdict{Valid: true, UpTo: 0.5, Reasons: []reason.Reason{reason.New(reason.PercentileNotReliable, reason.Note, reason.Values{"why": "machine"})}}, "✓ valid up to p50", false},
+		{result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil)}}, "✗ NOT VALID", false},
 	} {
 		r := &result.Result{Verdict: c.verdict}
 		var text, page bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // bunch is from which lateness on a message is sent together with those that were due after it, as a matter of bunches: less of it any system is used to.
@@ -36,7 +37,7 @@ func (r *Result) Others() string {
 	for i := range led.Topics {
 		t := &led.Topics[i]
 		if s := share(t.Counts[metric.Foreign.String()], t.Counts[metric.Received.String()]); s > trifle {
-			return fmt.Sprintf("%s of the messages received from %s are of other tests", percent(s), t.Topic)
+			return fmt.Sprintf("%s of the messages received from %s are of other tests", reason.Percent(s), t.Topic)
 		}
 	}
 	return ""

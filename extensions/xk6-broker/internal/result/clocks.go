@@ -9,6 +9,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Peer is another process of the test, as a process met it through the broker.
@@ -83,7 +84,7 @@ func (c Clocks) String() string {
 	if by < 0 {
 		ahead, than, by = than, ahead, -by
 	}
-	return fmt.Sprintf("the clock of %s is %v ± %v ahead of that of %s", ahead, round(by), round(c.Bound), than)
+	return fmt.Sprintf("the clock of %s is %s ± %s ahead of that of %s", ahead, reason.Duration(time.Duration(by)), reason.Duration(time.Duration(c.Bound)), than)
 }
 
 // called is what a process is called that has a number and perhaps a name.
@@ -134,13 +135,13 @@ func (t *Topic) unclear(c Condition, trend string, v float64) string {
 	if c.Holds(v-by) == c.Holds(v) && c.Holds(v+by) == c.Holds(v) {
 		return ""
 	}
-	return fmt.Sprintf("it is by clocks that may be %v apart", round(t.Apart.apart()))
+	return fmt.Sprintf("it is by clocks that may be %s apart", reason.Duration(time.Duration(t.Apart.apart())))
 }
 
 // vague says why what a condition compares of a trend may be less than the truth and more, where clocks may be more than a tenth of it apart.
 func (t *Topic) vague(c Condition, trend string) string {
 	if h := t.Trends[trend]; h != nil && t.blurred(trend, hist.Percentile{Value: int64(c.Of(h) * float64(time.Millisecond))}) {
-		return fmt.Sprintf("it is by clocks that may be %v apart", round(t.Apart.apart()))
+		return fmt.Sprintf("it is by clocks that may be %s apart", reason.Duration(time.Duration(t.Apart.apart())))
 	}
 	return ""
 }
@@ -151,20 +152,18 @@ var unheld = []string{"constant-arrival-rate", "ramping-arrival-rate"}
 // judgePeers speaks of the other processes, and of whether this one began with them.
 func (r *Result) judgePeers(v *Verdict) {
 	if r.Unmet != "" {
-		v.note("the processes of the test did not talk with each other: %s; so they did not wait for each other, and their clocks were not compared", r.Unmet)
+		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "apart", "detail": r.Unmet})
 	}
 	for _, p := range r.Peers {
 		name := called(p.Process, p.Name)
 		if p.Lacked != "" {
-			v.because(latencies|account, "%s %s: the others went on without it, so that they may not have begun together, and what was due before its consumers were ready is not accounted for", name, p.Lacked)
+			v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name, "detail": p.Lacked})
 		}
 		if p.Later > max(beginsAnyhow, beginsTogether*r.Seconds) && r.Test.runs(unheld...) {
-			v.because(latencies|account, "%s began %v after this process, and a scenario of %s waits for no other process: it was not the load that was asked for; "+
-				"use open-arrival-rate, which begins in all at one time", name, round(int64(p.Later*float64(time.Second))), strings.Join(unheld, " or "))
+			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": "this process and " + name, "apart": p.Later})
 		}
 		if p.Twin != 0 {
-			v.because(latencies|account, "two processes are number %d (instances %d and %d): one that ended was started again, as a Job does "+
-				"with a pod that failed, or two were given the same --execution-segment", p.Process, p.Instance, p.Twin)
+			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "twin", "names": fmt.Sprintf("number %d", p.Process), "detail": fmt.Sprintf("instances %d and %d", p.Instance, p.Twin)})
 		}
 	}
 }
@@ -175,7 +174,7 @@ func (t *Topic) judgeClocks(v *Verdict) {
 	if t.Apart == nil {
 		return
 	}
-	apart := round(t.Apart.apart())
+	values := reason.Values{"why": "apart", "apart": time.Duration(t.Apart.apart()), "clocks": t.Apart.String()}
 	for _, suffix := range t.loops() {
 		var vague []string
 		certain := false
@@ -191,18 +190,20 @@ func (t *Topic) judgeClocks(v *Verdict) {
 		switch {
 		case len(vague) == 0:
 		case !certain && t.Apart.wrong():
-			v.because(0, "%s: no percentile of the end-to-end latency can be believed: %v; set the machines' clocks", t.name(), t.Apart)
+			values["why"] = "wrong"
+			v.invalid(t.subject(), reason.Clocks, values)
+			return
 		default:
 			if !certain {
 				v.Except = metric.E2ELatency.Title()
 			}
-			v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart, which is more than a tenth of its %s", t.name(), apart,
-				strings.Join(vague, ", "))
+			values["quantiles"] = strings.Join(vague, ", ")
+			v.note(t.subject(), reason.Clocks, values)
 			return
 		}
 	}
 	if !t.Shared && !t.Apart.Same {
-		v.note("%s: between processes end-to-end latency is ± %v, as far as their clocks may be apart: %v", t.name(), apart, t.Apart)
+		v.note(t.subject(), reason.Clocks, values)
 	}
 }
 

@@ -1,13 +1,13 @@
 package result
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
@@ -39,23 +39,23 @@ func clockOf(offset, bound time.Duration) Clock {
 func TestLatenciesByTwoClocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		clock    Clock
-		believed int // of p50, p90, p95 and p99: 55, 91, 95.5 and 99 ms
-		reason   string
+		believed int    // of p50, p90, p95 and p99: 55, 91, 95.5 and 99 ms
+		clocks   string // of the reason
 		note     string
 	}{
 		"one clock":     {clockOf(0, 200*time.Nanosecond), 4, "", ""},
 		"close":         {clockOf(time.Millisecond, 3*time.Millisecond), 4, "", ""},
-		"less close":    {clockOf(0, 7*time.Millisecond), 3, "", "end-to-end latency is ± 7ms, as far as their clocks may be apart, which is more than a tenth of its p50"},
-		"nothing known": {clockOf(0, 50*time.Millisecond), 0, "", "more than a tenth of its p50, p90, p95, p99"},
+		"less close":    {clockOf(0, 7*time.Millisecond), 3, "", "apart=0.007 quantiles=p50"},
+		"nothing known": {clockOf(0, 50*time.Millisecond), 0, "", "quantiles=p50,_p90,_p95,_p99"},
 		"ahead": {
 			clockOf(time.Second, 300*time.Microsecond), 0,
-			"no percentile of the end-to-end latency can be believed: the clock of process 2 (two) is 1s ± 300µs ahead of that of process 1 (one)", "",
+			"the clock of process 2 (two) is 1s ± 300µs ahead of that of process 1 (one)", "",
 		},
 		"behind": {
 			clockOf(-time.Second, 300*time.Microsecond), 0,
-			"no percentile of the end-to-end latency can be believed: the clock of process 1 (one) is 1s ± 300µs ahead of that of process 2 (two)", "",
+			"the clock of process 1 (one) is 1s ± 300µs ahead of that of process 2 (two)", "",
 		},
-		"a little ahead": {clockOf(6*time.Millisecond, time.Millisecond), 3, "", "more than a tenth of its p50"},
+		"a little ahead": {clockOf(6*time.Millisecond, time.Millisecond), 3, "", "quantiles=p50"},
 	} {
 		r := crossed(10 * time.Millisecond)
 		r.meets(c.clock)
@@ -76,9 +76,10 @@ func TestLatenciesByTwoClocks(t *testing.T) {
 		if except := r.Verdict.Except; (except == "end-to-end latency") != (name == "nothing known") {
 			t.Errorf("%s: valid but for %q", name, except)
 		}
-		reasons, notes := fmt.Sprint(r.Verdict.Reasons), fmt.Sprint(r.Verdict.Notes)
-		if !strings.Contains(reasons, c.reason) || r.Verdict.Valid != (c.reason == "") || !strings.Contains(notes, c.note) || c.note == "" && strings.Contains(notes, "clocks may be apart") {
-			t.Errorf("%s: valid %v, %s, %s", name, r.Verdict.Valid, reasons, notes)
+		v := r.Verdict
+		wrong := reasontest.Has(v.Invalid(), "clocks why=wrong clocks="+strings.ReplaceAll(c.clocks, " ", "_"))
+		if wrong != (c.clocks != "") || v.Valid == wrong || reasontest.Has(v.Notes(), "clocks why=apart "+c.note) != (c.note != "") {
+			t.Errorf("%s: valid %v, %q", name, v.Valid, reasontest.Codes(v.Reasons))
 		}
 	}
 }
@@ -88,8 +89,8 @@ func TestClocksExplainWhatCameBeforeItWasSent(t *testing.T) {
 	r := crossed(10 * time.Millisecond)
 	r.Topics[0].Counts[metric.Negative.String()] = 7
 	r.meets(clockOf(time.Second, time.Millisecond))
-	if said := fmt.Sprint(r.Verdict.Reasons); !strings.Contains(said, "7 messages arrived before they were sent, according to the clocks of two machines: the clock of process 2 (two) is 1s ± 1ms ahead") {
-		t.Error(said)
+	if !reasontest.Has(r.Verdict.Invalid(), "clocks why=negative count=7 clocks=the_clock_of_process_2_(two)_is_1s_±_1ms_ahead_of_that_of_process_1_(one)") {
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }
 
@@ -117,17 +118,18 @@ func TestWhoWasNotMet(t *testing.T) {
 	r := crossed(time.Millisecond)
 	r.Meet(1, "one", []Peer{{Process: 2, Lacked: "never came within 1m0s"}, {Process: 3, Instance: 5, Twin: 6, Name: "three"}}, "")
 	r.Judge(Circumstances{})
-	said := fmt.Sprint(r.Verdict.Reasons)
-	for _, want := range []string{"process 2 never came within 1m0s", "two processes are number 3 (instances 5 and 6): one that ended was started again"} {
-		if !strings.Contains(said, want) || r.Verdict.Account || r.Verdict.Latencies {
-			t.Errorf("no %q in %s", want, said)
+	for _, want := range []string{
+		"process-missing why=late name=process_2 detail=never_came_within_1m0s", "processes-differ why=twin names=number_3 detail=instances_5_and_6",
+	} {
+		if !reasontest.Has(r.Verdict.Invalid(), want) || r.Verdict.Account || r.Verdict.Latencies {
+			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 	r = crossed(time.Millisecond)
 	r.Meet(1, "one", nil, "an embedded broker is in one process alone")
 	r.Judge(Circumstances{})
-	if notes := fmt.Sprint(r.Verdict.Notes); !r.Verdict.Valid || !strings.Contains(notes, "did not talk with each other: an embedded broker") {
-		t.Error(notes, r.Verdict.Reasons)
+	if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "processes-differ why=apart detail=an_embedded_broker_is_in_one_process_alone") {
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }
 

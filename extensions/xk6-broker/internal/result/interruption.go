@@ -1,11 +1,8 @@
 package result
 
 import (
-	"fmt"
-	"math"
-	"strconv"
-
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Goal is what a produce loop is to do.
@@ -28,22 +25,16 @@ func (i Interruption) missing() float64 { return 1 - i.Done/i.Of }
 func (t *Topic) judgeInterruptions(v *Verdict) {
 	for _, g := range []Goal{{metric.Open, "messages"}, {metric.Closed, "messages"}, {metric.Closed, "s"}} {
 		i := t.Interrupted[g]
-		if i.Loops == 0 {
-			continue
+		values := reason.Values{"why": "closed", "done": i.Done, "of": i.Of, "unit": g.Unit, "missing": i.missing()}
+		if g.Loop == metric.Open {
+			values["why"] = "schedule"
 		}
-		what := map[metric.Loop]string{metric.Open: "schedule", metric.Closed: "closed loop"}[g.Loop]
-		which := fmt.Sprintf("a %s of produce() was", what)
-		if i.Loops > 1 {
-			which = fmt.Sprintf("%d %ss of produce() were", i.Loops, what)
-		}
-		text := fmt.Sprintf("%s: %s interrupted after %s of %s %s, because the scenario ended first", t.name(), which, amount(i.Done), amount(i.Of), g.Unit)
-		if g.Loop == metric.Open && i.missing() > trifle {
-			v.because(latencies, "%s; give it more time (maxDuration, duration, gracefulStop): produce() waits for consumers within it", text)
-		} else {
-			v.note("%s", text)
+		switch {
+		case i.Loops == 0:
+		case g.Loop == metric.Open && i.missing() > trifle:
+			v.invalid(t.subject(), reason.LoadIncomplete, values)
+		default:
+			v.note(t.subject(), reason.LoadIncomplete, values)
 		}
 	}
 }
-
-// amount is a number of messages, or of seconds to the tenth.
-func amount(n float64) string { return strconv.FormatFloat(math.Round(10*n)/10, 'f', -1, 64) }

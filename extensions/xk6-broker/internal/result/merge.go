@@ -156,7 +156,7 @@ type merger struct {
 	diverged  bool                           // the processes had different phases, and the whole has none
 	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
 
-	since      map[int]string    // what others know of parts whose processes were killed after these had told
+	since      map[int]uint64    // of parts whose processes were killed: how many of their messages others received that they sent after their last results
 	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
 	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
 	uncompared bool              // clocks of processes that got messages from one another were not compared

@@ -3,6 +3,8 @@ package result
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Passed is what is known of the messages of another topic that come in at a group.
@@ -17,27 +19,20 @@ type Passed struct {
 	Emptied      bool   // the test itself has deleted or emptied a topic that they were in
 }
 
-// fate is what became of those that are missing.
-func (by Passed) fate() string {
-	removed := ""
-	if by.Emptied {
-		removed = ", or were removed by the test itself"
+// judge adds what is known of the messages of the other topic that are missing, and of those that were drained.
+func (by Passed) judge(v *Verdict, at subject) {
+	if by.Missing > 0 {
+		whose := "sent to"
+		if by.Rejected {
+			whose = "rejected by the consumers of"
+		}
+		v.note(at, reason.Routed, reason.Values{
+			"why": "missing", "count": by.Missing, "of": by.Expected, "whose": whose, "from": by.From, "share": share(int64(by.Missing), int64(by.Expected)), //gosec:disable G115 -- counts, far below their limits
+		})
 	}
-	if by.Rejected {
-		return "they are lost, still at the broker, or dead letters elsewhere" + removed + "; they are in no account, and missing from the latencies"
+	if s := share(int64(by.Drained), int64(by.Expected)); s > trifle { //gosec:disable G115 -- counts, far below their limits
+		v.invalid(at, reason.Drained, reason.Values{"count": by.Drained, "share": s, "from": by.From})
 	}
-	if by.Keyed {
-		return "where messages go by their keys, it cannot be told whether they were meant for others, or are lost" + removed
-	}
-	return "they are lost, still at the broker, or were meant for others" + removed + "; they are in no account, and missing from the latencies"
-}
-
-// whose says of which messages some are missing.
-func (by Passed) whose() string {
-	if by.Rejected {
-		return "rejected by the consumers of " + by.From
-	}
-	return "sent to " + by.From
 }
 
 // Pass adds what came in at one subscriber to what came in at others.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
 func windowOf(given map[string]int64, errors ...ErrorCount) Window {
@@ -55,7 +56,7 @@ func TestAWindowWithinAnInterval(t *testing.T) {
 			},
 		})
 		if v.Valid != want {
-			t.Errorf("%v: %v, %q", window, v.Valid, v.Reasons)
+			t.Errorf("%v: %v, %q", window, v.Valid, reasontest.Codes(v.Reasons))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -59,58 +58,41 @@ const (
 	busy = 0.7
 )
 
-// advice says what would make the generator less late, by how late it was and how late the machine made a thread that only wakes. Where that is much less
-// the script may be the cause, whose work before it sends nobody can tell from a generator that is late. It is named first, unless it is known who used the
-// CPUs that k6 or its witness was short of; and named after that where no CPUs were left, as a thread that waits for one seldom misses it.
-func (p *Platform) advice(late, hiccup time.Duration) string {
-	const script = "at what the script does before it sends, such as a sleep or a request, and what it does after it while others wait for its VU"
-	cause, known := p.cause()
-	switch {
-	case late <= 2*hiccup || known && (hiccup > owedFloor || p.busy()):
-		return cause
-	case known && p.Host != nil && *p.Host > exhausted:
-		return cause + "; after that look " + script
+// blame returns why the generator was late, as a variant of [reason.PercentileNotReliable], and the share of the CPUs that tells, by how late it was and how late
+// the machine made a thread that only wakes. Where that is much less, the script may be the cause, whose work before it sends cannot be told from a generator that
+// is late. It is named unless it is known who used the CPUs that k6 or its witness was short of.
+func (p *Platform) blame(late, hiccup time.Duration) (why string, cpu float64) {
+	why, cpu = p.cause()
+	if known := why != "machine"; late <= 2*hiccup || known && (hiccup > owedFloor || p.busy() || p.Host != nil && *p.Host > exhausted) {
+		return why, cpu
 	}
-	return "look first " + script + "; apart from that, " + cause
+	return "script", 0
 }
 
 // busy tells whether k6 was short of CPUs.
 func (p *Platform) busy() bool { return p != nil && p.Process != nil && *p.Process > busy }
 
-// cause says what it may be for all that was seen of the machine, and whether that is known by who used the CPUs.
-func (p *Platform) cause() (text string, known bool) {
+// cause returns why the machine was late, and the share of the CPUs that tells. It is "machine" where that is not known.
+func (p *Platform) cause() (why string, cpu float64) {
 	if p == nil {
-		return "lower the rate, or use a machine that is less busy", false
+		return "machine", 0
 	}
-	others, hypervisor := 0.0, 0.0
-	if p.Others != nil {
-		others = *p.Others
+	value := func(share *float64) float64 {
+		if share == nil {
+			return 0
+		}
+		return *share
 	}
-	if p.Steal != nil {
-		hypervisor = *p.Steal
-	}
-	neighbours := func() string {
-		return fmt.Sprintf("other processes used %s of this machine's CPUs, k6 %s of its own: run the generator apart from them", percent(others), percent(*p.Process))
-	}
-	machines := func() string {
-		return fmt.Sprintf("the hypervisor gave %s of the CPUs to other machines: use one that shares none", percent(hypervisor))
-	}
+	hypervisor, others := value(p.Steal), value(p.Others)
 	switch {
-	case hypervisor > stolen && others > hypervisor:
-		return neighbours() + "; " + machines(), true
-	case hypervisor > stolen && others > stolen:
-		return machines() + "; " + neighbours(), true
-	case hypervisor > stolen:
-		return machines(), true
-	case others > crowded:
-		return neighbours(), true
+	case hypervisor > stolen && hypervisor >= others:
+		return "hypervisor", hypervisor
+	case others > crowded || hypervisor > stolen && others > stolen:
+		return "others", others
 	case p.busy():
-		return fmt.Sprintf("k6 used %s of its CPUs: lower the rate or give it more", percent(*p.Process)), true
-	case p.GroupPressure != nil && *p.GroupPressure > pressed:
-		return fmt.Sprintf("for %s of the time something in k6's cgroup waited for a CPU: raise its limit, or run less beside it", percent(*p.GroupPressure)), true
+		return "k6", *p.Process
+	case value(p.GroupPressure) > pressed:
+		return "cgroup", *p.GroupPressure
 	}
-	if p.Host == nil {
-		return "what others used of the CPUs this system does not tell: look for what else runs, and for what stops the process, such as a debugger, swapping or a laptop's power saving", false
-	}
-	return "neither k6 nor others used much of the CPUs: look for what stops the process, such as a debugger, swapping or a laptop's power saving", false
+	return "machine", 0
 }

@@ -1,8 +1,6 @@
 package result
 
 import (
-	"fmt"
-
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
@@ -89,16 +87,6 @@ func (t *Topic) span(counter string) (span Span, counts int64) {
 	return span, whole.Counts[counter]
 }
 
-// pause is how long those of a counter are, on average over the time; of a part that was cut out afterwards it is known of the whole run.
-func (t *Topic) pause(counter string) float64 {
-	if t.phase == nil || t.phase.Afterwards {
-		span, _ := t.span(counter)
-		return span.Pause
-	}
-	its := t.whole.Phases[t.phase.Name].Pauses
-	return max(its[metric.Sent.String()], its[counter])
-}
-
 // paced is the counter whose times are those of another.
 func paced(counter string) string {
 	switch counter {
@@ -153,39 +141,4 @@ func (p period) known() float64 {
 		return 0
 	}
 	return p.seconds
-}
-
-// uneven is which part of the time the pause is that may have followed it, beyond which a reader is told.
-const uneven = 0.05
-
-// NoteRates says of rates, of the whole run or of a phase, that they would be others if the time for which the load went on had the pause after its last message, as it has
-// those between them.
-func (r *Result) NoteRates(v *Verdict) {
-	for i := range r.Topics {
-		r.Topics[i].noteRate(v)
-	}
-}
-
-func (t *Topic) noteRate(v *Verdict) {
-	most, note, name := uneven, "", t.name()
-	if t.phase != nil {
-		name += ", " + t.phase.Name
-	}
-	for _, counter := range []string{metric.Sent.String(), metric.Confirmed.String(), metric.Received.String()} {
-		span, counts := t.span(counter)
-		of, pause, n := span.in(t.phase, counts, t.OpenLoop), t.pause(counter), float64(t.Counts[counter])
-		more := max(0, pause-of.even)
-		switch {
-		case n < 2 || of.seconds == 0 || !of.ended:
-		case of.seconds < of.least && of.least > leastLoad:
-			v.note("%s: no rate is known of what was %s in the last %.3g s: the run has pauses of %.3g s, as an average over the time", name, counter, of.seconds, span.Pause)
-			return
-		case more >= most*of.seconds:
-			most = (1 + edge) * more / of.seconds
-			note = fmt.Sprintf("messages were %s unevenly, with pauses of %.3g s as an average over the time: %.4g/s up to the last of them, and with such a pause behind it %.4g/s", counter, pause, n/of.seconds, n/(of.seconds+more))
-		}
-	}
-	if note != "" {
-		v.note("%s: %s", name, note)
-	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the version of the schema of [Result].
-const Version = 2
+const Version = 3
 
 // Result is everything that a run found out.
 type Result struct {

@@ -9,7 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Segment is the part of a test that one of its processes ran, as k6 has it.
@@ -28,11 +29,10 @@ func (r *Result) judgeSegment(v *Verdict) {
 		return
 	}
 	if s.Nameless {
-		v.because(account, "this process had the execution segment %s of the test, and no BROKER_RUN: it took messages of the other processes for those of another test", s.Of)
+		v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "no-run", "detail": s.Of})
 	}
 	for _, scenario := range s.Idle {
-		v.because(latencies, "scenario %s had no VU in this process, whose execution segment is %s: others ran all of it; give it as many VUs as there are processes, "+
-			"or the executor producers, which has one in each", scenario, s.Of)
+		v.invalid(subject{}, reason.LoadIncomplete, reason.Values{"why": "idle", "scenario": scenario, "segment": s.Of})
 	}
 }
 
@@ -71,12 +71,15 @@ func numbers(parts []Part) []int {
 	return divided
 }
 
-// processFlaws says how processes are not those of one test: each of them once, and each execution segment of it by one of them, and by one only.
-func processFlaws(parts []Part) (flaws []string) {
+// judgeProcesses says how processes are not those of one test: each of them once, and each execution segment of it by one of them, and by one only.
+func judgeProcesses(v *Verdict, parts []Part) {
+	differ := func(why, names, detail string) {
+		v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": why, "names": names, "detail": detail})
+	}
 	called := map[string]int{}
 	for _, p := range parts {
 		if called[p.Result.Name]++; called[p.Result.Name] == 2 && p.Result.Name != "" {
-			flaws = append(flaws, fmt.Sprintf("two processes are called %s: one that was started twice, or give each a BROKER_REPORT_NAME of its own", p.Result.Name))
+			differ("name", p.Result.Name, "")
 		}
 	}
 	type span struct {
@@ -93,37 +96,23 @@ func processFlaws(parts []Part) (flaws []string) {
 		if first == nil {
 			first = p.Result
 		}
-		if of := first.Segment.Sequence; of != s.Sequence {
-			flaws = append(flaws, fmt.Sprintf("%s divided the test into the execution segments %s and %s into %s, so that what they sent is not one load: give all "+
-				"processes one --execution-segment-sequence", first.Name, of, p.Result.Name, s.Sequence))
-		}
-		for _, pair := range [][2]*Result{{first, p.Result}, {p.Result, first}} {
-			if what := pair[0].Test.lacking(&pair[1].Test); what != "" {
-				flaws = append(flaws, fmt.Sprintf("%s had no scenario %s, which %s had, so that its part of that load was never sent: give all processes one script and "+
-					"one environment", pair[1].Name, what, pair[0].Name))
-			}
-		}
-		if what := first.Test.otherwise(&p.Result.Test); what != "" {
-			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; give all processes one script and "+
-				"one environment", first.Name, p.Result.Name, what))
-		} else if what := first.loopsOtherwise(p.Result); what != "" {
-			flaws = append(flaws, fmt.Sprintf("%s and %s have parts of different loads, which are together none that was asked for: %s; have all processes call "+
-				"produce with the same options", first.Name, p.Result.Name, what))
+		if what := first.loadOtherwise(p.Result); what != "" {
+			differ("load", first.Name+" and "+p.Result.Name, what)
 		}
 		from, to, err := s.bounds()
 		if err != nil {
-			flaws = append(flaws, fmt.Sprintf("%s: %v", p.Result.Name, err))
+			differ("load", p.Result.Name, err.Error())
 			continue
 		}
 		all = append(all, span{from, to, p.Result.Name})
 	}
 	if len(all) == 0 {
-		return flaws
+		return
 	}
 	slices.SortStableFunc(all, func(a, b span) int { return a.from.Cmp(b.from) })
 	gap := func(from, to *big.Rat) {
 		if from.Cmp(to) < 0 {
-			flaws = append(flaws, fmt.Sprintf("no process had the execution segment %s:%s: what it was to send is missing", from.RatString(), to.RatString()))
+			differ("segment-missing", "", from.RatString()+":"+to.RatString())
 		}
 	}
 	reached, by := new(big.Rat), ""
@@ -133,7 +122,7 @@ func processFlaws(parts []Part) (flaws []string) {
 			if s.to.Cmp(both) < 0 {
 				both = s.to
 			}
-			flaws = append(flaws, fmt.Sprintf("%s and %s both had the execution segment %s:%s: what is in it was sent twice", by, s.name, s.from.RatString(), both.RatString()))
+			differ("segment-twice", by+" and "+s.name, s.from.RatString()+":"+both.RatString())
 		}
 		gap(reached, s.from)
 		if s.to.Cmp(reached) > 0 {
@@ -141,7 +130,18 @@ func processFlaws(parts []Part) (flaws []string) {
 		}
 	}
 	gap(reached, big.NewRat(1, 1))
-	return append(flaws, begunApart(parts)...)
+	judgeBeginnings(v, parts)
+}
+
+// loadOtherwise says how the loads of which two processes had parts are not the same; "" where they are.
+func (r *Result) loadOtherwise(other *Result) string {
+	if a, b := r.Segment.Sequence, other.Segment.Sequence; a != b {
+		return fmt.Sprintf("the execution segments are %s in the one, and %s in the other", a, b)
+	}
+	if what := cmp.Or(r.Test.lacking(&other.Test), other.Test.lacking(&r.Test)); what != "" {
+		return fmt.Sprintf("only one of them had the scenario %s", what)
+	}
+	return cmp.Or(r.Test.otherwise(&other.Test), r.loopsOtherwise(other))
 }
 
 // Divided is the option that is said of a loop of which each process of a test has a part.
@@ -206,7 +206,7 @@ func judgeRepeated(v *Verdict, parts []Part) {
 		}
 	}
 	for _, name := range names {
-		v.note("%d processes each ran the whole of scenario %s, for none had an --execution-segment: its rate is that of each", ran[name], name)
+		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "repeated", "count": ran[name], "detail": name})
 	}
 }
 
@@ -222,8 +222,8 @@ func apart(length float64) float64 {
 	return max(beginsTogether*length, min(beginsAnyhow, anyhowUpTo*length))
 }
 
-// begunApart says that processes which have segments of one load did not wait for each other, and began it at different times.
-func begunApart(parts []Part) []string {
+// judgeBeginnings says that processes which have segments of one load did not wait for each other, and began it at different times.
+func judgeBeginnings(v *Verdict, parts []Part) {
 	var first, last *Result
 	shortest := math.Inf(1)
 	for _, p := range parts {
@@ -240,17 +240,15 @@ func begunApart(parts []Part) []string {
 		shortest = min(shortest, r.Seconds)
 	}
 	if first == nil {
-		return nil
+		return
 	}
-	apart := last.Started.Sub(first.Started)
-	if apart.Seconds() <= max(beginsAnyhow, beginsTogether*shortest) {
-		return nil
+	if apart := last.Started.Sub(first.Started); apart.Seconds() > max(beginsAnyhow, beginsTogether*shortest) {
+		v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": first.Name + " and " + last.Name, "apart": apart})
 	}
-	return []string{fmt.Sprintf("%s and %s have parts of one load, did not wait for each other, and began it %v apart: it was not the load that was asked for", first.Name, last.Name, round(int64(apart)))}
 }
 
-// phasesBegunApart says that processes began a phase at different times: for a part of it not all were in it.
-func phasesBegunApart(parts []Part) (flaws []string) {
+// judgePhases says that processes began a phase at different times: for a part of it not all were in it.
+func judgePhases(v *Verdict, parts []Part) {
 	for _, phase := range parts[0].Result.PhaseNames() {
 		again := true
 		for k := 0; again; k++ {
@@ -258,21 +256,19 @@ func phasesBegunApart(parts []Part) (flaws []string) {
 			if its, again = entries(parts, phase, k); len(its) == 0 {
 				continue
 			}
-			if by := without(parts, phase, k, its[0]); by != "" {
-				flaws = append(flaws, fmt.Sprintf("%s began the phase %q again, and %s did not: for a part of it not all processes were in it", its[0].by, phase, by))
+			if by := without(parts, phase, k, its[0]); by != "" { // which did not begin it again
+				v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "names": its[0].by + " and " + by, "detail": phase})
 				break
 			}
 			first := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			last := slices.MaxFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
 			shortest := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.stayed, b.stayed) }).stayed
 			if later := last.at - first.at; later > apart(shortest) {
-				flaws = append(flaws, fmt.Sprintf("%s and %s began the phase %q %v apart, which lasted %v: for a part of it not all processes were in it",
-					first.by, last.by, phase, inSeconds(later), inSeconds(shortest)))
+				v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "names": first.by + " and " + last.by, "detail": phase, "apart": later})
 				break
 			}
 		}
 	}
-	return flaws
 }
 
 // entered is when a process began a stretch of a phase, by the clock of the first, and how long it stayed in it, in seconds.
@@ -305,8 +301,4 @@ func without(parts []Part, phase string, k int, of entered) string {
 		}
 	}
 	return ""
-}
-
-func inSeconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(10 * time.Millisecond)
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
 func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
@@ -19,17 +22,17 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 		"in another order": {[]string{whole[2], whole[0], whole[1]}, nil},
 		"not divided":      {[]string{"a", "b"}, nil},
 		"one besides":      {append(slices.Clone(whole), "d"), nil},
-		"twice":            {[]string{whole[0], whole[1], "other 1/3:2/3 " + thirds, whole[2]}, []string{"b and other both had the execution segment 1/3:2/3"}},
-		"a gap":            {[]string{whole[0], whole[2]}, []string{"no process had the execution segment 1/3:2/3"}},
-		"no first":         {whole[1:], []string{"no process had the execution segment 0:1/3"}},
-		"no last":          {whole[:2], []string{"no process had the execution segment 2/3:1"}},
+		"twice":            {[]string{whole[0], whole[1], "other 1/3:2/3 " + thirds, whole[2]}, []string{"why=segment-twice names=b_and_other detail=1/3:2/3"}},
+		"a gap":            {[]string{whole[0], whole[2]}, []string{"why=segment-missing detail=1/3:2/3"}},
+		"no first":         {whole[1:], []string{"why=segment-missing detail=0:1/3"}},
+		"no last":          {whole[:2], []string{"why=segment-missing detail=2/3:1"}},
 		"overlapping": {[]string{"a 0:1/2 0,1/2,1", "b 1/3:1 0,1/3,1"}, []string{
-			"a divided the test into the execution segments 0,1/2,1 and b into 0,1/3,1", "a and b both had the execution segment 1/3:1/2",
+			"why=load names=a_and_b", "why=segment-twice names=a_and_b detail=1/3:1/2",
 		}},
-		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"a divided the test", "a and b both had the execution segment 1/3:2/3"}},
-		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"two processes are called a"}},
-		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"two processes are called b", "b and b both had the execution segment 1/2:1"}},
-		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{`b: "1/2" is not an execution segment`, "no process had the execution segment 1/2:1"}},
+		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b", "why=segment-twice names=a_and_b detail=1/3:2/3"}},
+		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"why=name names=a"}},
+		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"why=name names=b", "why=segment-twice names=b_and_b detail=1/2:1"}},
+		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{"why=load names=b", "why=segment-missing detail=1/2:1"}},
 	} {
 		var parts []Part
 		for _, text := range c.parts {
@@ -40,14 +43,15 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 			}
 			parts = append(parts, Part{Result: r})
 		}
-		flaws := processFlaws(parts)
-		if len(flaws) != len(c.want) {
-			t.Errorf("%s: %q, want %q", name, flaws, c.want)
+		var v Verdict
+		judgeProcesses(&v, parts)
+		if len(v.Reasons) != len(c.want) {
+			t.Errorf("%s: %q, want %q", name, reasontest.Codes(v.Reasons), c.want)
 			continue
 		}
 		for i, want := range c.want {
-			if !strings.Contains(flaws[i], want) {
-				t.Errorf("%s: %q, want %q", name, flaws[i], want)
+			if !reasontest.Has(v.Reasons[i:i+1], "invalid processes-differ "+want) {
+				t.Errorf("%s: %q, want %q", name, reasontest.Codes(v.Reasons[i:i+1]), want)
 			}
 		}
 	}
@@ -57,12 +61,20 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 func TestWhatAProcessHadNoPartOfSpeaksAgainstIt(t *testing.T) {
 	r := &Result{Segment: &Segment{Of: "1/3:2/3", Sequence: "0,1/3,2/3,1", Idle: []string{"produce"}, Nameless: true}}
 	r.Judge(Circumstances{})
-	said := fmt.Sprint(r.Verdict.Reasons)
-	for _, want := range []string{"scenario produce had no VU in this process, whose execution segment is 1/3:2/3", "and no BROKER_RUN"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("no %q in %s", want, said)
+	for _, want := range []string{"load-incomplete why=idle scenario=produce segment=1/3:2/3", "processes-differ why=no-run"} {
+		if !reasontest.Has(r.Verdict.Invalid(), want) {
+			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
+}
+
+// difference returns what processes differ in: the zero reason where it is nothing, or more than one thing.
+func difference(parts []Part) (r reason.Reason) {
+	var v Verdict
+	if judgeProcesses(&v, parts); len(v.Reasons) == 1 {
+		return v.Reasons[0]
+	}
+	return r
 }
 
 // Processes of one test have one script: what each sends is its part of one load.
@@ -81,9 +93,9 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 		want  string
 	}{
 		"alike":    {of(100.0), ""},
-		"another":  {of(300.0), "a and b have parts of different loads, which are together none that was asked for: rate of scenario send is 100 in the one, and 300 in the other"},
+		"another":  {of(300.0), "rate of scenario send is 100 in the one, and 300 in the other"},
 		"executor": {closed, "scenario send is open-arrival-rate of send in the one, and constant-vus of send in the other"},
-		"none":     {Scenario{Executor: "gone"}, "b had no scenario send, which a had"},
+		"none":     {Scenario{Executor: "gone"}, "only one of them had the scenario send"},
 		"VUs":      {more, "scenario send has 6 VUs in the one, and 7 in the other"},
 		"left out": {bare, "rate of scenario send is 100 in the one, and not set in the other"},
 	} {
@@ -91,9 +103,8 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 		if c.other.Executor == "gone" {
 			parts[1].Result.Test.Scenarios = nil
 		}
-		flaws := processFlaws(parts)
-		if said := strings.Join(flaws, "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: %q", name, flaws)
+		if got := difference(parts); got.Word("detail") != c.want || c.want != "" && got.Word("why") != "load" {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -118,14 +129,14 @@ func TestProcessesWithDifferentLoops(t *testing.T) {
 		want       string
 	}{
 		"alike":    {[]map[string]any{loop(100.0), loop(5.0)}, []map[string]any{loop(5.0), loop(100.0)}, ""},
-		"another":  {[]map[string]any{loop(100.0)}, []map[string]any{loop(300.0)}, "a and b have parts of different loads, which are together none that was asked for: rate of a loop that sends to jobs is 100 in the one, and 300 in the other"},
+		"another":  {[]map[string]any{loop(100.0)}, []map[string]any{loop(300.0)}, "rate of a loop that sends to jobs is 100 in the one, and 300 in the other"},
 		"more":     {[]map[string]any{loop(100.0)}, []map[string]any{loop(100.0, "headers")}, "headers of a loop that sends to jobs is not set in the one, and this in the other"},
 		"one more": {[]map[string]any{loop(100.0), loop(7.0)}, []map[string]any{loop(100.0)}, "only one of them had a loop that sends to jobs with duration 4s, producers 1, rate 7"},
 		"whole":    {[]map[string]any{loop(100.0), closed}, []map[string]any{loop(100.0)}, ""},
 	} {
-		flaws := processFlaws([]Part{part("a", "0:1/2", c.one...), part("b", "1/2:1", c.other...)})
-		if said := strings.Join(flaws, "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: %q", name, flaws)
+		got := difference([]Part{part("a", "0:1/2", c.one...), part("b", "1/2:1", c.other...)})
+		if got.Word("detail") != c.want || c.want != "" && got.Word("names") != "a and b" {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -136,11 +147,11 @@ func TestProcessesThatEachRanTheWhole(t *testing.T) {
 		return Part{Result: &Result{Segment: segment, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: "open-arrival-rate"}, {Name: "consume", Executor: "consumers"}}}}}
 	}
 	half := &Segment{Of: "0:1/2", Sequence: "0,1/2,1"}
-	for want, parts := range map[string][]Part{"": {part(half), part(half), part(nil)}, "2 processes each ran the whole of scenario send, for": {part(nil), part(half), part(nil)}} {
+	for want, parts := range map[string][]Part{"": {part(half), part(half), part(nil)}, "count=2 detail=send": {part(nil), part(half), part(nil)}} {
 		var v Verdict
 		judgeRepeated(&v, parts)
-		if said := strings.Join(v.Notes, "; "); said != "" != (want != "") || !strings.Contains(said, want) || strings.Contains(said, "consume") {
-			t.Errorf("%q: %q", want, said)
+		if len(v.Reasons) != min(1, len(want)) || want != "" && !reasontest.Has(v.Notes(), "processes-differ why=repeated "+want) {
+			t.Errorf("%q: %q", want, reasontest.Codes(v.Reasons))
 		}
 	}
 }
@@ -173,13 +184,14 @@ func TestArrivalsThatWaitForNobody(t *testing.T) {
 	}{"constant-arrival-rate": {3, false}, "ramping-arrival-rate": {0.7, false}, "open-arrival-rate": {3, true}} {
 		r := &Result{Seconds: 6, Peers: []Peer{{Process: 2, Name: "b", Later: c.later}}, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: executor}}}}
 		r.Judge(Circumstances{})
-		if said := fmt.Sprint(r.Verdict.Reasons); strings.Contains(said, "process 2 (b) began") == c.valid {
-			t.Errorf("%s: %s", executor, said)
+		const began = "processes-differ why=begin names=this_process_and_process_2_(b)"
+		if reasontest.Has(r.Verdict.Invalid(), began) == c.valid {
+			t.Errorf("%s: %q", executor, reasontest.Codes(r.Verdict.Reasons))
 		}
 		r.Peers[0].Later, r.Verdict = 0.1, Verdict{}
 		r.Judge(Circumstances{})
-		if said := fmt.Sprint(r.Verdict.Reasons); strings.Contains(said, "began") {
-			t.Errorf("%s: %s", executor, said)
+		if reasontest.Has(r.Verdict.Reasons, began) {
+			t.Errorf("%s: %q", executor, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }
@@ -194,12 +206,12 @@ func TestProcessesThatBeganApart(t *testing.T) {
 		parts []Part
 		want  string
 	}{
-		"two seconds":       {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 2040*time.Millisecond)}, "a and b have parts of one load, did not wait for each other, and began it 2.04s apart"},
+		"two seconds":       {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 2040*time.Millisecond)}, "why=begin names=a_and_b apart=2.04"},
 		"next to nothing":   {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 400*time.Millisecond)}, ""},
 		"with a start time": {[]Part{part("a", "0:1/2", 0, Peer{Process: 2}), part("b", "1/2:1", 3*time.Second, Peer{Process: 1})}, ""},
 	} {
-		if flaws := strings.Join(processFlaws(c.parts), "; "); flaws != "" != (c.want != "") || !strings.Contains(flaws, c.want) {
-			t.Errorf("%s: %q", name, flaws)
+		if got := difference(c.parts); (got.Code != "") != (c.want != "") || c.want != "" && !reasontest.Has([]reason.Reason{got}, c.want) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -221,22 +233,24 @@ func TestPhasesThatBeginApart(t *testing.T) {
 		want  string
 	}{
 		"a little":      {[]Part{part("a", 0, Stretch{2, 5}), part("b", 400*time.Millisecond, Stretch{2, 5})}, ""},
-		"much":          {[]Part{part("a", 0, Stretch{2, 5}), part("b", 700*time.Millisecond, Stretch{2, 5})}, `a and b began the phase "a" 700ms apart, which lasted 3s`},
+		"much":          {[]Part{part("a", 0, Stretch{2, 5}), part("b", 700*time.Millisecond, Stretch{2, 5})}, "names=a_and_b detail=a apart=0.7"},
 		"of a long one": {[]Part{part("a", 0, Stretch{2, 50}), part("b", 700*time.Millisecond, Stretch{2, 50})}, ""},
 		"by their own":  {[]Part{part("a", 0, Stretch{3, 6}), part("b", time.Second, Stretch{2, 5})}, ""},
 		"when it comes again": {
 			[]Part{part("a", 0, Stretch{0, 1}, Stretch{3, 5}), part("b", 0, Stretch{0, 1}, Stretch{3.9, 5}), part("c", 0, Stretch{0, 5})},
-			`a and b began the phase "a" 900ms apart, which lasted 1.1s`,
+			"names=a_and_b detail=a apart=0.9",
 		},
 		"once more": {
-			[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 12)}, `a began the phase "a" again, and b did not`,
+			[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 12)}, "names=a_and_b detail=a",
 		},
 		"once more, when the other was over": {[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 8)}, ""},
 		"from the start":                     {[]Part{part("a", 0, Stretch{0, 3}), part("b", time.Second, Stretch{0, 3})}, ""},
 		"killed":                             {[]Part{part("a", 0, Stretch{2, 5}), killed}, ""},
 	} {
-		if said := strings.Join(phasesBegunApart(c.parts), "; "); said != "" != (c.want != "") || !strings.Contains(said, c.want) {
-			t.Errorf("%s: %q", name, said)
+		var v Verdict
+		judgePhases(&v, c.parts)
+		if len(v.Reasons) != min(1, len(c.want)) || c.want != "" && !reasontest.Has(v.Invalid(), "processes-differ why=phase "+c.want) {
+			t.Errorf("%s: %q", name, reasontest.Codes(v.Reasons))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package result
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Threshold is a condition that the test sets on a metric, and what became of it.
@@ -37,11 +39,11 @@ func (d Decision) unless(why string) Decision {
 // latencies nor its account.
 func (r *Result) AddThreshold(t Threshold) {
 	r.Thresholds = append(r.Thresholds, t)
-	if reason := t.reason(); !t.Judged && !slices.Contains(r.Verdict.Reasons, reason) {
-		r.Verdict.because(0, "%s", reason)
+	if t.Judged {
+		return
 	}
-}
-
-func (t Threshold) reason() string {
-	return fmt.Sprintf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
+	why := reason.New(reason.ThresholdNotJudged, reason.Invalid, reason.Values{"metric": t.Metric, "source": t.Source, "detail": t.Why})
+	if !slices.ContainsFunc(r.Verdict.Reasons, why.Same) {
+		r.Verdict.Add(why)
+	}
 }

@@ -28,9 +28,7 @@ func (r *Result) Account(c Condition, count string, asked func(*Topic, *Group) b
 			judged = true
 			sum += of.count(&g.Account)
 			if doubt := of.doubt(&g.Account); doubt != "" && why == "" {
-				if why = t.NameOf(g) + ": " + doubt; t.Shared && g.Elsewhere > 0 {
-					why += ": " + mergeTells
-				}
+				why = t.NameOf(g) + ": " + doubt
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 // Portion is what one series measured of a trend in one loop.
@@ -117,7 +118,7 @@ func (t *Topic) Late(c Condition, name string) time.Duration {
 
 func (c Condition) tooLow(h *hist.Histogram, absent float64) string {
 	if q, complete := c.reach(h); absent > absentShare*(1-q) || complete && absent > 0 {
-		return percent(absent) + " of the values, the greatest, are not in it"
+		return reason.Percent(absent) + " of the values, the greatest, are not in it"
 	}
 	return ""
 }
@@ -129,7 +130,7 @@ func (t *Topic) tooHigh(c Condition, name string, g *Group, h, part *hist.Histog
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("%s of its %s, %v, is lateness of the load generator or its machine", percent(late.Owed), QuantileName(late.Q), round(late.Value))
+	return fmt.Sprintf("%s of its %s, %v, is lateness of the load generator or its machine", reason.Percent(late.Owed), QuantileName(late.Q), reason.Duration(time.Duration(late.Value)))
 }
 
 // missing is how many values are in none of the portions of a trend, and whose they are, where they are of one topic or group, to begin a

@@ -2,39 +2,97 @@
 package result
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
-// Verdict says whether the numbers of a run can be believed, and why not.
+// Verdict reports whether the numbers of a run can be relied on, and why not.
 type Verdict struct {
-	Valid     bool     `json:"valid"`
-	Of        string   `json:"of,omitempty"`     // the phase whose latencies it is on; "" for the whole run
-	UpTo      float64  `json:"upTo,omitempty"`   // the greatest quantile up to which every latency can be believed; 0 where all that is supported can
-	Except    string   `json:"except,omitempty"` // a latency of which nothing can be believed, as it was measured by two clocks of which too little is known; "" where there is none
-	Latencies bool     `json:"latencies"`        // nothing speaks against its latencies, as far as each is believed
-	Account   bool     `json:"account"`          // nothing speaks against what it says of lost, duplicated and reordered messages
-	Reasons   []string `json:"reasons"`          // why not valid
-	Notes     []string `json:"notes"`            // what a reader must know all the same
-	Beliefs   []Belief `json:"beliefs"`          // how far each latency can be believed
+	Valid     bool            `json:"valid"`
+	Of        string          `json:"of,omitempty"`     // the phase whose latencies it is on; "" for the whole run
+	UpTo      float64         `json:"upTo,omitempty"`   // the greatest quantile up to which every latency is reliable; 0 where all that is supported is
+	Except    string          `json:"except,omitempty"` // a latency that is not reliable at all, because too little is known of the two clocks that measured it; "" where there is none
+	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies, as far as each is reliable
+	Account   bool            `json:"account"`          // no invalid reason speaks against its account of lost, duplicated and reordered messages
+	Reasons   []reason.Reason `json:"reasons"`          // why it is not valid, and what a reader must know
+	Beliefs   []Belief        `json:"beliefs"`          // how far each latency is reliable
 
 	platform *Platform // that what is late is late on
 }
 
-// mergeTells ends what holds for one process only, and is for all of them together to say.
-const mergeTells = "run k6 x broker merge to find out"
+// Invalid returns the reasons why the result is not valid.
+func (v *Verdict) Invalid() []reason.Reason { return v.at(reason.Invalid) }
+
+// Notes returns what a reader must know although it does not make the result invalid.
+func (v *Verdict) Notes() []reason.Reason { return v.at(reason.Note) }
+
+func (v *Verdict) at(level reason.Level) (all []reason.Reason) {
+	for _, r := range v.Reasons {
+		if r.Level == level {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Add adds a reason.
+func (v *Verdict) Add(r reason.Reason) {
+	v.Reasons = append(v.Reasons, r)
+	if r.Level != reason.Invalid {
+		return
+	}
+	latencies, account := r.Code.Against()
+	v.Valid, v.Latencies, v.Account = false, v.Latencies && !latencies, v.Account && !account
+}
+
+func (v *Verdict) invalid(at subject, code reason.Code, values reason.Values) {
+	v.Add(at.reason(code, reason.Invalid, values))
+}
+
+func (v *Verdict) note(at subject, code reason.Code, values reason.Values) {
+	v.Add(at.reason(code, reason.Note, values))
+}
+
+// byShare adds a reason about messages: invalid if their share is greater than [trifle].
+func (v *Verdict) byShare(at subject, code reason.Code, n, of int64, values reason.Values) {
+	if n <= 0 {
+		return
+	}
+	level := reason.Note
+	if share(n, of) > trifle {
+		level = reason.Invalid
+	}
+	counted := reason.Values{"count": n, "share": share(n, of)}
+	maps.Copy(counted, values)
+	v.Add(at.reason(code, level, counted))
+}
+
+// subject is what a reason is about; the zero subject is the whole run.
+type subject struct{ topic, group, phase string }
+
+func (s subject) reason(code reason.Code, level reason.Level, values reason.Values) reason.Reason {
+	r := reason.New(code, level, values)
+	r.Topic, r.Group, r.Phase = s.topic, s.group, s.phase
+	return r
+}
+
+func (t *Topic) subject() subject { return subject{topic: t.name()} }
+
+func (t *Topic) subjectOf(g *Group) subject { return subject{topic: t.name(), group: g.Group} }
 
 // Circumstances are what the engine cannot know of a run by itself.
 type Circumstances struct {
-	Dropped  uint64  // what k6 counts as dropped iterations
-	Unserved uint64  // arrivals of an open executor that never had an iteration
-	Stranded uint64  // VUs whose scripts were resumed no more after k6 had interrupted one
-	CPU      float64 // the share of its CPUs that the process used, 0 to 1
-	Ended    string  // why the test ended before its time; "" where it did not
+	Dropped  uint64        // what k6 counts as dropped iterations
+	Unserved uint64        // arrivals of an open executor that never had an iteration
+	Stranded uint64        // VUs whose scripts were resumed no more after k6 had interrupted one
+	CPU      float64       // the share of its CPUs that the process used, 0 to 1
+	Ended    string        // why the test ended before its time, as a variant of [reason.EndedEarly]; "" where it did not
+	After    time.Duration // how long after its start it ended so
 	// WarmUp is how long nothing was to be in the measured window; 0 where nobody said.
 	WarmUp time.Duration
 }
@@ -48,47 +106,33 @@ const (
 	trifle = 0.001
 )
 
-// about says what a reason speaks against.
-type about uint8
-
-const (
-	latencies about = 1 << iota
-	account
-)
-
 // Judge sets the verdict of a result. Where a phase leads, it is on the latencies of that; what was lost, and all that nobody knows the time
 // of, is the whole run's.
 func (r *Result) Judge(c Circumstances) {
-	v := Verdict{Latencies: true, Account: true, Reasons: []string{}, Notes: []string{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
+	v := Verdict{Valid: true, Latencies: true, Account: true, Reasons: []reason.Reason{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
 	r.judgeDropped(&v)
 	r.judgeSegment(&v)
-	if c.Unserved > 0 {
-		v.because(latencies, "%d arrivals were due but never got an iteration: raise maxVUs or gracefulStop, or lower the rate", c.Unserved)
-	}
 	if c.Stranded > 0 {
-		v.because(latencies|account, "%d VUs could await nothing any more after k6 had interrupted their script in the middle, when a scenario's time was over, and did "+
-			"nothing in later ones: give scenarios whose VUs others use again a gracefulStop within which their iterations end", c.Stranded)
+		v.invalid(subject{}, reason.EndedEarly, reason.Values{"why": "stranded", "count": c.Stranded})
 	}
 	if c.Ended != "" {
-		v.because(latencies|account, "%s", c.Ended)
+		v.invalid(subject{}, reason.EndedEarly, reason.Values{"why": c.Ended, "after": c.After})
 	}
 	led := r.Led()
 	if busiest := led.busiest(); busiest > saturated {
-		v.because(latencies, "the load generator used %.0f %% of its CPUs in its busiest %.0f seconds, so it measured itself: lower the rate or give it more CPUs",
-			100*busiest, SaturatedWindow)
+		v.invalid(subject{}, reason.GeneratorSaturated, reason.Values{"cpu": busiest, "window": SaturatedWindow})
 	}
 	switch {
 	case !r.measured():
-		v.because(latencies|account, "nothing was measured")
+		v.invalid(subject{}, reason.NothingMeasured, reason.Values{"why": "nothing"})
 	case c.WarmUp > 0 && r.Phase(Measure) == nil && len(r.Phases) < 2:
-		v.because(latencies, "the test ended within its warm-up of %v: there is no measured window, and the latencies are those of the warm-up", c.WarmUp)
+		v.invalid(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "warm-up", "warmUp": c.WarmUp})
 	case !led.measured():
-		v.because(latencies, "nothing was measured in the phase %q", r.Leading)
+		v.invalid(subject{phase: r.Leading}, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
 	}
 	if r.Processes > 1 && r.Siblings >= r.Processes {
-		v.because(latencies|account, "messages came from %d other processes with the same BROKER_RUN, and the test has %d in all: some are of an earlier test, "+
-			"and are in the latencies; give each test its own BROKER_RUN", r.Siblings, r.Processes)
+		v.invalid(subject{}, reason.EarlierTest, reason.Values{"why": "processes", "count": r.Siblings, "processes": r.Processes})
 	}
 	r.judgePeers(&v)
 	for i := range r.Topics {
@@ -100,47 +144,33 @@ func (r *Result) Judge(c Circumstances) {
 		}
 		r.Topics[i].judge(&v, &led.Topics[i])
 	}
-	r.NoteRates(&v)
-	for _, p := range r.Phases {
-		r.During(p.Name).NoteRates(&v)
-	}
 	if r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1 {
-		v.note("no phase is called %s, so that the verdict is on the whole run, its warm-up included", Measure)
+		v.note(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "unnamed"})
 	}
 	if r.LogsCut != nil {
-		v.note("%v", r.LogsCut)
+		v.note(subject{}, reason.OverTime, reason.Values{"why": "log-ended", "detail": r.LogsCut.Error()})
 	}
-	v.Valid = len(v.Reasons) == 0
 	r.Verdict = v
 }
 
 // judgeDropped looks at the iterations that never ran. For k6 these are arrivals for which no VU was free as well as what maxDuration left of a
 // given number of iterations, and it does not tell which: scenarios of one kind do.
 func (r *Result) judgeDropped(v *Verdict) {
+	if r.Unserved > 0 {
+		v.invalid(subject{}, reason.ArrivalsDropped, reason.Values{"why": "unserved", "count": r.Unserved})
+	}
 	if r.Dropped == 0 {
 		return
 	}
+	dropped := func(why string) reason.Values { return reason.Values{"why": why, "count": r.Dropped} }
 	switch arrivals, iterations := r.Test.runs("constant-arrival-rate", "ramping-arrival-rate"), r.Test.runs("per-vu-iterations", "shared-iterations"); {
 	case iterations && arrivals:
-		v.because(latencies, "k6 dropped %d iterations: arrivals because no VU was free, so that the slowest moments are missing from the latencies, or what the maxDuration of "+
-			"scenarios with a given number of iterations left of these, which k6 does not tell apart; raise preAllocatedVUs and maxVUs, and maxDuration", r.Dropped)
+		v.invalid(subject{}, reason.ArrivalsDropped, dropped("unknown"))
 	case iterations:
-		v.note("%d iterations never ran, because the maxDuration of their scenario was over: what they would have done is in no number", r.Dropped)
+		v.note(subject{}, reason.ArrivalsDropped, dropped("max-duration"))
 	default:
-		v.because(latencies, "k6 dropped %d arrivals because no VU was free: the slowest moments are missing from the latencies; "+
-			"raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate", r.Dropped)
+		v.invalid(subject{}, reason.ArrivalsDropped, dropped("no-vu"))
 	}
-}
-
-func (v *Verdict) because(what about, format string, args ...any) {
-	v.Latencies = v.Latencies && what&latencies == 0
-	v.Account = v.Account && what&account == 0
-	v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...))
-	v.Valid = false
-}
-
-func (v *Verdict) note(format string, args ...any) {
-	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
 // measured tells whether anything was sent or received.
@@ -153,18 +183,15 @@ func (r *Result) measured() bool {
 	return false
 }
 
-// Overtaxed says why the load generator itself was at its end, so that nobody knows what the system would have made of the load; "" where nothing
-// says so. How late it was is in each latency, and speaks against that alone.
-func (r *Result) Overtaxed() string {
-	switch busiest := r.Led().busiest(); {
-	case r.Dropped > 0 && r.Test.runs("constant-arrival-rate", "ramping-arrival-rate"):
-		return fmt.Sprintf("k6 dropped %d arrivals because no VU was free", r.Dropped)
-	case r.Unserved > 0:
-		return fmt.Sprintf("%d arrivals were due but never got an iteration", r.Unserved)
-	case busiest > saturated:
-		return fmt.Sprintf("the load generator used %.0f %% of its CPUs in its busiest %.0f seconds", 100*busiest, SaturatedWindow)
+// Overtaxed reports why the load generator itself was at its end, so that nothing is known of what the system would have made of the load. How late it was is in
+// each latency, and speaks against that alone.
+func (v *Verdict) Overtaxed() (why reason.Reason, ok bool) {
+	for _, r := range v.Invalid() {
+		if r.Code == reason.ArrivalsDropped || r.Code == reason.GeneratorSaturated {
+			return r, true
+		}
 	}
-	return ""
+	return reason.Reason{}, false
 }
 
 // busiest is the greatest share of its CPUs that the process used over a window in which something was due.
@@ -179,26 +206,24 @@ func (r *Result) busiest() (most float64) {
 func (t *Topic) judge(v *Verdict, led *Topic) {
 	sent, confirmed, received := t.Counts[metric.Sent.String()], t.Counts[metric.Confirmed.String()], t.Counts[metric.Received.String()]
 	if n := t.Counts[metric.Due.String()] - sent; n > 0 {
-		v.because(latencies, "%s: %s due but never sent, because the test ended first", t.name(), messages(n))
+		v.invalid(t.subject(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, t.Counts[metric.Due.String()])})
 	}
 	switch {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
-		v.because(latencies|account, "%s: nothing was sent and nothing received: see its errors", t.name())
+		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "nothing"})
 	case sent > 0 && confirmed == 0:
-		v.because(latencies|account, "%s: none of %d messages was confirmed: see its errors", t.name(), sent)
+		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "unconfirmed", "count": sent})
 	case led.whole != nil && led.Counts[metric.Sent.String()] > 0 && led.Counts[metric.Confirmed.String()] == 0:
-		v.because(latencies, "%s: none of %d messages of the %s phase was confirmed in it", t.name(), led.Counts[metric.Sent.String()], led.phase.Name)
+		at := t.subject()
+		at.phase = led.phase.Name
+		v.invalid(at, reason.NoMeasuredWindow, reason.Values{"why": "unconfirmed", "count": led.Counts[metric.Sent.String()]})
 	default:
 		led.judgeFailures(v)
 	}
-	switch unused := t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0); {
-	case unused && t.Shared: // those of another process may be the ones that receive
-		v.note("%s: it has a consumer that received nothing in this process, though those of another may have: %s", t.name(), mergeTells)
-	case unused:
-		v.because(account, "%s: it has a consumer that received nothing, so neither end-to-end latency nor loss was measured", t.name())
+	if t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0) && !t.Shared { // those of another process may be the ones that receive
+		v.invalid(t.subject(), reason.NothingReceived, nil)
 	}
 	t.judgeStrangers(v)
-	t.judgeRequests(v)
 	t.judgeAbsence(v)
 	for i := range t.Groups {
 		t.judgeGroup(v, &t.Groups[i])
@@ -210,53 +235,41 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 		led.judgeStationarity(v)
 	}
 	if t.Info.Embedded {
-		v.note("%s: the embedded broker shares this process, so its latencies say nothing about a real one", t.name())
+		v.note(t.subject(), reason.EmbeddedBroker, nil)
 	}
 	switch {
 	case t.ClosedLoop && t.OpenLoop:
-		v.note("%s: part of it was sent in a closed loop, which has its own rows; in k6's metrics, tell the two apart by the tag loop", t.name())
+		v.note(t.subject(), reason.ClosedLoop, reason.Values{"why": "part"})
 	case t.ClosedLoop:
-		v.note("%s: closed loop: messages were sent when there was room for them, so publish latency is service time and hides waiting", t.name())
+		v.note(t.subject(), reason.ClosedLoop, reason.Values{"why": "all"})
 	}
 }
 
-// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own. Few of all that are many of one
-// loop's speak against no latencies but those, whose percentiles say that they lack them.
+// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own.
 func (t *Topic) judgeFailures(v *Verdict) {
-	about := latencies
-	errors := t.ErrorsOf("send") + t.ErrorsOf("request")
-	all := max(t.Counts[metric.Sent.String()], errors) // what failed in a phase may have been sent before it
-	if share(errors, all) <= trifle {
-		about = 0
-	}
+	all := max(t.Counts[metric.Sent.String()], t.ErrorsOf("send")+t.ErrorsOf("request")) // what failed in a phase may have been sent before it
 	for _, suffix := range t.loops() {
-		failed, sent, which := int64(t.failed(suffix)), all, ""
+		failed, sent, sends := int64(t.failed(suffix)), all, t.asked()
 		if len(t.loops()) > 1 {
 			sent = int64(t.measured(metric.PublishLatency.String()+suffix)+t.measured(metric.RequestLatency.String()+suffix)) + failed
-			which = " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"
+			sends += " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"
 		}
-		what, of := t.asked()
-		switch s := share(failed, sent); {
-		case s > trifle:
-			v.because(about, "%s: %d of %d %s%s failed (%s): %s of the others only", t.name(), failed, sent, what, which, percent(s), of)
-		case failed > 0:
-			v.note("%s: %d of %d %s%s failed", t.name(), failed, sent, what, which)
-		}
+		v.byShare(t.subject(), reason.SendsFailed, failed, sent, reason.Values{"of": sent, "sends": sends})
 	}
 }
 
-// asked names what was sent to the topic, and the latencies that have none of what failed: a request without a reply may have been received.
-func (t *Topic) asked() (what, latencies string) {
+// asked names what was sent to the topic.
+func (t *Topic) asked() string {
 	has := func(trend metric.Trend, op string) bool {
 		return t.measured(trend.String())+t.measured(trend.String()+metric.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
 	}
 	switch requests := has(metric.RequestLatency, "request"); {
 	case requests && has(metric.PublishLatency, "send"):
-		return "sends and requests", "their latencies are those"
+		return "sends and requests"
 	case requests:
-		return "requests", "request latency is that"
+		return "requests"
 	}
-	return "sends", "the latencies are those"
+	return "sends"
 }
 
 // loops are what the names of the topic's trends end with: the plain ones and, where it has both loops, those of the closed one.
@@ -271,64 +284,35 @@ func (t *Topic) loops() []string {
 
 // judgeStrangers looks at messages that came in and are not accounted for here.
 func (t *Topic) judgeStrangers(v *Verdict) {
-	if n := t.Counts[metric.Negative.String()]; n > 0 {
-		which := ""
+	at, count := t.subject(), func(c metric.Counter) int64 { return t.Counts[c.String()] }
+	if n := count(metric.Negative); n > 0 {
+		values := reason.Values{"why": "negative", "count": n}
 		if t.Apart != nil {
-			which = ": " + t.Apart.String()
+			values["clocks"], values["apart"] = t.Apart.String(), time.Duration(t.Apart.apart())
 		}
-		v.because(latencies, "%s: %d messages arrived before they were sent, according to the clocks of two machines%s", t.name(), n, which)
+		v.invalid(at, reason.Clocks, values)
 	}
-	if n := t.Counts[metric.Sibling.String()]; n > 0 && t.Shared {
-		v.note("%s: %s sent by other processes with the same BROKER_RUN, and are in the latencies. They are of this test, or of an earlier one: %s",
-			t.name(), messages(n), mergeTells)
-	}
-	switch n := t.Counts[metric.Earlier.String()]; {
+	switch n := count(metric.Earlier); {
 	case n > 0 && t.Alone:
-		v.because(latencies|account, "%s: %s sent by an earlier test with the same BROKER_RUN, and are in no latency: give each test its own BROKER_RUN",
-			t.name(), messages(n))
+		v.invalid(at, reason.EarlierTest, reason.Values{"why": "run", "count": n})
 	case n > 0:
-		which := ""
-		if t.Shared {
-			which = "; which of the two is not known here: " + mergeTells
-		}
-		v.because(latencies|account, "%s: %s sent more than %v before the process that received them began, by an earlier test with the same BROKER_RUN or by a "+
-			"process that began long before, and are in no latency: give each test its own BROKER_RUN, and start its processes together%s",
-			t.name(), messages(n), ClockSkew, which)
+		v.invalid(at, reason.EarlierTest, reason.Values{"why": "early", "count": n, "skew": ClockSkew})
 	}
-	if s := share(t.Before, t.Counts[metric.Received.String()]); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were sent more than %v before the process that received them began: their latencies, the longest ones, "+
-			"are missing from the distribution; start the processes of a test together", t.name(), t.Before, percent(s), ClockSkew)
-	} else if t.Before > 0 {
-		v.note("%s: %s sent more than %v before the process that received them began, and are in no latency", t.name(), messages(t.Before), ClockSkew)
+	v.byShare(at, reason.Unmeasured, t.Before, count(metric.Received), reason.Values{"why": "before", "skew": ClockSkew})
+	if n := count(metric.Aliased); n > 0 {
+		v.invalid(at, reason.Uncertain, reason.Values{"why": "aliased", "count": n, "broker": t.Broker})
 	}
-	if n := t.Counts[metric.Aliased.String()]; n > 0 {
-		v.because(account, "%s: %s received at %s but sent to another address: if that is the same broker, name it by one URL, "+
-			"because what was lost of them is not known", t.name(), messages(n), t.Broker)
+	if n := count(metric.Unaccounted); n > 0 && !t.OnlySends {
+		v.note(at, reason.NotStamped, reason.Values{"count": n})
 	}
-	if n := t.Counts[metric.Unaccounted.String()]; n > 0 && !t.OnlySends {
-		v.note("%s: %s sent without a stamp, and are in neither end-to-end latency nor the accounting", t.name(), messages(n))
+	if n := count(metric.Foreign); n > 0 {
+		v.note(at, reason.Foreign, reason.Values{"why": "messages", "count": n})
 	}
-	if n := t.Counts[metric.Foreign.String()]; n > 0 {
-		v.note("%s: %s received that belong to other tests: they are in no latency, but took the consumers' time", t.name(), messages(n))
+	if n := count(metric.StrayReplies); n > 0 {
+		v.note(at, reason.Foreign, reason.Values{"why": "replies", "count": n})
 	}
-	if n := t.Counts[metric.Routed.String()]; n > 0 {
-		unknown := ""
-		if !t.Alone {
-			unknown = "; how many did not come is not known in a test of several processes"
-		}
-		v.note("%s: %s received by way of another topic of this test: dead letters, wildcards or forwarded messages, which are in no account of what was lost, and of "+
-			"what was sent before the first of them nobody knows whether it should have come%s",
-			t.name(), messages(n), unknown)
-	}
-}
-
-// judgeRequests speaks of requests and replies that did not meet.
-func (t *Topic) judgeRequests(v *Verdict) {
-	if n := t.Counts[metric.Unanswered.String()]; n > 0 {
-		v.note("%s: requests without a reply in time: %d, whose waiting is in the failed latency; replies that came later: %d", t.name(), n, t.Counts[metric.LateReplies.String()])
-	}
-	if n := t.Counts[metric.StrayReplies.String()]; n > 0 {
-		v.note("%s: replies to no request of this test: %d. Does somebody else read or write where its replies come?", t.name(), n)
+	if n := count(metric.Routed); n > 0 {
+		v.note(at, reason.Routed, reason.Values{"why": "here", "count": n})
 	}
 }
 
@@ -337,98 +321,70 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 	if t.Shared { // the others know
 		return
 	}
-	confirmed := t.Counts[metric.Confirmed.String()]
 	if t.After > 0 {
-		v.because(latencies|account, "%s: %s sent after the consumers had ended, and nobody was there to receive them: they are in no account; "+
-			"a consumer that works for long on what it sends on must not ask for more meanwhile", t.name(), messages(t.After))
+		v.invalid(t.subject(), reason.NoConsumer, reason.Values{"why": "after", "count": t.After})
 		return
 	}
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		all := (confirmed - t.Counts[metric.Unaccounted.String()]) * int64(max(1, g.Subscribers))
+		all := (t.Counts[metric.Confirmed.String()] - t.Counts[metric.Unaccounted.String()]) * int64(max(1, g.Subscribers))
 		if g.Late > 0 {
-			v.because(latencies|account, "%s: %d messages (%s) were sent after the last consumer had left, by a process that ended later than the others waited for it: "+
-				"they are in no account, and missing from the latencies", t.NameOf(g), g.Late, percent(share(int64(g.Late), all)))
+			v.invalid(t.subjectOf(g), reason.NoConsumer, reason.Values{"why": "after", "count": g.Late, "share": share(int64(g.Late), all)})
 		}
 		if n := all - int64(g.Expected+g.Unexpected+g.Late); n > 0 {
-			v.note("%s: %s confirmed when no consumer of it was there: they are in no account", t.NameOf(g), messages(n))
+			v.note(t.subjectOf(g), reason.NoConsumer, reason.Values{"why": "away", "count": n})
 		}
 	}
 }
 
 func (t *Topic) judgeGroup(v *Verdict, g *Group) {
-	name := t.NameOf(g)
-	if g.Group == ReadBack {
-		if g.Uncertain > 0 {
-			v.because(account, "%s: %s confirmed, and the broker could not be asked at the end of the test whether it has them", t.name(), messages(int64(g.Uncertain)))
+	at, expected := t.subjectOf(g), int64(g.Expected)
+	uncertain := func(why string, n uint64) {
+		if n > 0 {
+			v.invalid(at, reason.Uncertain, reason.Values{"why": why, "count": n})
 		}
+	}
+	if g.Group == ReadBack {
+		uncertain("no-backlog", g.Uncertain)
 		return
 	}
 	for _, by := range g.Passed {
-		if by.Missing > 0 {
-			v.note("%s: of %d messages %s since the first of them came in here, %d (%s) never did: %s", name, by.Expected, by.whose(), by.Missing,
-				percent(share(int64(by.Missing), int64(by.Expected))), by.fate())
-		}
-		if s := share(int64(by.Drained), int64(by.Expected)); s > trifle {
-			v.because(latencies, "%s: %d messages of %s (%s) reached no consumer of the test and were read when theirs left: their latencies are missing from the "+
-				"distribution; let the consumers run for longer, or give them more capacity", name, by.Drained, by.From, percent(s))
-		}
+		by.judge(v, at)
 	}
-	if s := share(int64(g.Drained), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) reached no consumer of the test and were read at its end to complete the accounting: their latencies, "+
-			"the longest ones, are missing from the distribution; let the consumers run for longer (the executor consumers waits for drainTimeout, an option of "+
-			"connect), or give them more capacity", name, g.Drained, percent(s))
-	} else if g.Drained > 0 {
-		v.note("%s: %s read at the end of the test, by none of its consumers, to complete the accounting", name, messages(int64(g.Drained)))
+	v.byShare(at, reason.Drained, int64(g.Drained), expected, nil)
+	v.byShare(at, reason.Unmeasured, int64(g.Removed), expected, reason.Values{"why": "removed"})
+	if s := share(int64(g.Undelivered), expected); s > trifle {
+		v.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
 	}
-	if s := share(int64(g.Removed), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were removed from the broker by the test itself before any consumer had them: their latencies, the longest "+
-			"ones, are missing from the distribution; let the consumers read to the end before the topic is deleted or emptied", name, g.Removed, percent(s))
-	} else if g.Removed > 0 {
-		v.note("%s: %s removed from the broker by the test itself before any consumer had them", name, messages(int64(g.Removed)))
-	}
-	if s := share(int64(g.Undelivered), int64(g.Expected)); s > trifle {
-		v.because(latencies, "%s: %d messages (%s) were still at the broker when the test ended: their latencies, the longest ones, are missing from the distribution%s",
-			name, g.Undelivered, percent(s), t.unless())
-	}
-	const unmeasured = "%s: %d messages (%s) were received, or may have been, by a process after it had written its latencies for the last time: they are in none"
-	if s := share(int64(g.Unmeasured), int64(g.Expected)); s > trifle {
-		v.because(latencies, unmeasured, name, g.Unmeasured, percent(s))
-	} else if g.Unmeasured > 0 {
-		v.note(unmeasured, name, g.Unmeasured, percent(s))
+	v.byShare(at, reason.Unmeasured, int64(g.Unmeasured), expected, reason.Values{"why": "killed"})
+	t.judgeLost(v, g)
+	switch {
+	case t.Routed:
+		uncertain("other-reader", g.Uncertain)
+	case g.Doubted == g.Uncertain:
+		uncertain("joining", g.Uncertain)
+	default:
+		uncertain("no-backlog", g.Uncertain)
 	}
 	switch {
-	case g.Lost == 0:
-	case len(t.Drops) > 0:
-		v.note("%s: the broker may have dropped the messages lost, because the test set %s", name, strings.Join(t.Drops, ", "))
-	case t.HeldUnseen:
-		v.note("%s: of the messages lost, a client outside of the test that is no consumer may hold some unsettled, as basic.get does: the broker does not tell", name)
-	}
-	switch {
-	case g.Uncertain > 0 && t.Routed:
-		v.because(account, "%s: %s never received: where messages go by their keys, it cannot be told whether they were meant for others, or are lost%s",
-			name, messages(int64(g.Uncertain)), t.unless())
-	case g.Doubted > 0 && g.Doubted == g.Uncertain:
-		v.because(account, "%s: %s sent just when a consumer came or left, and never received: it cannot be told whether that was there for them; let consumers "+
-			"be ready before anything is sent, and leave when all has been", name, messages(int64(g.Doubted)))
-	case g.Uncertain > 0:
-		v.because(account, "%s: %s never received, and it cannot be told whether they are lost, still at the broker, or removed by the test itself%s",
-			name, messages(int64(g.Uncertain)), t.unless())
-	}
-	switch {
-	case g.Elsewhere > 0 && t.Shared:
-		v.note("%s: %s received by another process of the test, or lost: %s", name, messages(int64(g.Elsewhere)), mergeTells)
-	case g.Elsewhere > 0 && t.Alone:
-		v.because(account, "%s: %s received at another topic by a group of the same name, which the server takes for the same one: name each otherwise", name, messages(int64(g.Elsewhere)))
-	case g.Elsewhere > 0:
-		v.because(account, "%s: %s not received here: they are lost, or somebody has them whose account is not here", name, messages(int64(g.Elsewhere)))
+	case t.Shared: // the others know
+	case t.Alone:
+		uncertain("other-reader", g.Elsewhere) // a group of the same name on another topic
+	default:
+		uncertain("missing-process", g.Elsewhere)
 	}
 }
 
-// unless ends what may be otherwise where other processes of the test have a say.
-func (t *Topic) unless() string {
-	if !t.Shared {
-		return ""
+func (t *Topic) judgeLost(v *Verdict, g *Group) {
+	if g.Lost == 0 {
+		return
 	}
-	return ", unless another process received them: " + mergeTells
+	values := reason.Values{"count": g.Lost, "of": g.Expected, "share": share(int64(g.Lost), int64(g.Expected))}
+	switch {
+	case len(t.Drops) > 0:
+		values["why"], values["options"] = "options", strings.Join(t.Drops, ", ")
+	case t.HeldUnseen:
+		values["why"] = "held"
+	}
+	v.note(t.subjectOf(g), reason.Lost, values)
 }

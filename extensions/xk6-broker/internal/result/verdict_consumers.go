@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
 const (
@@ -26,16 +27,16 @@ func (t *Topic) judgeConsumers(v *Verdict) {
 		if wait, all := g.Trends[metric.DeliveryWait.String()], g.Trends[metric.E2ELatency.String()]; wait != nil && all != nil {
 			if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
 				buffered = true
-				v.note("%s: half of the messages waited longer than %v in the client's buffer: the consumers were slower than what came in", t.NameOf(g), round(p50))
+				v.note(t.subjectOf(g), reason.ConsumersSlower, reason.Values{"why": "buffered", "wait": time.Duration(p50)})
 			}
 		}
 	}
 	if n, length := t.fellBehind(); n > 0 && !buffered {
-		name := t.name()
+		at := t.subject()
 		if len(t.Groups) == 1 {
-			name = t.NameOf(&t.Groups[0])
+			at = t.subjectOf(&t.Groups[0])
 		}
-		v.note("%s: what was outstanding grew under load, to %d messages at its end, %.1f s of it: the consumers were slower than what came in", name, n, length)
+		v.note(at, reason.ConsumersSlower, reason.Values{"why": "backlog", "count": n, "wait": length})
 	}
 }
 
@@ -52,14 +53,10 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 	} //gosec:disable G115 -- a count, far below the limit
 	unsettled := int64(g.Received-g.Settled) - back                                                                   //gosec:disable G115 -- a count, far below the limit
 	if back = min(back, int64(g.Received-g.Settled)); len(t.Groups) == 1 && share(back, int64(g.Received)) > trifle { //gosec:disable G115 -- a count, far below the limit
-		v.note("%s: %s given back that did not come again: the broker has them still, or gave them up", t.NameOf(g), messages(back))
+		v.note(t.subjectOf(g), reason.Unsettled, reason.Values{"why": "returned", "count": back})
 	}
-	switch {
-	case unsettled <= 0:
-	case g.Settled == 0 && requeued == 0:
-		v.note("%s: received %d messages and settled none", t.NameOf(g), g.Received)
-	case share(unsettled, int64(g.Received)) > trifle: //gosec:disable G115 -- a count, far below the limit
-		v.note("%s: settled %d of %d messages that it received", t.NameOf(g), g.Settled, g.Received)
+	if g.Settled == 0 && requeued == 0 && unsettled > 0 || share(unsettled, int64(g.Received)) > trifle { //gosec:disable G115 -- a count, far below the limit
+		v.note(t.subjectOf(g), reason.Unsettled, reason.Values{"why": "never", "count": unsettled, "settled": g.Settled, "received": g.Received})
 	}
 }
 
@@ -72,8 +69,7 @@ func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
 	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= deliveries {
 		return
 	}
-	v.note("%s: %d of %d deliveries came again though nobody gave them back, while half of the messages waited longer than %v in the client's buffer: the broker may lend them for less than that; let consumers fetch less ahead (prefetch), or the broker wait longer",
-		t.NameOf(g), unasked, deliveries, round(wait.Quantile(0.5)))
+	v.note(t.subjectOf(g), reason.ConsumersSlower, reason.Values{"why": "again", "count": unasked, "of": deliveries, "wait": time.Duration(wait.Quantile(0.5))})
 }
 
 // consumesWithoutAck tells whether a loop of the group is one that never acknowledges, as its options say.

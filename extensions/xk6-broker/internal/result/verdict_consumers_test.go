@@ -5,6 +5,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
@@ -31,8 +32,8 @@ func TestLentForTooShort(t *testing.T) {
 		}}}
 		var v Verdict
 		topic.judgeRepeats(&v, &topic.Groups[0])
-		if noted := len(v.Notes) == 1; noted != c.noted {
-			t.Errorf("%s: %v", name, v.Notes)
+		if noted := reasontest.Has(v.Notes(), "consumers-slower why=again"); noted != c.noted {
+			t.Errorf("%s: %q", name, reasontest.Codes(v.Reasons))
 		}
 	}
 }

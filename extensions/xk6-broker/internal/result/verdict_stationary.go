@@ -1,11 +1,11 @@
 package result
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
 )
 
@@ -24,29 +24,25 @@ type course struct {
 // window, but another window may have others. What changed with the rate that was due is no surprise, and the note says so.
 func (t *Topic) judgeStationarity(v *Verdict) {
 	changes, driven := t.changes()
-	suffix := ""
-	if driven {
-		suffix = "; so did the rate that was due"
-	}
 	for _, c := range changes {
-		v.note("%s: not stationary: %s%s", t.name(), c.course.describe(c.Finding), suffix)
+		v.Add(t.changed(c, driven))
 	}
 }
 
-// Worsening says what got worse while the phase that leads went on, at a rate that did not change: a latency that grew, or messages that were
-// confirmed or received ever more slowly. It is "" where nothing did, as far as can be told of the phase: a second is an interval, and it takes [stationary.Least].
-func (r *Result) Worsening() string {
+// Worsening returns what got worse while the phase that leads went on, at a rate that did not change: a latency that grew, or messages that were
+// confirmed or received ever more slowly. A second is an interval, and it takes [stationary.Least].
+func (r *Result) Worsening() (worse reason.Reason, ok bool) {
 	led := r.Led()
 	for i := range led.Topics {
 		t := &led.Topics[i]
 		changes, driven := t.changes()
 		for _, c := range changes {
-			if worse := (c.By > 0) == c.course.latency; worse && !driven {
-				return t.name() + ": " + c.course.describe(c.Finding)
+			if (c.By > 0) == c.course.latency && !driven {
+				return t.changed(c, driven), true
 			}
 		}
 	}
-	return ""
+	return reason.Reason{}, false
 }
 
 // change is what a course was found to have done.
@@ -70,16 +66,18 @@ func (t *Topic) changes() (all []change, driven bool) {
 	return all, driven
 }
 
-func (c course) describe(f stationary.Finding) string {
-	way := "grew"
-	if f.By < 0 {
-		way = "fell"
+func (t *Topic) changed(c change, driven bool) reason.Reason {
+	values := reason.Values{"why": "trend", "course": c.course.name, "way": "grew", "change": max(c.By, -c.By), "test": c.How()}
+	if c.By < 0 {
+		values["way"] = "fell"
 	}
-	by := percent(max(f.By, -f.By))
-	if f.Kind == stationary.Change {
-		return fmt.Sprintf("%s %s by %s at %.3g s, and stayed so (%s)", c.name, way, by, c.ends[f.At-1], f.How())
+	if c.Kind == stationary.Change {
+		values["why"], values["at"] = "step", c.course.ends[c.At-1]
 	}
-	return fmt.Sprintf("%s %s by %s over the window (%s)", c.name, way, by, f.How())
+	if driven {
+		values["driven"] = "so did the rate that was due"
+	}
+	return t.subject().reason(reason.NotStationary, reason.Note, values)
 }
 
 // courses are what is looked at: the median and p99 of each latency, and what was confirmed and received.

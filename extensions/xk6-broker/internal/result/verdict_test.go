@@ -1,12 +1,13 @@
 package result
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
 // judgement is what a verdict must say of a topic.
@@ -15,7 +16,7 @@ type judgement struct {
 	c      Circumstances
 	reason string // "" for a valid run
 	note   string
-	stands about // what the reason does not speak against
+	stands reason.Against // what the reason does not speak against
 }
 
 func counted(counts map[metric.Counter]int64) map[string]int64 {
@@ -58,38 +59,36 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 	undelivered, uncertain, lost := accounted(1000, 900), accounted(1000, 900), accounted(1000, 900)
 	undelivered.Undelivered, uncertain.Uncertain, lost.Lost = 100, 100, 100
 	for name, j := range map[string]judgement{
-		"sound":             {topic: Topic{Counts: sound, Groups: only(accounted(1000, 1000))}, stands: latencies | account},
-		"nothing":           {topic: Topic{}, reason: "nothing was measured"},
-		"errors only":       {topic: Topic{Errors: []ErrorCount{{"connect", "denied", 1}}}, reason: "nothing was sent and nothing received"},
-		"nothing confirmed": {topic: Topic{Counts: counted(map[metric.Counter]int64{metric.Sent: 9}), Errors: send(9)}, reason: "none of 9 messages was confirmed"},
-		"failing sends":     {topic: Topic{Counts: sound, Errors: send(2)}, reason: "2 of 1000 sends failed (0.20 %)", stands: account},
-		"a failing send":    {topic: Topic{Counts: sound, Errors: send(1)}, note: "1 of 1000 sends failed", stands: latencies | account},
-		"never sent":        {topic: Topic{Counts: with(metric.Due, 1001)}, reason: "1 message was due but never sent", stands: account},
+		"sound":             {topic: Topic{Counts: sound, Groups: only(accounted(1000, 1000))}, stands: reason.Both},
+		"nothing":           {topic: Topic{}, reason: "nothing-measured why=nothing"},
+		"errors only":       {topic: Topic{Errors: []ErrorCount{{"connect", "denied", 1}}}, reason: "nothing-measured why=nothing topic=orders"},
+		"nothing confirmed": {topic: Topic{Counts: counted(map[metric.Counter]int64{metric.Sent: 9}), Errors: send(9)}, reason: "nothing-measured why=unconfirmed count=9"},
+		"failing sends":     {topic: Topic{Counts: sound, Errors: send(2)}, reason: "sends-failed count=2 of=1000 sends=sends share=0.002", stands: reason.Account},
+		"a failing send":    {topic: Topic{Counts: sound, Errors: send(1)}, note: "sends-failed count=1 of=1000", stands: reason.Both},
+		"never sent":        {topic: Topic{Counts: with(metric.Due, 1001)}, reason: "load-incomplete why=due count=1", stands: reason.Account},
 		"nobody received": {
-			topic: Topic{Counts: with(metric.Received, 0), Declared: true}, reason: "a consumer that received nothing", stands: latencies,
+			topic: Topic{Counts: with(metric.Received, 0), Declared: true}, reason: "nothing-received topic=orders", stands: reason.Latencies,
 		},
-		"drained":                  {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "10 messages (1.0 %) reached no consumer", stands: account},
-		"drained and not expected": {topic: Topic{Counts: sound, Groups: only(unexpected)}, reason: "6 messages (100 %) reached no consumer", stands: account},
-		"drained names its option": {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "drainTimeout, an option of connect", stands: account},
-		"one drained":              {topic: Topic{Counts: sound, Groups: only(few)}, note: "1 message was read at the end", stands: latencies | account},
-		"one removed":              {topic: Topic{Counts: sound, Groups: only(oneRemoved)}, note: "1 message was removed from the broker", stands: latencies | account},
-		"undelivered":              {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "100 messages (10 %) were still at the broker", stands: account},
-		"uncertain":                {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "it cannot be told whether", stands: latencies},
-		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, stands: latencies | account},
-		"aliased":                  {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "name it by one URL", stands: latencies},
-		"earlier":                  {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "an earlier test with the same BROKER_RUN"},
-		"negative":                 {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "arrived before they were sent", stands: account},
-		"unstamped":                {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "sent without a stamp", stands: latencies | account},
-		"unanswered":               {topic: Topic{Counts: with(metric.Unanswered, 7)}, note: "requests without a reply in time: 7", stands: latencies | account},
-		"strays":                   {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "replies to no request of this test: 7", stands: latencies | account},
-		"foreign":                  {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "belong to other tests", stands: latencies | account},
-		"routed":                   {topic: Topic{Counts: with(metric.Routed, 7)}, note: "how many did not come is not known", stands: latencies | account},
-		"routed here":              {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "in no account of what was lost", stands: latencies | account},
-		"ended early":              {topic: Topic{Counts: sound}, c: Circumstances{Ended: "it was interrupted"}, reason: "it was interrupted"},
-		"dropped":                  {topic: Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "k6 dropped 3 arrivals", stands: account},
-		"unserved":                 {topic: Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "3 arrivals were due", stands: account},
+		"drained":                  {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "drained count=10 share=0.01", stands: reason.Account},
+		"drained and not expected": {topic: Topic{Counts: sound, Groups: only(unexpected)}, reason: "drained count=6 share=1", stands: reason.Account},
+		"one drained":              {topic: Topic{Counts: sound, Groups: only(few)}, note: "drained count=1", stands: reason.Both},
+		"one removed":              {topic: Topic{Counts: sound, Groups: only(oneRemoved)}, note: "unmeasured why=removed count=1", stands: reason.Both},
+		"undelivered":              {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "undelivered count=100 share=0.1", stands: reason.Account},
+		"uncertain":                {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "uncertain why=no-backlog count=100", stands: reason.Latencies},
+		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, note: "lost count=100 of=1000 share=0.1", stands: reason.Both},
+		"aliased":                  {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "uncertain why=aliased count=7", stands: reason.Latencies},
+		"earlier":                  {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "earlier-test why=early count=7"},
+		"negative":                 {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "clocks why=negative count=7", stands: reason.Account},
+		"unstamped":                {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "not-stamped count=7", stands: reason.Both},
+		"strays":                   {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "foreign why=replies count=7", stands: reason.Both},
+		"foreign":                  {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "foreign why=messages count=7", stands: reason.Both},
+		"routed":                   {topic: Topic{Counts: with(metric.Routed, 7)}, note: "routed why=here count=7", stands: reason.Both},
+		"routed here":              {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "routed why=here count=7", stands: reason.Both},
+		"ended early":              {topic: Topic{Counts: sound}, c: Circumstances{Ended: "interrupted"}, reason: "ended-early why=interrupted"},
+		"dropped":                  {topic: Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "arrivals-dropped why=no-vu count=3", stands: reason.Account},
+		"unserved":                 {topic: Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "arrivals-dropped why=unserved count=3", stands: reason.Account},
 		"both loops": {
-			topic: Topic{Counts: sound, OpenLoop: true, ClosedLoop: true}, note: "by the tag loop", stands: latencies | account,
+			topic: Topic{Counts: sound, OpenLoop: true, ClosedLoop: true}, note: "closed-loop why=part", stands: reason.Both,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +98,15 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 			r.Topics[0].Describe()
 			r.Judge(j.c)
 			v := r.Verdict
-			has := func(all []string, text string) bool {
-				return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, text) })
+			if v.Valid != (j.reason == "") || j.reason != "" && !reasontest.Has(v.Invalid(), j.reason) || j.note != "" && !reasontest.Has(v.Notes(), j.note) {
+				t.Errorf("%+v", reasontest.Codes(v.Reasons))
 			}
-			if v.Valid != (j.reason == "") || j.reason != "" && !has(v.Reasons, j.reason) || j.note != "" && !has(v.Notes, j.note) {
-				t.Errorf("%+v", v)
+			for _, r := range v.Reasons {
+				if text := reason.Text(r); r.Check() != nil || strings.Contains(text, "?") {
+					t.Error(r.Check(), text)
+				}
 			}
-			if v.Latencies != (j.stands&latencies != 0) || v.Account != (j.stands&account != 0) {
+			if v.Latencies != (j.stands&reason.Latencies != 0) || v.Account != (j.stands&reason.Account != 0) {
 				t.Errorf("latencies %v, account %v", v.Latencies, v.Account)
 			}
 		})
@@ -122,46 +123,6 @@ func spread(n uint64, value int64, tail ...int64) *hist.Histogram {
 	return h
 }
 
-// What speaks against several latencies of one topic is said once.
-func TestLatenciesOfOneTopicShareASentence(t *testing.T) {
-	late := func(share, value, late string) string {
-		return share + " % of its p99 (" + value + ") is lateness of the machine (" + late + "); lower the rate"
-	}
-	const absent = "1 % of the messages, which count as the slowest, are not in it"
-	for name, c := range map[string]struct {
-		beliefs []Belief
-		want    []string
-	}{
-		"the same lateness": {
-			[]Belief{{"a", "publish latency", 0.95, late("20", "29ms", "6ms")}, {"a", "end-to-end latency", 0.95, late("18", "32ms", "6ms")}},
-			[]string{"a: publish latency and end-to-end latency can be believed up to p95: 20 % of its p99 (29ms) and 18 % of its p99 (32ms) are lateness of " +
-				"the machine (6ms); lower the rate"},
-		},
-		"three of them": {
-			[]Belief{{"a", "x", 0, late("1", "1ms", "6ms")}, {"a", "y", 0, late("2", "2ms", "6ms")}, {"a", "z", 0, late("3", "3ms", "6ms")}},
-			[]string{"a: not even the median of the x and y and z can be believed: 1 % of its p99 (1ms) and 2 % of its p99 (2ms) and 3 % of its p99 (3ms) are " +
-				"lateness of the machine (6ms); lower the rate"},
-		},
-		"the same share":   {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.95, absent}}, []string{"a: x and y can be believed up to p95: " + absent}},
-		"nothing":          {[]Belief{{"a", "x", 0.95, ""}, {"a", "y", 0.95, ""}}, nil},
-		"other topics":     {[]Belief{{"a", "x", 0.95, absent}, {"b", "x", 0.95, absent}}, []string{"a: x can", "b: x can"}},
-		"another end":      {[]Belief{{"a", "x", 0.95, absent}, {"a", "y", 0.9, absent}}, []string{"up to p95", "up to p90"}},
-		"another lateness": {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, late("2", "2ms", "7ms")}}, []string{"(6ms)", "(7ms)"}},
-		"another reason":   {[]Belief{{"a", "x", 0.95, late("2", "2ms", "6ms")}, {"a", "y", 0.95, absent}}, []string{"(6ms)", absent}},
-	} {
-		got := Doubts(c.beliefs)
-		if len(got) != len(c.want) {
-			t.Errorf("%s: %q", name, got)
-			continue
-		}
-		for i, want := range c.want {
-			if !strings.Contains(got[i], want) {
-				t.Errorf("%s: %q, want %q", name, got[i], want)
-			}
-		}
-	}
-}
-
 func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 	const ms = 1_000_000
 	counts := counted(map[metric.Counter]int64{metric.Due: 12_000, metric.Sent: 12_000, metric.Confirmed: 12_000, metric.Received: 12_000})
@@ -172,25 +133,25 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 		says                  string
 	}{
 		"all of it": {
-			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), upTo: 0.999, says: "as far as its samples reach, up to p99.9",
+			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), upTo: 0.999, says: "",
 		},
 		"a tail that is the generator's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 30*ms, 30*ms, 30*ms, 30*ms, 30*ms), upTo: 0.99,
-			says: "can be believed up to p99: 75 % of its p99.9",
+			says: "note why=script quantile=p99.9 upTo=0.99 share=0.75 late=0.03",
 		},
 		"a tail that is the machine's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(12_000, ms/10),
-			hiccups: spread(11_900, 0, 20*ms, 20*ms, 20*ms, 20*ms, 20*ms), upTo: 0.99, says: "50 % of its p99.9",
+			hiccups: spread(11_900, 0, 20*ms, 20*ms, 20*ms, 20*ms, 20*ms), upTo: 0.99, says: "note why=machine quantile=p99.9 share=0.5",
 		},
 		"a tail that is the broker's": {
 			latency: spread(11_900, 5*ms, 40*ms, 40*ms, 40*ms, 40*ms, 40*ms), lag: spread(11_900, ms/10, 3*ms, 3*ms, 3*ms, 3*ms, 3*ms), upTo: 0.999,
 		},
 		"small, below what a system would notice": {
-			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999, says: "is 50 % of the p50, 50 % of the p90,",
+			latency: spread(12_000, ms/5), lag: spread(12_000, ms/10), upTo: 0.999,
 		},
-		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "not even the median"},
+		"not even the median": {latency: spread(12_000, 10*ms), lag: spread(12_000, 9*ms), says: "invalid why=script quantile=p50"},
 		"failed sends are absent": {
-			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "0.050 % of the messages, which count as the slowest, are not in it",
+			latency: spread(12_000, 5*ms), lag: spread(12_000, ms/10), failed: 6, upTo: 0.99, says: "note why=missing quantile=p99.9 share=0.0004998",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,9 +176,8 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			if len(beliefs) != 1 || beliefs[0].UpTo != c.upTo || beliefs[0].Topic != "orders" {
 				t.Errorf("%+v", beliefs)
 			}
-			all := strings.Join(append(append(r.Verdict.Reasons, r.Verdict.Notes...), beliefs[0].String()), "\n")
-			if !strings.Contains(all, c.says) || r.Verdict.Valid != (c.upTo > 0) {
-				t.Errorf("%+v", r.Verdict)
+			if has := reasontest.Has(r.Verdict.Reasons, "percentile-not-reliable latency=publish_latency "+c.says); has != (c.says != "") || r.Verdict.Valid != (c.upTo > 0) {
+				t.Errorf("%q, %v", reasontest.Codes(r.Verdict.Reasons), r.Verdict.Valid)
 			}
 		})
 	}
@@ -266,10 +226,10 @@ func TestAnUnansweredRequestMayHaveBeenReceived(t *testing.T) {
 		e2e, requests float64 // up to where they are believed
 		says          string
 	}{
-		"all were received":  {topic(100, "request", 1000), 0.99, 0, "100 of 1000 requests failed (10 %): request latency is that of the others only"},
+		"all were received":  {topic(100, "request", 1000), 0.99, 0, "sends-failed sends=requests count=100 of=1000"},
 		"some were not":      {topic(100, "request", 980), 0.5, 0, ""},
-		"none was":           {topic(100, "request", 900), 0, 0, "not even the median of the request latency and end-to-end latency can be believed: 10 %"},
-		"sends are received": {topic(100, "send", 1000), 0.99, 0, "100 of 1000 sends failed (10 %): the latencies are those of the others only"},
+		"none was":           {topic(100, "request", 900), 0, 0, "percentile-not-reliable latency=end-to-end_latency why=missing upTo=0 share=0.1"},
+		"sends are received": {topic(100, "send", 1000), 0.99, 0, "sends-failed sends=sends count=100 of=1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.topic.Phases = map[string]Window{Measure: {
@@ -290,8 +250,8 @@ func TestAnUnansweredRequestMayHaveBeenReceived(t *testing.T) {
 					t.Errorf("request latency of %s is believed up to %v, want %v", where, upTo, c.requests)
 				}
 			}
-			if all := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); !strings.Contains(all, c.says) {
-				t.Errorf("no %q in\n%s", c.says, all)
+			if c.says != "" && !reasontest.Has(r.Verdict.Reasons, "invalid "+c.says) {
+				t.Errorf("no %q in %q", c.says, reasontest.Codes(r.Verdict.Reasons))
 			}
 		})
 	}
@@ -329,16 +289,15 @@ func TestEachLoopIsBelievedByItself(t *testing.T) {
 			}
 		}
 	}
-	if r.Verdict.Valid || !r.Verdict.Latencies || !r.Verdict.Account {
+	if r.Verdict.Valid || !r.Verdict.Account {
 		t.Errorf("%+v", r.Verdict)
 	}
-	reasons := strings.Join(r.Verdict.Reasons, "\n")
 	for _, want := range []string{
-		"orders: 50 of 150 sends of its closed loop failed (33 %)", "not even the median of the publish latency of the closed loop and",
-		" and end-to-end latency of the closed loop can be believed: 33 %", // it was to have 150, and has a hundred
+		"sends-failed sends=sends_of_its_closed_loop count=50 of=150", "percentile-not-reliable latency=publish_latency_of_the_closed_loop upTo=0",
+		"percentile-not-reliable latency=end-to-end_latency_of_the_closed_loop upTo=0 share=0.3333", // it was to have 150, and has a hundred
 	} {
-		if !strings.Contains(reasons, want) {
-			t.Errorf("no %q in\n%s", want, reasons)
+		if !reasontest.Has(r.Verdict.Invalid(), want) {
+			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 	// Of the ten that were drained, all may be of the loop of a hundred, unless it has received all of its own.
@@ -360,20 +319,19 @@ func TestDroppedIterations(t *testing.T) {
 		said  string
 		valid bool
 	}{
-		"":                            {"k6 dropped 3 arrivals because no VU was free", false},
-		"constant-arrival-rate":       {"k6 dropped 3 arrivals because no VU was free", false},
-		"consumers per-vu-iterations": {"3 iterations never ran, because the maxDuration of their scenario was over", true},
-		"shared-iterations":           {"3 iterations never ran, because the maxDuration of their scenario was over", true},
-		"ramping-arrival-rate shared-iterations": {"k6 dropped 3 iterations: arrivals because no VU was free, so that the slowest moments are missing from the latencies, or " +
-			"what the maxDuration", false},
+		"":                                       {"invalid why=no-vu", false},
+		"constant-arrival-rate":                  {"invalid why=no-vu", false},
+		"consumers per-vu-iterations":            {"note why=max-duration", true},
+		"shared-iterations":                      {"note why=max-duration", true},
+		"ramping-arrival-rate shared-iterations": {"invalid why=unknown", false},
 	} {
 		r := &Result{Topics: []Topic{{Topic: "orders", Counts: map[string]int64{"sent": 1, "confirmed": 1}}}}
 		for _, e := range strings.Fields(executors) {
 			r.Test.Scenarios = append(r.Test.Scenarios, Scenario{Executor: e})
 		}
 		r.Judge(Circumstances{Dropped: 3})
-		if said := strings.Join(append(r.Verdict.Reasons, r.Verdict.Notes...), "\n"); r.Verdict.Valid != want.valid || !strings.Contains(said, want.said) {
-			t.Errorf("%q: valid %v: %s", executors, r.Verdict.Valid, said)
+		if r.Verdict.Valid != want.valid || !reasontest.Has(r.Verdict.Reasons, "arrivals-dropped count=3 "+want.said) {
+			t.Errorf("%q: valid %v: %q", executors, r.Verdict.Valid, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }
@@ -388,14 +346,14 @@ func TestReasons_TopicsOfOneNameAtTwoBrokers_NameTheBroker(t *testing.T) {
 		topics []Topic
 		want   string
 	}{
-		{[]Topic{topic("kafka://a"), topic("kafka://b")}, "orders at kafka://b, g: "},
-		{[]Topic{topic("kafka://a")}, "orders, g: "},
+		{[]Topic{topic("kafka://a"), topic("kafka://b")}, "topic=orders_at_kafka://b group=g"},
+		{[]Topic{topic("kafka://a")}, "topic=orders group=g"},
 	} {
 		r := &Result{Seconds: 10, Topics: c.topics}
 		r.Describe()
 		r.Judge(Circumstances{})
-		if all := strings.Join(r.Verdict.Reasons, "\n"); !strings.Contains(all, c.want) {
-			t.Errorf("no %q in\n%s", c.want, all)
+		if !reasontest.Has(r.Verdict.Invalid(), c.want) {
+			t.Errorf("no %q in %q", c.want, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }
@@ -404,8 +362,8 @@ func TestLost_BrokerDropsByOption_NoteNamesTheOption(t *testing.T) {
 	lost := accounted(1000, 900)
 	lost.Missing, lost.Lost = 0, 100
 	for want, drops := range map[string][]string{
-		"orders: the broker may have dropped the messages lost, because the test set maxLength 5": {"maxLength 5"},
-		"as basic.get does": nil,
+		"why=options options=maxLength_5": {"maxLength 5"},
+		"why=held":                        nil,
 	} {
 		r := &Result{Seconds: 10, Topics: []Topic{{
 			Topic: "orders", HeldUnseen: true, Drops: drops, Groups: only(lost),
@@ -413,8 +371,8 @@ func TestLost_BrokerDropsByOption_NoteNamesTheOption(t *testing.T) {
 		}}}
 		r.Describe()
 		r.Judge(Circumstances{})
-		if all := strings.Join(r.Verdict.Notes, "\n"); !strings.Contains(all, want) || strings.Contains(all, "basic.get") != (drops == nil) {
-			t.Errorf("no %q in\n%s", want, all)
+		if !reasontest.Has(r.Verdict.Notes(), "lost count=100 "+want) {
+			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))
 		}
 	}
 }

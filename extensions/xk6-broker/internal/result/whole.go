@@ -56,7 +56,7 @@ func (m *merger) account() error {
 		topics[i].skews = skews
 		maps.Copy(senders, topics[i].senders)
 	}
-	m.absent, m.since = map[uint32]uint64{}, map[int]string{}
+	m.absent, m.since = map[uint32]uint64{}, map[int]uint64{}
 	for i, p := range m.parts {
 		if p.Ledger.Unfinished {
 			var err error

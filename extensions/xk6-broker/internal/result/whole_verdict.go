@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
@@ -16,72 +17,74 @@ import (
 func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
-	for _, flaw := range processFlaws(m.parts) {
-		v.because(latencies|account, "%s", flaw)
-	}
-	if !m.diverged {
-		for _, flaw := range phasesBegunApart(m.parts) {
-			v.because(latencies, "%s", flaw)
-		}
+	judgeProcesses(v, m.parts)
+	if m.diverged {
+		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phases"})
+	} else {
+		judgePhases(v, m.parts)
 	}
 	judgeRepeated(v, m.parts)
 	for i, p := range m.parts {
-		if !p.Ledger.Unfinished { // else what it says of a test that went on is nothing of the whole
+		if !p.Ledger.Unfinished {
 			continue
 		}
-		name, since := m.teller(i, 1), m.since[i]
-		if !m.known.Killed {
-			v.because(latencies|account, "%s was killed: the test ended before its time", name)
+		level := reason.Invalid
+		if m.known.Killed {
+			level = reason.Note
 		}
-		v.note("%s was killed: what it found out after %s, %v after its start, when it wrote its results for the last time, is not known%s; what it had received and "+
-			"not acknowledged counts only where it came again", name, instant(p.Ended()), p.Ended().Sub(p.Result.Started).Round(100*time.Millisecond), since)
-	}
-	m.reasons(v)
-	if m.diverged {
-		v.note("the processes had different phases, so that the whole has none")
-	}
-	m.notes(v)
-	m.doubts(v)
-	switch {
-	case !m.askedLate && slices.ContainsFunc(m.result.Topics, func(t Topic) bool { return slices.ContainsFunc(t.Groups, doubted) }):
-		v.note("what is uncertain the broker may still tell: ask it with --broker URL")
-	case m.askedLate:
-		v.note("what the brokers had was asked at %s, when all processes had ended, and is taken for what they had at the end of the last, at %s",
-			instant(time.Now()), instant(m.result.Started.Add(time.Duration(m.result.Seconds*float64(time.Second)))))
+		v.Add(subject{}.reason(reason.ProcessMissing, level, reason.Values{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started), "count": m.since[i]}))
 	}
 	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
-		v.note("over time, quantiles are those of the process that had the worst, and there is no .hlog, of what %s measured too: %v", m.teller(i, 1), m.unlogged[i])
+		v.note(subject{}, reason.OverTime, reason.Values{"why": "no-log", "detail": m.process(i) + ": " + m.unlogged[i].Error()})
 	}
 	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
-		v.note("of %d processes: latencies between them are by the clocks of their machines, which were not compared", len(m.parts))
+		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": len(m.parts)})
+	}
+	if m.askedLate {
+		v.note(subject{}, reason.Undelivered, reason.Values{
+			"why": "asked-late", "at": instant(time.Now()), "ended": instant(m.result.Started.Add(time.Duration(m.result.Seconds * float64(time.Second)))),
+		})
+	}
+	m.own(v)
+}
+
+// own adds what processes say of themselves and the whole does not: of what several say the worst.
+func (m *merger) own(v *Verdict) {
+	var all []reason.Reason
+	for i, p := range m.parts {
+		for _, r := range p.Result.Verdict.Reasons {
+			// What a process that was killed says of its end is nothing of the whole, because the test went on.
+			if r.OfWhole() || p.Ledger.Unfinished && r.Level == reason.Invalid || slices.ContainsFunc(v.Reasons, func(whole reason.Reason) bool { return whole.Covers(r) }) {
+				continue
+			}
+			r.Process = m.process(i)
+			all = append(all, r)
+		}
+	}
+	for _, r := range reason.Worst(all) {
+		v.Add(r)
 	}
 }
 
-// sentSince says how many messages others received that a process sent after it had written its results: so much it went on.
-func (m *merger) sentSince(p Part) (string, error) {
+// sentSince returns how many messages others received that a process sent after it had written its results.
+func (m *merger) sentSince(p Part) (n uint64, err error) {
 	later := map[uint64]track.Set{} // by producer, as several groups may have received one message
 	for _, producer := range p.Ledger.producers() {
 		for _, other := range m.parts {
 			for _, s := range other.Ledger.sources(producer.ID) {
 				received, err := track.Load(s.Received)
 				if err != nil {
-					return "", err
+					return 0, err
 				}
 				later[producer.ID] = later[producer.ID].Or(received.Within([]track.Bounds{{From: producer.Next, Until: math.MaxUint64}}))
 			}
 		}
 	}
-	var n uint64
 	for _, numbers := range later {
 		n += numbers.Len()
 	}
-	if n == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf(", and others received %d messages that it sent after that", n), nil
+	return n, nil
 }
-
-func doubted(g Group) bool { return g.Uncertain > 0 }
 
 // peer is what a process is called that others met; "" for one that none has met.
 func (m *merger) peer(instance uint32) string {
@@ -98,31 +101,18 @@ func (m *merger) peer(instance uint32) string {
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
-		which := ""
-		if len(m.known.Absent) > 0 {
-			which = " (" + strings.Join(m.known.Absent, ", ") + ")"
-		}
-		v.because(latencies|account, "%d of the %d processes of the test are missing%s: merge their results too", m.processes-here, m.processes, which)
+		v.invalid(subject{}, reason.ProcessMissing, reason.Values{
+			"why": "absent", "count": m.processes - here, "processes": m.processes, "names": strings.Join(m.known.Absent, ", "),
+		})
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
-		if name := m.peer(instance); name != "" {
-			v.because(latencies|account, "a process is missing: %d messages came from %s, instance %d, whose result is none of these; merge it too: one that was killed "+
-				"leaves what it had written meanwhile, with BROKER_REPORT_MEANWHILE", m.absent[instance], name, instance)
-			continue
+		name := fmt.Sprintf("instance %d", instance)
+		if known := m.peer(instance); known != "" {
+			name = known + ", " + name
 		}
-		v.because(latencies|account, "a process is missing: %d messages came from instance %d, whose result is none of these; "+
-			"merge it too, or, if it was an earlier test, give each test a BROKER_RUN of its own", m.absent[instance], instance)
+		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "unmerged", "count": m.absent[instance], "name": name})
 	}
-	if m.processes != 0 {
-		return
+	if m.processes == 0 {
+		v.note(subject{}, reason.ProcessMissing, reason.Values{"why": "unknown", "count": len(m.parts)})
 	}
-	text := fmt.Sprintf("that these %d processes are all of the test is not known: if they are, say so with --processes %d, or give each of them "+
-		"BROKER_PROCESSES=%d", len(m.parts), len(m.parts), len(m.parts))
-	for _, t := range m.result.Topics {
-		if slices.ContainsFunc(t.Groups, func(g Group) bool { return g.Elsewhere > 0 }) {
-			v.because(account, "%s", text)
-			return
-		}
-	}
-	v.note("%s", text)
 }

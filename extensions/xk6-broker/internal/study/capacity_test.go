@@ -15,6 +15,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/capacity"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
@@ -149,7 +150,7 @@ func TestACapacityThatTheGeneratorSpoils(t *testing.T) {
 	become := b.wall(900)
 	b.become = func(c Cell, o *Outcome) {
 		become(c, o)
-		o.Result.Unserved = 3
+		o.Result.Verdict.Add(reason.New(reason.ArrivalsDropped, reason.Invalid, reason.Values{"why": "unserved", "count": 3}))
 	}
 	s, out := b.capacity(b.begin())
 	s.Search.Probes = 2

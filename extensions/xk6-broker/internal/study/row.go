@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -21,7 +22,7 @@ type Row struct {
 	Meaning  string   // the same, in words
 	Valid    bool
 	Verdict  string // in a word or two
-	Reasons  []string
+	Reasons  string // the codes of why not
 	Others   string // what came in besides the test's own messages; "" where nothing did
 }
 
@@ -53,7 +54,7 @@ func NewRow(o Outcome, columns []measure.Measure) Row {
 		row.Numbers[i] = Number{Value: v, Known: true, Doubt: cmp.Or(low, high)}
 	}
 	row.Confirm, row.Meaning = Proof(r)
-	row.Valid, row.Verdict, row.Reasons = r.Verdict.Valid, report.Validity(r.Verdict), r.Verdict.Reasons
+	row.Valid, row.Verdict, row.Reasons = r.Verdict.Valid, report.Validity(r.Verdict), reason.Codes(r.Verdict.Invalid())
 	row.Others = r.Others()
 	return row
 }

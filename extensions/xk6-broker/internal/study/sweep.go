@@ -116,8 +116,8 @@ func (s *Sweep) told(r Row) string {
 		}
 	}
 	parts = append(parts, r.Verdict)
-	if !r.Valid && len(r.Reasons) > 0 {
-		parts[len(parts)-1] += " (" + strings.Join(r.Reasons, "; ") + ")"
+	if !r.Valid && r.Reasons != "" {
+		parts[len(parts)-1] += " (" + r.Reasons + ")"
 	}
 	if r.Others != "" {
 		parts = append(parts, r.Others)

@@ -305,8 +305,8 @@ func TestWhatIsKnownOfSomeOnly(t *testing.T) {
 	if text := s.told(rows[0]); !strings.Contains(text, "request_latency p99 – (no request_latency was measured)") {
 		t.Error(text)
 	}
-	rows[0].Valid, rows[0].Verdict, rows[0].Reasons = false, "NOT VALID", []string{"it was spoilt"}
-	if text := s.told(rows[0]); !strings.HasSuffix(text, "NOT VALID (it was spoilt)") {
+	rows[0].Valid, rows[0].Verdict, rows[0].Reasons = false, "NOT VALID", "sends-failed"
+	if text := s.told(rows[0]); !strings.HasSuffix(text, "NOT VALID (sends-failed)") {
 		t.Error(text)
 	}
 }

@@ -59,7 +59,7 @@ checkReport({ name: 'a' });
 export function handleSummary() {
   const { verdict, topics } = result();
   const latency = topics[0].percentiles.e2e_latency.find((p) => p.q === 0.99 && p.believed);
-  return { [`${report({ overwrite: true })}/more.txt`]: `${verdict.upTo ?? verdict.reasons.join()} ${latency?.value} ${topics[0].groups[0].lost}` };
+  return { [`${report({ overwrite: true })}/more.txt`]: `${verdict.upTo ?? verdict.reasons.map((r) => `${r.code}: ${r.text}`).join()} ${latency?.value} ${topics[0].groups[0].lost}` };
 }
 
 broker.checkReport();

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
@@ -297,9 +298,11 @@ func TestConditionsOnOneResult(t *testing.T) {
 }
 
 func TestRunsThatAreNotValidAreNamed(t *testing.T) {
-	bad := run("b-2", time.Millisecond, 2, func(r *result.Result) { r.Verdict = result.Verdict{Reasons: []string{"it was late", "it slept"}} })
+	bad := run("b-2", time.Millisecond, 2, func(r *result.Result) {
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil), reason.New(reason.ClosedLoop, reason.Note, nil), reason.New(reason.Drained, reason.Invalid, nil)}}
+	})
 	found := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b-1", time.Millisecond, 3), bad)).Invalid()
-	if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, "b, run 2 (b-2): it was late; it slept") {
+	if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, "b, run 2 (b-2): nothing-received, drained (--allow") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -356,7 +359,7 @@ func TestWhatDiffersBesidesTheResultsIsSaid(t *testing.T) {
 		r.Environment["k6"] = "v2.3.0"
 		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
 		r.Topics[0].Counts["bytes_sent"] = 20_000_000
-		r.Verdict = result.Verdict{Reasons: []string{"it was late"}}
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil)}}
 		faster := produce
 		faster.MaxVUs, faster.Options = 200, map[string]any{"rate": 1000.0, "duration": "10s"}
 		scenario(r, faster, result.Scenario{Name: "probe", Executor: "constant-vus", Exec: "ask", VUs: 1, MaxVUs: 1, Options: map[string]any{"duration": "5s"}})
@@ -379,7 +382,7 @@ func TestWhatDiffersBesidesTheResultsIsSaid(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not noticed: %v", want)
 	}
-	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: it was late") ||
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: nothing-received") ||
 		!strings.Contains(all, "not the same tests") || !strings.Contains(all, "different circumstances") {
 		t.Error(all)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -36,7 +37,7 @@ func (c *Comparison) differ() {
 	for _, s := range c.Sides {
 		for i, r := range s.Runs {
 			if !r.Verdict.Valid {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not valid: %s", runName(s, i), strings.Join(r.Verdict.Reasons, "; ")))
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not valid: %s", runName(s, i), reason.Codes(r.Verdict.Invalid())))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -134,7 +135,7 @@ func (c *Comparison) Invalid() []Finding {
 				all = append(all, Finding{
 					Condition{Text: "a run is not valid"},
 					true,
-					fmt.Sprintf("%s: %s (--allow-invalid lets it pass)", runName(s, i), strings.Join(r.Verdict.Reasons, "; ")),
+					fmt.Sprintf("%s: %s (--allow-invalid lets it pass)", runName(s, i), reason.Codes(r.Verdict.Invalid())),
 				})
 			}
 		}

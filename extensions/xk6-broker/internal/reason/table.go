@@ -1,0 +1,385 @@
+package reason
+
+import "slices"
+
+// The codes. The table says what each means.
+const (
+	NothingMeasured       Code = "nothing-measured"
+	NoMeasuredWindow      Code = "no-measured-window"
+	EndedEarly            Code = "ended-early"
+	ArrivalsDropped       Code = "arrivals-dropped"
+	LoadIncomplete        Code = "load-incomplete"
+	GeneratorSaturated    Code = "generator-saturated"
+	SendsFailed           Code = "sends-failed"
+	NothingReceived       Code = "nothing-received"
+	Clocks                Code = "clocks"
+	EarlierTest           Code = "earlier-test"
+	Drained               Code = "drained"
+	Undelivered           Code = "undelivered"
+	Unmeasured            Code = "unmeasured"
+	Uncertain             Code = "uncertain"
+	NoConsumer            Code = "no-consumer"
+	Lost                  Code = "lost"
+	Routed                Code = "routed"
+	Foreign               Code = "foreign"
+	NotStamped            Code = "not-stamped"
+	PercentileNotReliable Code = "percentile-not-reliable"
+	WaitedForVU           Code = "waited-for-vu"
+	NotStationary         Code = "not-stationary"
+	ConsumersSlower       Code = "consumers-slower"
+	Unsettled             Code = "unsettled"
+	ClosedLoop            Code = "closed-loop"
+	EmbeddedBroker        Code = "embedded-broker"
+	ProcessMissing        Code = "process-missing"
+	ProcessesDiffer       Code = "processes-differ"
+	ThresholdNotJudged    Code = "threshold-not-judged"
+	OverTime              Code = "over-time"
+)
+
+// Against is what an invalid reason speaks against.
+type Against uint8
+
+// What a code can speak against.
+const (
+	Latencies Against = 1 << iota
+	Account
+	Both    = Latencies | Account
+	Nothing = Against(0) // neither as a whole: the reason names what it is about
+)
+
+// entry is the row of a code.
+type entry struct {
+	against  Against
+	levels   []Level
+	variants []variant
+	cause    string
+	remedy   string   // where a variant has none
+	worst    string   // the value by which the worst is chosen: greater is worse, with "-" before it smaller
+	what     []string // the values that tell two statements of one code apart
+	ofWhole  bool     // a merge decides on it from the whole
+}
+
+// variant is one of the texts of a code, chosen by the value "why".
+type variant struct{ why, text, remedy string }
+
+func (e entry) variant(why string) (variant, bool) {
+	i := slices.IndexFunc(e.variants, func(v variant) bool { return v.why == why })
+	if i < 0 {
+		return variant{}, false
+	}
+	return e.variants[i], true
+}
+
+var (
+	invalid = []Level{Invalid}
+	note    = []Level{Note}
+	either  = []Level{Invalid, Note}
+)
+
+const ownRun = "Give each test its own BROKER_RUN."
+
+// order is that of the documentation.
+var order = []Code{
+	NothingMeasured, NoMeasuredWindow, EndedEarly, ArrivalsDropped, LoadIncomplete, GeneratorSaturated, PercentileNotReliable, WaitedForVU, NotStationary, SendsFailed,
+	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Unmeasured, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
+	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged, OverTime,
+}
+
+var table = map[Code]entry{
+	NothingMeasured: {
+		against: Both, levels: invalid, worst: "count",
+		variants: []variant{
+			{why: "nothing", text: "nothing was sent and nothing was received"},
+			{why: "unconfirmed", text: "none of {count:messages} was confirmed"},
+		},
+		cause: "Each call failed, or the script neither sends nor receives.", remedy: "See the topic's errors.",
+	},
+	NoMeasuredWindow: {
+		against: Latencies, levels: either, worst: "count",
+		variants: []variant{
+			{"warm-up", "the test ended within its warm-up of {warmUp:duration}, and the latencies are those of the warm-up", "Run it for longer than the warm-up."},
+			{"empty", "nothing was measured in it", "Send and receive in the phase that counts."},
+			{"unconfirmed", "none of {count:messages} was confirmed in it", "See the topic's errors."},
+			{"unnamed", "no phase is called measured: the verdict is on the whole run, with its warm-up", "Call the phase that counts `measured`."},
+		},
+		cause: "The phase that counts is missing or empty.",
+	},
+	EndedEarly: {
+		against: Both, levels: invalid, worst: "count",
+		variants: []variant{
+			{"interrupted", "the test was interrupted or aborted {after:duration} after its start", "Let it run to its end."},
+			{"no-iteration", "no iteration ever ran", "See k6's log: setup() failed, or there was no time for an iteration."},
+			{
+				"stranded", "{count} VUs did nothing more after k6 had interrupted their script at the end of a scenario",
+				"Give scenarios whose VUs others use again a gracefulStop within which their iterations end.",
+			},
+		},
+		cause: "Ctrl-C, an abort, a failed setup(), or VUs that k6 cannot resume.",
+	},
+	ArrivalsDropped: {
+		against: Latencies, levels: either, worst: "count",
+		variants: []variant{
+			{
+				"no-vu", "k6 dropped {count} arrivals because no VU was free: the slowest moments are missing from the latencies",
+				"Raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate.",
+			},
+			{"unserved", "{count} arrivals were due but never got an iteration", "Raise maxVUs or gracefulStop, or lower the rate."},
+			{
+				"unknown", "k6 dropped {count} iterations: arrivals without a free VU, or what maxDuration left of a number of iterations",
+				"Raise preAllocatedVUs and maxVUs, and maxDuration: k6 does not tell the two apart.",
+			},
+			{"max-duration", "{count} iterations never ran, because the maxDuration of their scenario was over", "Raise maxDuration."},
+		},
+		cause: "Each VU was busy when a message was due: the script or the broker takes longer than the VUs allow.",
+	},
+	LoadIncomplete: {
+		against: Latencies, levels: either, worst: "missing", what: []string{"scenario", "unit"},
+		variants: []variant{
+			{why: "due", text: "{count:messages} came due and never went out, because the test ended first"},
+			{why: "schedule", text: "produce() sent {done} of the {of:messages} of its schedule, because the scenario ended first"},
+			{why: "closed", text: "a closed loop of produce() ended after {done} of {of} {unit}, because the scenario ended first"},
+			{
+				"idle", "scenario {scenario} had no VU in this process, whose execution segment is {segment}: others ran all of it",
+				"Give the scenario as many VUs as there are processes, or use the executor producers.",
+			},
+		},
+		cause: "The scenario was too short for the load.", remedy: "Give the scenario more time (maxDuration, duration, gracefulStop).",
+	},
+	GeneratorSaturated: {
+		against: Latencies, levels: invalid, worst: "cpu",
+		variants: []variant{{text: "the load generator used {cpu:percent} of its CPUs in its busiest {window:duration}: it measured itself"}},
+		cause:    "The rate is too high for the machine.", remedy: "Lower the rate, or give k6 more CPUs.",
+	},
+	SendsFailed: {
+		against: Latencies, levels: either, worst: "share", what: []string{"sends"},
+		variants: []variant{{text: "{count} of {of} {sends} failed ({share:percent}), and the latencies lack them"}},
+		cause:    "The broker refused messages, or did not answer in time. Above 0.1 % the result is not valid.", remedy: "See the topic's errors.",
+	},
+	NothingReceived: {
+		against: Account, levels: invalid, ofWhole: true,
+		variants: []variant{{text: "the script has a consumer that received nothing: neither end-to-end latency nor loss was measured"}},
+		cause:    "receive() or consume() was not called, or not for long enough.", remedy: "Let the consumers receive, and for longer than the producers send.",
+	},
+	Clocks: {
+		against: Latencies, levels: either, worst: "apart",
+		variants: []variant{
+			{"negative", "{count:messages} arrived before they were sent, by the clocks of two machines[: {clocks}]", "Set the machines' clocks."},
+			{"wrong", "no percentile of the end-to-end latency is reliable: {clocks}", "Set the machines' clocks."},
+			{
+				why:  "apart",
+				text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that[, which is more than a tenth of its {quantiles}]",
+			},
+			{why: "not-compared", text: "latencies between the {count} processes are by their machines' clocks, which were not compared"},
+		},
+		cause: "End-to-end latency between two machines is read from two clocks.",
+	},
+	EarlierTest: {
+		against: Both, levels: invalid, worst: "count", ofWhole: true,
+		variants: []variant{
+			{"run", "{count:messages} came from an earlier test with the same BROKER_RUN: no latency counts them", ownRun},
+			{
+				"early", "{count:messages} went out more than {skew:duration} before the process that received them began: they are of an earlier test with the same BROKER_RUN, " +
+					"or of a process that began long before", "Give each test its own BROKER_RUN, and start its processes together.",
+			},
+			{"processes", "messages came from {count} other processes with the same BROKER_RUN, and the test has {processes} in all", ownRun},
+		},
+		cause: "An earlier test had the same BROKER_RUN, and left messages at the broker.",
+	},
+	Drained: {
+		against: Latencies, levels: either, worst: "share", what: []string{"from"},
+		variants: []variant{{text: "{count:messages} ({share:percent})[ of {from}] reached no consumer and were read at the end of the test: the latencies lack the slowest"}},
+		cause:    "The consumers ended before they had received everything. Above 0.1 % the result is not valid.",
+		remedy:   "Let the consumers run longer (the executor consumers waits for drainTimeout, an option of connect), or give them more capacity.",
+	},
+	Undelivered: {
+		against: Latencies, levels: either, worst: "share", ofWhole: true,
+		variants: []variant{
+			{"", "{count:messages} ({share:percent}) remained at the broker when the test ended: the latencies lack the slowest", "Let the consumers run longer, or give them more capacity."},
+			{"asked-late", "the brokers were asked at {at} what they still had, and not when the last process ended, at {ended}", ""},
+		},
+		cause: "The consumers ended before they had received everything.",
+	},
+	Unmeasured: {
+		against: Latencies, levels: either, worst: "share",
+		variants: []variant{
+			{"removed", "the test purged {count:messages} ({share:percent}) that no consumer had received", "Let the consumers read to the end before the topic is purged or deleted."},
+			{"before", "{count:messages} ({share:percent}) went out more than {skew:duration} before the process that received them began", "Start the processes of a test together."},
+			{why: "killed", text: "{count:messages} ({share:percent}) went to a process, or may have, after it had written its latencies for the last time"},
+		},
+		cause: "Messages without a latency. They are the slowest. Above 0.1 % the result is not valid.",
+	},
+	Uncertain: {
+		against: Account, levels: invalid, worst: "count", ofWhole: true,
+		variants: []variant{
+			{
+				"joining", "{count:messages} went out just when a consumer came or left, and never arrived",
+				"Let consumers be ready before the first send, and leave after the last.",
+			},
+			{"leaving", "{count:messages} went out just when a consumer left, and never arrived", "Let consumers leave after the last send."},
+			{"removed", "{count:messages} never arrived, and the test purged or deleted the topic", "Let the consumers read to the end first."},
+			{
+				"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test",
+				"The broker cannot tell; when all processes have ended, merge --broker URL can ask it.",
+			},
+			{
+				"other-reader", "{count:messages} never arrived, and another reader may have them",
+				"Name each group once, and let the test read each key or partition that it writes.",
+			},
+			{"killed", "{count:messages} never arrived, and a process that was killed may have them", ""},
+			{"missing-process", "{count:messages} never arrived, and a process whose result is missing may have them", "Merge the results of all processes."},
+			{"aliased", "{count:messages} arrived[ at {broker}] and went out to another address", "If both are the same broker, name it by one URL."},
+		},
+		cause: "It cannot be known whether these messages are lost. They are not counted as lost.",
+	},
+	NoConsumer: {
+		against: Both, levels: either, worst: "count",
+		variants: []variant{
+			{"after", "{count:messages}[ ({share:percent})] went out after the consumers had stopped: no account counts them", "Let the consumers outlive the producers (the executor consumers does)."},
+			{"away", "{count:messages} went out while the group had no consumer: no account counts them", "Let the consumers be ready first (ready())."},
+		},
+		cause: "The broker keeps no messages for consumers that are not there.",
+	},
+	Lost: {
+		against: Nothing, levels: note, worst: "share",
+		variants: []variant{
+			{why: "", text: "{count:messages} of {of} lost ({share:percent})"},
+			{why: "options", text: "{count:messages} of {of} lost ({share:percent}): the broker may have dropped them, because the test set {options}"},
+			{why: "held", text: "{count:messages} of {of} lost ({share:percent}), unless a client outside of the test holds them unsettled"},
+		},
+		cause: "The broker confirmed the messages, no consumer received them, and the broker no longer has them.",
+	},
+	Routed: {
+		against: Nothing, levels: note, worst: "count", what: []string{"from"},
+		variants: []variant{
+			{why: "here", text: "{count:messages} came by way of another topic of this test: no account of this topic counts them"},
+			{why: "missing", text: "{count} of {of:messages} {whose} {from} did not come here ({share:percent}): no account counts them"},
+		},
+		cause: "Dead letters, wildcards or forwarded messages.",
+	},
+	Foreign: {
+		against: Nothing, levels: note, worst: "count",
+		variants: []variant{
+			{"messages", "{count:messages} came from other tests: no latency counts them, but they took the consumers' time", "Give each test topics of its own."},
+			{"replies", "{count} replies answer no request of this test", "See whether another client uses the topic of the replies."},
+		},
+		cause: "Another test or another client uses the topic.",
+	},
+	NotStamped: {
+		against: Nothing, levels: note, worst: "count",
+		variants: []variant{{text: "{count:messages} had no stamp: neither end-to-end latency nor the account counts them"}},
+		cause:    "The producer's option stamp is off, or another client sent them.",
+	},
+	PercentileNotReliable: {
+		against: Nothing, levels: either, worst: "-upTo", what: []string{"latency"},
+		variants: []variant{
+			{"missing", "{quantile} of the {latency} is not reliable: {share:percent} of the messages, the slowest, are missing from it", ""},
+			{"script", late, "Look first at what the script does before it sends, such as a sleep or a request, and while others wait for its VU."},
+			{"hypervisor", late, "Use a machine that shares no CPUs: the hypervisor gave {cpu:percent} of them to other machines."},
+			{"others", late, "Run the generator apart from other processes: they used {cpu:percent} of this machine's CPUs."},
+			{"k6", late, "Lower the rate, or give k6 more CPUs: it used {cpu:percent} of them."},
+			{"cgroup", late, "Raise the CPU limit of k6's cgroup: for {cpu:percent} of the time something in it waited for a CPU."},
+			{"machine", late, "Lower the rate, or look for what stops k6: other programs, a debugger, swapping, power saving."},
+		},
+		cause: "More than a tenth of the percentile, and more than 2 ms, may be delay of the generator, or more than a tenth of its samples are missing. " +
+			"The result is not valid if that holds of the median.",
+	},
+	WaitedForVU: {
+		against: Nothing, levels: note,
+		variants: []variant{{text: "some sends waited for a free VU, for room in the window or for their connection: their latency counts from when they were due"}},
+		cause:    "The VUs or the window are fewer than the rate needs.",
+	},
+	NotStationary: {
+		against: Nothing, levels: note, worst: "change", what: []string{"course"},
+		variants: []variant{
+			{why: "trend", text: "not stationary: {course} {way} by {change:percent} over the window ({test})[; {driven}]"},
+			{why: "step", text: "not stationary: {course} {way} by {change:percent} at {at:duration}, and stayed so ({test})[; {driven}]"},
+		},
+		cause: "The system, or the load, changed while it was measured.",
+	},
+	ConsumersSlower: {
+		against: Nothing, levels: note, worst: "wait",
+		variants: []variant{
+			{why: "buffered", text: "half of the messages waited longer than {wait:duration} in the client's buffer: the consumers were slower than what came in"},
+			{why: "backlog", text: "outstanding messages grew under load to {count}, {wait:duration} of it: the consumers were slower than what came in"},
+			{
+				"again", "{count} of {of} deliveries came again unasked, while half of the messages waited longer than {wait:duration} in the client's buffer",
+				"The broker may lend messages for less than that: fetch less ahead (prefetch), or let the broker wait longer.",
+			},
+		},
+		cause: "The consumers took longer for a message than the time between two.", remedy: "Add consumers, or lower the rate.",
+	},
+	Unsettled: {
+		against: Nothing, levels: note, worst: "count",
+		variants: []variant{
+			{why: "never", text: "the consumers settled {settled} of {received:messages} that they received"},
+			{why: "returned", text: "{count:messages} given back did not come again: the broker still has them, or gave them up"},
+		},
+		cause: "What is not settled comes again.", remedy: "Call ack() for each message.",
+	},
+	ClosedLoop: {
+		against: Nothing, levels: note,
+		variants: []variant{
+			{why: "all", text: "closed loop: messages go out when there is room for them, so publish latency is service time and hides waiting"},
+			{why: "part", text: "part of it was sent in a closed loop, which has its own rows, and the tag loop in k6's metrics"},
+		},
+		cause: "No schedule says when a message is due.", remedy: "Use open-arrival-rate or produce({ rate }) to measure waiting.",
+	},
+	EmbeddedBroker: {
+		against: Nothing, levels: note,
+		variants: []variant{{text: "the embedded broker shares this process, so its latencies say nothing about a real one"}},
+		cause:    "The URL names the broker that runs inside k6.", remedy: "Connect to a broker of its own.",
+	},
+	ProcessMissing: {
+		against: Both, levels: either, worst: "count", what: []string{"name"},
+		variants: []variant{
+			{"absent", "{count} of the {processes} processes of the test are missing[ ({names})]", "Merge their results too."},
+			{
+				"unmerged", "a process is missing: {count:messages} came from {name}, whose result is none of these",
+				"Merge it too; a process that was killed leaves a result if BROKER_REPORT_MEANWHILE is set. If it was an earlier test, give each test its own BROKER_RUN.",
+			},
+			{
+				"late", "{name} {detail}: the others went on without it, and what was due before its consumers were ready is not accounted for",
+				"Start all processes of the test.",
+			},
+			{"killed", "{name} was killed: what it did after {after:duration}, when it last wrote its results, is not known", "Let each process run to its end."},
+			{"unknown", "it is not known whether these {count} processes are all of the test", "If they are, say so: --processes {count}, or BROKER_PROCESSES={count}."},
+		},
+		cause: "The result of a process of the test is missing, or incomplete.",
+	},
+	ProcessesDiffer: {
+		against: Both, levels: either, worst: "apart", what: []string{"names", "detail"},
+		variants: []variant{
+			{"begin", "{names} began {apart:duration} apart: it was not the load that was asked for", "Use open-arrival-rate, and let the processes wait for each other."},
+			{"twin", "two processes are {names} ({detail}): one was started again, or both have one execution segment", "Start each process once."},
+			{"no-run", "this process had the execution segment {detail} and no BROKER_RUN: it took the others' messages for another test's", "Give all processes the same BROKER_RUN."},
+			{"name", "two processes are called {names}", "Start each process once, or give each a BROKER_REPORT_NAME of its own."},
+			{"load", "{names} had parts of different loads: {detail}", "Give all processes one script, one environment and one --execution-segment-sequence."},
+			{"segment-missing", "no process had the execution segment {detail}", "Start a process for each execution segment."},
+			{"segment-twice", "{names} both had the execution segment {detail}", "Give each process an execution segment of its own."},
+			{"phase", "{names} were not in the phase {detail} at the same time[: they began it {apart:duration} apart]", "Let all processes begin a phase together."},
+			{"phases", "the processes had different phases, so that the whole has none", "Give all processes one script."},
+			{"repeated", "{count} processes each ran the whole of scenario {detail}: its rate is that of each", "Divide a scenario with --execution-segment."},
+			{"apart", "the processes did not meet: {detail}; they did not wait for each other, and their clocks were not compared", ""},
+		},
+		cause: "The processes did not run one test together.",
+	},
+	ThresholdNotJudged: {
+		against: Nothing, levels: invalid, what: []string{"metric", "source"}, ofWhole: true,
+		variants: []variant{{text: "threshold {metric} {source} could not be judged, and fails: {detail}"}},
+		cause:    "Too few samples, or another reason speaks against what the threshold compares.", remedy: "",
+	},
+	OverTime: {
+		against: Nothing, levels: note,
+		variants: []variant{
+			{why: "log-ended", text: "the interval logs end before the run does: {detail}"},
+			{why: "no-log", text: "quantiles over time are those of the process that had the worst, and there is no .hlog of it: {detail}"},
+			{
+				why:  "intervals",
+				text: "several processes measured it, each in intervals of its own: counts and latencies are of the intervals that ended in this time, up to {of:duration} long; rates are not known",
+			},
+		},
+		cause: "The numbers of single intervals are incomplete; those of the whole run are not.",
+	},
+}
+
+const late = "{quantile} of the {latency} is not reliable: up to {late:duration} of its {value:duration} is delay of the load generator or its machine"
