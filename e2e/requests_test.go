@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
+	"github.com/xk6-broker/xk6-broker/e2e/summary"
 )
 
 // Replies are the requests, byte by byte, on a broker with request and reply of its own and on one without.
@@ -35,7 +37,8 @@ func TestEcho(t *testing.T) {
 
 // A request that nobody answers is an error of the script, and the run tells of it: on the terminal, in the verdict, and to thresholds.
 func TestRequestsThatNobodyAnswers(t *testing.T) {
-	r := harness.K6(t, []string{"BROKER_REPORT_DIR=" + t.TempDir()}, "run", "--quiet", harness.Script(t, `
+	dir := t.TempDir()
+	r := harness.K6(t, []string{"BROKER_REPORT_DIR=" + dir, "BROKER_REPORT_NAME=asked"}, "run", "--quiet", harness.Script(t, `
 import broker from 'k6/x/broker';
 const conn = broker.connect('embedded:'), asks = conn.producer('questions'), answers = conn.consumer('questions');
 export const options = { iterations: 1, thresholds: { broker_unanswered: ['count==2'], broker_late_replies: ['count==1'], broker_duplicate_replies: ['count==1'] } };
@@ -55,7 +58,14 @@ export { handleSummary } from 'k6/x/broker';`))
 	if r.Code != 0 {
 		t.Fatal(r)
 	}
-	for _, want := range []string{"unanswered 2", "late_replies 1", "duplicate_replies 1", "requests without a reply in time: 2", "lost 0"} {
+	read, err := summary.Read(filepath.Join(dir, "asked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed, _ := read.Verdict.Find("sends-failed", ""); failed.Values["sends"] != "requests" || failed.Values["count"] != 2.0 {
+		t.Errorf("%+v", read.Verdict)
+	}
+	for _, want := range []string{"unanswered 2", "late_replies 1", "duplicate_replies 1", "lost 0"} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Errorf("no %q in\n%s", want, r.Stdout)
 		}

@@ -54,7 +54,7 @@ func run(k6, url, document string) error {
 		if !ok {
 			return fmt.Errorf("%s: nothing is said of it: %+v", lie.Name, o.Result.Verdict)
 		}
-		said := fmt.Sprintf("`%s`: %s", reason.Code, strings.TrimPrefix(reason.Text, reason.Topic+": "))
+		said := fmt.Sprintf("`%s`: %s", reason.Code, strings.TrimLeft(strings.TrimPrefix(reason.Text, reason.Topic), ",: "))
 		fmt.Fprintf(&told, "| %s | %s | %s: %s | %s | %s |\n", lie.Name, lie.How, lie.Naive.Label, lie.Naive.Of(o), o.Verdict(), said)
 	}
 	text, err := os.ReadFile(document) //gosec:disable G304 G703 -- a file of this repository's

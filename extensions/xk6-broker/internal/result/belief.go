@@ -54,7 +54,7 @@ func (t *Topic) doubt(v *Verdict, level reason.Level, b Belief, name string, p P
 	values := reason.Values{"latency": b.Label, "upTo": b.UpTo, "quantile": QuantileName(p.Q)}
 	if late := t.late(name, nil, p.Q, p.Value); p.Owed > OwedShare && late > owedFloor {
 		why, cpu := v.platform.blame(late, t.hiccup(p.Q))
-		values["why"], values["cpu"], values["late"], values["value"], values["share"] = why, cpu, late, time.Duration(p.Value), p.Owed
+		values["why"], values["cpu"], values["late"], values["value"], values["share"] = why, cpu, min(late, time.Duration(p.Value)), time.Duration(p.Value), p.Owed
 	} else {
 		values["why"], values["share"] = "missing", t.absent(name, nil)
 	}

@@ -338,10 +338,10 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 	at, expected := t.subjectOf(g), int64(g.Expected)
 	v.byShare(at, reason.Drained, int64(g.Drained), expected, nil)
-	if s := share(int64(g.Undelivered), expected); s > trifle && g.Group != account.ReadBack {
-		v.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
-	}
 	if g.Group != account.ReadBack {
+		if s := share(int64(g.Undelivered), expected); s > trifle {
+			v.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
+		}
 		t.judgeLost(v, g)
 	}
 	for _, why := range slices.Sorted(maps.Keys(g.Why)) {
