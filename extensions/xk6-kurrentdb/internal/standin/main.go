@@ -12,9 +12,11 @@ func main() {
 	if len(os.Args) != 2 {
 		fail("usage: standin HOST:PORT")
 	}
-	if _, err := double.Start(double.Config{Address: os.Args[1]}); err != nil {
+	s, err := double.Start(double.Config{Address: os.Args[1]})
+	if err != nil {
 		fail(err)
 	}
+	fmt.Println("serving at", s.Addr())
 	select {}
 }
 
