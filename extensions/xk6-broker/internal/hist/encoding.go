@@ -77,7 +77,7 @@ func fromHDR(from *hdrhistogram.Histogram) (*Histogram, error) {
 	h := &Histogram{min: 0, max: Highest}
 	for i, c := range from.Export().Counts {
 		if c != 0 {
-			h.row(i >> rowBits)[i&rowMask] = uint64(c)
+			*h.bucket(i) = uint64(c)
 			h.count += uint64(c)
 		}
 	}
@@ -90,17 +90,14 @@ func (h *Histogram) SameDistribution(other *Histogram) bool {
 	if h.count != other.count {
 		return false
 	}
-	var none [rowLen]uint64
-	for i := range h.rows {
-		a, b := h.rows[i], other.rows[i]
-		if a == nil {
-			a = &none
+	for r := range h.rows {
+		if h.rows[r] == nil && other.rows[r] == nil {
+			continue
 		}
-		if b == nil {
-			b = &none
-		}
-		if *a != *b {
-			return false
+		for c := range rowChunks {
+			if *h.rows[r].chunk(c).orEmpty() != *other.rows[r].chunk(c).orEmpty() {
+				return false
+			}
 		}
 	}
 	return true
@@ -111,13 +108,11 @@ func (h *Histogram) check(total uint64) error {
 	if h.count != total {
 		return fmt.Errorf("histogram: count %d, but %d values", h.count, total)
 	}
-	least, greatest, top := 0, 0, uint64(0) // the buckets of the extremes, and the count at Highest
+	least, greatest := 0, 0 // the buckets of the extremes
 	if h.count > 0 {
 		least, greatest = h.ends()
 	}
-	if row := h.rows[index(Highest)>>rowBits]; row != nil {
-		top = row[index(Highest)&rowMask]
-	}
+	top := h.at(index(Highest))
 	switch {
 	case h.min < 0 || h.min > h.max || h.max > Highest || index(h.min) != least || index(h.max) != greatest:
 		return fmt.Errorf("histogram: min %d and max %d do not fit the values", h.min, h.max)

@@ -6,8 +6,8 @@ import "testing"
 func TestSnapshotAmidARecordFitsItself(t *testing.T) {
 	r := NewRecorder(1)
 	r.Record(0, 5000)
-	r.shards[0].min.Store(1)
-	r.shards[0].max.Store(9_000_000)
+	r.shards[0].Load().min.Store(1)
+	r.shards[0].Load().max.Store(9_000_000)
 	before := r.Snapshot()
 	if before.Min() != lowest(index(5000)) || before.Max() != highest(index(5000)) || before.Quantile(1) != before.Max() {
 		t.Errorf("of the value 5000, the snapshot tells %d to %d", before.Min(), before.Max())

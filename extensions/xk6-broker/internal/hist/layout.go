@@ -28,6 +28,17 @@ const (
 	rows    = 33 // enough for Highest
 )
 
+// The memory: a row is allocated in chunks of 64 buckets, so that few values take little memory.
+const (
+	chunkBits = 6
+	chunkLen  = 1 << chunkBits
+	chunkMask = chunkLen - 1
+	rowChunks = rowLen / chunkLen
+)
+
+// chunkOf returns the row of bucket i and the chunk of that row that holds it.
+func chunkOf(i int) (row, chunk int) { return i >> rowBits, i & rowMask >> chunkBits }
+
 // index is the number of the bucket that holds v, for 0 <= v <= Highest.
 func index(v int64) int {
 	shift := bits.Len64(uint64(v)|(2*rowLen-1)) - (rowBits + 1) //gosec:disable G115 -- bits, no number
