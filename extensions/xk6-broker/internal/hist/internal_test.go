@@ -66,7 +66,7 @@ func TestLog_Lines_AsTheLibrarys(t *testing.T) {
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			log.w.(*strings.Builder).Reset() //nolint:forcetypeassert // it is one
+			log.w.(*strings.Builder).Reset()
 			if err := log.Write("", from, to, few); err != nil {
 				b.Fatal(err)
 			}
