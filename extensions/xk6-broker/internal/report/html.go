@@ -31,6 +31,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"vus":      vus,
 	"outcome":  outcome,
 	"validity": Validity,
+	"machine":  machineRows,
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 
