@@ -35,6 +35,24 @@ export async function teardown() { await conn.deleteTopic('gone'); }
 	}
 }
 
+// The end waits for messages that the broker keeps back for longer than drainTimeout.
+func TestDelay_LongerThanDrainTimeout_IsWaitedFor(t *testing.T) {
+	t.Parallel()
+	o, r := harness.RunToOutcome(t, `
+const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '1s' });
+const p = conn.producer('delayed', { delay: '4s' });
+const c = conn.consumer('delayed');
+export const options = { iterations: 1 };
+export async function setup() { await conn.createTopic('delayed'); }
+export default async function () { await c.ready(); await p.produce({ count: 5 }); }
+export async function teardown() { await conn.deleteTopic('delayed'); }
+`, "BROKER_URL="+harness.URL(t, "BROKER_URL_SQS"))
+	g := o.Result.Topics[0].Groups[0]
+	if g.Expected != 5 || g.Drained != 5 || g.Lost+g.Undelivered+g.Uncertain+g.Removed != 0 {
+		t.Errorf("%+v\n%v", g, r)
+	}
+}
+
 // A test that was cut short says so, whatever cut it.
 func TestATestThatEndsEarlyIsNotValid(t *testing.T) {
 	for name, c := range map[string]struct{ text, code, why string }{

@@ -8,10 +8,12 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +44,12 @@ func TestNetworkOptions(t *testing.T) {
 	client := map[string]any{"cert": string(cert.cert), "key": string(cert.key)}
 	strict := &tls.Config{Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority}
 	lenient := &tls.Config{Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS12}
+	newest := &tls.Config{Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS13}
+	choosy := &tls.Config{
+		Certificates: []tls.Certificate{cert.pair}, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}
+	insecure := map[string]any{"insecureSkipTLSVerify": true}
 	for _, name := range []string{"nats", "redis-list", "rabbitmq", "kafka"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +57,7 @@ func TestNetworkOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			port := forwarder(t, real.Host, nil)
+			port, ownPort := forwarder(t, real.Host, nil, ""), forwarder(t, real.Host, nil, otherLocalIP)
 			for i, c := range []struct {
 				option, host string
 				value        any
@@ -64,10 +72,22 @@ func TestNetworkOptions(t *testing.T) {
 				{"dns", "localhost", map[string]string{"policy": "onlyIPv6"}, nil, nil, "FAILED"},
 				{"insecureSkipTLSVerify", "127.0.0.1", false, lenient, nil, "FAILED denied"},
 				{"insecureSkipTLSVerify", "127.0.0.1", true, lenient, nil, "SENT"},
-				{"tlsAuth", "127.0.0.1", []any{}, strict, map[string]any{"insecureSkipTLSVerify": true}, "FAILED"},
-				{"tlsAuth", "127.0.0.1", []any{client}, strict, map[string]any{"insecureSkipTLSVerify": true}, "SENT"},
+				{"tlsAuth", "127.0.0.1", []any{}, strict, insecure, "FAILED"},
+				{"tlsAuth", "127.0.0.1", []any{client}, strict, insecure, "SENT"},
+				{"tlsVersion", "127.0.0.1", "tls1.2", newest, insecure, "FAILED"},
+				{"tlsVersion", "127.0.0.1", "tls1.3", newest, insecure, "SENT"},
+				{"tlsCipherSuites", "127.0.0.1", []string{"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}, choosy, insecure, "FAILED"},
+				{"tlsCipherSuites", "127.0.0.1", []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"}, choosy, insecure, "SENT"},
+				{"localIPs", "127.0.0.1", "127.0.0.1", nil, nil, "FAILED"},
+				{"localIPs", "127.0.0.1", otherLocalIP, nil, nil, "SENT"},
 			} {
+				if c.option == "localIPs" && runtime.GOOS != "linux" {
+					continue // the machine has one address of its own
+				}
 				u, to := *real, port
+				if c.option == "localIPs" {
+					to = ownPort
+				}
 				q := u.Query()
 				if name == "kafka" {
 					q.Set("ignoreAdvertised", "true") // there is no other way to the forwarder
@@ -77,19 +97,23 @@ func TestNetworkOptions(t *testing.T) {
 						continue // whose servers speak before they encrypt: see TestTLS_OfTheNetwork in xk6-nats
 					}
 					q.Set("tls", "true")
-					to = forwarder(t, real.Host, c.tls)
+					to = forwarder(t, real.Host, c.tls, "")
 				}
 				u.RawQuery, u.Host = q.Encode(), net.JoinHostPort(c.host, to)
-				options := map[string]any{c.option: c.value}
+				options, env := map[string]any{c.option: c.value}, []string(nil)
 				for name, value := range c.more {
 					options[name] = value
+				}
+				if c.option == "localIPs" { // which no script may set
+					delete(options, c.option)
+					env = []string{fmt.Sprint("K6_LOCAL_IPS=", c.value)}
 				}
 				text, err := json.Marshal(options)
 				if err != nil {
 					t.Fatal(err)
 				}
 				topic := "e2e-network-" + name + "-" + strconv.Itoa(i)
-				r := harness.K6(t, []string{"URL=" + u.String(), "TOPIC=" + topic, "OPTIONS=" + string(text)}, "run", "--quiet", harness.Script(t, throughNetwork))
+				r := harness.K6(t, append(env, "URL="+u.String(), "TOPIC="+topic, "OPTIONS="+string(text)), "run", "--quiet", harness.Script(t, throughNetwork))
 				if !strings.Contains(r.Stderr, c.want) {
 					t.Errorf("%s %v: want %s\n%v", c.option, c.value, c.want, r)
 				}
@@ -107,8 +131,12 @@ func TestNetworkOptions_OwnDialer_Refused(t *testing.T) {
 	}
 }
 
-// forwarder passes on the connections that it accepts at a port of 127.0.0.1, with TLS where there is a configuration.
-func forwarder(t *testing.T, to string, config *tls.Config) (port string) {
+// otherLocalIP is an address of the machine beside 127.0.0.1, on Linux.
+const otherLocalIP = "127.0.0.9"
+
+// forwarder passes on the connections that it accepts at a port of 127.0.0.1, with TLS where there is a configuration. Those that are not from an address
+// it closes, where one is given.
+func forwarder(t *testing.T, to string, config *tls.Config, from string) (port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,6 +152,10 @@ func forwarder(t *testing.T, to string, config *tls.Config) (port string) {
 			c, err := l.Accept()
 			if err != nil {
 				return
+			}
+			if from != "" && !strings.HasPrefix(c.RemoteAddr().String(), from+":") {
+				_ = c.Close()
+				continue
 			}
 			all.Go(func() {
 				server, err := net.Dial("tcp", to)

@@ -41,26 +41,35 @@ export async function teardown() { await conn.deleteTopic('replicated'); }
 	}
 }
 
-// kafkaLeader asks which node leads the only partition of a topic.
-func kafkaLeader(ctx context.Context, brokerURL, topic string) (int32, error) {
+// askKafka connects to a Kafka and asks it something.
+func askKafka(ctx context.Context, brokerURL string, ask func(*kadm.Client) error) error {
 	address, err := driver.ParseURL(brokerURL, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	conn, err := address.Open(ctx, "test")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // it was only asked
 	var admin *kadm.Client
 	if u, ok := conn.(driver.Unwrapper); !ok || !u.As(&admin) {
-		return 0, errors.New("no kadm.Client")
+		return errors.New("no kadm.Client")
 	}
-	topics, err := admin.ListTopics(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	return topics[topic].Partitions[0].Leader, topics[topic].Err
+	return ask(admin)
+}
+
+// kafkaLeader asks which node leads the only partition of a topic.
+func kafkaLeader(ctx context.Context, brokerURL, topic string) (leader int32, err error) {
+	err = askKafka(ctx, brokerURL, func(admin *kadm.Client) error {
+		topics, err := admin.ListTopics(ctx, topic)
+		if err != nil {
+			return err
+		}
+		leader = topics[topic].Partitions[0].Leader
+		return topics[topic].Err
+	})
+	return leader, err
 }
 
 // The leader of a partition dies, and the others have just been too slow to copy its last second. With acks=all nothing was

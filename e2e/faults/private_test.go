@@ -22,6 +22,7 @@ const (
 	pausePorts    = 3900
 	securityPorts = 4500
 	drainPorts    = 22500
+	noAcksPorts   = 23500
 )
 
 // private are brokers of a test's own, for tests that break them.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
@@ -58,6 +60,66 @@ export async function consume() { await c.consume(); }
 			}
 			b.nothingLost(t, r)
 		})
+	}
+}
+
+// A Kafka that is killed has lost what it was sent without confirmation and had not read. Its consumer leaves while it is down, and has committed only
+// a part of what it received: what is lost is not counted as still at the broker.
+func TestAcksNone_ConsumerLeavesWhileTheBrokerIsDown_LossesAreNotUndelivered(t *testing.T) {
+	t.Parallel()
+	p := start(t, noAcksPorts, "kafka")
+	url := p.broker("url", "kafka", "kafka")
+	levers := map[string]func() error{}
+	for _, verb := range []string{"pause", "kill", "restart"} {
+		levers[verb] = func() error { return p.try(verb, "kafka") }
+	}
+	o, r := harness.RunToOutcome(t, harness.Pull+`
+const conn = broker.connect(__ENV.BROKER_URL);
+const p = conn.producer('unconfirmed', { acks: 'none' });
+const c = conn.consumer('unconfirmed', { group: 'workers' });
+const after = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export const options = { scenarios: { all: { executor: 'per-vu-iterations' } } };
+export async function setup() { await conn.createTopic('unconfirmed'); }
+export default async function () {
+  await c.ready();
+  const produced = p.produce({ rate: 500, duration: '8s' });
+  const consumed = c.consume({ duration: '5500ms' });
+  await after(3500);
+  pull('pause');
+  await after(1000); // what is sent meanwhile is lost
+  pull('kill');
+  await consumed;
+  await c.close();
+  pull('restart');
+  await produced;
+}
+`, "BROKER_URL="+url, harness.Levers(t, levers))
+	b := addsUp(t, o, r, 4000)
+	var end, committed int64
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := askKafka(ctx, url, func(admin *kadm.Client) error {
+		ends, err := admin.ListEndOffsets(ctx, "unconfirmed")
+		if err != nil {
+			return err
+		}
+		last, _ := ends.Lookup("unconfirmed", 0)
+		end = last.Offset
+		offsets, err := admin.FetchOffsets(ctx, "workers")
+		if at, ok := offsets.Lookup("unconfirmed", 0); ok {
+			committed = at.At
+		}
+		return errors.Join(err, last.Err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	there, gone := uint64(end)-b.received, 4000-uint64(end)
+	t.Logf("the log has %d, of which %d are committed", end, committed)
+	if gone == 0 || there == 0 || uint64(committed) >= b.received {
+		t.Fatalf("%d of 4000 are in the log, %d committed, and %d were received\n%v", end, committed, b.received, r)
+	}
+	if b.undelivered > there || b.lost > gone {
+		t.Errorf("lost %d, undelivered %d; the log lacks %d and has %d that were not received\n%v", b.lost, b.undelivered, gone, there, r)
 	}
 }
 

@@ -27,12 +27,12 @@ func URL(t *testing.T, env string) string {
 	return url
 }
 
-// URLs are the brokers to run on: the embedded one and those that the environment names, one for each driver that receives. What runs on MongoDB's stand-in is
-// not proven on MongoDB.
+// URLs are the brokers to run on: the embedded one and those that the environment names, one for each driver that receives. What runs on a
+// stand-in is not proven on the broker.
 func URLs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"embedded JetStream": "embedded:", "embedded NATS": "embedded-nats:"}
-	names := map[string]string{"mongodb's stand-in": "mongodb-standin"}
+	names := map[string]string{"mongodb's stand-in": "mongodb-standin", "kurrentdb's stand-in": "kurrentdb-standin"}
 	for _, d := range driver.Drivers() {
 		if d.Features.Start == 0 {
 			continue // it only sends

@@ -1,6 +1,8 @@
 package amqp_test
 
 import (
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -60,4 +62,39 @@ func (r *rig) verbs(topic string) map[string]error {
 	}
 	_, errs["NewConsumer"] = r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: topic, Group: group, Prefetch: 1, Start: start, Options: values(driver.OnConsumer)})
 	return errs
+}
+
+// Each host of a URL is checked before any is dialed, and one that does not answer is passed over.
+func TestOpen_FirstHostDoesNotAnswer_UsesTheNext(t *testing.T) {
+	real := server(t, "rabbitmq")
+	if real == "" {
+		t.Skip("no BROKER_URL_RABBITMQ")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := l.Addr().String()
+	_ = l.Close()
+	u, err := url.Parse(real)
+	if err != nil {
+		t.Fatal("BROKER_URL_RABBITMQ is malformed")
+	}
+	at := func(hosts string) string { return strings.Replace(real, u.Host, hosts, 1) }
+	r := newRig(t, at(silent+","+u.Host))
+	topic := unique()
+	admin, _ := r.conn.(driver.Admin)
+	values, err := r.address.Resolve(driver.OnTopic, nil)
+	r.must(err)
+	r.must(admin.CreateTopic(r.context(), driver.TopicSpec{Name: topic, Partitions: 1, Replicas: 1, Options: values}))
+	r.must(admin.DeleteTopic(r.context(), topic))
+	for list, want := range map[string]string{
+		u.Host + ",127.0.0.1:0":          "host 2 has a port",
+		u.Host + ",rabbitmq://127.0.0.1": "host 2 has a scheme of its own",
+		silent + "," + u.Host + ",":      "host 3 is empty",
+	} {
+		if _, err := driver.ParseURL(at(list), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", list, err, want)
+		}
+	}
 }

@@ -1,8 +1,8 @@
 // Package kurrentdb holds the driver kurrentdb, for KurrentDB and EventStoreDB (21.10 or later) over gRPC.
 //
-// It is not proven on a real server: neither the conformance kit nor anything else has been run on one. Its unit tests, and the kit as one of them, run on a
-// gRPC server in memory, internal/double, which was written against the published protocol and is no KurrentDB. BROKER_URL_KURRENTDB names a real server to
-// run the kit on.
+// It is not proven on a real server: neither the conformance kit nor anything else has been run on one. Its unit tests, the kit as one of them, and the
+// scenarios run on a gRPC server in memory, internal/double, which was written against the published protocol and is no KurrentDB. "scripts/broker up
+// kurrentdb-standin" starts it. BROKER_URL_KURRENTDB names a real server to run the kit on.
 //
 // It speaks the protocol by the stubs that Kurrent's Go client github.com/kurrent-io/KurrentDB-Client-Go has in its package protos, and not by that client's
 // Client: that one asks for its connection in a way that no context ends, is closed for good by a server that was away for a moment, leaves the old connection

@@ -25,6 +25,7 @@ type conn struct {
 	name     string // what CLIENT LIST shows
 	about    driver.Info
 	server   version
+	largest  int // proto-max-bulk-len, in bytes: the server closes a connection with a larger argument, and all that is in flight on it fails
 }
 
 func open(ctx context.Context, t driver.Target) (*conn, error) {
@@ -154,9 +155,14 @@ func (c *conn) moved(ctx context.Context) {
 	}
 }
 
-// inquire asks what the server is. Not everybody may ask, and nothing depends on it.
+// inquire asks what the server is and how large an argument may be. Not everybody may ask, and nothing else depends on it.
 func (c *conn) inquire(ctx context.Context) {
 	c.about = driver.Info{Client: "go-redis " + redis.Version(), Nodes: 1}
+	c.largest = maxBulk
+	const limit = "proto-max-bulk-len"
+	if n, err := strconv.Atoi(c.client.ConfigGet(ctx, limit).Val()[limit]); err == nil && n > 0 {
+		c.largest = n
+	}
 	text, err := c.client.Info(ctx).Result()
 	if err != nil {
 		return

@@ -59,7 +59,8 @@
 //   - Nothing is trimmed unless maxLen or deleteSettled say so: XACK does not free memory.
 //   - What the server trimmed before it was delivered stays in its lag for ever, and is none of the backlog that is told. Where that, or
 //     XDEL, or a server before Redis 7, leaves no other way, the entries are counted by reading the stream from the nearer end.
-//   - A body may have 512 MiB (proto-max-bulk-len).
+//   - A body may have as many bytes as the server's proto-max-bulk-len, 512 MiB by default. A larger one is refused in the client, because the
+//     server would close the connection and fail all that is in flight on it. Where CONFIG GET is not allowed the default is assumed.
 //   - Redis 6.2 or later; sharded and the lag need 7.0, fsync needs 7.2.
 //   - The client library's retries are off. In a cluster administrative commands follow redirections.
 //   - The client library's log is switched off for the whole process.

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,23 @@ func TestRequireSubscriber(t *testing.T) {
 	mustSend(t, careful, "to somebody")
 	if got := bodies(receive(t, r, 1)); !slices.Equal(got, []string{"to somebody"}) {
 		t.Errorf("received %q", got)
+	}
+}
+
+// The core adds to an error of kind not_found what makes the topic: the driver's error has no advice of its own.
+func TestSend_AbsentTopic_GivesNoAdvice(t *testing.T) {
+	s := plain(t)
+	for _, scheme := range []string{"redis-streams", "redis-list"} {
+		url := s.url(scheme)
+		c := dial(t, url)
+		p, err := c.NewProducer(t.Context(), driver.ProducerConfig{Topic: "absent", Window: 1, Options: resolve(t, url, driver.OnProducer, nil)})
+		if err == nil {
+			err = errors.Join(send(t, p, "x")...)
+			shut(t, p)
+		}
+		if kind := kindOf(t, scheme, err); kind != driver.NotFound || strings.Contains(err.Error(), "create") {
+			t.Errorf("%s: %v, of kind %q", scheme, err, kind)
+		}
 	}
 }
 

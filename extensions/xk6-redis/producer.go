@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -19,9 +20,7 @@ type producer struct {
 // Send hands the batch to the writer, which sends all that waits when the socket is free.
 func (p *producer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
 	s := &sending{producer: p, batch: b, done: done}
-	if !p.headers {
-		s.refuseHeaders()
-	}
+	s.refuse()
 	if s.left() == 0 {
 		return
 	}
@@ -52,10 +51,11 @@ type sending struct {
 	only    []int // the places in batch of what is sent, where that is not all
 }
 
-// refuseHeaders takes out the messages that have some, where they would be lost.
-func (s *sending) refuseHeaders() {
+// refuse takes out the messages that cannot be sent.
+func (s *sending) refuse() {
 	for i := range s.batch {
-		if len(s.batch[i].Headers) == 0 {
+		err := s.unsendable(&s.batch[i])
+		if err == nil {
 			if s.only != nil {
 				s.only = append(s.only, i)
 			}
@@ -67,8 +67,23 @@ func (s *sending) refuseHeaders() {
 				s.only[j] = j
 			}
 		}
-		s.done(i, errNoHeaders)
+		s.done(i, err)
 	}
+}
+
+// unsendable returns why a message cannot be sent: it has headers that would be lost, or a part that is too large for the server.
+func (p *producer) unsendable(m *driver.Message) error {
+	if !p.headers && len(m.Headers) > 0 {
+		return errNoHeaders
+	}
+	largest := max(len(m.Body), len(m.Key))
+	for _, h := range m.Headers {
+		largest = max(largest, len(headerPrefix)+len(h.Name), len(h.Value))
+	}
+	if limit := p.link.conn.largest; largest > limit {
+		return replyError(fmt.Sprintf("a body, key or header of %d bytes is larger than the server's proto-max-bulk-len, %d", largest, limit))
+	}
+	return nil
 }
 
 func (s *sending) left() int {

@@ -19,8 +19,7 @@ func init() {
 	driver.Register(lists())
 }
 
-// maxBulk is proto-max-bulk-len as servers have it. One that is configured otherwise is not asked (CONFIG GET, which many do not allow): nothing is decided
-// by it, the features are of default settings, and the server itself refuses what is larger.
+// maxBulk is the default of proto-max-bulk-len, in bytes. It holds where the server does not allow CONFIG GET.
 const maxBulk = 512 << 20
 
 func streams() driver.Driver {

@@ -407,3 +407,37 @@ func TestPurgeBesideTraffic(t *testing.T) {
 	for bodies(receive(t, r, 1))[0] != "after" { // what had come before the purge comes first
 	}
 }
+
+// A server closes a connection with an argument over proto-max-bulk-len: the driver refuses it, and what is sent beside it arrives.
+func TestSend_BodyOverTheServersLimit_RefusesItAlone(t *testing.T) {
+	s := start(t, "--proto-max-bulk-len", "1mb")
+	for _, scheme := range []string{"redis-streams", "redis-list", "redis-pubsub"} {
+		t.Run(scheme, func(t *testing.T) {
+			url := s.url(scheme)
+			c := dial(t, url)
+			topic := topic(t, c)
+			p := produce(t, c, url, topic, 100, nil)
+			sent := numbered("small", 11)
+			sent[5] = strings.Repeat("x", 1<<20+1)
+			sent[10] = strings.Repeat("x", 1<<20)
+			for i, err := range send(t, p, sent...) {
+				switch kind := kindOf(t, scheme, err); {
+				case i != 5 && err != nil:
+					t.Errorf("message %d: %v", i, err)
+				case i == 5 && (kind != driver.Rejected || !strings.Contains(err.Error(), "1048577 bytes is larger than the server's proto-max-bulk-len, 1048576")):
+					t.Errorf("the large message: %v, of kind %q", err, kind)
+				}
+			}
+			switch scheme {
+			case "redis-streams":
+				if n := s.client.XLen(t.Context(), topic).Val(); n != 10 {
+					t.Errorf("%d messages are in the stream, want 10", n)
+				}
+			case "redis-list":
+				if n := s.client.LLen(t.Context(), topic).Val(); n != 10 {
+					t.Errorf("%d messages are in the list, want 10", n)
+				}
+			}
+		})
+	}
+}

@@ -6,16 +6,40 @@ import (
 	"math"
 )
 
-// Histogram is a distribution of values in nanoseconds. Its zero value is empty and ready to use, and small: rows of
+// Histogram is a distribution of values in nanoseconds. Its zero value is empty and ready to use, and small: chunks of
 // buckets come into being as values need them. It is not safe for concurrent use while it changes; a [Recorder] is.
 //
 // Count, Min and Max are exact. Everything else is computed from the buckets and within a thousandth of the truth.
 type Histogram struct {
-	rows     [rows]*[rowLen]uint64
+	rows     [rows]*row
 	count    uint64
 	min, max int64 // meaningful where count > 0
 	negative uint64
 	overflow uint64
+}
+
+// row is a row of buckets; a nil chunk is empty.
+type row [rowChunks]*chunk
+
+type chunk [chunkLen]uint64
+
+// empty is read in the place of a chunk that is nil.
+var empty chunk
+
+// orEmpty returns the chunk, or an empty one if it is nil, which must not be changed.
+func (c *chunk) orEmpty() *chunk {
+	if c == nil {
+		return &empty
+	}
+	return c
+}
+
+// chunk returns chunk j of the row, nil if it is empty.
+func (r *row) chunk(j int) *chunk {
+	if r == nil {
+		return nil
+	}
+	return r[j]
 }
 
 // Record adds one value of v nanoseconds; what is outside 0 to [Highest] is treated as by [Recorder.Record].
@@ -35,16 +59,31 @@ func (h *Histogram) RecordN(v int64, n uint64) {
 		v = Highest
 	}
 	i := index(v)
-	h.row(i >> rowBits)[i&rowMask] += n
+	*h.bucket(i) += n
 	h.include(v, v, n)
 }
 
-// row gives the histogram its row i.
-func (h *Histogram) row(i int) *[rowLen]uint64 {
-	if h.rows[i] == nil {
-		h.rows[i] = new([rowLen]uint64)
+// bucket returns bucket i, and allocates its chunk if need be.
+func (h *Histogram) bucket(i int) *uint64 {
+	r, c := chunkOf(i)
+	return &h.chunk(r, c)[i&chunkMask]
+}
+
+// at returns the count of bucket i.
+func (h *Histogram) at(i int) uint64 {
+	r, c := chunkOf(i)
+	return h.rows[r].chunk(c).orEmpty()[i&chunkMask]
+}
+
+// chunk returns a chunk of a row, and allocates it if need be.
+func (h *Histogram) chunk(r, c int) *chunk {
+	if h.rows[r] == nil {
+		h.rows[r] = new(row)
 	}
-	return h.rows[i]
+	if h.rows[r][c] == nil {
+		h.rows[r][c] = new(chunk)
+	}
+	return h.rows[r][c]
 }
 
 // include widens the extremes for n more values between low and high.
@@ -122,13 +161,18 @@ func (h *Histogram) Merge(other *Histogram) {
 	if other.count == 0 {
 		return
 	}
-	for i, from := range other.rows {
+	for r, from := range other.rows {
 		if from == nil {
 			continue
 		}
-		to := h.row(i)
-		for j, c := range from {
-			to[j] += c
+		for c, counts := range from {
+			if counts == nil {
+				continue
+			}
+			to := h.chunk(r, c)
+			for i, n := range counts {
+				to[i] += n
+			}
 		}
 	}
 	h.include(other.min, other.max, other.count)
@@ -145,22 +189,20 @@ func (h *Histogram) Sub(prev *Histogram) *Histogram {
 		negative: less(h.negative, prev.negative), overflow: less(h.overflow, prev.overflow),
 		min: h.min, max: h.max,
 	}
-	var none [rowLen]uint64
-	for i := range h.rows {
-		now, then := h.rows[i], prev.rows[i]
-		if now == nil {
-			now = &none
+	for r := range h.rows {
+		if h.rows[r] == nil && prev.rows[r] == nil {
+			continue
 		}
-		if then == nil {
-			then = &none
-		}
-		if *now == *then {
-			continue // a row without news costs the interval nothing
-		}
-		to := d.row(i)
-		for j := range to {
-			to[j] = less(now[j], then[j])
-			d.count += to[j]
+		for c := range rowChunks {
+			now, then := h.rows[r].chunk(c).orEmpty(), prev.rows[r].chunk(c).orEmpty()
+			if *now == *then {
+				continue // a chunk without news costs the interval nothing
+			}
+			to := d.chunk(r, c)
+			for i := range to {
+				to[i] = less(now[i], then[i])
+				d.count += to[i]
+			}
 		}
 	}
 	d.bound()
@@ -200,13 +242,18 @@ func (h *Histogram) ends() (least, greatest int) {
 // buckets gives the number and count of each bucket that is not empty, ascending.
 func (h *Histogram) buckets() iter.Seq2[int, uint64] {
 	return func(yield func(int, uint64) bool) {
-		for i, row := range h.rows {
+		for r, row := range h.rows {
 			if row == nil {
 				continue
 			}
-			for j, c := range row {
-				if c != 0 && !yield(i<<rowBits+j, c) {
-					return
+			for c, counts := range row {
+				if counts == nil {
+					continue
+				}
+				for i, n := range counts {
+					if n != 0 && !yield(r<<rowBits+c<<chunkBits+i, n) {
+						return
+					}
 				}
 			}
 		}

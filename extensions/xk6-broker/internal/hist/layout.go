@@ -4,9 +4,9 @@
 // The bucket layout is that of HdrHistogram (http://hdrhistogram.org) with a lowest value of 1, a highest of 1 h and
 // 3 significant digits, so that histograms can be written for, and read by, the tools of that family.
 //
-// hdrhistogram-go reads and writes the files. What records is not its histogram, and BenchmarkBesideHdrHistogram shows why: on two CPUs a record takes 12 ns where
+// hdrhistogram-go reads the files and writes .hgrm. What records is not its histogram, and BenchmarkBesideHdrHistogram shows why: on two CPUs a record takes 12 ns where
 // the library's, which needs a lock beside other goroutines, takes 52 ns; by two goroutines at once 9 ns where it takes 25 ns. A thousand latencies around a
-// millisecond take 48 KiB of memory, and of the library's 264 KiB. What is new since the last second takes 88 µs, by the library's Clone and Reset 109 µs.
+// millisecond take 44 KiB of memory, and of the library's 264 KiB. What is new since the last second takes 88 µs, by the library's Clone and Reset 109 µs.
 package hist
 
 import (
@@ -27,6 +27,17 @@ const (
 	rowMask = rowLen - 1
 	rows    = 33 // enough for Highest
 )
+
+// The memory: a row is allocated in chunks of 64 buckets, so that few values take little memory.
+const (
+	chunkBits = 6
+	chunkLen  = 1 << chunkBits
+	chunkMask = chunkLen - 1
+	rowChunks = rowLen / chunkLen
+)
+
+// chunkOf returns the row of bucket i and the chunk of that row that holds it.
+func chunkOf(i int) (row, chunk int) { return i >> rowBits, i & rowMask >> chunkBits }
 
 // index is the number of the bucket that holds v, for 0 <= v <= Highest.
 func index(v int64) int {

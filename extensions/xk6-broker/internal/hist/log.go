@@ -27,7 +27,7 @@ func (h *Histogram) WriteHGRM(w io.Writer, unit time.Duration) error {
 // Log writes interval histograms in the log format 1.3 of HdrHistogram, .hlog: one line for each interval and tag, each
 // with the complete distribution.
 type Log struct {
-	w *hdrhistogram.HistogramLogWriter
+	w io.Writer
 }
 
 // NewLog begins a log of a run that started at start.
@@ -38,7 +38,7 @@ func NewLog(w io.Writer, start time.Time) (*Log, error) {
 	if err := errors.Join(log.OutputLogFormatVersion(), log.OutputComment(begun), log.OutputLegend()); err != nil {
 		return nil, fmt.Errorf("hlog: %w", err)
 	}
-	return &Log{log}, nil
+	return &Log{w}, nil
 }
 
 // Write adds the histogram of the interval from one time to another, which the format knows to the millisecond. The tag
@@ -47,11 +47,20 @@ func (l *Log) Write(tag string, from, to time.Time, interval *Histogram) error {
 	if strings.ContainsAny(tag, ", \t\r\n") {
 		return fmt.Errorf("hlog: the tag %q has a comma, a space or a line break in it", tag)
 	}
-	h := interval.HDR()
-	h.SetTag(tag)
-	h.SetStartTimeMs(from.UnixMilli())
-	h.SetEndTimeMs(to.UnixMilli())
-	if err := l.w.OutputIntervalHistogram(h); err != nil {
+	encoded, err := interval.encode()
+	if err != nil {
+		return fmt.Errorf("hlog: %w", err)
+	}
+	if tag != "" {
+		tag = "Tag=" + tag + ","
+	}
+	top := int64(0)
+	if interval.count > 0 {
+		_, greatest := interval.ends()
+		top = highest(greatest)
+	}
+	begin, length := float64(from.UnixMilli())/1e3, float64(to.UnixMilli())/1e3-float64(from.UnixMilli())/1e3
+	if _, err := fmt.Fprintf(l.w, "%s%f,%f,%f,%s\n", tag, begin, length, float64(top)/1e6, encoded); err != nil {
 		return fmt.Errorf("hlog: %w", err)
 	}
 	return nil

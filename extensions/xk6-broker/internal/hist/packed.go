@@ -76,7 +76,7 @@ func (p Packed) AddTo(h *Histogram) {
 			i += int(min(number(), math.MaxInt32))
 			c = number()
 		}
-		h.row(i >> rowBits)[i&rowMask] += c
+		*h.bucket(i) += c
 	}
 	h.include(p.min, p.max, p.count)
 }

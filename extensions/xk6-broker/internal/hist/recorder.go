@@ -6,22 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// Recorder is a histogram that many goroutines record into at once, without locks and without allocation once the rows
+// Recorder is a histogram that many goroutines record into at once, without locks and without allocation once the chunks
 // it needs exist. It only ever grows: intervals are differences of snapshots, see [Histogram.Sub].
+//
+// It begins with one shard, and uses twice as many each time a bucket becomes busy: goroutines may wait for one another
+// there.
 type Recorder struct {
-	shards []shard
-	mask   uint32
+	shards []atomic.Pointer[shard]
+	mask   atomic.Uint32 // the number of shards in use, less 1
 }
 
-// shard is a part of a recorder that one goroutine, or few, write to. Its rows are allocations of whole cache lines, and
+// busy is how many values for each shard in use make a bucket busy.
+const busy = 64
+
+// shard is a part of a recorder that one goroutine, or few, write to. Its chunks are allocations of whole cache lines, and
 // the padding keeps the fields of two shards apart.
 type shard struct {
-	rows     [rows]atomic.Pointer[[rowLen]atomic.Uint64]
+	chunks   [rows * rowChunks]atomic.Pointer[shardChunk]
 	min, max atomic.Int64
 	negative atomic.Uint64
 	overflow atomic.Uint64
 	_        [128]byte
 }
+
+type shardChunk [chunkLen]atomic.Uint64
 
 // NewRecorder makes a recorder of at least the given number of shards, rounded up to a power of two. As many shards as
 // goroutines that record at the same time are enough; memory is used only by those that are recorded into.
@@ -30,12 +38,7 @@ func NewRecorder(shards int) *Recorder {
 	if shards > 1 {
 		n = 1 << bits.Len(uint(shards-1))
 	}
-	r := &Recorder{shards: make([]shard, n), mask: uint32(n - 1)}
-	for i := range r.shards {
-		r.shards[i].min.Store(math.MaxInt64)
-		r.shards[i].max.Store(-1)
-	}
-	return r
+	return &Recorder{shards: make([]atomic.Pointer[shard], n)}
 }
 
 // Record records one value of v nanoseconds. The shard is any number that differs between goroutines, such as a worker's
@@ -49,16 +52,20 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	if n == 0 {
 		return
 	}
-	s := &r.shards[shard&r.mask]
+	mask := r.mask.Load()
+	s := r.shards[shard&mask].Load()
+	if s == nil {
+		s = r.grow(shard & mask)
+	}
 	if v < 0 {
 		s.negative.Add(n)
 		return
 	}
 	value := min(v, Highest)
 	i := index(value)
-	row := s.rows[i>>rowBits].Load()
-	if row == nil {
-		row = s.grow(i >> rowBits)
+	counts := s.chunks[i>>chunkBits].Load()
+	if counts == nil {
+		counts = s.grow(i >> chunkBits)
 	}
 	// The extremes are written before the count and read after it, the overflow the other way round, so that a snapshot
 	// has no count outside its extremes and no overflow that it did not count.
@@ -66,16 +73,27 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	}
 	for high := s.max.Load(); value > high && !s.max.CompareAndSwap(high, value); high = s.max.Load() {
 	}
-	row[i&rowMask].Add(n)
+	if counts[i&chunkMask].Add(n) >= busy*uint64(mask+1) && int(mask) < len(r.shards)-1 {
+		r.mask.CompareAndSwap(mask, 2*mask+1)
+	}
 	if v > Highest {
 		s.overflow.Add(n)
 	}
 }
 
-// grow gives the shard its row i; the first goroutine to do so wins.
-func (s *shard) grow(i int) *[rowLen]atomic.Uint64 {
-	s.rows[i].CompareAndSwap(nil, new([rowLen]atomic.Uint64))
-	return s.rows[i].Load()
+// grow gives the recorder shard k; the first goroutine to do so wins.
+func (r *Recorder) grow(k uint32) *shard {
+	s := &shard{}
+	s.min.Store(math.MaxInt64)
+	s.max.Store(-1)
+	r.shards[k].CompareAndSwap(nil, s)
+	return r.shards[k].Load()
+}
+
+// grow gives the shard chunk c; the first goroutine to do so wins.
+func (s *shard) grow(c int) *shardChunk {
+	s.chunks[c].CompareAndSwap(nil, new(shardChunk))
+	return s.chunks[c].Load()
 }
 
 // Snapshot is everything recorded so far, by others too where some are given. A value that is being recorded at the same time is in this
@@ -92,22 +110,27 @@ func (r *Recorder) Snapshot(others ...*Recorder) *Histogram {
 
 func (r *Recorder) addTo(h *Histogram) {
 	for k := range r.shards {
-		s := &r.shards[k]
-		h.negative += s.negative.Load()
-		h.overflow += s.overflow.Load()
-		for i := range s.rows {
-			from := s.rows[i].Load()
-			if from == nil {
-				continue
-			}
-			to := h.row(i)
-			for j := range from {
-				c := from[j].Load()
-				to[j] += c
-				h.count += c
-			}
+		if s := r.shards[k].Load(); s != nil {
+			s.addTo(h)
 		}
-		h.min = min(h.min, s.min.Load())
-		h.max = max(h.max, s.max.Load())
 	}
+}
+
+func (s *shard) addTo(h *Histogram) {
+	h.negative += s.negative.Load()
+	h.overflow += s.overflow.Load()
+	for c := range s.chunks {
+		from := s.chunks[c].Load()
+		if from == nil {
+			continue
+		}
+		to := h.chunk(c/rowChunks, c%rowChunks)
+		for i := range from {
+			n := from[i].Load()
+			to[i] += n
+			h.count += n
+		}
+	}
+	h.min = min(h.min, s.min.Load())
+	h.max = max(h.max, s.max.Load())
 }

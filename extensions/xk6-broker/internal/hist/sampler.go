@@ -11,7 +11,7 @@ package hist
 // to v stands for all there was up to v, give or take a few k, however long the run.
 type Sampler struct {
 	ratio int64
-	owed  [rows]*[rowLen]int64 // values taken less k for each kept, by bucket
+	owed  [rows]*[rowChunks]*[chunkLen]int64 // values taken less k for each kept, by bucket
 
 	// The interval that is being thinned: its values, how many there are up to each of them, and how many values are owed
 	// up to there, each with a zero in front.
@@ -31,27 +31,45 @@ func (s *Sampler) Ratio() uint64 { return uint64(s.ratio) }
 
 // Take hands the kept values of an interval to yield, in nanoseconds as [Histogram.Quantile] reports them, ascending.
 func (s *Sampler) Take(interval *Histogram, yield func(v int64)) {
+	if s.ratio == 1 { // nothing is left out, and nothing is owed
+		for v, n := range interval.All() {
+			for range n {
+				yield(v)
+			}
+		}
+		return
+	}
 	s.values, s.slots = s.values[:0], s.slots[:0]
 	s.ranks, s.debts = append(s.ranks[:0], 0), append(s.debts[:0], 0)
 	var rank, debt int64
-	for i := range s.owed {
-		if s.owed[i] == nil {
-			if interval.rows[i] == nil {
+	for r := range s.owed {
+		if s.owed[r] == nil {
+			if interval.rows[r] == nil {
 				continue
 			}
-			s.owed[i] = new([rowLen]int64)
+			s.owed[r] = new([rowChunks]*[chunkLen]int64)
 		}
-		for j := range s.owed[i] {
-			slot := &s.owed[i][j]
-			if row := interval.rows[i]; row != nil && row[j] != 0 {
-				*slot += int64(row[j])
-				rank += int64(row[j])
-				s.values = append(s.values, min(highest(i<<rowBits+j), interval.max))
-				s.slots = append(s.slots, slot)
-				s.ranks = append(s.ranks, rank)
-				s.debts = append(s.debts, debt+*slot)
+		for c := range s.owed[r] {
+			counts := interval.rows[r].chunk(c)
+			if s.owed[r][c] == nil {
+				if counts == nil {
+					continue
+				}
+				s.owed[r][c] = new([chunkLen]int64)
 			}
-			debt += *slot
+			counts = counts.orEmpty()
+			for i := range s.owed[r][c] {
+				slot := &s.owed[r][c][i]
+				if n := counts[i]; n != 0 {
+					*slot += int64(n)
+					rank += int64(n)
+					s.values = append(s.values, min(highest(r<<rowBits+c<<chunkBits+i), interval.max))
+					s.slots = append(s.slots, slot)
+					s.ranks = append(s.ranks, rank)
+					s.debts = append(s.debts, debt+*slot)
+				}
+				debt += *slot
+			}
 		}
 	}
 	s.debts[len(s.debts)-1] = debt

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -35,19 +36,51 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if _, callable := sobek.AssertFunction(o); callable {
 		return nil, errors.New("it is a function, which cannot be sent")
 	}
-	switch t := o.ExportType(); {
-	case t == mapType:
-		return nil, errors.New("it is a Map, which JSON has no form for: send Object.fromEntries(map)")
-	case t == listType && !isArray(o):
-		return nil, errors.New("it is a Set, which JSON has no form for: send Array.from(set)")
-	case t == promiseType:
-		return nil, errors.New("it is a promise, which cannot be sent: await it first")
+	if err := formless(o); err != nil {
+		return nil, err
 	}
 	text, err := o.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
 	}
-	return text, nil
+	if bytes.Contains(text, []byte("{}")) { // which spares most objects the search
+		err = formlessIn(o)
+	}
+	return text, err
+}
+
+// formless returns why JSON would make "{}" of an object.
+func formless(o *sobek.Object) error {
+	switch t := o.ExportType(); {
+	case t == mapType:
+		return errors.New("it is a Map, which JSON has no form for: send Object.fromEntries(map)")
+	case t == listType && !isArray(o):
+		return errors.New("it is a Set, which JSON has no form for: send Array.from(set)")
+	case t == promiseType:
+		return errors.New("it is a promise, which cannot be sent: await it first")
+	}
+	return nil
+}
+
+// formlessIn returns why JSON would make "{}" of something in an object. What has a toJSON says itself what it becomes.
+func formlessIn(o *sobek.Object) error {
+	for _, name := range o.Keys() {
+		held, ok := o.Get(name).(*sobek.Object)
+		if !ok {
+			continue
+		}
+		if _, has := sobek.AssertFunction(held.Get("toJSON")); has {
+			continue
+		}
+		err := formless(held)
+		if err == nil {
+			err = formlessIn(held)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView; any other object is not ok. It asks for the class and not

@@ -62,6 +62,10 @@ var shapes = []struct{ shape, arrives, fails string }{
 	{shape: `new Uint8Array(detached2)`, fails: "detached"},
 	{shape: `new Map([[1, 2]])`, fails: "it is a Map, which JSON has no form for: send Object.fromEntries(map)"},
 	{shape: `new Set([1])`, fails: "it is a Set, which JSON has no form for"},
+	{shape: `{ tags: new Map([[1, 2]]) }`, fails: "tags: it is a Map, which JSON has no form for: send Object.fromEntries(map)"},
+	{shape: `[1, { ids: new Set([1]) }]`, fails: "1: ids: it is a Set, which JSON has no form for"},
+	{shape: `{ later: Promise.resolve(1) }`, fails: "later: it is a promise, which cannot be sent"},
+	{shape: `{ tags: Object.assign(new Map(), { toJSON: () => ({}) }), none: {} }`, arrives: `{"tags":{},"none":{}}`},
 	{shape: `viewOfDetached`, fails: "whose bytes were given away"},
 }
 

@@ -33,6 +33,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"outcome":  outcome,
 	"validity": Validity,
 	"texts":    reason.Texts,
+	"machine":  machineRows,
 	"at":       func(c cell, label string) labelled { return labelled{c, label} },
 }).ParseFS(assets, "page.html"))
 

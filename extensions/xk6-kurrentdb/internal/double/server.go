@@ -1,9 +1,10 @@
-// Package double stands in for a KurrentDB in unit tests, where none can be had. It is a gRPC server in memory, written against the published protocol
+// Package double stands in for a KurrentDB in tests, where none can be had. It is a gRPC server in memory, written against the published protocol
 // (the .proto files that the Go client ships) and what the product's documentation says of it. It is no KurrentDB, and what is tested against it is not
 // proven of one: above all its persistent subscriptions are this project's reading of the documentation.
 package double
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -26,6 +27,7 @@ import (
 
 // Config is what the server is like. The zero value is one server without users, as with the setting Insecure.
 type Config struct {
+	Address string // host and port; a free port of loopback where empty
 	Version string // 26.1.0 where empty
 	TLS     *tls.Config
 	User    string // the only one that may do anything, where it is not empty
@@ -76,9 +78,9 @@ type (
 	}
 )
 
-// Start starts one on a port of loopback.
+// Start starts one.
 func Start(c Config) (*Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", cmp.Or(c.Address, "127.0.0.1:0"))
 	if err != nil {
 		return nil, err
 	}
