@@ -54,7 +54,7 @@ type group struct {
 	stuck    bool                  // one has left that may not have been given what it should have received, for what it held
 	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
 	vacant   bool                  // of a subscriber: it has left, and what came to it is accounted for
-	there    []result.Presence     // of a shared run: when it had members
+	there    []result.Presence     // for the ledger: when it had members
 	requeued map[messageID]int64   // when the messages that were given back were given back
 
 	queued    atomic.Int64            // one more than what the broker said last that it holds; 0 where it has not said
@@ -199,7 +199,7 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	defer g.mu.Unlock()
 	g.conn, g.config, g.left = conn, c, false
 	g.conns[conn]++
-	if last := len(g.there) - 1; g.topic.shared() && (last < 0 || g.there[last].Until != math.MaxInt64) {
+	if last := len(g.there) - 1; g.topic.courses != nil && (last < 0 || g.there[last].Until != math.MaxInt64) {
 		g.there = append(g.there, result.Presence{From: now, Until: math.MaxInt64})
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/track"
 )
 
-// courseOf begins a producer's, where other processes are to know it; else it is nil.
+// courseOf begins the course of a producer; nil if there is no ledger.
 func (t *Topic) courseOf(id uint64) *course {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,9 +33,9 @@ func (t *Topic) note() int64 {
 	return now
 }
 
-// Ledger gives the ledger of a run that has finished; nil where the run has no name, and so no other process.
+// Ledger gives the ledger of a run that has finished; nil if the run has no name.
 func (r *Run) Ledger() *result.Ledger {
-	if !r.shared {
+	if !r.named {
 		return nil
 	}
 	l := &result.Ledger{Version: result.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}

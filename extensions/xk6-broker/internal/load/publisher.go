@@ -51,7 +51,7 @@ type Sender struct {
 	pub    *Publisher
 	id     uint64
 	track  *track.Producer
-	course *course // of a shared run
+	course *course // for the ledger; nil if there is none
 	series atomic.Pointer[Series]
 	shard  uint32
 	stamp  StampMode

@@ -115,7 +115,7 @@ func (t *Topic) emptied(r result.TopicRemoval) {
 	} else {
 		t.doubted = t.track.Numbered()
 	}
-	if t.shared() {
+	if t.courses != nil {
 		t.removals = append(t.removals, r)
 	}
 }

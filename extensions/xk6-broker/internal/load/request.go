@@ -16,7 +16,7 @@ type caller struct {
 	id    uint64
 	track *track.Producer
 
-	course *course // of a shared run
+	course *course // for the ledger; nil if there is none
 }
 
 // call takes an idle caller, or makes one.

@@ -24,6 +24,7 @@ type Run struct {
 
 	instance    uint32
 	shared      bool     // other processes take part
+	named       bool     // there is a ledger
 	processes   int      // of the test, as somebody said; 0 where nobody did
 	index       int      // of this process among them; -1 where that is not known
 	siblings    sync.Map // of the other processes, those that messages came from, by instance
@@ -70,6 +71,7 @@ func NewRun(name string, processes int) *Run {
 		Started:     driver.Now(),
 		instance:    rand.Uint32(), //gosec:disable G404 -- an identifier, no secret
 		shared:      name != "" && processes != 1,
+		named:       name != "",
 		processes:   processes,
 		index:       -1,
 		sleep:       clock.Until,
@@ -104,7 +106,7 @@ type Topic struct {
 	order      []*group          // all, subscribers too
 	conn       driver.Conn       // the one opened last, to ask for the backlog
 	info       driver.Info
-	courses    map[uint64]*course // of a shared run, by producer
+	courses    map[uint64]*course // for the ledger, by producer; nil if there is none
 	// announced are the groups that the test has consumers for, of a shared run, with what the broker said at the end of those that have
 	// none in this process.
 	announced map[string]backlog
@@ -114,7 +116,7 @@ type Topic struct {
 	proofs    map[string]*proving   // what confirmations prove while the topic is as it is: by the producer's options, or of each one
 	proven    []*proving            // what they proved while it was another one
 	passages  []*passage            // of its messages, to groups of other topics
-	removals  []result.TopicRemoval // of a shared run: that this process deleted or emptied it
+	removals  []result.TopicRemoval // for the ledger: that this process deleted or emptied it
 	agreed    []result.Agreed       // likewise, the calls that all processes made, in which one of them did
 	keeping   driver.Keeping        // the least that its consumers said that it keeps for groups that come later
 	doubted   map[uint64]uint64     // what may have been removed from it at another address: below which number of each producer
@@ -153,9 +155,11 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 			interrupted: map[result.Goal]result.Interruption{},
 		}
 		t.eras.begin()
+		if r.named {
+			t.courses = map[uint64]*course{}
+		}
 		if r.shared {
 			t.track.Share()
-			t.courses = map[uint64]*course{}
 			t.announced = map[string]backlog{}
 		}
 		r.topics[key] = t
@@ -165,7 +169,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 }
 
 // shared tells whether other processes of the test may use the topic.
-func (t *Topic) shared() bool { return t.courses != nil }
+func (t *Topic) shared() bool { return t.announced != nil }
 
 // Declare says that the test has a consumer for the topic, in that group or none, that begins where start says: that nothing is received
 // then speaks against the run. In a test of several processes the consumer may be another one's.
