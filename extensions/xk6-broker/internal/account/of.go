@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// margin is how long before and after a consumer's coming or going a message of another process may have missed it, and within which a
-// message that was on its way to a consumer that left may not have reached it.
+// margin is how long before a consumer's going a message may have been sent that did not reach it in time.
 const margin = int64(time.Second)
 
 // Known is what is known of a test beside its ledgers.
@@ -30,8 +29,8 @@ type Whole struct {
 	Absent map[uint32]uint64 // messages received from processes whose ledgers are missing, by instance
 }
 
-// TopicAccount is the account of one topic. Of the messages that its consumers received of producers of other topics, Routed were sent to a topic
-// of another name, Aliased to a topic of this name at another address, and Absent by a process whose ledger is missing.
+// TopicAccount is the account of one topic. Of the messages that its consumers received of other processes, Routed were sent to a topic of another
+// name, Aliased to a topic of this name at another address, and Absent by a process whose ledger is missing.
 type TopicAccount struct {
 	Broker, Driver, Topic   string // as the first ledger names them
 	Groups                  []Account
@@ -160,7 +159,7 @@ func (w *whole) add(by *Ledger, l *TopicLedger) {
 	}
 }
 
-// classify counts what the topic's groups received of producers that are none of its own.
+// classify counts what the topic's groups received of other processes' producers that are none of its own.
 func (w *whole) classify(t *topic, a *TopicAccount, absent map[uint32]uint64) {
 	for _, shares := range t.groups {
 		for _, s := range shares {
@@ -168,7 +167,7 @@ func (w *whole) classify(t *topic, a *TopicAccount, absent map[uint32]uint64) {
 				id, n := s.Sources[i].ID, Count(s.Sources[i].Received)
 				from, known := w.producers[id]
 				switch instance := uint32(id >> 32); {
-				case n == 0 || known && from.topic == t:
+				case n == 0 || instance == s.by.Instance || known && from.topic == t:
 				case !known && w.ledgers[instance] == nil:
 					absent[instance] += n
 					a.Absent += n
@@ -474,10 +473,10 @@ func (g share) spans(p producer, apart int64, spent bool) (possible, certain []B
 		}
 		may, does := Everything()[0], Everything()[0]
 		if i > 0 || !g.Earliest {
-			may.From, _ = handedOut(there.From - apart - margin)
-			_, does.From = handedOut(there.From + apart + margin)
+			may.From, _ = handedOut(there.From - apart)
+			_, does.From = handedOut(there.From + apart)
 		} else if spent {
-			_, does.From = handedOut(there.From + apart + margin)
+			_, does.From = handedOut(there.From + apart)
 		}
 		if g.Kept { // it is there from its first member on
 			return []Bounds{may}, []Bounds{does}

@@ -84,7 +84,7 @@ func (w *world) member() *process {
 
 // step does one thing at random.
 func (w *world) step() {
-	w.now += int64(w.choose(400)) * int64(time.Millisecond)
+	w.now += 1 + int64(w.choose(400))*int64(time.Millisecond)
 	switch w.choose(16) {
 	case 0:
 		w.comeOrGo(w.any())
@@ -210,7 +210,7 @@ func (w *world) remove(p *process) {
 func (w *world) end() {
 	drains := w.kept && w.choose(2) == 0
 	for _, p := range w.procs {
-		w.now += int64(w.choose(1500)) * int64(time.Millisecond)
+		w.now += 1 + int64(w.choose(1500))*int64(time.Millisecond)
 		if p.present() {
 			w.leave(p)
 		}

@@ -97,7 +97,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 // mergeable checks that the parts, in the order of their start, can be of one test, and gives how many processes it had; 0 where that is
 // not known.
 func mergeable(parts []Part, processes int) (int, error) {
-	if len(parts) == 0 || len(parts) == 1 && processes < 2 {
+	if len(parts) == 0 || len(parts) == 1 && cmp.Or(processes, parts[0].Result.Processes) == 0 {
 		return 0, errors.New("merge: there must be two results or more")
 	}
 	seen := map[uint32]bool{}

@@ -72,12 +72,12 @@ func (m *merger) clockBounds() func(a, b *account.Ledger) time.Duration {
 	}
 }
 
-// strangers counts what the topic's groups received of producers that are none of the topic's: each process knew those of its own.
+// strangers counts what the topic's groups received of other processes' producers that are none of the topic's. Each process has counted its own.
 func (m *merger) strangers(t *Topic, a *account.TopicAccount) {
+	delete(t.Counts, metric.Sibling.String()) // they are siblings no more
 	for counter, n := range map[metric.Counter]uint64{metric.Sibling: a.Absent, metric.Routed: a.Routed, metric.Aliased: a.Aliased} {
-		delete(t.Counts, counter.String())
 		if n > 0 {
-			t.Counts[counter.String()] = int64(n) //gosec:disable G115 -- a count, far below the limit
+			t.Counts[counter.String()] += int64(n) //gosec:disable G115 -- a count, far below the limit
 		}
 	}
 	if a.Absent > 0 {
