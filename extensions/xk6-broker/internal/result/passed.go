@@ -27,7 +27,7 @@ func (by Passed) judge(v *Verdict, at subject) {
 			whose = "rejected by the consumers of"
 		}
 		v.note(at, reason.Routed, reason.Values{
-			"why": "missing", "count": by.Missing, "of": by.Expected, "whose": whose, "from": by.From, "share": share(int64(by.Missing), int64(by.Expected)), //gosec:disable G115 -- counts, far below their limits
+			"why": "missing", "count": by.Missing, "total": by.Expected, "whose": whose, "from": by.From, "share": share(int64(by.Missing), int64(by.Expected)), //gosec:disable G115 -- counts, far below their limits
 		})
 	}
 	if s := share(int64(by.Drained), int64(by.Expected)); s > trifle { //gosec:disable G115 -- counts, far below their limits
