@@ -37,24 +37,24 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 		reason  string // "" for a valid run
 		note    string
 	}{
-		"a rate":       {loop: Produce{Schedule: constant(200, 5*time.Second)}, reason: "why=schedule done=400 of=1000"},
-		"five senders": {loop: Produce{Schedule: constant(200, 5*time.Second)}, senders: 5, reason: "why=schedule done=400 of=1000"},
-		"two loops":    {loop: Produce{Schedule: constant(200, 5*time.Second)}, times: 2, reason: "why=schedule done=401 of=2000"}, // the first of the second
+		"a rate":       {loop: Produce{Schedule: constant(200, 5*time.Second)}, reason: "why=schedule done=400 total=1000"},
+		"five senders": {loop: Produce{Schedule: constant(200, 5*time.Second)}, senders: 5, reason: "why=schedule done=400 total=1000"},
+		"two loops":    {loop: Produce{Schedule: constant(200, 5*time.Second)}, times: 2, reason: "why=schedule done=401 total=2000"}, // the first of the second
 		"stages": {
 			loop: Produce{Schedule: func() pace.Schedule {
 				return pace.Ramp(perSecond, pace.Stage{Duration: 5 * time.Second, Target: perSecond})
 			}},
-			reason: "why=schedule done=399 of=1000", // the first is due when the integral reaches 1
+			reason: "why=schedule done=399 total=1000", // the first is due when the integral reaches 1
 		},
-		"a trace":              {loop: Produce{Schedule: func() pace.Schedule { return list }}, reason: "why=schedule done=20 of=100"},
-		"a part of a trace":    {loop: Produce{Schedule: func() pace.Schedule { return list }, Duration: 5 * time.Second}, reason: "why=schedule done=20 of=50"},
-		"a count":              {loop: Produce{Schedule: constant(200, 0), Count: 500}, reason: "why=schedule done=400 of=500"},
-		"at random":            {loop: Produce{Schedule: poisson}, reason: fmt.Sprintf("why=schedule done=%d of=1000", drawn)},
-		"hardly":               {loop: Produce{Schedule: constant(1000, 2001*time.Millisecond)}, note: "why=schedule done=2000 of=2001"},
+		"a trace":              {loop: Produce{Schedule: func() pace.Schedule { return list }}, reason: "why=schedule done=20 total=100"},
+		"a part of a trace":    {loop: Produce{Schedule: func() pace.Schedule { return list }, Duration: 5 * time.Second}, reason: "why=schedule done=20 total=50"},
+		"a count":              {loop: Produce{Schedule: constant(200, 0), Count: 500}, reason: "why=schedule done=400 total=500"},
+		"at random":            {loop: Produce{Schedule: poisson}, reason: fmt.Sprintf("why=schedule done=%d total=1000", drawn)},
+		"hardly":               {loop: Produce{Schedule: constant(1000, 2001*time.Millisecond)}, note: "why=schedule done=2000 total=2001"},
 		"not at all":           {loop: Produce{Schedule: constant(200, 5*time.Second), Count: 400}},
 		"with the whole test":  {loop: Produce{Schedule: constant(200, 5*time.Second)}, ended: "interrupted"},
-		"a closed loop":        {loop: Produce{Duration: 5 * time.Second}, note: "why=closed done=2 of=5 unit=s"},
-		"a closed loop of few": {loop: Produce{Count: 1000}, note: "why=closed done=200 of=1000 unit=messages"},
+		"a closed loop":        {loop: Produce{Duration: 5 * time.Second}, note: "why=closed done=2 total=5 unit=s"},
+		"a closed loop of few": {loop: Produce{Count: 1000}, note: "why=closed done=200 total=1000 unit=messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -157,10 +157,10 @@ func TestDeadLettersThatAreLost(t *testing.T) {
 		note          string
 	}{
 		"none":               {0, 0, ""},
-		"some":               {50, 0, "topic=dead group=letters count=50 of=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
+		"some":               {50, 0, "topic=dead group=letters count=50 total=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
 		"none, and rejected": {0, 100, ""},
 		"all are rejected":   {0, 200, ""},
-		"some, and rejected": {50, 100, "topic=dead group=letters count=50 of=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
+		"some, and rejected": {50, 100, "topic=dead group=letters count=50 total=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, memory.Config{})

@@ -86,10 +86,10 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 
 // Check returns an error if the table does not have the code, the level or the variant.
 func (r Reason) Check() error {
-	e, known := table[r.Code]
+	e, found := table[r.Code]
 	_, ok := e.variant(r.Word("why"))
 	switch {
-	case !known:
+	case !found:
 		return fmt.Errorf("reason: unknown code %q", r.Code)
 	case !slices.Contains(e.levels, r.Level):
 		return fmt.Errorf("reason: %s has no level %q", r.Code, r.Level)
@@ -104,9 +104,9 @@ func (c Code) Against() (latencies, account bool) {
 	return table[c].against&Latencies != 0, table[c].against&Account != 0
 }
 
-// OfWhole reports whether a merge decides on the reason from the whole: that of one process says nothing of the whole.
-func (r Reason) OfWhole() bool {
-	return table[r.Code].ofWhole || r.Code == PercentileNotReliable && r.Word("why") == "missing"
+// ByMerge reports whether a merge decides on the reason anew, by what all processes have: that of one process does not count.
+func (r Reason) ByMerge() bool {
+	return table[r.Code].byMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
 }
 
 // Same reports whether two reasons are the same statement, with other numbers perhaps. They may be of different processes.
@@ -125,7 +125,7 @@ func (r Reason) alike(o Reason) bool {
 	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase || r.Word("why") != o.Word("why") {
 		return false
 	}
-	return !slices.ContainsFunc(table[r.Code].what, func(name string) bool { return r.Values[name] != o.Values[name] })
+	return !slices.ContainsFunc(table[r.Code].keys, func(name string) bool { return r.Values[name] != o.Values[name] })
 }
 
 // worse reports whether the declared value of r is worse than that of o.
@@ -168,19 +168,24 @@ func Grouped(reasons []Reason) (shown []Reason) {
 		if slices.ContainsFunc(shown, func(s Reason) bool { return s.Topics > 0 && s.alike(r) }) {
 			continue
 		}
-		topics, worst := map[string]bool{}, r
+		topics, worst, process := map[string]bool{}, r, r.Process
 		for _, o := range reasons {
 			if o.Topic == "" || !o.alike(r) {
 				continue
 			}
 			topics[o.Topic] = true
+			if o.Process != process {
+				process = ""
+			}
 			if o.worse(worst) {
 				worst = o
 			}
 		}
 		if len(topics) >= severalTopics {
 			r = worst
-			r.Topics = len(topics)
+			if r.Topics = len(topics); process == "" { // of several
+				r.Process, r.Processes = "", 0
+			}
 		}
 		shown = append(shown, r)
 	}

@@ -34,7 +34,7 @@ func TestTable_AtMostThirtyCodes_EachWithItsRow(t *testing.T) {
 }
 
 func failed(process string, count, of int) Reason {
-	r := New(SendsFailed, Invalid, Values{"count": count, "of": of, "sends": "sends", "share": float64(count) / float64(of)})
+	r := New(SendsFailed, Invalid, Values{"count": count, "total": of, "sends": "sends", "share": float64(count) / float64(of)})
 	r.Topic, r.Process = "orders", process
 	return r
 }
@@ -60,6 +60,7 @@ func TestWorst_OtherTopicGroupPhaseVariantOrWhat_Kept(t *testing.T) {
 		func(r *Reason) { r.Phase = "peak" },
 		func(r *Reason) { r.Level = Note },
 		func(r *Reason) { r.Values = Values{"sends": "requests"} },
+		func(r *Reason) { r.Values = Values{"sends": "sends", "why": "slow"} },
 		func(r *Reason) { r.Code = Clocks },
 	} {
 		r := base
@@ -97,6 +98,10 @@ func TestGrouped_ThreeTopics_OneWithTheirNumber(t *testing.T) {
 	if i := slices.IndexFunc(shown, func(r Reason) bool { return r.Topics == 3 && r.Topic == "c" }); len(shown) != 4 || i != 0 {
 		t.Fatalf("%+v", shown)
 	}
+	all[0].Process, all[4].Process = "process 1", "process 2"
+	if apart := Grouped(all); apart[0].Topics != 3 || apart[0].Process != "" {
+		t.Errorf("topics of two processes: %+v", apart[0])
+	}
 	if got := Text(shown[0]); !strings.HasPrefix(got, "3 topics, worst in c: 300 of 1000 sends failed (30 %)") {
 		t.Error(got)
 	}
@@ -112,8 +117,8 @@ func TestText_PlacesNumbersAndOptionalParts(t *testing.T) {
 			Values{"why": "after", "count": 1}), "orders", "g", ""),
 		"orders, subscribers: 12 messages (0.60 %) went out after the consumers had stopped: no account counts them. Let the consumers outlive the producers (the executor consumers does).": on(New(NoConsumer, Invalid,
 			Values{"why": "after", "count": 12, "share": 0.006}), "orders", "subscribers", ""),
-		"phase peak: nothing was measured in it. Send and receive in the phase that counts.": on(New(NoMeasuredWindow, Invalid, Values{"why": "empty"}), "", "", "peak"),
-		"the test was interrupted or aborted 4.2s after its start. Let it run to its end.":   New(EndedEarly, Invalid, Values{"why": "interrupted", "after": 4200 * time.Millisecond}),
+		"phase peak: nothing was measured or confirmed in it. Send and receive in the phase that counts, and see the errors.": on(New(NoMeasuredWindow, Invalid, Values{"why": "empty"}), "", "", "peak"),
+		"the test was interrupted or aborted 4.2s after its start. Let it run to its end.":                                    New(EndedEarly, Invalid, Values{"why": "interrupted", "after": 4200 * time.Millisecond}),
 		"unheard-of": New("unheard-of", Note, nil),
 		"? had no stamp: neither end-to-end latency nor the account counts them": New(NotStamped, Note, nil),
 	} {

@@ -55,8 +55,8 @@ type entry struct {
 	cause    string
 	remedy   string   // where a variant has none
 	worst    string   // the value by which the worst is chosen: greater is worse, with "-" before it smaller
-	what     []string // the values that tell two statements of one code apart
-	ofWhole  bool     // a merge decides on it from the whole
+	keys     []string // the values that tell two statements of one code apart
+	byMerge  bool     // a merge decides on it anew
 }
 
 // variant is one of the texts of a code, chosen by the value "why".
@@ -95,11 +95,10 @@ var table = map[Code]entry{
 		cause: "Each call failed, or the script neither sends nor receives.", remedy: "See the topic's errors.",
 	},
 	NoMeasuredWindow: {
-		against: Latencies, levels: either, worst: "count",
+		against: Latencies, levels: either,
 		variants: []variant{
 			{"warm-up", "the test ended within its warm-up of {warmUp:duration}, and the latencies are those of the warm-up", "Run it for longer than the warm-up."},
-			{"empty", "nothing was measured in it", "Send and receive in the phase that counts."},
-			{"unconfirmed", "none of {count:messages} was confirmed in it", "See the topic's errors."},
+			{"empty", "nothing was measured or confirmed in it", "Send and receive in the phase that counts, and see the errors."},
 			{"unnamed", "no phase is called measured: the verdict is on the whole run, with its warm-up", "Call the phase that counts `measured`."},
 		},
 		cause: "The phase that counts is missing or empty.",
@@ -109,39 +108,27 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"interrupted", "the test was interrupted or aborted {after:duration} after its start", "Let it run to its end."},
 			{"no-iteration", "no iteration ever ran", "See k6's log: setup() failed, or there was no time for an iteration."},
-			{
-				"stranded", "{count} VUs did nothing more after k6 had interrupted their script at the end of a scenario",
-				"Give scenarios whose VUs others use again a gracefulStop within which their iterations end.",
-			},
+			{"stranded", "{count} VUs did nothing more after k6 had interrupted their script at the end of a scenario", "Give scenarios whose VUs others use again a gracefulStop within which their iterations end."},
 		},
 		cause: "Ctrl-C, an abort, a failed setup(), or VUs that k6 cannot resume.",
 	},
 	ArrivalsDropped: {
 		against: Latencies, levels: either, worst: "count",
 		variants: []variant{
-			{
-				"no-vu", "k6 dropped {count} arrivals because no VU was free: the slowest moments are missing from the latencies",
-				"Raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate.",
-			},
+			{"no-vu", "k6 dropped {count} arrivals because no VU was free: the slowest moments are missing from the latencies", "Raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate."},
 			{"unserved", "{count} arrivals were due but never got an iteration", "Raise maxVUs or gracefulStop, or lower the rate."},
-			{
-				"unknown", "k6 dropped {count} iterations: arrivals without a free VU, or what maxDuration left of a number of iterations",
-				"Raise preAllocatedVUs and maxVUs, and maxDuration: k6 does not tell the two apart.",
-			},
+			{"unknown", "k6 dropped {count} iterations: arrivals without a free VU, or what maxDuration left of a number of iterations", "Raise preAllocatedVUs and maxVUs, and maxDuration: k6 does not tell the two apart."},
 			{"max-duration", "{count} iterations never ran, because the maxDuration of their scenario was over", "Raise maxDuration."},
 		},
 		cause: "Each VU was busy when a message was due: the script or the broker takes longer than the VUs allow.",
 	},
 	LoadIncomplete: {
-		against: Latencies, levels: either, worst: "missing", what: []string{"scenario", "unit"},
+		against: Latencies, levels: either, worst: "missing", keys: []string{"scenario", "unit"},
 		variants: []variant{
 			{why: "due", text: "{count:messages} came due and never went out, because the test ended first"},
-			{why: "schedule", text: "produce() sent {done} of the {of:messages} of its schedule, because the scenario ended first"},
-			{why: "closed", text: "a closed loop of produce() ended after {done} of {of} {unit}, because the scenario ended first"},
-			{
-				"idle", "scenario {scenario} had no VU in this process, whose execution segment is {segment}: others ran all of it",
-				"Give the scenario as many VUs as there are processes, or use the executor producers.",
-			},
+			{why: "schedule", text: "produce() sent {done} of the {total:messages} of its schedule, because the scenario ended first"},
+			{why: "closed", text: "a closed loop of produce() ended after {done} of {total} {unit}, because the scenario ended first"},
+			{"idle", "scenario {scenario} had no VU in this process, whose execution segment is {segment}: others ran all of it", "Give the scenario as many VUs as there are processes, or use the executor producers."},
 		},
 		cause: "The scenario was too short for the load.", remedy: "Give the scenario more time (maxDuration, duration, gracefulStop).",
 	},
@@ -151,12 +138,12 @@ var table = map[Code]entry{
 		cause:    "The rate is too high for the machine.", remedy: "Lower the rate, or give k6 more CPUs.",
 	},
 	SendsFailed: {
-		against: Latencies, levels: either, worst: "share", what: []string{"sends"},
-		variants: []variant{{text: "{count} of {of} {sends} failed ({share:percent}), and the latencies lack them"}},
+		against: Latencies, levels: either, worst: "share", keys: []string{"sends"},
+		variants: []variant{{text: "{count} of {total} {sends} failed ({share:percent}), and the latencies lack them"}},
 		cause:    "The broker refused messages, or did not answer in time. Above 0.1 % the result is not valid.", remedy: "See the topic's errors.",
 	},
 	NothingReceived: {
-		against: Account, levels: invalid, ofWhole: true,
+		against: Account, levels: invalid, byMerge: true,
 		variants: []variant{{text: "the script has a consumer that received nothing: neither end-to-end latency nor loss was measured"}},
 		cause:    "receive() or consume() was not called, or not for long enough.", remedy: "Let the consumers receive, and for longer than the producers send.",
 	},
@@ -165,16 +152,13 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"negative", "{count:messages} arrived before they were sent, by the clocks of two machines[: {clocks}]", "Set the machines' clocks."},
 			{"wrong", "no percentile of the end-to-end latency is reliable: {clocks}", "Set the machines' clocks."},
-			{
-				why:  "apart",
-				text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that[, which is more than a tenth of its {quantiles}]",
-			},
+			{why: "apart", text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that[, which is more than a tenth of its {quantiles}]"},
 			{why: "not-compared", text: "latencies between the {count} processes are by their machines' clocks, which were not compared"},
 		},
 		cause: "End-to-end latency between two machines is read from two clocks.",
 	},
 	EarlierTest: {
-		against: Both, levels: invalid, worst: "count", ofWhole: true,
+		against: Both, levels: invalid, worst: "count", byMerge: true,
 		variants: []variant{
 			{"run", "{count:messages} came from an earlier test with the same BROKER_RUN: no latency counts them", ownRun},
 			{
@@ -186,13 +170,13 @@ var table = map[Code]entry{
 		cause: "An earlier test had the same BROKER_RUN, and left messages at the broker.",
 	},
 	Drained: {
-		against: Latencies, levels: either, worst: "share", what: []string{"from"},
+		against: Latencies, levels: either, worst: "share", keys: []string{"from"},
 		variants: []variant{{text: "{count:messages} ({share:percent})[ of {from}] reached no consumer and were read at the end of the test: the latencies lack the slowest"}},
 		cause:    "The consumers ended before they had received everything. Above 0.1 % the result is not valid.",
 		remedy:   "Let the consumers run longer (the executor consumers waits for drainTimeout, an option of connect), or give them more capacity.",
 	},
 	Undelivered: {
-		against: Latencies, levels: either, worst: "share", ofWhole: true,
+		against: Latencies, levels: either, worst: "share", byMerge: true,
 		variants: []variant{
 			{"", "{count:messages} ({share:percent}) remained at the broker when the test ended: the latencies lack the slowest", "Let the consumers run longer, or give them more capacity."},
 			{"asked-late", "the brokers were asked at {at} what they still had, and not when the last process ended, at {ended}", ""},
@@ -207,22 +191,13 @@ var table = map[Code]entry{
 		cause: "Messages without a latency. They are the slowest. Above 0.1 % the result is not valid.",
 	},
 	Uncertain: {
-		against: Account, levels: either, worst: "count", ofWhole: true,
+		against: Account, levels: either, worst: "count", byMerge: true,
 		variants: []variant{
-			{
-				"joining", "{count:messages} went out before or just when a consumer came, and never arrived",
-				"Let consumers be ready before the first send.",
-			},
+			{"joining", "{count:messages} went out before or just when a consumer came, and never arrived", "Let consumers be ready before the first send."},
 			{"leaving", "{count:messages} went out just when a consumer left, and never arrived", "Let consumers leave after the last send."},
 			{"removed", "{count:messages} never arrived, and the test purged or deleted the topic", "Let the consumers read to the end first."},
-			{
-				"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test",
-				"The broker cannot tell; when all processes have ended, merge --broker URL can ask it.",
-			},
-			{
-				"other-reader", "{count:messages} never arrived, and another reader may have them",
-				"Name each group once, and let the test read each key or partition that it writes.",
-			},
+			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell; when all processes have ended, merge --broker URL can ask it."},
+			{"other-reader", "{count:messages} never arrived, and another reader may have them", "Name each group once, and let the test read each key or partition that it writes."},
 			{"killed", "{count:messages} never arrived, and a process that was killed may have them", ""},
 			{"interrupted", "{count:messages} had no answer from the broker when the test was interrupted", "Let the test run to its end."},
 			{"missing-process", "{count:messages} never arrived, and a process whose result is missing may have them", "Merge the results of all processes."},
@@ -241,14 +216,14 @@ var table = map[Code]entry{
 	Lost: {
 		against: Nothing, levels: note, worst: "share",
 		variants: []variant{
-			{why: "", text: "{count:messages} of {of} lost ({share:percent})"},
-			{why: "options", text: "{count:messages} of {of} lost ({share:percent}): the broker may have dropped them, because the test set {options}"},
-			{why: "held", text: "{count:messages} of {of} lost ({share:percent}), unless a client outside of the test holds them unsettled"},
+			{why: "", text: "{count:messages} of {total} lost ({share:percent})"},
+			{why: "options", text: "{count:messages} of {total} lost ({share:percent}): the broker may have dropped them, because the test set {options}"},
+			{why: "held", text: "{count:messages} of {total} lost ({share:percent}), unless a client outside of the test holds them unsettled"},
 		},
 		cause: "The broker confirmed the messages, no consumer received them, and the broker no longer has them.",
 	},
 	Routed: {
-		against: Nothing, levels: note, worst: "count", what: []string{"from"},
+		against: Nothing, levels: note, worst: "count", keys: []string{"from"},
 		variants: []variant{
 			{why: "here", text: "{count:messages} came by way of another topic of this test: no account of this topic counts them"},
 		},
@@ -268,7 +243,7 @@ var table = map[Code]entry{
 		cause:    "The producer's option stamp is off, or another client sent them.",
 	},
 	PercentileNotReliable: {
-		against: Nothing, levels: either, worst: "-upTo", what: []string{"latency"},
+		against: Nothing, levels: either, worst: "-upTo", keys: []string{"latency"},
 		variants: []variant{
 			{"missing", "{quantile} of the {latency} is not reliable: {share:percent} of the messages, the slowest, are missing from it", ""},
 			{"script", late, "Look first at what the script does before it sends, such as a sleep or a request, and while others wait for its VU."},
@@ -287,7 +262,7 @@ var table = map[Code]entry{
 		cause:    "The VUs or the window are fewer than the rate needs.",
 	},
 	NotStationary: {
-		against: Nothing, levels: note, worst: "change", what: []string{"course"},
+		against: Nothing, levels: note, worst: "change", keys: []string{"course"},
 		variants: []variant{
 			{why: "trend", text: "not stationary: {course} {way} by {change:percent} over the window ({test})[; {driven}]"},
 			{why: "step", text: "not stationary: {course} {way} by {change:percent} at {at:duration}, and stayed so ({test})[; {driven}]"},
@@ -300,7 +275,7 @@ var table = map[Code]entry{
 			{why: "buffered", text: "half of the messages waited longer than {wait:duration} in the client's buffer: the consumers were slower than what came in"},
 			{why: "backlog", text: "outstanding messages grew under load to {count}, {wait:duration} of it: the consumers were slower than what came in"},
 			{
-				"again", "{count} of {of} deliveries came again unasked, while half of the messages waited longer than {wait:duration} in the client's buffer",
+				"again", "{count} of {total} deliveries came again unasked, while half of the messages waited longer than {wait:duration} in the client's buffer",
 				"The broker may lend messages for less than that: fetch less ahead (prefetch), or let the broker wait longer.",
 			},
 		},
@@ -328,32 +303,27 @@ var table = map[Code]entry{
 		cause:    "The URL names the broker that runs inside k6.", remedy: "Connect to a broker of its own.",
 	},
 	ProcessMissing: {
-		against: Both, levels: either, worst: "count", what: []string{"name"},
+		against: Both, levels: either, worst: "count", keys: []string{"name"},
 		variants: []variant{
 			{"absent", "{count} of the {processes} processes of the test are missing[ ({names})]", "Merge their results too."},
 			{
 				"unmerged", "a process is missing: {count:messages} came from {name}, whose result is none of these",
 				"Merge it too; a process that was killed leaves a result if BROKER_REPORT_MEANWHILE is set. If it was an earlier test, give each test its own BROKER_RUN.",
 			},
-			{
-				"late", "{name} {detail}: the others went on without it, and what was due before its consumers were ready is not accounted for",
-				"Start all processes of the test.",
-			},
+			{"late", "{name} {detail}: the others went on without it, and what was due before its consumers were ready is not accounted for", "Start all processes of the test."},
 			{"killed", "{name} was killed: what it did after {after:duration}, when it last wrote its results, is not known", "Let each process run to its end."},
 			{"unknown", "it is not known whether these {count} processes are all of the test", "If they are, say so: --processes {count}, or BROKER_PROCESSES={count}."},
 		},
 		cause: "The result of a process of the test is missing, or incomplete.",
 	},
 	ProcessesDiffer: {
-		against: Both, levels: either, worst: "apart", what: []string{"names", "detail"},
+		against: Both, levels: either, worst: "apart", keys: []string{"names", "detail"},
 		variants: []variant{
 			{"begin", "{names} began {apart:duration} apart: it was not the load that was asked for", "Use open-arrival-rate, and let the processes wait for each other."},
-			{"twin", "two processes are {names} ({detail}): one was started again, or both have one execution segment", "Start each process once."},
+			{"twice", "{detail} was run twice[, by {names}]", "Start each process once, with an execution segment and a BROKER_REPORT_NAME of its own."},
 			{"no-run", "this process had the execution segment {detail} and no BROKER_RUN: it took the others' messages for another test's", "Give all processes the same BROKER_RUN."},
-			{"name", "two processes are called {names}", "Start each process once, or give each a BROKER_REPORT_NAME of its own."},
 			{"load", "{names} had parts of different loads: {detail}", "Give all processes one script, one environment and one --execution-segment-sequence."},
 			{"segment-missing", "no process had the execution segment {detail}", "Start a process for each execution segment."},
-			{"segment-twice", "{names} both had the execution segment {detail}", "Give each process an execution segment of its own."},
 			{"phase", "{names} were not in the phase {detail} at the same time[: they began it {apart:duration} apart]", "Let all processes begin a phase together."},
 			{"phases", "the processes had different phases, so that the whole has none", "Give all processes one script."},
 			{"repeated", "{count} processes each ran the whole of scenario {detail}: its rate is that of each", "Divide a scenario with --execution-segment."},
@@ -362,7 +332,7 @@ var table = map[Code]entry{
 		cause: "The processes did not run one test together.",
 	},
 	ThresholdNotJudged: {
-		against: Nothing, levels: invalid, what: []string{"metric", "source"}, ofWhole: true,
+		against: Nothing, levels: invalid, keys: []string{"metric", "source"}, byMerge: true,
 		variants: []variant{{text: "threshold {metric} {source} could not be judged, and fails: {detail}"}},
 		cause:    "Too few samples, or another reason speaks against what the threshold compares.", remedy: "",
 	},
@@ -371,10 +341,7 @@ var table = map[Code]entry{
 		variants: []variant{
 			{why: "log-ended", text: "the interval logs end before the run does: {detail}"},
 			{why: "no-log", text: "quantiles over time are those of the process that had the worst, and there is no .hlog of it: {detail}"},
-			{
-				why:  "intervals",
-				text: "several processes measured it, each in intervals of its own: counts and latencies are of the intervals that ended in this time, up to {of:duration} long; rates are not known",
-			},
+			{why: "intervals", text: "several processes measured it, each in intervals of its own: counts and latencies are of the intervals that ended in this time, up to {total:duration} long; rates are not known"},
 		},
 		cause: "The numbers of single intervals are incomplete; those of the whole run are not.",
 	},

@@ -70,7 +70,7 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	r.Phases = append(r.Phases, phase)
 	r.Leading = phase.Name
 	if phase.About {
-		note := reason.New(reason.OverTime, reason.Note, reason.Values{"why": "intervals", "of": longest(r)})
+		note := reason.New(reason.OverTime, reason.Note, reason.Values{"why": "intervals", "total": longest(r)})
 		note.Phase = phase.Name
 		r.Verdict.Add(note)
 	}

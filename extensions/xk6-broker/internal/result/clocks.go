@@ -164,7 +164,7 @@ func (r *Result) judgePeers(v *Verdict) {
 			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": "this process and " + name, "apart": p.Later})
 		}
 		if p.Twin != 0 {
-			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "twin", "names": fmt.Sprintf("number %d", p.Process), "detail": fmt.Sprintf("instances %d and %d", p.Instance, p.Twin)})
+			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "twice", "names": fmt.Sprintf("instances %d and %d", p.Instance, p.Twin), "detail": called(p.Process, "")})
 		}
 	}
 }

@@ -119,7 +119,7 @@ func TestWhoWasNotMet(t *testing.T) {
 	r.Meet(1, "one", []Peer{{Process: 2, Lacked: "never came within 1m0s"}, {Process: 3, Instance: 5, Twin: 6, Name: "three"}}, "")
 	r.Judge(Circumstances{})
 	for _, want := range []string{
-		"process-missing why=late name=process_2 detail=never_came_within_1m0s", "processes-differ why=twin names=number_3 detail=instances_5_and_6",
+		"process-missing why=late name=process_2 detail=never_came_within_1m0s", "processes-differ why=twice detail=process_3 names=instances_5_and_6",
 	} {
 		if !reasontest.Has(r.Verdict.Invalid(), want) || r.Verdict.Account || r.Verdict.Latencies {
 			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))

@@ -25,7 +25,7 @@ func (i Interruption) missing() float64 { return 1 - i.Done/i.Of }
 func (t *Topic) judgeInterruptions(v *Verdict) {
 	for _, g := range []Goal{{metric.Open, "messages"}, {metric.Closed, "messages"}, {metric.Closed, "s"}} {
 		i := t.Interrupted[g]
-		values := reason.Values{"why": "closed", "done": i.Done, "of": i.Of, "unit": g.Unit, "missing": i.missing()}
+		values := reason.Values{"why": "closed", "done": i.Done, "total": i.Of, "unit": g.Unit, "missing": i.missing()}
 		if g.Loop == metric.Open {
 			values["why"] = "schedule"
 		}

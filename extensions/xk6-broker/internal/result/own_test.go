@@ -13,7 +13,7 @@ func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 		return subject{topic: topic}.reason(code, level, values)
 	}
 	failed := func(level reason.Level, count, all int) reason.Reason {
-		return of("orders", reason.SendsFailed, level, reason.Values{"count": count, "of": all, "sends": "sends", "share": float64(count) / float64(all)})
+		return of("orders", reason.SendsFailed, level, reason.Values{"count": count, "total": all, "sends": "sends", "share": float64(count) / float64(all)})
 	}
 	late := func(latency string, upTo float64) reason.Reason {
 		return of("orders", reason.PercentileNotReliable, reason.Note, reason.Values{"why": "machine", "latency": latency, "upTo": upTo})

@@ -79,7 +79,7 @@ func judgeProcesses(v *Verdict, parts []Part) {
 	called := map[string]int{}
 	for _, p := range parts {
 		if called[p.Result.Name]++; called[p.Result.Name] == 2 && p.Result.Name != "" {
-			differ("name", p.Result.Name, "")
+			differ("twice", "", p.Result.Name)
 		}
 	}
 	type span struct {
@@ -122,7 +122,7 @@ func judgeProcesses(v *Verdict, parts []Part) {
 			if s.to.Cmp(both) < 0 {
 				both = s.to
 			}
-			differ("segment-twice", by+" and "+s.name, s.from.RatString()+":"+both.RatString())
+			differ("twice", by+" and "+s.name, "the execution segment "+s.from.RatString()+":"+both.RatString())
 		}
 		gap(reached, s.from)
 		if s.to.Cmp(reached) > 0 {

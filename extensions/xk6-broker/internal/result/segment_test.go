@@ -22,16 +22,16 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 		"in another order": {[]string{whole[2], whole[0], whole[1]}, nil},
 		"not divided":      {[]string{"a", "b"}, nil},
 		"one besides":      {append(slices.Clone(whole), "d"), nil},
-		"twice":            {[]string{whole[0], whole[1], "other 1/3:2/3 " + thirds, whole[2]}, []string{"why=segment-twice names=b_and_other detail=1/3:2/3"}},
+		"twice":            {[]string{whole[0], whole[1], "other 1/3:2/3 " + thirds, whole[2]}, []string{"why=twice names=b_and_other detail=the_execution_segment_1/3:2/3"}},
 		"a gap":            {[]string{whole[0], whole[2]}, []string{"why=segment-missing detail=1/3:2/3"}},
 		"no first":         {whole[1:], []string{"why=segment-missing detail=0:1/3"}},
 		"no last":          {whole[:2], []string{"why=segment-missing detail=2/3:1"}},
 		"overlapping": {[]string{"a 0:1/2 0,1/2,1", "b 1/3:1 0,1/3,1"}, []string{
-			"why=load names=a_and_b", "why=segment-twice names=a_and_b detail=1/3:1/2",
+			"why=load names=a_and_b", "why=twice names=a_and_b detail=the_execution_segment_1/3:1/2",
 		}},
-		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b", "why=segment-twice names=a_and_b detail=1/3:2/3"}},
-		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"why=name names=a"}},
-		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"why=name names=b", "why=segment-twice names=b_and_b detail=1/2:1"}},
+		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b", "why=twice names=a_and_b detail=the_execution_segment_1/3:2/3"}},
+		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"why=twice detail=a"}},
+		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"why=twice detail=b", "why=twice names=b_and_b detail=the_execution_segment_1/2:1"}},
 		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{"why=load names=b", "why=segment-missing detail=1/2:1"}},
 	} {
 		var parts []Part

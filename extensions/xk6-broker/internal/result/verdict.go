@@ -217,7 +217,7 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 	case led.whole != nil && led.Counts[metric.Sent.String()] > 0 && led.Counts[metric.Confirmed.String()] == 0:
 		at := t.subject()
 		at.phase = led.phase.Name
-		v.invalid(at, reason.NoMeasuredWindow, reason.Values{"why": "unconfirmed", "count": led.Counts[metric.Sent.String()]})
+		v.invalid(at, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
 	default:
 		led.judgeFailures(v)
 	}
@@ -255,7 +255,7 @@ func (t *Topic) judgeFailures(v *Verdict) {
 			sent = int64(t.measured(metric.PublishLatency.String()+suffix)+t.measured(metric.RequestLatency.String()+suffix)) + failed
 			sends += " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"
 		}
-		v.byShare(t.subject(), reason.SendsFailed, failed, sent, reason.Values{"of": sent, "sends": sends})
+		v.byShare(t.subject(), reason.SendsFailed, failed, sent, reason.Values{"total": sent, "sends": sends})
 	}
 }
 
@@ -357,7 +357,7 @@ func (t *Topic) judgeLost(v *Verdict, g *Group) {
 	if g.Lost == 0 {
 		return
 	}
-	values := reason.Values{"count": g.Lost, "of": g.Expected, "share": share(int64(g.Lost), int64(g.Expected))}
+	values := reason.Values{"count": g.Lost, "total": g.Expected, "share": share(int64(g.Lost), int64(g.Expected))}
 	switch {
 	case len(t.Drops) > 0:
 		values["why"], values["options"] = "options", strings.Join(t.Drops, ", ")

@@ -69,7 +69,7 @@ func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
 	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= deliveries {
 		return
 	}
-	v.note(t.subjectOf(g), reason.ConsumersSlower, reason.Values{"why": "again", "count": unasked, "of": deliveries, "wait": time.Duration(wait.Quantile(0.5))})
+	v.note(t.subjectOf(g), reason.ConsumersSlower, reason.Values{"why": "again", "count": unasked, "total": deliveries, "wait": time.Duration(wait.Quantile(0.5))})
 }
 
 // consumesWithoutAck tells whether a loop of the group is one that never acknowledges, as its options say.

@@ -63,8 +63,8 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"nothing":           {topic: Topic{}, reason: "nothing-measured why=nothing"},
 		"errors only":       {topic: Topic{Errors: []ErrorCount{{"connect", "denied", 1}}}, reason: "nothing-measured why=nothing topic=orders"},
 		"nothing confirmed": {topic: Topic{Counts: counted(map[metric.Counter]int64{metric.Sent: 9}), Errors: send(9)}, reason: "nothing-measured why=unconfirmed count=9"},
-		"failing sends":     {topic: Topic{Counts: sound, Errors: send(2)}, reason: "sends-failed count=2 of=1000 sends=sends share=0.002", stands: reason.Account},
-		"a failing send":    {topic: Topic{Counts: sound, Errors: send(1)}, note: "sends-failed count=1 of=1000", stands: reason.Both},
+		"failing sends":     {topic: Topic{Counts: sound, Errors: send(2)}, reason: "sends-failed count=2 total=1000 sends=sends share=0.002", stands: reason.Account},
+		"a failing send":    {topic: Topic{Counts: sound, Errors: send(1)}, note: "sends-failed count=1 total=1000", stands: reason.Both},
 		"never sent":        {topic: Topic{Counts: with(metric.Due, 1001)}, reason: "load-incomplete why=due count=1", stands: reason.Account},
 		"nobody received": {
 			topic: Topic{Counts: with(metric.Received, 0), Declared: true}, reason: "nothing-received topic=orders", stands: reason.Latencies,
@@ -75,7 +75,7 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"one removed":              {topic: Topic{Counts: sound, Groups: only(oneRemoved)}, note: "unmeasured why=removed count=1", stands: reason.Both},
 		"undelivered":              {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "undelivered count=100 share=0.1", stands: reason.Account},
 		"uncertain":                {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "uncertain why=no-backlog count=100", stands: reason.Latencies},
-		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, note: "lost count=100 of=1000 share=0.1", stands: reason.Both},
+		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, note: "lost count=100 total=1000 share=0.1", stands: reason.Both},
 		"aliased":                  {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "uncertain why=aliased count=7", stands: reason.Latencies},
 		"earlier":                  {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "earlier-test why=early count=7"},
 		"negative":                 {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "clocks why=negative count=7", stands: reason.Account},
@@ -226,10 +226,10 @@ func TestAnUnansweredRequestMayHaveBeenReceived(t *testing.T) {
 		e2e, requests float64 // up to where they are believed
 		says          string
 	}{
-		"all were received":  {topic(100, "request", 1000), 0.99, 0, "sends-failed sends=requests count=100 of=1000"},
+		"all were received":  {topic(100, "request", 1000), 0.99, 0, "sends-failed sends=requests count=100 total=1000"},
 		"some were not":      {topic(100, "request", 980), 0.5, 0, ""},
 		"none was":           {topic(100, "request", 900), 0, 0, "percentile-not-reliable latency=end-to-end_latency why=missing upTo=0 share=0.1"},
-		"sends are received": {topic(100, "send", 1000), 0.99, 0, "sends-failed sends=sends count=100 of=1000"},
+		"sends are received": {topic(100, "send", 1000), 0.99, 0, "sends-failed sends=sends count=100 total=1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.topic.Phases = map[string]Window{Measure: {
@@ -293,7 +293,7 @@ func TestEachLoopIsBelievedByItself(t *testing.T) {
 		t.Errorf("%+v", r.Verdict)
 	}
 	for _, want := range []string{
-		"sends-failed sends=sends_of_its_closed_loop count=50 of=150", "percentile-not-reliable latency=publish_latency_of_the_closed_loop upTo=0",
+		"sends-failed sends=sends_of_its_closed_loop count=50 total=150", "percentile-not-reliable latency=publish_latency_of_the_closed_loop upTo=0",
 		"percentile-not-reliable latency=end-to-end_latency_of_the_closed_loop upTo=0 share=0.3333", // it was to have 150, and has a hundred
 	} {
 		if !reasontest.Has(r.Verdict.Invalid(), want) {

@@ -52,7 +52,7 @@ func (m *merger) own(v *Verdict) {
 	for i, p := range m.parts {
 		for _, r := range p.Result.Verdict.Reasons {
 			// What a process that was killed says of its end is nothing of the whole, because the test went on.
-			if r.OfWhole() || p.Ledger.Unfinished && r.Level == reason.Invalid || slices.ContainsFunc(v.Reasons, func(whole reason.Reason) bool { return whole.Covers(r) }) {
+			if r.ByMerge() || p.Ledger.Unfinished && r.Level == reason.Invalid || slices.ContainsFunc(v.Reasons, func(whole reason.Reason) bool { return whole.Covers(r) }) {
 				continue
 			}
 			r.Process = m.process(i)
