@@ -46,7 +46,7 @@ func TestRatesOfShortTimes(t *testing.T) {
 				}
 				close(stop)
 				b.finish()
-				r := c.Result()
+				r := resultOf(t, c)
 				for _, name := range []string{"confirmed", "sent", "due"} {
 					for _, of := range []*result.Result{r, r.During(result.Measure)} {
 						if rate, err := measure.Rate(name).OfRun(of); err != nil || math.Abs(rate-200) > 1 {

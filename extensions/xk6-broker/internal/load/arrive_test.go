@@ -301,7 +301,7 @@ func TestWhatIsSentAfterTheConsumersHaveEnded(t *testing.T) {
 			}
 			b.produce(s, 20)
 			b.finish()
-			r := collector.Result()
+			r := resultOf(t, collector)
 			r.Judge(result.Circumstances{})
 			says := reasontest.Has(r.Verdict.Invalid(), "no-consumer why=after topic=orders count=20")
 			if r.Verdict.Valid || says == keeps {
@@ -322,7 +322,7 @@ func TestWhatIsSentBeforeTheConsumersCome(t *testing.T) {
 		b.produce(s, 70)
 		b.receive(c, 70)
 		b.finish()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "no-consumer why=away count=30") {
 			t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))

@@ -67,7 +67,7 @@ func (s searched) probe(t *testing.T, rate int64, seed uint64, objectives []meas
 		stop()
 		<-stopped
 		b.finish()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{WarmUp: s.warm})
 		var err error
 		if answer, why, err = capacity.Judge(r, objectives); err != nil {

@@ -156,7 +156,7 @@ func TestAResultHasTheHiccupsOfItsMessages(t *testing.T) {
 			c.ends.tick(0)
 		}
 		c.Collect()
-		topic := c.Result().Topics[0]
+		topic := resultOf(t, c).Topics[0]
 		name := metric.PublishLatency.String()
 		first, second, whole := topic.Phases["first"].Hiccups[name], topic.Phases["second"].Hiccups[name], topic.Hiccups[name]
 		if first.Count() != 100 || first.Max() < int64(40*time.Millisecond) || second.Count() != 300 || second.Max() != 0 || whole.Count() != 400 || whole.Max() != first.Max() {

@@ -31,7 +31,7 @@ func TestTheHistoryAddsUpToTheTotals(t *testing.T) {
 		}
 		b.finish()
 		collector.Collect()
-		topic := collector.Result().Topics[0]
+		topic := resultOf(t, collector).Topics[0]
 		if len(topic.History) != 5 {
 			t.Fatalf("%d points, want 5", len(topic.History))
 		}
@@ -162,7 +162,7 @@ func TestWhatWaitsForADeclaredGroupIsOutstanding(t *testing.T) {
 			}
 			b.finish()
 			collector.Collect()
-			points := collector.Result().Topics[0].History
+			points := resultOf(t, collector).Topics[0].History
 			if len(points) != len(want) {
 				t.Fatalf("%d points, want %d", len(points), len(want))
 			}

@@ -76,7 +76,7 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 					}
 				}
 				b.finish()
-				r := b.run.NewCollector().Result()
+				r := resultOf(t, b.run.NewCollector())
 				r.Judge(result.Circumstances{Ended: c.ended})
 				const of = "load-incomplete "
 				v := r.Verdict

@@ -23,7 +23,7 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 	}{
 		"comes again":                          {again: 300, redelivered: 300},
 		"is at the broker":                     {want: account.Account{Undelivered: 300}},
-		"was acknowledged, as nobody can tell": {forgotten: true, want: account.Account{Elsewhere: 300}},
+		"was acknowledged, as nobody can tell": {forgotten: true, want: account.Account{Uncertain: 300}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWhatAKilledProcessHad(t *testing.T) {
 				parts[1] = alive.end()
 				whole := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, parts...)
 				a := whole.Topics[0].Groups[0].Account
-				if a.Expected != 300 || a.Lost != c.want.Lost || a.Undelivered != c.want.Undelivered || a.Elsewhere != c.want.Elsewhere || a.Redelivered != c.redelivered || a.Duplicated != 0 {
+				if a.Expected != 300 || a.Lost != c.want.Lost || a.Undelivered != c.want.Undelivered || a.Uncertain != c.want.Uncertain || a.Why[account.Killed] != c.want.Uncertain || a.Redelivered != c.redelivered || a.Duplicated != 0 {
 					t.Errorf("%+v", a)
 				}
 				if !reasontest.Has(whole.Verdict.Invalid(), "process-missing why=killed name=process_1_(killed)") {

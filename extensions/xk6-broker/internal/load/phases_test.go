@@ -146,7 +146,7 @@ func TestPhasesAddUpToTheWhole(t *testing.T) {
 				}
 				all.Wait()
 				b.finish()
-				r := c.Result()
+				r := resultOf(t, c)
 				if r.Topics[0].Counts["received"] == 0 {
 					t.Fatal("nothing was received")
 				}
@@ -189,7 +189,7 @@ func TestACutIsExact(t *testing.T) {
 		}
 		all.Wait()
 		b.finish()
-		r := c.Result()
+		r := resultOf(t, c)
 		addUp(t, r)
 		if names := r.PhaseNames(); !slices.Equal(names, []string{"start", "measured", "after"}) || r.Leading != "measured" || c.Phase() != "after" {
 			t.Errorf("the phases are %v, %q leads and %q goes on", names, r.Leading, c.Phase())
@@ -282,7 +282,7 @@ func FuzzPhasesAddUp(f *testing.F) {
 				s.recordN(uint32(i), metric.Loop(i%metric.NumLoops), metric.Trend(int(op)%metric.NumTrends), ns, int64(1+i%5))
 			}
 		}
-		addUp(t, c.Result())
+		addUp(t, resultOf(t, c))
 	})
 }
 

@@ -38,16 +38,16 @@ func TestAPlatformThatStoodStill(t *testing.T) {
 	c.Watch()
 	defer c.Unwatch()
 	c.platform.note(true)
-	before := c.Result().Platform.Hiccups.Count()
-	for after := before; after <= before && t.Context().Err() == nil; after = c.Result().Platform.Hiccups.Count() { // until the witness has woken
+	before := resultOf(t, c).Platform.Hiccups.Count()
+	for after := before; after <= before && t.Context().Err() == nil; after = resultOf(t, c).Platform.Hiccups.Count() { // until the witness has woken
 		time.Sleep(time.Millisecond)
 		c.platform.note(true)
 	}
 	c.platform.note(false)
-	idle := c.Result().Platform.Hiccups.Count()
+	idle := resultOf(t, c).Platform.Hiccups.Count()
 	time.Sleep(50 * time.Millisecond)
 	c.platform.note(false)
-	if again := c.Result().Platform.Hiccups.Count(); again != idle {
+	if again := resultOf(t, c).Platform.Hiccups.Count(); again != idle {
 		t.Errorf("what happened while nothing was sent counts: %d, then %d", idle, again)
 	}
 }

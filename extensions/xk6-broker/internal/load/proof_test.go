@@ -34,7 +34,7 @@ func TestWhatConfirmationsProved(t *testing.T) {
 		if asked.times != 2 {
 			t.Errorf("asked %d times for two sorts of producers", asked.times)
 		}
-		r := b.run.NewCollector().Result()
+		r := resultOf(t, b.run.NewCollector())
 		topic := r.Topics[0]
 		if topic.Confirm != "unconfirmed" || topic.Meaning() != "unconfirmed: acks=none; replicated: acks=all" {
 			t.Errorf("%s: %s", topic.Confirm, topic.Meaning())
@@ -81,7 +81,7 @@ func TestAProducerThatProvesLess(t *testing.T) {
 				t.Errorf("%+v, %v, want %q", got, err, p.How)
 			}
 		}
-		topic := b.run.NewCollector().Result().Topics[0]
+		topic := resultOf(t, b.run.NewCollector()).Topics[0]
 		if want := "accepted: one server; replicated: 1 replica"; topic.Confirm != "accepted" || topic.Meaning() != want {
 			t.Errorf("%s: %s, want %s", topic.Confirm, topic.Meaning(), want)
 		}
@@ -135,7 +135,7 @@ func TestATopicThatIsMadeAgainIsAskedOfAgain(t *testing.T) {
 		if got, err := s.Proof(t.Context()); err != nil || got.Confirm != "unconfirmed" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		topic := b.run.NewCollector().Result().Topics[0]
+		topic := resultOf(t, b.run.NewCollector()).Topics[0]
 		if want := "unconfirmed: acks=all; replicated: acks=all"; topic.Meaning() != want {
 			t.Errorf("%s, want %s", topic.Meaning(), want)
 		}
@@ -157,7 +157,7 @@ func TestWhatAConsumerDidNotSelectIsNotCalledLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.finish()
-		if a := collector.Result().Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
+		if a := resultOf(t, collector).Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
 			t.Errorf("%+v", a.Account)
 		}
 	})
@@ -192,7 +192,7 @@ func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.finish()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
 			t.Errorf("%+v", a.Account)

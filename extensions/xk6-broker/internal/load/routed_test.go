@@ -101,7 +101,7 @@ type judgedGroup struct {
 func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 	b.t.Helper()
 	b.finish()
-	r := c.Result()
+	r := resultOf(b.t, c)
 	r.Judge(result.Circumstances{})
 	for i := range r.Topics {
 		for _, g := range r.Topics[i].Groups {

@@ -116,8 +116,8 @@ func TestSettle_AnsweredLater_CountsWhatTheBrokerConfirmed(t *testing.T) {
 	if n := b.series.Count(metric.Acked); n != 6 || failed != 4 {
 		t.Errorf("%d acked and %d failed, want 6 and 4", n, failed)
 	}
-	if h := b.topic.order[0].held(); h.Least != 0 || h.Most != 4 {
-		t.Errorf("%+v held, want 0 to 4", h)
+	if g := b.run.Ledger().Topics[0].Groups[0]; g.SureHeld != 0 || g.Held != 4 {
+		t.Errorf("%d to %d held, want 0 to 4", g.SureHeld, g.Held)
 	}
 }
 

@@ -254,7 +254,7 @@ func TestAFullDiskEndsTheLogsOnly(t *testing.T) {
 		}
 		b.finish()
 		collector.Collect()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		if r.Topics[0].Counts["sent"] != 1000 || r.Topics[0].History[99].Counts["sent"] != 10 {
 			t.Errorf("sent %d", r.Topics[0].Counts["sent"])

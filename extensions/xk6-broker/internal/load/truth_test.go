@@ -109,7 +109,7 @@ func TestTheDrainIsNotTheApplication(t *testing.T) {
 		if err := b.run.Finish(t.Context(), Drain{Limit: time.Minute, Tell: func(w Waiting) { waited = append(waited, w) }}); err != nil {
 			t.Fatal(err)
 		}
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		topic := r.Topics[0]
 		a := topic.Groups[0]
@@ -142,8 +142,8 @@ func TestTheAccountIsThereWhileTheRunEnds(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for n := range 2000 {
-				for _, a := range b.run.Accounts() {
-					if a.Received != 10 || a.Lost != 0 {
+				for _, a := range b.run.Counts() {
+					if a.Received != 10 || a.Missing != 0 {
 						t.Errorf("%+v", a)
 					}
 				}
@@ -290,7 +290,7 @@ func TestMessagesWithoutStampAreNotAccountedFor(t *testing.T) {
 		if waited := driver.Now() - began; waited > int64(time.Second) {
 			t.Errorf("the end waited %v", time.Duration(waited))
 		}
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Expected != 0 || a.Lost != 0 || r.Topics[0].Counts["unaccounted"] != 20 || r.Topics[0].Counts["unstamped"] != 20 {
 			t.Errorf("%+v %v", a, r.Topics[0].Counts)
@@ -315,7 +315,7 @@ func TestAnEarlierTestOfTheSameName(t *testing.T) {
 		today.produce(today.sender(100), 50)
 		today.receive(c, 100)
 		today.end()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		topic := r.Topics[0]
 		if h := topic.Trends["e2e_latency"]; h.Count() != 50 || h.Max() > int64(time.Second) {
@@ -359,7 +359,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				b.produce(b.sender(100), 40)
 				b.receive(workers, 40*(c.before+1))
 				b.finish()
-				r := collector.Result()
+				r := resultOf(t, collector)
 				r.Judge(result.Circumstances{})
 				topic := r.Topics[0]
 				if topic.Counts[c.counter.String()] != int64(40*c.before) || r.Verdict.Valid != c.valid || r.Verdict.Latencies != c.valid {
@@ -441,7 +441,7 @@ func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 			}
 		}
 		b.finish()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		r.Judge(result.Circumstances{})
 		if r.Verdict.Account || !r.Verdict.Latencies {
 			t.Errorf("%+v", r.Verdict)
@@ -467,7 +467,7 @@ func TestTheTwoLoopsAreNotPutTogether(t *testing.T) {
 		b.receive(c, 1010)
 		collector.Collect()
 		b.finish()
-		r := collector.Result()
+		r := resultOf(t, collector)
 		topic := r.Topics[0]
 		for name, want := range map[string]uint64{
 			"publish_latency": 10, "publish_latency_closed": 1000, "e2e_latency": 10, "e2e_latency_closed": 1000, "schedule_lag": 10,
@@ -506,7 +506,7 @@ func TestEachGroupHasItsOwnLatencies(t *testing.T) {
 		time.Sleep(time.Second)
 		b.receive(consumers["audit"], 50)
 		b.finish()
-		topic := collector.Result().Topics[0]
+		topic := resultOf(t, collector).Topics[0]
 		if topic.Trends["e2e_latency"].Count() != 100 || len(topic.Groups) != 2 {
 			t.Fatalf("%+v", topic.Groups)
 		}
@@ -547,11 +547,11 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 				}
 				b.finish()
 				a := b.only()
-				if a.Lost != 0 || a.Received != 50 || a.Drained+a.Removed != 150 || (a.Drained == 150) == present {
+				if a.Lost != 0 || a.Received != 50 || a.Drained+a.Why[account.Removed] != 150 || (a.Drained == 150) == present {
 					t.Errorf("%+v", a)
 				}
 				// Whichever became of them, the slowest of all are in no latency.
-				r := collector.Result()
+				r := resultOf(t, collector)
 				r.Judge(result.Circumstances{})
 				want := map[bool]string{false: "drained count=150 share=0.75", true: "unmeasured why=removed count=150 share=0.75"}[present]
 				if v := r.Verdict; v.Valid || v.Latencies || !v.Account || !reasontest.Has(v.Invalid(), want) {
@@ -567,7 +567,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 
 // A test of one process knows what was lost: there is nobody else who could have received it.
 func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
-	for processes, want := range map[int]fates{1: {expected: 20, received: 13, lost: 7}, 2: {expected: 20, received: 13, elsewhere: 7}} {
+	for processes, want := range map[int]fates{1: {expected: 20, received: 13, lost: 7}, 2: {expected: 20, received: 13, uncertain: 7, why: "missing-process"}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, memory.Config{})
 			b.run = NewRun("nightly", processes)
@@ -586,7 +586,7 @@ func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
 			}
 			b.steal(7)
 			b.finish()
-			if got := (told{collector.Result()}).fates(t); got != want {
+			if got := (told{resultOf(t, collector)}).fates(t); got != want {
 				t.Errorf("of %d: %+v, want %+v", processes, got, want)
 			}
 		})

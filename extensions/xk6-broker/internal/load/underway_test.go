@@ -60,7 +60,7 @@ func TestWhatABrokerHoldsUpAtTheEndOfAWindow(t *testing.T) {
 		}
 		all.Wait()
 		b.finish()
-		r := c.Result()
+		r := resultOf(t, c)
 		addUp(t, r)
 		w := r.Topics[0].Phases[result.Measure]
 		if w.Counts["due"] != 600 || w.Underway.Sends < 199 || w.Underway.Sends > 201 || w.Underway.Arrivals < 190 || w.Underway.Deliveries < 199 || w.Underway.Deliveries > 201 {
