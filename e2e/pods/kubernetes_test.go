@@ -190,7 +190,7 @@ func TestKubernetesKeepsWhatADeletedPodHas(t *testing.T) {
 	t.Log(said)
 	whole := d.result()
 	g := whole.Topics[0].Groups[0]
-	if !complete || g.Lost+g.Elsewhere != 0 || whole.Topics[0].Counts["sent"] >= 10000 || whole.Topics[0].Counts["sent"] < 7000 || whole.Verdict.Valid {
+	if !complete || g.Lost+g.Why["missing-process"] != 0 || whole.Topics[0].Counts["sent"] >= 10000 || whole.Topics[0].Counts["sent"] < 7000 || whole.Verdict.Valid {
 		t.Errorf("complete %v: sent %d, %+v, valid %v", complete, whole.Topics[0].Counts["sent"], g.Account, whole.Verdict.Valid)
 	}
 }

@@ -145,7 +145,7 @@ func TestMergeNoticesAMissingProcess(t *testing.T) {
 		names     []string
 		options   []string
 		code      int
-		elsewhere bool
+		uncertain bool   // another process may have it
 		says      string // in the output
 		missing   string // a variant of process-missing
 	}{
@@ -157,7 +157,7 @@ func TestMergeNoticesAMissingProcess(t *testing.T) {
 	} {
 		fresh++
 		r, g, v := p.merge(fmt.Sprint("out", fresh), c.names, c.options...)
-		if r.Code != c.code || g.Lost != 0 || g.Elsewhere > 0 != c.elsewhere || !strings.Contains(r.Stdout, c.says) || c.missing != "" && !v.Has("process-missing", c.missing) {
+		if r.Code != c.code || g.Lost != 0 || g.Why["missing-process"] > 0 != c.uncertain || !strings.Contains(r.Stdout, c.says) || c.missing != "" && !v.Has("process-missing", c.missing) {
 			t.Errorf("%v %v: %+v\n%v", c.names, c.options, g.Account, r)
 		}
 		if c.code == 0 && (g.Received != 2500 || g.Missing != 0) {

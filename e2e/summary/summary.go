@@ -100,9 +100,10 @@ type Group struct {
 
 // Account is what became of the messages that a group should have received.
 type Account struct {
-	Group                                                                     string
-	Expected, Received, Missing, Lost, Undelivered, Uncertain, Elsewhere      uint64
-	Duplicated, Redelivered, Reordered, Unexpected, Foreign, Drained, Removed uint64
+	Group                                                             string
+	Expected, Received, Missing, Lost, Undelivered, Uncertain, Routed uint64
+	Duplicated, Redelivered, Reordered, Unexpected, Foreign, Drained  uint64
+	Why                                                               map[string]uint64 // of those that are uncertain
 }
 
 // Threshold is a condition, and what became of it.
