@@ -32,7 +32,11 @@ func (m *merger) verdict() {
 		if m.known.Killed {
 			level = reason.Note
 		}
-		v.Add(subject{}.reason(reason.ProcessMissing, level, reason.Values{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started), "count": m.since[i]}))
+		values := reason.Values{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started)}
+		if n := m.since[i]; n > 0 {
+			values["count"] = n
+		}
+		v.Add(subject{}.reason(reason.ProcessMissing, level, values))
 	}
 	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
 		v.note(subject{}, reason.OverTime, reason.Values{"why": "no-log", "detail": m.process(i) + ": " + m.unlogged[i].Error()})
