@@ -311,7 +311,7 @@ var table = map[Code]entry{
 				"Merge it too; a process that was killed leaves a result if BROKER_REPORT_MEANWHILE is set. If it was an earlier test, give each test its own BROKER_RUN.",
 			},
 			{"late", "{name} {detail}: the others went on without it, and what was due before its consumers were ready is not accounted for", "Start all processes of the test."},
-			{"killed", "{name} was killed: what it did after {after:duration}, when it last wrote its results, is not known", "Let each process run to its end."},
+			{"killed", "{name} was killed: what it did after {after:duration}, when it last wrote its results, is not known[; others received {count:messages} that it sent later]", "Let each process run to its end."},
 			{"unknown", "it is not known whether these {count} processes are all of the test", "If they are, say so: --processes {count}, or BROKER_PROCESSES={count}."},
 		},
 		cause: "The result of a process of the test is missing, or incomplete.",

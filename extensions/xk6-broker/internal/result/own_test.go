@@ -7,7 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
 
-// What several processes say of one topic the whole says once, as it is where it is worst, and not at all where it says it of itself, or decides it.
+// A merge keeps the worst of the same reason of several processes, and none that the merged result has itself or decides anew.
 func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 	of := func(topic string, code reason.Code, level reason.Level, values reason.Values) reason.Reason {
 		return subject{topic: topic}.reason(code, level, values)
