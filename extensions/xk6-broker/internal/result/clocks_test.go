@@ -136,7 +136,7 @@ func TestWhoWasNotMet(t *testing.T) {
 // The whole has of each two processes what both know of their clocks, and of each topic the two furthest apart that had to do with one another there.
 func TestClocksOfTheWhole(t *testing.T) {
 	part := func(instance uint32, name string, peers ...Peer) Part {
-		return Part{Result: &Result{Name: name, Instance: instance, Peers: peers}, Ledger: &Ledger{Instance: instance}}
+		return Part{Result: &Result{Name: name, Instance: instance, Peers: peers}, Ledger: &account.Ledger{Instance: instance}}
 	}
 	of := func(instance uint32, c Clock) Peer { return Peer{Instance: instance, Clock: &c} }
 	parts := []Part{
@@ -144,13 +144,13 @@ func TestClocksOfTheWhole(t *testing.T) {
 		part(2, "two", of(1, clockOf(-12, 4))),
 		part(3, "three"),
 	}
-	received := func(from uint32) GroupLedger {
-		g := GroupLedger{}
+	received := func(from uint32) account.GroupLedger {
+		g := account.GroupLedger{}
 		g.Sources = []account.SourceSnapshot{{ID: uint64(from) << 32, Received: some(9)}}
 		return g
 	}
-	parts[0].Ledger.Topics = []TopicLedger{{Topic: "orders", Groups: []GroupLedger{received(2), received(1)}}}
-	parts[1].Ledger.Topics = []TopicLedger{{Topic: "orders", Groups: []GroupLedger{received(1)}}, {Topic: "other", Groups: []GroupLedger{received(3)}}}
+	parts[0].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(2), received(1)}}}
+	parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(1)}}, {Topic: "other", Groups: []account.GroupLedger{received(3)}}}
 	m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
 	m.apart()
 	if len(m.result.Clocks) != 2 {
@@ -177,8 +177,8 @@ func (n some) Load() (account.Set, error) { return account.Set{}, nil }
 // Processes that met ran at one time, whatever their clocks say.
 func TestClocksThatAreAnHourApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &Ledger{Instance: 1}}
-	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &Ledger{Instance: 2}}
+	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &account.Ledger{Instance: 1}}
+	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &account.Ledger{Instance: 2}}
 	ahead := clockOf(time.Hour, 200*time.Microsecond)
 	one.Result.Peers = []Peer{{Process: 2, Instance: 2, Clock: &ahead}}
 	const want = "one and two ran at one time, and not by their clocks: the clock of two is 1h0m0s ± 200µs ahead of that of one; set the machines' clocks"

@@ -28,7 +28,7 @@ func TestLentForTooShort(t *testing.T) {
 			wait.Record(c.wait)
 		}
 		topic := Topic{Topic: "t", Counts: counted(map[metric.Counter]int64{metric.Requeued: c.requeued}), Groups: []Group{{
-			Account: Account{Tally: account.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
+			Account: account.Account{Tally: account.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
 		}}}
 		var v Verdict
 		topic.judgeRepeats(&v, &topic.Groups[0])
