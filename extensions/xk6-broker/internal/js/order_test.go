@@ -16,7 +16,7 @@ func TestReceivesSideBySideKeepTheOrder(t *testing.T) {
 				await c.ack(batch);
 			}));
 		}`)
-	for _, a := range s.module.run.Accounts() {
+	for _, a := range s.module.run.Counts() {
 		if a.Received != 4000 || a.Reordered != 0 || a.Duplicated != 0 {
 			t.Errorf("%+v", a)
 		}

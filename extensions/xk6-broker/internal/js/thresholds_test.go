@@ -102,7 +102,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 		}
 	})
 	<-evaluated
-	made := r.NewCollector().Result()
+	made := resultOf(t, r.NewCollector())
 	made.Judge(result.Circumstances{})
 	r.decide(made)
 	close(stop)
@@ -143,4 +143,14 @@ func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
 	if !d.Judged || !d.Held || *d.Value != 3 {
 		t.Errorf("%+v", d)
 	}
+}
+
+// resultOf is the result so far.
+func resultOf(t *testing.T, c *load.Collector) *result.Result {
+	t.Helper()
+	r, err := c.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

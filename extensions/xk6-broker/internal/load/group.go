@@ -301,6 +301,13 @@ func (t *Topic) members() map[string]int {
 	return all
 }
 
+// keepsUnsettled says whether what the group has received and not settled comes again. It need not if the broker's count of it is an estimate, as where
+// a message is settled with those before it.
+func (g *group) keepsUnsettled() bool {
+	last := g.backlog.Load()
+	return g.kept && (last == nil || !last.Estimate)
+}
+
 // label is what a result calls the group.
 func (g *group) label() string {
 	if g.subscriber {
@@ -314,6 +321,9 @@ func (t *Topic) strangers() map[string]int64 {
 	all := map[string]int64{}
 	for _, g := range t.everyGroup() {
 		all[g.label()] += g.strangers.received.Load()
+		if !t.shared() { // else those of other processes may be of this topic
+			all[g.label()] += int64(g.track.Siblings())
+		}
 	}
 	return all
 }

@@ -47,17 +47,6 @@ func (b *bench) close(c *Consumer) {
 	}
 }
 
-func TestWhatTheBrokerSettlesByItselfIsNotHeld(t *testing.T) {
-	whatIsThere(t, memory.Config{Cumulative: true}, func(_ *testing.T, b *bench) {
-		c, s := b.consumer(driver.ConsumerConfig{Group: "workers"}), b.sender(1000)
-		b.produce(s, 600)
-		b.settle(c, b.receive(c, 600), 599, 600, driver.Ack)
-		b.close(c)
-		b.produce(s, 3)
-		b.finish()
-	}, 0, 3)
-}
-
 func TestWhatTheBrokerGivesUpIsNotHeld(t *testing.T) {
 	whatIsThere(t, memory.Config{Deliveries: 3}, func(_ *testing.T, b *bench) {
 		c, s := b.consumer(driver.ConsumerConfig{Group: "workers"}), b.sender(1000)

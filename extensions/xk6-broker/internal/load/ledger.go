@@ -37,7 +37,9 @@ func (r *Run) Named() bool { return r.named }
 func (r *Run) Ledger() *account.Ledger {
 	l := &account.Ledger{Version: account.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: clock.Machine()}
 	for _, t := range r.Topics() {
-		l.Topics = append(l.Topics, r.ledger(t))
+		if of := r.ledger(t); len(of.Producers)+len(of.Groups)+len(of.Removed) > 0 { // a script may describe a topic that it does not use
+			l.Topics = append(l.Topics, of)
+		}
 	}
 	l.Ended = driver.Now() // whatever is in it was received before
 	return l

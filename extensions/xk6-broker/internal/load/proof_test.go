@@ -7,6 +7,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -147,36 +148,21 @@ func TestWhatAConsumerDidNotSelectIsNotCalledLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{})
 		collector := b.run.NewCollector()
-		broker := b.conn
-		b.conn = choosing{b.conn, b.conn.(driver.Backlogger)}
-		c := b.consumer(driver.ConsumerConfig{Group: "workers"})
+		d := b.topic.Address.Driver
+		d.Options = append(d.Options, driver.Option{Name: "filter", Scope: driver.OnConsumer, Type: driver.String, Selects: true})
+		c := b.consumer(driver.ConsumerConfig{Group: "workers", Options: driver.Values{"filter": "a"}})
 		b.produce(b.sender(100), 10)
 		b.receive(c, 10)
 		b.produce(b.sender(100), 5)
-		if err := broker.(driver.Admin).PurgeTopic(t.Context(), "orders"); err != nil { // as if they had not been selected
+		if err := b.conn.(driver.Admin).PurgeTopic(t.Context(), "orders"); err != nil { // as if they had not been selected
 			t.Fatal(err)
 		}
 		b.finish()
-		if a := resultOf(t, collector).Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
+		if a := resultOf(t, collector).Topics[0].Groups[0]; a.Lost != 0 || a.Why[account.OtherReader] != 5 {
 			t.Errorf("%+v", a.Account)
 		}
 	})
 }
-
-// choosing makes consumers that select.
-type choosing struct {
-	driver.Conn
-	driver.Backlogger
-}
-
-func (c choosing) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
-	r, err := c.Conn.NewConsumer(ctx, config)
-	return selecting{r}, err
-}
-
-type selecting struct{ driver.Consumer }
-
-func (selecting) Selects() bool { return true }
 
 // What goes where its key says may have been meant for others: nobody but the broker knows whether what a group lacks is lost.
 func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 // drained. If nobody consumes and nothing is in flight, the broker is asked once more what it has. What is missing of messages that were sent
 // before the removal is uncertain, unless the account was complete and nothing is sent afterwards.
 func (r *Run) Settle(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
-	complete := len(r.open(t)) == 0 && r.InFlight() == 0
-	if complete {
+	alone := len(r.open(t)) == 0 && r.InFlight() == 0
+	complete := alone && !t.shared() // what others send and receive is not known
+	if alone {
 		r.drain(ctx, []*Topic{t}, d)
 		r.noteBacklogs(ctx, []*Topic{t})
 	}

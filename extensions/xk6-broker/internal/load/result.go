@@ -17,15 +17,17 @@ import (
 func (c *Collector) Result() (*result.Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	open, accounts := c.open(), map[*Topic]result.Topic{} // before what was measured, so that no account has what the distributions have not
+	open, accounts, topics := c.open(), map[*Topic]result.Topic{}, c.run.Topics() // before what was measured, so that no account has what the distributions have not
 	whole, err := account.Of([]*account.Ledger{c.run.Ledger()}, account.Known{Complete: !c.run.shared})
 	if err != nil {
 		return nil, err // of sets in memory there is none
 	}
-	for i, t := range c.run.Topics() {
-		if i < len(whole.Topics) {
-			accounts[t] = t.result(whole.Topics[i].Groups)
-		}
+	groups := map[topicKey][]account.Account{}
+	for _, t := range whole.Topics {
+		groups[topicKey{t.Broker, t.Topic}] = t.Groups
+	}
+	for _, t := range topics {
+		accounts[t] = t.result(groups[topicKey{t.Address.String(), t.Name}])
 	}
 	now, all := driver.Now(), c.run.measured()
 	processes, _ := c.run.Processes()
@@ -135,7 +137,7 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 	for _, a := range accounts {
 		of.Groups = append(of.Groups, result.Group{
 			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
-			Kept: a.Subscribers == 0 && a.Group != account.ReadBack && t.groups[a.Group].kept, Strangers: strangers[a.Group],
+			Kept: a.Subscribers == 0 && a.Group != account.ReadBack && t.groups[a.Group].keepsUnsettled(), Strangers: strangers[a.Group],
 		})
 	}
 	return of

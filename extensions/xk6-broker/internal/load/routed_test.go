@@ -1,16 +1,13 @@
 package load
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -141,122 +138,42 @@ func TestDeadLettersAreNotMissedByTheirConsumers(t *testing.T) {
 				b.settle(workers, in, i, i+1, dead(i))
 				broker.send(all[i:i+1], "dead")
 			}
-			between(t, name+": nobody waits for more", b.arrived(10*time.Second, Consume{Ack: AckBatch}, workers, letters), 0, 5*time.Second)
-			if got := b.judged(collector, "dead", "letters"); !got.median || !got.max || reasontest.Has(got.notes, "routed why=missing") {
+			b.read(letters, 20)
+			if got := b.judged(collector, "dead", "letters"); !got.median || !got.max {
 				t.Errorf("%s: %+v", name, got)
 			}
 		})
 	}
 }
 
-// Those that the topic's own consumers rejected must come in, at one of the topics that dead letters go to: what is handed on from there is
-// not missed.
-func TestDeadLettersThatAreLost(t *testing.T) {
-	for name, c := range map[string]struct {
-		lost, further int // of 200
-		note          string
-	}{
-		"none":               {0, 0, ""},
-		"some":               {50, 0, "topic=dead group=letters count=50 total=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
-		"none, and rejected": {0, 100, ""},
-		"all are rejected":   {0, 200, ""},
-		"some, and rejected": {50, 100, "topic=dead group=letters count=50 total=200 share=0.25 from=orders whose=rejected_by_the_consumers_of"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			collector := b.run.NewCollector()
-			b.create("dead")
-			b.create("deader")
-			workers, letters, further := b.consumer(driver.ConsumerConfig{Group: "workers"}), b.elsewhere("dead", "dead", "letters"), b.elsewhere("deader", "deader", "last")
-			broker := b.outside("orders", "broker")
-			b.produce(b.sender(100), 1000)
-			in, all := b.receive(workers, 1000), broker.take(1000)
-			var dead driver.Batch
-			for i := range all {
-				if i%5 > 0 {
-					b.settle(workers, in, i, i+1, driver.Ack)
-					continue
+// A forwarder takes messages from a group and sends them on to a topic where the test consumes. They are routed, and neither lost nor in that topic's account.
+func TestAccount_ReceivedOnAnotherTopic_Routed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{})
+		collector := b.run.NewCollector()
+		b.create("copies")
+		copies, workers := b.elsewhere("copies", "copies", "c"), b.consumer(driver.ConsumerConfig{Group: "workers"})
+		forwarder := b.outside("orders", "workers")
+		b.produce(b.sender(100), 20)
+		taken := forwarder.take(5)
+		forwarder.send(taken[:4], "copies")
+		b.read(copies, 4)
+		b.read(workers, 15)
+		b.finish()
+		r := resultOf(t, collector)
+		for _, topic := range r.Topics {
+			switch a := topic.Groups[0].Account; topic.Topic {
+			case "orders":
+				if a.Expected != 20 || a.Received != 15 || a.Routed != 4 || a.Lost != 1 || a.Uncertain != 0 {
+					t.Errorf("%+v", a)
 				}
-				b.settle(workers, in, i, i+1, driver.Reject)
-				dead = append(dead, all[i])
-			}
-			dead = dead[:len(dead)-c.lost]
-			broker.send(dead, "dead")
-			letter := b.receive(letters, len(dead))
-			b.settle(letters, letter, 0, c.further, driver.Reject)
-			b.settle(letters, letter, c.further, len(dead), driver.Ack)
-			broker.send(dead[:c.further], "deader")
-			b.read(further, c.further)
-			if got := b.judged(collector, "dead", "letters"); got.median != (c.lost == 0) || got.max != (c.lost == 0) || reasontest.Has(got.notes, "routed why=missing "+c.note) != (c.note != "") {
-				t.Errorf("%s: %+v", name, got)
-			}
-		})
-	}
-}
-
-// Where messages go by their keys, those who get some of them by way of another topic were not meant to get the others, perhaps: a note says
-// how many these are.
-func TestWhatGoesElsewhereByItsKeyIsNotMissed(t *testing.T) {
-	for _, owned := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			collector := b.run.NewCollector()
-			b.create("some")
-			b.create("rest")
-			some, rest, exchange := b.elsewhere("some", "some", "s"), b.elsewhere("rest", "rest", "r"), b.outside("orders", "exchange")
-			var workers *Consumer
-			if owned {
-				workers = b.consumer(driver.ConsumerConfig{Group: "workers"})
-			}
-			b.conn = byKey{b.conn, b.conn.(driver.Backlogger)}
-			b.produce(b.sender(100), 1000)
-			b.conn = b.conn.(byKey).Conn
-			all := exchange.take(1000)
-			exchange.send(all[:300], "some")
-			exchange.send(all, "rest")
-			if owned {
-				b.read(workers, 1000)
-			}
-			b.read(some, 300)
-			b.read(rest, 1000)
-			got := b.judged(collector, "some", "s")
-			if !got.valid || !got.median || !got.max || !reasontest.Has(got.notes, "routed why=missing count=700 share=0.7") {
-				t.Errorf("owned %v: %+v", owned, got)
-			}
-		})
-	}
-}
-
-// What a service passes on is awaited however seldom it does, and beside consumers that have it already: that a group's queue is empty does not
-// say that no more comes.
-func TestArrivedWaitsForWhatIsForwarded(t *testing.T) {
-	for _, own := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			b.create("copies")
-			copies, service := b.elsewhere("copies", "copies", "c"), b.outside("orders", "service")
-			working := []*Consumer{copies}
-			if own {
-				working = append(working, b.consumer(driver.ConsumerConfig{Group: "own"}))
-			}
-			b.produce(b.sender(100), 100)
-			service.send(service.take(20), "copies")
-			lots := make(chan struct{})
-			go func() {
-				defer close(lots)
-				for range 4 {
-					time.Sleep(5 * time.Second)
-					service.send(service.take(20), "copies")
+			case "copies":
+				if a.Expected != 0 || a.Missing != 0 || topic.Counts[metric.Routed.String()] != 4 {
+					t.Errorf("%+v, %v", a, topic.Counts)
 				}
-			}()
-			between(t, fmt.Sprintf("own %v", own), b.arrived(10*time.Second, Consume{Ack: AckBatch}, working...), 20*time.Second, 22*time.Second)
-			<-lots
-			b.finish()
-			if n := b.run.came.Load(); n != int64(100*len(working)) {
-				t.Errorf("own %v: %d were received", own, n)
 			}
-		})
-	}
+		}
+	})
 }
 
 // limit is a threshold's condition.

@@ -34,9 +34,9 @@ func TestAccount_AnotherProcessEmptiesTheTopic_MissingUncertain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		two.send(s, 10, time.Second)
 		r := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, one.end(), two.end())
-		got := r.fates(t)
-		if got.received != 40 || got.lost != 0 || got.undelivered != 0 || got.uncertain == 0 || got.why != "removed" {
-			t.Errorf("%+v", got)
+		// What the broker has may be some of those that it should have removed.
+		if got, want := r.fates(t), (fates{expected: 110, received: 40, uncertain: 70, why: "no-backlog removed"}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	})
 }

@@ -144,7 +144,7 @@ func TestClocksOfTheWhole(t *testing.T) {
 		part(2, "two", of(1, clockOf(-12, 4))),
 		part(3, "three"),
 	}
-	received := func(from uint32) GroupLedger {
+	received := func(from uint32) account.GroupLedger {
 		g := account.GroupLedger{}
 		g.Sources = []account.SourceSnapshot{{ID: uint64(from) << 32, Received: some(9)}}
 		return g

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
@@ -41,7 +42,7 @@ func threeProcesses() []Part {
 			Trends: trends, Phases: map[string]Window{Measure: {Counts: map[string]int64{}, Trends: trends}},
 		}
 		if group != "" {
-			t.Groups = []Group{{Account: Account{Group: group}, Trends: of}}
+			t.Groups = []Group{{Account: account.Account{Group: group}, Trends: of}}
 			w := t.Phases[Measure]
 			w.Groups = []WindowGroup{{Group: group, Trends: of}}
 			t.Phases[Measure] = w
@@ -50,7 +51,7 @@ func threeProcesses() []Part {
 			Name: fmt.Sprint(instance), Run: 1, Instance: instance, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Seconds: 20, Topics: []Topic{t},
 			Platform: &Platform{Hiccups: hiccups}, Phases: []Phase{{Name: Measure, Stretches: []Stretch{{0, 20}}, Seconds: 20, Hiccups: hiccups}},
 		}
-		return Part{Result: r, Ledger: &Ledger{Run: 1, Instance: instance}}
+		return Part{Result: r, Ledger: &account.Ledger{Run: 1, Instance: instance}}
 	}
 	e2e := metric.E2ELatency.String()
 	return []Part{

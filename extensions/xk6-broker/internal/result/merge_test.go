@@ -29,7 +29,7 @@ func TestTheHistoriesOfProcessesAddUp(t *testing.T) {
 			topic.Trends["publish_latency"].RecordN(1, uint64(10*length))
 		}
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started.Add(begins), Seconds: float64(length * points), Topics: []Topic{topic}}
-		return Part{Result: r, Ledger: &Ledger{Run: 1, Instance: instance}}
+		return Part{Result: r, Ledger: &account.Ledger{Run: 1, Instance: instance}}
 	}
 	merged, err := Merge([]Part{part(1, 0, 1, 12), part(2, 2*time.Second, 4, 3)}, Siblings{})
 	if err != nil {
@@ -61,13 +61,13 @@ func TestTheHistoriesOfProcessesAddUp(t *testing.T) {
 func TestWhatIsReadBackAddsUp(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	part := func(instance uint32, confirmed, lost uint64) Part {
-		g := Group{Account: Account{Group: ReadBack, Tally: account.Tally{Expected: confirmed, Drained: confirmed - lost, Missing: lost}, Lost: lost}}
+		g := Group{Account: account.Account{Group: account.ReadBack, Tally: account.Tally{Expected: confirmed, Drained: confirmed - lost, Missing: lost}, Lost: lost}}
 		topic := Topic{
 			Driver: "memory", Topic: "metrics", OnlySends: true, ClosedLoop: true, Groups: []Group{g}, Trends: map[string]*hist.Histogram{},
 			Counts: counted(map[metric.Counter]int64{metric.Sent: int64(confirmed), metric.Confirmed: int64(confirmed), metric.Unaccounted: int64(confirmed)}),
 		}
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started, Seconds: 1, Topics: []Topic{topic}}
-		return Part{Result: r, Ledger: &Ledger{Run: 1, Instance: instance}}
+		return Part{Result: r, Ledger: &account.Ledger{Run: 1, Instance: instance}}
 	}
 	merged, err := Merge([]Part{part(1, 100, 3), part(2, 50, 4)}, Siblings{})
 	if err != nil {
@@ -77,10 +77,10 @@ func TestWhatIsReadBackAddsUp(t *testing.T) {
 	if !topic.OnlySends || len(topic.Groups) != 1 {
 		t.Fatalf("%+v", topic)
 	}
-	if g := topic.Groups[0]; g.Group != ReadBack || g.Expected != 150 || g.Drained != 143 || g.Lost != 7 {
+	if g := topic.Groups[0]; g.Group != account.ReadBack || g.Expected != 150 || g.Drained != 143 || g.Lost != 7 {
 		t.Errorf("%+v", g.Account)
 	}
-	if total := merged.Total(); !total.OnlySends || total.Groups[0].Group != ReadBack || total.Groups[0].Lost != 7 {
+	if total := merged.Total(); !total.OnlySends || total.Groups[0].Group != account.ReadBack || total.Groups[0].Lost != 7 {
 		t.Errorf("%+v", total.Groups)
 	}
 }

@@ -3,6 +3,7 @@ package result
 import (
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
@@ -19,7 +20,7 @@ func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 		return of("orders", reason.PercentileNotReliable, reason.Note, reason.Values{"why": "machine", "latency": latency, "upTo": upTo})
 	}
 	part := func(name string, reasons ...reason.Reason) Part {
-		p := Part{Ledger: &Ledger{}, Result: &Result{Name: name, Verdict: Verdict{Valid: true, Latencies: true, Account: true}}}
+		p := Part{Ledger: &account.Ledger{}, Result: &Result{Name: name, Verdict: Verdict{Valid: true, Latencies: true, Account: true}}}
 		for _, r := range reasons {
 			p.Result.Verdict.Add(r)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
@@ -220,7 +221,7 @@ func TestProcessesThatBeganApart(t *testing.T) {
 func TestPhasesThatBeginApart(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	part := func(name string, later time.Duration, stretches ...Stretch) Part {
-		return Part{Result: &Result{Name: name, Started: started.Add(later), Phases: []Phase{{Name: "a", Stretches: stretches}}}, Ledger: &Ledger{}}
+		return Part{Result: &Result{Name: name, Started: started.Add(later), Phases: []Phase{{Name: "a", Stretches: stretches}}}, Ledger: &account.Ledger{}}
 	}
 	ended := func(p Part, seconds float64) Part {
 		p.Result.Seconds = seconds

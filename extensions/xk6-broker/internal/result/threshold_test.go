@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
@@ -200,7 +201,7 @@ func TestNoMaximumHoldsWhereASendFailed(t *testing.T) {
 func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
 	all := spread(150_100, msec)
 	group := accounted(150_150, 150_100)
-	group.Group, group.Missing, group.Removed = "workers", 0, 50
+	group.Group, group.Uncertain = "workers", 50
 	r := sure(Topic{
 		Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{"publish_latency": spread(150_150, msec), "e2e_latency": all},
 		Errors: []ErrorCount{{"send", "rejected", 50}},
@@ -220,7 +221,7 @@ func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
 		"a third":              {metric.PublishLatency, []Portion{failing}, "orders: 33 % of the values"},
 		"among many":           {metric.PublishLatency, []Portion{failing, {Broker: "b", Topic: "orders", Histogram: spread(150_000, msec)}}, ""},
 		"nothing else at all":  {metric.PublishLatency, []Portion{{Broker: "b", Topic: "orders", Histogram: &hist.Histogram{}, Missing: 9}}, "no samples"},
-		"what nobody received": {metric.E2ELatency, []Portion{consumed, consumed}, "orders, workers: 33 %"}, // those that failed, and those removed
+		"what nobody received": {metric.E2ELatency, []Portion{consumed, consumed}, "orders, workers: 33 %"}, // which the test removed
 	} {
 		if d := r.Latency(condition(t, "p(80)<50"), c.trend.String(), c.of); d.Held != (c.because == "") || !strings.Contains(d.Why, c.because) {
 			t.Errorf("%s: %+v", name, d)
@@ -229,13 +230,13 @@ func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
 }
 
 func TestWhenTheAccountCannotBeJudged(t *testing.T) {
-	named := func(name string, expected, received uint64) Account {
+	named := func(name string, expected, received uint64) account.Account {
 		a := accounted(expected, received)
 		a.Group = name
 		return a
 	}
-	lost, uncertain, elsewhere := named("lost", 100, 95), named("uncertain", 100, 95), named("elsewhere", 100, 40)
-	lost.Lost, uncertain.Uncertain, elsewhere.Elsewhere = 5, 5, 60
+	lost, uncertain := named("lost", 100, 95), named("uncertain", 100, 95)
+	lost.Lost, uncertain.Uncertain = 5, 5
 	copies := named("copies", 100, 100)
 	copies.Duplicated, copies.Redelivered, copies.Reordered = 1, 2, 3
 	foreign := named("foreign", 0, 0)
@@ -243,7 +244,6 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 	groups := []Group{
 		{Account: lost},
 		{Account: uncertain},
-		{Account: elsewhere},
 		{Account: copies},
 		{Account: named("fine", 100, 100)},
 		{Account: named("idle", 0, 0)},
@@ -253,7 +253,6 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 	result := sure(Topic{Topic: "orders", Groups: groups})
 	doubtful := sure(Topic{Topic: "orders", Groups: groups})
 	doubtful.Verdict.Account = false
-	part := sure(Topic{Topic: "orders", Groups: groups, Shared: true})
 	for name, c := range map[string]struct {
 		result        *Result
 		count, source string
@@ -262,32 +261,30 @@ func TestWhenTheAccountCannotBeJudged(t *testing.T) {
 		Held          bool
 		because       string // "" where it is judged
 	}{
-		"none lost":                   {count: "lost", source: "count==0", groups: "fine", Held: true},
-		"some lost":                   {count: "lost", source: "count==0", groups: "lost", value: 5},
-		"some lost, by the second":    {count: "lost", source: "rate==0.5", groups: "lost", value: 0.5, Held: true},
-		"of several groups":           {count: "lost", source: "count==5", groups: "lost copies fine", value: 5, Held: true},
-		"nothing consumed":            {count: "lost", source: "count==0", groups: "none", because: "no such group"},
-		"nothing received":            {count: "lost", source: "count==0", groups: "idle", because: "orders, idle: no message was expected"},
-		"nothing received by one":     {count: "lost", source: "count==0", groups: "fine idle", because: "orders, idle: no message was expected"},
-		"nothing of this test":        {count: "lost", source: "count==0", groups: "foreign", because: "no message was expected"},
-		"perhaps lost":                {count: "lost", source: "count==0", groups: "uncertain", because: "of 5 messages it cannot be told"},
-		"perhaps still there":         {count: "undelivered", source: "count==0", groups: "uncertain", because: "of 5 messages it cannot be told"},
-		"how many are uncertain":      {count: "uncertain", source: "count<6", groups: "uncertain", value: 5, Held: true},
-		"received elsewhere, or lost": {count: "lost", source: "count==0", groups: "elsewhere", because: "60 messages were received by a process of the test whose result is not here"},
-		"elsewhere, of one process":   {result: part, count: "lost", source: "count==0", groups: "elsewhere", because: "60 messages were received by a process of the test whose result is not here"},
-		"none drained":                {count: "drained", source: "count==0", groups: "fine", Held: true},
-		"duplicates":                  {count: "duplicated", source: "count==0", groups: "copies", value: 1},
-		"redelivered":                 {count: "redelivered", source: "count==0", groups: "copies", value: 2},
-		"reordered":                   {count: "reordered", source: "count==0", groups: "copies", value: 3},
-		"duplicates of strangers":     {count: "duplicated", source: "count==0", groups: "foreign", Held: true},
-		"duplicates of nothing":       {count: "duplicated", source: "count==0", groups: "idle", because: "orders, idle: nothing was received"},
-		"duplicates of dead letters":  {count: "duplicated", source: "count==0", groups: "dead", because: "orders, dead: the 9 messages that were received are of other topics"},
-		"beside dead letters":         {count: "duplicated", source: "count==0", groups: "fine dead", Held: true},
-		"some, beside dead letters":   {count: "duplicated", source: "count==0", groups: "dead copies", value: 1},
-		"dead letters and nothing":    {count: "duplicated", source: "count==0", groups: "dead idle", because: "orders, idle: nothing was received"},
-		"loss beside dead letters":    {count: "lost", source: "count==0", groups: "fine dead", because: "orders, dead: no message was expected"},
-		"an account in doubt":         {result: doubtful, count: "lost", source: "count==0", groups: "fine", because: "the account of this run"},
-		"no such count":               {count: "found", source: "count==0", groups: "fine", because: `no count "found"`},
+		"none lost":                  {count: "lost", source: "count==0", groups: "fine", Held: true},
+		"some lost":                  {count: "lost", source: "count==0", groups: "lost", value: 5},
+		"some lost, by the second":   {count: "lost", source: "rate==0.5", groups: "lost", value: 0.5, Held: true},
+		"of several groups":          {count: "lost", source: "count==5", groups: "lost copies fine", value: 5, Held: true},
+		"nothing consumed":           {count: "lost", source: "count==0", groups: "none", because: "no such group"},
+		"nothing received":           {count: "lost", source: "count==0", groups: "idle", because: "orders, idle: no message was expected"},
+		"nothing received by one":    {count: "lost", source: "count==0", groups: "fine idle", because: "orders, idle: no message was expected"},
+		"nothing of this test":       {count: "lost", source: "count==0", groups: "foreign", because: "no message was expected"},
+		"perhaps lost":               {count: "lost", source: "count==0", groups: "uncertain", because: "of 5 messages it is not known"},
+		"perhaps still there":        {count: "undelivered", source: "count==0", groups: "uncertain", because: "of 5 messages it is not known"},
+		"how many are uncertain":     {count: "uncertain", source: "count<6", groups: "uncertain", value: 5, Held: true},
+		"none drained":               {count: "drained", source: "count==0", groups: "fine", Held: true},
+		"duplicates":                 {count: "duplicated", source: "count==0", groups: "copies", value: 1},
+		"redelivered":                {count: "redelivered", source: "count==0", groups: "copies", value: 2},
+		"reordered":                  {count: "reordered", source: "count==0", groups: "copies", value: 3},
+		"duplicates of strangers":    {count: "duplicated", source: "count==0", groups: "foreign", Held: true},
+		"duplicates of nothing":      {count: "duplicated", source: "count==0", groups: "idle", because: "orders, idle: nothing was received"},
+		"duplicates of dead letters": {count: "duplicated", source: "count==0", groups: "dead", because: "orders, dead: the 9 messages that were received are of other topics"},
+		"beside dead letters":        {count: "duplicated", source: "count==0", groups: "fine dead", Held: true},
+		"some, beside dead letters":  {count: "duplicated", source: "count==0", groups: "dead copies", value: 1},
+		"dead letters and nothing":   {count: "duplicated", source: "count==0", groups: "dead idle", because: "orders, idle: nothing was received"},
+		"loss beside dead letters":   {count: "lost", source: "count==0", groups: "fine dead", because: "orders, dead: no message was expected"},
+		"an account in doubt":        {result: doubtful, count: "lost", source: "count==0", groups: "fine", because: "the account of this run"},
+		"no such count":              {count: "found", source: "count==0", groups: "fine", because: `no count "found"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := c.result
@@ -332,27 +329,12 @@ func TestAThresholdThatCouldNotBeJudgedIsAReason(t *testing.T) {
 }
 
 func TestAccount_Unordered_ReorderedCannotBeJudged(t *testing.T) {
-	a := Account{Unordered: true}
+	a := account.Account{Unordered: true}
 	a.Received = 10
-	if doubt := a.Doubt("reordered"); doubt != NoOrder {
+	if doubt := AccountDoubt(&a, "reordered"); doubt != NoOrder {
 		t.Errorf("%q", doubt)
 	}
-	if doubt := a.Doubt("duplicated"); doubt != "" {
+	if doubt := AccountDoubt(&a, "duplicated"); doubt != "" {
 		t.Errorf("%q", doubt)
-	}
-}
-
-func TestDivide_HeldMessagesDropped_AreNotSubtracted(t *testing.T) {
-	for name, c := range map[string]struct {
-		waiting                      Waiting
-		lost, undelivered, uncertain uint64
-	}{
-		"those of one process":         {Waiting{Backlog: Backlog{Messages: 1600, Dropped: 400}, Held: Held{Least: 500, Most: 100}}, 0, 1500, 0},
-		"and others that were missing": {Waiting{Backlog: Backlog{Messages: 1200, Dropped: 500}, Held: Held{Least: 500, Most: 0}}, 300, 1200, 0},
-		"held by several processes":    {Waiting{Backlog: Backlog{Messages: 1600, Dropped: 400}, Held: Held{Least: 500, Most: 500}}, 0, 1100, 400},
-	} {
-		if lost, undelivered, uncertain := Divide(1500, 1500, 1500, c.waiting); lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
-			t.Errorf("%s: lost %d, undelivered %d, uncertain %d", name, lost, undelivered, uncertain)
-		}
 	}
 }
