@@ -10,14 +10,14 @@ import (
 
 // Mark is how many numbers a producer had handed out right before a time, in ns since the Unix epoch.
 type Mark struct {
-	At   int64
-	Next uint64
+	At   int64  `json:"at"`
+	Next uint64 `json:"next"`
 }
 
 // Course is when a producer had handed out how many numbers. What it handed out between two marks was within Width of the first of them, in ns.
 type Course struct {
-	Width int64
-	Marks []Mark // ascending
+	Width int64  `json:"width,omitempty"`
+	Marks []Mark `json:"marks"` // ascending
 }
 
 // HandedOut is how many numbers a producer had handed out right before a time: at least, and at most. next is how many there were in the end.

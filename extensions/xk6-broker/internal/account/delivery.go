@@ -29,7 +29,10 @@ type delivery struct {
 }
 
 // Bounds is what a group expects of a producer while it is there: From <= number < Until.
-type Bounds struct{ From, Until uint64 }
+type Bounds struct {
+	From  uint64 `json:"from"`
+	Until uint64 `json:"until"`
+}
 
 // counts are numbers of messages.
 type counts struct{ expected, received, drained, missing, outstanding uint64 }

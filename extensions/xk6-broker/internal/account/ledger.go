@@ -1,7 +1,7 @@
 package account
 
 import (
-	"io"
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -9,8 +9,7 @@ import (
 // LedgerVersion is the version of what [Ledger.Write] writes.
 const LedgerVersion = 9
 
-// Ledger is what one process of a test knows of its messages, one by one. A ledger that was read has its sets of numbers in the file, which must
-// stay open. Times are ns since the Unix epoch.
+// Ledger is what one process of a test knows of its messages, one by one. Times are ns since the Unix epoch.
 type Ledger struct {
 	Version  int    `json:"version"`
 	Run      uint32 `json:"run"`
@@ -21,13 +20,11 @@ type Ledger struct {
 	// Unfinished is set if the test went on when the ledger was written: the process was killed, or it would have written another one.
 	Unfinished bool `json:"unfinished,omitempty"`
 
-	Topics []TopicLedger `json:"-"`
+	Topics []TopicLedger `json:"topics"`
 
 	// Summary is the result of the same instant, as JSON, of an unfinished ledger: a process that is killed while it writes may leave files of two
 	// instants, and this is one file.
-	Summary []byte `json:"-"`
-
-	file io.Closer // that it was read from
+	Summary json.RawMessage `json:"summary,omitempty"`
 }
 
 // TopicLedger is the ledger of one topic.
@@ -42,40 +39,32 @@ type TopicLedger struct {
 	Spends     bool               `json:"spends,omitempty"`     // what one group settles the broker need not keep for groups that come later
 	Removed    []int64            `json:"removed,omitempty"`    // when this process deleted or emptied the topic
 	Slowest    int64              `json:"slowest,omitempty"`    // the longest that a send took, in ns
-	Producers  []ProducerSnapshot `json:"-"`
-	Courses    map[uint64]Course  `json:"-"` // by producer
-	Groups     []GroupLedger      `json:"-"`
+	Producers  []ProducerSnapshot `json:"producers"`
+	Courses    map[uint64]Course  `json:"courses"` // by producer
+	Groups     []GroupLedger      `json:"groups"`
 }
 
 // GroupLedger is what a group received in one process.
 type GroupLedger struct {
-	GroupSnapshot `json:"-"`
-	Subscriber    bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
-	Kept          bool       `json:"kept,omitempty"`       // the broker keeps messages for it while no member is there
-	Earliest      bool       `json:"earliest,omitempty"`   // it expects everything, also what was sent before it came
-	There         []Presence `json:"there"`
-	Partings      []Presence `json:"partings,omitempty"` // when members left while others stayed, where the broker keeps nothing
-	Asked         int64      `json:"asked,omitempty"`    // when the broker said exactly what it has for the group; 0 if it did not
-	Backlog       Backlog    `json:"backlog"`
-	Leftovers     int64      `json:"leftovers,omitempty"` // what it had before the first member came, without this process's own messages
-	Strangers     int64      `json:"strangers,omitempty"` // received, and not of this test: as many different ones at least
-	SureHeld      int64      `json:"sureHeld,omitempty"`  // of these, received and not settled: at least
-	Held          int64      `json:"held,omitempty"`      // and at most
-	Cut           bool       `json:"cut,omitempty"`       // a member left before everything that was on its way to it had come
+	GroupSnapshot
+	Subscriber bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
+	Kept       bool       `json:"kept,omitempty"`       // the broker keeps messages for it while no member is there
+	Earliest   bool       `json:"earliest,omitempty"`   // it expects everything, also what was sent before it came
+	There      []Presence `json:"there"`
+	Partings   []Presence `json:"partings,omitempty"` // when members left while others stayed, where the broker keeps nothing
+	Asked      int64      `json:"asked,omitempty"`    // when the broker said exactly what it has for the group; 0 if it did not
+	Backlog    Backlog    `json:"backlog"`
+	Leftovers  int64      `json:"leftovers,omitempty"` // what it had before the first member came, without this process's own messages
+	Strangers  int64      `json:"strangers,omitempty"` // received, and not of this test: as many different ones at least
+	SureHeld   int64      `json:"sureHeld,omitempty"`  // of these, received and not settled: at least
+	Held       int64      `json:"held,omitempty"`      // and at most
+	Cut        bool       `json:"cut,omitempty"`       // a member left before everything that was on its way to it had come
 }
 
 // Presence is a time during which a group had members in a process.
 type Presence struct {
 	From  int64 `json:"from"`
 	Until int64 `json:"until"` // math.MaxInt64 if they are there still
-}
-
-// Close closes the file that the ledger was read from. The ledger may be nil.
-func (l *Ledger) Close() error {
-	if l == nil || l.file == nil {
-		return nil
-	}
-	return l.file.Close()
 }
 
 // joined says whether the group had a member in the process.
@@ -91,5 +80,5 @@ func (g *GroupLedger) gone() int64 {
 
 // drained says whether the process read messages to complete the account.
 func (g *GroupLedger) drained() bool {
-	return slices.ContainsFunc(g.Sources, func(s SourceSnapshot) bool { return Count(s.Drained) > 0 })
+	return slices.ContainsFunc(g.Sources, func(s SourceSnapshot) bool { return s.Drained.Len() > 0 })
 }

@@ -37,7 +37,7 @@ type TopicAccount struct {
 	Routed, Aliased, Absent uint64
 }
 
-// Of computes the account of a test from the ledgers of its processes. Only the sets of one producer are loaded at a time.
+// Of computes the account of a test from the ledgers of its processes. An error is the broker's, when it is asked.
 func Of(ledgers []*Ledger, known Known) (*Whole, error) {
 	w := &whole{known: known, several: ambiguous(ledgers), ledgers: map[uint32]*Ledger{}, producers: map[uint64]producer{}, received: map[uint64][]reception{}}
 	for _, l := range ledgers {
@@ -104,7 +104,7 @@ type removal struct {
 
 type reception struct {
 	on      *topic
-	numbers Numbers
+	numbers Set
 }
 
 func ambiguous(ledgers []*Ledger) bool {
@@ -164,7 +164,7 @@ func (w *whole) classify(t *topic, a *TopicAccount, absent map[uint32]uint64) {
 	for _, shares := range t.groups {
 		for _, s := range shares {
 			for i := range s.Sources {
-				id, n := s.Sources[i].ID, Count(s.Sources[i].Received)
+				id, n := s.Sources[i].ID, s.Sources[i].Received.Len()
 				from, known := w.producers[id]
 				switch instance := uint32(id >> 32); {
 				case n == 0 || instance == s.by.Instance || known && from.topic == t:
@@ -224,21 +224,16 @@ func (w *whole) group(t *topic, shares []share) (Account, error) {
 		g.Reordered += s.Tally.Reordered
 	}
 	for _, p := range t.producers {
-		if err := w.producer(t, p, g, said); err != nil {
-			return g.Account, err
-		}
+		w.producer(t, p, g, said)
 	}
 	for _, id := range sources(shares) {
 		if w.producers[id].topic == t {
 			continue
 		}
-		all, err := gather(id, shares, &g.Tally)
-		if err != nil {
-			return g.Account, err
-		}
-		g.Foreign += all.received.Len()
+		all := gather(id, shares, &g.Tally)
+		g.Foreign += all.Received.Len()
 		if len(t.removals) > 0 {
-			all.doubted = all.received
+			all.Doubted = all.Received
 		}
 		g.hold(all)
 	}
@@ -292,40 +287,28 @@ type groupCount struct {
 }
 
 // producer counts what became of the messages of one producer of the topic.
-func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) error {
-	all, err := gather(p.ID, g.shares, &g.Tally)
-	if err != nil {
-		return err
-	}
-	expected, err := Load(p.Expected)
-	if err != nil {
-		return err
-	}
+func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) {
+	all := gather(p.ID, g.shares, &g.Tally)
 	possible, certain := w.spans(p, g.shares, g.spent)
-	expected = expected.Within(possible)
-	drained := all.drained.Within(possible).andNot(all.received)
-	missing := expected.andNot(all.received).andNot(drained)
+	expected := p.Expected.Within(possible)
+	drained := all.Drained.Within(possible).andNot(all.Received)
+	missing := expected.andNot(all.Received).andNot(drained)
 	g.Expected += expected.Len()
-	g.Received += all.received.Len()
+	g.Received += all.Received.Len()
 	g.Drained += drained.Len()
-	g.Settled += all.settled.Len()
+	g.Settled += all.Settled.Len()
 	g.Missing += missing.Len()
 	below := w.removedBelow(t, p)
-	all.doubted = all.doubted.Or(all.received.below(below)) // the broker may have had what was held
+	all.Doubted = all.Doubted.Or(all.Received.below(below)) // the broker may have had what was held
 	g.hold(all)
 	if missing.Len() == 0 {
-		return nil
+		return
 	}
 	here := missing
 	for _, r := range w.received[p.ID] {
-		if r.on == t {
-			continue
+		if r.on != t {
+			missing = missing.andNot(r.numbers)
 		}
-		there, err := Load(r.numbers)
-		if err != nil {
-			return err
-		}
-		missing = missing.andNot(there)
 	}
 	g.Routed += here.Len() - missing.Len()
 	g.Ranges = missing.ranges(p.ID, g.Ranges, ShownRanges)
@@ -341,7 +324,6 @@ func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) error
 	sure, most := w.given(p, said)
 	g.sure += missing.below(sure).Len()
 	g.possible += missing.below(most).Len()
-	return nil
 }
 
 // doubt counts some of the missing messages as uncertain, and returns the others.
@@ -352,10 +334,10 @@ func (g *groupCount) doubt(why Why, missing, some Set) Set {
 	return missing.andNot(some)
 }
 
-func (g *groupCount) hold(all joined) {
-	held := all.received.andNot(all.settled).andNot(all.cleared)
+func (g *groupCount) hold(all SourceSnapshot) {
+	held := all.Received.andNot(all.Settled).andNot(all.Cleared)
 	g.waiting.Held += int64(held.Len())
-	g.waiting.SureHeld += int64(held.andNot(all.doubted).Len())
+	g.waiting.SureHeld += int64(held.andNot(all.Doubted).Len())
 }
 
 // first is the share of the group's first member.
@@ -539,33 +521,26 @@ func (w *whole) given(p producer, said answer) (sure, possible uint64) {
 	return sure, possible
 }
 
-// joined is what a group received of one producer, loaded.
-type joined struct{ received, settled, again, drained, doubted, cleared Set }
-
 // gather joins what the processes received of one producer, and counts the copies that crossed from one to another: Duplicated if both settled them,
 // else Redelivered, unless the broker's own count of deliveries has made them that.
-func gather(id uint64, shares []share, t *Tally) (all joined, err error) {
+func gather(id uint64, shares []share, t *Tally) (all SourceSnapshot) {
 	for _, s := range shares {
-		snapshot := s.Source(id)
-		if snapshot == nil {
+		from := s.Source(id)
+		if from == nil {
 			continue
 		}
-		from, err := snapshot.load()
-		if err != nil {
-			return all, err
-		}
-		copies := all.received.and(from.received)
-		twice := copies.and(all.settled).and(from.settled)
+		copies := all.Received.and(from.Received)
+		twice := copies.and(all.Settled).and(from.Settled)
 		t.Duplicated += twice.Len()
-		t.Redelivered += copies.andNot(twice).andNot(all.again.Or(from.again)).Len()
-		all.received = all.received.Or(from.received)
-		all.settled = all.settled.Or(from.settled)
-		all.again = all.again.Or(from.again)
-		all.drained = all.drained.Or(from.drained)
-		all.cleared = all.cleared.Or(from.cleared)
-		all.doubted = all.doubted.Or(from.doubted).Or(copies)
+		t.Redelivered += copies.andNot(twice).andNot(all.Again.Or(from.Again)).Len()
+		all.Received = all.Received.Or(from.Received)
+		all.Settled = all.Settled.Or(from.Settled)
+		all.Again = all.Again.Or(from.Again)
+		all.Drained = all.Drained.Or(from.Drained)
+		all.Cleared = all.Cleared.Or(from.Cleared)
+		all.Doubted = all.Doubted.Or(from.Doubted).Or(copies)
 	}
-	return all, nil
+	return all
 }
 
 // sources lists the producers of which a group received something, ascending.

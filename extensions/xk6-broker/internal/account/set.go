@@ -2,6 +2,7 @@ package account
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,31 +14,6 @@ import (
 
 // Set is a set of numbers, as a [Snapshot] holds it. It does not change while the bitmap it came from goes on. Its zero value is empty.
 type Set struct{ bitmap *roaring64.Bitmap }
-
-// Numbers is a set of numbers that may lie in a file, where it is until somebody loads it. Nil is the empty one.
-type Numbers interface {
-	Len() uint64
-	Load() (Set, error)
-}
-
-// Load makes a set a [Numbers].
-func (s Set) Load() (Set, error) { return s, nil }
-
-// Load loads numbers, which may be nil.
-func Load(n Numbers) (Set, error) {
-	if n == nil {
-		return Set{}, nil
-	}
-	return n.Load()
-}
-
-// Count is how many numbers there are.
-func Count(n Numbers) uint64 {
-	if n == nil {
-		return 0
-	}
-	return n.Len()
-}
 
 // snapshot copies a bitmap.
 func (b *bitmap) snapshot() Set {
@@ -114,6 +90,34 @@ func (s Set) below(until uint64) Set { return s.Within([]Bounds{{0, until}}) }
 // WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization: a few bytes where it is complete, at worst a little more than a bit
 // for each number up to its greatest.
 func (s Set) WriteTo(w io.Writer) (int64, error) { return s.get().WriteTo(w) }
+
+// MarshalText is the base64 of what WriteTo writes; nothing for the empty set.
+func (s Set) MarshalText() ([]byte, error) {
+	if s.Len() == 0 {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	if _, err := s.WriteTo(&b); err != nil {
+		return nil, fmt.Errorf("account: %w", err)
+	}
+	return base64.StdEncoding.AppendEncode(nil, b.Bytes()), nil
+}
+
+// UnmarshalText decodes what MarshalText encoded.
+func (s *Set) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*s = Set{}
+		return nil
+	}
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err == nil {
+		*s, err = ReadSet(b)
+	}
+	return err
+}
+
+// IsZero reports whether the set is empty.
+func (s Set) IsZero() bool { return s.Len() == 0 }
 
 // ReadSet decodes what WriteTo encoded, and refuses anything else.
 func ReadSet(text []byte) (Set, error) {

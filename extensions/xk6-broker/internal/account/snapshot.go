@@ -15,29 +15,29 @@ type Snapshot struct {
 
 // ProducerSnapshot is what was numbered and what must arrive.
 type ProducerSnapshot struct {
-	ID       uint64
-	Next     uint64 // one more than the last number
-	Expected Numbers
+	ID       uint64 `json:"id"`
+	Next     uint64 `json:"next"` // one more than the last number
+	Expected Set    `json:"expected,omitzero"`
 }
 
 // GroupSnapshot is what a group received in this process, by producer, and what it counted.
 type GroupSnapshot struct {
-	Name    string
-	Tally   Tally
-	Sources []SourceSnapshot // ascending
+	Name    string           `json:"name"`
+	Tally   Tally            `json:"tally"`
+	Sources []SourceSnapshot `json:"sources"` // ascending
 }
 
 // SourceSnapshot is what a group received of one producer, of this process or another.
 type SourceSnapshot struct {
-	ID       uint64
-	Foreign  bool     // of another process: there are no Spans
-	Spans    []Bounds // what the group expects
-	Received Numbers
-	Settled  Numbers
-	Again    Numbers // first copies that the broker had delivered before
-	Drained  Numbers // read to complete the account
-	Doubted  Numbers // the broker may be done with them although nobody settled them
-	Cleared  Numbers // received, and settled when they were read again to complete the account
+	ID       uint64   `json:"id"`
+	Foreign  bool     `json:"foreign,omitempty"` // of another topic or process: there are no Spans
+	Spans    []Bounds `json:"spans,omitempty"`   // what the group expects
+	Received Set      `json:"received,omitzero"`
+	Settled  Set      `json:"settled,omitzero"`
+	Again    Set      `json:"again,omitzero"`   // first copies that the broker had delivered before
+	Drained  Set      `json:"drained,omitzero"` // read to complete the account
+	Doubted  Set      `json:"doubted,omitzero"` // the broker may be done with them although nobody settled them
+	Cleared  Set      `json:"cleared,omitzero"` // received, and settled when they were read again to complete the account
 }
 
 // Snapshot copies what is known. It is consistent once nothing is going on.
@@ -90,17 +90,6 @@ func (g *GroupSnapshot) Source(id uint64) *SourceSnapshot {
 		return nil
 	}
 	return &g.Sources[i]
-}
-
-func (l *SourceSnapshot) load() (s joined, err error) {
-	for to, from := range map[*Set]Numbers{
-		&s.received: l.Received, &s.settled: l.Settled, &s.again: l.Again, &s.drained: l.Drained, &s.doubted: l.Doubted, &s.cleared: l.Cleared,
-	} {
-		if *to, err = Load(from); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
 }
 
 // Everything is what a group expects that was there before the producer.

@@ -82,7 +82,6 @@ func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folde
 		if parts[i], err = report.ReadPart(dir); err != nil {
 			return err
 		}
-		defer func() { _ = parts[i].Ledger.Close() }() // only read
 	}
 	merged, err := o.merge(gs.Ctx, parts)
 	if err != nil {

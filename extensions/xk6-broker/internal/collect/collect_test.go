@@ -167,7 +167,6 @@ func TestWhatProcessesSendIsInFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = part.Ledger.Close() }()
 	if err := local.Write(part.Result, nil, part.Ledger); err != nil {
 		t.Fatal(err)
 	}

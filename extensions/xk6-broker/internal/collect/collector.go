@@ -333,7 +333,6 @@ func (c *Collector) unpack(of received, body io.Reader, size int64, folder strin
 	if err != nil {
 		return refuse(http.StatusUnprocessableEntity, "%s", strings.ReplaceAll(err.Error(), folder+string(filepath.Separator), ""))
 	}
-	defer func() { _ = part.Ledger.Close() }() // only read
 	switch {
 	case part.Ledger == nil:
 		return refuse(http.StatusUnprocessableEntity, "it has no %s: run its process with BROKER_RUN", report.LedgerFile)

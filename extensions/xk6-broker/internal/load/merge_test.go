@@ -38,7 +38,7 @@ func (b *bench) part(name string, c *Collector) result.Part {
 		b.t.Fatal(err)
 	}
 	whole := text.Bytes()
-	l, err := account.ReadLedger(bytes.NewReader(whole), int64(len(whole)))
+	l, err := account.ReadLedger(bytes.NewReader(whole))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -67,7 +67,6 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 		if err != nil {
 			return whole, err
 		}
-		defer func() { _ = part.Ledger.Close() }() // only read
 		parts[i] = part
 	}
 	merged, err := result.Merge(parts, result.Siblings{Killed: slices.ContainsFunc(processes, func(c study.Cell) bool { return c.Kill != nil })})

@@ -36,7 +36,6 @@ func TestAProcessThatIsKilledBetweenTwoFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = p.Ledger.Close() }()
 	if n := p.Result.Topics[0].Counts[received]; n != 2 || p.Ledger.Ended != 2 || !p.Ledger.Unfinished || p.Result.Name != f.Name {
 		t.Errorf("%s has received %d, and its ledger is of %d", p.Result.Name, n, p.Ledger.Ended)
 	}

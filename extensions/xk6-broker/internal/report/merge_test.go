@@ -44,7 +44,6 @@ func processes(t *testing.T, lacks ...string) (parts []result.Part) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = p.Ledger.Close() })
 		parts = append(parts, p)
 	}
 	return parts

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func Read(path string) (*result.Result, error) {
 	return r, nil
 }
 
-// ReadLedger reads the ledger in a folder, to be closed; it is nil where there is none.
+// ReadLedger reads the ledger in a folder; it is nil if there is none.
 func ReadLedger(folder string) (*account.Ledger, error) {
 	path := filepath.Join(folder, LedgerFile)
 	file, err := os.Open(path) //gosec:disable G304 -- a file of the user's
@@ -48,18 +49,15 @@ func ReadLedger(folder string) (*account.Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no ledger: %w", err)
 	}
-	info, err := file.Stat()
+	defer func() { _ = file.Close() }() // only read
+	l, err := account.ReadLedger(bufio.NewReader(file))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("no ledger: %w", err), file.Close())
-	}
-	l, err := account.ReadLedger(file, info.Size())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return l, nil
 }
 
-// ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger, which may be nil, is to be closed.
+// ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger may be nil.
 func ReadPart(folder string) (result.Part, error) {
 	l, err := ReadLedger(folder)
 	if err != nil {
@@ -71,7 +69,7 @@ func ReadPart(folder string) (result.Part, error) {
 	}
 	r, err := read()
 	if err != nil {
-		return result.Part{}, errors.Join(err, l.Close())
+		return result.Part{}, err
 	}
 	return result.Part{Result: r, Ledger: l, Log: logsOf(folder, r)}, nil
 }

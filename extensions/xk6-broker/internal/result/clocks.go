@@ -277,7 +277,7 @@ func (m *merger) process(i int) string { return called(numbers(m.parts)[i], m.pa
 func sourcesOf(l *account.TopicLedger) (instances []uint32) {
 	for _, g := range l.Groups {
 		for i := range g.Sources {
-			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received != nil && g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- it is in the upper half
+			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- it is in the upper half
 				instances = append(instances, from)
 			}
 		}

@@ -74,7 +74,6 @@ func TestGoldenAccounts(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = part.Ledger.Close() }()
 				parts = append(parts, part)
 			}
 			r, err := result.Merge(parts, result.Siblings{})
