@@ -200,9 +200,7 @@ declare module 'k6/x/broker' {
     received: number;
     /** read at the end of the test to complete the account, by none of its consumers */
     drained: number;
-    /** removed from the broker by the test itself */
-    removed: number;
-    /** expected, and none of these: lost + undelivered + uncertain + elsewhere */
+    /** expected, and neither of these: routed + lost + undelivered + uncertain */
     missing: number;
     /** arrived and not expected */
     unexpected: number;
@@ -213,28 +211,24 @@ declare module 'k6/x/broker' {
     reordered: number;
     /** copies of messages of other processes */
     foreign: number;
+    /** missing, and received by a consumer of the test on another topic */
+    routed: number;
     /** missing, and the broker has them no more */
     lost: number;
     /** missing, and the broker still has as many */
     undelivered: number;
-    /** missing, and it cannot be known whether the broker still has them */
+    /** missing, and it is not known what became of them */
     uncertain: number;
-    /** of several processes: of those that are uncertain, sent just when a consumer came or left for which nothing is kept */
-    doubted?: number;
-    /** of a test of several processes: missing here, and received by one that is not here, or that was killed before it could tell, or lost */
-    elsewhere?: number;
     /** hiccups of the machines that befell the ends of its latencies, by these and one for each value: over time or by message, whichever is worse */
     hiccups?: { [name: string]: ResultHistogram };
-    /** of several processes: not expected, as they were sent when all consumers had left at the end of the test, for which nothing is kept */
-    late?: number;
     /** the first of the missing messages */
     ranges?: Array<{
       id: number;
       from: number;
       to: number;
     }>;
-    /** of several processes: received, as their ledgers know, and in no distribution */
-    unmeasured?: number;
+    /** of those that are uncertain */
+    why?: { [name: string]: number };
   }
 
   export interface ResultHistogram {
