@@ -154,23 +154,3 @@ func (r *rig) proves(topic, producer map[string]any, replicas int, here bool) dr
 	r.must(err)
 	return r.conn.(driver.Prover).Proof(r.context(), driver.ProducerConfig{Topic: "orders", Window: 1, Options: sending}, created)
 }
-
-func TestWhoSelects(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, os.Getenv("BROKER_URL_RABBITMQ_PUBSUB"))
-	topic := r.topic(map[string]any{"exchangeType": "topic"})
-	for key, want := range map[string]bool{"#": false, "red": true} {
-		values, err := r.address.Resolve(driver.OnConsumer, map[string]any{"bindingKey": key})
-		r.must(err)
-		c, err := r.conn.NewConsumer(r.context(), driver.ConsumerConfig{Topic: topic, Group: "of " + key, Prefetch: 1, Start: driver.StartNew, Options: values})
-		r.must(err)
-		if got := c.(driver.Selector).Selects(); got != want {
-			t.Errorf("bindingKey %q: %v", key, got)
-		}
-		r.must(c.Close(r.context()))
-	}
-	queue := newRig(t, os.Getenv("BROKER_URL_RABBITMQ"))
-	if queue.consumer(queue.topic(nil), "", 1).(driver.Selector).Selects() {
-		t.Error("a queue is consumed whole")
-	}
-}

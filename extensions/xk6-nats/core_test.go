@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
 // What a consumer has no room for is dropped, and the consumer is told how much: received and dropped add up.
@@ -304,76 +300,5 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}()
 	if _, err := a.Open(ctx, "test"); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), address) {
 		t.Errorf("%v", err)
-	}
-}
-
-// A member of a queue group that stops while messages flow has what the server sent it, be it near or far away: of those that the members got none is missing.
-func TestAMemberThatStopsLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("part of make test-full")
-	}
-	for _, away := range []time.Duration{0, 30 * time.Millisecond} {
-		t.Run(away.String(), func(t *testing.T) { stopAmidTheLoad(t, away) })
-	}
-}
-
-func stopAmidTheLoad(t *testing.T, away time.Duration) {
-	const rounds, batch = 30, 20
-	c, a := open(t, "embedded-nats:")
-	link := must[*proxy.Proxy](t)(proxy.Listen(strings.TrimPrefix(client(t, c).ConnectedUrl(), "nats://")))
-	t.Cleanup(func() { _ = link.Close() })
-	link.Delay(away)
-	far, _ := open(t, "nats://"+link.Addr())
-	topic := unique("stops")
-	config := driver.ConsumerConfig{Topic: topic, Group: "g"}
-	stays, p := consumer(t, c, a, config, nil), producer(t, c, a, topic, nil)
-	ctx, stop := context.WithCancel(t.Context())
-	var sending, receiving sync.WaitGroup
-	var sent, received atomic.Int64
-	sending.Go(func() {
-		for pace := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-pace.C {
-			for _, err := range send(t, p, bodies(batch)) {
-				if err != nil {
-					t.Error(err)
-				}
-				sent.Add(1)
-			}
-		}
-	})
-	life, end := context.WithCancel(t.Context())
-	receiving.Go(func() {
-		b := make(driver.Batch, 100)
-		for life.Err() == nil {
-			n, err := stays.Receive(life, b)
-			if err != nil && life.Err() == nil {
-				t.Error(err)
-			}
-			received.Add(int64(n))
-		}
-	})
-	b := make(driver.Batch, 100)
-	for range rounds {
-		leaves := consumer(t, far, a, config, nil)
-		received.Add(int64(must[int](t)(leaves.Receive(within(t), b))))
-		if err := leaves.(driver.Stopper).Stop(within(t)); err != nil {
-			t.Fatal(err)
-		}
-		for n := 1; n > 0; received.Add(int64(n)) {
-			now, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			n, _ = leaves.Receive(now, b)
-			cancel()
-		}
-		if err := leaves.Close(within(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stop()
-	sending.Wait()
-	for deadline := within(t); received.Load() < sent.Load() && deadline.Err() == nil; time.Sleep(time.Millisecond) {
-	}
-	end()
-	receiving.Wait()
-	if received.Load() != sent.Load() {
-		t.Errorf("%d of %d messages came", received.Load(), sent.Load())
 	}
 }

@@ -231,9 +231,6 @@ func TestTrimAndDelete(t *testing.T) {
 	c := dial(t, url)
 	topic := topic(t, c)
 	r := group(t, c, url, topic, map[string]any{"deleteSettled": true})
-	if kept := r.(driver.Keeper).Keeps(); kept != driver.KeepsUnsettled {
-		t.Errorf("it is said to keep %v", kept)
-	}
 	mustSend(t, produce(t, c, url, topic, 100, map[string]any{"maxLen": 50}), numbered("trimmed", 200)...)
 	if n := s.client.XLen(t.Context(), topic).Val(); n < 50 || n > 70 {
 		t.Errorf("%d messages are left with maxLen=50", n)

@@ -7,14 +7,18 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Backlog is what is behind the group's position in each queue of the topic, and in that of what is to be delivered again. It is an estimate: the position may
-// be past what was delivered and not settled.
+// Backlog is what is behind the group's position in each queue of the topic, and in that of what is to be delivered again. It is an
+// estimate unless the topic is one of FIFO messages: the position may be past what was delivered and not settled.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (all driver.Backlog, err error) {
+	route, err := c.find(ctx, topic)
+	if err != nil {
+		return all, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	all.Estimate = !route.fifo()
 	parts, err := c.admin.parts(ctx, topic)
 	if err != nil {
 		return all, fmt.Errorf("topic %s: %w", topic, err)
 	}
-	all.Estimate = true
 	for _, p := range parts {
 		for queue := range p.queues {
 			n, err := c.admin.behind(ctx, p.set, topic, group, queue)

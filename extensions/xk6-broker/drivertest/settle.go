@@ -240,14 +240,15 @@ func unsettled(t *testing.T, k *kit) {
 // same. Where the broker is done with messages before they are settled, nothing is said of those that are with a consumer, and there is none when they are sent.
 func backlog(t *testing.T, k *kit) {
 	c, topic, p, r := k.flow(t)
-	if _, ok := c.(driver.Backlogger); !ok {
+	teller, ok := c.(driver.Backlogger)
+	if !ok {
 		t.Skip("not claimed: backlog")
 	}
 	k.can(t, driver.Ack)
 	claimed(t, k.shared(), "a backlog that stays")
 	k.single(t)
 	k.settled(t, c, topic, 0)
-	said, err := c.(driver.Backlogger).Backlog(k.context(t), topic, k.group(topic, "group"))
+	said, err := teller.Backlog(k.context(t), topic, k.group(topic, "group"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,27 +94,6 @@ func (b *bitmap) setRange(from, n uint64) {
 	}
 }
 
-// addAll adds the numbers of another set that are within the spans, and tells how many of the other's it did not add. Nobody adds to the
-// other meanwhile.
-func (b *bitmap) addAll(o *bitmap, spans []Bounds) (left uint64) {
-	for i := range uint64(o.len()) {
-		page := o.page(i)
-		if page == empty {
-			continue
-		}
-		left += uint64(page.count.Load())
-		for k := range pageWords {
-			first := i*pageBits + uint64(k)*64
-			for w := page.words[k].Load() & within(spans, first); w != 0; w &= w - 1 {
-				if b.set(first + uint64(bits.TrailingZeros64(w))) {
-					left--
-				}
-			}
-		}
-	}
-	return left
-}
-
 // has tells whether a number is in the set.
 func (b *bitmap) has(n uint64) bool {
 	return b.page(n / pageBits).words[n/64%pageWords].Load()&(1<<(n%64)) != 0

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 func objectives(t *testing.T, texts ...string) (all []measure.Objective) {
