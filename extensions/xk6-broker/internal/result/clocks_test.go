@@ -168,11 +168,13 @@ func TestClocksOfTheWhole(t *testing.T) {
 	}
 }
 
-// some is so many numbers.
-type some uint64
-
-func (n some) Len() uint64                { return uint64(n) }
-func (n some) Load() (account.Set, error) { return account.Set{}, nil }
+// some returns a set of n numbers.
+func some(n int) account.Set {
+	t := account.NewTopic()
+	p := t.Producer(1)
+	p.ExpectN(p.NextN(n), n)
+	return t.Snapshot().Producers[0].Expected
+}
 
 // Processes that met ran at one time, whatever their clocks say.
 func TestClocksThatAreAnHourApart(t *testing.T) {
