@@ -44,12 +44,12 @@ func (m *merger) account() error {
 	return nil
 }
 
-// kept says whether the broker keeps messages for a group while no member is there.
+// kept says whether what a group has received and not settled comes again: not if the broker gave no exact count of it.
 func (m *merger) kept(a *account.TopicAccount, group string) bool {
 	for _, p := range m.parts {
 		for _, t := range p.Ledger.Topics {
 			if m.key(t.Broker, t.Driver, t.Topic) == m.key(a.Broker, a.Driver, a.Topic) &&
-				slices.ContainsFunc(t.Groups, func(g account.GroupLedger) bool { return g.Name == group && g.Kept }) {
+				slices.ContainsFunc(t.Groups, func(g account.GroupLedger) bool { return g.Name == group && g.Kept && g.Asked > 0 }) {
 				return true
 			}
 		}
