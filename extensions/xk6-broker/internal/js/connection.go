@@ -216,9 +216,14 @@ func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
 
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
+	agreed := false
+	how := func(t together, ctx context.Context, do func() error) error {
+		agreed = t.point != ""
+		return t.removing(ctx, do)
+	}
+	return c.admin(op+topic, how, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
-		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done()}
+		drain := load.Drain{Limit: run.Patience(), Stop: ctx.Done(), Agreed: agreed}
 		return run.Settle(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })
 	})
 }

@@ -66,6 +66,8 @@ type Drain struct {
 	Limit time.Duration   // the longest that any step of it takes
 	Stop  <-chan struct{} // ends the reading early; nil is never
 	Tell  func(Waiting)   // hears what is waited for; nil is nobody
+
+	Agreed bool // all processes of the test wait while this one removes the topic
 }
 
 // reading is a context for some reading, which takes no longer than that, and ends early where that is asked for.

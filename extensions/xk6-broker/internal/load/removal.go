@@ -11,7 +11,7 @@ import (
 // before the removal is uncertain, unless the account was complete and nothing is sent afterwards.
 func (r *Run) Settle(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
 	alone := len(r.open(t)) == 0 && r.InFlight() == 0
-	complete := alone && !t.shared() // what others send and receive is not known
+	complete := alone && (!t.shared() || d.Agreed) // else others may send and receive meanwhile
 	if alone {
 		r.drain(ctx, []*Topic{t}, d)
 		r.noteBacklogs(ctx, []*Topic{t})
