@@ -72,7 +72,7 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 	merged, err := result.Merge(parts, result.Siblings{Killed: slices.ContainsFunc(processes, func(c study.Cell) bool { return c.Kill != nil })})
 	if err != nil {
 		whole.Error, whole.Result = err.Error(), nil
-		return whole, nil // which is the cell's failure, and not the study's
+		return whole, nil //nolint:nilerr // it is the cell's failure, and not the study's
 	}
 	merged.Name, whole.Result = cell.Folder, merged
 	if err := os.RemoveAll(runner.Path(cell)); err != nil { // what an interrupted study left of it
