@@ -3,11 +3,12 @@ package account
 
 import "maps"
 
-// Subscribers is the name of the account of the consumers of a topic that are in no group and each get every message.
+// Subscribers is the name of the account of the consumers of a topic that are in no group and each
+// get every message.
 const Subscribers = "subscribers"
 
-// ReadBack is the name of the account of a driver that only sends: nobody consumed the messages, but the broker was asked at the end which of the
-// messages that it had confirmed it has.
+// ReadBack is the name of the account of a driver that only sends: nobody consumed the messages,
+// but the broker was asked at the end which of the messages that it had confirmed it has.
 const ReadBack = "read back"
 
 // Why is why the fate of messages is not known.
@@ -25,7 +26,8 @@ const (
 	MissingProcess Why = "missing-process" // the ledger of a process is missing
 )
 
-// Account is what became of the messages that one group should have received. Missing is the sum of Routed, Lost, Undelivered and Uncertain.
+// Account is what became of the messages that one group should have received. Missing is the sum of
+// Routed, Lost, Undelivered and Uncertain.
 type Account struct {
 	Group       string `json:"group"`       // or [Subscribers], or [ReadBack]
 	Subscribers int    `json:"subscribers"` // how many at a time; each expects every message
@@ -95,8 +97,8 @@ type Waiting struct {
 	Strange        int64 // as many at most are none of the messages in question
 }
 
-// Divide says what became of missing messages by the broker's backlog: it had been given sure of them for certain, and possible at most.
-// Messages that the broker never delivered are not held.
+// Divide says what became of missing messages by the broker's backlog: it had been given sure of
+// them for certain, and possible at most. Messages that the broker never delivered are not held.
 func Divide(missing, sure, possible uint64, w Waiting) (lost, undelivered, uncertain uint64) {
 	least := uint64(max(0, max(0, w.Undelivered, w.Messages-w.Held)-w.Strange))
 	most := uint64(max(0, w.Undelivered, w.Messages-max(0, w.SureHeld-w.Dropped)))

@@ -8,19 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// Mark is how many numbers a producer had handed out right before a time, in ns since the Unix epoch.
+// Mark is how many numbers a producer had handed out right before a time, in ns since the Unix
+// epoch.
 type Mark struct {
 	At   int64  `json:"at"`
 	Next uint64 `json:"next"`
 }
 
-// Course is when a producer had handed out how many numbers. What it handed out between two marks was within Width of the first of them, in ns.
+// Course is when a producer had handed out how many numbers. What it handed out between two marks
+// was within Width of the first of them, in ns.
 type Course struct {
 	Width int64  `json:"width,omitempty"`
 	Marks []Mark `json:"marks"` // ascending
 }
 
-// HandedOut is how many numbers a producer had handed out right before a time: at least, and at most. next is how many there were in the end.
+// HandedOut is how many numbers a producer had handed out right before a time: at least, and at
+// most. next is how many there were in the end.
 func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
 	i := sort.Search(len(c.Marks), func(i int) bool { return c.Marks[i].At >= at })
 	if i < len(c.Marks) {
@@ -41,7 +44,8 @@ func (c Course) HandedOut(at int64, next uint64) (least, most uint64) {
 	return min(c.Marks[i-1].Next, next), next
 }
 
-// Recorder records a producer's course: each send while they are few, and then marks that are further and further apart, up to a second.
+// Recorder records a producer's course: each send while they are few, and then marks that are
+// further and further apart, up to a second.
 type Recorder struct {
 	last  atomic.Int64 // when the last number was handed out
 	until atomic.Int64 // sends up to then the last mark covers

@@ -24,7 +24,8 @@ type delivery struct {
 	mu      sync.Mutex
 	spans   []Bounds // what the group expects, ascending
 	removed uint64   // what is numbered below, and has not arrived, the test has removed from the broker
-	// What count has found, page by page, so that it need not look again at a page that has not changed.
+	// What count has found, page by page, so that it need not look again at a page that has not
+	// changed.
 	found []found
 }
 
@@ -139,7 +140,8 @@ func within(spans []Bounds, first uint64) uint64 {
 	return w
 }
 
-// between is a word with a bit for each number of from <= n < until, the first bit being number first.
+// between is a word with a bit for each number of from <= n < until, the first bit being number
+// first.
 func between(from, until, first uint64) uint64 {
 	return ^uint64(0) << distance(from, first) &^ (^uint64(0) << distance(until, first))
 }
@@ -160,7 +162,8 @@ func (d *delivery) remove(next uint64) {
 	clear(d.found)
 }
 
-// held is how many messages were received and not settled, nor cleared, and how many of these are not in doubt.
+// held is how many messages were received and not settled, nor cleared, and how many of these are
+// not in doubt.
 func (d *delivery) held() (sure, all uint64) {
 	for i := range uint64(d.received.len()) {
 		received, settled, cleared, doubted := d.received.page(i), d.settled.page(i), d.cleared.page(i), d.doubted.page(i)

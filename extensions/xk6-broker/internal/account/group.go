@@ -36,8 +36,9 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
-// What a group remembers of other topics and processes is bounded, for nothing tells that a number was handed out there: so many producers, and
-// so many messages of each, which take 64 MiB of empty pages at worst.
+// What a group remembers of other topics and processes is bounded, for nothing tells that a number
+// was handed out there: so many producers, and so many messages of each, which take 64 MiB of empty
+// pages at worst.
 const (
 	maxForeignProducers = 1 << 16
 	maxForeignMessages  = 1 << 36
@@ -61,8 +62,9 @@ func (g *Group) adopt(id uint64) (*delivery, bool) {
 	return d, true
 }
 
-// Ready tells that the group is consuming: one that is since [New] expects, from now on, what is numbered from now on. It does nothing
-// to a group that is consuming already, as one since [Earliest] is from the start.
+// Ready tells that the group is consuming: one that is since [New] expects, from now on, what is
+// numbered from now on. It does nothing to a group that is consuming already, as one since
+// [Earliest] is from the start.
 func (g *Group) Ready() {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
@@ -77,9 +79,10 @@ func (g *Group) Ready() {
 	}
 }
 
-// Close tells that the group has stopped consuming, ahead of the producers: it expects what was numbered so far and nothing more, until
-// it is ready again. That is for a subscriber that leaves where messages are not kept for it. A group that consumes to the end, or
-// whose messages wait for it, needs no Close.
+// Close tells that the group has stopped consuming, ahead of the producers: it expects what was
+// numbered so far and nothing more, until it is ready again. That is for a subscriber that leaves
+// where messages are not kept for it. A group that consumes to the end, or whose messages wait for
+// it, needs no Close.
 func (g *Group) Close() {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
@@ -94,8 +97,8 @@ func (g *Group) Close() {
 	}
 }
 
-// Remove tells that the test has removed from the broker what is numbered so far: what has not arrived is outstanding no more. What is held now may
-// have been removed too.
+// Remove tells that the test has removed from the broker what is numbered so far: what has not
+// arrived is outstanding no more. What is held now may have been removed too.
 func (g *Group) Remove() {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
@@ -121,8 +124,9 @@ type Tally struct {
 	Foreign     uint64 `json:"foreign"`     // copies of messages that no producer of the topic has numbered
 }
 
-// Tally counts. It is exact once nothing is going on, and takes a few nanoseconds for every 8192 messages numbered plus
-// what has changed since it was last called. At all times Expected - Missing + Unexpected = Received + Drained.
+// Tally counts. It is exact once nothing is going on, and takes a few nanoseconds for every 8192
+// messages numbered plus what has changed since it was last called. At all times Expected - Missing
+// + Unexpected = Received + Drained.
 func (g *Group) Tally() Tally {
 	t := Tally{
 		Duplicated:  g.duplicated.Load(),
@@ -187,7 +191,8 @@ func (g *Group) Held() (h Held) {
 	return h
 }
 
-// Siblings is how many different messages of other topics' and processes' producers the group has received.
+// Siblings is how many different messages of other topics' and processes' producers the group has
+// received.
 func (g *Group) Siblings() (n uint64) {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()
@@ -199,8 +204,8 @@ func (g *Group) Siblings() (n uint64) {
 	return n
 }
 
-// Outstanding is how many messages are expected, have not arrived and were not removed by the test. It is cheap enough to ask for every few
-// milliseconds.
+// Outstanding is how many messages are expected, have not arrived and were not removed by the test.
+// It is cheap enough to ask for every few milliseconds.
 func (g *Group) Outstanding() uint64 {
 	g.topic.mu.RLock()
 	defer g.topic.mu.RUnlock()

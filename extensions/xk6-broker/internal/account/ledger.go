@@ -9,7 +9,8 @@ import (
 // LedgerVersion is the version of what [Ledger.Write] writes.
 const LedgerVersion = 9
 
-// Ledger is what one process of a test knows of its messages, one by one. Times are ns since the Unix epoch.
+// Ledger is what one process of a test knows of its messages, one by one. Times are ns since the
+// Unix epoch.
 type Ledger struct {
 	Version  int    `json:"version"`
 	Run      uint32 `json:"run"`
@@ -17,13 +18,14 @@ type Ledger struct {
 	Clock    string `json:"clock"` // names the clock that the process read: one machine's processes have the same
 	Ended    int64  `json:"ended"` // when the account was closed
 
-	// Unfinished is set if the test went on when the ledger was written: the process was killed, or it would have written another one.
+	// Unfinished is set if the test went on when the ledger was written: the process was killed, or
+	// it would have written another one.
 	Unfinished bool `json:"unfinished,omitempty"`
 
 	Topics []TopicLedger `json:"topics"`
 
-	// Summary is the result of the same instant, as JSON, of an unfinished ledger: a process that is killed while it writes may leave files of two
-	// instants, and this is one file.
+	// Summary is the result of the same instant, as JSON, of an unfinished ledger: a process that
+	// is killed while it writes may leave files of two instants, and this is one file.
 	Summary json.RawMessage `json:"summary,omitempty"`
 }
 

@@ -10,7 +10,8 @@ import (
 	"slices"
 )
 
-// Write encodes the ledger as JSON, compressed by gzip. A message takes a fraction of a bit where nearly all went well, and a few bits otherwise.
+// Write encodes the ledger as JSON, compressed by gzip. A message takes a fraction of a bit where
+// nearly all went well, and a few bits otherwise.
 func (l *Ledger) Write(w io.Writer) error {
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err == nil {

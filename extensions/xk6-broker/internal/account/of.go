@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
-// margin is how long before a consumer's going a message may have been sent that did not reach it in time.
+// margin is how long before a consumer's going a message may have been sent that did not reach it
+// in time.
 const margin = int64(time.Second)
 
 // Known is what is known of a test beside its ledgers.
 type Known struct {
 	Complete bool // the ledgers are those of all processes
 
-	// Apart is by how much the clocks of two processes may differ at most. It is not called where there is one process.
+	// Apart is by how much the clocks of two processes may differ at most. It is not called where
+	// there is one process.
 	Apart func(a, b *Ledger) time.Duration
 
-	// Backlog asks the broker what it has for a group when all processes have ended. Nil asks nobody, and then the last answer in the ledgers counts.
+	// Backlog asks the broker what it has for a group when all processes have ended. Nil asks
+	// nobody, and then the last answer in the ledgers counts.
 	Backlog func(broker, driver, topic, group string) (b Backlog, known bool, err error)
 }
 
@@ -29,15 +32,17 @@ type Whole struct {
 	Absent map[uint32]uint64 // messages received from processes whose ledgers are missing, by instance
 }
 
-// TopicAccount is the account of one topic. Of the messages that its consumers received of other processes, Routed were sent to a topic of another
-// name, Aliased to a topic of this name at another address, and Absent by a process whose ledger is missing.
+// TopicAccount is the account of one topic. Of the messages that its consumers received of other
+// processes, Routed were sent to a topic of another name, Aliased to a topic of this name at
+// another address, and Absent by a process whose ledger is missing.
 type TopicAccount struct {
 	Broker, Driver, Topic   string // as the first ledger names them
 	Groups                  []Account
 	Routed, Aliased, Absent uint64
 }
 
-// Of computes the account of a test from the ledgers of its processes. An error is the broker's, when it is asked.
+// Of computes the account of a test from the ledgers of its processes. An error is the broker's,
+// when it is asked.
 func Of(ledgers []*Ledger, known Known) (*Whole, error) {
 	w := &whole{known: known, several: ambiguous(ledgers), ledgers: map[uint32]*Ledger{}, producers: map[uint64]producer{}, received: map[uint64][]reception{}}
 	for _, l := range ledgers {
@@ -71,7 +76,8 @@ type whole struct {
 	received  map[uint64][]reception // of each producer, on the topics that it does not send to
 }
 
-// topicKey tells topics apart. Processes on different machines may know one broker by different addresses.
+// topicKey tells topics apart. Processes on different machines may know one broker by different
+// addresses.
 type topicKey struct{ broker, driver, name string }
 
 type topic struct {
@@ -159,7 +165,8 @@ func (w *whole) add(by *Ledger, l *TopicLedger) {
 	}
 }
 
-// classify counts what the topic's groups received of other processes' producers that are none of its own.
+// classify counts what the topic's groups received of other processes' producers that are none of
+// its own.
 func (w *whole) classify(t *topic, a *TopicAccount, absent map[uint32]uint64) {
 	for _, shares := range t.groups {
 		for _, s := range shares {
@@ -386,7 +393,8 @@ func (g *groupCount) doubtLost(why Why) {
 	g.Lost = 0
 }
 
-// removedBelow is below which of the producer's numbers the test may have removed messages from the broker.
+// removedBelow is below which of the producer's numbers the test may have removed messages from the
+// broker.
 func (w *whole) removedBelow(t *topic, p producer) (below uint64) {
 	for _, r := range t.removals {
 		at := r.at
@@ -429,8 +437,8 @@ func (w *whole) spans(p producer, shares []share, spent bool) (possible, certain
 	return possible, certain
 }
 
-// spans is the same of the members in one process. Of its own producers the process knows the numbers; of others they are computed from times,
-// between clocks that are so far apart.
+// spans is the same of the members in one process. Of its own producers the process knows the
+// numbers; of others they are computed from times, between clocks that are so far apart.
 func (g share) spans(p producer, apart int64, spent bool) (possible, certain []Bounds) {
 	handedOut := func(at int64) (least, most uint64) { return p.course.HandedOut(at, p.Next) }
 	gone := margin + apart + p.of.Slowest // before it left, for what was certain to reach it
@@ -510,7 +518,8 @@ func (w *whole) answer(t *topic, shares []share) (last answer, ok bool, err erro
 	return last, true, nil
 }
 
-// given is which of a producer's messages the broker had been given when it was asked: those below sure for certain, and none from possible on.
+// given is which of a producer's messages the broker had been given when it was asked: those below
+// sure for certain, and none from possible on.
 func (w *whole) given(p producer, said answer) (sure, possible uint64) {
 	if said.by == nil || said.by == p.by { // a process asks when its producers are done
 		return math.MaxUint64, math.MaxUint64
@@ -521,8 +530,9 @@ func (w *whole) given(p producer, said answer) (sure, possible uint64) {
 	return sure, possible
 }
 
-// gather joins what the processes received of one producer, and counts the copies that crossed from one to another: Duplicated if both settled them,
-// else Redelivered, unless the broker's own count of deliveries has made them that.
+// gather joins what the processes received of one producer, and counts the copies that crossed from
+// one to another: Duplicated if both settled them, else Redelivered, unless the broker's own count
+// of deliveries has made them that.
 func gather(id uint64, shares []share, t *Tally) (all SourceSnapshot) {
 	for _, s := range shares {
 		from := s.Source(id)

@@ -30,8 +30,8 @@ func (v Reception) String() string {
 	return strings.Join(names, "+")
 }
 
-// Reader is one consumer of a group. One goroutine may use it at a time; different readers of a group may be used at the
-// same time.
+// Reader is one consumer of a group. One goroutine may use it at a time; different readers of a
+// group may be used at the same time.
 type Reader struct {
 	group   *Group
 	last    *source // the source of the last message
@@ -43,10 +43,11 @@ func (g *Group) Reader() *Reader {
 	return &Reader{group: g, sources: map[uint64]*source{}}
 }
 
-// Received accounts for a copy of a message and tells what it is. The attempt is the broker's count of deliveries, this
-// one included, and 0 where the broker does not count. A message with an attempt above 1 that the group has never
-// received, because a consumer died with it, is First and Redelivered; where the consumer lives and hands over its copy, attempt 1, after
-// all, that one is Late and was not delivered again, and is Duplicated if the other was settled meanwhile.
+// Received accounts for a copy of a message and tells what it is. The attempt is the broker's count
+// of deliveries, this one included, and 0 where the broker does not count. A message with an
+// attempt above 1 that the group has never received, because a consumer died with it, is First and
+// Redelivered; where the consumer lives and hands over its copy, attempt 1, after all, that one is
+// Late and was not delivered again, and is Duplicated if the other was settled meanwhile.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {
@@ -88,23 +89,26 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Recept
 	return v
 }
 
-// Drained accounts for a copy of a message that was read only to complete the account. It is neither received, nor a copy of what was;
-// it is false, and nothing changes, where the message has arrived before. One that the group does not expect here counts for nothing, but others of it may expect it, in
-// other processes: see [Merge].
+// Drained accounts for a copy of a message that was read only to complete the account. It is
+// neither received, nor a copy of what was; it is false, and nothing changes, where the message has
+// arrived before. One that the group does not expect here counts for nothing, but others of it may
+// expect it, in other processes: see [Merge].
 func (r *Reader) Drained(id, seq uint64) bool {
 	s := r.source(id)
 	return s != nil && s.producer.numbered(seq) && !s.received.has(seq) && s.drained.set(seq) && (s.foreign || s.expects(seq))
 }
 
-// Cleared tells that a message that was read to complete the account is settled: the group holds it no more, where it had arrived before.
+// Cleared tells that a message that was read to complete the account is settled: the group holds it
+// no more, where it had arrived before.
 func (r *Reader) Cleared(id, seq uint64) {
 	if s := r.source(id); s != nil && s.producer.numbered(seq) && s.received.has(seq) {
 		s.cleared.set(seq)
 	}
 }
 
-// Doubted tells that the broker may be done with a message although it is not settled: it was given back, and may have been given up, or
-// nobody knows how its settlement went. It is false where no producer of the topic has numbered it.
+// Doubted tells that the broker may be done with a message although it is not settled: it was given
+// back, and may have been given up, or nobody knows how its settlement went. It is false where no
+// producer of the topic has numbered it.
 func (r *Reader) Doubted(id, seq uint64) bool {
 	s := r.source(id)
 	if s == nil || !s.producer.numbered(seq) {
@@ -114,13 +118,14 @@ func (r *Reader) Doubted(id, seq uint64) bool {
 	return true
 }
 
-// Settled tells that the group is done with a message, by an ack or a rejection: further copies of it are duplicates.
-// Where a driver settles nothing, call it as soon as the message is received. Telling so twice changes nothing, and
-// messages that no producer of the topic has numbered are ignored: of these it is false.
+// Settled tells that the group is done with a message, by an ack or a rejection: further copies of
+// it are duplicates. Where a driver settles nothing, call it as soon as the message is received.
+// Telling so twice changes nothing, and messages that no producer of the topic has numbered are
+// ignored: of these it is false.
 func (r *Reader) Settled(id, seq uint64) bool { return r.SettledN(id, seq, 1) == 1 }
 
-// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of one, and how many of them are accounted
-// for.
+// SettledN tells that the group is done with n consecutive messages, as [Reader.Settled] does of
+// one, and how many of them are accounted for.
 func (r *Reader) SettledN(id, first uint64, n int) (known int) {
 	if n <= 0 {
 		return 0
@@ -142,7 +147,8 @@ func (r *Reader) SettledN(id, first uint64, n int) (known int) {
 	return n
 }
 
-// source finds the source of a producer's messages, and is nil where there are too many to remember.
+// source finds the source of a producer's messages, and is nil where there are too many to
+// remember.
 func (r *Reader) source(id uint64) *source {
 	if r.last != nil && r.last.producer.id == id {
 		return r.last

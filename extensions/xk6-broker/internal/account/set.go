@@ -12,7 +12,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// Set is a set of numbers, as a [Snapshot] holds it. It does not change while the bitmap it came from goes on. Its zero value is empty.
+// Set is a set of numbers, as a [Snapshot] holds it. It does not change while the bitmap it came
+// from goes on. Its zero value is empty.
 type Set struct{ bitmap *roaring64.Bitmap }
 
 // snapshot copies a bitmap.
@@ -87,8 +88,8 @@ func (s Set) Within(spans []Bounds) Set {
 // below keeps the numbers below one.
 func (s Set) below(until uint64) Set { return s.Within([]Bounds{{0, until}}) }
 
-// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization: a few bytes where it is complete, at worst a little more than a bit
-// for each number up to its greatest.
+// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization: a few bytes where it is
+// complete, at worst a little more than a bit for each number up to its greatest.
 func (s Set) WriteTo(w io.Writer) (int64, error) { return s.get().WriteTo(w) }
 
 // MarshalText is the base64 of what WriteTo writes; nothing for the empty set.

@@ -83,7 +83,8 @@ func (t *Topic) Numbered() map[uint64]uint64 {
 	return next
 }
 
-// Source finds what the group received of a producer; nil where it received nothing and expects nothing.
+// Source finds what the group received of a producer; nil where it received nothing and expects
+// nothing.
 func (g *GroupSnapshot) Source(id uint64) *SourceSnapshot {
 	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceSnapshot, id uint64) int { return cmp.Compare(s.ID, id) })
 	if !ok {

@@ -1,9 +1,10 @@
-// Package account accounts for every message of a run: which were expected, which arrived, and which arrived twice, again
-// or out of order. It is exact, not a sample, and takes about a bit a message where messages are missing and next to
-// nothing where they are not.
+// Package account accounts for every message of a run: which were expected, which arrived, and
+// which arrived twice, again or out of order. It is exact, not a sample, and takes about a bit a
+// message where messages are missing and next to nothing where they are not.
 //
-// A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups, each of which expects every message
-// once. A message is known by its producer's ID and its number, whatever path it takes.
+// A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups, each of which
+// expects every message once. A message is known by its producer's ID and its number, whatever path
+// it takes.
 package account
 
 import (
@@ -37,8 +38,8 @@ type Producer struct {
 	_        [64]byte
 }
 
-// Producer gives the producer of that ID, a new one if the topic has none. The ID must be unlike that of any producer
-// outside this process whose messages may arrive here too.
+// Producer gives the producer of that ID, a new one if the topic has none. The ID must be unlike
+// that of any producer outside this process whose messages may arrive here too.
 func (t *Topic) Producer(id uint64) *Producer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,8 +63,9 @@ func (p *Producer) Next() uint64 { return p.next.Add(1) - 1 }
 // NextN hands out n consecutive numbers and returns the first.
 func (p *Producer) NextN(n int) uint64 { return p.next.Add(uint64(n)) - uint64(n) } //gosec:disable G115 -- a count, far below the limit
 
-// Expect tells that the message must arrive: the broker has confirmed it or, where it confirms nothing, it was sent.
-// Telling so twice changes nothing. Expect panics on a number that Next has not handed out.
+// Expect tells that the message must arrive: the broker has confirmed it or, where it confirms
+// nothing, it was sent. Telling so twice changes nothing. Expect panics on a number that Next has
+// not handed out.
 func (p *Producer) Expect(seq uint64) {
 	if !p.numbered(seq) {
 		panic(fmt.Sprintf("account: message %d of producer %d is expected, but Next did not hand it out", seq, p.id))
@@ -92,8 +94,9 @@ func (p *Producer) numbered(seq uint64) bool {
 	return seq < next
 }
 
-// Group gives the group of that name, a new one if the topic has none; since is then ignored. A name stands for a
-// consumer group or, where every subscriber gets every message, for one subscriber.
+// Group gives the group of that name, a new one if the topic has none; since is then ignored. A
+// name stands for a consumer group or, where every subscriber gets every message, for one
+// subscriber.
 func (t *Topic) Group(name string, since Since) *Group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +122,9 @@ func (t *Topic) Groups() []*Group {
 	return groups
 }
 
-// Remove tells that what is numbered so far was removed from the broker on purpose: a group that comes later expects none of it, even one since
-// [Earliest]. To those that are there [Group.Remove] tells it.
+// Remove tells that what is numbered so far was removed from the broker on purpose: a group that
+// comes later expects none of it, even one since [Earliest]. To those that are there [Group.Remove]
+// tells it.
 func (t *Topic) Remove() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,7 +17,8 @@ func (g *Group) withoutCopies() string {
 	return fmt.Sprintf("the %d messages that were received are of other topics or tests, and in no account of this one", g.Strangers)
 }
 
-// Copies tells whether it is known of what the group received which is a copy of which: of messages of other topics or tests it is not, nor of what is read back.
+// Copies tells whether it is known of what the group received which is a copy of which: of messages
+// of other topics or tests it is not, nor of what is read back.
 func (g *Group) Copies() bool {
 	return g.Group != account.ReadBack && (g.Received+g.Drained > 0 || g.Strangers == 0)
 }

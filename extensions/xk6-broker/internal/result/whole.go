@@ -44,7 +44,8 @@ func (m *merger) account() error {
 	return nil
 }
 
-// kept says whether what a group has received and not settled comes again: not if the broker gave no exact count of it.
+// kept says whether what a group has received and not settled comes again: not if the broker gave
+// no exact count of it.
 func (m *merger) kept(a *account.TopicAccount, group string) bool {
 	for _, p := range m.parts {
 		for _, t := range p.Ledger.Topics {
@@ -72,7 +73,8 @@ func (m *merger) clockBounds() func(a, b *account.Ledger) time.Duration {
 	}
 }
 
-// strangers counts what the topic's groups received of other processes' producers that are none of the topic's. Each process has counted its own.
+// strangers counts what the topic's groups received of other processes' producers that are none of
+// the topic's. Each process has counted its own.
 func (m *merger) strangers(t *Topic, a *account.TopicAccount) {
 	delete(t.Counts, metric.Sibling.String()) // they are siblings no more
 	for counter, n := range map[metric.Counter]uint64{metric.Sibling: a.Absent, metric.Routed: a.Routed, metric.Aliased: a.Aliased} {
