@@ -1,6 +1,7 @@
 package account
 
 import (
+	"math"
 	"testing"
 )
 
@@ -36,5 +37,33 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)
 		}
+	}
+}
+
+// Where the broker keeps nothing, what was sent after a killed process's last checkpoint may have come to its consumers.
+func TestOf_SubscriberKilled_LaterMessagesUncertain(t *testing.T) {
+	sender, receiver := NewTopic(), NewTopic()
+	p, course := sender.Producer(1<<32), &Recorder{}
+	reader := receiver.Group("g", New).Reader()
+	second := int64(1e9)
+	for i := range int64(10) { // one each second, of which those of the first five came before the checkpoint
+		course.Sent(100*second+i*second, p.Next())
+		p.Expect(uint64(i)) //gosec:disable G115 -- a small count
+		if i < 5 {
+			reader.Received(p.ID(), uint64(i), 0, 1) //gosec:disable G115 -- a small count
+		}
+	}
+	sent, came := sender.Snapshot(), receiver.Snapshot()
+	whole, err := Of([]*Ledger{
+		{Instance: 1, Clock: "one", Ended: 110 * second, Topics: []TopicLedger{{Topic: "t", Producers: sent.Producers, Courses: map[uint64]Course{p.ID(): course.Course(10)}}}},
+		{Instance: 2, Clock: "one", Ended: 105 * second, Unfinished: true, Topics: []TopicLedger{{Topic: "t", Groups: []GroupLedger{{
+			GroupSnapshot: came.Groups[0], There: []Presence{{From: 99 * second, Until: math.MaxInt64}},
+		}}}}},
+	}, Known{Complete: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := whole.Topics[0].Groups[0]; a.Expected != 10 || a.Received != 5 || a.Lost != 0 || a.Why[Killed] != 5 {
+		t.Errorf("%+v", a)
 	}
 }

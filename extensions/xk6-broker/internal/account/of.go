@@ -103,6 +103,9 @@ type share struct {
 	by *Ledger
 }
 
+// killed says whether a process with members of the group was killed.
+func (s share) killed() bool { return s.joined() && s.by.Unfinished }
+
 type removal struct {
 	at int64
 	by *Ledger
@@ -256,7 +259,7 @@ func (w *whole) group(t *topic, shares []share) (Account, error) {
 	g.waiting.Backlog = said.Backlog
 	g.divide(answered)
 	switch {
-	case slices.ContainsFunc(shares, func(s share) bool { return s.joined() && s.by.Unfinished }):
+	case slices.ContainsFunc(shares, share.killed):
 		g.doubtLost(Killed)
 	case !w.known.Complete && !shares[0].Subscriber:
 		g.doubtLost(MissingProcess)
@@ -326,7 +329,11 @@ func (w *whole) producer(t *topic, p producer, g *groupCount, said answer) {
 		from = min(from, b.From)
 	}
 	missing = g.doubt(Joining, missing, edge.below(from))
-	missing = g.doubt(Leaving, missing, edge.andNot(edge.below(from)))
+	leaving := Leaving
+	if slices.ContainsFunc(g.shares, share.killed) {
+		leaving = Killed
+	}
+	missing = g.doubt(leaving, missing, edge.andNot(edge.below(from)))
 	g.rest += missing.Len()
 	sure, most := w.given(p, said)
 	g.sure += missing.below(sure).Len()
@@ -458,9 +465,6 @@ func (g share) spans(p producer, apart int64, spent bool) (possible, certain []B
 		return possible, certain
 	}
 	for i, there := range g.There {
-		if there.Until == math.MaxInt64 && g.by.Unfinished { // for how much longer it was there, nobody knows
-			there.Until = g.by.Ended
-		}
 		may, does := Everything()[0], Everything()[0]
 		if i > 0 || !g.Earliest {
 			may.From, _ = handedOut(there.From - apart)
@@ -471,9 +475,12 @@ func (g share) spans(p producer, apart int64, spent bool) (possible, certain []B
 		if g.Kept { // it is there from its first member on
 			return []Bounds{may}, []Bounds{does}
 		}
-		if there.Until != math.MaxInt64 {
+		switch {
+		case there.Until != math.MaxInt64:
 			_, may.Until = handedOut(there.Until + apart + 1)
 			does.Until, _ = handedOut(there.Until - gone)
+		case g.by.Unfinished: // for how much longer it was there is not known
+			does.Until, _ = handedOut(g.by.Ended - gone)
 		}
 		possible, certain = append(possible, may), append(certain, does)
 	}
