@@ -104,7 +104,7 @@ type share struct {
 }
 
 // killed says whether a process with members of the group was killed.
-func (s share) killed() bool { return s.joined() && s.by.Unfinished }
+func (g share) killed() bool { return g.joined() && g.by.Unfinished }
 
 type removal struct {
 	at int64
