@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"sync"
 )
 
@@ -24,6 +25,48 @@ func (p Packed) Count() uint64 { return p.count }
 
 // Empty tells whether there is nothing in it, as in one that Pack did not make.
 func (p Packed) Empty() bool { return p.count == 0 && p.negative == 0 && p.overflow == 0 }
+
+// Size returns how many bytes the buckets take.
+func (p Packed) Size() int { return len(p.buckets) }
+
+// With returns all that both hold.
+func (p Packed) With(o Packed) Packed {
+	switch {
+	case o.Empty():
+		return p
+	case p.Empty():
+		return o
+	}
+	h := &Histogram{}
+	p.AddTo(h)
+	o.AddTo(h)
+	return h.Pack()
+}
+
+// packedDocument is a packed histogram in JSON.
+type packedDocument struct {
+	Count    uint64 `json:"count"`
+	Min      int64  `json:"min"`
+	Max      int64  `json:"max"`
+	Negative uint64 `json:"negative,omitempty"`
+	Overflow uint64 `json:"overflow,omitempty"`
+	Buckets  []byte `json:"buckets"`
+}
+
+// MarshalJSON encodes the packed histogram without loss.
+func (p Packed) MarshalJSON() ([]byte, error) {
+	return json.Marshal(packedDocument{p.count, p.min, p.max, p.negative, p.overflow, p.buckets})
+}
+
+// UnmarshalJSON decodes what MarshalJSON encoded, and refuses what it cannot have encoded.
+func (p *Packed) UnmarshalJSON(text []byte) error {
+	var d packedDocument
+	if err := json.Unmarshal(text, &d); err != nil {
+		return fmt.Errorf("histogram: %w", err)
+	}
+	*p = Packed{d.Buckets, d.Min, d.Max, d.Count, d.Negative, d.Overflow}
+	return p.check()
+}
 
 // Pack puts the histogram away. The counts of neighbouring buckets are alike, so an entropy coder makes few bytes of them.
 func (h *Histogram) Pack() Packed {
@@ -61,22 +104,65 @@ func (p Packed) AddTo(h *Histogram) {
 	if p.count == 0 {
 		return
 	}
-	plain, err := io.ReadAll(flate.NewReader(bytes.NewReader(p.buckets)))
+	err := p.each(func(i int, n uint64) { *h.bucket(i) += n })
 	if err != nil {
 		panic(fmt.Sprintf("hist: not what Pack made: %v", err))
 	}
-	number := func() uint64 {
-		v, n := binary.Uvarint(plain)
-		plain = plain[max(n, 0):]
-		return v
-	}
-	for i := 0; len(plain) > 0; i++ {
-		c := number()
-		if c == 0 {
-			i += int(min(number(), math.MaxInt32))
-			c = number()
-		}
-		*h.bucket(i) += c
-	}
 	h.include(p.min, p.max, p.count)
 }
+
+// check reports why the packed histogram is not what Pack made.
+func (p Packed) check() error {
+	h := &Histogram{min: p.min, max: p.max, negative: p.negative, overflow: p.overflow}
+	var total uint64
+	err := p.each(func(i int, n uint64) {
+		*h.bucket(i) += n
+		total += n
+	})
+	if err != nil {
+		return err
+	}
+	h.count = p.count
+	return h.check(total)
+}
+
+var errPacked = errors.New("histogram: damaged buckets")
+
+// decoders are kept, because each takes 40 KiB.
+var decoders = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
+// each calls do for every bucket that is not empty.
+func (p Packed) each(do func(i int, n uint64)) error {
+	r := decoders.Get().(io.ReadCloser) //nolint:forcetypeassert // nothing else is put there
+	defer decoders.Put(r)
+	if err := r.(flate.Resetter).Reset(bytes.NewReader(p.buckets), nil); err != nil { //nolint:forcetypeassert // a flate reader is one
+		return errPacked
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, mostPlain+1))
+	if err != nil || len(plain) > mostPlain {
+		return errPacked
+	}
+	for i := 0; len(plain) > 0; i++ {
+		n, length := binary.Uvarint(plain)
+		if length <= 0 {
+			return errPacked
+		}
+		if plain = plain[length:]; n == 0 {
+			skipped, length := binary.Uvarint(plain)
+			if length <= 0 || skipped == 0 || skipped > rows*rowLen {
+				return errPacked
+			}
+			plain = plain[length:]
+			i += int(skipped) - 1 //gosec:disable G115 -- bounded
+			continue
+		}
+		if i > index(Highest) {
+			return errPacked
+		}
+		do(i, n)
+	}
+	return nil
+}
+
+// mostPlain is how many bytes the counts of all buckets can take.
+const mostPlain = rows * rowLen * binary.MaxVarintLen64

@@ -1,0 +1,396 @@
+// Package recording holds what a process measured, second by second: for each interval and series the
+// counters and one histogram of each latency. Totals, phases, charts and interval logs are sums of its
+// records, and joining processes is joining their recordings.
+package recording
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+)
+
+// Key names a series.
+type Key struct {
+	Broker string `json:"broker"` // address, without credentials
+	Driver string `json:"driver"`
+	Topic  string `json:"topic"`
+	Group  string `json:"group,omitempty"` // of consumers; "" for the producers' side
+	Phase  string `json:"phase,omitempty"` // "" if the run has none
+}
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Broker, o.Broker), cmp.Compare(k.Driver, o.Driver), cmp.Compare(k.Topic, o.Topic),
+		cmp.Compare(k.Group, o.Group), cmp.Compare(k.Phase, o.Phase))
+}
+
+// Record is what one series measured in an interval. A count belongs to the phase in which it happened,
+// a latency to the phase in which its message was due.
+type Record struct {
+	Key
+	Counts    Counts    `json:"counts,omitzero"`
+	Errors    Errors    `json:"errors,omitempty"`
+	Latencies Latencies `json:"latencies,omitzero"`
+	Spans     Spans     `json:"spans,omitzero"`
+
+	// Seen at the end of the interval; of joined intervals the most.
+	Outstanding uint64 `json:"outstanding,omitempty"` // expected by the group and not yet received
+	Backlog     *int64 `json:"backlog,omitempty"`     // reported by the broker for the group
+}
+
+// Counts are counters by [metric.Counter].
+type Counts [metric.NumCounters]int64
+
+// ErrorKey names errors of one sort.
+type ErrorKey struct{ Op, Kind string }
+
+// Errors are counts of errors.
+type Errors map[ErrorKey]int64
+
+// Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was measured.
+type Latencies [metric.NumLoops][metric.NumTrends]hist.Packed
+
+// Timed are the counters with a [Span].
+var Timed = [...]metric.Counter{metric.Sent, metric.Confirmed, metric.Received}
+
+// Span is when something was counted first and last, ns since the Unix epoch; 0 if it was not.
+type Span struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
+}
+
+// And returns the time from the earlier beginning to the later end.
+func (s Span) And(o Span) Span {
+	switch {
+	case o.First == 0:
+		return s
+	case s.First == 0:
+		return o
+	}
+	return Span{min(s.First, o.First), max(s.Last, o.Last)}
+}
+
+// Spans are those of the [Timed] counters.
+type Spans [len(Timed)]Span
+
+func (s Spans) and(o Spans) Spans {
+	for i := range s {
+		s[i] = s[i].And(o[i])
+	}
+	return s
+}
+
+// Interval is what one process measured between two instants.
+type Interval struct {
+	From     int64                  `json:"from"`              // ns since the Unix epoch
+	To       int64                  `json:"to"`                // ns since the Unix epoch
+	Phase    string                 `json:"phase,omitempty"`   // in force at its end
+	InFlight int64                  `json:"inFlight"`          // messages handed over and not yet done; the most that was seen
+	CPU      float64                `json:"cpu"`               // share of its CPUs that the process used, 0 to 1
+	Busiest  float64                `json:"busiest"`           // the same over the worst window under load that ended in it
+	Hiccups  map[string]hist.Packed `json:"hiccups,omitempty"` // of the machine, by phase
+	Records  []Record               `json:"records"`           // ordered by their keys
+
+	Process int `json:"-"` // that measured it, in a recording of several, from 0
+}
+
+// Stretch is a time in which a phase was in force.
+type Stretch struct {
+	Phase   string `json:"phase"`
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	Process int    `json:"-"`
+}
+
+// Recording is what the processes of a test measured. The zero value is empty.
+// It is not safe for concurrent use.
+type Recording struct {
+	intervals []*Interval
+	stretches []Stretch
+	bytes     int
+	topics    int
+
+	width   int // how many added intervals make one
+	longer  int // the intervals before it are twice as wide
+	pending int // how many added intervals the last one has, if it is not complete
+}
+
+// A recording is bounded. Beyond these limits neighbouring intervals are joined in pairs, and all become
+// twice as long.
+const (
+	mostIntervals  = 1200
+	leastIntervals = 60
+	bytesPerTopic  = 6 << 20
+	mostBytes      = 64 << 20
+)
+
+// Intervals lists the intervals in the order of their ends. They must not be changed.
+func (r *Recording) Intervals() []*Interval { return r.intervals }
+
+// Stretches lists the times of the phases in the order in which they began.
+func (r *Recording) Stretches() []Stretch { return r.stretches }
+
+// Add adds the interval after the last one.
+func (r *Recording) Add(i *Interval) {
+	slices.SortFunc(i.Records, func(a, b Record) int { return a.compare(b.Key) })
+	r.enter(Stretch{Phase: i.Phase, From: i.From, To: i.To})
+	r.topics = max(r.topics, i.topics())
+	r.width = max(1, r.width)
+	if r.pending == 0 {
+		r.intervals = append(r.intervals, i)
+		r.bytes += i.size()
+	} else {
+		r.join(len(r.intervals)-1, i)
+	}
+	r.pending = (r.pending + 1) % r.width
+	for r.pending == 0 && (len(r.intervals) > mostIntervals || r.bytes > r.limit() && len(r.intervals) > leastIntervals) {
+		r.shorten()
+	}
+}
+
+// enter extends the last stretch, or begins one.
+func (r *Recording) enter(s Stretch) {
+	last := len(r.stretches) - 1
+	switch {
+	case last >= 0 && s.To <= r.stretches[last].To:
+	case last >= 0 && r.stretches[last].Phase == s.Phase:
+		r.stretches[last].To = s.To
+	default:
+		r.stretches = append(r.stretches, s)
+	}
+}
+
+// limit is how many bytes the intervals may have.
+func (r *Recording) limit() int { return min(mostBytes, max(1, r.topics)*bytesPerTopic) }
+
+// shorten joins the first two intervals that are not yet joined.
+func (r *Recording) shorten() {
+	r.join(r.longer, r.intervals[r.longer+1])
+	r.bytes -= r.intervals[r.longer+1].size()
+	r.intervals = slices.Delete(r.intervals, r.longer+1, r.longer+2)
+	if r.longer++; r.longer >= len(r.intervals)-1 {
+		r.width, r.longer = 2*r.width, 0
+		r.pending = 0
+	}
+}
+
+// join puts an interval together with the one at a place.
+func (r *Recording) join(at int, next *Interval) {
+	r.bytes -= r.intervals[at].size()
+	r.intervals[at] = Joined(r.intervals[at], next)
+	r.bytes += r.intervals[at].size()
+}
+
+// Joined returns the interval that two neighbours are together.
+func Joined(a, b *Interval) *Interval {
+	j := &Interval{
+		From: a.From, To: b.To, Phase: b.Phase, Process: a.Process,
+		InFlight: max(a.InFlight, b.InFlight), Busiest: max(a.Busiest, b.Busiest), CPU: b.CPU,
+		Hiccups: maps.Clone(a.Hiccups), Records: make([]Record, 0, max(len(a.Records), len(b.Records))),
+	}
+	if length := float64(b.To - a.From); length > 0 {
+		j.CPU = (a.CPU*float64(a.To-a.From) + b.CPU*float64(b.To-b.From)) / length
+	}
+	for phase, h := range b.Hiccups {
+		if j.Hiccups == nil {
+			j.Hiccups = map[string]hist.Packed{}
+		}
+		j.Hiccups[phase] = j.Hiccups[phase].With(h)
+	}
+	as, bs := a.Records, b.Records
+	for len(as) > 0 && len(bs) > 0 {
+		switch order := as[0].compare(bs[0].Key); {
+		case order < 0:
+			j.Records, as = append(j.Records, as[0]), as[1:]
+		case order > 0:
+			j.Records, bs = append(j.Records, bs[0]), bs[1:]
+		default:
+			j.Records = append(j.Records, as[0].with(&bs[0]))
+			as, bs = as[1:], bs[1:]
+		}
+	}
+	j.Records = append(append(j.Records, as...), bs...)
+	return j
+}
+
+// with returns what both records of one key have.
+func (r Record) with(o *Record) Record {
+	for c, n := range o.Counts {
+		r.Counts[c] += n
+	}
+	r.Errors = r.Errors.with(o.Errors)
+	for l := range o.Latencies {
+		for t, h := range o.Latencies[l] {
+			r.Latencies[l][t] = r.Latencies[l][t].With(h)
+		}
+	}
+	r.Spans = r.Spans.and(o.Spans)
+	r.Outstanding = max(r.Outstanding, o.Outstanding)
+	r.Backlog = most(r.Backlog, o.Backlog)
+	return r
+}
+
+func (e Errors) with(o Errors) Errors {
+	if len(o) == 0 {
+		return e
+	}
+	both := maps.Clone(e)
+	if both == nil {
+		both = Errors{}
+	}
+	for key, n := range o {
+		both[key] += n
+	}
+	return both
+}
+
+func most(a, b *int64) *int64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+// topics is how many topics the interval has records of.
+func (i *Interval) topics() (n int) {
+	var last Key
+	for _, r := range i.Records {
+		if r.Broker != last.Broker || r.Topic != last.Topic || n == 0 {
+			n++
+		}
+		last = r.Key
+	}
+	return n
+}
+
+// size is about how many bytes the interval takes.
+func (i *Interval) size() int {
+	const interval, record, latency = 100, 300, 64
+	n := interval
+	for _, r := range i.Records {
+		n += record
+		for l := range r.Latencies {
+			for _, h := range r.Latencies[l] {
+				if !h.Empty() {
+					n += latency + h.Size()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Join returns the recordings of several processes as one. They are not changed.
+func Join(all ...*Recording) *Recording {
+	joined := &Recording{}
+	for process, r := range all {
+		for _, i := range r.intervals {
+			its := *i
+			its.Process = process
+			joined.intervals = append(joined.intervals, &its)
+		}
+		for _, s := range r.stretches {
+			s.Process = process
+			joined.stretches = append(joined.stretches, s)
+		}
+	}
+	slices.SortStableFunc(joined.intervals, func(a, b *Interval) int { return cmp.Compare(a.To, b.To) })
+	slices.SortStableFunc(joined.stretches, func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
+	return joined
+}
+
+// Sums is what the records of one key add up to.
+type Sums struct {
+	Counts      Counts
+	Errors      Errors
+	Latencies   [metric.NumLoops][metric.NumTrends]*hist.Histogram // nil where nothing was measured
+	Spans       Spans
+	Outstanding uint64 // the most
+	Backlog     *int64 // the most; nil if it is not known
+}
+
+// Sum adds up the records of intervals that match, by their keys. A nil match takes all.
+func Sum(intervals []*Interval, match func(Key) bool) map[Key]*Sums {
+	sums := map[Key]*Sums{}
+	for _, i := range intervals {
+		for k := range i.Records {
+			r := &i.Records[k]
+			if match != nil && !match(r.Key) {
+				continue
+			}
+			s := sums[r.Key]
+			if s == nil {
+				s = &Sums{}
+				sums[r.Key] = s
+			}
+			s.add(r)
+		}
+	}
+	return sums
+}
+
+func (s *Sums) add(r *Record) {
+	s.count(&r.Counts, r.Errors, r.Spans)
+	s.Outstanding, s.Backlog = max(s.Outstanding, r.Outstanding), most(s.Backlog, r.Backlog)
+	for l := range r.Latencies {
+		for t, packed := range r.Latencies[l] {
+			if packed.Empty() {
+				continue
+			}
+			if s.Latencies[l][t] == nil {
+				s.Latencies[l][t] = &hist.Histogram{}
+			}
+			packed.AddTo(s.Latencies[l][t])
+		}
+	}
+}
+
+func (s *Sums) count(counts *Counts, errors Errors, spans Spans) {
+	for c, n := range counts {
+		s.Counts[c] += n
+	}
+	s.Errors = s.Errors.with(errors)
+	s.Spans = s.Spans.and(spans)
+}
+
+// Add adds the sums of another key, which are not changed.
+func (s *Sums) Add(o *Sums) {
+	s.count(&o.Counts, o.Errors, o.Spans)
+	s.Outstanding, s.Backlog = max(s.Outstanding, o.Outstanding), most(s.Backlog, o.Backlog)
+	for l := range o.Latencies {
+		for t, h := range o.Latencies[l] {
+			s.Latencies[l][t] = hist.Merged(s.Latencies[l][t], h)
+		}
+	}
+}
+
+// Latency adds up one latency of the records of intervals that match. It is empty if there is none.
+func Latency(intervals []*Interval, l metric.Loop, t metric.Trend, match func(Key) bool) *hist.Histogram {
+	h := &hist.Histogram{}
+	for _, i := range intervals {
+		for k := range i.Records {
+			if r := &i.Records[k]; match == nil || match(r.Key) {
+				r.Latencies[l][t].AddTo(h)
+			}
+		}
+	}
+	return h
+}
+
+// Hiccups adds up those of intervals in a phase, or in all phases if every is true.
+func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
+	var all *hist.Histogram
+	for _, i := range intervals {
+		for of, h := range i.Hiccups {
+			if every || of == phase {
+				if all == nil {
+					all = &hist.Histogram{}
+				}
+				h.AddTo(all)
+			}
+		}
+	}
+	return all
+}
