@@ -104,7 +104,6 @@ func (r *run) announce() {
 // unsent is a result that is to go to the collector.
 type unsent struct {
 	result *result.Result
-	logs   []result.IntervalLog
 	ledger *account.Ledger
 }
 
@@ -119,7 +118,7 @@ func (r *run) send() {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	u := done.unsent
-	err := r.remote.Send(ctx, r.process(u.result.Name), func(w io.Writer) error { return report.Pack(w, u.result, u.logs, u.ledger) }, func(err error) {
+	err := r.remote.Send(ctx, r.process(u.result.Name), func(w io.Writer) error { return report.Pack(w, u.result, u.ledger) }, func(err error) {
 		r.logger.Warnf("the results cannot be collected yet: %v; trying again for up to %v", err, r.remote.timeout)
 	})
 	now := &reported{folder: done.folder, err: done.err, sent: err == nil}

@@ -179,13 +179,27 @@ func (r *run) buildResult() *result.Result {
 	if err != nil { // of sets in memory there is none
 		panic(err)
 	}
+	r.describe(result)
+	result.Judge(r.circumstances())
+	return result
+}
+
+// unmeasured is what is known of the run without what its recording has.
+func (r *run) unmeasured() (*result.Result, error) {
+	result, err := r.collector.Unmeasured()
+	if err == nil {
+		r.describe(result)
+	}
+	return result, err
+}
+
+// describe adds what only k6 and the process know.
+func (r *run) describe(result *result.Result) {
 	result.Environment = environment()
 	result.Test = r.test()
 	result.Segment = r.segment
 	result.Marks = r.marked()
 	r.met(result)
-	result.Judge(r.circumstances())
-	return result
 }
 
 func (r *run) resultJSON() ([]byte, error) {

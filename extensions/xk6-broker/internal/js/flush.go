@@ -29,26 +29,31 @@ type flusher struct {
 
 	mu       sync.Mutex
 	over     bool
-	phase    string // that goes on; "" where the run has none
-	tags     map[load.Labels]*metrics.TagSet
+	tags     map[labels]*metrics.TagSet
 	thinners map[thinnerKey]*samples.Trend
 	accounts map[load.GroupKey]account.Account
 	flushed  time.Time
 }
 
+// labels are those of what was measured in a phase; "" if the run had none.
+type labels struct {
+	load.Labels
+	phase string
+}
+
 type thinnerKey struct {
 	series *load.Series
+	phase  string
 	loop   metric.Loop
 	trend  metric.Trend
 }
 
 func startFlusher(r *run) *flusher {
 	f := &flusher{
-		run: r, tags: map[load.Labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
+		run: r, tags: map[labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
 		accounts: map[load.GroupKey]account.Account{}, flushed: time.Now(),
 	}
 	r.mark("start", f.flushed)
-	f.phase = r.collector.Phase()
 	ctx, cancel := context.WithCancel(r.interrupted)
 	// The brokers are asked apart, for one may take its time to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
@@ -69,8 +74,17 @@ func (f *flusher) halt() {
 func (f *flusher) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := f.collect(f.run.collector.Collect(), false)
+	b := f.collect(f.measured(), false)
 	f.run.push(b.Close())
+}
+
+// measured returns what was measured since the last time.
+func (f *flusher) measured() []load.Delta {
+	deltas := f.run.collector.Collect()
+	if err := f.run.collector.Save(); err != nil {
+		f.run.logger.WithError(err).Warn("the recording is no longer written to disk; the test goes on")
+	}
+	return deltas
 }
 
 // begin begins a phase: what was measured until now is passed on as of the one before.
@@ -86,8 +100,6 @@ func (f *flusher) begin(phase string) error {
 	}
 	b := f.collect(deltas, false)
 	f.run.push(b.Close())
-	f.phase = phase
-	clear(f.tags)
 	what := "phase " + phase
 	f.run.mark(what, b.Now)
 	f.run.remember(what, b.Now)
@@ -99,7 +111,7 @@ func (f *flusher) last() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over = true
-	rest := f.collect(f.run.collector.Collect(), true)
+	rest := f.collect(f.measured(), true)
 	f.run.push(rest.Close())
 	f.run.mark("end", rest.Now) // thresholds may be on it
 	result := f.run.buildResult()
@@ -122,13 +134,19 @@ func (f *flusher) collect(measured []load.Delta, last bool) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
 	for i, d := range measured {
-		tags := f.tagsOf(d.Series.Labels)
+		tags := f.tagsOf(labels{d.Series.Labels, d.Phase})
 		f.counters(&d, tags, b)
 		b.Shift = time.Duration(i)
 		for l := range d.Trends {
 			for t, interval := range d.Trends[l] {
-				f.trend(thinnerKey{d.Series, metric.Loop(l), metric.Trend(t)}, interval, tags, last, b)
+				f.trend(thinnerKey{d.Series, d.Phase, metric.Loop(l), metric.Trend(t)}, interval, tags, last, b)
 			}
+		}
+	}
+	for key := range f.thinners {
+		if last { // what was held back
+			b.Shift++
+			f.trend(key, nil, f.tagsOf(labels{key.series.Labels, key.phase}), true, b)
 		}
 	}
 	f.accounting(b)
@@ -137,11 +155,11 @@ func (f *flusher) collect(measured []load.Delta, last bool) *samples.Bundle {
 	return b
 }
 
-func (f *flusher) tagsOf(l load.Labels) *metrics.TagSet {
+func (f *flusher) tagsOf(l labels) *metrics.TagSet {
 	tags, ok := f.tags[l]
 	if !ok {
-		if tags = tagsOf(l); f.phase != "" {
-			tags = tags.With(phaseTag, f.phase)
+		if tags = tagsOf(l.Labels); l.phase != "" {
+			tags = tags.With(phaseTag, l.phase)
 		}
 		f.tags[l] = tags
 	}

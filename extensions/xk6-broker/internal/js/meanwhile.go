@@ -1,11 +1,13 @@
 package js
 
 import (
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
 )
 
@@ -51,6 +53,10 @@ func (r *run) keepMeanwhile() (halt func()) {
 		}
 		log.Warnf("the results so far have not been written for %v: the disk or the machine does not keep up, and a process that is killed leaves what is older", staleAfter)
 	})
+	m.again() // makes the folder
+	if err := r.collector.RecordTo(filepath.Join(r.meanwhile.Load().Path(), report.RecordingFile)); err != nil {
+		m.tell(err)
+	}
 	stop := samples.Each(func(time.Time) { m.again() })
 	return func() {
 		stop()
@@ -59,16 +65,19 @@ func (r *run) keepMeanwhile() (halt func()) {
 }
 
 func (r *run) reportMeanwhile() error {
-	so := r.result() // before the ledger, so that what it says to be confirmed is in that
+	so, err := r.unmeasured() // the recording beside it has what was measured
+	if err != nil {
+		return err
+	}
 	return r.meanwhile.Load().WriteMeanwhile(so, r.savedLedger())
 }
 
 // queued is how many arrivals of open-arrival-rate wait for a VU that would send under some labels: as many as so far came of an arrival of the scenario.
-func queued(l load.Labels, due int64) load.Queue {
+func queued(l load.Labels, due int64) uint64 {
 	for _, t := range executors.Totals() {
 		if t.Waiting > 0 && t.Started > 0 && tagsOf(l).Map()["scenario"] == t.Scenario {
-			return load.Queue{Waiting: uint64(float64(due) * float64(t.Waiting) / float64(t.Started)), Since: t.Since} //gosec:disable G115 -- a count
+			return uint64(float64(due) * float64(t.Waiting) / float64(t.Started)) //gosec:disable G115 -- a count
 		}
 	}
-	return load.Queue{}
+	return 0
 }

@@ -259,7 +259,6 @@ func newRun(vu modules.VU) (*run, error) {
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.collector.Waiting = queued
-	r.collector.LogsCut = func(err error) { r.logger.Warnf("%v; the test goes on", err) }
 	r.subscribe(vu)
 	return r, nil
 }

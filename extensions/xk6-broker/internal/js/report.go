@@ -72,14 +72,14 @@ func (in *instance) report(v sobek.Value) (any, error) {
 		f.Name = r.defaultName(result.Started.UnixNano())
 		f = f.Free()
 	}
-	logs, ledger := r.collector.Logs(), r.savedLedger()
-	saved, err := f.Save(result, logs, ledger)
+	ledger := r.savedLedger()
+	saved, err := f.Save(result, ledger)
 	if err == nil && saved != f {
 		r.logger.Warnf("%s exists already: the results are in %s", f.Path(), saved.Path())
 	}
 	named := *result
 	named.Name = cmp.Or(saved.Name, f.Name)
-	done := &reported{err: err, unsent: &unsent{&named, logs, ledger}}
+	done := &reported{err: err, unsent: &unsent{&named, ledger}}
 	defer r.reported.Store(done)
 	if saved.Name == "" {
 		return nil, nil // there is none

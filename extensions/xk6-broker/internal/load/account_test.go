@@ -238,7 +238,7 @@ func TestSendsThatFailAreMeasuredApart(t *testing.T) {
 		if h.Count() != 1 || b.series.Trend(metric.Closed, metric.PublishLatency).Count() != 0 || b.series.Count(metric.Confirmed) != 0 {
 			t.Errorf("failed %d, confirmed %d", h.Count(), b.series.Count(metric.Confirmed))
 		}
-		for labels, n := range b.series.Errors() {
+		for labels, n := range b.series.Measured().Errors {
 			if labels.Op != "send" || n != 1 {
 				t.Errorf("%v: %d", labels, n)
 			}

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,47 +10,46 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Delta is what one series measured since the last collection.
+// Delta is what one series measured in one phase since the last collection.
 type Delta struct {
 	Series *Series
+	Phase  string
 	Measured
 }
 
-// Collector takes the measurements of a run interval by interval. What it hands out adds up to what the run counted.
+// Collector takes the measurements of a run interval by interval, and keeps them in a recording.
 type Collector struct {
-	// LogsCut, if it is set, is called once if the interval logs have to end before the run does, with the reason. It must not call the
-	// collector.
-	LogsCut func(error)
-	// Waiting, if it is set, tells how many arrivals that the engine does not drive wait to be sent under some labels, under which so many were due and
-	// have been sent so far.
-	Waiting func(l Labels, due int64) Queue
+	// Waiting, if it is set, returns how many arrivals that the engine does not drive are due under some labels and have not been sent.
+	// So many were due and have been sent.
+	Waiting func(l Labels, due int64) uint64
 
-	run  *Run
-	mu   sync.Mutex
-	last int64
-	cpu  time.Duration         // of the process, at last
-	busy float64               // the share of its CPUs that the process used in the last interval
-	seen map[*Series]*Measured // at last
+	run       *Run
+	mu        sync.Mutex
+	last      int64
+	cpu       time.Duration // of the process, at last
+	busy      float64       // the share of its CPUs that the process used in the last interval
+	load      loadWindow
+	seen      map[seriesPhase]*Measured // at last
+	phases    [2]int                    // that were present at the last two collections
+	late      map[topicKey]int64        // arrivals that were counted as due, and not sent, at last
+	platform  platform
+	recording recording.Recording
+	unsaved   []*recording.Interval
+	file      *recording.File // nil if the recording is kept in memory only
+}
 
-	platform platform
-	ends     ends
-	befallen befallen // up to now
-	phases   phases
-
-	timelines map[topicKey]*timeline
-	logs      logs
+type seriesPhase struct {
+	*Series
+	phase int
 }
 
 // NewCollector makes the collector of a run; there is one.
 func (r *Run) NewCollector() *Collector {
-	return &Collector{
-		run: r, last: r.Started, cpu: clock.CPU(), seen: map[*Series]*Measured{}, timelines: map[topicKey]*timeline{},
-		ends: ends{run: r, of: map[endKey]*ended{}}, befallen: befallen{},
-		logs: logs{started: time.Unix(0, r.Started), of: map[topicKey]map[metric.Trend]*intervalLog{}},
-	}
+	return &Collector{run: r, last: r.Started, cpu: clock.CPU(), seen: map[seriesPhase]*Measured{}, late: map[topicKey]int64{}}
 }
 
 // Start says when the test has begun, before anything was measured: that may be long after its process has, which may have stood paused.
@@ -59,52 +57,222 @@ func (c *Collector) Start(at int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.run.Started, c.last, c.cpu = at, at, clock.CPU()
-	c.logs.started = time.Unix(0, at)
 }
 
-// Close lets go of what the logs have on disk; they cannot be written after it.
-func (c *Collector) Close() {
+// RecordTo has every interval from now on written to a file as well, for the case that the process is killed.
+func (c *Collector) RecordTo(path string) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.logs.spool.close()
+	c.file, err = recording.Create(path)
+	return err
 }
 
-// Collect gives what every series measured since the last call.
+// Collect returns what every series measured since the last call.
 func (c *Collector) Collect() []Delta {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.collect(false)
 }
 
-// collect is a cut, too, where a phase ends.
-func (c *Collector) collect(cut bool) []Delta {
-	now := driver.Now()
-	c.run.edges.next(now, cut)
-	deltas := make([]Delta, 0, len(c.seen))
-	topics := map[topicKey][]Delta{}
+// collect adds an interval to the recording. A phase that is over is looked at as long as anything is recorded in it; the last
+// collection looks at all.
+func (c *Collector) collect(last bool) []Delta {
+	now, cuts := driver.Now(), c.run.phases.now.Load()
+	present := cuts.present()
+	var deltas []Delta
+	records := map[recording.Key]*recording.Record{}
 	for _, s := range c.run.All() {
-		d := c.delta(s)
-		deltas = append(deltas, d)
-		key := topicKey{s.Broker, s.Topic}
-		topics[key] = append(topics[key], d)
+		for phase, name := range cuts.names {
+			late := s.wasLate(phase)
+			if !last && !late && phase != present && !slices.Contains(c.phases[:], phase) {
+				continue
+			}
+			d := c.delta(seriesPhase{s, phase})
+			if d.empty() {
+				continue
+			}
+			deltas = append(deltas, Delta{s, name, d})
+			add(records, recording.Key{Broker: s.Broker, Driver: s.Driver, Topic: s.Topic, Group: s.Group, Phase: name}, &d)
+		}
 	}
-	hiccups := c.platform.note(slices.ContainsFunc(deltas, func(d Delta) bool { return d.Counters[metric.Due]+d.Counters[metric.Received] > 0 }))
-	befell := c.ends.take(cut)
-	c.befallen.add(befell)
-	c.phases.watched(hiccups, befell)
+	c.phases = [2]int{c.phases[1], present}
+	working := c.dues(records, cuts.names[present])
+	c.queues(records, cuts.names[present])
+	hiccups := c.platform.note(working)
 	used := clock.CPU()
 	c.busy = 0
 	if now > c.last {
 		c.busy = min(1, float64(used-c.cpu)/float64((now-c.last)*int64(runtime.GOMAXPROCS(0))))
 	}
-	for key, ds := range topics {
-		c.note(key, now, c.busy, ds)
+	i := &recording.Interval{
+		From: c.last, To: now, Phase: cuts.names[present], InFlight: c.run.InFlight(), CPU: c.busy,
+		Busiest: c.load.add(working, c.busy, seconds(now-c.last)),
 	}
-	if err := c.logs.settle(now); err != nil && c.LogsCut != nil {
-		c.LogsCut(err)
+	if hiccups != nil {
+		i.Hiccups = map[string]hist.Packed{i.Phase: hiccups.Pack()}
+	}
+	for _, r := range records {
+		i.Records = append(i.Records, *r)
+	}
+	c.recording.Add(i)
+	if c.file != nil {
+		c.unsaved = append(c.unsaved, i)
 	}
 	c.last, c.cpu = now, used
 	return deltas
+}
+
+// Save writes what was collected to the recording's file, if there is one. After an error it is written no longer.
+func (c *Collector) Save() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range c.unsaved {
+		if err == nil {
+			err = c.file.Append(&c.recording, i)
+		}
+	}
+	c.unsaved = nil
+	if err != nil {
+		_ = c.file.Close() // it cannot be written
+		c.file = nil
+	}
+	return err
+}
+
+// Close closes the recording's file.
+func (c *Collector) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file != nil {
+		_ = c.file.Close() // what is in it is there
+		c.file = nil
+	}
+}
+
+// record finds or makes the record of a key.
+func record(records map[recording.Key]*recording.Record, key recording.Key) *recording.Record {
+	r := records[key]
+	if r == nil {
+		r = &recording.Record{Key: key}
+		records[key] = r
+	}
+	return r
+}
+
+// add adds what a series measured to the record of its key, which several series have that differ in their tags.
+func add(records map[recording.Key]*recording.Record, key recording.Key, d *Measured) {
+	r := record(records, key)
+	for i, n := range d.Counters {
+		r.Counts[i] += n
+	}
+	for i := range d.Spans {
+		r.Spans[i] = r.Spans[i].And(d.Spans[i])
+	}
+	for labels, n := range d.Errors {
+		if r.Errors == nil {
+			r.Errors = recording.Errors{}
+		}
+		r.Errors[recording.ErrorKey{Op: labels.Op, Kind: string(labels.Kind)}] += n
+	}
+	for l := range d.Trends {
+		for t, h := range d.Trends[l] {
+			if h != nil {
+				r.Latencies[l][t] = r.Latencies[l][t].With(h.Pack())
+			}
+		}
+	}
+}
+
+// dues counts the arrivals that are due and not yet sent as due, and reports whether anything was due or received. The meter counts an
+// arrival as due when it is sent.
+func (c *Collector) dues(records map[recording.Key]*recording.Record, phase string) (working bool) {
+	due := map[topicKey]int64{}
+	for key, r := range records {
+		due[topicKey{key.Broker, key.Topic}] += r.Counts[metric.Due]
+		working = working || r.Counts[metric.Due]+r.Counts[metric.Received] > 0
+	}
+	waiting := c.waiting()
+	for _, t := range c.run.Topics() {
+		key := topicKey{t.Address.String(), t.Name}
+		// What was counted as due stays so, whatever becomes of it.
+		late := max(int64(waiting[key]), c.late[key]-due[key]) //gosec:disable G115 -- a count
+		if late != c.late[key] {
+			record(records, recording.Key{Broker: key.address, Driver: t.Address.Driver.Name, Topic: t.Name, Phase: phase}).Counts[metric.Due] += late - c.late[key]
+			c.late[key] = late
+		}
+	}
+	return working
+}
+
+// waiting returns how many arrivals of each topic are due and not yet sent.
+func (c *Collector) waiting() map[topicKey]uint64 {
+	all := map[topicKey]uint64{}
+	now := driver.Now()
+	for _, t := range c.run.Topics() {
+		if n := t.loops.waiting(now); n > 0 {
+			all[topicKey{t.Address.String(), t.Name}] += n
+		}
+	}
+	for _, p := range c.run.opened() {
+		if n := p.queued.Load(); n > 0 {
+			all[topicKey{p.topic.Address.String(), p.topic.Name}] += uint64(n)
+		}
+	}
+	for _, s := range c.run.All() {
+		if c.Waiting == nil {
+			break
+		}
+		if n := c.Waiting(s.Labels, s.Count(metric.Due)); n > 0 {
+			all[topicKey{s.Broker, s.Topic}] += n
+		}
+	}
+	return all
+}
+
+// queues adds what waits for the groups of each topic.
+func (c *Collector) queues(records map[recording.Key]*recording.Record, phase string) {
+	for _, t := range c.run.Topics() {
+		key := recording.Key{Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Phase: phase}
+		for group, n := range t.outstanding() {
+			key.Group = group
+			record(records, key).Outstanding = n
+		}
+		for group, n := range t.backlogs() {
+			key.Group = group
+			record(records, key).Backlog = &n
+		}
+	}
+}
+
+// outstanding returns how many messages each group expects and has not received.
+func (t *Topic) outstanding() map[string]uint64 {
+	all := map[string]uint64{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.order {
+		if n := g.track.Outstanding(); n > 0 {
+			all[g.account] += n
+		}
+	}
+	for name := range t.awaited { // no consumer has opened yet, and its messages wait for it
+		if n := t.track.Expected(); t.groups[name] == nil && n > 0 {
+			all[name] += n
+		}
+	}
+	return all
+}
+
+// backlogs returns what the broker reported last for each group, if it did.
+func (t *Topic) backlogs() map[string]int64 {
+	all := map[string]int64{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.order {
+		if n := g.queued.Load(); n > 0 {
+			all[g.account] = n - 1
+		}
+	}
+	return all
 }
 
 // CPU is the share of its CPUs, 0 to 1, that the process used in the interval that was collected last.
@@ -114,79 +282,32 @@ func (c *Collector) CPU() float64 {
 	return c.busy
 }
 
-func (c *Collector) delta(s *Series) Delta {
-	now := s.Measured()
-	d := Delta{s, now.since(c.seen[s])}
+func (c *Collector) delta(s seriesPhase) Measured {
+	now := s.measured(s.phase)
+	d := now.since(c.seen[s])
 	c.seen[s] = now
 	return d
 }
 
-// note adds an interval to a topic's timeline and to its logs.
-func (c *Collector) note(key topicKey, now int64, share float64, deltas []Delta) {
-	i := &interval{from: c.last, to: now, inFlight: c.run.InFlight(), cpu: share}
-	if t := c.run.known(key); t != nil {
-		t.queues(i)
-	}
-	trends := map[trendKey]*hist.Histogram{}
-	for l := range metric.Loop(metric.NumLoops) {
-		for t := range metric.Trend(metric.NumTrends) {
-			var sum *hist.Histogram
-			for _, d := range deltas {
-				sum = hist.Merged(sum, d.Trends[l][t])
-			}
-			if sum != nil {
-				trends[trendKey{l, t}] = sum
-				c.log(key, trendKey{l, t}, now, sum, deltas)
-			}
-		}
-	}
-	for _, d := range deltas {
-		for counter, n := range d.Counters {
-			i.counts[counter] += n
-		}
-		for labels, n := range d.Errors {
-			if i.errors == nil {
-				i.errors = map[driver.Kind]int64{}
-			}
-			i.errors[labels.Kind] += n
-		}
-	}
-	t := c.timelines[key]
-	if t == nil {
-		t = newTimeline(len(c.timelines) + 1)
-		t.joined = c.run.edges.of(key).join
-		c.timelines[key] = t
-	}
-	t.add(i, trends)
-}
+// loadWindow is the last stretches of time in which something was due or received, and the share of the CPUs that was used in each.
+type loadWindow []struct{ cpu, seconds float64 }
 
-// log adds an interval to a log: where the topic has several groups, what each measured by itself.
-func (c *Collector) log(key topicKey, m trendKey, now int64, sum *hist.Histogram, deltas []Delta) {
-	groups := map[string]*hist.Histogram{}
-	for _, d := range deltas {
-		if h := d.Trends[m.loop][m.trend]; h != nil || d.Series.Group != "" {
-			groups[d.Series.Group] = hist.Merged(groups[d.Series.Group], h)
+// add returns the share that was used over the last saturatedWindow under load; 0 where there has not been so much.
+func (w *loadWindow) add(working bool, cpu, took float64) float64 {
+	if !working {
+		return 0
+	}
+	*w = append(*w, struct{ cpu, seconds float64 }{cpu, took})
+	var used, length float64
+	for n := len(*w) - 1; n >= 0; n-- {
+		stretch := (*w)[n]
+		used, length = used+stretch.cpu*stretch.seconds, length+stretch.seconds
+		if length >= result.SaturatedWindow-0.5 {
+			*w = (*w)[n:]
+			return used / length
 		}
 	}
-	if len(groups) < 2 || !m.trend.Consumers() {
-		groups = map[string]*hist.Histogram{"": sum}
-	}
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if h := groups[group]; h != nil && h.Count() > 0 {
-			c.logs.write(key, m.trend, result.TagOf(m.loop, group), c.last, now, h)
-		}
-	}
-}
-
-// Logs gives what the interval logs hold so far, in the order of the topics and trends.
-func (c *Collector) Logs() []result.IntervalLog {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var all []result.IntervalLog
-	for _, t := range c.run.Topics() {
-		all = append(all, c.logs.list(topicKey{t.Address.String(), t.Name})...)
-	}
-	return all
+	return 0
 }
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

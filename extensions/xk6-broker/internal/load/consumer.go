@@ -163,10 +163,9 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 			recurrent++
 		}
 		if latent {
-			latency.record(stamp.loop(), now-stamp.Due)
-			series.ended(toDeliver, stamp.Due, 1)
-			transfer.record(stamp.loop(), m.Received-stamp.Sent)
-			wait.record(stamp.loop(), now-m.Received)
+			latency.record(stamp.loop(), stamp.Due, now-stamp.Due)
+			transfer.record(stamp.loop(), stamp.Due, m.Received-stamp.Sent)
+			wait.record(stamp.loop(), stamp.Due, now-m.Received)
 		}
 	}
 	latency.flush()
@@ -230,7 +229,7 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (latent, recurs bo
 	recurs = verdict&account.Recurrent != 0
 	if verdict&account.Redelivered != 0 {
 		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
-			series.record(c.shard, metric.Open, metric.RedeliveryTime, m.Received-at)
+			series.record(c.shard, metric.Open, metric.RedeliveryTime, m.Received, m.Received-at)
 			recurs = false
 		}
 	}
@@ -295,7 +294,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 		return c.driver.Wrap(o.String(), err)
 	}
 	if c.timed {
-		series.recordN(c.shard, metric.Open, metric.SettleTime, driver.Now()-called, int64(to-from))
+		series.recordN(c.shard, metric.Open, metric.SettleTime, called, driver.Now()-called, int64(to-from))
 	}
 	c.group.touch(&c.group.settles)
 	if c.reports {

@@ -203,7 +203,7 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 			continue
 		}
 		in.read(n, r.ID)
-		strangers := g.drained(r, reader, in, 0)
+		strangers := g.drained(reader, in, 0)
 		if settles {
 			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(settleTimeout))
 			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
@@ -222,11 +222,9 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 }
 
 // drained accounts for the messages of a buffer from a place on, and tells how many of them have no stamp of this test.
-func (g *group) drained(r *Run, reader *account.Reader, in *Buffer, from int) (strangers int64) {
-	crossings := r.edges.of(topicKey{g.topic.Address.String(), g.topic.Name})
+func (g *group) drained(reader *account.Reader, in *Buffer, from int) (strangers int64) {
 	for i := from; i < in.n; i++ {
 		if in.Stamped[i] {
-			crossings.ended(toDeliver, in.Stamps[i].Due, 1)
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
 		} else {
 			strangers++
@@ -248,7 +246,7 @@ func (c *Consumer) readRest(ctx context.Context, last bool) {
 	c.handing.Lock()
 	defer c.handing.Unlock()
 	for in := range c.waiting {
-		c.group.drained(c.run, c.reader, in, in.next)
+		c.group.drained(c.reader, in, in.next)
 		c.passOn(ctx, in.Messages[in.next:in.n])
 	}
 	clear(c.waiting)
@@ -287,7 +285,7 @@ func (c *Consumer) readMore(ctx context.Context, in *Buffer) (n int, open bool) 
 		}
 	}
 	in.read(n, c.run.ID)
-	c.group.drained(c.run, c.reader, in, 0)
+	c.group.drained(c.reader, in, 0)
 	c.passOn(ctx, in.Messages[:n])
 	return n, true
 }

@@ -124,9 +124,8 @@ func (f *flight) hand(ctx context.Context) {
 		var own int64
 		for _, due := range f.due {
 			own = f.own(due)
-			series.ended(toArrive, due, 1)
-			series.record(s.shard, metric.Open, metric.ScheduleLag, f.sent-due)
-			series.record(s.shard, metric.Open, metric.GeneratorLag, own)
+			series.record(s.shard, metric.Open, metric.ScheduleLag, due, f.sent-due)
+			series.record(s.shard, metric.Open, metric.GeneratorLag, due, own)
 		}
 		s.pub.own.Store(own)
 	}
@@ -196,9 +195,8 @@ func (f *flight) confirmed(i int, err error) {
 	} else {
 		s.expect(series, s.track, f.first+uint64(i), 1)
 		series.count(metric.Confirmed, 1, now)
-		series.ended(toSend, f.dueOf(i), 1)
-		series.record(s.shard, f.loop(), metric.PublishLatency, now-f.dueOf(i))
-		series.record(s.shard, f.loop(), metric.PublishTime, now-f.sent)
+		series.record(s.shard, f.loop(), metric.PublishLatency, f.dueOf(i), now-f.dueOf(i))
+		series.record(s.shard, f.loop(), metric.PublishTime, f.dueOf(i), now-f.sent)
 	}
 	f.receipt(i, now, err)
 	f.land(1)
@@ -224,23 +222,21 @@ func (f *flight) handedOver(i int, err error) {
 	} else {
 		s.expect(series, s.track, f.first, len(f.batch))
 	}
+	latency := same{series: series, shard: s.shard, trend: metric.PublishLatency}
+	took := same{series: series, shard: s.shard, trend: metric.PublishTime}
 	for j := range f.batch {
 		if f.due[j] == failedDue {
 			continue
 		}
-		if !f.closed {
-			series.record(s.shard, metric.Open, metric.PublishLatency, now-f.due[j])
-			series.ended(toSend, f.due[j], 1)
-		}
+		due := f.dueOf(j)
+		latency.record(f.loop(), due, now-due)
+		took.record(f.loop(), due, now-f.sent)
 		f.receipt(j, now, nil)
 	}
+	latency.flush()
+	took.flush()
 	if n > 0 {
 		series.count(metric.Confirmed, n, now)
-	}
-	series.recordN(s.shard, f.loop(), metric.PublishTime, now-f.sent, n)
-	if f.closed {
-		series.recordN(s.shard, metric.Closed, metric.PublishLatency, now-f.sent, n)
-		series.ended(toSend, f.sent, n)
 	}
 	s.pub.window.release(int64(len(f.batch)))
 	f.ends.end(f)
@@ -272,8 +268,7 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 	if kind == driver.NotFound {
 		f.sender.pub.run.vanished(f.sender.pub.topic)
 	}
-	series.record(f.sender.shard, f.loop(), metric.FailedLatency, now-f.dueOf(i))
-	series.ended(toSend, f.dueOf(i), 1)
+	series.record(f.sender.shard, f.loop(), metric.FailedLatency, f.dueOf(i), now-f.dueOf(i))
 }
 
 // unanswered tells whether the broker may have a message although its send failed.

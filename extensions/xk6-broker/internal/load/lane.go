@@ -1,10 +1,8 @@
 package load
 
 import (
+	"slices"
 	"sync"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Lane is a part of a series that measures for one loop at a time, so that the loop can tell its own latencies: what the loop records goes
@@ -22,15 +20,10 @@ type lanes struct {
 	idle []*Series
 }
 
-// of gives the recorders that the lanes have of a trend.
-func (l *lanes) of(loop metric.Loop, t metric.Trend) []*hist.Recorder {
+func (l *lanes) list() []*Series {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var recorders []*hist.Recorder
-	for _, lane := range l.all {
-		recorders = append(recorders, lane.recorders[loop][t])
-	}
-	return recorders
+	return slices.Clone(l.all)
 }
 
 // Lane lends a lane to a loop of so many goroutines.
@@ -40,10 +33,10 @@ func (s *Series) Lane(goroutines int) *Lane {
 	if n := len(s.lanes.idle); n > 0 {
 		lane := s.lanes.idle[n-1]
 		s.lanes.idle = s.lanes.idle[:n-1]
-		return &Lane{Series: lane, of: s, begun: lane.distributions()}
+		return &Lane{Series: lane, of: s, begun: lane.distributions(everyPhase)}
 	}
 	// One of few shards serves a later loop of more goroutines too, only slower.
-	lane := &Series{Labels: s.Labels, tally: s.tally, recorders: newRecorders(min(goroutines, mostShards))}
+	lane := &Series{Labels: s.Labels, tally: s.tally, shards: min(goroutines, mostShards)}
 	s.lanes.all = append(s.lanes.all, lane)
 	return &Lane{Series: lane, of: s}
 }
@@ -53,7 +46,7 @@ func (l *Lane) End() (measured Distributions) {
 	if l.of == nil {
 		return measured
 	}
-	measured = l.distributions().since(&l.begun)
+	measured = l.distributions(everyPhase).since(&l.begun)
 	lanes := &l.of.lanes
 	l.of = nil
 	lanes.mu.Lock()

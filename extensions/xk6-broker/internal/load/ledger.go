@@ -76,10 +76,11 @@ func (r *Run) ledger(t *Topic) account.TopicLedger {
 
 // slowest is the longest that a send or request of the topic took, in ns.
 func (r *Run) slowest(t *Topic) (longest int64) {
-	for s, m := range r.measured() {
+	for _, s := range r.All() {
 		if s.Broker != t.Address.String() || s.Topic != t.Name {
 			continue
 		}
+		m := s.Measured()
 		for l := range metric.Loop(metric.NumLoops) {
 			for _, trend := range []metric.Trend{metric.PublishTime, metric.RequestTime} {
 				if h := m.Trends[l][trend]; h != nil {

@@ -3,14 +3,16 @@ package load
 import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Measured is what a series measured in a stretch of time. It does not change.
 type Measured struct {
-	Counters [metric.NumCounters]int64
+	Counters recording.Counts
 	Trends   Distributions
 	Errors   map[ErrorLabels]int64
+	Spans    recording.Spans
 }
 
 // Distributions are what was measured of each trend, in each loop; nil where nothing was.
@@ -24,21 +26,43 @@ func (d *Distributions) Of(l metric.Loop, t metric.Trend) *hist.Histogram {
 	return &hist.Histogram{}
 }
 
-// Measured is what the series has measured so far.
-func (s *Series) Measured() *Measured {
-	m := &Measured{Trends: s.distributions(), Errors: s.Errors()}
-	for i := range m.Counters {
-		m.Counters[i] = s.counters[i].Load()
+// everyPhase is in the place of a phase.
+const everyPhase = -1
+
+// Measured returns what the series has measured so far.
+func (s *Series) Measured() *Measured { return s.measured(everyPhase) }
+
+// measured returns what the series has measured so far in a phase, or in all.
+func (s *Series) measured(phase int) *Measured {
+	m := &Measured{Trends: s.distributions(phase), Errors: map[ErrorLabels]int64{}}
+	for p := range s.counts {
+		if c := s.counts[p].Load(); c != nil && (phase == everyPhase || p == phase) {
+			c.addTo(m)
+		}
 	}
 	return m
 }
 
-// since is what was measured after an earlier time, of which nil is the start.
+func (c *counts) addTo(m *Measured) {
+	for i := range c.counters {
+		m.Counters[i] += c.counters[i].Load()
+	}
+	for i := range c.spans {
+		m.Spans[i] = m.Spans[i].And(recording.Span{First: c.spans[i].first.Load(), Last: c.spans[i].last.Load()})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for labels, n := range c.errors {
+		m.Errors[labels] += n
+	}
+}
+
+// since returns what was measured after an earlier time, of which nil is the start. The spans are those since the start.
 func (m *Measured) since(earlier *Measured) Measured {
 	if earlier == nil {
 		earlier = &Measured{}
 	}
-	d := Measured{Trends: m.Trends.since(&earlier.Trends), Errors: map[ErrorLabels]int64{}}
+	d := Measured{Trends: m.Trends.since(&earlier.Trends), Errors: map[ErrorLabels]int64{}, Spans: m.Spans}
 	for i := range d.Counters {
 		d.Counters[i] = m.Counters[i] - earlier.Counters[i]
 	}
@@ -48,6 +72,11 @@ func (m *Measured) since(earlier *Measured) Measured {
 		}
 	}
 	return d
+}
+
+// empty reports whether nothing was measured.
+func (m *Measured) empty() bool {
+	return m.Counters == (recording.Counts{}) && m.Trends == (Distributions{}) && len(m.Errors) == 0
 }
 
 // Failed is how many messages are not in a trend of the producers' side because their sends failed in that loop; 0 of another trend. Those of
@@ -67,16 +96,50 @@ func (m *Measured) Failed(l metric.Loop, t metric.Trend) uint64 {
 	return uint64(max(0, min(of, all-other)))
 }
 
-// distributions are those of the series so far.
-func (s *Series) distributions() (all Distributions) {
+// distributions are those of the series so far in a phase, or in all.
+func (s *Series) distributions(phase int) (all Distributions) {
+	lanes := append(s.lanes.list(), s)
 	for l := range metric.Loop(metric.NumLoops) {
 		for t := range metric.Trend(metric.NumTrends) {
-			if h := s.Trend(l, t); h.Count() > 0 || h.Negative() > 0 {
+			var recorders []*hist.Recorder
+			for _, lane := range lanes {
+				recorders = lane.recordersOf(recorders, phase, l, t)
+			}
+			if len(recorders) == 0 {
+				continue
+			}
+			if h := recorders[0].Snapshot(recorders[1:]...); h.Count() > 0 || h.Negative() > 0 {
 				all[l][t] = h
 			}
 		}
 	}
 	return all
+}
+
+// recordersOf appends those of a trend in a phase, or in all.
+func (s *Series) recordersOf(all []*hist.Recorder, phase int, l metric.Loop, t metric.Trend) []*hist.Recorder {
+	for p := range s.recorders {
+		if r := s.recorders[p].Load(); r != nil && (phase == everyPhase || p == phase) {
+			all = append(all, r.of[l][t])
+		}
+	}
+	return all
+}
+
+// Trend is a copy of the distribution of a trend so far.
+func (s *Series) Trend(l metric.Loop, t metric.Trend) *hist.Histogram {
+	d := s.distributions(everyPhase)
+	return d.Of(l, t)
+}
+
+// wasLate reports whether anything was recorded in a phase after it, since this was last asked.
+func (s *Series) wasLate(phase int) (late bool) {
+	for _, lane := range append(s.lanes.list(), s) {
+		if r := lane.recorders[phase].Load(); r != nil && r.late.Swap(false) {
+			late = true
+		}
+	}
+	return late
 }
 
 // since is what was measured after an earlier time.

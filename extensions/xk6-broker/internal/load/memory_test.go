@@ -83,10 +83,10 @@ func TestTopics_LittleTraffic_HeapBelow3MB(t *testing.T) {
 			for _, e := range all {
 				for n := range uint32(each) {
 					for _, trend := range []metric.Trend{metric.PublishLatency, metric.PublishTime, metric.ScheduleLag, metric.GeneratorLag} {
-						e.producer.record(n, metric.Open, trend, latency())
+						e.producer.record(n, metric.Open, trend, driver.Now(), latency())
 					}
 					for _, trend := range []metric.Trend{metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.SettleTime} {
-						e.consumer.record(n, metric.Open, trend, latency())
+						e.consumer.record(n, metric.Open, trend, driver.Now(), latency())
 					}
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // Labels tell one series of measurements from another.
@@ -20,21 +21,26 @@ type Labels struct {
 }
 
 // Series is what was measured under one set of labels. All its methods may be called concurrently and none allocates,
-// but for the first error of a kind.
+// but for the first use in a phase and the first error of a kind.
 type Series struct {
 	Labels
 	*tally
-	recorders
-	lanes lanes
+	recorders [mostPhases]atomic.Pointer[recorders] // by phase
+	shards    int
+	lanes     lanes
 }
 
-// recorders are those of each trend, in each loop.
-type recorders [metric.NumLoops][metric.NumTrends]*hist.Recorder
+// recorders are those of each trend, in each loop, in one phase.
+type recorders struct {
+	of   [metric.NumLoops][metric.NumTrends]*hist.Recorder
+	late atomic.Bool // a value was recorded after the phase
+}
 
-func newRecorders(shards int) (all recorders) {
-	for l := range all {
-		for t := range all[l] {
-			all[l][t] = hist.NewRecorder(shards)
+func newRecorders(shards int) *recorders {
+	all := &recorders{}
+	for l := range all.of {
+		for t := range all.of[l] {
+			all.of[l][t] = hist.NewRecorder(shards)
 		}
 	}
 	return all
@@ -42,15 +48,18 @@ func newRecorders(shards int) (all recorders) {
 
 // tally is what a series counts, whichever of its lanes measures.
 type tally struct {
-	*crossings
+	phases *phases
+	counts [mostPhases]atomic.Pointer[counts] // by phase
+	sent   [metric.NumLoops]atomic.Bool       // something was sent so
+}
 
+// counts are those of a series in one phase.
+type counts struct {
 	counters [metric.NumCounters]atomic.Int64
-	answered atomic.Int64                 // requests that had their replies
-	active   *activities                  // of the topic
-	sent     [metric.NumLoops]atomic.Bool // something was sent so
+	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
 
 	mu     sync.Mutex
-	errors map[ErrorLabels]*int64
+	errors map[ErrorLabels]int64
 }
 
 // ErrorLabels tell errors apart.
@@ -59,12 +68,38 @@ type ErrorLabels struct {
 	Kind driver.Kind
 }
 
-func (s *Series) record(shard uint32, l metric.Loop, t metric.Trend, ns int64) {
-	s.recorders[l][t].Record(shard, ns)
+// at returns the recorders of the phase in which something was due.
+func (s *Series) at(due int64) *recorders {
+	phase, present := s.phases.at(due)
+	r := s.recorders[phase].Load()
+	if r == nil {
+		s.recorders[phase].CompareAndSwap(nil, newRecorders(s.shards))
+		r = s.recorders[phase].Load()
+	}
+	if !present {
+		r.late.Store(true)
+	}
+	return r
 }
 
-func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, ns, n int64) {
-	s.recorders[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
+// now returns the counts of the present phase.
+func (t *tally) now() *counts {
+	phase := t.phases.present()
+	c := t.counts[phase].Load()
+	if c == nil {
+		t.counts[phase].CompareAndSwap(nil, &counts{errors: map[ErrorLabels]int64{}})
+		c = t.counts[phase].Load()
+	}
+	return c
+}
+
+// record records a latency of a message that was due at an instant.
+func (s *Series) record(shard uint32, l metric.Loop, t metric.Trend, due, ns int64) {
+	s.at(due).of[l][t].Record(shard, ns)
+}
+
+func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, due, ns, n int64) {
+	s.at(due).of[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
 }
 
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
@@ -73,67 +108,63 @@ type same struct {
 	series *Series
 	shard  uint32
 	trend  metric.Trend
-	loop   metric.Loop
+	to     *hist.Recorder
 	ns, n  int64
 }
 
-func (r *same) record(l metric.Loop, ns int64) {
-	if ns != r.ns || l != r.loop {
+func (r *same) record(l metric.Loop, due, ns int64) {
+	if to := r.series.at(due).of[l][r.trend]; ns != r.ns || to != r.to {
 		r.flush()
-		r.ns, r.loop = ns, l
+		r.ns, r.to = ns, to
 	}
 	r.n++
 }
 
 func (r *same) flush() {
-	r.series.recordN(r.shard, r.loop, r.trend, r.ns, r.n)
+	if r.n > 0 {
+		r.to.RecordN(r.shard, r.ns, uint64(r.n))
+	}
 	r.n = 0
 }
 
-// count adds to a counter of those that are timed.
-func (s *Series) count(c metric.Counter, n, at int64) {
-	s.counters[c].Add(n)
-	for i := range timed {
-		if timed[i] == c {
-			s.active[i].note(at)
+// count adds to a counter with a span.
+func (t *tally) count(c metric.Counter, n, at int64) {
+	now := t.now()
+	now.counters[c].Add(n)
+	for i := range recording.Timed {
+		if recording.Timed[i] != c {
+			continue
+		}
+		span := &now.spans[i]
+		if span.first.Load() == 0 {
+			span.first.CompareAndSwap(0, at)
+		}
+		if at > span.last.Load() {
+			span.last.Store(at)
 		}
 	}
 }
 
-func (s *Series) add(c metric.Counter, n int64) { s.counters[c].Add(n) }
+func (t *tally) add(c metric.Counter, n int64) { t.now().counters[c].Add(n) }
 
-// Count is the present value of a counter.
-func (s *Series) Count(c metric.Counter) int64 { return s.counters[c].Load() }
-
-// Trend is a copy of the distribution of a trend so far.
-func (s *Series) Trend(l metric.Loop, t metric.Trend) *hist.Histogram {
-	return s.recorders[l][t].Snapshot(s.lanes.of(l, t)...)
-}
-
-// Errors is a copy of the error counts so far.
-func (s *Series) Errors() map[ErrorLabels]int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	counts := make(map[ErrorLabels]int64, len(s.errors))
-	for labels, n := range s.errors {
-		counts[labels] = *n
+// Count returns the present value of a counter.
+func (t *tally) Count(c metric.Counter) (n int64) {
+	for i := range t.counts {
+		if of := t.counts[i].Load(); of != nil {
+			n += of.counters[c].Load()
+		}
 	}
-	return counts
+	return n
 }
 
 // Fail counts an error of an operation that the engine does not run itself, such as "connect".
-func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
+func (t *tally) Fail(op string, kind driver.Kind) { t.fail(op, kind) }
 
-func (s *Series) fail(op string, kind driver.Kind) {
-	labels := ErrorLabels{op, kind}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, ok := s.errors[labels]
-	if !ok {
-		n = new(int64)
-		s.errors[labels] = n
-	}
-	*n++
+func (t *tally) fail(op string, kind driver.Kind) {
+	now := t.now()
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	now.errors[ErrorLabels{op, kind}]++
 }
 
 // mostShards is how many shards a recorder has at most: more goroutines than that are seldom in one at a time.
@@ -142,15 +173,14 @@ const mostShards = 8
 // Meter holds every series of a run.
 type Meter struct {
 	shards int
+	phases *phases
 	mu     sync.RWMutex
 	series map[Labels]*Series
 	order  []*Series
-	edges  *edges
-	active map[topicKey]*activities
 }
 
 func newMeter(shards int) *Meter {
-	return &Meter{shards: shards, series: map[Labels]*Series{}, edges: newEdges(), active: map[topicKey]*activities{}}
+	return &Meter{shards: shards, phases: newPhases(), series: map[Labels]*Series{}}
 }
 
 // Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
@@ -166,35 +196,10 @@ func (m *Meter) Series(l Labels) *Series {
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	key := topicKey{l.Broker, l.Topic}
-	if m.active[key] == nil {
-		m.active[key] = &activities{}
-	}
-	s = &Series{Labels: l, tally: &tally{crossings: m.edges.of(key), active: m.active[key], errors: map[ErrorLabels]*int64{}}, recorders: newRecorders(m.shards)}
+	s = &Series{Labels: l, tally: &tally{phases: m.phases}, shards: m.shards}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s
-}
-
-// phaseEnds adds the squares of the pauses of each topic.
-func (m *Meter) phaseEnds(now int64, to map[topicKey]*squares) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	for key, all := range m.active {
-		if to[key] == nil {
-			to[key] = &squares{}
-		}
-		for i := range all {
-			to[key][i] += all[i].phaseEnds(now)
-		}
-	}
-}
-
-// activities are those of a topic; nil where it was not used.
-func (m *Meter) activities(key topicKey) *activities {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.active[key]
 }
 
 // All lists the series in the order they were made.

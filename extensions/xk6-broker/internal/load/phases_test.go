@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -31,7 +33,7 @@ func addUp(t *testing.T, r *result.Result) {
 		counts, trends, failed := map[string]int64{}, map[string]*hist.Histogram{}, result.Topic{}
 		groups := map[string]*result.WindowGroup{}
 		for _, g := range of.Groups {
-			groups[g.Group] = &result.WindowGroup{Deliveries: &result.Deliveries{}, Trends: map[string]*hist.Histogram{}}
+			groups[g.Group] = &result.WindowGroup{Trends: map[string]*hist.Histogram{}}
 		}
 		for _, w := range of.Phases {
 			for name, n := range w.Counts {
@@ -45,11 +47,6 @@ func addUp(t *testing.T, r *result.Result) {
 			}
 			for _, g := range w.Groups {
 				sum := groups[g.Group]
-				if g.Deliveries == nil {
-					g.Deliveries = &result.Deliveries{}
-				}
-				sum.Received, sum.Settled, sum.Duplicated = sum.Received+g.Received, sum.Settled+g.Settled, sum.Duplicated+g.Duplicated
-				sum.Redelivered, sum.Reordered = sum.Redelivered+g.Redelivered, sum.Reordered+g.Reordered
 				for name, h := range g.Trends {
 					sum.Trends[name] = hist.Merged(sum.Trends[name], h)
 				}
@@ -66,13 +63,7 @@ func addUp(t *testing.T, r *result.Result) {
 		sameTrends(t, trends, of.Trends)
 		for _, g := range of.Groups {
 			sum := groups[g.Group]
-			if sameTrends(t, sum.Trends, g.Trends); r.Environment["processes"] != "" {
-				continue // their deliveries are known of the whole only
-			}
-			got := [...]uint64{sum.Received, sum.Settled, sum.Duplicated, sum.Redelivered, sum.Reordered}
-			if want := [...]uint64{g.Received, g.Settled, g.Duplicated, g.Redelivered, g.Reordered}; got != want {
-				t.Errorf("group %q: %v, of the whole %v", g.Group, got, want)
-			}
+			sameTrends(t, sum.Trends, g.Trends)
 		}
 	}
 }
@@ -211,6 +202,91 @@ func TestACutIsExact(t *testing.T) {
 	})
 }
 
+// A message that is due in one phase and confirmed in the next has its latency in the first and is counted in the second. A phase that
+// comes again goes on.
+func TestPhases_ConfirmedInTheNextPhase_LatencyOfTheFirstCountOfTheSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 700 * time.Millisecond }})
+		c := b.run.NewCollector()
+		defer c.Close()
+		var all sync.WaitGroup
+		begin := func(name string) {
+			if _, err := c.Begin(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		begin("a")
+		all.Go(func() { // one message a second, the first at once, confirmed 0.7 s later
+			if _, err := (Produce{Schedule: constant(1, 4*time.Second), Payload: payload.Spec{Size: payload.Fixed(100)}}).Run(t.Context(), []*Sender{b.sender(10)}); err != nil {
+				t.Error(err)
+			}
+		})
+		for at, name := range map[time.Duration]string{500 * time.Millisecond: "b", 2500 * time.Millisecond: "a"} {
+			all.Go(func() {
+				time.Sleep(at - time.Since(began))
+				begin(name)
+			})
+		}
+		all.Wait()
+		b.finish()
+		r := resultOf(t, c)
+		addUp(t, r)
+		for name, want := range map[string][3]int64{"a": {2, 2, 2}, "b": {2, 2, 2}} { // due at 0 and 3, at 1 and 2; confirmed at 2.7 and 3.7, at 0.7 and 1.7
+			w := r.Topics[0].Phases[name]
+			latencies := int64(0)
+			if h := w.Trends["publish_latency"]; h != nil {
+				latencies = int64(h.Count()) //gosec:disable G115 -- a few
+			}
+			if got := [3]int64{w.Counts["due"], latencies, w.Counts["confirmed"]}; got != want {
+				t.Errorf("phase %s: due, latencies and confirmed %v, want %v", name, got, want)
+			}
+		}
+		if s := r.Phase("a").Stretches; len(s) != 2 {
+			t.Errorf("phase a: %v", s)
+		}
+	})
+}
+
+// Little's law holds in a phase: as many messages are under way on average as come in a second, by how long each takes.
+func TestPhases_LittlesLaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(3, 1))
+		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return time.Duration(random.ExpFloat64() * float64(service)) }})
+		c := b.run.NewCollector()
+		defer c.Close()
+		var all sync.WaitGroup
+		all.Go(func() {
+			p := Produce{Schedule: func() pace.Schedule {
+				return pace.Poisson(pace.Constant(pace.Rate{Events: 800, Per: time.Second}, 40*time.Second), 1)
+			}, Payload: payload.Spec{Size: payload.Fixed(100)}}
+			if _, err := p.Run(t.Context(), []*Sender{b.sender(1 << 20)}); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(5 * time.Second)
+		if _, err := c.Begin("measured"); err != nil {
+			t.Fatal(err)
+		}
+		var underway float64
+		const looks = 30_000
+		for range looks {
+			time.Sleep(time.Millisecond)
+			underway += float64(b.series.Count(metric.Due)-b.series.Count(metric.Confirmed)) / looks
+		}
+		if _, err := c.Begin("after"); err != nil {
+			t.Fatal(err)
+		}
+		all.Wait()
+		b.finish()
+		w := resultOf(t, c).Topics[0].Phases["measured"]
+		if want := float64(w.Counts["due"]) / 30 * w.Trends["publish_latency"].Mean() / float64(time.Second); math.Abs(underway-want) > 0.02*want {
+			t.Errorf("%.3f messages are under way on average, and by Little's law %.3f", underway, want)
+		}
+	})
+}
+
 func TestThereAreNotTooManyPhases(t *testing.T) {
 	c := NewRun("", 0).NewCollector()
 	defer c.Close()
@@ -260,8 +336,10 @@ func FuzzPhasesAddUp(f *testing.F) {
 		if _, err := c.Begin("first"); err != nil {
 			t.Fatal(err)
 		}
+		dues := []int64{driver.Now()}
 		for i, op := range ops {
 			s := []*Series{a, b, lane.Series}[i%3]
+			due := dues[int(op)%len(dues)]
 			switch {
 			case op >= 253:
 				c.Collect()
@@ -269,17 +347,18 @@ func FuzzPhasesAddUp(f *testing.F) {
 				if _, err := c.Begin(fmt.Sprint("phase ", op)); err != nil {
 					t.Fatal(err)
 				}
+				dues = append(dues, driver.Now())
 			case op >= 240:
 				s.fail("send", driver.Kind(fmt.Sprint(op%3)))
 			case op >= 200:
 				s.add(metric.Counter(op%metric.NumCounters), int64(op))
 			case op >= 190:
-				s.record(0, metric.Closed, metric.E2ETime, -int64(op))
+				s.record(0, metric.Closed, metric.E2ETime, due, -int64(op))
 			case op >= 180:
-				s.record(0, metric.Open, metric.SettleTime, hist.Highest+int64(op))
+				s.record(0, metric.Open, metric.SettleTime, due, hist.Highest+int64(op))
 			default:
 				ns := int64(op)<<(i%40) + int64(i)
-				s.recordN(uint32(i), metric.Loop(i%metric.NumLoops), metric.Trend(int(op)%metric.NumTrends), ns, int64(1+i%5))
+				s.recordN(uint32(i), metric.Loop(i%metric.NumLoops), metric.Trend(int(op)%metric.NumTrends), due, ns, int64(1+i%5))
 			}
 		}
 		addUp(t, resultOf(t, c))
@@ -325,7 +404,7 @@ func TestPhasesOfProcessesAddUp(t *testing.T) {
 				}
 			} else {
 				w := merged.Topics[0].Phases["measured"]
-				if merged.Leading != "measured" || differ || w.Counts["confirmed"] != 200 || w.Groups[0].Deliveries != nil {
+				if merged.Leading != "measured" || differ || w.Counts["confirmed"] != 200 {
 					t.Errorf("%q leads, %v", merged.Leading, w.Counts)
 				}
 				for name, n := range merged.Topics[0].Counts { // of which the whole knows that they are none

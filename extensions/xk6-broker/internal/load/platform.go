@@ -11,7 +11,6 @@ import (
 // platform gathers it, interval by interval.
 type platform struct {
 	witness *witness.Witness
-	hiccups hist.Histogram
 	shares  [6]worst // in the order of Platform
 }
 
@@ -67,21 +66,12 @@ func (p *platform) note(working bool) *hist.Histogram {
 	if !working {
 		return nil
 	}
-	p.hiccups.Merge(i.Hiccups)
 	seconds := time.Duration(i.To - i.From).Seconds()
 	host := withIn(i.Host, i.Own)
 	for k, s := range []witness.Share{i.Process, host, others(host, i.Own), i.Steal, i.Pressure, i.GroupPressure} {
 		p.shares[k].add(s, seconds)
 	}
 	return i.Hiccups
-}
-
-// seen are the hiccups so far; nil where nobody watches.
-func (p *platform) seen() *hist.Histogram {
-	if p.witness == nil {
-		return nil
-	}
-	return &p.hiccups
 }
 
 // withIn is what all processes used of the CPUs, of which one used a part: the system counts the whole by sampling, and misses short bursts of
@@ -101,15 +91,13 @@ func others(all, own witness.Share) witness.Share {
 	return witness.Share{Value: max(0, all.Value-own.Value), Known: true}
 }
 
-// result is nil where nobody watched.
+// result returns all but the hiccups, which are in the recording. It is nil if there is no witness.
 func (p *platform) result() *result.Platform {
 	if p.witness == nil {
 		return nil
 	}
-	hiccups := &hist.Histogram{}
-	hiccups.Merge(&p.hiccups)
 	return &result.Platform{
-		Hiccups: hiccups, Process: p.shares[0].value(), Host: p.shares[1].value(), Others: p.shares[2].value(), Steal: p.shares[3].value(),
+		Hiccups: &hist.Histogram{}, Process: p.shares[0].value(), Host: p.shares[1].value(), Others: p.shares[2].value(), Steal: p.shares[3].value(),
 		Pressure: p.shares[4].value(), GroupPressure: p.shares[5].value(),
 	}
 }
@@ -118,7 +106,7 @@ func (p *platform) result() *result.Platform {
 func (c *Collector) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.platform.witness = witness.Start(c.ends.tick)
+	c.platform.witness = witness.Start()
 }
 
 // Unwatch ends that. What was seen stays.

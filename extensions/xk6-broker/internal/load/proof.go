@@ -18,10 +18,7 @@ func (r *Run) Created(t *Topic, as driver.TopicSpec) {
 	if !t.is(&as) {
 		return
 	}
-	r.mu.Lock()
-	publishers := slices.Clone(r.publishers)
-	r.mu.Unlock()
-	for _, p := range publishers {
+	for _, p := range r.opened() {
 		if p.topic == t {
 			p.prove()
 		}
@@ -56,10 +53,7 @@ func (r *Run) vanished(t *Topic) {
 	if !t.is(nil) {
 		return
 	}
-	r.mu.Lock()
-	publishers := slices.Clone(r.publishers)
-	r.mu.Unlock()
-	for _, p := range publishers {
+	for _, p := range r.opened() {
 		if _, asks := p.conn.(driver.TopicDescriber); p.topic == t && !asks { // a broker that tells is asked when the topic is there again
 			p.prove()
 		}

@@ -203,8 +203,7 @@ func (s *Sender) refuse(f *flight, err error) {
 			due = now
 		}
 		series.fail("send", s.pub.driver.KindOf(err))
-		series.record(s.shard, f.loop(), metric.FailedLatency, now-due)
-		series.ended(toSend, due, 1)
+		series.record(s.shard, f.loop(), metric.FailedLatency, due, now-due)
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}
 	f.ends.end(f)

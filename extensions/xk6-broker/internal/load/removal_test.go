@@ -40,9 +40,8 @@ func TestAGroupExpectsNothingOfWhatWasRemovedBeforeItCame(t *testing.T) {
 					}
 					s = b.sender(1000)
 					b.produce(s, 7)
-					var now interval
-					if b.topic.queues(&now); !others && now.outstanding != 7 {
-						t.Errorf("%d are outstanding", now.outstanding)
+					if n := b.topic.outstanding(); !others && n["workers"] != 7 {
+						t.Errorf("outstanding: %v", n)
 					}
 					c := b.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest})
 					b.settle(c, b.receive(c, 7), 0, 7, driver.Ack)

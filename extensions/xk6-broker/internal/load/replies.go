@@ -180,7 +180,6 @@ func (r *request) byTopics(ctx, waiting context.Context, m *driver.Message, at T
 	}
 	r.caller = s.call()
 	r.begin(m, at)
-	defer s.pub.topic.asking.Add(-1) // when it is recorded what became of it
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	keep := context.AfterFunc(ctx, cancel)
 	r.send(sending, *m, func(err error) {

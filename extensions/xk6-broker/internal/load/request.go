@@ -71,7 +71,6 @@ func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (d
 	r.caller = s.call()
 	defer s.hangUp(r.caller)
 	r.begin(m, at)
-	defer s.pub.topic.asking.Add(-1) // when it is recorded what became of it
 	reply, err := requester.Request(ctx, *m)
 	now := driver.Now()
 	if err != nil {
@@ -86,17 +85,14 @@ func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (d
 // begin numbers and stamps a request, which is handed over next.
 func (r *request) begin(m *driver.Message, at Timing) {
 	s := r.sender
-	s.pub.topic.asks.Store(true)
-	s.pub.topic.asking.Add(1)
 	r.sent, r.due = driver.Now(), at.Due
 	r.sequence = r.caller.track.Next()
 	r.caller.course.Sent(r.sent, r.sequence)
 	if r.due == 0 {
 		r.due, r.loop = r.sent, metric.Closed
 	} else {
-		r.series.ended(toArrive, r.due, 1)
-		r.series.record(s.shard, metric.Open, metric.ScheduleLag, r.sent-r.due)
-		r.series.record(s.shard, metric.Open, metric.GeneratorLag, r.sent-max(r.due, at.Free))
+		r.series.record(s.shard, metric.Open, metric.ScheduleLag, r.due, r.sent-r.due)
+		r.series.record(s.shard, metric.Open, metric.GeneratorLag, r.due, r.sent-max(r.due, at.Free))
 	}
 	r.series.sent[r.loop].Store(true)
 	r.series.add(metric.Due, 1)
@@ -118,10 +114,8 @@ func (r *request) confirmed() {
 func (r *request) answered(now int64, reply *driver.Message) {
 	shard := r.sender.shard
 	r.series.add(metric.BytesReceived, int64(len(reply.Body)))
-	r.series.record(shard, r.loop, metric.RequestLatency, now-r.due)
-	r.series.record(shard, r.loop, metric.RequestTime, now-r.sent)
-	r.series.answered.Add(1)
-	r.series.ended(toAsk, r.due, 1)
+	r.series.record(shard, r.loop, metric.RequestLatency, r.due, now-r.due)
+	r.series.record(shard, r.loop, metric.RequestTime, r.due, now-r.sent)
 }
 
 // failed says that there is no reply: because of an error, or because it was waited for long enough, or by a test that has ended.
@@ -132,7 +126,6 @@ func (r *request) failed(waiting context.Context, now int64, err error) error {
 	}
 	err = s.pub.driver.Wrap("request", s.pub.topic.explain(err))
 	r.series.fail("request", s.pub.driver.KindOf(err))
-	r.series.record(s.shard, r.loop, metric.FailedLatency, now-r.due)
-	r.series.ended(toAsk, r.due, 1)
+	r.series.record(s.shard, r.loop, metric.FailedLatency, r.due, now-r.due)
 	return err
 }

@@ -170,16 +170,13 @@ func answered(t *testing.T, config memory.Config, mode StampMode) {
 	if n := o.series.Trend(metric.Closed, metric.RequestLatency).Count(); n != all {
 		t.Errorf("%d latencies", n)
 	}
-	if n := o.series.answered.Load(); n != all {
-		t.Errorf("%d were answered", n)
-	}
 	if topics := o.run.Topics(); len(topics) != 1 {
 		t.Errorf("%d topics have an account", len(topics))
 	}
 	if a := o.only(); mode != StampOff && (a.Received != all || a.Expected != all || a.Lost+a.Duplicated+a.Reordered+a.Undelivered+a.Uncertain > 0) {
 		t.Errorf("%+v", a)
 	}
-	if errs := o.series.Errors(); len(errs) > 0 {
+	if errs := o.series.Measured().Errors; len(errs) > 0 {
 		t.Error(errs)
 	}
 }
@@ -260,8 +257,8 @@ func TestRepliesThatAreLateOrComeAgain(t *testing.T) {
 						t.Errorf("%v: %d, want %d", counter, n, want)
 					}
 				}
-				if n := o.series.Errors()[ErrorLabels{"request", driver.Timeout}]; n != 1 {
-					t.Errorf("%v", o.series.Errors())
+				if n := o.series.Measured().Errors[ErrorLabels{"request", driver.Timeout}]; n != 1 {
+					t.Errorf("%v", o.series.Measured().Errors)
 				}
 				if h := o.series.Trend(metric.Closed, metric.FailedLatency); h.Count() != 1 || h.Max() < int64(time.Second) {
 					t.Errorf("%d failed, the longest after %v", h.Count(), time.Duration(h.Max()))
@@ -445,8 +442,8 @@ func TestRequestsWaitForTheWindow(t *testing.T) {
 		if sent, unanswered := o.series.Count(metric.Sent), o.series.Count(metric.Unanswered); sent != 2 || unanswered != 2 {
 			t.Errorf("%d sent, %d unanswered: one was still waiting", sent, unanswered)
 		}
-		if n := o.series.Errors()[ErrorLabels{"request", driver.Timeout}]; n != 3 {
-			t.Errorf("%v", o.series.Errors())
+		if n := o.series.Measured().Errors[ErrorLabels{"request", driver.Timeout}]; n != 3 {
+			t.Errorf("%v", o.series.Measured().Errors)
 		}
 		if lag := o.series.Trend(metric.Open, metric.GeneratorLag).Max(); lag > int64(time.Millisecond) {
 			t.Errorf("the generator is blamed for %v in the window", time.Duration(lag))

@@ -13,11 +13,33 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Result sums up the run. The caller adds what it knows of the environment, and asks for the verdict.
+// Result returns what the run has found out so far.
 func (c *Collector) Result() (*result.Result, error) {
+	r, err := c.Unmeasured() // before what was measured, so that no account has what the distributions have not
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	open, accounts, topics := c.open(), map[*Topic]result.Topic{}, c.run.Topics() // before what was measured, so that no account has what the distributions have not
+	c.collect(true)
+	r.Measure(&c.recording)
+	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() }) // a script may describe what it then does not use
+	for i := range r.Topics {
+		of := &r.Topics[i]
+		t := c.run.known(topicKey{of.Broker, of.Topic})
+		if over := t.over.Load(); over != nil && t.forgets() {
+			of.After = of.Counts[metric.Confirmed.String()] - over.confirmed
+		}
+		settles(of, t.Address.Driver.Features)
+	}
+	r.Describe()
+	return r, nil
+}
+
+// Unmeasured returns what the run has found out so far without what the recording has.
+func (c *Collector) Unmeasured() (*result.Result, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	whole, err := account.Of([]*account.Ledger{c.run.Ledger()}, account.Known{Complete: !c.run.shared})
 	if err != nil {
 		return nil, err // of sets in memory there is none
@@ -26,72 +48,25 @@ func (c *Collector) Result() (*result.Result, error) {
 	for _, t := range whole.Topics {
 		groups[topicKey{t.Broker, t.Topic}] = t.Groups
 	}
-	for _, t := range topics {
-		accounts[t] = t.result(groups[topicKey{t.Address.String(), t.Name}])
-	}
-	now, all := driver.Now(), c.run.measured()
 	processes, _ := c.run.Processes()
 	r := &result.Result{
 		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: processes, Siblings: c.run.heardOf(),
 		Started: time.Unix(0, c.run.Started).UTC(),
-		Seconds: seconds(now - c.run.Started),
+		Seconds: seconds(driver.Now() - c.run.Started),
 		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{}, Topics: []result.Topic{},
 		Platform: c.platform.result(),
-		LogsCut:  c.logs.cut,
 	}
-	phases, during, began := c.phases.used(all)
-	for _, p := range phases {
-		r.Phases = append(r.Phases, c.phases.described(p, now, c.run.Started))
-	}
-	r.Lead()
 	for _, t := range c.run.Topics() {
-		of, ok := accounts[t]
-		if !ok {
-			continue // it is new
-		}
 		key := topicKey{t.Address.String(), t.Name}
-		open := open[key]
-		timeline := c.timelines[key].all()
-		if open != nil {
-			open.at, open.intervals = now, timeline
-		}
-		for s, m := range all {
+		of := t.result(groups[key])
+		for _, s := range c.run.All() {
 			if (topicKey{s.Broker, s.Topic}) == key {
-				sumUp(&of, s, m)
+				of.OpenLoop = of.OpenLoop || s.sent[metric.Open].Load()
+				of.ClosedLoop = of.ClosedLoop || s.sent[metric.Closed].Load()
 			}
-		}
-		active := c.run.activities(key)
-		of.Spans = active.spans(c.run.Started)
-		for i, p := range phases {
-			if of.Phases == nil {
-				of.Phases = map[string]result.Window{}
-			}
-			w := c.phases.window(p, began, key, c.run.edges.of(key), open, of.Driver, of.Groups, during[p])
-			w.Pauses = c.phases.pauses(p, key, active, of.Spans, r.Phases[i].Stretches)
-			w.Befall(p.hiccups, p.befallen.of(key))
-			of.Phases[p.name] = w
-		}
-		of.Befall(r.Platform.Seen(), c.befallen.of(key))
-		if u := open.until(now); u != (result.Underway{}) {
-			of.Underway = &u
-			of.Counts[metric.Due.String()] += int64(u.Arrivals) //gosec:disable G115 -- a count
-		}
-		if !of.Used() {
-			continue // a script may describe what it then does not use
-		}
-		if over := t.over.Load(); over != nil && t.forgets() {
-			of.After = of.Counts[metric.Confirmed.String()] - over.confirmed
-		}
-		settles(&of, t.Address.Driver.Features)
-		of.PlainNames()
-		of.Seen = r.Platform.Seen()
-		of.History, of.OverTime = []result.Point{}, map[string][]result.Summary{}
-		if timeline != nil {
-			of.History, of.OverTime = history(timeline, c.run.Started, c.run.edges.of(key), open), overTime(timeline, c.run.Started, of.OpenLoop)
 		}
 		r.Topics = append(r.Topics, of)
 	}
-	r.Describe()
 	return r, nil
 }
 
@@ -141,35 +116,6 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		})
 	}
 	return of
-}
-
-// sumUp adds what a series measured.
-func sumUp(t *result.Topic, s *Series, m *Measured) {
-	t.OpenLoop = t.OpenLoop || s.sent[metric.Open].Load()
-	t.ClosedLoop = t.ClosedLoop || s.sent[metric.Closed].Load()
-	for i, n := range m.Counters {
-		if n != 0 {
-			t.Counts[metric.Counter(i).String()] += n
-		}
-	}
-	g := slices.IndexFunc(t.Groups, func(g result.Group) bool { return g.Group == s.Group })
-	for l := range metric.Loop(metric.NumLoops) {
-		for i := range metric.Trend(metric.NumTrends) {
-			all := m.Trends[l][i]
-			if all == nil {
-				continue
-			}
-			name := i.In(l)
-			t.Trends[name] = hist.Merged(t.Trends[name], all)
-			if g >= 0 && i.Consumers() {
-				of := t.Groups[g].Trends
-				of[name] = hist.Merged(of[name], all)
-			}
-		}
-	}
-	for labels, n := range m.Errors {
-		t.AddErrors(result.ErrorCount{Op: labels.Op, Kind: string(labels.Kind), Count: n})
-	}
 }
 
 // connected keeps a connection that the topic is used by, and what that says of the broker.

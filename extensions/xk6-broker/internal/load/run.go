@@ -97,8 +97,6 @@ type Topic struct {
 	routed     atomic.Bool          // some of its messages go where their keys say, see [driver.Proof]
 	failed     atomic.Int64         // sends that failed, whose messages the broker may have all the same
 	unanswered atomic.Int64         // of failed, those without an answer when the test was interrupted: they are expected, and uncertain
-	asks       atomic.Bool          // requests are sent to it
-	asking     atomic.Int64         // those that wait for their replies
 	loops      loops
 	mu         sync.Mutex
 	groups     map[string]*group // those with a name that the broker knows
@@ -203,12 +201,16 @@ func (r *Run) producerID(t *Topic) uint64 {
 	return id
 }
 
-// InFlight is how many messages are handed over and not yet done.
-func (r *Run) InFlight() int64 {
+// opened lists the publishers.
+func (r *Run) opened() []*Publisher {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var n int64
-	for _, p := range r.publishers {
+	return r.publishers[:len(r.publishers):len(r.publishers)]
+}
+
+// InFlight is how many messages are handed over and not yet done.
+func (r *Run) InFlight() (n int64) {
+	for _, p := range r.opened() {
 		n += p.window.inFlight()
 	}
 	return n

@@ -108,7 +108,7 @@ func TestSettle_AnsweredLater_CountsWhatTheBrokerConfirmed(t *testing.T) {
 	conn.last.report(driver.Ack, 6, nil)
 	conn.last.report(driver.Ack, 4, &driver.Error{Kind: driver.Rejected, Op: "ack", Err: errors.New("invalid record state")})
 	failed := int64(0)
-	for of, n := range b.series.Errors() {
+	for of, n := range b.series.Measured().Errors {
 		if of.Op == "ack" && of.Kind == driver.Rejected {
 			failed += n
 		}

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"iter"
 	"sync"
 	"time"
 
@@ -15,16 +14,15 @@ const tick = time.Millisecond
 type meter struct {
 	now   func() int64 // in ns
 	sleep func(time.Duration)
-	woke  int64            // when it last did
-	tell  func(late int64) // is told each time how late it woke, in ns; nil where nobody is
-	least int64            // from one time to the next, in ns: what the platform takes at best is no hiccup
+	woke  int64 // when it last did
+	least int64 // from one time to the next, in ns: what the platform takes at best is no hiccup
 
 	mu      sync.Mutex
 	hiccups *hist.Histogram // since they were last taken
 }
 
-func newMeter(now func() int64, sleep func(time.Duration), tell func(late int64)) *meter {
-	m := &meter{now: now, sleep: sleep, tell: tell, woke: now(), hiccups: &hist.Histogram{}}
+func newMeter(now func() int64, sleep func(time.Duration)) *meter {
+	m := &meter{now: now, sleep: sleep, woke: now(), hiccups: &hist.Histogram{}}
 	m.least = m.once()
 	return m
 }
@@ -53,23 +51,12 @@ func (m *meter) once() int64 {
 // late by a tick less than the one before. Without that a standstill, of whatever length, would be one value among thousands.
 func (m *meter) slept(took int64) {
 	m.least = min(m.least, took)
-	if m.tell != nil {
-		m.tell(took - m.least)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for late := range Late(took - m.least) {
+	late := took - m.least
+	m.hiccups.Record(late)
+	for late -= int64(tick); late >= int64(tick); late -= int64(tick) {
 		m.hiccups.Record(late)
-	}
-}
-
-// Late gives how late all was, in ns, that was to happen in each millisecond of a sleep that was too long by so much: a standstill of 100 ms has the
-// values 100, 99, 98 … ms.
-func Late(late int64) iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		for first := true; (first || late >= int64(tick)) && yield(late); first = false {
-			late -= int64(tick)
-		}
 	}
 }
 

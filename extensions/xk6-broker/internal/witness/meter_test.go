@@ -19,7 +19,7 @@ func hiccups(t *testing.T, sleeps ...time.Duration) []time.Duration {
 		if sleeps = sleeps[1:]; len(sleeps) == 0 {
 			close(stop)
 		}
-	}, nil)
+	})
 	m.run(stop)
 	h := m.take()
 	var all []time.Duration
@@ -67,7 +67,7 @@ func TestTheLeastLatenessIsTheBaseline(t *testing.T) {
 // A process may stand still while the meter does not sleep, too.
 func TestNoTimeIsLeftOut(t *testing.T) {
 	var now int64
-	m := newMeter(func() int64 { return now }, func(d time.Duration) { now += int64(d) }, nil)
+	m := newMeter(func() int64 { return now }, func(d time.Duration) { now += int64(d) })
 	now += int64(50 * time.Millisecond)
 	m.slept(m.once())
 	if h := m.take(); h.Count() != 50 || h.Max() != int64(50*time.Millisecond) {

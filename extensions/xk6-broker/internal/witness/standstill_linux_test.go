@@ -18,7 +18,7 @@ const pause = 200 * time.Millisecond
 // witnessed runs a witness in a process of its own, which says when it is ready, and when it is told to, what the witness saw until
 // then and until it has seen a standstill.
 func witnessed() {
-	w := Start(nil)
+	w := Start()
 	all := w.Interval()
 	fmt.Println("ready")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')

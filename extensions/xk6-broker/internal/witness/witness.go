@@ -6,7 +6,7 @@
 // time or to look at the clock when an answer came. The method is that of Gil Tene's jHiccup. Beside that it tells how busy the CPUs were,
 // where the platform says so.
 //
-//	w := witness.Start(nil)
+//	w := witness.Start()
 //	defer w.Stop()
 //	for range time.Tick(time.Second) {
 //		i := w.Interval()
@@ -83,9 +83,8 @@ type moment struct {
 }
 
 // Start starts a witness, which takes a millisecond. It then costs some hundredths of a CPU: what it takes to wake a goroutine a
-// thousand times a second, and little more. Where the system has no sleep that is as precise, its hiccups are rough. Each time it wakes
-// it calls tell, unless that is nil, with how late it woke, in ns; tell is to be quick.
-func Start(tell func(late int64)) *Witness {
+// thousand times a second, and little more. Where the system has no sleep that is as precise, its hiccups are rough.
+func Start() *Witness {
 	w := &Witness{host: thisHost(), stop: make(chan struct{}), done: make(chan struct{})}
 	sleeper := clock.Sleeper{Sleep: clock.Until}
 	ready := make(chan struct{})
@@ -93,7 +92,7 @@ func Start(tell func(late int64)) *Witness {
 		defer close(w.done)
 		w.meter = newMeter(driver.Now, func(d time.Duration) {
 			_ = sleeper.Until(context.Background(), driver.Now()+int64(d)) // there is no error
-		}, tell)
+		})
 		w.last = w.now()
 		close(ready)
 		w.meter.run(w.stop)

@@ -21,7 +21,7 @@ func eventually(is func() bool) {
 }
 
 func TestIntervalsFollowOneAnother(t *testing.T) {
-	w := Start(nil)
+	w := Start()
 	var first, second Interval
 	var n uint64
 	eventually(func() bool {
@@ -42,7 +42,7 @@ func TestIntervalsFollowOneAnother(t *testing.T) {
 
 // What this process burns is seen as its own, and as the machine's where that is known.
 func TestABusyProcess(t *testing.T) {
-	w := Start(nil)
+	w := Start()
 	defer w.Stop()
 	var i Interval
 	eventually(func() bool {
@@ -62,7 +62,7 @@ func TestABusyProcess(t *testing.T) {
 }
 
 func TestIntervalsSurviveJSON(t *testing.T) {
-	w := Start(nil)
+	w := Start()
 	defer w.Stop()
 	var i, again Interval
 	eventually(func() bool { i = w.Interval(); return i.Hiccups.Count() > 0 })
@@ -84,7 +84,7 @@ func TestIntervalsSurviveJSON(t *testing.T) {
 
 // BenchmarkWitness tells how much of a CPU a witness takes that is asked once a second.
 func BenchmarkWitness(b *testing.B) {
-	w := Start(nil)
+	w := Start()
 	defer w.Stop()
 	w.Interval()
 	b.ResetTimer()
@@ -108,7 +108,7 @@ func TestAProcessOfFewerCPUsThanTheMachineHas(t *testing.T) {
 		t.Skip("there is one CPU, or what the machine's did is not known")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	w := Start(nil)
+	w := Start()
 	defer w.Stop()
 	var i Interval
 	eventually(func() bool {
