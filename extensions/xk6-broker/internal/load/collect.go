@@ -78,7 +78,7 @@ func (c *Collector) Collect() []Delta {
 // collection looks at all.
 func (c *Collector) collect(last bool) []Delta {
 	now, cuts := driver.Now(), c.run.phases.now.Load()
-	present := cuts.present()
+	present := cuts.present.phase
 	var deltas []Delta
 	records := map[recording.Key]*recording.Record{}
 	for _, s := range c.run.All() {

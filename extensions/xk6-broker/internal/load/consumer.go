@@ -149,7 +149,7 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	}
 	in.HandedAt = now
 	series := c.series.Load()
-	latency, transfer, wait := c.same(series, metric.E2ELatency), c.same(series, metric.E2ETime), c.same(series, metric.DeliveryWait)
+	latency, transfer, wait := c.same(metric.E2ELatency), c.same(metric.E2ETime), c.same(metric.DeliveryWait)
 	var bytes, recurrent int64
 	from := in.next
 	for i := from; i < to; i++ {
@@ -163,9 +163,10 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 			recurrent++
 		}
 		if latent {
-			latency.record(stamp.loop(), stamp.Due, now-stamp.Due)
-			transfer.record(stamp.loop(), stamp.Due, m.Received-stamp.Sent)
-			wait.record(stamp.loop(), stamp.Due, now-m.Received)
+			at, loop := series.at(stamp.Due), stamp.loop()
+			latency.record(at, loop, now-stamp.Due)
+			transfer.record(at, loop, m.Received-stamp.Sent)
+			wait.record(at, loop, now-m.Received)
 		}
 	}
 	latency.flush()
@@ -184,8 +185,8 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	}
 }
 
-func (c *Consumer) same(series *Series, t metric.Trend) same {
-	return same{series: series, shard: c.shard, trend: t}
+func (c *Consumer) same(t metric.Trend) same {
+	return same{shard: c.shard, trend: t}
 }
 
 // touch notes once that the test has done something.

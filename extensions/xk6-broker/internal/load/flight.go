@@ -222,15 +222,16 @@ func (f *flight) handedOver(i int, err error) {
 	} else {
 		s.expect(series, s.track, f.first, len(f.batch))
 	}
-	latency := same{series: series, shard: s.shard, trend: metric.PublishLatency}
-	took := same{series: series, shard: s.shard, trend: metric.PublishTime}
+	latency := same{shard: s.shard, trend: metric.PublishLatency}
+	took := same{shard: s.shard, trend: metric.PublishTime}
 	for j := range f.batch {
 		if f.due[j] == failedDue {
 			continue
 		}
 		due := f.dueOf(j)
-		latency.record(f.loop(), due, now-due)
-		took.record(f.loop(), due, now-f.sent)
+		at := series.at(due)
+		latency.record(at, f.loop(), now-due)
+		took.record(at, f.loop(), now-f.sent)
 		f.receipt(j, now, nil)
 	}
 	latency.flush()

@@ -105,15 +105,14 @@ func (s *Series) recordN(shard uint32, l metric.Loop, t metric.Trend, due, ns, n
 // same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
 // it holds is recorded by flush.
 type same struct {
-	series *Series
-	shard  uint32
-	trend  metric.Trend
-	to     *hist.Recorder
-	ns, n  int64
+	shard uint32
+	trend metric.Trend
+	to    *hist.Recorder
+	ns, n int64
 }
 
-func (r *same) record(l metric.Loop, due, ns int64) {
-	if to := r.series.at(due).of[l][r.trend]; ns != r.ns || to != r.to {
+func (r *same) record(at *recorders, l metric.Loop, ns int64) {
+	if to := at.of[l][r.trend]; ns != r.ns || to != r.to {
 		r.flush()
 		r.ns, r.to = ns, to
 	}

@@ -14,8 +14,9 @@ type phases struct{ now atomic.Pointer[cuts] }
 
 // cuts are the phases so far, and when each began. They do not change.
 type cuts struct {
-	names []string // the first is "", before any has begun
-	all   []cut
+	names   []string // the first is "", before any has begun
+	all     []cut
+	present cut // the last of all
 }
 
 // cut is when a phase began or came again.
@@ -34,23 +35,25 @@ var errPhases = fmt.Errorf("phase: there are %d phases already, or %d changes fr
 
 func newPhases() *phases {
 	p := &phases{}
-	p.now.Store(&cuts{[]string{""}, []cut{{math.MinInt64, 0}}})
+	first := cut{math.MinInt64, 0}
+	p.now.Store(&cuts{[]string{""}, []cut{first}, first})
 	return p
 }
 
-func (c *cuts) present() int { return c.all[len(c.all)-1].phase }
-
-func (p *phases) present() int { return p.now.Load().present() }
+func (p *phases) present() int { return p.now.Load().present.phase }
 
 // at returns the phase of an instant, and whether that is the stretch of it that goes on.
 func (p *phases) at(instant int64) (phase int, present bool) {
-	all := p.now.Load().all
-	for i := len(all) - 1; i > 0; i-- {
-		if all[i].at <= instant {
-			return all[i].phase, i == len(all)-1
+	c := p.now.Load()
+	if instant >= c.present.at {
+		return c.present.phase, true
+	}
+	for _, of := range slices.Backward(c.all) {
+		if instant >= of.at {
+			return of.phase, false
 		}
 	}
-	return all[0].phase, len(all) == 1
+	return 0, false // it cannot be
 }
 
 // begin begins a phase, or goes on with one of that name.
@@ -64,7 +67,8 @@ func (p *phases) begin(name string, at int64) error {
 		phase = len(c.names)
 		c.names = append(slices.Clone(c.names), name)
 	}
-	c.all = append(slices.Clone(c.all), cut{at, phase})
+	c.present = cut{at, phase}
+	c.all = append(slices.Clone(c.all), c.present)
 	p.now.Store(&c)
 	return nil
 }
@@ -77,7 +81,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	switch now := c.run.phases.now.Load(); {
 	case name == "":
 		return nil, errors.New("phase: it has no name")
-	case name == now.names[now.present()]:
+	case name == now.names[now.present.phase]:
 		return nil, nil
 	}
 	deltas := c.collect(false)
@@ -90,7 +94,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 // Phase returns the name of the present phase; "" before any began.
 func (c *Collector) Phase() string {
 	now := c.run.phases.now.Load()
-	return now.names[now.present()]
+	return now.names[now.present.phase]
 }
 
 // During returns what each series has measured so far in a phase, or in the whole run if it is "". It is false if there is no such phase.
