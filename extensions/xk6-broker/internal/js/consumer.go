@@ -80,7 +80,6 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	if k.config.Group != "" && !f.Groups {
 		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups: leave group out", c.address.Driver.Name)
 	}
-	c.in.run.meeting.names(c, topic)
 	k.group = load.GroupOf(f, k.config.Group)
 	c.in.run.declared.add(k.group)
 	c.in.run.Topic(c.address, topic).Declare(k.config.Group, k.config.Start)

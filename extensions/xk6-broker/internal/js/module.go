@@ -2,6 +2,7 @@
 package js
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -128,33 +129,32 @@ func (in *instance) result() (any, error) {
 // run is what all VUs of the process share.
 type run struct {
 	*load.Run
-	metrics     *brokerMetrics
-	subjects    []subject
-	limits      thresholds
-	declared    declared
-	dialers     dialers
-	shared      bool            // the test has several processes
-	remote      *remote         // where the results go besides their folder; nil where they go nowhere else
-	going       context.Context // until the test has ended
-	gone        func()
-	interrupted context.Context // ends with Ctrl-C
-	stopWaiting func()
-	calls       int             // that all processes of the test make, in setup and teardown
-	segment     *result.Segment // that this process has of the test, once it runs; nil where that is not divided
-	noTags      *metrics.TagSet
-	pushed      pushed
-	collector   *load.Collector
-	logger      logrus.FieldLogger
-	patience    time.Duration
-	quiet       bool  // k6 was asked for no summary
-	usage       usage // nil where k6 notes none down
+	metrics      *brokerMetrics
+	subjects     []subject
+	limits       thresholds
+	declared     declared
+	dialers      dialers
+	shared       bool            // the test has several processes
+	coordination *coordination   // nil if there is no coordinator
+	going        context.Context // until the test has ended
+	gone         func()
+	interrupted  context.Context // ends with Ctrl-C
+	stopWaiting  func()
+	calls        int             // that all processes of the test make, in setup and teardown
+	segment      *result.Segment // that this process has of the test, once it runs; nil where that is not divided
+	noTags       *metrics.TagSet
+	pushed       pushed
+	collector    *load.Collector
+	logger       logrus.FieldLogger
+	patience     time.Duration
+	quiet        bool  // k6 was asked for no summary
+	usage        usage // nil where k6 notes none down
 
 	peak     atomic.Uint64 // messages per second, the most that any loop announced
 	used     sync.Once
 	state    atomic.Pointer[testState] // once a VU has run
 	flusher  *flusher
 	warmUp   warmUp
-	meeting  *meeting       // of the processes of the test
 	leaving  sync.WaitGroup // consumers whose VU is still active
 	ended    sync.Once
 	internal sync.Once                     // a mistake of ours is told with its stack once
@@ -220,7 +220,6 @@ func (r *run) expected() uint64 { return r.peak.Load() }
 
 func newRun(vu modules.VU) (*run, error) {
 	name, processes := "", 0
-	lookup := func(string) (string, bool) { return "", false }
 	r := &run{patience: patience, ramps: map[string]*rampSlots{}, files: map[string]*bodies{}, pushed: pushed{values: map[metrics.TimeSeries]float64{}}, logger: logrus.StandardLogger()}
 	if env := vu.InitEnv(); env != nil {
 		r.logger = env.Logger.WithField("source", "broker")
@@ -232,13 +231,12 @@ func newRun(vu modules.VU) (*run, error) {
 		if name, processes, err = processesOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
-		if r.remote, err = remoteOf(env.LookupEnv, name, processes); err != nil {
+		if r.coordination, err = coordinationOf(env.LookupEnv, name); err != nil {
 			return nil, err
 		}
 		if r.warmUp.length, r.warmUp.set, err = warmUpOf(env.LookupEnv); err != nil {
 			return nil, err
 		}
-		lookup = env.LookupEnv
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
@@ -249,12 +247,11 @@ func newRun(vu modules.VU) (*run, error) {
 		}
 		r.subjects, r.noTags = subjects(r.metrics, queue), env.Registry.RootTagSet()
 	}
-	var err error
-	if r.meeting, err = newMeeting(lookup); err != nil {
-		return nil, err
+	if r.coordination != nil {
+		name = cmp.Or(name, envCoordinator) // until the coordinator says the test's name
 	}
 	r.Run, r.shared = load.NewRun(name, processes), name != ""
-	r.wanted.Store(r.remote != nil)
+	r.wanted.Store(r.coordination != nil)
 	r.going, r.gone = context.WithCancel(context.Background())
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
@@ -281,7 +278,6 @@ func (in *instance) use() (*lib.State, error) {
 			samples: state.Samples, builtin: state.BuiltinMetrics, runTags: execution.Test.RunTags, execution: execution,
 			budget: samples.BudgetFor(executors.Planned(execution)), audience: newAudience(in.run.usage, state.Options.Thresholds), cpu: clock.CPU(), began: time.Now(),
 		})
-		in.run.meeting.through(in.network)
 		if err := errors.Join(in.run.refuseGroups(), in.run.dialers.refuse(state.Options)); err != nil {
 			in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		}
@@ -290,10 +286,13 @@ func (in *instance) use() (*lib.State, error) {
 		in.run.join(execution)
 		in.run.meet(execution)
 		in.run.collector.Watch()
-		in.run.announce()
 		in.run.beginWarmUp()
 		in.run.flusher = startFlusher(in.run)
 	})
+	if err := in.run.coordinated(in.vu.Context()); err != nil {
+		in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
+		return nil, err
+	}
 	in.loaded()
 	return state, nil
 }

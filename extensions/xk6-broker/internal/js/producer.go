@@ -75,7 +75,6 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	if p.config.Workers > 0 {
 		p.uses["workers"] = p.config.Workers
 	}
-	c.in.run.meeting.names(c, topic)
 	p.key = fmt.Sprintf("%s %d %d %v", topic, p.config.Window, p.config.Workers, given)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(p.config.Options),

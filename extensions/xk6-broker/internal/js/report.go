@@ -135,7 +135,7 @@ const ExitUnwritten = 74
 
 // ExitCode gives the code that the process is to exit with, where k6 would exit with the one given.
 func (m *Module) ExitCode(code int) int {
-	if code == 0 && m.run != nil && m.run.unwritten() != nil {
+	if m.run != nil && (m.run.unmet() != nil || code == 0 && m.run.unwritten() != nil) {
 		return ExitUnwritten
 	}
 	return code
@@ -205,7 +205,7 @@ func (r *run) printReport() error {
 		}
 	}
 	if done := r.reported.Load(); done != nil && done.sent {
-		if _, err := fmt.Fprintf(os.Stdout, "  collected by %s\n\n", r.remote); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "  sent to the coordinator at %s\n\n", r.coordination.address); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package js
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -81,9 +80,8 @@ func (c together) removing(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// refused is the error of what processes would do to each other that cannot talk. It is no "unsupported": a script that goes on without what its broker cannot
-// do would go on with what was to be removed.
+// refused is the error of what processes would do to each other that have no coordinator. It is no "unsupported": a script that goes on without what its
+// broker cannot do would go on with what was to be removed.
 func (c together) refused() error {
-	return fmt.Errorf("in %s each of the %d processes of the test would do it, to what the others use, and they cannot agree on one that does: %s; do it before the test",
-		c.where, c.count, cmp.Or(c.run.meeting.unmet, envPeers+" is off"))
+	return fmt.Errorf("in %s it needs a coordinator if a test has %d processes: set %s", c.where, c.count, envCoordinator)
 }

@@ -61,9 +61,7 @@ type topicKey struct{ address, name string }
 func NewRun(name string, processes int) *Run {
 	id := rand.Uint32() //gosec:disable G404 -- an identifier, no secret
 	if name != "" {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(name)) // a hash does not fail
-		id = h.Sum32()
+		id = idOf(name)
 	}
 	return &Run{
 		Meter:       newMeter(min(runtime.GOMAXPROCS(0), mostShards)),
@@ -81,6 +79,15 @@ func NewRun(name string, processes int) *Run {
 		connections: connections{open: map[string]*connection{}},
 	}
 }
+
+func idOf(name string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // a hash does not fail
+	return h.Sum32()
+}
+
+// Call names a run of several processes, before anything is sent.
+func (r *Run) Call(name string) { r.ID = idOf(name) }
 
 // Instance tells this process from all others of its test.
 func (r *Run) Instance() uint32 { return r.instance }
