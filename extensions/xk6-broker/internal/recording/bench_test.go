@@ -63,24 +63,30 @@ var shapes = []struct {
 	packs func(*rand.Rand, int) []hist.Packed
 }{{"narrow", narrow}, {"wide", wide}}
 
+// BenchmarkAdd reports the longest Add too: few pairs are joined in each, also where an idle hour comes first.
 func BenchmarkAdd(b *testing.B) {
 	for _, shape := range shapes {
-		b.Run(shape.name, func(b *testing.B) {
-			from := shape.packs(rand.New(rand.NewPCG(1, 2)), 13)
-			var r recording.Recording
-			var worst time.Duration
-			n := 0
-			for b.Loop() {
-				i := second(n, 1, from)
-				start := time.Now()
-				r.Add(i)
-				worst = max(worst, time.Since(start))
-				n++
-			}
-			b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
-			b.ReportMetric(float64(from[0].Size()), "packed-B")
-			b.ReportMetric(float64(len(r.Intervals())), "intervals")
-		})
+		for _, idle := range []int{0, 3600} {
+			b.Run(fmt.Sprintf("%s/idle=%d", shape.name, idle), func(b *testing.B) {
+				from := shape.packs(rand.New(rand.NewPCG(1, 2)), 13)
+				var r recording.Recording
+				for n := range idle {
+					r.Add(second(n, 1, []hist.Packed{{}}))
+				}
+				var worst time.Duration
+				n := idle
+				for b.Loop() {
+					i := second(n, 1, from)
+					start := time.Now()
+					r.Add(i)
+					worst = max(worst, time.Since(start))
+					n++
+				}
+				b.ReportMetric(float64(worst.Microseconds()), "worst-µs")
+				b.ReportMetric(float64(from[0].Size()), "packed-B")
+				b.ReportMetric(float64(len(r.Intervals())), "intervals")
+			})
+		}
 	}
 }
 

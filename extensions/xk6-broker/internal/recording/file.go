@@ -27,15 +27,25 @@ type header struct {
 // Write writes the recording of one process.
 func (r *Recording) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
-	lines := json.NewEncoder(z)
-	err := lines.Encode(header{version, r.stretches})
-	for _, i := range r.intervals {
-		err = errors.Join(err, lines.Encode(i))
+	err := json.NewEncoder(z).Encode(header{version, r.stretches})
+	if err == nil {
+		err = write(z, r.intervals)
 	}
-	if err = errors.Join(err, z.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	return nil
+}
+
+// write writes intervals, one a line, and ends the gzip member.
+func write(z *gzip.Writer, intervals []*Interval) error {
+	lines := json.NewEncoder(z)
+	for _, i := range intervals {
+		if err := lines.Encode(i); err != nil {
+			return err
+		}
+	}
+	return z.Close()
 }
 
 // Read reads a recording. One whose end is cut off, because its process was killed, is read up to there.
@@ -95,8 +105,8 @@ func (r *Recording) read(lines *json.Decoder) error {
 		} else if err != nil {
 			return err
 		}
-		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].From {
-			return fmt.Errorf("interval from %d to %d goes back", i.From, i.To)
+		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].To {
+			return fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
 		}
 		r.Add(&i)
 	}
@@ -117,15 +127,15 @@ func Create(path string) (*File, error) {
 	return f, f.rewrite(&Recording{})
 }
 
-// Append writes the interval that was added to the recording last. The file is written anew once as many bytes were
-// appended as the recording may have, and after an Append that failed.
-func (f *File) Append(r *Recording, last *Interval) error {
+// Append writes all intervals that were added to the recording since the last Append. The file is written anew once as
+// many bytes were appended as the recording may have, and after an Append that failed.
+func (f *File) Append(r *Recording, added ...*Interval) error {
 	if f.size > f.most {
 		return f.rewrite(r)
 	}
 	f.member.Reset()
 	f.zip.Reset(&f.member)
-	err := errors.Join(json.NewEncoder(f.zip).Encode(last), f.zip.Close())
+	err := write(f.zip, added)
 	if err == nil {
 		err = f.write()
 	}
@@ -153,26 +163,16 @@ func (f *File) rewrite(r *Recording) error {
 	if err != nil {
 		return err
 	}
-	counted := &counter{to: fresh}
-	if err = errors.Join(r.Write(counted), fresh.Close()); err == nil {
+	err = r.Write(fresh)
+	size, _ := fresh.Seek(0, io.SeekCurrent) // 0 on error, and then the file is written anew earlier
+	if err = errors.Join(err, fresh.Close()); err == nil {
 		err = os.Rename(fresh.Name(), f.path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(fresh.Name()))
 	}
-	f.size, f.most = counted.n, counted.n+int64(r.limit())
+	f.size, f.most = size, size+int64(r.limit())
 	return nil
-}
-
-type counter struct {
-	to io.Writer
-	n  int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.to.Write(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // MarshalJSON writes the counters that are not 0, by name.
