@@ -48,7 +48,8 @@ func write(z *gzip.Writer, intervals []*Interval) error {
 	return z.Close()
 }
 
-// Read reads a recording. One whose end is cut off, because its process was killed, is read up to there.
+// Read reads a recording. One whose end is cut off, because its process was killed, is read up to
+// there.
 func Read(from io.Reader) (*Recording, error) {
 	r, err := read(bufio.NewReader(from))
 	if err != nil {
@@ -127,8 +128,9 @@ func Create(path string) (*File, error) {
 	return f, f.rewrite(&Recording{})
 }
 
-// Append writes all intervals that were added to the recording since the last Append. The file is written anew once as
-// many bytes were appended as the recording may have, and after an Append that failed.
+// Append writes all intervals that were added to the recording since the last Append. The file is
+// written anew after an Append that failed, and when as many bytes were appended as the recording may
+// have.
 func (f *File) Append(r *Recording, added ...*Interval) error {
 	if f.size > f.most {
 		return f.rewrite(r)

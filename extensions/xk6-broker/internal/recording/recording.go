@@ -291,9 +291,9 @@ func Join(all ...*Recording) *Recording {
 	joined := &Recording{}
 	for process, r := range all {
 		for _, i := range r.intervals {
-			its := *i
-			its.Process = process
-			joined.intervals = append(joined.intervals, &its)
+			i := *i
+			i.Process = process
+			joined.intervals = append(joined.intervals, &i)
 		}
 		for _, s := range r.stretches {
 			s.Process = process
@@ -387,8 +387,8 @@ func Latency(intervals []*Interval, l metric.Loop, t metric.Trend, match func(Ke
 func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
 	var all *hist.Histogram
 	for _, i := range intervals {
-		for of, h := range i.Hiccups {
-			if every || of == phase {
+		for during, h := range i.Hiccups {
+			if every || during == phase {
 				if all == nil {
 					all = &hist.Histogram{}
 				}
