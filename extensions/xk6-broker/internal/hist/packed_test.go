@@ -147,7 +147,7 @@ func TestPacked_DamagedJSON_Refused(t *testing.T) {
 	}
 }
 
-// FuzzPackedJSON looks for input that crashes the decoder, or that it takes and then cannot add or give back.
+// FuzzPackedJSON looks for input that crashes the decoder, or that cannot be written again.
 func FuzzPackedJSON(f *testing.F) {
 	for _, values := range [][]int64{nil, {1}, {-1, 5, 5000, 1 << 41, hist.Highest + 1}} {
 		text, err := json.Marshal(record(values).Pack())

@@ -13,7 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// wide returns n distributions of 10,000 values, as widely spread as in a second of the worst broker.
+// wide returns n distributions of 10,000 values, as in a second of the worst broker.
 func wide(r *rand.Rand, n int) []hist.Packed { return spread(r, n, 10_000, 1) }
 
 // widest returns n distributions as wide ones become by joining.
@@ -63,7 +63,7 @@ var shapes = []struct {
 	packs func(*rand.Rand, int) []hist.Packed
 }{{"narrow", narrow}, {"wide", wide}}
 
-// BenchmarkAdd reports the longest Add too: few pairs are joined in each, also where an idle hour comes first.
+// BenchmarkAdd reports the longest Add too. Each joins few pairs, even after an idle hour.
 func BenchmarkAdd(b *testing.B) {
 	for _, shape := range shapes {
 		for _, idle := range []int{0, 3600} {

@@ -128,9 +128,8 @@ func Create(path string) (*File, error) {
 	return f, f.rewrite(&Recording{})
 }
 
-// Append writes all intervals that were added to the recording since the last Append. The file is
-// written anew after an Append that failed, and when as many bytes were appended as the recording may
-// have.
+// Append writes all intervals that were added to the recording since the last Append. It writes the
+// file anew after an Append that failed, and after as many bytes as the recording may have.
 func (f *File) Append(r *Recording, added ...*Interval) error {
 	if f.size > f.most {
 		return f.rewrite(r)
