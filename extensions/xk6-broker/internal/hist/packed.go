@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 )
 
@@ -64,8 +65,12 @@ func (p *Packed) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return fmt.Errorf("histogram: %w", err)
 	}
-	*p = Packed{d.Buckets, d.Min, d.Max, d.Count, d.Negative, d.Overflow}
-	return p.check()
+	decoded := Packed{d.Buckets, d.Min, d.Max, d.Count, d.Negative, d.Overflow}
+	if err := decoded.check(); err != nil {
+		return err
+	}
+	*p = decoded
+	return nil
 }
 
 // Pack puts the histogram away. The counts of neighbouring buckets are alike, so an entropy coder makes few bytes of them.
@@ -116,11 +121,11 @@ func (p Packed) check() error {
 	h := &Histogram{min: p.min, max: p.max, negative: p.negative, overflow: p.overflow}
 	var total uint64
 	err := p.each(func(i int, n uint64) {
-		*h.bucket(i) += n
-		total += n
+		*h.bucket(i) = n
+		total = min(total, math.MaxUint64-n) + n
 	})
-	if err != nil {
-		return err
+	if err != nil || total > math.MaxInt64 {
+		return errPacked
 	}
 	h.count = p.count
 	return h.check(total)
@@ -133,6 +138,9 @@ var decoders = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 // each calls do for every bucket that is not empty.
 func (p Packed) each(do func(i int, n uint64)) error {
+	if len(p.buckets) == 0 {
+		return nil
+	}
 	r := decoders.Get().(io.ReadCloser) //nolint:forcetypeassert // nothing else is put there
 	defer decoders.Put(r)
 	if err := r.(flate.Resetter).Reset(bytes.NewReader(p.buckets), nil); err != nil { //nolint:forcetypeassert // a flate reader is one

@@ -1,8 +1,15 @@
 package hist_test
 
 import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
 	"math/rand/v2"
-	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -32,26 +39,139 @@ func TestPackedHistogramsAddUp(t *testing.T) {
 		}
 		p.AddTo(unpacked)
 	}
-	same := func(a, b *hist.Histogram) bool {
-		type bucket struct {
-			v int64
-			n uint64
-		}
-		list := func(h *hist.Histogram) (l []bucket) {
-			for v, n := range h.All() {
-				l = append(l, bucket{v, n})
-			}
-			return l
-		}
-		return slices.Equal(list(a), list(b)) && a.Count() == b.Count() && a.Min() == b.Min() && a.Max() == b.Max() &&
-			a.Negative() == b.Negative() && a.Overflow() == b.Overflow()
-	}
-	if !same(all, unpacked) {
+	if !equal(all, unpacked) {
 		t.Errorf("%d values from %d to %d, want %d from %d to %d", unpacked.Count(), unpacked.Min(), unpacked.Max(), all.Count(), all.Min(), all.Max())
 	}
 	empty := &hist.Histogram{}
 	(&hist.Histogram{}).Pack().AddTo(empty)
-	if !same(empty, &hist.Histogram{}) {
+	if !equal(empty, &hist.Histogram{}) {
 		t.Error("nothing became something")
 	}
+}
+
+func TestPacked_With_BothHold(t *testing.T) {
+	cases := samples()
+	cases["empty"] = nil
+	cases["negative"] = []int64{-1, -5}
+	cases["overflow"] = []int64{1, hist.Highest + 1, -3}
+	for a, some := range cases {
+		for b, others := range cases {
+			got, want := &hist.Histogram{}, record(append(append([]int64(nil), some...), others...))
+			record(some).Pack().With(record(others).Pack()).AddTo(got)
+			if !equal(got, want) {
+				t.Errorf("%s with %s: %+v, want %+v", a, b, got, want)
+			}
+		}
+	}
+}
+
+func TestPacked_JSON_RoundTrip(t *testing.T) {
+	cases := samples()
+	cases["empty"] = nil
+	cases["negative"] = []int64{-1, -5}
+	cases["overflow"] = []int64{1, hist.Highest + 1, -3}
+	packed := map[string]hist.Packed{"zero": {}}
+	for name, values := range cases {
+		packed[name] = record(values).Pack()
+	}
+	text, err := json.Marshal(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]hist.Packed
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, packed) {
+		t.Errorf("got %v back, want %v", got, packed)
+	}
+}
+
+// plain returns buckets as Pack writes them: these numbers, compressed.
+func plain(numbers ...uint64) []byte {
+	var text []byte
+	for _, n := range numbers {
+		text = binary.AppendUvarint(text, n)
+	}
+	return deflated(text)
+}
+
+func deflated(text []byte) []byte {
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.BestCompression)
+	_, _ = w.Write(text)
+	_ = w.Close()
+	return packed.Bytes()
+}
+
+func TestPacked_DamagedJSON_Refused(t *testing.T) {
+	document := func(count uint64, least, greatest int64, overflow uint64, buckets []byte) string {
+		return fmt.Sprintf(`{"count":%d,"min":%d,"max":%d,"overflow":%d,"buckets":%q}`,
+			count, least, greatest, overflow, base64.StdEncoding.EncodeToString(buckets))
+	}
+	good := plain(0, 5, 1, 2) // a value of 5, two of 6
+	var p hist.Packed
+	if err := json.Unmarshal([]byte(document(3, 5, 6, 0, good)), &p); err != nil || p.Count() != 3 {
+		t.Fatalf("count %d, %v", p.Count(), err)
+	}
+	before := p
+	for name, text := range map[string]string{
+		"no object":           `[]`,
+		"no base64":           `{"count":1,"min":0,"max":0,"buckets":"*"}`,
+		"no buckets":          `{"count":1,"min":0,"max":0}`,
+		"not compressed":      document(3, 5, 6, 0, []byte("no")),
+		"cut":                 document(3, 5, 6, 0, good[:len(good)-2]),
+		"another count":       document(4, 5, 6, 0, good),
+		"a lower min":         document(3, 4, 6, 0, good),
+		"a negative min":      document(3, -1, 6, 0, good),
+		"a higher max":        document(3, 5, 7, 0, good),
+		"a max beyond":        document(3, 5, math.MaxInt64, 0, good),
+		"overflow":            document(3, 5, 6, 1, good),
+		"extremes of nothing": document(0, 5, 6, 0, plain()),
+		"counts that wrap":    document(5, 0, 2, 0, plain(1<<63, 1<<63, 5)),
+		"too high a count":    document(math.MaxUint64, 0, 0, 0, plain(math.MaxUint64)),
+		"too many buckets":    document(1, hist.Highest, hist.Highest, 0, plain(0, 33*1024-1, 1)),
+		"too long a gap":      document(1, hist.Highest, hist.Highest, 0, plain(0, math.MaxUint64, 1)),
+		"no gap":              document(1, 0, 0, 0, plain(0, 0, 1)),
+		"a gap cut":           document(1, 0, 0, 0, plain(1, 0)),
+		"no number":           document(1, 0, 0, 0, deflated([]byte{0x80})),
+		"too long a text":     document(0, 0, 0, 0, deflated(make([]byte, 1<<26))),
+	} {
+		if err := json.Unmarshal([]byte(text), &p); err == nil {
+			t.Errorf("%s: not refused", name)
+		}
+		if !reflect.DeepEqual(p, before) {
+			t.Errorf("%s: the histogram was changed", name)
+			p = before
+		}
+	}
+}
+
+// FuzzPackedJSON looks for input that crashes the decoder, or that cannot be written again.
+func FuzzPackedJSON(f *testing.F) {
+	for _, values := range [][]int64{nil, {1}, {-1, 5, 5000, 1 << 41, hist.Highest + 1}} {
+		text, err := json.Marshal(record(values).Pack())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var p, again hist.Packed
+		if json.Unmarshal(text, &p) != nil {
+			return
+		}
+		sum, other := &hist.Histogram{}, &hist.Histogram{}
+		p.AddTo(sum)
+		encoded, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(encoded, &again); err != nil {
+			t.Fatal(err)
+		}
+		if again.AddTo(other); !equal(sum, other) || sum.Count() != p.Count() {
+			t.Errorf("got back %+v", again)
+		}
+	})
 }

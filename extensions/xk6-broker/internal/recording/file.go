@@ -2,13 +2,13 @@ package recording
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
@@ -27,42 +27,87 @@ type header struct {
 // Write writes the recording of one process.
 func (r *Recording) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
-	lines := json.NewEncoder(z)
-	err := lines.Encode(header{version, r.stretches})
-	for _, i := range r.intervals {
-		err = errors.Join(err, lines.Encode(i))
+	err := json.NewEncoder(z).Encode(header{version, r.stretches})
+	if err == nil {
+		err = write(z, r.intervals)
 	}
-	if err = errors.Join(err, z.Close()); err != nil {
+	if err != nil {
 		return fmt.Errorf("recording: %w", err)
 	}
 	return nil
 }
 
-// Read reads a recording. One that ends in the middle of a line, because its process was killed, is read up to there.
+// write writes intervals, one a line, and ends the gzip member.
+func write(z *gzip.Writer, intervals []*Interval) error {
+	lines := json.NewEncoder(z)
+	for _, i := range intervals {
+		if err := lines.Encode(i); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// Read reads a recording. One whose end is cut off, because its process was killed, is read up to
+// there.
 func Read(from io.Reader) (*Recording, error) {
-	z, err := gzip.NewReader(bufio.NewReader(from))
+	r, err := read(bufio.NewReader(from))
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	lines := json.NewDecoder(z)
+	return r, nil
+}
+
+func read(from *bufio.Reader) (*Recording, error) {
+	var z gzip.Reader
+	text, err := member(&z, from)
+	if err != nil {
+		return nil, err
+	}
+	lines := json.NewDecoder(bytes.NewReader(text))
 	var h header
 	if err := lines.Decode(&h); err != nil {
-		return nil, fmt.Errorf("recording: %w", err)
+		return nil, err
 	}
 	if h.Version != version {
-		return nil, fmt.Errorf("recording: version %d: this program reads version %d", h.Version, version)
+		return nil, fmt.Errorf("version %d: this program reads version %d", h.Version, version)
 	}
 	r := &Recording{stretches: h.Stretches}
 	for {
-		var i Interval
-		switch err := lines.Decode(&i); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return r, nil
-		case err != nil:
-			return nil, fmt.Errorf("recording: interval %d: %w", len(r.intervals), err)
+		if err := r.read(lines); err != nil {
+			return nil, err
 		}
-		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].From {
-			return nil, fmt.Errorf("recording: interval %d goes back", len(r.intervals))
+		text, err := member(&z, from)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return r, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		lines = json.NewDecoder(bytes.NewReader(text))
+	}
+}
+
+// member returns the text of the next gzip member after its checksum was verified.
+func member(z *gzip.Reader, from *bufio.Reader) ([]byte, error) {
+	if err := z.Reset(from); err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return io.ReadAll(z)
+}
+
+// read adds the intervals of a member.
+func (r *Recording) read(lines *json.Decoder) error {
+	for {
+		var i Interval
+		if err := lines.Decode(&i); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].To {
+			return fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
 		}
 		r.Add(&i)
 	}
@@ -70,65 +115,65 @@ func Read(from io.Reader) (*Recording, error) {
 
 // File is a recording on disk that is written while the test runs. It is whole at all times.
 type File struct {
-	path string
-	file *os.File
-	size int64
+	path   string
+	size   int64
+	most   int64 // beyond this size the file is written anew
+	member bytes.Buffer
+	zip    *gzip.Writer // kept, because each has tables of a MiB
 }
 
 // Create makes the file.
 func Create(path string) (*File, error) {
-	f := &File{path: path}
+	f := &File{path: path, zip: gzip.NewWriter(nil)}
 	return f, f.rewrite(&Recording{})
 }
 
-// Append writes the interval that was added to the recording last. A file that has become more than twice as long as the
-// recording may be is written anew.
-func (f *File) Append(r *Recording, last *Interval) error {
-	if f.size > 2*int64(r.limit()) {
+// Append writes all intervals that were added to the recording since the last Append. It writes the
+// file anew after an Append that failed, and after as many bytes as the recording may have.
+func (f *File) Append(r *Recording, added ...*Interval) error {
+	if f.size > f.most {
 		return f.rewrite(r)
 	}
-	counted := &counter{to: f.file}
-	z := gzip.NewWriter(counted)
-	err := errors.Join(json.NewEncoder(z).Encode(last), z.Close())
-	f.size += counted.n
-	return wrapped(err)
+	f.member.Reset()
+	f.zip.Reset(&f.member)
+	err := write(f.zip, added)
+	if err == nil {
+		err = f.write()
+	}
+	if err != nil {
+		f.most = -1
+		return err
+	}
+	f.size += int64(f.member.Len())
+	return nil
 }
 
+// write writes the member at the end of the file.
+func (f *File) write() error {
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(f.member.Bytes())
+	return errors.Join(err, file.Close())
+}
+
+// rewrite replaces the file. If that fails, the old one stays.
 func (f *File) rewrite(r *Recording) error {
-	fresh, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"-*")
+	fresh, err := os.Create(f.path + ".new")
 	if err != nil {
-		return wrapped(err)
+		return err
 	}
-	counted := &counter{to: fresh}
-	if err := errors.Join(r.Write(counted), fresh.Chmod(0o644), os.Rename(fresh.Name(), f.path)); err != nil {
-		return wrapped(errors.Join(err, fresh.Close(), os.Remove(fresh.Name())))
+	err = r.Write(fresh)
+	size, _ := fresh.Seek(0, io.SeekCurrent) // 0 on error, and then the file is written anew earlier
+	if err = errors.Join(err, fresh.Close()); err == nil {
+		err = os.Rename(fresh.Name(), f.path)
 	}
-	if f.file != nil {
-		_ = f.file.Close() // its name is another file's
-	}
-	f.file, f.size = fresh, counted.n
-	return nil
-}
-
-// Close closes the file.
-func (f *File) Close() error { return wrapped(f.file.Close()) }
-
-func wrapped(err error) error {
 	if err != nil {
-		return fmt.Errorf("recording: %w", err)
+		return errors.Join(err, os.Remove(fresh.Name()))
 	}
+	f.size, f.most = size, size+int64(r.limit())
 	return nil
-}
-
-type counter struct {
-	to io.Writer
-	n  int64
-}
-
-func (c *counter) Write(b []byte) (int, error) {
-	n, err := c.to.Write(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // MarshalJSON writes the counters that are not 0, by name.

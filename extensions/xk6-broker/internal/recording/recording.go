@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"unsafe"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -112,6 +113,7 @@ type Recording struct {
 	bytes     int
 	topics    int
 
+	most    int // how many intervals there may be
 	width   int // how many added intervals make one
 	longer  int // the intervals before it are twice as wide
 	pending int // how many added intervals the last one has, if it is not complete
@@ -121,7 +123,7 @@ type Recording struct {
 // twice as long.
 const (
 	mostIntervals  = 1200
-	leastIntervals = 60
+	leastIntervals = 30
 	bytesPerTopic  = 6 << 20
 	mostBytes      = 64 << 20
 )
@@ -137,7 +139,9 @@ func (r *Recording) Add(i *Interval) {
 	slices.SortFunc(i.Records, func(a, b Record) int { return a.compare(b.Key) })
 	r.enter(Stretch{Phase: i.Phase, From: i.From, To: i.To})
 	r.topics = max(r.topics, i.topics())
-	r.width = max(1, r.width)
+	if r.width == 0 {
+		r.width, r.most = 1, mostIntervals
+	}
 	if r.pending == 0 {
 		r.intervals = append(r.intervals, i)
 		r.bytes += i.size()
@@ -145,7 +149,7 @@ func (r *Recording) Add(i *Interval) {
 		r.join(len(r.intervals)-1, i)
 	}
 	r.pending = (r.pending + 1) % r.width
-	for r.pending == 0 && (len(r.intervals) > mostIntervals || r.bytes > r.limit() && len(r.intervals) > leastIntervals) {
+	for r.pending == 0 && (len(r.intervals) >= r.most || r.bytes > r.limit() && len(r.intervals) > leastIntervals) {
 		r.shorten()
 	}
 }
@@ -172,7 +176,6 @@ func (r *Recording) shorten() {
 	r.intervals = slices.Delete(r.intervals, r.longer+1, r.longer+2)
 	if r.longer++; r.longer >= len(r.intervals)-1 {
 		r.width, r.longer = 2*r.width, 0
-		r.pending = 0
 	}
 }
 
@@ -265,17 +268,18 @@ func (i *Interval) topics() (n int) {
 	return n
 }
 
-// size is about how many bytes the interval takes.
+// size is about how many bytes of memory the interval takes.
 func (i *Interval) size() int {
-	const interval, record, latency = 100, 300, 64
-	n := interval
+	const entry = 128 // of a map
+	n := int(unsafe.Sizeof(*i))
+	for _, h := range i.Hiccups {
+		n += entry + h.Size()
+	}
 	for _, r := range i.Records {
-		n += record
+		n += int(unsafe.Sizeof(r)) + entry*len(r.Errors)
 		for l := range r.Latencies {
 			for _, h := range r.Latencies[l] {
-				if !h.Empty() {
-					n += latency + h.Size()
-				}
+				n += h.Size()
 			}
 		}
 	}
@@ -287,9 +291,9 @@ func Join(all ...*Recording) *Recording {
 	joined := &Recording{}
 	for process, r := range all {
 		for _, i := range r.intervals {
-			its := *i
-			its.Process = process
-			joined.intervals = append(joined.intervals, &its)
+			i := *i
+			i.Process = process
+			joined.intervals = append(joined.intervals, &i)
 		}
 		for _, s := range r.stretches {
 			s.Process = process
@@ -383,8 +387,8 @@ func Latency(intervals []*Interval, l metric.Loop, t metric.Trend, match func(Ke
 func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
 	var all *hist.Histogram
 	for _, i := range intervals {
-		for of, h := range i.Hiccups {
-			if every || of == phase {
+		for during, h := range i.Hiccups {
+			if every || during == phase {
 				if all == nil {
 					all = &hist.Histogram{}
 				}
