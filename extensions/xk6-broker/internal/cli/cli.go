@@ -26,7 +26,7 @@ func New(gs *state.GlobalState) *cobra.Command {
 		Use: "broker", Short: "Work on the results of broker tests",
 		Long: "Works on folders of results, as handleSummary of k6/x/broker writes them.",
 	}
-	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCollect(gs), newSweep(gs), newCapacity(gs), newStudy(gs))
+	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs), newSweep(gs), newCapacity(gs), newStudy(gs))
 	return root
 }
 

@@ -34,14 +34,14 @@ type merging struct {
 func newMerge(gs *state.GlobalState) *cobra.Command {
 	var o merging
 	c := &cobra.Command{
-		Use:   "merge DIR DIR... -o OUT",
+		Use:   "merge DIR... -o OUT",
 		Short: "Join the results of the processes of one test into one",
 		Long: "Joins what several k6 processes of one test left behind, one folder each: those that were given the same BROKER_RUN.\n" +
 			"Distributions, counts and the account of every message are exact. The exit code is 99 where the whole is not valid, or a --fail-if holds.",
 		Example: "  BROKER_RUN=nightly-17 ./k6 run --execution-segment 0:1/2 script.js     # on one machine\n" +
 			"  BROKER_RUN=nightly-17 ./k6 run --execution-segment 1/2:1 script.js     # on the other\n" +
 			"  k6 x broker merge results/one results/two -o results/nightly-17 --processes 2 --fail-if 'lost > 0'",
-		Args: cobra.MinimumNArgs(2),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(gs, args) },
 	}
 	o.flags(c)

@@ -49,7 +49,6 @@ func (r *run) subscribe(vu modules.VU) {
 				r.gone()
 				r.send()
 				r.printTable()
-				r.collector.Close()
 			}
 			e.Done()
 		}

@@ -27,6 +27,8 @@ type flusher struct {
 	run   *run
 	halts []func()
 
+	unsaved sync.Once // was warned of
+
 	mu       sync.Mutex
 	over     bool
 	tags     map[labels]*metrics.TagSet
@@ -82,7 +84,9 @@ func (f *flusher) flush() {
 func (f *flusher) measured() []load.Delta {
 	deltas := f.run.collector.Collect()
 	if err := f.run.collector.Save(); err != nil {
-		f.run.logger.WithError(err).Warn("the recording is no longer written to disk; the test goes on")
+		f.unsaved.Do(func() {
+			f.run.logger.WithError(err).Warn("the recording could not be written to disk; the test goes on")
+		})
 	}
 	return deltas
 }

@@ -122,31 +122,16 @@ func (c *Collector) collect(last bool) []Delta {
 	return deltas
 }
 
-// Save writes what was collected to the recording's file, if there is one. After an error it is written no longer.
-func (c *Collector) Save() (err error) {
+// Save writes what was collected to the recording's file, if there is one.
+func (c *Collector) Save() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, i := range c.unsaved {
-		if err == nil {
-			err = c.file.Append(&c.recording, i)
-		}
+	if c.file == nil {
+		return nil
 	}
+	added := c.unsaved
 	c.unsaved = nil
-	if err != nil {
-		_ = c.file.Close() // it cannot be written
-		c.file = nil
-	}
-	return err
-}
-
-// Close closes the recording's file.
-func (c *Collector) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.file != nil {
-		_ = c.file.Close() // what is in it is there
-		c.file = nil
-	}
+	return c.file.Append(&c.recording, added...)
 }
 
 // record finds or makes the record of a key.

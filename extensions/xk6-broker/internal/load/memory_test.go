@@ -49,7 +49,6 @@ func TestTopics_LittleTraffic_HeapBelow3MB(t *testing.T) {
 		run.Meter = newMeter(mostShards)
 		collector := run.NewCollector()
 		defer func() {
-			collector.Close()
 			if err := errors.Join(run.Finish(context.Background(), Drain{Limit: time.Minute}), conn.Close(context.Background())); err != nil {
 				t.Error(err)
 			}

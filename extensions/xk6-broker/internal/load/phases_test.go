@@ -94,7 +94,6 @@ func TestPhasesAddUpToTheWhole(t *testing.T) {
 				}
 				b := newBench(t, memory.Config{Service: func(n int64) time.Duration { return service[n%int64(len(service))] }})
 				c := b.run.NewCollector()
-				defer c.Close()
 				loop, err := Consume{Batch: 1 + random.IntN(50), Idle: 2 * time.Second}.Resolve(b.topic.Address.Driver.Features)
 				if err != nil {
 					t.Fatal(err)
@@ -153,7 +152,6 @@ func TestACutIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 0 }})
 		c := b.run.NewCollector()
-		defer c.Close()
 		var all sync.WaitGroup
 		all.Go(func() {
 			if _, err := (Produce{Schedule: constant(1000, 10*time.Second), Payload: payload.Spec{Size: payload.Fixed(100)}}).Run(t.Context(), []*Sender{b.sender(1)}); err != nil {
@@ -208,7 +206,6 @@ func TestPhases_ConfirmedInTheNextPhase_LatencyOfTheFirstCountOfTheSecond(t *tes
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return 700 * time.Millisecond }})
 		c := b.run.NewCollector()
-		defer c.Close()
 		var all sync.WaitGroup
 		begin := func(name string) {
 			if _, err := c.Begin(name); err != nil {
@@ -255,7 +252,6 @@ func TestPhases_LittlesLaw(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 1))
 		b := newBench(t, memory.Config{Service: func(int64) time.Duration { return time.Duration(random.ExpFloat64() * float64(service)) }})
 		c := b.run.NewCollector()
-		defer c.Close()
 		var all sync.WaitGroup
 		all.Go(func() {
 			p := Produce{Schedule: func() pace.Schedule {
@@ -289,7 +285,6 @@ func TestPhases_LittlesLaw(t *testing.T) {
 
 func TestThereAreNotTooManyPhases(t *testing.T) {
 	c := NewRun("", 0).NewCollector()
-	defer c.Close()
 	if _, err := c.Begin(""); err == nil {
 		t.Error("a phase has no name")
 	}
@@ -329,7 +324,6 @@ func FuzzPhasesAddUp(f *testing.F) {
 		topic := run.Topic(address, "orders")
 		topic.Use("producer", map[string]any{})
 		c := run.NewCollector()
-		defer c.Close()
 		a := run.Series(Labels{Broker: address.String(), Topic: "orders"})
 		b := run.Series(Labels{Broker: address.String(), Topic: "orders", Tags: 1})
 		lane := b.Lane(1)

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +32,6 @@ type Folder struct {
 	Dir       string // made where it is not
 	Name      string // of the folder in Dir
 	Overwrite bool   // results that are there already may be replaced
-	Drafts    string // a folder of the same file system where they are made, and of nobody else; "" for Dir, where drafts have hidden names
 }
 
 // Path is the folder's path.
@@ -124,13 +122,13 @@ func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *accou
 	}
 	if _, err := os.Readlink(f.Path()); err == nil { // what a link leads to is replaced, and not the link
 		if target, err := filepath.EvalSymlinks(f.Path()); err == nil {
-			f.Dir, f.Name, f.Drafts = filepath.Dir(target), filepath.Base(target), ""
+			f.Dir, f.Name = filepath.Dir(target), filepath.Base(target)
 		}
 	}
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
 	}
-	draft, err := os.MkdirTemp(cmp.Or(f.Drafts, f.Dir), "."+f.Name+"-*")
+	draft, err := os.MkdirTemp(f.Dir, "."+f.Name+"-*")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}

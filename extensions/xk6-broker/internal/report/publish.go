@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +39,7 @@ var errNoResults = errors.New("it holds no results")
 // takeOver moves what has the folder's name out of the way, and into the draft what no run has written there; it tells whether there was
 // any. After an error everything is where it was.
 func (f Folder) takeOver(draft string) (moved bool, err error) {
-	aside, err := os.MkdirTemp(cmp.Or(f.Drafts, f.Dir), f.aside()+"*")
+	aside, err := os.MkdirTemp(f.Dir, f.aside()+"*")
 	if err != nil {
 		return false, err
 	}
@@ -91,40 +90,6 @@ func isResult(name string) bool {
 		return true
 	}
 	return strings.HasSuffix(name, hgrm) || strings.HasSuffix(name, hlog)
-}
-
-// RemoveDrafts removes what a process that was killed left in the folder of drafts. What no run has written, and was on its way from old results to new, stays
-// there, and is the error.
-func (f Folder) RemoveDrafts() error {
-	drafts, err := os.ReadDir(f.Drafts)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, d := range drafts {
-		draft := filepath.Join(f.Drafts, d.Name())
-		if strings.HasPrefix(d.Name(), f.aside()) {
-			err = errors.Join(err, removeResults(filepath.Join(draft, f.Name)))
-		}
-		err = errors.Join(err, removeResults(draft))
-	}
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
-}
-
-// removeResults removes a folder that has only what a run has written.
-func removeResults(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, e := range entries {
-		if isResult(e.Name()) {
-			err = errors.Join(err, os.Remove(filepath.Join(folder, e.Name())))
-		}
-	}
-	return errors.Join(err, os.Remove(folder))
 }
 
 // aside begins the names of folders that have what was moved out of the way.

@@ -13,70 +13,45 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 )
 
-// Peer is another process of the test, as a process met it through the broker.
-type Peer struct {
-	Process  int     `json:"process"`            // its number, from 1
-	Instance uint32  `json:"instance,omitempty"` // 0 where it never came
-	Name     string  `json:"name,omitempty"`
-	Lacked   string  `json:"lacked,omitempty"` // what it was waited for in vain
-	Twin     uint32  `json:"twin,omitempty"`   // another process that said to be this one
-	Later    float64 `json:"later,omitempty"`  // by how many seconds its scenarios began after this process's; before, if less than 0
-	Clock    *Clock  `json:"clock,omitempty"`  // of its clock and this process's; nil where they were not compared
-}
-
-// Clock is by how much a clock is ahead of another one, in ns.
+// Clock is by how much the coordinator's clock is ahead of a process's, in ns.
 type Clock struct {
-	Offset    int64   `json:"offset"`     // in the middle of the time in which they were compared
-	Bound     int64   `json:"bound"`      // give or take
-	Drift     float64 `json:"drift"`      // how much it gains, in parts of a million
-	Gives     float64 `json:"driftBound"` // give or take
-	Least     int64   `json:"least"`      // at least, at any time
-	Most      int64   `json:"most"`       // and at most
-	RoundTrip int64   `json:"roundTrip"`
-	Messages  uint64  `json:"messages"` // that told
-	Same      bool    `json:"same"`     // both are read from the clock of one machine, which tells exactly
+	Offset int64 `json:"offset"`
+	Bound  int64 `json:"bound"` // give or take
+
+	// Processes on one machine have one monotonic clock, which ties theirs more exactly.
+	Machine     string `json:"machine,omitempty"`
+	Anchor      int64  `json:"anchor,omitempty"`      // what the process's clock says when that says 0
+	AnchorBound int64  `json:"anchorBound,omitempty"` // give or take
 }
 
-// Clocks is how the clocks of two processes differ: Of's is ahead of Than's.
+// Clocks is by how much the clock of one process is ahead of another one's, in ns.
 type Clocks struct {
-	Of   string `json:"of"`
-	Than string `json:"than"`
-	Clock
+	Of     string `json:"of"`
+	Than   string `json:"than"`
+	Offset int64  `json:"offset"`
+	Bound  int64  `json:"bound"` // give or take
+	Same   bool   `json:"same"`  // both are read from the clock of one machine
 }
 
-// apart is how far the clocks may be apart.
-func (c Clock) apart() int64 { return max(c.Most, -c.Least) }
+// apart returns how far the clocks may be apart.
+func (c Clocks) apart() int64 { return max(c.Offset, -c.Offset) + c.Bound }
 
-// wrong tells whether they are apart for certain.
-func (c Clock) wrong() bool { return c.Least > 0 || c.Most < 0 }
+// wrong reports whether they are apart for certain.
+func (c Clocks) wrong() bool { return max(c.Offset, -c.Offset) > c.Bound }
 
-func (c Clock) turned() Clock {
-	c.Offset, c.Drift, c.Least, c.Most = -c.Offset, 0-c.Drift, -c.Most, -c.Least
-	return c
-}
-
-// and is what two comparisons of the same clocks tell together.
-func (c Clock) and(o Clock) Clock {
-	least, most := max(c.Least, o.Least), min(c.Most, o.Most)
-	if o.Bound < c.Bound {
-		c, o = o, c
+// ahead returns by how much a's clock is ahead of b's; false if one was not compared with the coordinator's.
+func ahead(a, b *Result) (c Clocks, ok bool) {
+	if a.Clock == nil || b.Clock == nil {
+		return c, false
 	}
-	if c.Messages += o.Messages; least <= most { // they were not compared at the same times
-		c.Least, c.Most = least, most
-	}
-	return c
-}
-
-// met is what the process knows of the clock of another one, or that one of its.
-func (r *Result) met(other *Result) (Clocks, bool) {
-	for _, pair := range [][2]*Result{{r, other}, {other, r}} {
-		for _, p := range pair[0].Peers {
-			if p.Instance == pair[1].Instance && p.Clock != nil {
-				return Clocks{Of: pair[1].Name, Than: pair[0].Name, Clock: *p.Clock}, true
-			}
+	c = Clocks{Of: a.Name, Than: b.Name, Offset: b.Clock.Offset - a.Clock.Offset, Bound: a.Clock.Bound + b.Clock.Bound}
+	if a.Clock.Machine != "" && a.Clock.Machine == b.Clock.Machine {
+		exact := Clocks{c.Of, c.Than, a.Clock.Anchor - b.Clock.Anchor, a.Clock.AnchorBound + b.Clock.AnchorBound, true}
+		if max(exact.Offset-c.Offset, c.Offset-exact.Offset) <= exact.Bound+c.Bound {
+			return exact, true
 		}
 	}
-	return Clocks{}, false
+	return c, true
 }
 
 // String says how two clocks differ.
@@ -94,26 +69,6 @@ func called(process int, name string) string {
 		return fmt.Sprintf("process %d", process)
 	}
 	return fmt.Sprintf("process %d (%s)", process, name)
-}
-
-// Meet adds what a process, which has a number and perhaps a name, found out about the others of the test. Why says why it could not, if it was to.
-func (r *Result) Meet(process int, name string, peers []Peer, why string) {
-	r.Peers, r.Unmet = peers, why
-	var worst *Clocks
-	for _, p := range peers {
-		if p.Clock != nil && (worst == nil || p.Clock.apart() > worst.apart()) {
-			worst = &Clocks{called(p.Process, p.Name), called(process, name), *p.Clock}
-		}
-	}
-	if worst == nil {
-		return
-	}
-	for i := range r.Topics {
-		if t := &r.Topics[i]; t.Counts[metric.Sibling.String()] > 0 {
-			t.Apart = worst
-		}
-	}
-	r.Describe()
 }
 
 // transit tells whether a trend is from an instant of the process that sent to one of the process that received.
@@ -150,22 +105,13 @@ func (t *Topic) vague(c Condition, trend string) string {
 // unheld are the executors of an arrival rate that begin when k6 does, whoever is still to come.
 var unheld = []string{"constant-arrival-rate", "ramping-arrival-rate"}
 
-// judgePeers speaks of the other processes, and of whether this one began with them.
-func (r *Result) judgePeers(v *Verdict) {
-	if r.Unmet != "" {
-		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "apart", "detail": r.Unmet})
+// judgeMissing speaks of the processes that this one waited for in vain.
+func (r *Result) judgeMissing(v *Verdict) {
+	for _, name := range r.Missing {
+		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name})
 	}
-	for _, p := range r.Peers {
-		name := called(p.Process, p.Name)
-		if p.Lacked != "" {
-			v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name, "detail": p.Lacked})
-		}
-		if p.Later > max(beginsAnyhow, beginsTogether*r.Seconds) && r.Test.runs(unheld...) {
-			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": "this process and " + name, "apart": p.Later})
-		}
-		if p.Twin != 0 {
-			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "twice", "names": fmt.Sprintf("instances %d and %d", p.Instance, p.Twin), "detail": called(p.Process, "")})
-		}
+	if r.Siblings > 0 && r.Clock == nil {
+		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": r.Siblings + 1})
 	}
 }
 
@@ -203,33 +149,20 @@ func (t *Topic) judgeClocks(v *Verdict) {
 			return
 		}
 	}
-	if !t.Shared && !t.Apart.Same {
+	if !t.Apart.Same {
 		v.note(t.subject(), reason.Clocks, values)
 	}
 }
 
-// clocks puts together what the processes know of each other's clocks, by the places of their parts.
-func (m *merger) clocks() map[[2]int]Clock {
-	at := map[uint32]int{}
-	for i, p := range m.parts {
-		at[p.Result.Instance] = i
-	}
-	all := map[[2]int]Clock{}
-	for i, p := range m.parts {
-		for _, of := range p.Result.Peers {
-			k, here := at[of.Instance]
-			if !here || of.Clock == nil {
-				continue
+// clocks returns by how much the clocks of two parts differ, by their places, the greater first.
+func (m *merger) clocks() map[[2]int]Clocks {
+	all := map[[2]int]Clocks{}
+	for i, a := range m.parts {
+		for k, b := range m.parts[:i] {
+			if c, ok := ahead(a.Result, b.Result); ok {
+				c.Of, c.Than = m.process(i), m.process(k)
+				all[[2]int{i, k}] = c
 			}
-			known := *of.Clock // k's clock is ahead of i's
-			pair := [2]int{k, i}
-			if k < i {
-				pair, known = [2]int{i, k}, known.turned()
-			}
-			if other, there := all[pair]; there {
-				known = known.and(other)
-			}
-			all[pair] = known
 		}
 	}
 	return all
@@ -238,9 +171,8 @@ func (m *merger) clocks() map[[2]int]Clock {
 // apart sets how far the clocks may be apart by which latencies of the whole were measured.
 func (m *merger) apart() {
 	all := m.clocks()
-	pairs := slices.SortedFunc(maps.Keys(all), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
-	for _, pair := range pairs {
-		m.result.Clocks = append(m.result.Clocks, Clocks{m.process(pair[0]), m.process(pair[1]), all[pair]})
+	for _, pair := range slices.SortedFunc(maps.Keys(all), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		m.result.Clocks = append(m.result.Clocks, all[pair])
 	}
 	at := map[uint32]int{}
 	for i, p := range m.parts {
@@ -258,12 +190,11 @@ func (m *merger) apart() {
 					if !here || k == to {
 						continue
 					}
-					pair := [2]int{max(k, to), min(k, to)}
-					known, there := all[pair]
+					known, there := all[[2]int{max(k, to), min(k, to)}]
 					if !there {
 						m.uncompared = true
 					} else if t.Apart == nil || known.apart() > t.Apart.apart() {
-						t.Apart = &Clocks{m.process(pair[0]), m.process(pair[1]), known}
+						t.Apart = &known
 					}
 				}
 			}

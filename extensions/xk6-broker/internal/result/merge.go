@@ -115,7 +115,7 @@ func mergeable(parts []Part, processes int) (int, error) {
 		case seen[p.Result.Instance]:
 			return 0, fmt.Errorf("merge: %s is there twice", name)
 		case p.Result.Started.After(last.Ended().Add(ClockSkew)):
-			if met, ok := p.Result.met(last.Result); ok {
+			if met, ok := ahead(p.Result, last.Result); ok {
 				return 0, fmt.Errorf("merge: %s and %s ran at one time, and not by their clocks: %v; set the machines' clocks", last.Result.Name, name, met)
 			}
 			return 0, fmt.Errorf("merge: %s and %s are not of one time: %s ended at %s, and %s began at %s; give each test a BROKER_RUN of its own",

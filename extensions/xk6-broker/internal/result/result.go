@@ -26,7 +26,8 @@ type Result struct {
 	Seconds     float64           `json:"seconds"`
 	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
 	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
-	Peers       []Peer            `json:"peers,omitempty"`     // the other processes of the test, where this one talked with them
+	Clock       *Clock            `json:"clock,omitempty"`     // of this process, where it had a coordinator
+	Missing     []string          `json:"missing,omitempty"`   // processes of the test that this one waited for in vain
 	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
@@ -42,7 +43,6 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Unmet    string        `json:"-"` // why the process did not talk with the others, though it was to
 	Siblings int           `json:"-"` // other processes that messages came from
 	Logs     []IntervalLog `json:"-"` // of several processes together
 	LogsCut  error         `json:"-"` // why the interval logs ended before the run did

@@ -228,7 +228,7 @@ func judgeBeginnings(v *Verdict, parts []Part) {
 	shortest := math.Inf(1)
 	for _, p := range parts {
 		r := p.Result
-		if r.Segment == nil || len(r.Peers) > 0 {
+		if r.Segment == nil || r.Clock != nil && !r.Test.runs(unheld...) {
 			continue
 		}
 		if first == nil || r.Started.Before(first.Started) {

@@ -135,7 +135,7 @@ func (r *Result) Judge(c Circumstances) {
 	if r.Processes > 1 && r.Siblings >= r.Processes {
 		v.invalid(subject{}, reason.EarlierTest, reason.Values{"why": "processes", "count": r.Siblings, "processes": r.Processes})
 	}
-	r.judgePeers(&v)
+	r.judgeMissing(&v)
 	for i := range r.Topics {
 		r.Topics[i].Namesake = slices.ContainsFunc(r.Topics, func(t Topic) bool { return t.Topic == r.Topics[i].Topic && t.Broker != r.Topics[i].Broker })
 	}

@@ -60,14 +60,13 @@ func (m *merger) kept(a *account.TopicAccount, group string) bool {
 
 // clockBounds returns by how much the clocks of two processes may differ at most.
 func (m *merger) clockBounds() func(a, b *account.Ledger) time.Duration {
-	all := map[[2]*account.Ledger]time.Duration{}
-	for pair, c := range m.clocks() {
-		a, b := m.parts[pair[0]].Ledger, m.parts[pair[1]].Ledger
-		all[[2]*account.Ledger{a, b}], all[[2]*account.Ledger{b, a}] = time.Duration(c.apart()), time.Duration(c.apart())
+	of := map[*account.Ledger]*Result{}
+	for _, p := range m.parts {
+		of[p.Ledger] = p.Result
 	}
 	return func(a, b *account.Ledger) time.Duration {
-		if apart, compared := all[[2]*account.Ledger{a, b}]; compared {
-			return apart
+		if c, ok := ahead(of[a], of[b]); ok {
+			return time.Duration(c.apart())
 		}
 		return ClockSkew
 	}

@@ -64,18 +64,6 @@ func (m *merger) own(v *Verdict) {
 	}
 }
 
-// peer is what a process is called that others met; "" for one that none has met.
-func (m *merger) peer(instance uint32) string {
-	for _, p := range m.parts {
-		for _, of := range p.Result.Peers {
-			if of.Instance == instance {
-				return called(of.Process, of.Name)
-			}
-		}
-	}
-	return ""
-}
-
 // missing says which processes are not here, as far as that is known.
 func (m *merger) missing(v *Verdict) {
 	if here := len(m.parts); m.processes > here {
@@ -84,11 +72,7 @@ func (m *merger) missing(v *Verdict) {
 		})
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
-		name := fmt.Sprintf("instance %d", instance)
-		if known := m.peer(instance); known != "" {
-			name = known + ", " + name
-		}
-		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "unmerged", "count": m.absent[instance], "name": name})
+		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "unmerged", "count": m.absent[instance], "name": fmt.Sprintf("instance %d", instance)})
 	}
 	if m.processes == 0 {
 		v.note(subject{}, reason.ProcessMissing, reason.Values{"why": "unknown", "count": len(m.parts)})
