@@ -20,6 +20,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/collect"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -34,9 +35,9 @@ func process(n int) collect.Process {
 
 // packed writes the results of a process.
 func packed(p collect.Process) func(io.Writer) error {
-	r := &result.Result{Version: result.Version, Name: p.Name, Run: 7, Instance: p.Instance, Started: time.Unix(1_700_000_000, 0), Topics: []result.Topic{}}
+	r := &result.Result{Version: result.Version, Name: p.Name, Run: 7, Instance: p.Instance, Started: time.Unix(1_700_000_000, 0), Topics: []result.Topic{}, Recording: &recording.Recording{}}
 	l := &account.Ledger{Version: account.LedgerVersion, Run: 7, Instance: p.Instance}
-	return func(w io.Writer) error { return report.Pack(w, r, nil, l) }
+	return func(w io.Writer) error { return report.Pack(w, r, l) }
 }
 
 // bench is a collector with its server, which can be taken away and come back.
@@ -167,7 +168,7 @@ func TestWhatProcessesSendIsInFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := local.Write(part.Result, nil, part.Ledger); err != nil {
+	if err := local.Write(part.Result, part.Ledger); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{report.SummaryFile, report.PageFile, report.LedgerFile} {

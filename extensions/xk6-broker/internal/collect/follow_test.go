@@ -20,7 +20,7 @@ func TestAWholeIsUnfinishedUntilItsCollectorHasDoneAll(t *testing.T) {
 	write := func(run uint32) {
 		t.Helper()
 		whole := &result.Result{Version: result.Version, Name: "whole", Run: run, Topics: []result.Topic{}}
-		if err := (report.Folder{Dir: filepath.Dir(out), Name: "whole", Overwrite: true}).Write(whole, nil, nil); err != nil {
+		if err := (report.Folder{Dir: filepath.Dir(out), Name: "whole", Overwrite: true}).Write(whole, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

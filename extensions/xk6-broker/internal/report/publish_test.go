@@ -46,11 +46,11 @@ func TestDraftsOfAKilledProcessAreRemoved(t *testing.T) {
 			t.Errorf("in %s are %q, want %q", path, got, want)
 		}
 	}
-	if err := f.Write(stalled(), nil, nil); err != nil { // over nothing, and over results
+	if err := f.Write(stalled(), nil); err != nil { // over nothing, and over results
 		t.Fatal(err)
 	}
 	put("whole/mine.txt")
-	if err := f.Write(stalled(), nil, nil); err != nil {
+	if err := f.Write(stalled(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := files(t, f.Path()); !slices.Contains(got, "mine.txt") || !slices.Contains(got, report.SummaryFile) {

@@ -27,7 +27,9 @@ func packed(value int64, n uint64) hist.Packed {
 
 // interval is one of a process from one time to another, in seconds after [began], in which n messages were sent and received.
 func interval(broker, phase string, from, to float64, n int64) *recording.Interval {
-	at := func(seconds float64) int64 { return began.Add(time.Duration(seconds * float64(time.Second))).UnixNano() }
+	at := func(seconds float64) int64 {
+		return began.Add(time.Duration(seconds * float64(time.Second))).UnixNano()
+	}
 	key := recording.Key{Broker: broker, Driver: "memory", Topic: "orders", Phase: phase}
 	send, receive := recording.Record{Key: key}, recording.Record{Key: key}
 	receive.Group = "workers"
