@@ -88,7 +88,7 @@ func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folde
 		return err
 	}
 	merged.Name = folder.Name
-	if err := folder.Write(merged, merged.Logs, nil); err != nil {
+	if err := folder.Write(merged, nil); err != nil {
 		return err
 	}
 	if err := report.Text(gs.Stdout, merged); err != nil {

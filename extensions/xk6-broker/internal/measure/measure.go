@@ -203,11 +203,11 @@ func Rate(name string) Measure {
 
 // active is a topic, or all topics of a run.
 type active interface {
-	WentOn(counter string) (n, seconds float64)
+	RateBasis(counter string) (n, seconds float64)
 }
 
 func perSecond(name string, of active) (float64, error) {
-	n, seconds := of.WentOn(name)
+	n, seconds := of.RateBasis(name)
 	switch {
 	case n == 0:
 		return 0, fmt.Errorf("nothing was %s", strings.TrimPrefix(name, "bytes_"))

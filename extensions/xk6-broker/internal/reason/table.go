@@ -33,7 +33,6 @@ const (
 	ProcessMissing        Code = "process-missing"
 	ProcessesDiffer       Code = "processes-differ"
 	ThresholdNotJudged    Code = "threshold-not-judged"
-	OverTime              Code = "over-time"
 )
 
 // Against is what an invalid reason speaks against.
@@ -82,7 +81,7 @@ const ownRun = "Give each test its own BROKER_RUN."
 var order = []Code{
 	NothingMeasured, NoMeasuredWindow, EndedEarly, ArrivalsDropped, LoadIncomplete, GeneratorSaturated, PercentileNotReliable, WaitedForVU, NotStationary, SendsFailed,
 	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Unmeasured, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
-	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged, OverTime,
+	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged,
 }
 
 var table = map[Code]entry{
@@ -334,15 +333,6 @@ var table = map[Code]entry{
 		against: Nothing, levels: invalid, keys: []string{"metric", "source"}, byMerge: true,
 		variants: []variant{{text: "threshold {metric} {source} could not be judged, and fails: {detail}"}},
 		cause:    "Too few samples, or another reason speaks against what the threshold compares.", remedy: "",
-	},
-	OverTime: {
-		against: Nothing, levels: note,
-		variants: []variant{
-			{why: "log-ended", text: "the interval logs end before the run does: {detail}"},
-			{why: "no-log", text: "quantiles over time are those of the process that had the worst, and there is no .hlog of it: {detail}"},
-			{why: "intervals", text: "several processes measured it, each in intervals of its own: counts and latencies are of the intervals that ended in this time, up to {total:duration} long; rates are not known"},
-		},
-		cause: "The numbers of single intervals are incomplete; those of the whole run are not.",
 	},
 }
 

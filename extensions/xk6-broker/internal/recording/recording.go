@@ -398,3 +398,18 @@ func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
 	}
 	return all
 }
+
+// Renamed returns the recording with the keys that a function gives. It is not changed itself.
+func (r *Recording) Renamed(name func(Key) Key) *Recording {
+	renamed := &Recording{stretches: r.stretches}
+	for _, i := range r.intervals {
+		its := *i
+		its.Records = slices.Clone(i.Records)
+		for k := range its.Records {
+			its.Records[k].Key = name(its.Records[k].Key)
+		}
+		slices.SortFunc(its.Records, func(a, b Record) int { return a.compare(b.Key) })
+		renamed.intervals = append(renamed.intervals, &its)
+	}
+	return renamed
+}

@@ -78,7 +78,7 @@ func (r *Run) together(ctx context.Context, cell study.Cell, processes []study.C
 	if err := os.RemoveAll(runner.Path(cell)); err != nil { // what an interrupted study left of it
 		return whole, fmt.Errorf("study: %w", err)
 	}
-	if err := (report.Folder{Dir: runner.Folder, Name: cell.Folder}).Write(merged, merged.Logs, nil); err != nil {
+	if err := (report.Folder{Dir: runner.Folder, Name: cell.Folder}).Write(merged, nil); err != nil {
 		return whole, err
 	}
 	return whole, r.thin(all)

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
@@ -56,7 +58,7 @@ func pretend(args []string) error {
 	}
 	topic := result.Topic{Driver: "kafka", Topic: "t", Counts: map[string]int64{"confirmed": int64(10 * rate)}, Errors: []result.ErrorCount{}}
 	topic.Proves(result.Proof{Confirm: "accepted", How: os.Getenv("ACKS")})
-	topic.Spans = map[string]result.Span{"confirmed": {Last: 10 - 1/rate}}
+	topic.Spans = map[string]result.Span{"confirmed": {Last: 10}}
 	r := &result.Result{
 		Version: result.Version, Started: time.Now(), Seconds: 10, Topics: []result.Topic{topic}, Environment: map[string]string{"cpus": "2"},
 		Verdict: result.Verdict{Valid: true}, Instance: uint32(os.Getpid()),
@@ -75,14 +77,23 @@ func pretend(args []string) error {
 			Version: account.LedgerVersion, Run: r.Run, Instance: r.Instance, Clock: "one", Ended: time.Now().UnixNano(), Topics: []account.TopicLedger{{Driver: "kafka", Topic: "t"}},
 		}
 	}
+	record := recording.Record{Key: recording.Key{Driver: topic.Driver, Topic: topic.Topic}}
+	record.Counts[metric.Confirmed] = int64(10 * rate)
+	begun := r.Started.UnixNano()
+	record.Spans[1] = recording.Span{First: begun, Last: begun + 10*int64(time.Second)}
+	r.Recording = &recording.Recording{}
+	r.Recording.Add(&recording.Interval{From: begun, To: begun + 10*int64(time.Second), Records: []recording.Record{record}})
 	folder := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}
 	if os.Getenv("BROKER_REPORT_MEANWHILE") == "on" && os.Getenv("FADING") == "" {
 		if err := folder.Meanwhile().WriteMeanwhile(r, ledger); err != nil {
 			return err
 		}
+		if err := report.WriteAtomic(filepath.Join(folder.Meanwhile().Path(), report.RecordingFile), r.Recording.Write); err != nil {
+			return err
+		}
 		time.Sleep(time.Hour) // it is killed
 	}
-	return folder.Write(r, nil, ledger)
+	return folder.Write(r, ledger)
 }
 
 const script = `export default function () { return [__ENV.RATE, __ENV.ACKS, __ENV.FADING]; }`

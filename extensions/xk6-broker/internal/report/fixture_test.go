@@ -1,9 +1,7 @@
 package report_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -14,16 +12,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // stalled is a run of 20 s at 1000 messages per second on a broker that answered nothing from 8 s to 10 s, always the same.
 func stalled() *result.Result {
-	r, _ := stalledWithLogs()
-	return r
-}
-
-func stalledWithLogs() (*result.Result, []result.IntervalLog) {
 	return stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 }
 
@@ -32,12 +26,12 @@ type measurement struct {
 	history  []result.Point
 	overTime map[string][]result.Summary
 	trends   map[string]*hist.Histogram
-	texts    map[string][]byte // of the interval logs
+	recorded *recording.Recording
 }
 
 // copied is a copy that a test may change.
 func (m measurement) copied() measurement {
-	c := measurement{history: slices.Clone(m.history), overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, texts: m.texts}
+	c := measurement{history: slices.Clone(m.history), overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, recorded: m.recorded}
 	for i := range c.history {
 		p := &c.history[i]
 		p.Counts, p.ErrorKinds, p.Backlog = maps.Clone(p.Counts), maps.Clone(p.ErrorKinds), maps.Clone(p.Backlog)
@@ -56,8 +50,7 @@ func measuredFrom(started time.Time) measurement {
 	if m, ok := measurements.Load(started); ok {
 		return m.(measurement).copied()
 	}
-	m := measurement{history: []result.Point{}, overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, texts: map[string][]byte{}}
-	texts, logs := map[string]*bytes.Buffer{}, map[string]*hist.Log{}
+	m := measurement{history: []result.Point{}, overTime: map[string][]result.Summary{}, trends: map[string]*hist.Histogram{}, recorded: &recording.Recording{}}
 	random := rand.New(rand.NewPCG(1, 2)) // the same numbers each time is what it is for
 	add := func(h map[string]*hist.Histogram, name string, ns int64) {
 		if h[name] == nil {
@@ -104,26 +97,51 @@ func measuredFrom(started time.Time) measurement {
 				m.trends[name] = &hist.Histogram{}
 			}
 			m.trends[name].Merge(h)
-			if texts[name] == nil {
-				texts[name] = &bytes.Buffer{}
-				logs[name], _ = hist.NewLog(texts[name], started) // a buffer takes all that is written
-			}
-			end := started.Add(time.Duration(second+1) * time.Second)
-			_ = logs[name].Write("", end.Add(-time.Second), end, h)
 		}
+		m.recorded.Add(intervalOf(started, p, interval))
 		m.history = append(m.history, p)
-	}
-	for name, text := range texts {
-		m.texts[name] = text.Bytes()
 	}
 	measurements.Store(started, m)
 	return m.copied()
 }
 
-func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
+// intervalOf is the interval of a recording that has what a point has.
+func intervalOf(started time.Time, p result.Point, trends map[string]*hist.Histogram) *recording.Interval {
+	send := recording.Record{Key: recording.Key{Broker: jetstream, Driver: "nats-jetstream", Topic: stalledTopic}}
+	receive := send
+	receive.Group, receive.Outstanding = "workers", p.Outstanding
+	backlog := p.Backlog["workers"]
+	receive.Backlog = &backlog
+	send.Counts[metric.Due], send.Counts[metric.Sent], send.Counts[metric.Confirmed] = p.Counts["due"], p.Counts["sent"], p.Counts["confirmed"]
+	receive.Counts[metric.Received], receive.Counts[metric.Acked] = p.Counts["received"], p.Counts["received"]
+	for name, h := range trends {
+		trend, _ := metric.TrendNamed(name)
+		of := &send
+		if trend.Consumers() {
+			of = &receive
+		}
+		of.Latencies[metric.Open][trend] = h.Pack()
+	}
+	if p.Errors > 0 {
+		send.Errors = recording.Errors{{Op: "send", Kind: "timeout"}: p.Errors}
+	}
+	end := started.Add(time.Duration(p.At * float64(time.Second)))
+	return &recording.Interval{
+		From: end.Add(-time.Second).UnixNano(), To: end.UnixNano(), InFlight: p.InFlight, CPU: p.CPU, Busiest: p.Busiest,
+		Records: []recording.Record{send, receive},
+	}
+}
+
+// The topic of the stalled run.
+const (
+	jetstream    = "jetstream://127.0.0.1:4222"
+	stalledTopic = "orders/</script>"
+)
+
+func stalledFrom(started time.Time) *result.Result {
 	m := measuredFrom(started)
 	t := result.Topic{
-		Broker: "jetstream://127.0.0.1:4222", Driver: "nats-jetstream", Topic: "orders/</script>", Confirm: "replicated", Proofs: []result.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
+		Broker: jetstream, Driver: "nats-jetstream", Topic: stalledTopic, Confirm: "replicated", Proofs: []result.Proof{{Confirm: "replicated", How: "acks=all, 3 replicas, min.insync.replicas 2"}}, OpenLoop: true,
 		Info: result.Server{Server: "nats-server 2.15.2", Client: "nats.go 1.53.1", Nodes: 1},
 		Options: result.Uses{
 			"producer": {{"ackTimeout": "30s", "password": "***"}}, "consumer": {{"maxAckPending": 1e6, "group": "workers", "tags": []any{"a", "b"}}},
@@ -131,7 +149,7 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 		},
 		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 19990, "received": 19993, "acked": 19993, "bytes_sent": 2_000_000},
 		Spans: map[string]result.Span{
-			"sent": {Last: 19.999, Pause: 0.001}, "confirmed": {First: 0.001, Last: 20, Pause: 0.2}, "received": {First: 0.001, Last: 20, Pause: 0.2},
+			"sent": {Last: 19.999}, "confirmed": {First: 0.001, Last: 20}, "received": {First: 0.001, Last: 20},
 		},
 		Errors: []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 10}},
 		Trends: m.trends,
@@ -162,20 +180,12 @@ func stalledFrom(started time.Time) (*result.Result, []result.IntervalLog) {
 		Started:     started,
 		Environment: map[string]string{"k6": "v2.2.0", "cpu": "a <b>processor</b>"},
 		Topics:      []result.Topic{t, unread()},
+		Recording:   m.recorded,
 	}
 	r.Judge(result.Circumstances{CPU: r.CPU, Dropped: 3})
 	value := 2.0
 	r.AddThreshold(result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: result.Decision{Judged: true, Value: &value}})
-	var all []result.IntervalLog
-	for trend := range metric.Trend(metric.NumTrends) {
-		if text := m.texts[trend.String()]; text != nil {
-			all = append(all, result.IntervalLog{Broker: t.Broker, Topic: t.Topic, Trend: trend, Write: func(w io.Writer) error {
-				_, err := w.Write(text)
-				return err
-			}})
-		}
-	}
-	return r, all
+	return r
 }
 
 // crowded is a run of more topics than a page shows at once.

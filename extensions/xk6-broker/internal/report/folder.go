@@ -12,14 +12,16 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // The files of a results folder that have fixed names. The distributions are beside them, <topic>.<trend>.hgrm and .hlog.
 const (
-	SummaryFile = "summary.json"
-	PageFile    = "report.html"
-	LedgerFile  = "ledger.bin" // which messages were confirmed and which received, for merging
+	SummaryFile   = "summary.json"
+	PageFile      = "report.html"
+	LedgerFile    = "ledger.bin"    // which messages were confirmed and which received, for merging
+	RecordingFile = "recording.bin" // what one process measured, second by second
 
 	hgrm, hlog = ".hgrm", ".hlog"
 )
@@ -43,7 +45,7 @@ func (f Folder) Meanwhile() Folder {
 	return f
 }
 
-// WriteMeanwhile writes the results so far, each file whole at all times. The two are not replaced at one instant, so the ledger, by which parts are merged, has the
+// WriteMeanwhile writes the results so far, beside the recording, each file whole at all times. The two are not replaced at one instant, so the ledger, by which parts are merged, has the
 // summary that belongs to it.
 func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 	if err := os.MkdirAll(f.Path(), 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
@@ -113,10 +115,10 @@ func (f Folder) Free() Folder {
 	return f
 }
 
-// Write writes a result and its logs: all files of the folder appear at once, and so do those that replace results, so that no two runs'
+// Write writes a result: all files of the folder appear at once, and so do those that replace results, so that no two runs'
 // are ever mixed. Other files that are in the folder stay. A ledger is written where there is one. What the disk does not take is left
 // out, the summary never, and the error is an [*IncompleteError] then; after any other error the folder is as it was.
-func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) error {
+func (f Folder) Write(r *result.Result, ledger *account.Ledger) error {
 	if err := f.Check(); err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (f Folder) Write(r *result.Result, logs []result.IntervalLog, ledger *accou
 		return fmt.Errorf("report: %w", err)
 	}
 	incomplete := &IncompleteError{Folder: f.Path()}
-	for _, file := range filesOf(r, logs, ledger) {
+	for _, file := range filesOf(r, ledger) {
 		path := filepath.Join(draft, file.name)
 		err := writeFile(path, file.write)
 		switch {
@@ -171,14 +173,18 @@ type file struct {
 	write func(io.Writer) error
 }
 
-// filesOf lists the files of a folder. What matters most comes first: there may not be room for all.
-func filesOf(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) []file {
+// filesOf lists the files of a folder. What matters most comes first: there may not be room for all. A result of several
+// processes has no recording: each of theirs is in its own folder.
+func filesOf(r *result.Result, ledger *account.Ledger) []file {
 	all := []file{
 		{SummaryFile, func(w io.Writer) error { return WriteSummary(w, r) }},
 		{PageFile, func(w io.Writer) error { return HTML(w, r) }},
 	}
 	if ledger != nil {
 		all = append(all, file{LedgerFile, ledger.Write})
+	}
+	if r.Recording != nil && !r.Several() {
+		all = append(all, file{RecordingFile, r.Recording.Write})
 	}
 	names := newNames(r)
 	for i := range r.Topics {
@@ -189,8 +195,13 @@ func filesOf(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger
 			}})
 		}
 	}
-	for _, log := range logs {
-		all = append(all, file{names.of(log.Broker, log.Topic) + "." + log.Trend.String() + hlog, log.Write})
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		for trend := range metric.Trend(metric.NumTrends) {
+			if r.Recording != nil && (t.Trends[trend.String()] != nil || t.Trends[trend.In(metric.Closed)] != nil) {
+				all = append(all, file{names.of(t.Broker, t.Topic) + "." + trend.String() + hlog, func(w io.Writer) error { return r.WriteLog(w, t, trend) }})
+			}
+		}
 	}
 	return all
 }

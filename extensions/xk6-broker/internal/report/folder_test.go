@@ -13,7 +13,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -45,18 +44,16 @@ func TestAFolderHoldsEverything(t *testing.T) {
 	r := stalled()
 	dir := filepath.Join(t.TempDir(), "made", "on demand")
 	folder := report.Folder{Dir: dir, Name: "a"}
-	logs := []result.IntervalLog{{Broker: r.Topics[0].Broker, Topic: r.Topics[0].Topic, Trend: metric.E2ELatency, Write: func(w io.Writer) error {
-		_, err := io.WriteString(w, "log\n")
-		return err
-	}}}
-	if err := folder.Write(r, logs, &account.Ledger{}); err != nil {
+	if err := folder.Write(r, &account.Ledger{}); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"Orders___script_-2.publish_latency.hgrm", "ledger.bin", "orders___script_.e2e_latency.hgrm", "orders___script_.e2e_latency.hlog",
-		"orders___script_.e2e_time.hgrm", "orders___script_.generator_lag.hgrm", "orders___script_.publish_latency.hgrm", "orders___script_.publish_time.hgrm",
-		"orders___script_.schedule_lag.hgrm", "report.html", "summary.json",
+		"Orders___script_-2.publish_latency.hgrm", "Orders___script_-2.publish_latency.hlog", report.LedgerFile, report.RecordingFile, report.PageFile, report.SummaryFile,
 	}
+	for trend := range r.Topics[0].Trends {
+		want = append(want, "orders___script_."+trend+".hgrm", "orders___script_."+trend+".hlog")
+	}
+	slices.Sort(want)
 	if got := files(t, folder.Path()); !slices.Equal(got, want) {
 		t.Errorf("files %q, want %q", got, want)
 	}
@@ -76,11 +73,11 @@ func TestResultsAreNotOverwrittenUnasked(t *testing.T) {
 	dir := t.TempDir()
 	first, second := stalled(), stalled()
 	second.Name, second.Topics = "second", second.Topics[1:]
-	if err := (report.Folder{Dir: dir, Name: "a"}).Write(first, nil, nil); err != nil {
+	if err := (report.Folder{Dir: dir, Name: "a"}).Write(first, nil); err != nil {
 		t.Fatal(err)
 	}
 	before := files(t, filepath.Join(dir, "a"))
-	err := report.Folder{Dir: dir, Name: "a"}.Write(second, nil, nil)
+	err := report.Folder{Dir: dir, Name: "a"}.Write(second, nil)
 	if !errors.Is(err, report.ErrExists) || !strings.Contains(err.Error(), "BROKER_REPORT_OVERWRITE") {
 		t.Fatalf("error %v", err)
 	}
@@ -91,10 +88,10 @@ func TestResultsAreNotOverwrittenUnasked(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (report.Folder{Dir: dir, Name: "a", Overwrite: true}).Write(second, nil, nil); err != nil {
+	if err := (report.Folder{Dir: dir, Name: "a", Overwrite: true}).Write(second, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"Orders___script_.publish_latency.hgrm", "notes.txt", "report.html", "summary.json"}
+	want := []string{"Orders___script_.publish_latency.hgrm", "Orders___script_.publish_latency.hlog", "notes.txt", report.RecordingFile, report.PageFile, report.SummaryFile}
 	if got := files(t, filepath.Join(dir, "a")); !slices.Equal(got, want) {
 		t.Errorf("files %q, want %q", got, want)
 	}
@@ -104,7 +101,7 @@ func TestResultsAreNotOverwrittenUnasked(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "latest")); err != nil {
 		t.Fatal(err)
 	}
-	if err := (report.Folder{Dir: dir, Name: "latest", Overwrite: true}).Write(first, nil, nil); err != nil {
+	if err := (report.Folder{Dir: dir, Name: "latest", Overwrite: true}).Write(first, nil); err != nil {
 		t.Fatal(err)
 	}
 	if read, err := report.Read(filepath.Join(dir, "a")); err != nil || read.Name != first.Name {
@@ -120,7 +117,7 @@ func TestOnlyResultsAreOverwritten(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "src", "deep"), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	if err := (report.Folder{Dir: dir, Name: "src", Overwrite: true}).Write(stalled(), nil, nil); !errors.Is(err, report.ErrExists) {
+	if err := (report.Folder{Dir: dir, Name: "src", Overwrite: true}).Write(stalled(), nil); !errors.Is(err, report.ErrExists) {
 		t.Errorf("a folder of something else was overwritten: %v", err)
 	}
 	for _, name := range []string{"", "..", "a/b", "-x", ".hidden", strings.Repeat("x", 200)} {

@@ -3,167 +3,137 @@ package report_test
 import (
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// shift is how much later the second of two processes begins.
-const shift = 2300 * time.Millisecond
-
-// processes are two of one test, as they are read from their folders; what a folder lacks is removed from it.
-func processes(t *testing.T, lacks ...string) (parts []result.Part) {
+// process is the folder of one of two processes of a test. The second begins 2.3 s after the first.
+func process(t *testing.T, n int) string {
 	t.Helper()
-	dir := t.TempDir()
-	for i, name := range []string{"one", "two"} {
-		r, logs := stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(i) * shift))
-		r.Name, r.Instance, r.Topics = name, uint32(i+1), r.Topics[:1]
-		f := report.Folder{Dir: dir, Name: name}
-		if err := f.Write(r, logs, &account.Ledger{Version: account.LedgerVersion, Run: r.Run, Instance: r.Instance}); err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range lacks {
-			if folder, file, _ := strings.Cut(file, "/"); folder == name {
-				if err := os.Remove(filepath.Join(f.Path(), file)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		p, err := report.ReadPart(f.Path())
+	r := stalledFrom(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(n) * 2300 * time.Millisecond))
+	r.Name, r.Instance, r.Topics = []string{"one", "two"}[n], uint32(n+1), r.Topics[:1] //gosec:disable G115 -- a small number
+	f := report.Folder{Dir: t.TempDir(), Name: r.Name}
+	if err := f.Write(r, &account.Ledger{Version: account.LedgerVersion, Run: r.Run, Instance: r.Instance}); err != nil {
+		t.Fatal(err)
+	}
+	return f.Path()
+}
+
+func TestReadPart_TwoFolders_MergedIsTheSum(t *testing.T) {
+	var parts []result.Part
+	whole := map[string]*hist.Histogram{}
+	for n := range 2 {
+		p, err := report.ReadPart(process(t, n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, p)
+		for name, h := range p.Result.Topics[0].Trends {
+			whole[name] = hist.Merged(whole[name], h)
+		}
 	}
-	return parts
-}
-
-// whole merges them into a folder.
-func whole(t *testing.T, parts []result.Part) (folder string, merged *result.Result) {
-	t.Helper()
 	merged, err := result.Merge(parts, result.Siblings{Processes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := report.Folder{Dir: t.TempDir(), Name: "both"}
-	if err := f.Write(merged, merged.Logs, nil); err != nil {
+	if err := f.Write(merged, nil); err != nil {
 		t.Fatal(err)
 	}
-	if merged, err = report.Read(f.Path()); err != nil {
+	read, err := report.Read(f.Path())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Path(), merged
-}
-
-const ofPublish = "orders___script_.publish_latency.hlog"
-
-// The second process begins 2.3 s after the first: its intervals are in those of the whole in which they end, which is 3 s after its own numbers.
-func TestOverTimeTheWholeIsTheSum(t *testing.T) {
-	parts := processes(t)
-	want := map[float64]*hist.Histogram{} // by the end of the interval
-	for i, p := range parts {
-		for line, err := range p.Log(&p.Result.Topics[0], 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			end := math.Round(line.To.Sub(p.Result.Started).Seconds()) + float64(3*i)
-			want[end] = hist.Merged(want[end], line.Histogram)
+	topic := read.Topics[0]
+	for name, h := range whole {
+		var overTime uint64
+		for _, s := range topic.OverTime[name] {
+			overTime += s.Count
+		}
+		if !h.SameDistribution(topic.Trends[name]) || overTime != h.Count() {
+			t.Errorf("%s: %d values, %d over time, want %d", name, topic.Trends[name].Count(), overTime, h.Count())
 		}
 	}
-	folder, r := whole(t, parts)
-	topic := r.Topics[0]
-	var total uint64
-	for _, s := range topic.OverTime["publish_latency"] {
-		h := &hist.Histogram{}
-		for end := s.At - s.Seconds + 1; end <= s.At; end++ {
-			h.Merge(want[end])
-		}
-		if s.Count != h.Count() || s.P50 != h.Quantile(0.5) || s.P99 != h.Quantile(0.99) || s.Max != h.Max() {
-			t.Errorf("at %v s: %+v, want %d, p50 %d, p99 %d", s.At, s, h.Count(), h.Quantile(0.5), h.Quantile(0.99))
-		}
-		total += s.Count
+	if topic.Counts["sent"] != 40_000 || topic.Counts["confirmed"] != 40_000 {
+		t.Errorf("%v", topic.Counts)
 	}
-	if total != topic.Trends["publish_latency"].Count() || total != 40_000 {
-		t.Errorf("%d publish latencies over time, want %d", total, topic.Trends["publish_latency"].Count())
+	text, err := os.ReadFile(filepath.Join(f.Path(), "orders___script_.publish_latency.hlog"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if reasontest.Has(r.Verdict.Reasons, "over-time") {
-		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
-	}
-	sum, counts := map[string]*hist.Histogram{}, map[string]int64{}
-	for _, part := range [][2]float64{{0, 7}, {7, 12}, {12, 23}} {
-		cut, err := report.Read(folder)
+	log := &hist.Histogram{}
+	for line, err := range hist.ReadLog(strings.NewReader(string(text))) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Recut(folder, cut, part[0], part[1]); err != nil {
-			t.Fatal(err)
-		}
-		w := cut.Topics[0].Phases[cut.Leading]
-		for name, h := range w.Trends {
-			sum[name] = hist.Merged(sum[name], h)
-		}
-		for name, n := range w.Counts {
-			counts[name] += n
-		}
-		if n := w.Trends["publish_latency"].Count(); n != uint64(w.Counts["confirmed"]) {
-			t.Errorf("from %v to %v: %d publish latencies, %d confirmed", part[0], part[1], n, w.Counts["confirmed"])
-		}
+		log.Merge(line.Histogram)
 	}
-	for name, h := range sum {
-		if !h.SameDistribution(topic.Trends[name]) {
-			t.Errorf("the parts of %s do not add up", name)
-		}
+	if log.Count() != 40_000 {
+		t.Errorf("%d values in the interval log", log.Count())
 	}
-	if counts["sent"] != 40_000 || counts["confirmed"] != 40_000 {
-		t.Errorf("%v", counts)
+	if _, err := os.Stat(filepath.Join(f.Path(), report.RecordingFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the whole has a recording: %v", err)
 	}
 }
 
-// A process that left no log of a latency, or not all of it, is named, and the quantiles of that latency stay the worst of any.
-func TestWhereALogIsMissingTheWholeSaysSo(t *testing.T) {
-	folder, r := whole(t, processes(t, "two/"+ofPublish))
-	if _, err := os.Stat(filepath.Join(folder, ofPublish)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("there is a log of a part: %v", err)
+func TestReadPart_NoRecording_Named(t *testing.T) {
+	folder := process(t, 0)
+	path := filepath.Join(folder, report.RecordingFile)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(folder, "orders___script_.e2e_latency.hlog")); err != nil {
+	if _, err := report.ReadPart(folder); err == nil || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
-	says := func(r *result.Result, what string) bool {
-		return slices.ContainsFunc(r.Verdict.Notes(), func(n reason.Reason) bool {
-			return n.Code == reason.OverTime && strings.HasPrefix(n.Word("detail"), "process 2 (two): ") && strings.Contains(n.Word("detail"), what)
-		})
+}
+
+// What is measured of a closed loop, and of each of several groups, has a tag of its own.
+func TestWriteLog_GroupsAndLoops_Tagged(t *testing.T) {
+	h := &hist.Histogram{}
+	h.RecordN(1000, 5)
+	i := &recording.Interval{From: 0, To: int64(time.Second)}
+	for _, group := range []string{"", "audit", "the workers"} {
+		rec := recording.Record{Key: recording.Key{Topic: "orders", Group: group}}
+		for l := range rec.Latencies {
+			if group != "" {
+				rec.Latencies[l][metric.E2ELatency] = h.Pack()
+			} else {
+				rec.Latencies[l][metric.PublishLatency] = h.Pack()
+			}
+		}
+		i.Records = append(i.Records, rec)
 	}
-	if !says(r, "there is no ") {
-		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
-	}
-	var total uint64
-	for _, s := range r.Topics[0].OverTime["publish_latency"] {
-		total += s.Count
-	}
-	if total != 40_000 {
-		t.Errorf("%d publish latencies over time", total)
-	}
-	if err := report.Recut(folder, r, 5, 10); err == nil || !strings.Contains(err.Error(), "there is no ") {
-		t.Errorf("a part of it was cut out: %v", err)
-	}
-	parts := processes(t)
-	parts[1].Result.Topics[0].Trends["publish_latency"].Record(5)
-	if _, r := whole(t, parts); !says(r, "does not have all that it measured") {
-		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
-	}
-	parts[1].Log = nil
-	if _, r := whole(t, parts); !says(r, "it left no interval logs") {
-		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
+	all := &recording.Recording{}
+	all.Add(i)
+	group := func(name string) result.Group { return result.Group{Account: account.Account{Group: name}} }
+	r := &result.Result{Started: time.Unix(0, 0), Topics: []result.Topic{{Topic: "orders", Groups: []result.Group{group("audit"), group("the workers")}}}}
+	r.Measure(all)
+	for trend, want := range map[metric.Trend]string{
+		metric.PublishLatency: " closed", metric.E2ELatency: "audit closed:audit closed:the_workers the_workers",
+	} {
+		var text strings.Builder
+		if err := r.WriteLog(&text, &r.Topics[0], trend); err != nil {
+			t.Fatal(err)
+		}
+		var tags []string
+		for line, err := range hist.ReadLog(strings.NewReader(text.String())) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			tags = append(tags, line.Tag)
+		}
+		if got := strings.Join(tags, " "); got != want {
+			t.Errorf("%s: %q, want %q", trend, got, want)
+		}
 	}
 }

@@ -55,12 +55,12 @@ func TestInNode(t *testing.T) {
 	if _, err := os.Stat("web/node_modules/hdr-histogram-js"); err != nil {
 		missing("run npm ci --ignore-scripts in report/web: the page and the histogram files are not tested")
 	}
-	r, logs := stalledWithLogs()
+	r := stalled()
 	folder := report.Folder{Dir: t.TempDir(), Name: "stalled"}
-	if err := folder.Write(r, logs, nil); err != nil {
+	if err := folder.Write(r, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := (report.Folder{Dir: folder.Dir, Name: "crowded"}).Write(crowded(), nil, nil); err != nil {
+	if err := (report.Folder{Dir: folder.Dir, Name: "crowded"}).Write(crowded(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder.Dir, "settings.html"), settings(t), 0o600); err != nil {

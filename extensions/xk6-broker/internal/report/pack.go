@@ -13,12 +13,12 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Pack writes a result and its logs as one ZIP, with the files that [Folder.Write] writes: always the same bytes of the same result.
-func Pack(w io.Writer, r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) error {
+// Pack writes a result as one ZIP, with the files that [Folder.Write] writes: always the same bytes of the same result.
+func Pack(w io.Writer, r *result.Result, ledger *account.Ledger) error {
 	z := zip.NewWriter(w)
-	for _, f := range filesOf(r, logs, ledger) {
+	for _, f := range filesOf(r, ledger) {
 		entry := &zip.FileHeader{Name: f.name, Method: zip.Deflate}
-		if f.name == LedgerFile { // a ZIP itself
+		if f.name == LedgerFile || f.name == RecordingFile { // compressed themselves
 			entry.Method = zip.Store
 		}
 		to, err := z.CreateHeader(entry)

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
@@ -19,13 +18,12 @@ type phaseRow struct {
 	ConfirmedRate             string
 	ReceivedRate              string
 	Errors                    int64
-	Copies                    string // duplicated, redelivered and reordered
 	Table                     tableView
 }
 
 // rate is how many there were of a counter in a second, where that is known.
 func rate(t *result.Topic, c metric.Counter, format string) string {
-	if n, seconds := t.WentOn(c.String()); seconds > 0 {
+	if n, seconds := t.RateBasis(c.String()); seconds > 0 {
 		return fmt.Sprintf(format, n/seconds)
 	}
 	return "–"
@@ -39,25 +37,10 @@ func phasesOf(r *result.Result, topic func(*result.Result) result.Topic) (rows [
 	for _, p := range r.Phases {
 		during := topic(r.During(p.Name))
 		rows = append(rows, rowOf(p.Name, when(&p), p.Seconds, &during))
-		row := &rows[len(rows)-1]
-		if row.Leading = p.Name == r.Leading; !deliveries(r) {
-			row.Copies = "–"
-		}
+		rows[len(rows)-1].Leading = p.Name == r.Leading
 	}
 	whole := topic(r)
 	return append(rows, rowOf("the whole run", fmt.Sprintf("0 s to %s", inSeconds(r.Seconds)), r.Seconds, &whole))
-}
-
-// deliveries tells whether it is known what each group was delivered in the phases.
-func deliveries(r *result.Result) bool {
-	for _, t := range r.Topics {
-		for _, w := range t.Phases {
-			if slices.ContainsFunc(w.Groups, func(g result.WindowGroup) bool { return g.Deliveries == nil }) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
@@ -69,11 +52,6 @@ func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
 	for _, e := range t.Errors {
 		row.Errors += e.Count
 	}
-	var duplicated, redelivered, reordered uint64
-	for _, g := range t.Groups {
-		duplicated, redelivered, reordered = duplicated+g.Duplicated, redelivered+g.Redelivered, reordered+g.Reordered
-	}
-	row.Copies = fmt.Sprintf("%d / %d / %d", duplicated, redelivered, reordered)
 	return row
 }
 
@@ -99,7 +77,7 @@ func led(b *strings.Builder, r *result.Result, t *result.Topic) {
 		return
 	}
 	if p.Afterwards {
-		fmt.Fprintf(b, "  from %s\n", when(p))
+		fmt.Fprintf(b, "  from %s\n", p.Name)
 	} else {
 		fmt.Fprintf(b, "  %s: %s\n", p.Name, when(p))
 	}

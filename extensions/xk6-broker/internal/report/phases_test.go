@@ -58,7 +58,7 @@ func TestTheMeasuredWindowLeads(t *testing.T) {
 		t.Fatalf("it does not speak of the whole:\n%s", &text)
 	}
 	for i, want := range [][]string{
-		{"measured: 5 s to 20 s", "10000  1.00ms  1.00ms  1.00ms", "confirmed 10000", "rates: confirmed 999.9/s"},
+		{"measured: 5 s to 20 s", "10000  1.00ms  1.00ms  1.00ms", "confirmed 10000", "rates: confirmed 1000/s"},
 		{"11000  1.00ms  1.00ms  100ms", "confirmed 11000", "of the phase measured"},
 	} {
 		for _, w := range want {

@@ -86,7 +86,7 @@ func moveOthers(from, to string) (moved []string, err error) {
 // isResult tells whether a file is one that a run writes.
 func isResult(name string) bool {
 	switch name {
-	case SummaryFile, PageFile, LedgerFile:
+	case SummaryFile, PageFile, LedgerFile, RecordingFile:
 		return true
 	}
 	return strings.HasSuffix(name, hgrm) || strings.HasSuffix(name, hlog)

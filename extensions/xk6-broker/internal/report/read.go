@@ -8,14 +8,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -57,6 +57,21 @@ func ReadLedger(folder string) (*account.Ledger, error) {
 	return l, nil
 }
 
+// ReadRecording reads the recording in a folder.
+func ReadRecording(folder string) (*recording.Recording, error) {
+	path := filepath.Join(folder, RecordingFile)
+	file, err := os.Open(path) //gosec:disable G304 -- a file of the user's
+	if err != nil {
+		return nil, fmt.Errorf("no recording: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	rec, err := recording.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return rec, nil
+}
+
 // ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger may be nil.
 func ReadPart(folder string) (result.Part, error) {
 	l, err := ReadLedger(folder)
@@ -71,7 +86,18 @@ func ReadPart(folder string) (result.Part, error) {
 	if err != nil {
 		return result.Part{}, err
 	}
-	return result.Part{Result: r, Ledger: l, Log: logsOf(folder, r)}, nil
+	rec, err := ReadRecording(folder)
+	if err != nil {
+		return result.Part{}, err
+	}
+	if l != nil && l.Unfinished {
+		if all := rec.Intervals(); len(all) > 0 {
+			r.Seconds = max(r.Seconds, time.Unix(0, all[len(all)-1].To).Sub(r.Started).Seconds())
+		}
+		r.Measure(rec)
+		r.Describe()
+	}
+	return result.Part{Result: r, Ledger: l, Recording: rec}, nil
 }
 
 // readSoFar reads the result that a ledger has of its own instant.
@@ -81,36 +107,6 @@ func readSoFar(path string, l *account.Ledger) (*result.Result, error) {
 		return nil, fmt.Errorf("%s, which is of a process that was killed: %s: %w", path, SummaryFile, err)
 	}
 	return r, nil
-}
-
-// logsOf reads the interval logs in the folder of a result.
-func logsOf(folder string, r *result.Result) func(*result.Topic, metric.Trend) iter.Seq2[hist.Interval, error] {
-	names := newNames(r)
-	return func(t *result.Topic, trend metric.Trend) iter.Seq2[hist.Interval, error] {
-		return readLog(filepath.Join(folder, names.of(t.Broker, t.Topic)+"."+trend.String()+hlog))
-	}
-}
-
-func readLog(path string) iter.Seq2[hist.Interval, error] {
-	return func(yield func(hist.Interval, error) bool) {
-		file, err := os.Open(path) //gosec:disable G304 -- a file of the folder that was asked for
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("there is no %s, which has the distributions over time", path)
-			}
-			yield(hist.Interval{}, err)
-			return
-		}
-		defer func() { _ = file.Close() }() // only read
-		for line, err := range hist.ReadLog(file) {
-			if err != nil {
-				err = fmt.Errorf("%s: %w", path, err)
-			}
-			if !yield(line, err) {
-				return
-			}
-		}
-	}
 }
 
 // ReadSummary reads a result that WriteSummary wrote. What it accepts can be reported, compared and merged.

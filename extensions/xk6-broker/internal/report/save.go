@@ -14,11 +14,11 @@ import (
 // Save writes results that must not be lost, and gives the folder that has them. Where the folder is taken they go to one whose name has a
 // number at the end, and where nothing can be written there, to a folder in the system's directory for temporary files. There is an error
 // unless all of them are in the directory that was asked for; the folder is empty where none are anywhere.
-func (f Folder) Save(r *result.Result, logs []result.IntervalLog, ledger *account.Ledger) (Folder, error) {
+func (f Folder) Save(r *result.Result, ledger *account.Ledger) (Folder, error) {
 	write := func(f Folder) error {
 		named := *r
 		named.Name = f.Name
-		return f.Write(&named, logs, ledger)
+		return f.Write(&named, ledger)
 	}
 	asked := f
 	err := write(f)

@@ -3,7 +3,7 @@ package report_test
 import (
 	"errors"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +12,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -25,7 +27,7 @@ func TestSavedResultsGoToANameThatIsFree(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for _, name := range []string{"a", long} {
 		for range 3 {
-			folder, err := report.Folder{Dir: dir, Name: name}.Save(stalled(), nil, nil)
+			folder, err := report.Folder{Dir: dir, Name: name}.Save(stalled(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +39,7 @@ func TestSavedResultsGoToANameThatIsFree(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (report.Folder{Dir: dir, Name: "file", Overwrite: true}).Save(stalled(), nil, nil); err != nil {
+	if _, err := (report.Folder{Dir: dir, Name: "file", Overwrite: true}).Save(stalled(), nil); err != nil {
 		t.Error(err)
 	}
 	want := []string{"a", "a-2", "a-3", "file", "file-2", long[:98] + "-2", long[:98] + "-3", long}
@@ -49,7 +51,7 @@ func TestSavedResultsGoToANameThatIsFree(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			if _, err := (report.Folder{Dir: dir, Name: "b"}).Save(small, nil, nil); err != nil {
+			if _, err := (report.Folder{Dir: dir, Name: "b"}).Save(small, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -71,7 +73,7 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 		topic.Counts["sent"] = int64(n)
 		return &result.Result{Version: result.Version, Name: topic.Topic, Topics: []result.Topic{topic}}
 	}
-	if err := folder.Write(of(0), nil, &account.Ledger{}); err != nil {
+	if err := folder.Write(of(0), &account.Ledger{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(folder.Path(), "notes.txt"), []byte("mine"), 0o600); err != nil {
@@ -81,7 +83,7 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 	for n := range 6 {
 		wg.Go(func() {
 			for range 5 {
-				if err := folder.Write(of(n+1), nil, nil); err != nil {
+				if err := folder.Write(of(n+1), nil); err != nil {
 					t.Error(err)
 				}
 			}
@@ -105,6 +107,27 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 	}
 }
 
+// huge is a recording that has much of another topic, too.
+func huge(rec *recording.Recording) *recording.Recording {
+	random, all := rand.New(rand.NewPCG(1, 2)), &recording.Recording{} // the same numbers each time is what it is for
+	for _, i := range rec.Intervals() {
+		its := *i
+		other := recording.Record{Key: recording.Key{Topic: "other"}}
+		for l := range other.Latencies {
+			for trend := range other.Latencies[l] {
+				h := &hist.Histogram{}
+				for range 10_000 {
+					h.RecordN(random.Int64N(int64(time.Second)), 1+random.Uint64N(1000))
+				}
+				other.Latencies[l][trend] = h.Pack()
+			}
+		}
+		its.Records = append(slices.Clone(i.Records), other)
+		all.Add(&its)
+	}
+	return all
+}
+
 // On a disk that is too small for all, what matters most is there, and the error says what is missing; on one that is too small for
 // anything the results go where temporary files go.
 func TestAFullDiskLosesAsLittleAsCanBe(t *testing.T) {
@@ -112,26 +135,22 @@ func TestAFullDiskLosesAsLittleAsCanBe(t *testing.T) {
 	mount(t, small, 512<<10)
 	t.Setenv("TMPDIR", t.TempDir())
 	folder := report.Folder{Dir: filepath.Join(small, "results"), Name: "a"}
-	r, logs := stalledWithLogs()
-	huge := logs[0]
-	huge.Trend = metric.SettleTime
-	huge.Write = func(w io.Writer) error {
-		_, err := w.Write(make([]byte, 1<<20))
-		return err
-	}
-	saved, err := folder.Save(r, append([]result.IntervalLog{huge}, logs...), &account.Ledger{})
+	r := stalled()
+	fits := r.Recording
+	r.Recording = huge(fits)
+	saved, err := folder.Save(r, &account.Ledger{})
 	incomplete := (*report.IncompleteError)(nil)
-	if saved != folder || !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "orders___script_.settle_time.hlog (no space left on device)") {
+	if saved != folder || !errors.As(err, &incomplete) || !strings.Contains(err.Error(), report.RecordingFile+" (no space left on device)") {
 		t.Fatalf("%+v: %v", saved, err)
 	}
-	if got := files(t, folder.Path()); len(incomplete.Missing) != 1 || len(got) != 3+len(r.Topics[0].Trends)+1+len(logs) {
+	if got := files(t, folder.Path()); len(incomplete.Missing) != 1 || len(got) != 3+2*len(r.Topics[0].Trends)+2 {
 		t.Errorf("missing %v, there %q", incomplete.Missing, got)
 	}
 	if err := os.WriteFile(filepath.Join(small, "filler"), make([]byte, 512<<10), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	folder.Name = "b"
-	saved, err = folder.Save(r, logs, nil)
+	folder.Name, r.Recording = "b", fits
+	saved, err = folder.Save(r, nil)
 	if err == nil || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "the results are in "+saved.Path()) {
 		t.Fatalf("%+v: %v", saved, err)
 	}
@@ -142,7 +161,7 @@ func TestAFullDiskLosesAsLittleAsCanBe(t *testing.T) {
 		t.Errorf("drafts are left: %q", got)
 	}
 	t.Setenv("TMPDIR", small)
-	if saved, err := folder.Save(r, logs, nil); saved.Name != "" || !errors.Is(err, syscall.ENOSPC) {
+	if saved, err := folder.Save(r, nil); saved.Name != "" || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%+v: %v", saved, err)
 	}
 }

@@ -56,7 +56,6 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 			})
 		}
 	}
-	topic.Hiccups = map[string]*hist.Histogram{metric.PublishLatency.String(): wide(), metric.FailedLatency.String(): wide()}
 	group := topic.Groups[0]
 	topic.Groups = nil
 	for _, name := range []string{"audit", "orders"} {
@@ -64,12 +63,11 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 		for _, trend := range []metric.Trend{metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.SettleTime} {
 			group.Trends[trend.String()] = wide()
 		}
-		group.Hiccups = map[string]*hist.Histogram{metric.E2ELatency.String(): wide()}
 		topic.Groups = append(topic.Groups, group)
 	}
 	topic.Describe()
 	folder := report.Folder{Dir: t.TempDir(), Name: "day"}
-	if err := folder.Write(r, nil, nil); err != nil {
+	if err := folder.Write(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{report.SummaryFile, report.PageFile} {

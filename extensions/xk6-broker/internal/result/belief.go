@@ -52,7 +52,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 // doubt adds why a percentile is not reliable. What lateness does to a latency is known, and each percentile says that it has it: that speaks against no latency as such.
 func (t *Topic) doubt(v *Verdict, level reason.Level, b Belief, name string, p Percentile) {
 	values := reason.Values{"latency": b.Label, "upTo": b.UpTo, "quantile": QuantileName(p.Q)}
-	if late := t.late(name, nil, p.Q, p.Value); p.Owed > OwedShare && late > owedFloor {
+	if late := t.late(name, p.Q, p.Value); p.Owed > OwedShare && late > owedFloor {
 		why, cpu := v.platform.blame(late, t.hiccup(p.Q))
 		values["why"], values["cpu"], values["late"], values["value"], values["share"] = why, cpu, min(late, time.Duration(p.Value)), time.Duration(p.Value), p.Owed
 	} else {

@@ -16,32 +16,9 @@ type Point struct {
 	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
 	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
 	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Underway    Underway         `json:"underway"`             // at the end of the interval
 	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
 	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
 	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
-}
-
-// Underway is, of a topic, how many messages were due before an instant, and came to an end after it: those that what was measured up to the
-// instant lacks.
-type Underway struct {
-	Arrivals   uint64 `json:"arrivals"`   // had not been sent
-	Sends      uint64 `json:"sends"`      // had neither been confirmed nor failed
-	Requests   uint64 `json:"requests"`   // had no reply, and had not been given up
-	Deliveries uint64 `json:"deliveries"` // had not been received, whoever sent them
-}
-
-// Plus is both.
-func (u Underway) Plus(of Underway) Underway {
-	return Underway{u.Arrivals + of.Arrivals, u.Sends + of.Sends, u.Requests + of.Requests, u.Deliveries + of.Deliveries}
-}
-
-// underway is what the topic's result says of itself.
-func (t *Topic) underway() Underway {
-	if t.Underway == nil {
-		return Underway{}
-	}
-	return *t.Underway
 }
 
 // Summary is the distribution of an interval in five numbers; ns.

@@ -4,23 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // Part is what one process of a test left behind.
 type Part struct {
-	Result *Result
-	Ledger *account.Ledger
-
-	// Log reads the interval log of a trend of one of the result's topics, in order. Nil where the process left none.
-	Log func(*Topic, metric.Trend) iter.Seq2[hist.Interval, error]
+	Result    *Result
+	Ledger    *account.Ledger
+	Recording *recording.Recording
 }
 
 // Siblings says what is to be known of the processes of a test besides what they left behind.
@@ -33,9 +29,9 @@ type Siblings struct {
 	Backlog func(broker, driver, topic, group string) (b account.Backlog, known bool, err error)
 }
 
-// Merge joins what the processes of one test found out. Distributions and counts are exact, and so is the account, message by message.
-// Over time, the quantiles are those of the sum where all processes left interval logs, and else the worst that any of them had. Parts that are not of one test, or not of one time, are an
-// error, and so is what Siblings.Backlog gives.
+// Merge joins what the processes of one test found out: what was measured is that of their joined recordings, and the account
+// is exact, message by message. Parts that are not of one test, or not of one time, are an error, and so is what
+// Siblings.Backlog gives.
 func Merge(parts []Part, known Siblings) (*Result, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
@@ -48,20 +44,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		Environment: map[string]string{}, Topics: []Topic{},
 		Test: Test{Scenarios: []Scenario{}}, Thresholds: []Threshold{}, Checks: []Check{}, Marks: []Annotation{},
 	}}
-	m.several, m.diverged = m.ambiguous(), !samePhases(parts)
-	m.open, m.lengths, m.unlogged = map[topicID]bool{}, map[topicID]map[string]float64{}, map[int]error{}
-	for _, p := range parts {
-		for _, t := range p.Result.Topics {
-			if t.OpenLoop {
-				m.open[m.key(t.Broker, t.Driver, t.Topic)] = true
-			}
-		}
-	}
-	for _, p := range parts {
-		for i := range p.Result.Topics {
-			m.measure(&p.Result.Topics[i])
-		}
-	}
+	m.several = m.ambiguous()
 	c := Circumstances{}
 	for _, p := range parts {
 		m.result.Seconds = max(m.result.Seconds, p.Ended().Sub(m.result.Started).Seconds())
@@ -75,19 +58,16 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 		m.result.Test.merge(p.Result.Test)
 		m.result.Checks = mergeChecks(m.result.Checks, p.Result.Checks)
 		m.marks(p.Result)
-		if !m.diverged {
-			m.result.joinPhases(p.Result, p.Result.Started.Sub(m.result.Started).Seconds())
-		}
 		for i := range p.Result.Topics {
-			m.topic(p.Result, &p.Result.Topics[i])
+			m.topic(&p.Result.Topics[i])
 		}
 	}
 	m.result.Environment["processes"] = fmt.Sprint(len(parts))
+	m.result.Measure(m.recording())
 	if err := m.account(); err != nil {
 		return nil, err
 	}
 	m.apart()
-	m.overTime()
 	m.result.Describe()
 	m.result.Judge(c)
 	m.verdict()
@@ -132,6 +112,9 @@ func mergeable(parts []Part, processes int) (int, error) {
 			said, by = p.Result.Processes, name
 		}
 	}
+	if i := slices.IndexFunc(parts, func(p Part) bool { return p.Recording == nil }); i >= 0 {
+		return 0, fmt.Errorf("merge: %s has no recording", parts[i].Result.Name)
+	}
 	processes = cmp.Or(processes, said)
 	if processes != 0 && len(parts) > processes {
 		return 0, fmt.Errorf("merge: there are %d results of a test that has %d processes: give --processes or BROKER_PROCESSES as many as there were",
@@ -152,12 +135,8 @@ type merger struct {
 	processes int // of the test, as is known; 0 where it is not
 	known     Siblings
 	result    *Result
-	open      map[topicID]bool               // the topics that some process sent to by a schedule
-	lengths   map[topicID]map[string]float64 // of the intervals over time, in seconds: of each trend, and "" of the history
-	diverged  bool                           // the processes had different phases, and the whole has none
-	several   bool                           // a process has one topic on several brokers: then topics are told apart by address too
+	several   bool // a process has one topic on several brokers: then topics are told apart by address too
 
-	unlogged   map[int]error     // why parts have no interval log of something that they measured, the first of the reasons
 	absent     map[uint32]uint64 // processes that are not here, by how many of their messages came
 	uncompared bool              // clocks of processes that got messages from one another were not compared
 	askedLate  bool              // a broker was asked after the test
@@ -188,6 +167,26 @@ func (m *merger) ambiguous() bool {
 	return false
 }
 
+// recording joins those of the processes, with the addresses that the whole knows the brokers by.
+func (m *merger) recording() *recording.Recording {
+	all := make([]*recording.Recording, len(m.parts))
+	for i, p := range m.parts {
+		all[i] = p.Recording.Renamed(func(k recording.Key) recording.Key {
+			if n := m.find(k.Broker, k.Driver, k.Topic); n >= 0 {
+				k.Broker = m.result.Topics[n].Broker
+			}
+			return k
+		})
+	}
+	return recording.Join(all...)
+}
+
+// find returns the place of a topic, or -1.
+func (m *merger) find(broker, driver, topic string) int {
+	key := m.key(broker, driver, topic)
+	return slices.IndexFunc(m.result.Topics, func(t Topic) bool { return m.key(t.Broker, t.Driver, t.Topic) == key })
+}
+
 func (m *merger) environment(env map[string]string) {
 	for name, value := range env {
 		if have, ok := m.result.Environment[name]; ok && have != value {
@@ -206,89 +205,33 @@ func (m *merger) marks(of *Result) {
 	slices.SortStableFunc(m.result.Marks, func(a, b Annotation) int { return cmp.Compare(a.At, b.At) })
 }
 
-// topic adds what one process measured on a topic.
-func (m *merger) topic(of *Result, t *Topic) {
-	key := m.key(t.Broker, t.Driver, t.Topic)
-	i := slices.IndexFunc(m.result.Topics, func(o Topic) bool { return m.key(o.Broker, o.Driver, o.Topic) == key })
+// topic adds what one process knows of a topic besides what it measured.
+func (m *merger) topic(t *Topic) {
+	i := m.find(t.Broker, t.Driver, t.Topic)
 	if i < 0 {
 		i = len(m.result.Topics)
 		m.result.Topics = append(m.result.Topics, Topic{
-			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Proofs: []Proof{}, Options: Uses{},
-			Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{}, Spans: map[string]Span{}, History: []Point{},
-			OverTime: map[string][]Summary{},
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, Proofs: []Proof{}, Options: Uses{}, Counts: map[string]int64{}, Groups: []Group{},
 		})
 	}
 	to := &m.result.Topics[i]
 	to.OnlySends = t.OnlySends
 	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
 	to.Proves(t.Proofs...)
-	named := m.named(key, t)
 	for of, all := range t.Options {
 		for _, options := range all {
 			to.Options.Add(of, options)
 		}
 	}
-	for name, n := range t.Counts {
-		to.Counts[name] += n
+	for name := range t.Counts {
+		to.Counts[name] = 0 // though it be of nothing
 	}
-	addTrends(to.Trends, t.Trends, named)
-	if t.Underway != nil {
-		both := t.Underway.Plus(to.underway())
-		to.Underway = &both
-	}
-	shift, lengths := of.Started.Sub(m.result.Started).Seconds(), m.lengths[key]
-	to.joinSpans(t, shift)
-	if !m.diverged {
-		to.joinWindows(of, t, named)
-	}
-	to.addHiccups(of, t, named)
 	for i := range t.Groups {
 		g := to.group(t.Groups[i].Group)
 		g.Members += t.Groups[i].Members
 		if g.Group == account.ReadBack { // no ledger knows of it
 			g.Sum(t.Groups[i].Account)
 		}
-		addTrends(g.Trends, t.Groups[i].Trends, named)
-	}
-	for _, e := range t.Errors {
-		to.AddErrors(e)
-	}
-	var points []Point
-	for _, p := range t.History {
-		p.At += shift
-		points = addPoint(points, p, lengths[""], laterPoint)
-	}
-	for _, p := range points {
-		to.History = addPoint(to.History, p, lengths[""], otherPoint)
-	}
-	for name, summaries := range t.OverTime {
-		name = named(name)
-		for _, s := range summaries {
-			s.At += shift
-			to.OverTime[name] = addSummary(to.OverTime[name], s, lengths[name])
-		}
-	}
-}
-
-// named gives the names that the trends of a process's topic have in the whole.
-func (m *merger) named(key topicID, t *Topic) func(string) string {
-	if m.open[key] && !t.OpenLoop { // its closed loop had the plain names to itself
-		return metric.InClosed
-	}
-	return func(name string) string { return name }
-}
-
-// measure makes the intervals over time as long as the longest that a process has.
-func (m *merger) measure(t *Topic) {
-	key := m.key(t.Broker, t.Driver, t.Topic)
-	if m.lengths[key] == nil {
-		m.lengths[key] = map[string]float64{}
-	}
-	lengths, named := m.lengths[key], m.named(key, t)
-	lengths[""] = max(lengths[""], Length(t.History))
-	for name, summaries := range t.OverTime {
-		name = named(name)
-		lengths[name] = max(lengths[name], Length(summaries))
 	}
 }
 
@@ -300,64 +243,6 @@ func (t *Topic) group(name string) *Group {
 		t.Groups = append(t.Groups, Group{Account: account.Account{Group: name}, Trends: map[string]*hist.Histogram{}})
 	}
 	return &t.Groups[i]
-}
-
-// at is the end of the interval, of those of a length, that a process's interval ended in.
-func at(end, length float64) float64 { return math.Ceil(end/length) * length }
-
-// find gives the place of the interval that ends at a time, which it adds where there is none.
-func find[T timed](all []T, at float64, fresh T) ([]T, *T) {
-	i, found := slices.BinarySearchFunc(all, at, func(one T, at float64) int { return cmp.Compare(one.end(), at) })
-	if !found {
-		all = slices.Insert(all, i, fresh)
-	}
-	return all, &all[i]
-}
-
-// samePhases tells whether all processes had phases of the same names, so that those of the whole add up to it. Whether anything was there before the first that has one
-// is chance: a message of another process that had begun it.
-func samePhases(parts []Part) bool {
-	names := func(p Part) []string {
-		its := slices.Sorted(slices.Values(p.Result.PhaseNames()))
-		if len(its) > 1 {
-			its = slices.DeleteFunc(its, func(name string) bool { return name == Starting })
-		}
-		return its
-	}
-	return !slices.ContainsFunc(parts, func(p Part) bool { return !slices.Equal(names(p), names(parts[0])) })
-}
-
-// addPoint adds an interval to those of a length, with what puts the queues of two together.
-func addPoint(history []Point, p Point, length float64, queues func(q *Point, p Point)) []Point {
-	end := at(p.At, length)
-	history, q := find(history, end, Point{At: end, Seconds: length, Counts: map[string]int64{}})
-	q.Counts = Combined(q.Counts, p.Counts, func(x, y int64) int64 { return x + y })
-	q.Errors += p.Errors
-	q.ErrorKinds = Combined(q.ErrorKinds, p.ErrorKinds, func(x, y int64) int64 { return x + y })
-	queues(q, p)
-	q.CPU, q.Busiest = max(q.CPU, p.CPU), max(q.Busiest, p.Busiest)
-	q.Backlog = Combined(q.Backlog, p.Backlog, func(x, y int64) int64 { return max(x, y) })
-	return history
-}
-
-// laterPoint is for an interval of the same process, otherPoint for one of another.
-func laterPoint(q *Point, p Point) {
-	q.InFlight, q.Outstanding = max(q.InFlight, p.InFlight), max(q.Outstanding, p.Outstanding)
-	q.Underway = p.Underway // at the later end
-}
-
-func otherPoint(q *Point, p Point) {
-	q.InFlight, q.Outstanding = q.InFlight+p.InFlight, q.Outstanding+p.Outstanding
-	q.Underway = q.Underway.Plus(p.Underway)
-}
-
-// addSummary adds the distribution of an interval to those of a length: the worst of each quantile.
-func addSummary(all []Summary, s Summary, length float64) []Summary {
-	end := at(s.At, length)
-	all, w := find(all, end, Summary{At: end, Seconds: length})
-	w.Count += s.Count
-	w.P50, w.P90, w.P99, w.P999, w.Max = max(w.P50, s.P50), max(w.P90, s.P90), max(w.P99, s.P99), max(w.P999, s.P999), max(w.Max, s.Max)
-	return all
 }
 
 // ClockSkew is how far the clocks of a test's machines may be apart, and how much later than the first its processes may begin.

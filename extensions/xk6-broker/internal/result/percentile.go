@@ -28,7 +28,7 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 		absent := t.absent(name, g)
 		believed := true
 		for _, p := range h.Percentiles(shownQuantiles) {
-			point, misled := t.owed(name, g, p)
+			point, misled := t.owed(name, p)
 			if misled || absent > absentShare*(1-p.Q) && p.Q < 1 {
 				believed = false // and so is nothing beyond it
 			}
@@ -40,9 +40,9 @@ func (t *Topic) spell(trends map[string]*hist.Histogram, g *Group) map[string][]
 	return spelt
 }
 
-// owed gives a percentile, of the whole topic or of one group where g is not nil, the share of it that is lateness, and tells whether that is enough to mislead.
-func (t *Topic) owed(trend string, g *Group, p hist.Percentile) (point Percentile, misled bool) {
-	own := t.late(trend, g, p.Q, p.Value)
+// owed gives a percentile the share of it that is lateness, and tells whether that is enough to mislead.
+func (t *Topic) owed(trend string, p hist.Percentile) (point Percentile, misled bool) {
+	own := t.late(trend, p.Q, p.Value)
 	point.Percentile = p
 	if p.Value > 0 {
 		point.Owed = min(1, float64(own)/float64(p.Value))
@@ -52,10 +52,10 @@ func (t *Topic) owed(trend string, g *Group, p hist.Percentile) (point Percentil
 
 // misled is the least percentile of those shown up to the quantile q, itself included, that lateness makes another one; false where
 // there is none.
-func (t *Topic) misled(trend string, g *Group, h *hist.Histogram, q float64) (Percentile, bool) {
+func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, bool) {
 	upTo := slices.DeleteFunc(slices.Clone(shownQuantiles), func(shown float64) bool { return shown >= q })
 	for _, p := range h.Percentiles(append(upTo, q)) {
-		if point, misled := t.owed(trend, g, p); misled {
+		if point, misled := t.owed(trend, p); misled {
 			return point, true
 		}
 	}
@@ -63,8 +63,8 @@ func (t *Topic) misled(trend string, g *Group, h *hist.Histogram, q float64) (Pe
 }
 
 // late is how late the generator itself was, or the platform, at a quantile of a latency, which has that value there. Of other trends it says nothing.
-func (t *Topic) late(name string, g *Group, q float64, value int64) time.Duration {
-	var lag *hist.Histogram // where the latency begins
+func (t *Topic) late(name string, q float64, value int64) time.Duration {
+	var lag, hiccups *hist.Histogram // where the latency begins, and where it ends
 	ends := 1
 	trend, closed := strings.CutSuffix(name, metric.ClosedSuffix)
 	switch trend {
@@ -79,9 +79,8 @@ func (t *Topic) late(name string, g *Group, q float64, value int64) time.Duratio
 	if request := trend == metric.RequestLatency.String() || trend == metric.RequestTime.String(); request && len(t.Groups) > 0 {
 		ends = 2 // somebody in the test answers
 	}
-	hiccups := t.hiccups(name, g, q) // where it ends
-	if ends == 2 {
-		hiccups = half(hiccups, t.hiccups(strings.Replace(name, trend, metric.E2ELatency.String(), 1), nil, q))
+	if t.Seen != nil && t.Seen.Supported(q) {
+		hiccups = t.Seen
 	}
 	return time.Duration(lateness(lag, hiccups, ends, q, value))
 }
@@ -117,11 +116,11 @@ func consumers(trend string) bool {
 }
 
 // Failed is how many messages are not in a trend of the producers' side, as the topic calls it, because their sends failed; 0 of another trend.
-// Those of which it is not known in which loop they were sent count in both. What was on its way at the end of a phase, or of a process that was killed, is not in them either.
+// Those of which it is not known in which loop they were sent count in both.
 func (t *Topic) Failed(name string) uint64 {
 	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
 	if op := SentBy(trend); op != "" {
-		return min(uint64(t.ErrorsOf(op)), t.failed(name)) + t.cut.sending(op)
+		return min(uint64(t.ErrorsOf(op)), t.failed(name))
 	}
 	return 0
 }
@@ -158,7 +157,7 @@ func (t *Topic) measured(name string) uint64 {
 // reply was received all the same, perhaps, and so may be what failed otherwise.
 func (t *Topic) missing(name string, g *Group) uint64 {
 	each := uint64(max(1, g.Subscribers))
-	return min(t.failed(name)*each+g.Missing+g.Drained-g.Routed, t.mostMissing(name, g)) + t.cut.coming(each)
+	return min(t.failed(name)*each+g.Missing+g.Drained-g.Routed, t.mostMissing(name, g))
 }
 
 // mostMissing is how many messages of a loop the group's distribution may lack at most: what was sent in it, or was to be, without what the

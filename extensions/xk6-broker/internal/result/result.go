@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // Version is the version of the schema of [Result].
@@ -43,9 +44,9 @@ type Result struct {
 	Platform    *Platform         `json:"platform,omitempty"`
 	Verdict     Verdict           `json:"verdict"`
 
-	Siblings int           `json:"-"` // other processes that messages came from
-	Logs     []IntervalLog `json:"-"` // of several processes together
-	LogsCut  error         `json:"-"` // why the interval logs ended before the run did
+	Recording *recording.Recording `json:"-"` // what [Result.Measure] filled in is from; nil of a result that was read
+
+	Siblings int `json:"-"` // other processes that messages came from
 }
 
 // Topic is what was measured on one topic of one broker.
@@ -63,16 +64,14 @@ type Topic struct {
 	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
-	Trends      map[string]*hist.Histogram `json:"trends"`            // of a topic with both loops, those of the closed one with the suffix "_closed"
-	Percentiles map[string][]Percentile    `json:"percentiles"`       // of each trend, read from its histogram
-	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // that befell the ends of the producers' latencies, one for each value; those of consumers are their groups'
-	Groups      []Group                    `json:"groups"`            // empty: nobody consumed here, loss was not observed
+	Trends      map[string]*hist.Histogram `json:"trends"`      // of a topic with both loops, those of the closed one with the suffix "_closed"
+	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
+	Groups      []Group                    `json:"groups"`      // empty: nobody consumed here, loss was not observed
 	History     []Point                    `json:"history"`
-	Spans       map[string]Span            `json:"spans,omitempty"`    // from when to when something was sent, confirmed and received
-	OverTime    map[string][]Summary       `json:"overTime"`           // of each trend, in intervals long enough for a p99 where there are any
-	Phases      map[string]Window          `json:"phases,omitempty"`   // by name
-	Underway    *Underway                  `json:"underway,omitempty"` // when the result was made, of a run that went on, or of a process that was killed
-	Apart       *Clocks                    `json:"apart,omitempty"`    // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
+	Spans       map[string]Span            `json:"spans,omitempty"`  // from when to when something was sent, confirmed and received
+	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 where there are any
+	Phases      map[string]Window          `json:"phases,omitempty"` // by name
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks, of those by which its latencies to the consumers were measured, that may be furthest apart
 
 	Namesake   bool     `json:"-"` // another broker of the result has a topic of this name
 	Drops      []string `json:"-"` // options, with their values, by which the broker drops messages
@@ -88,7 +87,6 @@ type Topic struct {
 	whole *Topic  // that this is of one phase; nil where it is whole itself
 	phase *Phase  // which one
 	of    *Result // whose topics this is together; nil where it is one
-	cut   cut     // when the phase ended, or the result of a run was made that went on
 
 	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
 
@@ -101,7 +99,6 @@ type Group struct {
 	Members     int                        `json:"members"` // how many consumers were in it at most at a time, subscribers together
 	Trends      map[string]*hist.Histogram `json:"trends"`  // of the consumers' side
 	Percentiles map[string][]Percentile    `json:"percentiles"`
-	Hiccups     map[string]*hist.Histogram `json:"hiccups,omitempty"` // that befell the ends of its latencies, one for each value
 
 	Kept      bool  `json:"-"` // what it has received and not settled comes again
 	Strangers int64 `json:"-"` // received that no producer of the topic sent, as this process knows
@@ -145,13 +142,13 @@ type Percentile struct {
 	sound bool // but for the clocks
 }
 
+// Several tells whether the result is joined from those of several processes.
+func (r *Result) Several() bool { return r.Environment["processes"] != "" }
+
 // Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
 func (r *Result) Describe() {
 	for i := range r.Topics {
 		r.Topics[i].Seen = r.Platform.Seen()
-		if u := r.Topics[i].Underway; u != nil {
-			r.Topics[i].cut = cut{Underway: *u}
-		}
 		r.Topics[i].Describe()
 		for k := range r.Phases {
 			r.Topics[i].describe(&r.Phases[k])
@@ -171,32 +168,6 @@ func (t *Topic) Describe() {
 // Used tells whether anything was done with the topic, beyond its creation.
 func (t *Topic) Used() bool {
 	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
-}
-
-// PlainNames gives the latencies of a topic without open loop their plain names. Messages that came from elsewhere may be of one, too.
-func (t *Topic) PlainNames() {
-	if t.OpenLoop = t.OpenLoop || t.Trends[metric.E2ELatency.String()] != nil; t.OpenLoop {
-		return
-	}
-	t.Trends, t.Hiccups = plain(t.Trends), plain(t.Hiccups)
-	t.plainNames()
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		g.Trends, g.Hiccups = plain(g.Trends), plain(g.Hiccups)
-	}
-}
-
-// plain takes the suffix off. The trends that no loop is known of, as settle time, keep what they have.
-func plain(trends map[string]*hist.Histogram) map[string]*hist.Histogram {
-	if trends == nil {
-		return nil
-	}
-	named := make(map[string]*hist.Histogram, len(trends))
-	for name, h := range trends {
-		name = strings.TrimSuffix(name, metric.ClosedSuffix)
-		named[name] = hist.Merged(named[name], h)
-	}
-	return named
 }
 
 // AddErrors counts more of one sort. They are sorted.

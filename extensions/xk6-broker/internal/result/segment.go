@@ -211,16 +211,10 @@ func judgeRepeated(v *Verdict, parts []Part) {
 }
 
 const (
-	// Processes begin together where their beginnings are no further apart than a part of their time, and anyhow by so many seconds, but for a greater part of it.
+	// Processes begin together if their beginnings are no further apart than a part of their time, or than so many seconds.
 	beginsTogether = 0.05
 	beginsAnyhow   = 0.5
-	anyhowUpTo     = 0.25
 )
-
-// apart is how far the beginnings of processes may be apart that begin together, for so many seconds.
-func apart(length float64) float64 {
-	return max(beginsTogether*length, min(beginsAnyhow, anyhowUpTo*length))
-}
 
 // judgeBeginnings says that processes which have segments of one load did not wait for each other, and began it at different times.
 func judgeBeginnings(v *Verdict, parts []Part) {
@@ -245,60 +239,4 @@ func judgeBeginnings(v *Verdict, parts []Part) {
 	if apart := last.Started.Sub(first.Started); apart.Seconds() > max(beginsAnyhow, beginsTogether*shortest) {
 		v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": first.Name + " and " + last.Name, "apart": apart})
 	}
-}
-
-// judgePhases says that processes began a phase at different times: for a part of it not all were in it.
-func judgePhases(v *Verdict, parts []Part) {
-	for _, phase := range parts[0].Result.PhaseNames() {
-		again := true
-		for k := 0; again; k++ {
-			var its []entered
-			if its, again = entries(parts, phase, k); len(its) == 0 {
-				continue
-			}
-			if by := without(parts, phase, k, its[0]); by != "" { // which did not begin it again
-				v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "names": its[0].by + " and " + by, "detail": phase})
-				break
-			}
-			first := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
-			last := slices.MaxFunc(its, func(a, b entered) int { return cmp.Compare(a.at, b.at) })
-			shortest := slices.MinFunc(its, func(a, b entered) int { return cmp.Compare(a.stayed, b.stayed) }).stayed
-			if later := last.at - first.at; later > apart(shortest) {
-				v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "names": first.by + " and " + last.by, "detail": phase, "apart": later})
-				break
-			}
-		}
-	}
-}
-
-// entered is when a process began a stretch of a phase, by the clock of the first, and how long it stayed in it, in seconds.
-type entered struct {
-	by         string
-	at, stayed float64
-}
-
-// entries are those of the stretch of a phase that has a number; there may be more of these stretches. Who was in it from its start, or was killed, tells nothing.
-func entries(parts []Part, phase string, k int) (all []entered, more bool) {
-	for _, p := range parts {
-		its := p.Result.Phase(phase)
-		if its == nil || k >= len(its.Stretches) {
-			continue
-		}
-		more = true
-		if s := its.Stretches[k]; s.From > 0 && !p.Ledger.Unfinished {
-			all = append(all, entered{p.Result.Name, s.From + p.Result.Started.Sub(parts[0].Result.Started).Seconds(), s.To - s.From})
-		}
-	}
-	return all, more
-}
-
-// without names a process that went on, and was in a phase not so often as one that entered it.
-func without(parts []Part, phase string, k int, of entered) string {
-	for _, p := range parts {
-		its := p.Result.Phase(phase)
-		if its != nil && k >= len(its.Stretches) && !p.Ledger.Unfinished && p.Ended().Sub(parts[0].Result.Started).Seconds() > of.at+apart(of.stayed) {
-			return p.Result.Name
-		}
-	}
-	return ""
 }

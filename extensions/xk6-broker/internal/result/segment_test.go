@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 )
@@ -213,45 +212,6 @@ func TestProcessesThatBeganApart(t *testing.T) {
 	} {
 		if got := difference(c.parts); (got.Code != "") != (c.want != "") || c.want != "" && !reasontest.Has([]reason.Reason{got}, c.want) {
 			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-// A phase that processes begin at different times is not one, but for what its length does not notice.
-func TestPhasesThatBeginApart(t *testing.T) {
-	started := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	part := func(name string, later time.Duration, stretches ...Stretch) Part {
-		return Part{Result: &Result{Name: name, Started: started.Add(later), Phases: []Phase{{Name: "a", Stretches: stretches}}}, Ledger: &account.Ledger{}}
-	}
-	ended := func(p Part, seconds float64) Part {
-		p.Result.Seconds = seconds
-		return p
-	}
-	killed := part("k", 0, Stretch{9, 10})
-	killed.Ledger.Unfinished = true
-	for name, c := range map[string]struct {
-		parts []Part
-		want  string
-	}{
-		"a little":      {[]Part{part("a", 0, Stretch{2, 5}), part("b", 400*time.Millisecond, Stretch{2, 5})}, ""},
-		"much":          {[]Part{part("a", 0, Stretch{2, 5}), part("b", 700*time.Millisecond, Stretch{2, 5})}, "names=a_and_b detail=a apart=0.7"},
-		"of a long one": {[]Part{part("a", 0, Stretch{2, 50}), part("b", 700*time.Millisecond, Stretch{2, 50})}, ""},
-		"by their own":  {[]Part{part("a", 0, Stretch{3, 6}), part("b", time.Second, Stretch{2, 5})}, ""},
-		"when it comes again": {
-			[]Part{part("a", 0, Stretch{0, 1}, Stretch{3, 5}), part("b", 0, Stretch{0, 1}, Stretch{3.9, 5}), part("c", 0, Stretch{0, 5})},
-			"names=a_and_b detail=a apart=0.9",
-		},
-		"once more": {
-			[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 12)}, "names=a_and_b detail=a",
-		},
-		"once more, when the other was over": {[]Part{ended(part("a", 0, Stretch{2, 5}, Stretch{8, 12}), 12), ended(part("b", 0, Stretch{2, 5}), 8)}, ""},
-		"from the start":                     {[]Part{part("a", 0, Stretch{0, 3}), part("b", time.Second, Stretch{0, 3})}, ""},
-		"killed":                             {[]Part{part("a", 0, Stretch{2, 5}), killed}, ""},
-	} {
-		var v Verdict
-		judgePhases(&v, c.parts)
-		if len(v.Reasons) != min(1, len(c.want)) || c.want != "" && !reasontest.Has(v.Invalid(), "processes-differ why=phase "+c.want) {
-			t.Errorf("%s: %q", name, reasontest.Codes(v.Reasons))
 		}
 	}
 }

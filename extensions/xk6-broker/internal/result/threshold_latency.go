@@ -87,7 +87,7 @@ func (r *Result) doubt(c Condition, trend string, portions []Portion, all *hist.
 		if !ok {
 			continue
 		}
-		if why := of.topic.tooHigh(c, of.trend, of.group, of.Histogram, all); why != "" {
+		if why := of.topic.tooHigh(c, of.trend, of.Histogram, all); why != "" {
 			return of.name + why
 		}
 	}
@@ -103,13 +103,13 @@ func (t *Topic) TooLow(c Condition, name string) string {
 // TooHigh says why what the condition compares of a trend may be more than the truth: it has lateness of the generator. It is "" where
 // nothing makes it so.
 func (t *Topic) TooHigh(c Condition, name string) string {
-	return cmp.Or(t.vague(c, name), t.tooHigh(c, name, nil, t.Trends[name], t.Trends[name]))
+	return cmp.Or(t.vague(c, name), t.tooHigh(c, name, t.Trends[name], t.Trends[name]))
 }
 
 // Late is how much of what the condition compares of a trend is lateness of the generator, or of its machine, at the same place.
 func (t *Topic) Late(c Condition, name string) time.Duration {
 	q, _ := c.reach(t.Trends[name])
-	late := t.late(name, nil, q, t.Trends[name].Quantile(q))
+	late := t.late(name, q, t.Trends[name].Quantile(q))
 	if lag := t.Trends[metric.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
 		late = max(late, time.Duration(lag.Mean()))
 	}
@@ -124,9 +124,9 @@ func (c Condition) tooLow(h *hist.Histogram, absent float64) string {
 }
 
 // tooHigh is for the part of a topic's distribution that is asked for.
-func (t *Topic) tooHigh(c Condition, name string, g *Group, h, part *hist.Histogram) string {
+func (t *Topic) tooHigh(c Condition, name string, h, part *hist.Histogram) string {
 	q, _ := c.reach(part)
-	late, ok := t.misled(name, g, h, q)
+	late, ok := t.misled(name, h, q)
 	if !ok {
 		return ""
 	}
@@ -146,9 +146,6 @@ func (r *Result) missing(trend string, portions []Portion) (n uint64, name strin
 			for _, g := range of.groups {
 				lacks += of.topic.missing(of.trend, g)
 			}
-		} else if at.group = ""; ok && SentBy(trend) != "" && !seen[at] {
-			seen[at] = true
-			lacks += of.topic.cut.sending(SentBy(trend))
 		}
 		if n += lacks; lacks > 0 && ok && !slices.Contains(names, of.name) {
 			names = append(names, of.name)
@@ -166,7 +163,6 @@ type whole struct {
 	name   string // to begin a reason with
 	topic  *Topic
 	groups []*Group // that it is of, if it is of consumers
-	group  *Group   // that it is of alone
 	trend  string   // as the topic calls it
 }
 
@@ -180,11 +176,11 @@ func (r *Result) whole(p Portion, trend string) (whole, bool) {
 		if p.Loop == metric.Closed && t.OpenLoop {
 			trend = metric.InClosed(trend)
 		}
-		of := whole{t.Trends[trend], t.name() + ": ", t, nil, nil, trend}
+		of := whole{t.Trends[trend], t.name() + ": ", t, nil, trend}
 		for k := range t.Groups {
 			g := &t.Groups[k]
 			if g.Group == p.Group && g.Trends[trend] != nil {
-				return whole{g.Trends[trend], t.NameOf(g) + ": ", t, []*Group{g}, g, trend}, true
+				return whole{g.Trends[trend], t.NameOf(g) + ": ", t, []*Group{g}, trend}, true
 			}
 			of.groups = append(of.groups, g)
 		}

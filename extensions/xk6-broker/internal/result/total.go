@@ -17,7 +17,6 @@ func (r *Result) Total() Topic {
 		t := &r.Topics[i]
 		total.OpenLoop, total.ClosedLoop = total.OpenLoop || t.OpenLoop, total.ClosedLoop || t.ClosedLoop
 		total.Proves(t.Proofs...)
-		total.cut.Underway = total.cut.Plus(t.cut.Underway)
 		for name, n := range t.Counts {
 			total.Counts[name] += n
 		}
@@ -37,11 +36,6 @@ func (r *Result) Total() Topic {
 	total.lacks = map[string]uint64{}
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		total.Hiccups = added(total.Hiccups, t.Hiccups, func(name string) string { return named(t, name) })
-		for k := range t.Groups {
-			all := &total.Groups[0]
-			all.Hiccups = added(all.Hiccups, t.Groups[k].Hiccups, func(name string) string { return named(t, name) })
-		}
 		for its, h := range t.Trends {
 			name := named(t, its)
 			total.Trends[name] = hist.Merged(total.Trends[name], h)

@@ -148,9 +148,6 @@ func (r *Result) Judge(c Circumstances) {
 	if r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1 {
 		v.note(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "unnamed"})
 	}
-	if r.LogsCut != nil {
-		v.note(subject{}, reason.OverTime, reason.Values{"why": "log-ended", "detail": r.LogsCut.Error()})
-	}
 	r.Verdict = v
 }
 

@@ -29,8 +29,7 @@ func (m *merger) account() error {
 	m.absent = whole.Absent
 	for i := range whole.Topics {
 		a := &whole.Topics[i]
-		key := m.key(a.Broker, a.Driver, a.Topic)
-		k := slices.IndexFunc(m.result.Topics, func(t Topic) bool { return m.key(t.Broker, t.Driver, t.Topic) == key })
+		k := m.find(a.Broker, a.Driver, a.Topic)
 		if k < 0 {
 			continue // nothing was done with it
 		}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,11 +17,7 @@ func (m *merger) verdict() {
 	v := &m.result.Verdict
 	m.missing(v)
 	judgeProcesses(v, m.parts)
-	if m.diverged {
-		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phases"})
-	} else {
-		judgePhases(v, m.parts)
-	}
+	m.judgePhases(v)
 	judgeRepeated(v, m.parts)
 	for i, p := range m.parts {
 		if !p.Ledger.Unfinished {
@@ -32,9 +29,6 @@ func (m *merger) verdict() {
 		}
 		v.Add(subject{}.reason(reason.ProcessMissing, level, reason.Values{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started)}))
 	}
-	for _, i := range slices.Sorted(maps.Keys(m.unlogged)) {
-		v.note(subject{}, reason.OverTime, reason.Values{"why": "no-log", "detail": m.process(i) + ": " + m.unlogged[i].Error()})
-	}
 	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": len(m.parts)})
 	}
@@ -44,6 +38,48 @@ func (m *merger) verdict() {
 		})
 	}
 	m.own(v)
+}
+
+// together is how far apart processes may begin a phase.
+const together = time.Second
+
+// judgePhases says that processes had different phases, or did not begin one together each time. A process that was killed
+// lacks those that came later.
+func (m *merger) judgePhases(v *Verdict) {
+	if !samePhases(m.result.Recording) {
+		v.note(subject{}, reason.ProcessesDiffer, reason.Values{"why": "phases"})
+		return
+	}
+	all := begins(m.result.Recording)
+	for _, phase := range m.result.PhaseNames() {
+		for k := 0; ; k++ {
+			var its []int // the processes that began it so often
+			lacking := -1
+			for i := range all {
+				if k < len(all[i][phase]) {
+					its = append(its, i)
+				} else if !m.parts[i].Ledger.Unfinished {
+					lacking = i
+				}
+			}
+			if len(its) == 0 {
+				break
+			}
+			earlier := func(a, b int) int { return cmp.Compare(all[a][phase][k], all[b][phase][k]) }
+			first, last := slices.MinFunc(its, earlier), slices.MaxFunc(its, earlier)
+			values := reason.Values{"why": "phase", "detail": phase}
+			if lacking >= 0 {
+				last = lacking
+			} else if apart := time.Duration(all[last][phase][k] - all[first][phase][k]); apart > together {
+				values["apart"] = apart
+			} else {
+				continue
+			}
+			values["names"] = m.parts[first].Result.Name + " and " + m.parts[last].Result.Name
+			v.invalid(subject{}, reason.ProcessesDiffer, values)
+			break
+		}
+	}
 }
 
 // own adds what processes say of themselves and the whole does not: of what several say the worst.

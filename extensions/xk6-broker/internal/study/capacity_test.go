@@ -207,7 +207,7 @@ func TestAnotherSearchIsNotGoneOnWith(t *testing.T) {
 	j := b.begin()
 	cell := Cell{Index: 1, Repetition: 1, Folder: "001-RATE-100", Settings: Values{{Name: "RATE", Value: "7"}}}
 	o := Outcome{Cell: cell, Result: measured(1, 1)}
-	if err := (report.Folder{Dir: filepath.Join(b.folder, CellsFolder), Name: cell.Folder}).Write(o.Result, nil, nil); err != nil {
+	if err := (report.Folder{Dir: filepath.Join(b.folder, CellsFolder), Name: cell.Folder}).Write(o.Result, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Add(o); err != nil {

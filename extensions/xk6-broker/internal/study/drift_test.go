@@ -31,11 +31,11 @@ func measured(rate, latency float64) *result.Result {
 	h := &hist.Histogram{}
 	h.RecordN(int64(latency), 1000)
 	topic := result.Topic{
-		Topic: "orders", OpenLoop: true, Counts: map[string]int64{"sent": 3000, "confirmed": 3000}, Trends: map[string]*hist.Histogram{"publish_latency": h},
+		Topic: "orders", OpenLoop: true, Counts: map[string]int64{"sent": 30_000, "confirmed": 30_000}, Trends: map[string]*hist.Histogram{"publish_latency": h},
 		Options: result.Uses{}, Errors: []result.ErrorCount{}, Groups: []result.Group{},
 	}
 	topic.Proves(result.Proof{Confirm: "accepted"})
-	topic.Spans = map[string]result.Span{"confirmed": {Last: 2999 / rate}}
+	topic.Spans = map[string]result.Span{"confirmed": {Last: 30_000 / rate}}
 	r := &result.Result{Version: result.Version, Seconds: 5, Topics: []result.Topic{topic}}
 	r.Verdict.Valid = true
 	r.Describe()

@@ -48,7 +48,7 @@ func fakeK6(command, script string) int {
 		if r.Name, r.Started = f.Name, time.Now(); os.Getenv("KIND") == "earlier" {
 			r.Started = r.Started.Add(-time.Hour)
 		}
-		if err := f.Write(r, nil, &account.Ledger{}); err != nil {
+		if err := f.Write(r, &account.Ledger{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (b *bench) run(_ context.Context, c Cell) (Outcome, error) {
 	}
 	if o.Result != nil {
 		f := report.Folder{Dir: filepath.Join(b.folder, CellsFolder), Name: c.Folder, Overwrite: true}
-		if err := f.Write(o.Result, nil, nil); err != nil {
+		if err := f.Write(o.Result, nil); err != nil {
 			b.t.Error(err)
 		}
 	}
