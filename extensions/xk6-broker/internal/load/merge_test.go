@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -42,7 +43,15 @@ func (b *bench) part(name string, c *Collector) result.Part {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return result.Part{Result: r, Ledger: l}
+	var file bytes.Buffer
+	if err := r.Recording.Write(&file); err != nil {
+		b.t.Fatal(err)
+	}
+	of, err := recording.Read(&file)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result.Part{Result: r, Ledger: l, Recording: of}
 }
 
 func (b *bench) end() {
@@ -139,7 +148,7 @@ func refuse(t *testing.T, parts []result.Part) {
 	later := func(by time.Duration) result.Part {
 		r := *parts[1].Result
 		r.Started = r.Started.Add(by)
-		return result.Part{Result: &r, Ledger: parts[1].Ledger}
+		return result.Part{Result: &r, Ledger: parts[1].Ledger, Recording: parts[1].Recording}
 	}
 	gap := parts[0].Ended().Sub(parts[1].Result.Started) + result.ClockSkew
 	tomorrow, justTooLate := later(24*time.Hour), later(gap+time.Second)

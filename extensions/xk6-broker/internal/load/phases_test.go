@@ -324,8 +324,8 @@ func FuzzPhasesAddUp(f *testing.F) {
 		topic := run.Topic(address, "orders")
 		topic.Use("producer", map[string]any{})
 		c := run.NewCollector()
-		a := run.Series(Labels{Broker: address.String(), Topic: "orders"})
-		b := run.Series(Labels{Broker: address.String(), Topic: "orders", Tags: 1})
+		a := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders"})
+		b := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders", Tags: 1})
 		lane := b.Lane(1)
 		if _, err := c.Begin("first"); err != nil {
 			t.Fatal(err)

@@ -381,7 +381,7 @@ func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, at := range map[string]*Topic{"routed": b.run.Topic(b.topic.Address, "dead"), "aliased": b.run.Topic(alias, "orders")} {
-			series := b.run.Series(Labels{Broker: at.Address.String(), Driver: "memory", Topic: at.Name})
+			series := b.run.Series(Labels{Broker: at.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: at.Name})
 			c, err := b.run.NewConsumer(t.Context(), b.conn, at,
 				driver.ConsumerConfig{Topic: "orders", Group: name, Prefetch: 100, Start: driver.StartNew}, series)
 			if err != nil {

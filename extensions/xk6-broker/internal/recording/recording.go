@@ -158,7 +158,7 @@ func (r *Recording) Add(i *Interval) {
 func (r *Recording) enter(s Stretch) {
 	last := len(r.stretches) - 1
 	switch {
-	case last >= 0 && s.To <= r.stretches[last].To:
+	case last >= 0 && s.From < r.stretches[last].To && s.To <= r.stretches[last].To: // it was known when the file was written anew
 	case last >= 0 && r.stretches[last].Phase == s.Phase:
 		r.stretches[last].To = s.To
 	default:
