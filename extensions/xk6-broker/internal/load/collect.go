@@ -97,6 +97,9 @@ func (c *Collector) collect(last bool) []Delta {
 	}
 	c.phases = [2]int{c.phases[1], present}
 	working := c.dues(records, cuts.names[present])
+	if len(records) == 0 && (last || now == c.last) {
+		return deltas // there is nothing to record
+	}
 	c.queues(records, cuts.names[present])
 	hiccups := c.platform.note(working)
 	used := clock.CPU()
