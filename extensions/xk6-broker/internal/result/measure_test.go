@@ -333,3 +333,38 @@ func TestCut_NearestInstants_FiltersTheRecording(t *testing.T) {
 		t.Error("a part without an interval was cut")
 	}
 }
+
+// The recording of 100 topics is as large as it may be.
+func BenchmarkMeasure(b *testing.B) {
+	topics := make([]Topic, 100)
+	for i := range topics {
+		topics[i] = skeleton(memory, 1200).Topics[0]
+		topics[i].Topic = "orders-" + string(rune('a'+i))
+	}
+	h := &hist.Histogram{}
+	for n := range int64(200) {
+		h.RecordN(n*n*10_000, 1)
+	}
+	packed, rec := h.Pack(), &recording.Recording{}
+	for n := range 167 { // more would be joined
+		i := interval(memory, "", float64(n), float64(n+1), 10)
+		var records []recording.Record
+		for k := range topics {
+			for _, r := range i.Records {
+				r.Topic = topics[k].Topic
+				r.Latencies = recording.Latencies{}
+				for trend := range 4 {
+					r.Latencies[metric.Open][trend] = packed
+				}
+				records = append(records, r)
+			}
+		}
+		i.Records = records
+		rec.Add(i)
+	}
+	for b.Loop() {
+		r := skeleton(memory, 1200)
+		r.Topics = slices.Clone(topics)
+		r.Measure(rec)
+	}
+}
