@@ -160,6 +160,26 @@ func TestMeasure_PhaseComesAgain_PhasesAddUp(t *testing.T) {
 	}
 }
 
+// Messages that were due in phase a, and failed when phase b had begun, are missing from the latencies of a.
+func TestMeasure_FailedAfterItsPhase_MissingFromIt(t *testing.T) {
+	one, two := interval(memory, "a", 0, 1, 1000), interval(memory, "b", 1, 2, 1000)
+	one.Records[0].Errors = nil
+	two.Records[0].Errors = recording.Errors{{Op: "send", Kind: "timeout"}: 200}
+	late := recording.Record{Key: one.Records[0].Key}
+	late.Latencies[metric.Open][metric.FailedLatency] = packed(1e9, 200)
+	two.Records = append(two.Records, late)
+	r := skeleton(memory, 2)
+	r.Measure(recorded(one, two))
+	r.Describe()
+	for _, trend := range []string{"publish_latency", "e2e_latency"} {
+		for _, p := range r.Topics[0].Phases["a"].Percentiles[trend] {
+			if p.Q >= 0.9 && p.Believed {
+				t.Errorf("%s: %+v", trend, p)
+			}
+		}
+	}
+}
+
 func TestMeasure_NoPhaseBegan_NoPhases(t *testing.T) {
 	r := skeleton(memory, 2)
 	r.Measure(recorded(interval(memory, "", 0, 1, 10), interval(memory, "", 1, 2, 10)))
