@@ -216,7 +216,7 @@ type unsent struct {
 // send sends the results to the coordinator, if there is one.
 func (r *run) send() {
 	done, c := r.reported.Load(), r.coordination
-	if c == nil || done == nil || done.unsent == nil || r.client(r.going) == nil {
+	if c == nil || done == nil || done.unsent == nil || r.client(context.Background()) == nil {
 		return
 	}
 	defer c.client.Close()
