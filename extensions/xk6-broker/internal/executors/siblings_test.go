@@ -3,6 +3,7 @@ package executors
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,59 +11,97 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/peers"
 )
 
-// company is the processes of a test, which meet at a broker in memory.
+// company is the processes of a test, which meet in memory, in virtual time.
 type company struct {
-	t       *testing.T
-	address *driver.Address
-	conn    driver.Conn
-	wait    time.Duration
+	wait time.Duration
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when something has
+	points  map[int]map[string]int64
+	gone    map[int]bool
 }
 
-// companies numbers them: a driver's name can be registered once.
-var companies atomic.Int64
-
-func newCompany(t *testing.T, wait time.Duration) *company {
-	t.Helper()
-	c := memory.Config{Name: fmt.Sprintf("company%d", companies.Add(1)), Features: memory.Log(), Transit: func(int64) time.Duration { return 2 * time.Millisecond }}
-	broker := memory.New(c)
-	driver.Register(broker.Driver())
-	address, err := driver.ParseURL(broker.URL(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := address.Open(t.Context(), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &company{t, address, conn, wait}
+func newCompany(wait time.Duration) *company {
+	return &company{wait: wait, changed: make(chan struct{}), points: map[int]map[string]int64{}, gone: map[int]bool{}}
 }
 
-// meet has a process of so many talk with the others, until it is told to part.
-func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
-	c.t.Helper()
-	p, err := peers.Open(c.t.Context(), peers.Config{
-		Run: 1, Instance: uint32(index + 1), Index: index, Count: count, Wait: c.wait, Conn: c.conn, Address: c.address, Topic: "orders", //gosec:disable G115 -- small
+func (c *company) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// process is one of so many.
+type process struct {
+	*company
+	index, count int
+}
+
+func (p process) Reach(point string, lead time.Duration) {
+	p.change(func() {
+		if p.points[p.index] == nil {
+			p.points[p.index] = map[string]int64{}
+		}
+		if p.points[p.index][point] == 0 {
+			p.points[p.index][point] = driver.Now() + int64(lead)
+		}
 	})
-	if err != nil {
-		c.t.Fatal(err)
+}
+
+func (p process) Await(ctx context.Context, point string, who func(int) bool) (int64, error) {
+	return p.until(ctx, point, who, time.After(p.wait), false)
+}
+
+func (p process) Outlast(ctx context.Context, point string) error {
+	_, err := p.until(ctx, point, nil, nil, true)
+	return err
+}
+
+func (p process) until(ctx context.Context, point string, who func(int) bool, limit <-chan time.Time, present bool) (at int64, err error) {
+	for late := false; ; {
+		p.mu.Lock()
+		var missing []string
+		for i := range p.count {
+			reached := p.points[i][point]
+			if at = max(at, reached); reached == 0 && (who == nil || who(i)) && !(present && p.gone[i]) {
+				missing = append(missing, fmt.Sprintf("process %d", i+1))
+			}
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		switch {
+		case len(missing) == 0:
+			return at, nil
+		case late:
+			return at, fmt.Errorf("%s did not come", strings.Join(missing, ", "))
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			late = true
+		case <-ctx.Done():
+			return at, ctx.Err()
+		}
 	}
+}
+
+// meet has a process of so many meet the others, until it is told to part.
+func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
+	p := process{c, index, count}
 	meet = func(es *lib.ExecutionState) {
 		Meet(es, func(context.Context) Siblings { return p })
 		p.Reach(Begun, BegunLead)
 	}
-	return meet, func() {
-		if err := p.Close(context.Background()); err != nil {
-			c.t.Error(err)
-		}
-	}
+	return meet, func() { c.change(func() { c.gone[index] = true }) }
 }
 
 // segments are those of so many processes, as k6-operator has them.
@@ -83,7 +122,7 @@ func segments(count int) (all []string, sequence string) {
 func TestProcessesBeginTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 3
-		c := newCompany(t, time.Minute)
+		c := newCompany(time.Minute)
 		all, sequence := segments(count)
 		began := driver.Now()
 		starts := make([]time.Duration, count) // since then
@@ -136,9 +175,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 		for _, part := range parts {
 			part()
 		}
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 		last := ready[count-1]
 		for i, p := range played {
 			first, later := starts[i]+p.begun["produce"][0], starts[i]+p.begun["later"][0]
@@ -174,7 +210,7 @@ func TestProcessesBeginTogether(t *testing.T) {
 // A process that does not come is waited for once, as long as was said.
 func TestAProcessThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCompany(t, 10*time.Second)
+		c := newCompany(10 * time.Second)
 		all, sequence := segments(2)
 		meet, part := c.meet(0, 2)
 		r := play{
@@ -184,20 +220,11 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 			work: map[string]func(context.Context) error{"consume": consume(time.Second, 500*time.Millisecond, in(0)), "produce": atOnce, "later": atOnce},
 		}.inBubble(t)
 		part()
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 		if first := r.begun["produce"][0]; first < 10*time.Second || first > 11*time.Second || len(r.begun["produce"]) != 25 {
 			t.Errorf("%d arrivals from %v", len(r.begun["produce"]), first)
 		}
-		said := 0
-		for _, e := range r.log.AllEntries() {
-			if strings.Contains(e.Message, "process 2 of 2 never came within 10s") {
-				said++
-			}
-		}
-		if said != 1 {
-			t.Errorf("it was said %d times: %v", said, r.log.AllEntries())
+		if !slices.ContainsFunc(r.log.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(e.Message, "process 2 did not come") }) {
+			t.Errorf("it is not named: %v", r.log.AllEntries())
 		}
 	})
 }
@@ -206,7 +233,7 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 func TestProcessesThatHaveNoConsumers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 3
-		c := newCompany(t, time.Minute)
+		c := newCompany(time.Minute)
 		all, sequence := segments(count)
 		scenarios := `{"consume":{"executor":"consumers","vus":1,"duration":"20s"},"produce":{"executor":"open-arrival-rate","rate":2,"duration":"1s","preAllocatedVUs":2}}`
 		var there sync.WaitGroup
@@ -231,9 +258,6 @@ func TestProcessesThatHaveNoConsumers(t *testing.T) {
 		if took := time.Duration(driver.Now() - began); took > 50*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -253,7 +277,7 @@ func TestConsumersEndLastInAllProcesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const count = 2
-				company := newCompany(t, 10*time.Second)
+				company := newCompany(10 * time.Second)
 				all, sequence := segments(count)
 				scenarios := fmt.Sprintf(`{"consume":{"executor":"consumers","vus":%d},"produce":{"executor":"open-arrival-rate","rate":4,"duration":"2s","preAllocatedVUs":20}}`, c.consumers)
 				var asked [count]atomic.Int64
@@ -280,9 +304,6 @@ func TestConsumersEndLastInAllProcesses(t *testing.T) {
 					})
 				}
 				there.Wait()
-				if err := company.conn.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
 				if over[0] < c.least || over[0] > c.atMost || asked[0].Load() != 2 {
 					t.Errorf("they were over at %v, and it was asked %d times whether everything had arrived", over[0], asked[0].Load())
 				}

@@ -1,23 +1,35 @@
 package js
 
 import (
+	"context"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/coordinator"
 )
 
-// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come.
-func inProcesses(t *testing.T, count int, environment map[string]string, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
+// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come. Their coordinator
+// waits for one for so long; with 0 they have none.
+func inProcesses(t *testing.T, count int, timeout time.Duration, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
 	t.Helper()
+	environment := map[string]string{"BROKER_RUN": topic}
 	cuts := []string{"0"}
 	for i := 1; i < count; i++ {
 		cuts = append(cuts, fmt.Sprintf("%d/%d", i, count))
 	}
 	cuts = append(cuts, "1")
 	errs := make([]error, count)
+	if timeout > 0 {
+		server := httptest.NewServer(coordinator.New(coordinator.Config{Name: topic, Processes: count, Timeout: timeout, Tell: func(string) {}}))
+		defer server.Close()
+		environment["BROKER_COORDINATOR"] = server.URL
+	}
 	var all sync.WaitGroup
 	for i := range count {
 		all.Go(func() {
@@ -27,6 +39,11 @@ func inProcesses(t *testing.T, count int, environment map[string]string, status 
 				}
 			}
 			s := newScriptIn(t, environment)
+			defer func() {
+				if client := s.module.run.client(context.Background()); client != nil {
+					client.Close()
+				}
+			}()
 			s.set("topic", topic)
 			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); globalThis.p = conn.producer(topic), globalThis.c = conn.consumer(topic, { group: 'g' });`)
 			s.divided(cuts[i]+":"+cuts[i+1], strings.Join(cuts, ","), `{"p":{"executor":"producers"}}`)
@@ -50,7 +67,7 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 		left.set("topic", topic)
 		left.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 });
 			await conn.createTopic(topic); await conn.producer(topic).send(['left', 'over']);`)
-		for i, err := range inProcesses(t, 3, map[string]string{"BROKER_RUN": topic}, lib.ExecutionStatusSetup, topic, `
+		for i, err := range inProcesses(t, 3, time.Minute, lib.ExecutionStatusSetup, topic, `
 			await conn.deleteTopic(topic);
 			await conn.createTopic(topic);
 			await p.produce({ count: 100 });`) {
@@ -67,20 +84,20 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 // also to scripts that go on where a broker cannot delete.
 func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 	for name, c := range map[string]struct {
-		peers  string
-		absent []int
-		want   string // "" where it is deleted
+		timeout time.Duration
+		absent  []int
+		want    string // "" where it is deleted
 	}{
-		"all":   {"1m", nil, ""},
-		"alone": {"off", nil, "in teardown each of the 3 processes of the test would do it, to what the others use"},
-		"gone":  {"500ms", []int{2}, "all processes of the test are to come to it first"},
+		"all":   {time.Minute, nil, ""},
+		"alone": {0, nil, "in teardown it needs a coordinator if a test has 3 processes"},
+		"gone":  {500 * time.Millisecond, []int{2}, "all processes of the test are to come to it first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic := "kept-" + name
 			s := newScript(t).begin()
 			s.set("topic", topic)
 			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic(topic);`)
-			errs := inProcesses(t, 3, map[string]string{"BROKER_RUN": topic, "BROKER_PEERS": c.peers}, lib.ExecutionStatusTeardown, topic,
+			errs := inProcesses(t, 3, c.timeout, lib.ExecutionStatusTeardown, topic,
 				`await conn.deleteTopic(topic).catch((error) => { if (error.kind !== 'unsupported') throw error; });`, c.absent...)
 			for i, err := range errs {
 				switch {
