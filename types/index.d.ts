@@ -541,7 +541,7 @@ declare module 'k6/x/broker' {
   export function checkReport(options?: ReportOptions): void;
 
   /**
-   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE, BROKER_COLLECT: see
+   * Writes the results as `report` does, as the environment says (BROKER_REPORT, BROKER_REPORT_NAME, BROKER_REPORT_DIR, BROKER_REPORT_OVERWRITE, BROKER_REPORT_MEANWHILE, BROKER_COORDINATOR: see
    * docs/results.md), and leaves k6's own summary as it is: `export { handleSummary } from 'k6/x/broker';`.
    */
   export function handleSummary(): void;

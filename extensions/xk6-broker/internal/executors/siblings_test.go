@@ -14,53 +14,112 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/peers"
 )
 
-// company is the processes of a test, which meet at a broker in memory.
+// company is the processes of a test, which meet in memory.
 type company struct {
-	t       *testing.T
-	address *driver.Address
-	conn    driver.Conn
-	wait    time.Duration
+	wait time.Duration // for a process that has not come
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when something has
+	points  map[string]map[int]int64
+	there   map[int]bool // false once a process has parted
+	lacked  map[int]bool // it was waited for in vain
 }
 
-// companies numbers them: a driver's name can be registered once.
-var companies atomic.Int64
-
-func newCompany(t *testing.T, wait time.Duration) *company {
-	t.Helper()
-	c := memory.Config{Name: fmt.Sprintf("company%d", companies.Add(1)), Features: memory.Log(), Transit: func(int64) time.Duration { return 2 * time.Millisecond }}
-	broker := memory.New(c)
-	driver.Register(broker.Driver())
-	address, err := driver.ParseURL(broker.URL(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := address.Open(t.Context(), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &company{t, address, conn, wait}
+func newCompany(wait time.Duration) *company {
+	return &company{wait: wait, changed: make(chan struct{}), points: map[string]map[int]int64{}, there: map[int]bool{}, lacked: map[int]bool{}}
 }
 
-// meet has a process of so many talk with the others, until it is told to part.
+// sibling is one of a company.
+type sibling struct {
+	*company
+	index, count int
+}
+
+// meet has a process of so many take part, until it parts.
 func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
-	c.t.Helper()
-	p, err := peers.Open(c.t.Context(), peers.Config{
-		Run: 1, Instance: uint32(index + 1), Index: index, Count: count, Wait: c.wait, Conn: c.conn, Address: c.address, Topic: "orders", //gosec:disable G115 -- small
-	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	s := sibling{c, index, count}
+	c.change(func() { c.there[index] = true })
 	meet = func(es *lib.ExecutionState) {
-		Meet(es, func(context.Context) Siblings { return p })
-		p.Reach(Begun, BegunLead)
+		Meet(es, func(context.Context) Siblings { return s })
+		s.Reach(Begun, BegunLead)
 	}
-	return meet, func() {
-		if err := p.Close(context.Background()); err != nil {
-			c.t.Error(err)
+	return meet, func() { c.change(func() { c.there[index] = false }) }
+}
+
+func (c *company) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func (s sibling) Reach(point string, lead time.Duration) {
+	s.change(func() {
+		if s.points[point] == nil {
+			s.points[point] = map[int]int64{}
+		}
+		if s.points[point][s.index] == 0 {
+			s.points[point][s.index] = driver.Now() + int64(lead)
+		}
+	})
+}
+
+func (s sibling) Await(ctx context.Context, point string, who func(int) bool) (at int64, err error) {
+	limit := time.NewTimer(s.wait)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		at, err = 0, nil
+		for i := range s.count {
+			switch its := s.points[point][i]; {
+			case who != nil && !who(i) || s.lacked[i] && its == 0:
+			case its == 0:
+				err = fmt.Errorf("process %d of %d did not come", i+1, s.count)
+			default:
+				at = max(at, its)
+			}
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if err == nil {
+			return at, nil
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			s.change(func() {
+				for i := range s.count {
+					if s.points[point][i] == 0 {
+						s.lacked[i] = true
+					}
+				}
+			})
+			return at, err
+		case <-ctx.Done():
+			return at, ctx.Err()
+		}
+	}
+}
+
+func (s sibling) Outlast(ctx context.Context, point string) error {
+	for {
+		s.mu.Lock()
+		wait := false
+		for i, there := range s.there {
+			wait = wait || there && s.points[point][i] == 0
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if !wait {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
@@ -83,7 +142,7 @@ func segments(count int) (all []string, sequence string) {
 func TestProcessesBeginTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 3
-		c := newCompany(t, time.Minute)
+		c := newCompany(time.Minute)
 		all, sequence := segments(count)
 		began := driver.Now()
 		starts := make([]time.Duration, count) // since then
@@ -136,9 +195,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 		for _, part := range parts {
 			part()
 		}
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 		last := ready[count-1]
 		for i, p := range played {
 			first, later := starts[i]+p.begun["produce"][0], starts[i]+p.begun["later"][0]
@@ -174,7 +230,7 @@ func TestProcessesBeginTogether(t *testing.T) {
 // A process that does not come is waited for once, as long as was said.
 func TestAProcessThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCompany(t, 10*time.Second)
+		c := newCompany(10 * time.Second)
 		all, sequence := segments(2)
 		meet, part := c.meet(0, 2)
 		r := play{
@@ -184,15 +240,12 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 			work: map[string]func(context.Context) error{"consume": consume(time.Second, 500*time.Millisecond, in(0)), "produce": atOnce, "later": atOnce},
 		}.inBubble(t)
 		part()
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 		if first := r.begun["produce"][0]; first < 10*time.Second || first > 11*time.Second || len(r.begun["produce"]) != 25 {
 			t.Errorf("%d arrivals from %v", len(r.begun["produce"]), first)
 		}
 		said := 0
 		for _, e := range r.log.AllEntries() {
-			if strings.Contains(e.Message, "process 2 of 2 never came within 10s") {
+			if strings.Contains(e.Message, "process 2 of 2 did not come") {
 				said++
 			}
 		}
@@ -206,7 +259,7 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 func TestProcessesThatHaveNoConsumers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const count = 3
-		c := newCompany(t, time.Minute)
+		c := newCompany(time.Minute)
 		all, sequence := segments(count)
 		scenarios := `{"consume":{"executor":"consumers","vus":1,"duration":"20s"},"produce":{"executor":"open-arrival-rate","rate":2,"duration":"1s","preAllocatedVUs":2}}`
 		var there sync.WaitGroup
@@ -231,9 +284,6 @@ func TestProcessesThatHaveNoConsumers(t *testing.T) {
 		if took := time.Duration(driver.Now() - began); took > 50*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if err := c.conn.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -253,7 +303,7 @@ func TestConsumersEndLastInAllProcesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const count = 2
-				company := newCompany(t, 10*time.Second)
+				company := newCompany(10 * time.Second)
 				all, sequence := segments(count)
 				scenarios := fmt.Sprintf(`{"consume":{"executor":"consumers","vus":%d},"produce":{"executor":"open-arrival-rate","rate":4,"duration":"2s","preAllocatedVUs":20}}`, c.consumers)
 				var asked [count]atomic.Int64
@@ -280,9 +330,6 @@ func TestConsumersEndLastInAllProcesses(t *testing.T) {
 					})
 				}
 				there.Wait()
-				if err := company.conn.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
 				if over[0] < c.least || over[0] > c.atMost || asked[0].Load() != 2 {
 					t.Errorf("they were over at %v, and it was asked %d times whether everything had arrived", over[0], asked[0].Load())
 				}

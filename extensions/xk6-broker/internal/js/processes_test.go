@@ -52,7 +52,7 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 		"nameless":    {"", "0:1/2", "0,1/2,1", 0, -1, "", "this process has the execution segment 0:1/2 of the test, and no BROKER_RUN", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScriptIn(t, map[string]string{"BROKER_RUN": c.run, "BROKER_PEERS": "off"}).divided(c.segment, c.sequence, scenarios)
+			s := newScriptIn(t, map[string]string{"BROKER_RUN": c.run}).divided(c.segment, c.sequence, scenarios)
 			s.mustRun(`const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic('t');`)
 			r := s.module.run.buildResult()
 			if n, index := s.module.run.Processes(); n != c.processes || index != c.index || r.Processes != n {
@@ -79,7 +79,7 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 func TestSetupFillsATopicOnceInAllProcesses(t *testing.T) {
 	sent := 0.0
 	for _, segment := range []string{"0:1/3", "1/3:2/3", "2/3:1"} {
-		s := newScriptIn(t, map[string]string{"BROKER_RUN": "nightly", "BROKER_PEERS": "off"}).divided(segment, "0,1/3,2/3,1", `{"p":{"executor":"producers"}}`)
+		s := newScriptIn(t, map[string]string{"BROKER_RUN": "nightly"}).divided(segment, "0,1/3,2/3,1", `{"p":{"executor":"producers"}}`)
 		n, ok := s.mustRun(`
 			const conn = broker.connect('memory://127.0.0.1:7', { drainTimeout: 1 });
 			await conn.createTopic('once');

@@ -2,21 +2,32 @@ package js
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/coordinator"
 )
 
 // inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come.
-func inProcesses(t *testing.T, count int, environment map[string]string, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
+func inProcesses(t *testing.T, count int, wait time.Duration, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
 	t.Helper()
 	cuts := []string{"0"}
 	for i := 1; i < count; i++ {
 		cuts = append(cuts, fmt.Sprintf("%d/%d", i, count))
 	}
 	cuts = append(cuts, "1")
+	environment := map[string]string{"BROKER_RUN": topic}
+	if wait > 0 { // for a process that does not come
+		server := httptest.NewServer(coordinator.New(coordinator.Config{Processes: count, Timeout: wait, Tell: func(string) {}}))
+		t.Cleanup(server.Close)
+		t.Cleanup(server.CloseClientConnections)
+		environment["BROKER_COORDINATOR"] = server.URL
+	}
 	errs := make([]error, count)
 	var all sync.WaitGroup
 	for i := range count {
@@ -50,7 +61,7 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 		left.set("topic", topic)
 		left.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 });
 			await conn.createTopic(topic); await conn.producer(topic).send(['left', 'over']);`)
-		for i, err := range inProcesses(t, 3, map[string]string{"BROKER_RUN": topic}, lib.ExecutionStatusSetup, topic, `
+		for i, err := range inProcesses(t, 3, time.Minute, lib.ExecutionStatusSetup, topic, `
 			await conn.deleteTopic(topic);
 			await conn.createTopic(topic);
 			await p.produce({ count: 100 });`) {
@@ -63,24 +74,24 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 	}
 }
 
-// A teardown that deletes a topic waits for all processes. Where one never comes, or they cannot talk with each other, nothing is deleted, and an error says so,
+// A teardown that deletes a topic waits for all processes. Where one never comes, or there is no coordinator, nothing is deleted, and an error says so,
 // also to scripts that go on where a broker cannot delete.
 func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 	for name, c := range map[string]struct {
-		peers  string
+		wait   time.Duration // 0: there is no coordinator
 		absent []int
 		want   string // "" where it is deleted
 	}{
-		"all":   {"1m", nil, ""},
-		"alone": {"off", nil, "in teardown each of the 3 processes of the test would do it, to what the others use"},
-		"gone":  {"500ms", []int{2}, "all processes of the test are to come to it first"},
+		"all":   {time.Minute, nil, ""},
+		"alone": {0, nil, "set BROKER_COORDINATOR"},
+		"gone":  {500 * time.Millisecond, []int{2}, "all processes of the test are to come to it first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic := "kept-" + name
 			s := newScript(t).begin()
 			s.set("topic", topic)
 			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic(topic);`)
-			errs := inProcesses(t, 3, map[string]string{"BROKER_RUN": topic, "BROKER_PEERS": c.peers}, lib.ExecutionStatusTeardown, topic,
+			errs := inProcesses(t, 3, c.wait, lib.ExecutionStatusTeardown, topic,
 				`await conn.deleteTopic(topic).catch((error) => { if (error.kind !== 'unsupported') throw error; });`, c.absent...)
 			for i, err := range errs {
 				switch {

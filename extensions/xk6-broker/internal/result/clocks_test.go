@@ -25,37 +25,41 @@ func crossed(from time.Duration) *Result {
 	}}}
 }
 
-func (r *Result) meets(c Clock) {
-	r.Meet(1, "one", []Peer{{Process: 2, Instance: 2, Name: "two", Clock: &c}}, "")
+// meets has the topics be measured by two clocks.
+func (r *Result) meets(c Clocks) {
+	for i := range r.Topics {
+		r.Topics[i].Apart = &c
+	}
+	r.Describe()
 	r.Judge(Circumstances{})
 }
 
-func clockOf(offset, bound time.Duration) Clock {
-	return Clock{Offset: int64(offset), Bound: int64(bound), Least: int64(offset - bound), Most: int64(offset + bound)}
+func clocksOf(offset, bound time.Duration) Clocks {
+	return Clocks{Of: "process 2 (two)", Than: "process 1 (one)", Offset: int64(offset), Bound: int64(bound)}
 }
 
 // A percentile of what was measured by two clocks is believed where these are less than a tenth of it apart. That is no fault of the run, unless they are
 // apart for certain, and nothing can be believed for it.
 func TestLatenciesByTwoClocks(t *testing.T) {
 	for name, c := range map[string]struct {
-		clock    Clock
+		clock    Clocks
 		believed int    // of p50, p90, p95 and p99: 55, 91, 95.5 and 99 ms
 		clocks   string // of the reason
 		note     string
 	}{
-		"one clock":     {clockOf(0, 200*time.Nanosecond), 4, "", ""},
-		"close":         {clockOf(time.Millisecond, 3*time.Millisecond), 4, "", ""},
-		"less close":    {clockOf(0, 7*time.Millisecond), 3, "", "apart=0.007 quantiles=p50"},
-		"nothing known": {clockOf(0, 50*time.Millisecond), 0, "", "quantiles=p50,_p90,_p95,_p99"},
+		"one clock":     {clocksOf(0, 200*time.Nanosecond), 4, "", "apart=2e-07"},
+		"close":         {clocksOf(time.Millisecond, 3*time.Millisecond), 4, "", "apart=0.004"},
+		"less close":    {clocksOf(0, 7*time.Millisecond), 3, "", "apart=0.007 quantiles=p50"},
+		"nothing known": {clocksOf(0, 50*time.Millisecond), 0, "", "quantiles=p50,_p90,_p95,_p99"},
 		"ahead": {
-			clockOf(time.Second, 300*time.Microsecond), 0,
+			clocksOf(time.Second, 300*time.Microsecond), 0,
 			"the clock of process 2 (two) is 1s ± 300µs ahead of that of process 1 (one)", "",
 		},
 		"behind": {
-			clockOf(-time.Second, 300*time.Microsecond), 0,
+			clocksOf(-time.Second, 300*time.Microsecond), 0,
 			"the clock of process 1 (one) is 1s ± 300µs ahead of that of process 2 (two)", "",
 		},
-		"a little ahead": {clockOf(6*time.Millisecond, time.Millisecond), 3, "", "quantiles=p50"},
+		"a little ahead": {clocksOf(6*time.Millisecond, time.Millisecond), 3, "", "quantiles=p50"},
 	} {
 		r := crossed(10 * time.Millisecond)
 		r.meets(c.clock)
@@ -88,7 +92,7 @@ func TestLatenciesByTwoClocks(t *testing.T) {
 func TestClocksExplainWhatCameBeforeItWasSent(t *testing.T) {
 	r := crossed(10 * time.Millisecond)
 	r.Topics[0].Counts[metric.Negative.String()] = 7
-	r.meets(clockOf(time.Second, time.Millisecond))
+	r.meets(clocksOf(time.Second, time.Millisecond))
 	if !reasontest.Has(r.Verdict.Invalid(), "clocks why=negative count=7 clocks=the_clock_of_process_2_(two)_is_1s_±_1ms_ahead_of_that_of_process_1_(one)") {
 		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
@@ -98,7 +102,7 @@ func TestClocksExplainWhatCameBeforeItWasSent(t *testing.T) {
 func TestThresholdsByTwoClocks(t *testing.T) {
 	for source, judged := range map[string]bool{"p(50)<100": true, "p(50)<60": false, "p(50)<40": true, "p(50)>50": false, "max<200": true, "min>4": false, "min>2": true} {
 		r := crossed(10 * time.Millisecond)
-		r.meets(clockOf(0, 7*time.Millisecond))
+		r.meets(clocksOf(0, 7*time.Millisecond))
 		c, err := ParseCondition(source)
 		if err != nil {
 			t.Fatal(err)
@@ -113,58 +117,51 @@ func TestThresholdsByTwoClocks(t *testing.T) {
 	}
 }
 
-// Who did not come, came twice or could not be talked with is told.
-func TestWhoWasNotMet(t *testing.T) {
+// A process that was waited for in vain speaks against the result; clocks that were not compared are noted.
+func TestProcessMissing_Invalid(t *testing.T) {
 	r := crossed(time.Millisecond)
-	r.Meet(1, "one", []Peer{{Process: 2, Lacked: "never came within 1m0s"}, {Process: 3, Instance: 5, Twin: 6, Name: "three"}}, "")
+	r.Siblings, r.Missing = 1, []string{"process 2"}
 	r.Judge(Circumstances{})
-	for _, want := range []string{
-		"process-missing why=late name=process_2 detail=never_came_within_1m0s", "processes-differ why=twice detail=process_3 names=instances_5_and_6",
-	} {
-		if !reasontest.Has(r.Verdict.Invalid(), want) || r.Verdict.Account || r.Verdict.Latencies {
-			t.Errorf("no %q in %q", want, reasontest.Codes(r.Verdict.Reasons))
-		}
+	if !reasontest.Has(r.Verdict.Invalid(), "process-missing why=late name=process_2") || r.Verdict.Account || r.Verdict.Latencies {
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
-	r = crossed(time.Millisecond)
-	r.Meet(1, "one", nil, "an embedded broker is in one process alone")
-	r.Judge(Circumstances{})
-	if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "processes-differ why=apart detail=an_embedded_broker_is_in_one_process_alone") {
+	if !reasontest.Has(r.Verdict.Notes(), "clocks why=not-compared count=2") {
 		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }
 
-// The whole has of each two processes what both know of their clocks, and of each topic the two furthest apart that had to do with one another there.
+// Two clocks differ by the difference of their offsets, give or take the sum of their bounds; those of one machine by its clock, unless that contradicts.
+// A topic has the two furthest apart of those that had to do with one another there.
 func TestClocksOfTheWhole(t *testing.T) {
-	part := func(instance uint32, name string, peers ...Peer) Part {
-		return Part{Result: &Result{Name: name, Instance: instance, Peers: peers}, Ledger: &account.Ledger{Instance: instance}}
+	part := func(instance uint32, name string, c *Clock) Part {
+		return Part{Result: &Result{Name: name, Instance: instance, Clock: c}, Ledger: &account.Ledger{Instance: instance}}
 	}
-	of := func(instance uint32, c Clock) Peer { return Peer{Instance: instance, Clock: &c} }
-	parts := []Part{
-		part(1, "one", of(2, clockOf(10, 5)), of(3, clockOf(time.Second, 5))),
-		part(2, "two", of(1, clockOf(-12, 4))),
-		part(3, "three"),
-	}
-	received := func(from uint32) account.GroupLedger {
+	for name, c := range map[string]struct {
+		one, two *Clock
+		want     Clocks
+	}{
+		"two machines":         {&Clock{Offset: 5, Bound: 3}, &Clock{Offset: -7, Bound: 4}, Clocks{Offset: 12, Bound: 7}},
+		"one machine":          {&Clock{Offset: 5, Bound: 9, Machine: "m", Anchor: 100, AnchorBound: 1}, &Clock{Offset: -7, Bound: 9, Machine: "m", Anchor: 110, AnchorBound: 1}, Clocks{Offset: 10, Bound: 2, Same: true}},
+		"one machine, shifted": {&Clock{Offset: 5, Bound: 9, Machine: "m", Anchor: 100, AnchorBound: 1}, &Clock{Offset: -700, Bound: 9, Machine: "m", Anchor: 110, AnchorBound: 1}, Clocks{Offset: 705, Bound: 18}},
+		"one was not compared": {&Clock{Offset: 5, Bound: 3}, nil, Clocks{}},
+		"none was compared":    {nil, nil, Clocks{}},
+	} {
+		parts := []Part{part(1, "one", c.one), part(2, "two", c.two)}
 		g := account.GroupLedger{}
-		g.Sources = []account.SourceSnapshot{{ID: uint64(from) << 32, Received: some(9)}}
-		return g
-	}
-	parts[0].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(2), received(1)}}}
-	parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(1)}}, {Topic: "other", Groups: []account.GroupLedger{received(3)}}}
-	m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
-	m.apart()
-	if len(m.result.Clocks) != 2 {
-		t.Fatalf("%+v", m.result.Clocks)
-	}
-	c := m.result.Clocks[0]
-	if c.Of != "process 2 (two)" || c.Than != "process 1 (one)" || c.Offset != 12 || c.Bound != 4 || c.Least != 8 || c.Most != 15 {
-		t.Errorf("%+v", c)
-	}
-	if a := m.result.Topics[0].Apart; a == nil || a.Most != 15 {
-		t.Errorf("%+v", a)
-	}
-	if a := m.result.Topics[1].Apart; a != nil || !m.uncompared { // of two and three nothing is known
-		t.Errorf("%+v, %v", a, m.uncompared)
+		g.Sources = []account.SourceSnapshot{{ID: 1 << 32, Received: some(9)}}
+		parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{g}}}
+		m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
+		m.apart()
+		if c.want == (Clocks{}) {
+			if len(m.result.Clocks) != 0 || m.result.Topics[0].Apart != nil || !m.uncompared {
+				t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+			}
+			continue
+		}
+		c.want.Of, c.want.Than = "process 2 (two)", "process 1 (one)"
+		if len(m.result.Clocks) != 1 || m.result.Clocks[0] != c.want || m.result.Topics[0].Apart == nil || *m.result.Topics[0].Apart != c.want || m.result.Topics[1].Apart != nil || m.uncompared {
+			t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+		}
 	}
 }
 
@@ -181,13 +178,12 @@ func TestClocksThatAreAnHourApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &account.Ledger{Instance: 1}}
 	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &account.Ledger{Instance: 2}}
-	ahead := clockOf(time.Hour, 200*time.Microsecond)
-	one.Result.Peers = []Peer{{Process: 2, Instance: 2, Clock: &ahead}}
+	one.Result.Clock, two.Result.Clock = &Clock{Bound: int64(100 * time.Microsecond)}, &Clock{Offset: -int64(time.Hour), Bound: int64(100 * time.Microsecond)}
 	const want = "one and two ran at one time, and not by their clocks: the clock of two is 1h0m0s ± 200µs ahead of that of one; set the machines' clocks"
 	if _, err := Merge([]Part{one, two}, Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
-	one.Result.Peers = nil
+	one.Result.Clock = nil
 	if _, err := Merge([]Part{one, two}, Siblings{}); err == nil || !strings.Contains(err.Error(), "are not of one time") {
 		t.Error(err)
 	}

@@ -176,39 +176,26 @@ func TestNumbersOfProcesses(t *testing.T) {
 	}
 }
 
-// k6's own arrivals wait for no other process, so that those of processes that began apart are another load.
-func TestArrivalsThatWaitForNobody(t *testing.T) {
-	for executor, c := range map[string]struct {
-		later float64
-		valid bool
-	}{"constant-arrival-rate": {3, false}, "ramping-arrival-rate": {0.7, false}, "open-arrival-rate": {3, true}} {
-		r := &Result{Seconds: 6, Peers: []Peer{{Process: 2, Name: "b", Later: c.later}}, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: executor}}}}
-		r.Judge(Circumstances{})
-		const began = "processes-differ why=begin names=this_process_and_process_2_(b)"
-		if reasontest.Has(r.Verdict.Invalid(), began) == c.valid {
-			t.Errorf("%s: %q", executor, reasontest.Codes(r.Verdict.Reasons))
-		}
-		r.Peers[0].Later, r.Verdict = 0.1, Verdict{}
-		r.Judge(Circumstances{})
-		if reasontest.Has(r.Verdict.Reasons, began) {
-			t.Errorf("%s: %q", executor, reasontest.Codes(r.Verdict.Reasons))
-		}
-	}
-}
-
 // Processes that did not wait for each other, and began apart, did not send the load that was asked for.
 func TestProcessesThatBeganApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	part := func(name, segment string, after time.Duration, peers ...Peer) Part {
-		return Part{Result: &Result{Name: name, Started: began.Add(after), Seconds: 6, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Peers: peers}}
+	part := func(name, segment string, after time.Duration, clock *Clock, executor string) Part {
+		return Part{Result: &Result{
+			Name: name, Started: began.Add(after), Seconds: 6, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Clock: clock,
+			Test: Test{Scenarios: []Scenario{{Name: "send", Executor: executor}}},
+		}}
+	}
+	pair := func(later time.Duration, clock *Clock, executor string) []Part {
+		return []Part{part("a", "0:1/2", 0, clock, executor), part("b", "1/2:1", later, clock, executor)}
 	}
 	for name, c := range map[string]struct {
 		parts []Part
 		want  string
 	}{
-		"two seconds":       {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 2040*time.Millisecond)}, "why=begin names=a_and_b apart=2.04"},
-		"next to nothing":   {[]Part{part("a", "0:1/2", 0), part("b", "1/2:1", 400*time.Millisecond)}, ""},
-		"with a start time": {[]Part{part("a", "0:1/2", 0, Peer{Process: 2}), part("b", "1/2:1", 3*time.Second, Peer{Process: 1})}, ""},
+		"two seconds":                    {pair(2040*time.Millisecond, nil, "open-arrival-rate"), "why=begin names=a_and_b apart=2.04"},
+		"next to nothing":                {pair(400*time.Millisecond, nil, "open-arrival-rate"), ""},
+		"with a coordinator":             {pair(3*time.Second, &Clock{}, "open-arrival-rate"), ""},
+		"arrivals that wait for nothing": {pair(3*time.Second, &Clock{}, "constant-arrival-rate"), "why=begin names=a_and_b apart=3"},
 	} {
 		if got := difference(c.parts); (got.Code != "") != (c.want != "") || c.want != "" && !reasontest.Has([]reason.Reason{got}, c.want) {
 			t.Errorf("%s: %+v", name, got)

@@ -123,7 +123,7 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 // run does what a cell consists of.
 func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
 	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_REPORT_MEANWHILE=off", "BROKER_COLLECT=", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_REPORT_MEANWHILE=off", "BROKER_COORDINATOR=", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
 	})
 	if r.Reset != "" {
 		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {

@@ -126,7 +126,7 @@ func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
 func output(ctx context.Context, env []string, k6 string, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, k6, args...) //gosec:disable G204 -- k6 itself, and the user's script
-	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES=", "BROKER_COLLECT="}, env), &out, &said
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES=", "BROKER_COORDINATOR="}, env), &out, &said
 	if err := cmd.Run(); err != nil {
 		if message := lastError(said.Bytes()); message != "" {
 			return nil, fmt.Errorf("k6 %s: %s", args[0], message)

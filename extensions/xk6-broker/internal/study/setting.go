@@ -32,7 +32,7 @@ func ParseSetting(text string) (Setting, error) {
 }
 
 // reserved are what the study itself tells a script of each cell: each is a test of its own, of one process.
-var reserved = []string{"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE", "BROKER_REPORT_MEANWHILE", "BROKER_RUN", "BROKER_PROCESSES", "BROKER_COLLECT"}
+var reserved = []string{"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE", "BROKER_REPORT_MEANWHILE", "BROKER_RUN", "BROKER_PROCESSES", "BROKER_COORDINATOR"}
 
 // Reserved tells whether a setting is the study's own.
 func Reserved(name string) bool { return slices.Contains(reserved, name) }
