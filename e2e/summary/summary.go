@@ -26,7 +26,8 @@ type Summary struct {
 	Seconds     float64
 	Processes   int
 	Segment     struct{ Of, Sequence string }
-	Peers       []Peer
+	Missing     []string // processes that this one waited for in vain
+	Clock       *struct{ Offset, Bound int64 }
 	Clocks      []Clock // of a result of several processes
 	Dropped     uint64
 	Environment map[string]string
@@ -44,20 +45,11 @@ type Summary struct {
 	Verdict    Verdict
 }
 
-// Peer is another process of the test.
-type Peer struct {
-	Process      int
-	Instance     uint32
-	Name, Lacked string
-	Clock        *Clock
-}
-
 // Clock is by how much one clock is ahead of another, in ns.
 type Clock struct {
-	Of, Than                   string
-	Offset, Bound, Least, Most int64
-	Messages                   uint64
-	Same                       bool
+	Of, Than      string
+	Offset, Bound int64
+	Same          bool
 }
 
 // Scenario is one of the test's.
@@ -84,6 +76,7 @@ type Topic struct {
 	}
 	Groups  []Group
 	Trends  map[string]*Histogram
+	Phases  map[string]struct{ Counts map[string]int64 }
 	History []struct {
 		Seconds     float64
 		Outstanding uint64

@@ -297,6 +297,7 @@ func (m *member) ended() bool {
 
 // present holds the request of a process as long as that is there.
 func (s *Server) present(r *http.Request) error {
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostRequest)) // a server notices only then that the client is gone
 	instance, _ := strconv.ParseUint(r.URL.Query().Get("instance"), 10, 32)
 	s.mu.Lock()
 	m := s.of(uint32(instance)) //gosec:disable G115 -- it was read as one

@@ -3,7 +3,6 @@ package executors
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,25 +10,42 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// company is the processes of a test, which meet in memory, in virtual time.
+// company is the processes of a test, which meet in memory.
 type company struct {
-	wait time.Duration
+	wait time.Duration // for a process that has not come
 
 	mu      sync.Mutex
 	changed chan struct{} // closed, and made anew, when something has
-	points  map[int]map[string]int64
-	gone    map[int]bool
+	points  map[string]map[int]int64
+	there   map[int]bool // false once a process has parted
+	lacked  map[int]bool // it was waited for in vain
 }
 
 func newCompany(wait time.Duration) *company {
-	return &company{wait: wait, changed: make(chan struct{}), points: map[int]map[string]int64{}, gone: map[int]bool{}}
+	return &company{wait: wait, changed: make(chan struct{}), points: map[string]map[int]int64{}, there: map[int]bool{}, lacked: map[int]bool{}}
+}
+
+// sibling is one of a company.
+type sibling struct {
+	*company
+	index, count int
+}
+
+// meet has a process of so many take part, until it parts.
+func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
+	s := sibling{c, index, count}
+	c.change(func() { c.there[index] = true })
+	meet = func(es *lib.ExecutionState) {
+		Meet(es, func(context.Context) Siblings { return s })
+		s.Reach(Begun, BegunLead)
+	}
+	return meet, func() { c.change(func() { c.there[index] = false }) }
 }
 
 func (c *company) change(do func()) {
@@ -40,68 +56,72 @@ func (c *company) change(do func()) {
 	c.changed = make(chan struct{})
 }
 
-// process is one of so many.
-type process struct {
-	*company
-	index, count int
-}
-
-func (p process) Reach(point string, lead time.Duration) {
-	p.change(func() {
-		if p.points[p.index] == nil {
-			p.points[p.index] = map[string]int64{}
+func (s sibling) Reach(point string, lead time.Duration) {
+	s.change(func() {
+		if s.points[point] == nil {
+			s.points[point] = map[int]int64{}
 		}
-		if p.points[p.index][point] == 0 {
-			p.points[p.index][point] = driver.Now() + int64(lead)
+		if s.points[point][s.index] == 0 {
+			s.points[point][s.index] = driver.Now() + int64(lead)
 		}
 	})
 }
 
-func (p process) Await(ctx context.Context, point string, who func(int) bool) (int64, error) {
-	return p.until(ctx, point, who, time.After(p.wait), false)
-}
-
-func (p process) Outlast(ctx context.Context, point string) error {
-	_, err := p.until(ctx, point, nil, nil, true)
-	return err
-}
-
-func (p process) until(ctx context.Context, point string, who func(int) bool, limit <-chan time.Time, present bool) (at int64, err error) {
-	for late := false; ; {
-		p.mu.Lock()
-		var missing []string
-		for i := range p.count {
-			reached := p.points[i][point]
-			if at = max(at, reached); reached == 0 && (who == nil || who(i)) && !(present && p.gone[i]) {
-				missing = append(missing, fmt.Sprintf("process %d", i+1))
+func (s sibling) Await(ctx context.Context, point string, who func(int) bool) (at int64, err error) {
+	limit := time.NewTimer(s.wait)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		at, err = 0, nil
+		for i := range s.count {
+			switch its := s.points[point][i]; {
+			case who != nil && !who(i) || s.lacked[i] && its == 0:
+			case its == 0:
+				err = fmt.Errorf("process %d of %d did not come", i+1, s.count)
+			default:
+				at = max(at, its)
 			}
 		}
-		changed := p.changed
-		p.mu.Unlock()
-		switch {
-		case len(missing) == 0:
+		changed := s.changed
+		s.mu.Unlock()
+		if err == nil {
 			return at, nil
-		case late:
-			return at, fmt.Errorf("%s did not come", strings.Join(missing, ", "))
 		}
 		select {
 		case <-changed:
-		case <-limit:
-			late = true
+		case <-limit.C:
+			s.change(func() {
+				for i := range s.count {
+					if s.points[point][i] == 0 {
+						s.lacked[i] = true
+					}
+				}
+			})
+			return at, err
 		case <-ctx.Done():
 			return at, ctx.Err()
 		}
 	}
 }
 
-// meet has a process of so many meet the others, until it is told to part.
-func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part func()) {
-	p := process{c, index, count}
-	meet = func(es *lib.ExecutionState) {
-		Meet(es, func(context.Context) Siblings { return p })
-		p.Reach(Begun, BegunLead)
+func (s sibling) Outlast(ctx context.Context, point string) error {
+	for {
+		s.mu.Lock()
+		wait := false
+		for i, there := range s.there {
+			wait = wait || there && s.points[point][i] == 0
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if !wait {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return meet, func() { c.change(func() { c.gone[index] = true }) }
 }
 
 // segments are those of so many processes, as k6-operator has them.
@@ -223,8 +243,14 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 		if first := r.begun["produce"][0]; first < 10*time.Second || first > 11*time.Second || len(r.begun["produce"]) != 25 {
 			t.Errorf("%d arrivals from %v", len(r.begun["produce"]), first)
 		}
-		if !slices.ContainsFunc(r.log.AllEntries(), func(e *logrus.Entry) bool { return strings.Contains(e.Message, "process 2 did not come") }) {
-			t.Errorf("it is not named: %v", r.log.AllEntries())
+		said := 0
+		for _, e := range r.log.AllEntries() {
+			if strings.Contains(e.Message, "process 2 of 2 did not come") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("it was said %d times: %v", said, r.log.AllEntries())
 		}
 	})
 }

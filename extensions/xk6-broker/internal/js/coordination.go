@@ -118,6 +118,11 @@ func (r *run) coordinated(ctx context.Context) error {
 	select {
 	case <-c.joined:
 		return c.err
+	default: // also if ctx has ended, it may have joined
+	}
+	select {
+	case <-c.joined:
+		return c.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -1,5 +1,5 @@
-// Package mail is topics of a process's own, which others write to: replies to requests come in one, and what the processes of a test have to tell
-// each other in another. It goes by the contract of drivers alone, and is in no account of a test's messages.
+// Package mail is topics of a process's own, in which replies to requests come. It goes by the contract of drivers alone, and is in no account of a
+// test's messages.
 package mail
 
 import (

@@ -9,7 +9,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // crossed is a result of a process that got messages from another one: a thousand that took from one time to ten times that.
@@ -26,8 +25,11 @@ func crossed(from time.Duration) *Result {
 	}}}
 }
 
+// meets has the topics be measured by two clocks.
 func (r *Result) meets(c Clocks) {
-	r.Topics[0].Apart = &c
+	for i := range r.Topics {
+		r.Topics[i].Apart = &c
+	}
 	r.Describe()
 	r.Judge(Circumstances{})
 }
@@ -115,48 +117,51 @@ func TestThresholdsByTwoClocks(t *testing.T) {
 	}
 }
 
-func TestVerdict_ProcessWaitedForInVain_Invalid(t *testing.T) {
+// A process that was waited for in vain speaks against the result; clocks that were not compared are noted.
+func TestProcessMissing_Invalid(t *testing.T) {
 	r := crossed(time.Millisecond)
-	r.Missing = []string{"process 2 did not come within 1m0s"}
+	r.Siblings, r.Missing = 1, []string{"process 2"}
 	r.Judge(Circumstances{})
-	if !reasontest.Has(r.Verdict.Invalid(), "process-missing why=late name=process_2_did_not_come_within_1m0s") || r.Verdict.Account || r.Verdict.Latencies {
+	if !reasontest.Has(r.Verdict.Invalid(), "process-missing why=late name=process_2") || r.Verdict.Account || r.Verdict.Latencies {
+		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
+	}
+	if !reasontest.Has(r.Verdict.Notes(), "clocks why=not-compared count=2") {
 		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 	}
 }
 
-// The whole has of each two processes how their clocks differ, and of each topic the two furthest apart that had to do with one another there.
+// Two clocks differ by the difference of their offsets, give or take the sum of their bounds; those of one machine by its clock, unless that contradicts.
+// A topic has the two furthest apart of those that had to do with one another there.
 func TestClocksOfTheWhole(t *testing.T) {
 	part := func(instance uint32, name string, c *Clock) Part {
 		return Part{Result: &Result{Name: name, Instance: instance, Clock: c}, Ledger: &account.Ledger{Instance: instance}}
 	}
-	parts := []Part{
-		part(1, "one", &Clock{Offset: 100, Bound: 5}), part(2, "two", &Clock{Offset: 88, Bound: 4}), part(3, "three", nil),
-		part(4, "four", &Clock{Offset: 100, Bound: 50, Machine: "here", Anchor: 7, AnchorBound: 1}), part(5, "five", &Clock{Offset: 100, Bound: 50, Machine: "here", Anchor: 4, AnchorBound: 1}),
-	}
-	received := func(from uint32) account.GroupLedger {
+	for name, c := range map[string]struct {
+		one, two *Clock
+		want     Clocks
+	}{
+		"two machines":         {&Clock{Offset: 5, Bound: 3}, &Clock{Offset: -7, Bound: 4}, Clocks{Offset: 12, Bound: 7}},
+		"one machine":          {&Clock{Offset: 5, Bound: 9, Machine: "m", Anchor: 100, AnchorBound: 1}, &Clock{Offset: -7, Bound: 9, Machine: "m", Anchor: 110, AnchorBound: 1}, Clocks{Offset: 10, Bound: 2, Same: true}},
+		"one machine, shifted": {&Clock{Offset: 5, Bound: 9, Machine: "m", Anchor: 100, AnchorBound: 1}, &Clock{Offset: -700, Bound: 9, Machine: "m", Anchor: 110, AnchorBound: 1}, Clocks{Offset: 705, Bound: 18}},
+		"one was not compared": {&Clock{Offset: 5, Bound: 3}, nil, Clocks{}},
+		"none was compared":    {nil, nil, Clocks{}},
+	} {
+		parts := []Part{part(1, "one", c.one), part(2, "two", c.two)}
 		g := account.GroupLedger{}
-		g.Sources = []account.SourceSnapshot{{ID: uint64(from) << 32, Received: some(9)}}
-		return g
-	}
-	parts[0].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(2), received(1)}}}
-	parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{received(1)}}, {Topic: "other", Groups: []account.GroupLedger{received(3)}}}
-	m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
-	m.apart()
-	all := map[string]Clocks{}
-	for _, c := range m.result.Clocks {
-		all[c.Of+" than "+c.Than] = c
-	}
-	if c := all["process 2 (two) than process 1 (one)"]; len(all) != 6 || c.Offset != 12 || c.Bound != 9 || c.Same {
-		t.Errorf("%+v", all)
-	}
-	if c := all["process 5 (five) than process 4 (four)"]; c.Offset != -3 || c.Bound != 2 || !c.Same {
-		t.Errorf("on one machine: %+v", c)
-	}
-	if a := m.result.Topics[0].Apart; a == nil || a.apart() != 21 {
-		t.Errorf("%+v", a)
-	}
-	if a := m.result.Topics[1].Apart; a != nil || !m.uncompared { // nothing is known of the third
-		t.Errorf("%+v, %v", a, m.uncompared)
+		g.Sources = []account.SourceSnapshot{{ID: 1 << 32, Received: some(9)}}
+		parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{g}}}
+		m := &merger{parts: parts, result: &Result{Topics: []Topic{{Topic: "orders"}, {Topic: "other"}}}}
+		m.apart()
+		if c.want == (Clocks{}) {
+			if len(m.result.Clocks) != 0 || m.result.Topics[0].Apart != nil || !m.uncompared {
+				t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+			}
+			continue
+		}
+		c.want.Of, c.want.Than = "process 2 (two)", "process 1 (one)"
+		if len(m.result.Clocks) != 1 || m.result.Clocks[0] != c.want || m.result.Topics[0].Apart == nil || *m.result.Topics[0].Apart != c.want || m.result.Topics[1].Apart != nil || m.uncompared {
+			t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+		}
 	}
 }
 
@@ -171,9 +176,9 @@ func some(n int) account.Set {
 // Processes that met ran at one time, whatever their clocks say.
 func TestClocksThatAreAnHourApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &account.Ledger{Instance: 1}, Recording: &recording.Recording{}}
-	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &account.Ledger{Instance: 2}, Recording: &recording.Recording{}}
-	one.Result.Clock, two.Result.Clock = &Clock{Offset: int64(time.Hour), Bound: int64(100 * time.Microsecond)}, &Clock{Bound: int64(100 * time.Microsecond)}
+	one := Part{Result: &Result{Name: "one", Instance: 1, Started: began, Seconds: 20}, Ledger: &account.Ledger{Instance: 1}}
+	two := Part{Result: &Result{Name: "two", Instance: 2, Started: began.Add(time.Hour), Seconds: 20}, Ledger: &account.Ledger{Instance: 2}}
+	one.Result.Clock, two.Result.Clock = &Clock{Bound: int64(100 * time.Microsecond)}, &Clock{Offset: -int64(time.Hour), Bound: int64(100 * time.Microsecond)}
 	const want = "one and two ran at one time, and not by their clocks: the clock of two is 1h0m0s ± 200µs ahead of that of one; set the machines' clocks"
 	if _, err := Merge([]Part{one, two}, Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)

@@ -179,21 +179,23 @@ func TestNumbersOfProcesses(t *testing.T) {
 // Processes that did not wait for each other, and began apart, did not send the load that was asked for.
 func TestProcessesThatBeganApart(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	part := func(name, segment string, after time.Duration, c *Clock, executor string) Part {
+	part := func(name, segment string, after time.Duration, clock *Clock, executor string) Part {
 		return Part{Result: &Result{
-			Name: name, Started: began.Add(after), Seconds: 6, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Clock: c,
+			Name: name, Started: began.Add(after), Seconds: 6, Segment: &Segment{Of: segment, Sequence: "0,1/2,1"}, Clock: clock,
 			Test: Test{Scenarios: []Scenario{{Name: "send", Executor: executor}}},
 		}}
 	}
-	const held, free = "open-arrival-rate", "constant-arrival-rate" // k6's own waits for no other process
+	pair := func(later time.Duration, clock *Clock, executor string) []Part {
+		return []Part{part("a", "0:1/2", 0, clock, executor), part("b", "1/2:1", later, clock, executor)}
+	}
 	for name, c := range map[string]struct {
 		parts []Part
 		want  string
 	}{
-		"two seconds":      {[]Part{part("a", "0:1/2", 0, nil, held), part("b", "1/2:1", 2040*time.Millisecond, nil, held)}, "why=begin names=a_and_b apart=2.04"},
-		"next to nothing":  {[]Part{part("a", "0:1/2", 0, nil, held), part("b", "1/2:1", 400*time.Millisecond, nil, held)}, ""},
-		"with coordinator": {[]Part{part("a", "0:1/2", 0, &Clock{}, held), part("b", "1/2:1", 3*time.Second, &Clock{}, held)}, ""},
-		"not held by it":   {[]Part{part("a", "0:1/2", 0, &Clock{}, free), part("b", "1/2:1", 3*time.Second, &Clock{}, free)}, "why=begin names=a_and_b apart=3"},
+		"two seconds":                    {pair(2040*time.Millisecond, nil, "open-arrival-rate"), "why=begin names=a_and_b apart=2.04"},
+		"next to nothing":                {pair(400*time.Millisecond, nil, "open-arrival-rate"), ""},
+		"with a coordinator":             {pair(3*time.Second, &Clock{}, "open-arrival-rate"), ""},
+		"arrivals that wait for nothing": {pair(3*time.Second, &Clock{}, "constant-arrival-rate"), "why=begin names=a_and_b apart=3"},
 	} {
 		if got := difference(c.parts); (got.Code != "") != (c.want != "") || c.want != "" && !reasontest.Has([]reason.Reason{got}, c.want) {
 			t.Errorf("%s: %+v", name, got)
