@@ -308,7 +308,6 @@ func (s *Server) present(r *http.Request) error {
 	if m == nil {
 		return errStranger
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, mostRequest)) // only then the server sees that the connection ends
 	<-r.Context().Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
