@@ -98,7 +98,7 @@ func TestTheTestRunIsOneForTheOperator(t *testing.T) {
 		"localFile:":               "file:",
 		"runAsUser: 12345":         "runAsUser: root",
 		"separate: false":          "separately: false",
-		"name: BROKER_COLLECT":     "nam: BROKER_COLLECT",
+		"name: BROKER_COORDINATOR": "nam: BROKER_COORDINATOR",
 		"memory: 2Gi":              "memory: much",
 		"fieldPath: metadata.":     "path: metadata.",
 		"metadata.labels['k6_cr']": "metadata.labels['k6_cr']\n          apiversion: v1",
@@ -115,18 +115,18 @@ func TestTheTestRunIsOneForTheOperator(t *testing.T) {
 // What the objects say of one another, and of what is elsewhere, is so.
 func TestManifestsFitTogether(t *testing.T) {
 	m := manifests.Kustomized(t, manifests.Setup, manifests.Run)
-	collect := m.Collect.Spec.Template
-	if m.Collect.Name != m.TestRun.Name {
-		t.Errorf("the results of %s go to those of %s", m.TestRun.Name, m.Collect.Name)
+	coordinator := m.Coordinator.Spec.Template
+	if m.Coordinator.Name != m.TestRun.Name {
+		t.Errorf("the coordinator of %s is that of %s", m.TestRun.Name, m.Coordinator.Name)
 	}
-	listen := collect.Spec.Containers[0].Ports[0].ContainerPort
+	listen := coordinator.Spec.Containers[0].Ports[0].ContainerPort
 	for name, from := range map[string]struct {
 		labels map[string]string
 		port   int32
 		asked  string // in the environment of the runners
 	}{
-		"collect": {collect.Labels, listen, "BROKER_COLLECT=http://collect:"},
-		"nats":    {m.Deployments["nats"].Spec.Template.Labels, m.Deployments["nats"].Spec.Template.Spec.Containers[0].Ports[0].ContainerPort, "BROKER_URL=jetstream://nats:"},
+		"coordinator": {coordinator.Labels, listen, "BROKER_COORDINATOR=http://coordinator:"},
+		"nats":        {m.Deployments["nats"].Spec.Template.Labels, m.Deployments["nats"].Spec.Template.Spec.Containers[0].Ports[0].ContainerPort, "BROKER_URL=jetstream://nats:"},
 	} {
 		service := m.Services[name].Spec
 		if len(service.Selector) != 1 || service.Selector["app"] != from.labels["app"] || service.Ports[0].Port != from.port {
@@ -139,7 +139,7 @@ func TestManifestsFitTogether(t *testing.T) {
 		}
 	}
 	reader := manifests.Known[corev1.Pod](t, []byte(text(t, "deploy/kubernetes/results.yaml")))
-	for _, volumes := range [][]corev1.Volume{collect.Spec.Volumes, reader.Spec.Volumes} {
+	for _, volumes := range [][]corev1.Volume{coordinator.Spec.Volumes, reader.Spec.Volumes} {
 		if len(volumes) != 1 || volumes[0].PersistentVolumeClaim.ClaimName != m.Claim.Name {
 			t.Errorf("%v, and the claim is %s", volumes, m.Claim.Name)
 		}
@@ -165,17 +165,17 @@ func TestManifestsFitTogether(t *testing.T) {
 // What measures has no limit of CPU, and no pod more rights than it needs.
 func TestPodsAreAsTheyShouldBe(t *testing.T) {
 	m := manifests.Kustomized(t, manifests.Setup, manifests.Run)
-	runner, collect := m.TestRun.Spec.Runner, m.Collect.Spec.Template.Spec
+	runner, coordinator := m.TestRun.Spec.Runner, m.Coordinator.Spec.Template.Spec
 	if _, limited := runner.Resources.Limits[corev1.ResourceCPU]; limited {
 		t.Error("the runners' CPU is limited")
 	}
 	if runner.Resources.Limits.Memory().IsZero() || runner.Resources.Requests.Cpu().IsZero() {
 		t.Error("the runners say nothing of what they need")
 	}
-	if runner.AutomountServiceAccountToken != "false" || *collect.AutomountServiceAccountToken || *m.Deployments["nats"].Spec.Template.Spec.AutomountServiceAccountToken {
+	if runner.AutomountServiceAccountToken != "false" || *coordinator.AutomountServiceAccountToken || *m.Deployments["nats"].Spec.Template.Spec.AutomountServiceAccountToken {
 		t.Error("a pod may speak with Kubernetes, and none has to")
 	}
-	for _, who := range []*corev1.PodSecurityContext{&runner.SecurityContext, collect.SecurityContext} {
+	for _, who := range []*corev1.PodSecurityContext{&runner.SecurityContext, coordinator.SecurityContext} {
 		if !*who.RunAsNonRoot || *who.RunAsUser != 12345 {
 			t.Errorf("it runs as %v", who)
 		}
@@ -186,7 +186,7 @@ func TestPodsAreAsTheyShouldBe(t *testing.T) {
 func TestARunHasItsNameAndImageInOnePlace(t *testing.T) {
 	m := manifests.Kustomized(t, manifests.Rewritten(t, `"-1"`, "-nightly", "newName: xk6-broker, newTag: dev", "newName: registry.example/load/k6, newTag: v7"))
 	const image = "registry.example/load/k6:v7"
-	if m.TestRun.Name != "test-nightly" || m.Collect.Name != m.TestRun.Name || m.TestRun.Spec.Runner.Image != image || m.Collect.Spec.Template.Spec.Containers[0].Image != image {
+	if m.TestRun.Name != "test-nightly" || m.Coordinator.Name != m.TestRun.Name || m.TestRun.Spec.Runner.Image != image || m.Coordinator.Spec.Template.Spec.Containers[0].Image != image {
 		t.Errorf("%s\n%s", m.Text["TestRun"], m.Text["Job"])
 	}
 }

@@ -28,7 +28,7 @@ var (
 // Manifests are objects of Kubernetes, as `kubectl apply -k` sends them.
 type Manifests struct {
 	TestRun     v1alpha1.TestRun
-	Collect     batchv1.Job
+	Coordinator batchv1.Job
 	Claim       corev1.PersistentVolumeClaim
 	Deployments map[string]appsv1.Deployment
 	Services    map[string]corev1.Service
@@ -51,7 +51,7 @@ func Kustomized(t *testing.T, folders ...string) *Manifests {
 			case "TestRun":
 				m.TestRun = Known[v1alpha1.TestRun](t, text)
 			case "Job":
-				m.Collect = Known[batchv1.Job](t, text)
+				m.Coordinator = Known[batchv1.Job](t, text)
 			case "PersistentVolumeClaim":
 				m.Claim = Known[corev1.PersistentVolumeClaim](t, text)
 			case "Deployment":

@@ -125,7 +125,7 @@ func (d *deployed) started() {
 	})
 }
 
-// ended waits for the end of the collector's Job, and says whether it is complete and what it said.
+// ended waits for the end of the coordinator's Job, and says whether it is complete and what it said.
 func (d *deployed) ended() (complete bool, said string) {
 	d.t.Helper()
 	d.until("the end", func() bool {
@@ -157,15 +157,15 @@ func (d *deployed) result() *summary.Summary {
 }
 
 // short is a run that is over soon, and does not fail where the machine is busy with other things.
-var short = []string{"value: 30s", "value: 10s", "collect, --run", "collect, --allow-invalid, --run"}
+var short = []string{"value: 30s", "value: 10s", "coordinator, --processes", "coordinator, --allow-invalid, --processes"}
 
 // As it is deployed the whole has the account of one process, to the message.
 func TestKubernetesRunsOneTest(t *testing.T) {
-	d := cluster(t).deploy("whole", "collect, --run", "collect, --allow-invalid, --run")
+	d := cluster(t).deploy("whole", "coordinator, --processes", "coordinator, --allow-invalid, --processes")
 	complete, said := d.ended()
 	t.Log(said)
 	if !complete {
-		t.Fatal("the collector's job failed")
+		t.Fatal("the coordinator's job failed")
 	}
 	dir := t.TempDir()
 	settings := []string{"RATE=1000", "DURATION=30s"} // those of deploy/kubernetes/run
@@ -192,18 +192,6 @@ func TestKubernetesKeepsWhatADeletedPodHas(t *testing.T) {
 	g := whole.Topics[0].Groups[0]
 	if !complete || g.Lost+g.Why["missing-process"] != 0 || whole.Topics[0].Counts["sent"] >= 10000 || whole.Topics[0].Counts["sent"] < 7000 || whole.Verdict.Valid {
 		t.Errorf("complete %v: sent %d, %+v, valid %v", complete, whole.Topics[0].Counts["sent"], g.Account, whole.Verdict.Valid)
-	}
-}
-
-// A collector that is killed begins again with what has come, and misses nothing.
-func TestKubernetesReplacesACollector(t *testing.T) {
-	d := cluster(t).deploy("replaced", short...)
-	d.started()
-	d.must("delete", "pod", "-l", "job-name="+d.name, "--grace-period=0", "--force")
-	complete, said := d.ended()
-	t.Log(said)
-	if sent := d.result().Topics[0].Counts["sent"]; !complete || sent != 10000 {
-		t.Errorf("complete %v: sent %d", complete, sent)
 	}
 }
 
@@ -235,12 +223,12 @@ func TestKubernetesJudgesTheWhole(t *testing.T) {
 	}
 }
 
-// Where no process ever starts, the collector says so in its time.
+// Where no process ever starts, the coordinator says so in its time.
 func TestKubernetesWithoutItsImage(t *testing.T) {
 	d := cluster(t).deploy("image", "select: {kind: TestRun}", "select: {kind: None}", "--timeout, 10m", "--timeout, 20s")
 	complete, said := d.ended()
 	t.Log(said)
-	if complete || !strings.Contains(said, "nobody sent results") {
+	if complete || !strings.Contains(said, "no process sent its results") {
 		t.Errorf("complete %v:\n%s", complete, said)
 	}
 	d.must("delete", "testrun", d.name)

@@ -219,8 +219,8 @@ func loopback(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// collected runs the collector of a Job here, and gives its address and what waits for its end, its result with it.
-func collected(t *testing.T, job *batchv1.Job, more ...string) (address string, wait func() (harness.Result, *summary.Summary)) {
+// coordinatedBy runs the coordinator of a Job here, and gives its address and what waits for its end, its result with it.
+func coordinatedBy(t *testing.T, job *batchv1.Job, more ...string) (address string, wait func() (harness.Result, *summary.Summary)) {
 	t.Helper()
 	address = loopback(t)
 	results := t.TempDir()
@@ -251,10 +251,10 @@ func TestProcessesOfTheOperatorAreOneTest(t *testing.T) {
 	m := manifests.Kustomized(t, manifests.Run)
 	unique := fmt.Sprintf("operator-%d", time.Now().UnixNano())
 	settings := []string{"BROKER_URL=" + harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "RATE=600", "DURATION=5s", "ARRIVALS=poisson", "KEYS=7", "CONSUMERS=3"}
-	m.TestRun.Name, m.Collect.Name = unique, unique
+	m.TestRun.Name, m.Coordinator.Name = unique, unique
 
-	address, wait := collected(t, &m.Collect, "--allow-invalid")
-	processes := operate(t, &m.TestRun, append(settings, "TOPIC="+unique, "BROKER_COLLECT=http://"+address)...)
+	address, wait := coordinatedBy(t, &m.Coordinator, "--allow-invalid")
+	processes := operate(t, &m.TestRun, append(settings, "TOPIC="+unique, "BROKER_COORDINATOR=http://"+address)...)
 	for _, r := range processes.wait() {
 		if r.Code != 0 {
 			t.Error(r)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +63,11 @@ func divide(t *testing.T, script string, processes int32, env ...string) *divide
 			Runner: v1alpha1.Pod{Env: []corev1.EnvVar{{Name: "BROKER_RUN", Value: d.topic}, job}},
 		},
 	}
-	d.ended = operate(t, test, d.env...).wait()
+	c := coordinate(t, int(processes), "--allow-invalid")
+	d.ended = operate(t, test, append(slices.Clone(d.env), c.env())...).wait()
+	if r := c.wait(); r.Code != 0 {
+		t.Error(r)
+	}
 	return d
 }
 

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,12 +30,12 @@ export { handleSummary } from 'k6/x/broker';
 // nothing, is a reason against the whole; those that do wait have no such messages.
 func TestWhatIsSentWhenTheConsumersOfOthersHaveLeft(t *testing.T) {
 	t.Parallel()
-	for peers, late := range map[string]bool{"off": true, "1m": false} {
+	for env, late := range map[string]bool{apart: true, "COORDINATED=yes": false} {
 		for _, broker := range []string{"BROKER_URL_NATS", "BROKER_URL_REDIS_PUBSUB"} {
-			t.Run(peers+" "+broker, func(t *testing.T) {
+			t.Run(fmt.Sprint(late, " ", broker), func(t *testing.T) {
 				t.Parallel()
-				p := pairOf(t, sparse, harness.URL(t, broker), 3*time.Second, [2][]string{{harness.Binary}, {harness.Binary}}, [2][]string{{"BROKER_PEERS=" + peers}, {"BROKER_PEERS=" + peers}})
-				said, whole := p.merge()
+				p := pairOf(t, sparse, harness.URL(t, broker), 3*time.Second, [2][]string{{harness.Binary}, {harness.Binary}}, [2][]string{{env}, {env}})
+				said, whole := p.whole()
 				if len(whole.Topics) != 1 || len(whole.Topics[0].Groups) != 1 {
 					t.Fatalf("%+v\n%s", whole.Topics, said)
 				}
