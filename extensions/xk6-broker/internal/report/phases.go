@@ -55,12 +55,20 @@ func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
 	return row
 }
 
-// when names the stretches of a phase.
+// when names the stretches of a phase; those of several processes that overlap are one.
 func when(p *result.Phase) string {
-	parts := make([]string, 0, len(p.Stretches))
-	for i, s := range p.Stretches {
-		if i == 3 && len(p.Stretches) > 4 {
-			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(p.Stretches)-i)
+	var all []result.Stretch
+	for _, s := range p.Stretches {
+		if last := len(all) - 1; last >= 0 && s.From < all[last].To {
+			all[last].To = max(all[last].To, s.To)
+		} else {
+			all = append(all, s)
+		}
+	}
+	parts := make([]string, 0, len(all))
+	for i, s := range all {
+		if i == 3 && len(all) > 4 {
+			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(all)-i)
 		}
 		parts = append(parts, fmt.Sprintf("%s to %s", inSeconds(s.From), inSeconds(s.To)))
 	}
