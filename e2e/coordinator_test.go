@@ -90,9 +90,9 @@ func TestCoordinator_ThreeProcesses_CountsAreSums(t *testing.T) {
 					t.Errorf("%s: %d, and the processes have %d", name, topics[0].Counts[name], n)
 				}
 			}
-			for phase, n := range map[string]int64{"a": 400, "b": 800} {
-				if its := topics[0].Phases[phase].Counts["sent"]; its != phases[phase] || max(its-n, n-its) > 6 { // one at either end of a process's stretch
-					t.Errorf("phase %s: %d were sent, %d by the processes, of about %d", phase, its, phases[phase], n)
+			for _, phase := range []string{"a", "b"} {
+				if n := topics[0].Phases[phase].Counts["sent"]; n != phases[phase] || n == 0 {
+					t.Errorf("phase %s: %d were sent, and the processes have %d", phase, n, phases[phase])
 				}
 			}
 			if len(whole.Clocks) != 3 || whole.Verdict.Has("clocks", "not-compared") || whole.Verdict.Has("processes-differ", "") || whole.Verdict.Has("process-missing", "") {

@@ -62,7 +62,7 @@ export default async function () {
 	if warm := of.Phases["warmup"].Counts["confirmed"]; result.Leading != "measured" || len(result.Phases) != 3 || sum != 2100 || of.Counts["confirmed"] != sum || of.Phases["tail"].Counts["sent"] != 100 || warm == 0 || warm > 1500 {
 		t.Errorf("%+v", result)
 	}
-	for want, args := range map[string][]string{"\n  tail: ": {"--phase", "tail"}, "\n  from 2": {"--from", "2s", "--to", "3s"}} {
+	for want, args := range map[string][]string{"\n  tail: ": {"--phase", "tail"}, "\n  from ": {"--from", "2s", "--to", "3s"}} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "report", filepath.Join(dir, "phases")}, args...)...); r.Code != 0 || !strings.Contains(r.Stdout, want) {
 			t.Errorf("%v: %v", args, r)
 		}

@@ -553,7 +553,7 @@ declare module 'k6/x/broker' {
   export function mark(what: string): void;
 
   /**
-   * Begins a phase of the run, or goes on with one of that name: what is measured from now on is in it. Every VU is: one call is enough. The results and the
+   * Begins a phase of the run, or goes on with one of that name: what is counted from now on is in it, and the latencies of messages that are due from now on. Every VU is: one call is enough. The results and the
    * page have each phase by itself beside the whole, and k6's samples of latencies and counters have it by the tag `phase`:
    * `'broker_e2e_latency{phase:peak}': ['p(99)<50']`. What is measured before the first is in the phase `start`, which no threshold can ask for; with one that is called `measured` the verdict and
    * the tables lead. A phase that is begun within the warm-up begins when that is over. Throws where there would be more than 50 phases or 1,000 changes.

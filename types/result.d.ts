@@ -219,8 +219,6 @@ declare module 'k6/x/broker' {
     undelivered: number;
     /** missing, and it is not known what became of them */
     uncertain: number;
-    /** hiccups of the machines that befell the ends of its latencies, by these and one for each value: over time or by message, whichever is worse */
-    hiccups?: { [name: string]: ResultHistogram };
     /** the first of the missing messages */
     ranges?: Array<{
       id: number;
@@ -287,8 +285,6 @@ declare module 'k6/x/broker' {
     inFlight: number;
     /** confirmed and not yet received by the groups, opened or only declared; likewise */
     outstanding: number;
-    /** at the end of the interval */
-    underway: ResultUnderway;
     /** of the process, on average */
     cpu: number;
     /** the same, over the worst 5 seconds under load that ended in the interval */
@@ -300,7 +296,7 @@ declare module 'k6/x/broker' {
 
   /** A statement about the result: docs/verdicts.md lists the codes. */
   export interface ResultReason {
-    code: 'nothing-measured' | 'no-measured-window' | 'ended-early' | 'arrivals-dropped' | 'load-incomplete' | 'generator-saturated' | 'sends-failed' | 'nothing-received' | 'clocks' | 'earlier-test' | 'drained' | 'undelivered' | 'unmeasured' | 'uncertain' | 'no-consumer' | 'lost' | 'routed' | 'foreign' | 'not-stamped' | 'percentile-not-reliable' | 'waited-for-vu' | 'not-stationary' | 'consumers-slower' | 'unsettled' | 'closed-loop' | 'embedded-broker' | 'process-missing' | 'processes-differ' | 'threshold-not-judged' | 'over-time';
+    code: 'nothing-measured' | 'no-measured-window' | 'ended-early' | 'arrivals-dropped' | 'load-incomplete' | 'generator-saturated' | 'sends-failed' | 'nothing-received' | 'clocks' | 'earlier-test' | 'drained' | 'undelivered' | 'unmeasured' | 'uncertain' | 'no-consumer' | 'lost' | 'routed' | 'foreign' | 'not-stamped' | 'percentile-not-reliable' | 'waited-for-vu' | 'not-stationary' | 'consumers-slower' | 'unsettled' | 'closed-loop' | 'embedded-broker' | 'process-missing' | 'processes-differ' | 'threshold-not-judged';
     level: 'invalid' | 'note';
     /** numbers and words of the text; durations in seconds, shares from 0 to 1 */
     values: { [name: string]: number | string };
@@ -323,8 +319,6 @@ declare module 'k6/x/broker' {
     first: number;
     /** when the last was */
     last: number;
-    /** seconds: how long the pause between two is, on average over the time; next to nothing where they come all the time. Of several processes the least that one has */
-    pause: number;
   }
 
   /** a time, in seconds from the start */
@@ -392,28 +386,12 @@ declare module 'k6/x/broker' {
     apart?: ResultClocks;
     /** the script has a consumer for it */
     declared?: boolean;
-    /** hiccups of the machines that befell the ends of the producers' latencies, by these and one for each value: over time or by message, whichever is worse; those of consumers are their groups' */
-    hiccups?: { [name: string]: ResultHistogram };
     /** the driver has no consumers: what becomes of messages is not observed, but for what is read back at the end where there is such a group */
     onlySends?: boolean;
     /** what was measured in each of the phases, by name, which adds up to the whole */
     phases?: { [name: string]: ResultWindow };
     /** by the counter, from when to when something was sent, confirmed and received: rates are of these times */
     spans?: { [name: string]: ResultSpan };
-    /** when the result was made, of a run that went on, or of a process that was killed; absent where nothing was */
-    underway?: ResultUnderway;
-  }
-
-  /** messages that were due before an instant, and came to an end after it */
-  export interface ResultUnderway {
-    /** had not been sent */
-    arrivals: number;
-    /** had neither been confirmed nor failed */
-    sends: number;
-    /** had no reply, and had not been given up */
-    requests: number;
-    /** had not been received, whoever sent them */
-    deliveries: number;
   }
 
   export interface ResultWindow {
@@ -426,25 +404,15 @@ declare module 'k6/x/broker' {
     /** of each, the least and the greatest value are exact where they are those of the run, and else the edges of their buckets */
     trends: { [name: string]: ResultHistogram };
     percentiles: { [name: string]: Array<ResultPercentile> };
-    /** what can be told of each group in the phase; what was lost is known of the whole run only */
+    /** what was counted and measured of each group in the phase; what was lost, duplicated, redelivered and reordered is known of the whole run only */
     groups: Array<{
       group: string;
+      /** copies included */
+      received: number;
+      /** acknowledged, requeued or rejected */
+      settled: number;
       trends: { [name: string]: ResultHistogram };
       percentiles: { [name: string]: Array<ResultPercentile> };
-      duplicated?: number;
-      /** as those of a group */
-      hiccups?: { [name: string]: ResultHistogram };
-      /** messages, whatever the number of copies; missing, as the others, in what was merged */
-      received?: number;
-      redelivered?: number;
-      reordered?: number;
-      settled?: number;
     }>;
-    /** when its stretches ended */
-    underway: ResultUnderway;
-    /** as those of a topic */
-    hiccups?: { [name: string]: ResultHistogram };
-    /** of each counter of the spans: its pause in the phase, s; not of parts that were cut out afterwards */
-    pauses?: { [name: string]: number };
   }
 }

@@ -67,11 +67,10 @@ type Check struct {
 
 // Topic is what was measured of one.
 type Topic struct {
-	Underway *struct{ Arrivals, Sends uint64 } // of a run that went on
-	Topic    string
-	Counts   map[string]int64
-	Options  map[string][]map[string]any
-	Errors   []struct {
+	Topic   string
+	Counts  map[string]int64
+	Options map[string][]map[string]any
+	Errors  []struct {
 		Op, Kind string
 		Count    int64
 	}

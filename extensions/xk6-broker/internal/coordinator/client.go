@@ -52,7 +52,7 @@ func Join(ctx context.Context, address, token string, h Hello, tell func(error))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no address of a coordinator: give http://host:port", address)
 	}
-	c := &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, http: &http.Client{}, hello: h}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}, hello: h}
 	if err := c.insist(ctx, tell, func() error { return c.ask(ctx, "/v1/join", &h, &c.Welcome) }); err != nil {
 		return nil, err
 	}
@@ -270,10 +270,11 @@ func (c *Client) Upload(ctx context.Context, pack func(io.Writer) error, tell fu
 	})
 }
 
-// Close ends the connection.
+// Close ends the connections.
 func (c *Client) Close() {
 	c.stop()
 	c.stopped.Wait()
+	c.http.CloseIdleConnections()
 }
 
 type counter int64

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strings"
 	"time"
 
@@ -74,35 +73,4 @@ func Tag(name string) string {
 		}
 		return r
 	}, name)
-}
-
-// Interval is a line of a log.
-type Interval struct {
-	Tag      string
-	From, To time.Time // to the millisecond
-	*Histogram
-}
-
-// ReadLog reads a log that a [Log] wrote. The least and the greatest value of an interval are the edges of their buckets, and what was negative or
-// more than [Highest] is not told. An error ends it.
-func ReadLog(from io.Reader) iter.Seq2[Interval, error] {
-	return func(yield func(Interval, error) bool) {
-		for reader := hdrhistogram.NewHistogramLogReader(from); ; {
-			line, err := reader.NextIntervalHistogram()
-			if line == nil && err == nil {
-				return
-			}
-			var h *Histogram
-			if err == nil {
-				h, err = fromHDR(line)
-			}
-			if err != nil {
-				yield(Interval{}, fmt.Errorf("hlog: %w", err))
-				return
-			}
-			if !yield(Interval{line.Tag(), time.UnixMilli(line.StartTimeMs()), time.UnixMilli(line.EndTimeMs()), h}, nil) {
-				return
-			}
-		}
-	}
 }

@@ -3,7 +3,6 @@ package hist_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -139,50 +138,5 @@ func TestLogRefuses(t *testing.T) {
 	}
 	if _, err := hist.NewLog(broken{}, time.Now()); !errors.Is(err, errBroken) {
 		t.Errorf("error %v of a broken writer", err)
-	}
-}
-
-// What a log holds is read again bucket by bucket, with its tags and its times to the millisecond.
-func TestALogIsReadAgain(t *testing.T) {
-	var text bytes.Buffer
-	start := time.Unix(1_795_379_145, 785_710_426)
-	log, err := hist.NewLog(&text, start)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var written []*hist.Histogram
-	for n := range int64(5) {
-		h := &hist.Histogram{}
-		for i := range int64(1000) {
-			h.RecordN(i*i*i+n, uint64(1+i%7))
-		}
-		written = append(written, h)
-		if err := log.Write(hist.Tag(fmt.Sprintf("a group, %d", n)), start.Add(time.Duration(n)*time.Second), start.Add(time.Duration(n+1)*time.Second), h); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n := -1
-	for i, err := range hist.ReadLog(&text) {
-		if n++; err != nil || n == len(written) {
-			t.Fatal(n, err)
-		}
-		if !i.SameDistribution(written[n]) || i.Tag != fmt.Sprintf("a_group__%d", n) {
-			t.Errorf("interval %d, %q: %d values, want %d", n, i.Tag, i.Count(), written[n].Count())
-		}
-		if off := i.From.Sub(start.Add(time.Duration(n) * time.Second)).Abs(); off > 2*time.Millisecond {
-			t.Errorf("interval %d begins %v off", n, off)
-		}
-		other := *i.Histogram
-		if other.Merge(written[0]); i.Count() == 0 || other.SameDistribution(written[n]) {
-			t.Errorf("interval %d is the same as one with more", n)
-		}
-	}
-	if n != len(written)-1 {
-		t.Errorf("%d intervals", n+1)
-	}
-	for _, err := range hist.ReadLog(strings.NewReader("1795379145.884000,1.008000,17.956863,HISTFAAA\n")) {
-		if err == nil {
-			t.Error("what is no histogram was read")
-		}
 	}
 }

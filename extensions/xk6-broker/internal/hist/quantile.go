@@ -34,18 +34,28 @@ func (h *Histogram) rank(q float64) uint64 {
 // Quantile is the smallest recorded value v such that at least q*Count values are <= v, in nanoseconds. A value is known
 // as its bucket, and the greatest value of the bucket stands for it, though never more than Max. Quantile(1) is Max, and
 // Quantile(0) is Min; a q outside 0 to 1 is taken as the nearer of them, and 0 is the answer where there is no value.
-func (h *Histogram) Quantile(q float64) int64 {
-	rank := h.rank(q)
-	if rank == 0 {
-		return h.Min()
+func (h *Histogram) Quantile(q float64) int64 { return h.Quantiles(q)[0] }
+
+// Quantiles returns several quantiles, which must ascend.
+func (h *Histogram) Quantiles(ascending ...float64) []int64 {
+	values, ranks := make([]int64, len(ascending)), make([]uint64, len(ascending))
+	for i, q := range ascending {
+		values[i], ranks[i] = h.Max(), h.rank(q)
+	}
+	next := 0
+	for ; next < len(ranks) && ranks[next] == 0; next++ {
+		values[next] = h.Min()
 	}
 	var sum uint64
 	for v, c := range h.All() {
-		if sum += c; sum >= rank {
-			return v
+		for sum += c; next < len(ranks) && sum >= ranks[next]; next++ {
+			values[next] = v
+		}
+		if next == len(ranks) {
+			break
 		}
 	}
-	return h.Max()
+	return values
 }
 
 // Beyond is how many values rank above the quantile q: Count - q*Count, rounded down.

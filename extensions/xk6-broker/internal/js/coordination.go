@@ -170,17 +170,17 @@ const beginPoll = 10 * time.Millisecond
 // announceScenarios tells the others when the scenarios of this process begin, and when they are over, whichever executors those have.
 func (r *run) announceScenarios(es *lib.ExecutionState) {
 	for es.GetCurrentExecutionStatus() < lib.ExecutionStatusRunning {
-		if clock.Timer(r.going, driver.Now()+int64(beginPoll)) != nil {
+		if clock.Timer(r.interrupted, driver.Now()+int64(beginPoll)) != nil {
 			return
 		}
 	}
-	s := r.siblings(r.going)
+	s := r.siblings(r.interrupted)
 	if s == nil {
 		return
 	}
 	s.Reach(executors.Begun, executors.BegunLead)
 	for es.GetCurrentExecutionStatus() == lib.ExecutionStatusRunning {
-		if clock.Timer(r.going, driver.Now()+int64(beginPoll)) != nil {
+		if clock.Timer(r.interrupted, driver.Now()+int64(beginPoll)) != nil {
 			return
 		}
 	}
@@ -221,7 +221,7 @@ type unsent struct {
 // send sends the results to the coordinator, if there is one.
 func (r *run) send() {
 	done, c := r.reported.Load(), r.coordination
-	if c == nil || done == nil || done.unsent == nil || r.client(r.going) == nil {
+	if c == nil || done == nil || done.unsent == nil || r.client(context.Background()) == nil {
 		return
 	}
 	defer c.client.Close()

@@ -46,7 +46,6 @@ func (r *run) subscribe(vu modules.VU) {
 				if r.state.Load() != nil {
 					r.ended.Do(r.end)
 				}
-				r.gone()
 				r.send()
 				r.printTable()
 			}

@@ -136,8 +136,6 @@ type run struct {
 	dialers      dialers
 	shared       bool            // the test has several processes
 	coordination *coordination   // nil if there is no coordinator
-	going        context.Context // until the test has ended
-	gone         func()
 	interrupted  context.Context // ends with Ctrl-C
 	stopWaiting  func()
 	calls        int             // that all processes of the test make, in setup and teardown
@@ -252,7 +250,6 @@ func newRun(vu modules.VU) (*run, error) {
 	}
 	r.Run, r.shared = load.NewRun(name, processes), name != ""
 	r.wanted.Store(r.coordination != nil)
-	r.going, r.gone = context.WithCancel(context.Background())
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
 	r.collector.Waiting = queued

@@ -96,7 +96,7 @@ func (in *instance) loaded() {
 	}
 	es, name := lib.GetExecutionState(in.vu.Context()), scenario.Name
 	go func() {
-		at, ctx := began, in.run.going
+		at, ctx := began, in.run.interrupted
 		if es != nil {
 			var err error
 			if at, err = executors.LoadBegins(ctx, es, name, began); err != nil {

@@ -1,6 +1,7 @@
 package js
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -13,22 +14,22 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/coordinator"
 )
 
-// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come.
-func inProcesses(t *testing.T, count int, wait time.Duration, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
+// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come. Their coordinator
+// waits for one for so long; with 0 they have none.
+func inProcesses(t *testing.T, count int, timeout time.Duration, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
 	t.Helper()
+	environment := map[string]string{"BROKER_RUN": topic}
 	cuts := []string{"0"}
 	for i := 1; i < count; i++ {
 		cuts = append(cuts, fmt.Sprintf("%d/%d", i, count))
 	}
 	cuts = append(cuts, "1")
-	environment := map[string]string{"BROKER_RUN": topic}
-	if wait > 0 { // for a process that does not come
-		server := httptest.NewServer(coordinator.New(coordinator.Config{Processes: count, Timeout: wait, Tell: func(string) {}}))
-		t.Cleanup(server.Close)
-		t.Cleanup(server.CloseClientConnections)
+	errs := make([]error, count)
+	if timeout > 0 {
+		server := httptest.NewServer(coordinator.New(coordinator.Config{Name: topic, Processes: count, Timeout: timeout, Tell: func(string) {}}))
+		defer server.Close()
 		environment["BROKER_COORDINATOR"] = server.URL
 	}
-	errs := make([]error, count)
 	var all sync.WaitGroup
 	for i := range count {
 		all.Go(func() {
@@ -38,6 +39,11 @@ func inProcesses(t *testing.T, count int, wait time.Duration, status lib.Executi
 				}
 			}
 			s := newScriptIn(t, environment)
+			defer func() {
+				if client := s.module.run.client(context.Background()); client != nil {
+					client.Close()
+				}
+			}()
 			s.set("topic", topic)
 			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); globalThis.p = conn.producer(topic), globalThis.c = conn.consumer(topic, { group: 'g' });`)
 			s.divided(cuts[i]+":"+cuts[i+1], strings.Join(cuts, ","), `{"p":{"executor":"producers"}}`)
@@ -74,16 +80,16 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 	}
 }
 
-// A teardown that deletes a topic waits for all processes. Where one never comes, or there is no coordinator, nothing is deleted, and an error says so,
+// A teardown that deletes a topic waits for all processes. Where one never comes, or they cannot talk with each other, nothing is deleted, and an error says so,
 // also to scripts that go on where a broker cannot delete.
 func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 	for name, c := range map[string]struct {
-		wait   time.Duration // 0: there is no coordinator
-		absent []int
-		want   string // "" where it is deleted
+		timeout time.Duration
+		absent  []int
+		want    string // "" where it is deleted
 	}{
 		"all":   {time.Minute, nil, ""},
-		"alone": {0, nil, "set BROKER_COORDINATOR"},
+		"alone": {0, nil, "in teardown it needs a coordinator if a test has 3 processes"},
 		"gone":  {500 * time.Millisecond, []int{2}, "all processes of the test are to come to it first"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +97,7 @@ func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 			s := newScript(t).begin()
 			s.set("topic", topic)
 			s.mustRun(`globalThis.conn = broker.connect('apart://127.0.0.1:7', { drainTimeout: 1 }); await conn.createTopic(topic);`)
-			errs := inProcesses(t, 3, c.wait, lib.ExecutionStatusTeardown, topic,
+			errs := inProcesses(t, 3, c.timeout, lib.ExecutionStatusTeardown, topic,
 				`await conn.deleteTopic(topic).catch((error) => { if (error.kind !== 'unsupported') throw error; });`, c.absent...)
 			for i, err := range errs {
 				switch {

@@ -38,6 +38,7 @@ type Collector struct {
 	late      map[topicKey]int64        // arrivals that were counted as due, and not sent, at last
 	platform  platform
 	recording recording.Recording
+	taken     []Delta // by results, and not yet returned
 	unsaved   []*recording.Interval
 	file      *recording.File // nil if the recording is kept in memory only
 }
@@ -71,7 +72,14 @@ func (c *Collector) RecordTo(path string) (err error) {
 func (c *Collector) Collect() []Delta {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.collect(false)
+	return c.take()
+}
+
+// take returns what was measured since it was last called.
+func (c *Collector) take() []Delta {
+	deltas := append(c.taken, c.collect(false)...)
+	c.taken = nil
+	return deltas
 }
 
 // collect adds an interval to the recording. A phase that is over is looked at as long as anything is recorded in it; the last

@@ -84,7 +84,7 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	case name == now.names[now.present.phase]:
 		return nil, nil
 	}
-	deltas := c.collect(false)
+	deltas := c.take()
 	if err := c.run.phases.begin(name, c.last); err != nil {
 		return deltas, err
 	}

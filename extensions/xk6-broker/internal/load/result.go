@@ -21,7 +21,7 @@ func (c *Collector) Result() (*result.Result, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.collect(true)
+	c.taken = append(c.taken, c.collect(true)...)
 	r.Measure(&c.recording)
 	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() }) // a script may describe what it then does not use
 	for i := range r.Topics {

@@ -35,10 +35,8 @@ type Summary struct {
 
 // Summarise sums up the distribution of an interval.
 func Summarise(h *hist.Histogram, at, seconds float64) Summary {
-	return Summary{
-		At: at, Seconds: seconds, Count: h.Count(),
-		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999), Max: h.Max(),
-	}
+	q := h.Quantiles(0.5, 0.9, 0.99, 0.999)
+	return Summary{At: at, Seconds: seconds, Count: h.Count(), P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max()}
 }
 
 // timed is something that is known of an interval.

@@ -30,7 +30,7 @@ func (r *Result) Measure(rec *recording.Recording) {
 		own := t.own(sums)
 		t.measureRun(r, own)
 		t.measurePhases(r, own)
-		t.measureHistory(r, cells)
+		t.measureHistory(cells)
 	}
 }
 
@@ -187,11 +187,11 @@ func (r *Result) cells() (cells []cell) {
 }
 
 // measureHistory fills in the history and the latencies over time.
-func (t *Topic) measureHistory(r *Result, cells []cell) {
+func (t *Topic) measureHistory(cells []cell) {
 	t.History, t.OverTime = make([]Point, len(cells)), map[string][]Summary{}
 	latencies := map[string][][]hist.Packed{} // by the name of the trend, of each cell
 	for n, c := range cells {
-		t.History[n] = t.point(r, c)
+		t.History[n] = t.point(c)
 		for _, i := range c.intervals {
 			records := t.in(i)
 			for k := range records {
@@ -231,7 +231,7 @@ func (t *Topic) measureHistory(r *Result, cells []cell) {
 }
 
 // point returns what the topic has of a cell: what waits is the most of each process, added up.
-func (t *Topic) point(r *Result, c cell) Point {
+func (t *Topic) point(c cell) Point {
 	p := Point{At: c.at, Seconds: c.seconds, Counts: map[string]int64{}, ErrorKinds: map[string]int64{}}
 	inFlight, outstanding := map[int]int64{}, map[int]uint64{}
 	for _, i := range c.intervals {
@@ -323,13 +323,14 @@ func processesOf(rec *recording.Recording) (n int) {
 	return n
 }
 
-// begins lists when each process began each phase, ns since the Unix epoch. The time before the first is none.
+// begins lists when each process began each phase, ns since the Unix epoch. The time before the first is none. A process that
+// recorded nothing has nil.
 func begins(rec *recording.Recording) []map[string][]int64 {
 	all := make([]map[string][]int64, processesOf(rec))
-	for i := range all {
-		all[i] = map[string][]int64{}
-	}
 	for _, s := range rec.Stretches() {
+		if all[s.Process] == nil {
+			all[s.Process] = map[string][]int64{}
+		}
 		if cmp.Or(s.Phase, Starting) != Starting {
 			all[s.Process][s.Phase] = append(all[s.Process][s.Phase], s.From)
 		}
@@ -339,7 +340,7 @@ func begins(rec *recording.Recording) []map[string][]int64 {
 
 // samePhases tells whether all processes had phases of the same names.
 func samePhases(rec *recording.Recording) bool {
-	all := begins(rec)
+	all := slices.DeleteFunc(begins(rec), func(its map[string][]int64) bool { return its == nil })
 	return !slices.ContainsFunc(all, func(its map[string][]int64) bool {
 		return !maps.EqualFunc(its, all[0], func(_, _ []int64) bool { return true })
 	})

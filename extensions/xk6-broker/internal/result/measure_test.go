@@ -160,6 +160,26 @@ func TestMeasure_PhaseComesAgain_PhasesAddUp(t *testing.T) {
 	}
 }
 
+// Messages that were due in phase a, and failed when phase b had begun, are missing from the latencies of a.
+func TestMeasure_FailedAfterItsPhase_MissingFromIt(t *testing.T) {
+	one, two := interval(memory, "a", 0, 1, 1000), interval(memory, "b", 1, 2, 1000)
+	one.Records[0].Errors = nil
+	two.Records[0].Errors = recording.Errors{{Op: "send", Kind: "timeout"}: 200}
+	late := recording.Record{Key: one.Records[0].Key}
+	late.Latencies[metric.Open][metric.FailedLatency] = packed(1e9, 200)
+	two.Records = append(two.Records, late)
+	r := skeleton(memory, 2)
+	r.Measure(recorded(one, two))
+	r.Describe()
+	for _, trend := range []string{"publish_latency", "e2e_latency"} {
+		for _, p := range r.Topics[0].Phases["a"].Percentiles[trend] {
+			if p.Q >= 0.9 && p.Believed {
+				t.Errorf("%s: %+v", trend, p)
+			}
+		}
+	}
+}
+
 func TestMeasure_NoPhaseBegan_NoPhases(t *testing.T) {
 	r := skeleton(memory, 2)
 	r.Measure(recorded(interval(memory, "", 0, 1, 10), interval(memory, "", 1, 2, 10)))
@@ -331,5 +351,40 @@ func TestCut_NearestInstants_FiltersTheRecording(t *testing.T) {
 	}
 	if err := r.Cut(rec, 10.1, 10.3); err == nil {
 		t.Error("a part without an interval was cut")
+	}
+}
+
+// The recording of 100 topics is as large as it may be.
+func BenchmarkMeasure(b *testing.B) {
+	topics := make([]Topic, 100)
+	for i := range topics {
+		topics[i] = skeleton(memory, 1200).Topics[0]
+		topics[i].Topic = "orders-" + string(rune('a'+i))
+	}
+	h := &hist.Histogram{}
+	for n := range int64(200) {
+		h.RecordN(n*n*10_000, 1)
+	}
+	packed, rec := h.Pack(), &recording.Recording{}
+	for n := range 167 { // more would be joined
+		i := interval(memory, "", float64(n), float64(n+1), 10)
+		var records []recording.Record
+		for k := range topics {
+			for _, r := range i.Records {
+				r.Topic = topics[k].Topic
+				r.Latencies = recording.Latencies{}
+				for trend := range 4 {
+					r.Latencies[metric.Open][trend] = packed
+				}
+				records = append(records, r)
+			}
+		}
+		i.Records = records
+		rec.Add(i)
+	}
+	for b.Loop() {
+		r := skeleton(memory, 1200)
+		r.Topics = slices.Clone(topics)
+		r.Measure(rec)
 	}
 }

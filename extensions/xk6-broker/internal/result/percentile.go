@@ -119,10 +119,14 @@ func consumers(trend string) bool {
 // Those of which it is not known in which loop they were sent count in both.
 func (t *Topic) Failed(name string) uint64 {
 	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
-	if op := SentBy(trend); op != "" {
+	switch op := SentBy(trend); {
+	case op == "":
+		return 0
+	case t.phase != nil: // errors are counted in the phase in which they happened
+		return t.failed(name)
+	default:
 		return min(uint64(t.ErrorsOf(op)), t.failed(name))
 	}
-	return 0
 }
 
 // SentBy is the operation whose success a trend of the producers' side is measured of; "" of another trend.
@@ -137,8 +141,10 @@ func SentBy(trend string) string {
 }
 
 // failed is how many sends and requests failed in the loop that a trend is of: all but those that are known to be of the other loop.
+// Of a phase, those count that were due in it, too.
 func (t *Topic) failed(name string) uint64 {
-	n, other := uint64(t.ErrorsOf("send")+t.ErrorsOf("request")), metric.FailedLatency.String()
+	other := metric.FailedLatency.String()
+	n := max(uint64(t.ErrorsOf("send")+t.ErrorsOf("request")), t.measured(other)+t.measured(other+metric.ClosedSuffix))
 	if !strings.HasSuffix(name, metric.ClosedSuffix) {
 		other += metric.ClosedSuffix
 	}
