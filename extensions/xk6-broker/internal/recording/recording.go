@@ -182,12 +182,12 @@ func (r *Recording) shorten() {
 // join puts an interval together with the one at a place.
 func (r *Recording) join(at int, next *Interval) {
 	r.bytes -= r.intervals[at].size()
-	r.intervals[at] = Joined(r.intervals[at], next)
+	r.intervals[at] = joined(r.intervals[at], next)
 	r.bytes += r.intervals[at].size()
 }
 
-// Joined returns the interval that two neighbours are together.
-func Joined(a, b *Interval) *Interval {
+// joined returns the interval that two neighbours are together.
+func joined(a, b *Interval) *Interval {
 	j := &Interval{
 		From: a.From, To: b.To, Phase: b.Phase, Process: a.Process,
 		InFlight: max(a.InFlight, b.InFlight), Busiest: max(a.Busiest, b.Busiest), CPU: b.CPU,
@@ -368,19 +368,6 @@ func (s *Sums) Add(o *Sums) {
 			s.Latencies[l][t] = hist.Merged(s.Latencies[l][t], h)
 		}
 	}
-}
-
-// Latency adds up one latency of the records of intervals that match. It is empty if there is none.
-func Latency(intervals []*Interval, l metric.Loop, t metric.Trend, match func(Key) bool) *hist.Histogram {
-	h := &hist.Histogram{}
-	for _, i := range intervals {
-		for k := range i.Records {
-			if r := &i.Records[k]; match == nil || match(r.Key) {
-				r.Latencies[l][t].AddTo(h)
-			}
-		}
-	}
-	return h
 }
 
 // Hiccups adds up those of intervals in a phase, or in all phases if every is true.
