@@ -107,10 +107,6 @@ func sameAsPlain(t *testing.T, r *recording.Recording, plain []*recording.Interv
 		if !sameSums(recording.Sum(r.Intervals(), match), recording.Sum(plain, match)) {
 			t.Error("the sums differ")
 		}
-		if got, want := recording.Latency(r.Intervals(), metric.Open, metric.E2ELatency, match),
-			recording.Latency(plain, metric.Open, metric.E2ELatency, match); !sameHistograms(got, want) {
-			t.Error("the latencies differ")
-		}
 	}
 	for _, phase := range []string{"a", "b", "c", "none"} {
 		if !sameHistograms(recording.Hiccups(r.Intervals(), phase, false), recording.Hiccups(plain, phase, false)) {
