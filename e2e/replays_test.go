@@ -17,7 +17,7 @@ func TestStudyOfAFile(t *testing.T) {
   title: 'Senders', question: 'How many messages?', source: { citation: 'Nobody', url: 'https://example.org' }, brokers: ['nats'],
   tests: [
     {
-      name: 'closed', title: 'As fast as it goes', script: 'SCENARIOS/throughput.js', base: 'one', settings: { BROKER_URL: 'embedded:', MODE: 'produce', MESSAGES: 100000 * SCALE },
+      name: 'closed', title: 'As fast as it goes', script: 'SCENARIOS/throughput.js', base: 'one', settings: { BROKER_URL: 'embedded:', MODE: 'produce', MESSAGES: 1000000 * SCALE, IN_FLIGHT: 1 },
       columns: [{ title: 'messages', measured: 'confirmed rate' }],
       cells: [
         { name: 'one', published: { messages: 1000 } }, { name: 'two', settings: { PRODUCERS: 2 }, published: { messages: 2000 } },
