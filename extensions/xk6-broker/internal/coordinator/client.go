@@ -177,71 +177,51 @@ func (c *Client) Lost() error {
 // patience is how long a question is repeated to a coordinator that does not answer.
 const patience = 10 * time.Second
 
-// Reach says that this process has come to a point, which counts from lead later on.
-func (c *Client) Reach(point string, lead time.Duration) {
+// Reach says that this process has come to a point.
+func (c *Client) Reach(point string) {
 	if c.Lost() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := c.insist(ctx, nil, func() error { return c.ask(ctx, "/v1/reach", arrival{c.hello.Instance, point, lead}, nil) }); err != nil {
+	if err := c.insist(ctx, nil, func() error { return c.ask(ctx, "/v1/reach", arrival{c.hello.Instance, point}, nil) }); err != nil {
 		c.lose(err)
 	}
 }
 
-// Await returns when all of some processes have come to a point, and from when on it counts, by [driver.Now] of this process: the same time in
-// all of them. A process that did not come in time is the error, unless it is ctx's. Who is nil for all.
-func (c *Client) Await(ctx context.Context, point string, who func(index int) bool) (at int64, err error) {
-	a, err := c.await(ctx, question{Point: point, Of: c.indices(who)})
-	if err != nil || a.At == 0 {
-		return 0, err
-	}
-	at = a.At - c.clocks[0].Offset
-	if len(a.Missing) == 0 {
-		return at, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.missing = append(c.missing, a.Missing...)
-	return at, errors.New(strings.Join(a.Missing, ", "))
-}
-
-// Outlast returns when all processes that are still there have come to a point, or with ctx's error.
-func (c *Client) Outlast(ctx context.Context, point string) error {
-	_, err := c.await(ctx, question{Point: point, Of: c.indices(nil), Present: true})
-	return err
-}
-
-// Missing lists the processes that were waited for in vain.
-func (c *Client) Missing() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.missing
-}
-
-func (c *Client) indices(who func(index int) bool) (all []int) {
-	for i := range c.Processes {
-		if who == nil || who(i) {
-			all = append(all, i)
-		}
-	}
-	return all
-}
-
-func (c *Client) await(ctx context.Context, q question) (a answer, err error) {
-	q.Instance = c.hello.Instance
+// Await returns when all processes that are there have come to a point, and from when on it counts, by [driver.Now] of this process: the same
+// time in all of them. It waits for those that have not joined as long as the coordinator does; then they are the error, once.
+func (c *Client) Await(ctx context.Context, point string) (at int64, err error) {
+	var a answer
 	for !a.Reached && c.Lost() == nil {
 		asking, cancel := context.WithTimeout(ctx, poll+patience)
-		err := c.insist(asking, nil, func() error { return c.ask(asking, "/v1/await", &q, &a) })
+		err := c.insist(asking, nil, func() error { return c.ask(asking, "/v1/await", arrival{c.hello.Instance, point}, &a) })
 		cancel()
 		if ctx.Err() != nil {
-			return a, ctx.Err()
+			return 0, ctx.Err()
 		}
 		if err != nil {
 			c.lose(err)
 		}
 	}
-	return a, nil
+	if a.At == 0 {
+		return 0, nil
+	}
+	at = a.At - c.clocks[0].Offset
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(a.Missing) == 0 || c.missing != nil {
+		return at, nil
+	}
+	c.missing = a.Missing
+	return at, errors.New(strings.Join(a.Missing, ", "))
+}
+
+// Missing lists the processes that never came.
+func (c *Client) Missing() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missing
 }
 
 // End compares the clocks once more.

@@ -22,27 +22,21 @@ type Welcome struct {
 	Processes int    `json:"processes"`
 }
 
-// arrival says that a process has come to a point, which counts from so much later on.
+// arrival says that a process has come to a point, or asks whether all have.
 type arrival struct {
-	Instance uint32        `json:"instance"`
-	Point    string        `json:"point"`
-	Lead     time.Duration `json:"lead"`
-}
-
-// question asks whether processes have come to a point.
-type question struct {
 	Instance uint32 `json:"instance"`
 	Point    string `json:"point"`
-	Of       []int  `json:"of"`      // the indices of the processes
-	Present  bool   `json:"present"` // those that have ended, or never came, need not come
 }
 
-// answer is whether they have.
+// answer is whether all processes have come that are there.
 type answer struct {
 	Reached bool     `json:"reached"`
-	At      int64    `json:"at"`      // the latest time from which the point counts, by the coordinator's clock
-	Missing []string `json:"missing"` // processes that are waited for no more
+	At      int64    `json:"at"`      // from which the point counts, by the coordinator's clock
+	Missing []string `json:"missing"` // processes that never came
 }
+
+// lead is how long after the last process has come to a point it counts: by then all have heard of it, and have opened a connection.
+const lead = 250 * time.Millisecond
 
 // poll is how long the coordinator holds a question before it answers that it is not yet so.
 const poll = 20 * time.Second

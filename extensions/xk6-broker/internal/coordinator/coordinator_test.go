@@ -81,16 +81,16 @@ func TestClient_AllReachAPoint_OneTime(t *testing.T) {
 	for i := range at {
 		c := join(t, address, hello(uint32(i+1))) //gosec:disable G115 -- small
 		all.Go(func() {
-			c.Reach("start", time.Second)
+			c.Reach("start")
 			var err error
-			if at[i], err = c.Await(t.Context(), "start", nil); err != nil {
+			if at[i], err = c.Await(t.Context(), "start"); err != nil {
 				t.Error(err)
 			}
 			at[i] += c.clocks[0].Offset // by the coordinator's clock
 		})
 	}
 	all.Wait()
-	if at[0] != at[1] || at[1] != at[2] || at[0] < first+int64(time.Second) {
+	if at[0] != at[1] || at[1] != at[2] || at[0] < first+int64(lead) {
 		t.Error(at)
 	}
 }
@@ -98,12 +98,17 @@ func TestClient_AllReachAPoint_OneTime(t *testing.T) {
 func TestClient_ProcessNeverComes_Named(t *testing.T) {
 	s, address := serve(t, 2, 20*time.Millisecond)
 	c := join(t, address, hello(1))
-	c.Reach("start", 0)
-	if _, err := c.Await(t.Context(), "start", nil); err == nil || len(c.Missing()) != 1 || !strings.HasPrefix(c.Missing()[0], "process 2") {
+	c.Reach("start")
+	if _, err := c.Await(t.Context(), "start"); err == nil || len(c.Missing()) != 1 || !strings.HasPrefix(c.Missing()[0], "process 2") {
 		t.Errorf("%v, %q", err, c.Missing())
 	}
-	if err := c.Outlast(t.Context(), "start"); err != nil {
-		t.Error(err)
+	c.Reach("over")
+	if _, err := c.Await(t.Context(), "over"); err != nil {
+		t.Errorf("it is named again: %v", err)
+	}
+	late := hello(2)
+	if _, err := s.join(&late); err == nil {
+		t.Error("a process joined after the others had begun without it")
 	}
 	if err := c.Upload(t.Context(), sends("one"), nil); err != nil {
 		t.Fatal(err)
@@ -113,15 +118,6 @@ func TestClient_ProcessNeverComes_Named(t *testing.T) {
 	}
 	if here, missing := s.Results(); len(here) != 1 || !slices.Equal(missing, []string{"process 2"}) {
 		t.Errorf("%q, missing %q", here, missing)
-	}
-}
-
-func TestClient_OnceCall_FirstProcessIsEnough(t *testing.T) {
-	_, address := serve(t, 2, time.Minute)
-	one, two := join(t, address, hello(1)), join(t, address, hello(2))
-	one.Reach("made", 0)
-	if _, err := two.Await(t.Context(), "made", func(index int) bool { return index == 0 }); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -140,19 +136,15 @@ func TestServer_ProcessKilled_WaitedForNoMore(t *testing.T) {
 			go s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprint("/v1/present?instance=", i+1), nil))
 		}
 		time.Sleep(time.Hour) // of the bubble's clock: a test may last
-		if _, err := s.reach(&arrival{1, "over", 0}); err != nil {
+		if _, err := s.reach(&arrival{1, "over"}); err != nil {
 			t.Fatal(err)
 		}
-		q := &question{Instance: 1, Point: "over", Of: []int{0, 1}, Present: true}
+		q := &arrival{1, "over"}
 		if a, err := s.await(t.Context(), q); err != nil || a.Reached {
 			t.Errorf("%+v while the other goes on, %v", a, err)
 		}
 		kill()
 		if a, err := s.await(t.Context(), q); err != nil || !a.Reached || len(a.Missing) != 0 {
-			t.Errorf("%+v, %v", a, err)
-		}
-		q.Present = false
-		if a, err := s.await(t.Context(), q); err != nil || !a.Reached || len(a.Missing) != 1 {
 			t.Errorf("%+v, %v", a, err)
 		}
 		end()
@@ -356,10 +348,10 @@ func TestClient_ClockOffByASecond_FoundWithinTheBounds(t *testing.T) {
 	if off := b.Offset - a.Offset - int64(time.Second); max(off, -off) > a.Bound+b.Bound || a.Bound+b.Bound > int64(time.Second)/2 {
 		t.Errorf("%+v and %+v", a, b)
 	}
-	one.Reach("start", 0)
-	two.Reach("start", 0)
-	by, err := one.Await(t.Context(), "start", nil)
-	its, err2 := two.Await(t.Context(), "start", nil)
+	one.Reach("start")
+	two.Reach("start")
+	by, err := one.Await(t.Context(), "start")
+	its, err2 := two.Await(t.Context(), "start")
 	if off := by - its - int64(time.Second); err != nil || err2 != nil || max(off, -off) > a.Bound+b.Bound {
 		t.Errorf("a point is at %d and %d: %v, %v", by, its, err, err2)
 	}

@@ -43,6 +43,7 @@ type Server struct {
 	changed chan struct{} // closed, and made anew, when something has
 	last    time.Time     // when something changed
 	members []*member     // by their indices; nil if they have not come
+	begun   bool          // without those that have not come
 }
 
 // member is a process that has joined.
@@ -100,7 +101,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/v1/reach":
 		reply, err = with(r, s.reach)
 	case path == "/v1/await":
-		reply, err = with(r, func(q *question) (answer, error) { return s.await(r.Context(), q) })
+		reply, err = with(r, func(q *arrival) (answer, error) { return s.await(r.Context(), q) })
 	case path == "/v1/present":
 		err = s.present(r)
 	case strings.HasPrefix(path, "/v1/results/") && r.Method == http.MethodPut:
@@ -147,6 +148,9 @@ func (s *Server) join(h *Hello) (Welcome, error) {
 
 // check reports why a process cannot be one of the test, and gives it an index if it has none.
 func (s *Server) check(h *Hello) error {
+	if s.begun {
+		return refuse(http.StatusConflict, "the other processes have begun without this one: it came later than --timeout %v", s.Timeout)
+	}
 	if s.Run != "" && h.Run != "" && h.Run != s.Run {
 		return refuse(http.StatusConflict, "BROKER_RUN is %q, and this coordinator is for the test %q: each test has a coordinator of its own", h.Run, s.Run)
 	}
@@ -230,14 +234,14 @@ func (s *Server) reach(a *arrival) (struct{}, error) {
 		return struct{}{}, errStranger
 	}
 	if _, there := m.points[a.Point]; !there {
-		m.points[a.Point] = driver.Now() + int64(a.Lead)
+		m.points[a.Point] = driver.Now() + int64(lead)
 		s.change()
 	}
 	return struct{}{}, nil
 }
 
 // await answers when the processes have come to the point, or no more can, or after a while.
-func (s *Server) await(ctx context.Context, q *question) (answer, error) {
+func (s *Server) await(ctx context.Context, q *arrival) (answer, error) {
 	end := time.After(poll)
 	for {
 		s.mu.Lock()
@@ -262,32 +266,22 @@ func (s *Server) await(ctx context.Context, q *question) (answer, error) {
 	}
 }
 
-// look reports who has come to a point, and whether anybody is still waited for. The lock is held.
-func (s *Server) look(q *question) (a answer, waits bool) {
-	for _, i := range q.Of {
-		if i < 0 || i >= len(s.members) {
-			continue
-		}
-		m := s.members[i]
+// look reports whether all have come to a point that are there, or that may still come. The lock is held.
+func (s *Server) look(q *arrival) (a answer, waits bool) {
+	for i, m := range s.members {
 		switch {
-		case m != nil && m.points[q.Point] != 0:
-			a.At = max(a.At, m.points[q.Point])
-		case m != nil && m.ended():
-			a.missing(q, s.called(i)+" ended before")
-		case q.Present && m == nil:
-		case q.Present || time.Since(s.last) < s.Timeout:
+		case m == nil && !s.begun && time.Since(s.last) < s.Timeout:
 			waits = true
-		default:
-			a.missing(q, fmt.Sprintf("%s did not come within %v", s.called(i), s.Timeout))
+		case m == nil:
+			s.begun = true
+			a.Missing = append(a.Missing, fmt.Sprintf("%s did not come within %v", s.called(i), s.Timeout))
+		case m.points[q.Point] != 0:
+			a.At = max(a.At, m.points[q.Point])
+		case !m.ended():
+			waits = true
 		}
 	}
 	return a, waits
-}
-
-func (a *answer) missing(q *question, text string) {
-	if !q.Present {
-		a.Missing = append(a.Missing, text)
-	}
 }
 
 // ended reports whether the process has sent its results, or has had no connection for a while.

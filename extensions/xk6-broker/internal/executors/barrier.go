@@ -157,7 +157,7 @@ func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTi
 // awaitTurnOf does so for scenarios that began in this process at a time, those whose start time is 0.
 func (b *barrier) awaitTurnOf(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, began int64, logger logrus.FieldLogger) (at int64, err error) {
 	s, waited := b.siblings(ctx), int64(0)
-	zero, err := b.zero(ctx, s, es, began, logger)
+	zero, err := b.zero(ctx, s, began, logger)
 	came := zero + int64(startTime)
 	if err != nil {
 		return came, err

@@ -23,7 +23,7 @@ func LoadBegins(ctx context.Context, es *lib.ExecutionState, scenario string, be
 	b := barrierOf(es)
 	s := b.siblings(ctx)
 	start := int64(c.GetStartTime())
-	if at, err = b.zero(ctx, s, es, began-start, logger); err != nil {
+	if at, err = b.zero(ctx, s, began-start, logger); err != nil {
 		return at, err
 	}
 	at += start

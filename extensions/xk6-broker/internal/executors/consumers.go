@@ -121,7 +121,7 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	}
 	s := c.barrier.siblings(ctx)
 	if s != nil {
-		s.Reach(Spent[0], 0)
+		s.Reach(Spent[0])
 	}
 	if d := c.config.Duration; d.Valid {
 		if err := clock.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
@@ -138,7 +138,7 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	defer long.Stop()
 	if s != nil {
 		tell("waiting for other processes")
-		if err := s.Outlast(ctx, Spent[0]); err != nil {
+		if _, err := s.Await(ctx, Spent[0]); ctx.Err() != nil {
 			return err
 		}
 	}
@@ -146,8 +146,8 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	if err := c.awaitArrived(ctx); err != nil || s == nil {
 		return err
 	}
-	s.Reach(Spent[1], 0)
-	if err := s.Outlast(ctx, Spent[1]); err != nil {
+	s.Reach(Spent[1])
+	if _, err := s.Await(ctx, Spent[1]); ctx.Err() != nil {
 		return err
 	}
 	return c.awaitArrived(ctx)

@@ -2,7 +2,6 @@ package executors
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,13 +13,11 @@ import (
 
 // Siblings are the other processes of a test, each of which has a segment of it: they come to points, and wait for each other there.
 type Siblings interface {
-	// Reach says that this process has come to a point, which counts from lead later on: by then the others have heard of it.
-	Reach(point string, lead time.Duration)
-	// Await returns when all of some processes have come to a point, and from when on it counts, by [driver.Now] of this process: the same time in all of
-	// them. Who has not come in time is the error, unless it is ctx's, and waited for no more.
-	Await(ctx context.Context, point string, who func(index int) bool) (at int64, err error)
-	// Outlast returns when all processes that are still there have come to a point, or with ctx's error.
-	Outlast(ctx context.Context, point string) error
+	// Reach says that this process has come to a point.
+	Reach(point string)
+	// Await returns when all processes that are there have come to a point, and from when on it counts, by [driver.Now] of this process: the same
+	// time in all of them. Who never came is the error, once, unless it is ctx's.
+	Await(ctx context.Context, point string) (at int64, err error)
 }
 
 // made is the test that executors of this package were made for last.
@@ -50,37 +47,29 @@ const Begun = "scenarios begin"
 // was sent.
 var Spent = []string{"all but consumers are over", "everything has arrived"}
 
-// Leads of points. What has begun is early by what it takes to open a connection, so that producers are there when the first message is due.
-const (
-	BegunLead = 250 * time.Millisecond
-	readyLead = 50 * time.Millisecond
-)
-
 func readyPoint(scenario string) string { return "consumers of scenario " + scenario + " are ready" }
 
-// having tells of which processes the segment has work in a scenario, or in any where that is nil.
-func having(es *lib.ExecutionState, scenario lib.ExecutorConfig) func(index int) bool {
-	all := es.Test.Options.Scenarios.GetSortedConfigs()
-	if scenario != nil {
-		all = []lib.ExecutorConfig{scenario}
+// Beginning are the points to which a process comes when its scenarios begin: that, and the consumers that it has none of.
+func Beginning(es *lib.ExecutionState) []string {
+	points := []string{Begun}
+	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
+		if c.GetType() == ConsumersType && !c.HasWork(es.ExecutionTuple) {
+			points = append(points, readyPoint(c.GetName()))
+		}
 	}
-	sequence := es.ExecutionTuple.Sequence
-	return func(index int) bool {
-		return index < len(sequence.ExecutionSegmentSequence) &&
-			slices.ContainsFunc(all, func(c lib.ExecutorConfig) bool { return c.HasWork(sequence.GetTuple(index)) })
-	}
+	return points
 }
 
 // early is how long before a common time a process is through with waiting for it: whoever sends then sleeps more precisely.
 const early = 5 * time.Millisecond
 
 // zero is when the scenarios began whose start time is 0, in all processes the same. Here that was at began.
-func (b *barrier) zero(ctx context.Context, s Siblings, es *lib.ExecutionState, began int64, logger logrus.FieldLogger) (int64, error) {
+func (b *barrier) zero(ctx context.Context, s Siblings, began int64, logger logrus.FieldLogger) (int64, error) {
 	if s == nil {
 		return began, nil
 	}
-	s.Reach(Begun, BegunLead)
-	at, err := s.Await(ctx, Begun, having(es, nil))
+	s.Reach(Begun)
+	at, err := s.Await(ctx, Begun)
 	if ctx.Err() != nil {
 		return began, ctx.Err()
 	}
@@ -94,9 +83,9 @@ func (b *barrier) zero(ctx context.Context, s Siblings, es *lib.ExecutionState, 
 // readyEverywhere is when a scenario's consumers are in all processes; ready is when they were in this one.
 func (b *barrier) readyEverywhere(ctx context.Context, s Siblings, es *lib.ExecutionState, c lib.ExecutorConfig, ready int64, logger logrus.FieldLogger) (int64, error) {
 	if c.HasWork(es.ExecutionTuple) {
-		s.Reach(readyPoint(c.GetName()), readyLead)
+		s.Reach(readyPoint(c.GetName()))
 	}
-	at, err := s.Await(ctx, readyPoint(c.GetName()), having(es, c))
+	at, err := s.Await(ctx, readyPoint(c.GetName()))
 	if ctx.Err() != nil {
 		return ready, ctx.Err()
 	}
@@ -115,6 +104,6 @@ func (b *barrier) announce(ctx context.Context, scenario string) {
 		return
 	}
 	if s := b.siblings(ctx); s != nil {
-		s.Reach(readyPoint(scenario), readyLead)
+		s.Reach(readyPoint(scenario))
 	}
 }

@@ -24,11 +24,12 @@ type company struct {
 	changed chan struct{} // closed, and made anew, when something has
 	points  map[string]map[int]int64
 	there   map[int]bool // false once a process has parted
-	lacked  map[int]bool // it was waited for in vain
+	begun   bool         // without those that have not come
+	told    bool         // of them
 }
 
 func newCompany(wait time.Duration) *company {
-	return &company{wait: wait, changed: make(chan struct{}), points: map[string]map[int]int64{}, there: map[int]bool{}, lacked: map[int]bool{}}
+	return &company{wait: wait, changed: make(chan struct{}), points: map[string]map[int]int64{}, there: map[int]bool{}}
 }
 
 // sibling is one of a company.
@@ -43,7 +44,9 @@ func (c *company) meet(index, count int) (meet func(*lib.ExecutionState), part f
 	c.change(func() { c.there[index] = true })
 	meet = func(es *lib.ExecutionState) {
 		Meet(es, func(context.Context) Siblings { return s })
-		s.Reach(Begun, BegunLead)
+		for _, point := range Beginning(es) {
+			s.Reach(point)
+		}
 	}
 	return meet, func() { c.change(func() { c.there[index] = false }) }
 }
@@ -56,70 +59,44 @@ func (c *company) change(do func()) {
 	c.changed = make(chan struct{})
 }
 
-func (s sibling) Reach(point string, lead time.Duration) {
+func (s sibling) Reach(point string) {
 	s.change(func() {
 		if s.points[point] == nil {
 			s.points[point] = map[int]int64{}
 		}
 		if s.points[point][s.index] == 0 {
-			s.points[point][s.index] = driver.Now() + int64(lead)
+			s.points[point][s.index] = driver.Now() + int64(100*time.Millisecond)
 		}
 	})
 }
 
-func (s sibling) Await(ctx context.Context, point string, who func(int) bool) (at int64, err error) {
+func (s sibling) Await(ctx context.Context, point string) (at int64, err error) {
 	limit := time.NewTimer(s.wait)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
 		at, err = 0, nil
+		wait := false
 		for i := range s.count {
-			switch its := s.points[point][i]; {
-			case who != nil && !who(i) || s.lacked[i] && its == 0:
-			case its == 0:
+			at = max(at, s.points[point][i])
+			there, came := s.there[i]
+			wait = wait || there && s.points[point][i] == 0 || !came && !s.begun
+			if !came && !s.told {
 				err = fmt.Errorf("process %d of %d did not come", i+1, s.count)
-			default:
-				at = max(at, its)
 			}
 		}
 		changed := s.changed
+		s.told = s.told || !wait && err != nil
 		s.mu.Unlock()
-		if err == nil {
-			return at, nil
+		if !wait {
+			return at, err
 		}
 		select {
 		case <-changed:
 		case <-limit.C:
-			s.change(func() {
-				for i := range s.count {
-					if s.points[point][i] == 0 {
-						s.lacked[i] = true
-					}
-				}
-			})
-			return at, err
+			s.change(func() { s.begun = true })
 		case <-ctx.Done():
 			return at, ctx.Err()
-		}
-	}
-}
-
-func (s sibling) Outlast(ctx context.Context, point string) error {
-	for {
-		s.mu.Lock()
-		wait := false
-		for i, there := range s.there {
-			wait = wait || there && s.points[point][i] == 0
-		}
-		changed := s.changed
-		s.mu.Unlock()
-		if !wait {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }
@@ -255,17 +232,17 @@ func TestAProcessThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// A process whose segment has no VU of the consumers waits for those of the others; one that has nothing at all is waited for by nobody.
+// A process whose segment has no VU of the consumers waits for those of the others.
 func TestProcessesThatHaveNoConsumers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const count = 3
+		const count = 2
 		c := newCompany(time.Minute)
 		all, sequence := segments(count)
 		scenarios := `{"consume":{"executor":"consumers","vus":1,"duration":"20s"},"produce":{"executor":"open-arrival-rate","rate":2,"duration":"1s","preAllocatedVUs":2}}`
 		var there sync.WaitGroup
 		var mu sync.Mutex
 		began := driver.Now()
-		for i := range 2 { // of the two arrivals the third process has none
+		for i := range count {
 			there.Go(func() {
 				meet, part := c.meet(i, count)
 				defer part()

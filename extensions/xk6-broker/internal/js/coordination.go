@@ -178,14 +178,16 @@ func (r *run) announceScenarios(es *lib.ExecutionState) {
 	if s == nil {
 		return
 	}
-	s.Reach(executors.Begun, executors.BegunLead)
+	for _, point := range executors.Beginning(es) {
+		s.Reach(point)
+	}
 	for es.GetCurrentExecutionStatus() == lib.ExecutionStatusRunning {
 		if clock.Timer(r.interrupted, driver.Now()+int64(beginPoll)) != nil {
 			return
 		}
 	}
 	for _, point := range executors.Spent {
-		s.Reach(point, 0)
+		s.Reach(point)
 	}
 }
 

@@ -36,8 +36,6 @@ func (in *instance) together(ctx context.Context, op string) together {
 
 func (c together) done() string { return c.point + ": done" }
 
-func first(index int) bool { return index == 0 }
-
 // once does what may be done again in vain: the first process does it, and the others when that has.
 func (c together) once(ctx context.Context, do func() error) error {
 	if c.point == "" {
@@ -46,9 +44,10 @@ func (c together) once(ctx context.Context, do func() error) error {
 	switch siblings := c.run.siblings(ctx); {
 	case siblings == nil:
 	case c.index == 0:
-		defer siblings.Reach(c.done(), 0)
+		defer siblings.Reach(c.done())
 	default:
-		if _, err := siblings.Await(ctx, c.done(), first); err != nil {
+		siblings.Reach(c.done())
+		if _, err := siblings.Await(ctx, c.done()); err != nil {
 			return fmt.Errorf("the first process of the test does it before the others: %w", err)
 		}
 	}
@@ -65,16 +64,18 @@ func (c together) removing(ctx context.Context, do func() error) error {
 	case siblings == nil:
 		return c.refused()
 	case c.index == 0:
-		defer siblings.Reach(c.done(), 0)
+		defer siblings.Reach(c.done())
+	default:
+		siblings.Reach(c.done())
 	}
-	siblings.Reach(c.point, 0)
-	if _, err := siblings.Await(ctx, c.point, nil); err != nil {
+	siblings.Reach(c.point)
+	if _, err := siblings.Await(ctx, c.point); err != nil {
 		return fmt.Errorf("all processes of the test are to come to it first: %w", err)
 	}
 	if c.index == 0 {
 		return do()
 	}
-	if _, err := siblings.Await(ctx, c.done(), first); err != nil {
+	if _, err := siblings.Await(ctx, c.done()); err != nil {
 		return fmt.Errorf("the first process of the test does it for all: %w", err)
 	}
 	return nil
