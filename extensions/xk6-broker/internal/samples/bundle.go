@@ -9,16 +9,14 @@ import (
 // Interval is how often k6 gets what was measured. Its outputs would store a point for each sample, so everything is summed up first.
 const Interval = time.Second
 
-// Each calls flush at the end of each interval, in a goroutine of its own, until halt is called, which waits for it.
+// Each calls flush at the end of each interval, which is a whole second of the clock, in a goroutine of its own, until halt is called, which waits for it.
 func Each(flush func(now time.Time)) (halt func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(Interval)
-		defer tick.Stop()
 		for {
 			select {
-			case now := <-tick.C:
+			case now := <-time.After(time.Until(time.Now().Truncate(Interval).Add(Interval))):
 				flush(now)
 			case <-stop:
 				return
