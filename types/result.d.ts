@@ -85,26 +85,14 @@ declare module 'k6/x/broker' {
       /** the greatest quantile up to which every latency can be believed; absent where all that is supported can */
       upTo?: number;
     };
+    /** by how much the coordinator's clock is ahead of this process's; absent where there was none */
+    clock?: ResultClock;
     /** of a result of several processes: by how much the clock of one is ahead of another's */
     clocks?: Array<ResultClocks>;
     /** the phase that tables show first; missing where that is the whole run */
     leading?: string;
-    /** the other processes of the test, where this one talked with them through the broker */
-    peers?: Array<{
-      /** its number, from 1, in the sequence of execution segments */
-      process: number;
-      /** by how much its clock is ahead of this process's; absent where they were not compared */
-      clock?: ResultClock;
-      /** absent where it never came */
-      instance?: number;
-      /** what it was waited for in vain */
-      lacked?: string;
-      /** by how many seconds its scenarios began after this process's; before, if less than 0 */
-      later?: number;
-      name?: string;
-      /** the instance of another process that said to be this one */
-      twin?: number;
-    }>;
+    /** the processes of the test that this one waited for in vain */
+    missing?: Array<string>;
     /** the parts of the run's time that have names, in the order in which they began; missing where the run is one. All that was measured was in one of them */
     phases?: Array<ResultPhase>;
     /** what was seen of the machine while messages were sent or received; the shares are those of the worst five seconds */
@@ -135,49 +123,31 @@ declare module 'k6/x/broker' {
       /** scenarios that have no VU in it */
       idle?: Array<string>;
     };
+    /** the process was killed: what it measured is in its recording */
+    unfinished?: boolean;
   }
 
-  /** by how much a clock is ahead of another one */
+  /** by how much the coordinator's clock is ahead of a process's */
   export interface ResultClock {
-    /** ns, in the middle of the time in which the clocks were compared */
+    /** ns */
     offset: number;
     /** ns, that the offset may be other than it is */
     bound: number;
-    /** how much it gains, in parts of a million */
-    drift: number;
-    /** that the drift may be other than it is */
-    driftBound: number;
-    /** ns that it is ahead at least, at any time */
-    least: number;
-    /** ns that it is ahead at most, at any time */
-    most: number;
-    /** ns, the least that a message there and one back took */
-    roundTrip: number;
-    /** that told */
-    messages: number;
-    /** both are read from the clock of one machine, which told */
-    same: boolean;
+    /** ns, what the process's clock says when the machine's says 0 */
+    anchor?: number;
+    /** ns, that the anchor may be other than it is */
+    anchorBound?: number;
+    /** names the machine's clock, which all its processes read */
+    machine?: string;
   }
 
   /** by how much the clock of one process is ahead of that of another one */
   export interface ResultClocks {
-    /** ns, in the middle of the time in which the clocks were compared */
+    /** ns */
     offset: number;
     /** ns, that the offset may be other than it is */
     bound: number;
-    /** how much it gains, in parts of a million */
-    drift: number;
-    /** that the drift may be other than it is */
-    driftBound: number;
-    /** ns that it is ahead at least, at any time */
-    least: number;
-    /** ns that it is ahead at most, at any time */
-    most: number;
-    /** ns, the least that a message there and one back took */
-    roundTrip: number;
-    /** that told */
-    messages: number;
-    /** both are read from the clock of one machine, which told */
+    /** both are read from the clock of one machine */
     same: boolean;
     /** a process, by its number and name */
     of: string;

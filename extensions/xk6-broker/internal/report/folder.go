@@ -52,7 +52,7 @@ func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	named := *r
-	named.Name = f.Name
+	named.Name, named.Unfinished = f.Name, true
 	var text bytes.Buffer
 	if err := WriteSummary(&text, &named); err != nil {
 		return err

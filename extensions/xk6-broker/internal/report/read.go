@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,28 @@ func Read(path string) (*result.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if r.Unfinished {
+		if _, err := measure(r, filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
 	return r, nil
+}
+
+// measure fills in what a process that was killed has in the recording of its folder.
+func measure(r *result.Result, folder string) (*recording.Recording, error) {
+	rec, err := ReadRecording(folder)
+	if err != nil {
+		return nil, err
+	}
+	if all := rec.Intervals(); len(all) > 0 {
+		r.Seconds = max(r.Seconds, time.Unix(0, all[len(all)-1].To).Sub(r.Started).Seconds())
+	}
+	r.Measure(rec)
+	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
+	r.Describe()
+	r.Judge(result.Circumstances{})
+	return rec, nil
 }
 
 // ReadLedger reads the ledger in a folder; it is nil if there is none.
@@ -78,26 +100,20 @@ func ReadPart(folder string) (result.Part, error) {
 	if err != nil {
 		return result.Part{}, err
 	}
-	read := func() (*result.Result, error) { return Read(folder) }
 	if l != nil && l.Unfinished { // its process may have been killed between the two files
-		read = func() (*result.Result, error) { return readSoFar(filepath.Join(folder, LedgerFile), l) }
+		r, err := readSoFar(filepath.Join(folder, LedgerFile), l)
+		if err != nil {
+			return result.Part{}, err
+		}
+		rec, err := measure(r, folder)
+		return result.Part{Result: r, Ledger: l, Recording: rec}, err
 	}
-	r, err := read()
+	r, err := Read(folder)
 	if err != nil {
 		return result.Part{}, err
 	}
 	rec, err := ReadRecording(folder)
-	if err != nil {
-		return result.Part{}, err
-	}
-	if l != nil && l.Unfinished {
-		if all := rec.Intervals(); len(all) > 0 {
-			r.Seconds = max(r.Seconds, time.Unix(0, all[len(all)-1].To).Sub(r.Started).Seconds())
-		}
-		r.Measure(rec)
-		r.Describe()
-	}
-	return result.Part{Result: r, Ledger: l, Recording: rec}, nil
+	return result.Part{Result: r, Ledger: l, Recording: rec}, err
 }
 
 // readSoFar reads the result that a ledger has of its own instant.

@@ -25,11 +25,12 @@ type Result struct {
 	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
-	Processes   int               `json:"processes,omitempty"` // of the test, as somebody said; 0 where nobody did
-	Segment     *Segment          `json:"segment,omitempty"`   // that this process had of the test; nil where that was not divided, or is put together
-	Clock       *Clock            `json:"clock,omitempty"`     // of this process, where it had a coordinator
-	Missing     []string          `json:"missing,omitempty"`   // processes of the test that this one waited for in vain
-	Clocks      []Clocks          `json:"clocks,omitempty"`    // of the processes, of a result of several
+	Unfinished  bool              `json:"unfinished,omitempty"` // the process was killed: what it measured is in its recording
+	Processes   int               `json:"processes,omitempty"`  // of the test, as somebody said; 0 where nobody did
+	Segment     *Segment          `json:"segment,omitempty"`    // that this process had of the test; nil where that was not divided, or is put together
+	Clock       *Clock            `json:"clock,omitempty"`      // of this process, where it had a coordinator
+	Missing     []string          `json:"missing,omitempty"`    // processes of the test that this one waited for in vain
+	Clocks      []Clocks          `json:"clocks,omitempty"`     // of the processes, of a result of several
 	Test        Test              `json:"test"`
 	Thresholds  []Threshold       `json:"thresholds"`
 	Checks      []Check           `json:"checks"`
