@@ -187,6 +187,7 @@ func (r *run) unmeasured() (*result.Result, error) {
 	result, err := r.collector.Unmeasured()
 	if err == nil {
 		r.describe(result)
+		result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
 	}
 	return result, err
 }

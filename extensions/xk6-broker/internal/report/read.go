@@ -57,7 +57,7 @@ func measure(r *result.Result, folder string) (*recording.Recording, error) {
 	r.Measure(rec)
 	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
 	r.Describe()
-	r.Judge(result.Circumstances{})
+	r.Judge(result.Circumstances{Dropped: r.Dropped, Unserved: r.Unserved, CPU: r.CPU})
 	return rec, nil
 }
 
