@@ -116,15 +116,6 @@ func (d *deployed) until(what string, is func() bool) {
 	}
 }
 
-// started waits until the operator has had all processes go on.
-func (d *deployed) started() {
-	d.t.Helper()
-	d.until("the start", func() bool {
-		var run v1alpha1.TestRun
-		return d.get("testrun", d.name, &run) && run.Status.Stage == "started"
-	})
-}
-
 // ended waits for the end of the coordinator's Job, and says whether it is complete and what it said.
 func (d *deployed) ended() (complete bool, said string) {
 	d.t.Helper()

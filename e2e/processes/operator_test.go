@@ -86,8 +86,12 @@ func (o *operated) start(job *batchv1.Job) {
 	for i, word := range command {
 		command[i] = o.here.Replace(strings.ReplaceAll(word, "0.0.0.0:6565", p.api))
 	}
+	folder := o.t.TempDir() // where the binary has the name that it has in the image
+	if err := os.Symlink(harness.Binary, filepath.Join(folder, "k6")); err != nil {
+		o.t.Fatal(err)
+	}
 	p.cmd = exec.Command(command[0], command[1:]...)
-	p.cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(harness.Binary)+":"+os.Getenv("PATH"), "HOSTNAME="+job.Spec.Template.Spec.Hostname, "BROKER_REPORT_DIR="+o.t.TempDir())
+	p.cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "HOSTNAME="+job.Spec.Template.Spec.Hostname, "BROKER_REPORT_DIR="+o.t.TempDir())
 	p.cmd.Env = append(append(p.cmd.Env, environment(container.Env, labels(job))...), o.env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a shell and k6
