@@ -39,7 +39,7 @@ export async function teardown() { await conn.deleteTopic('gone'); }
 func TestDelay_LongerThanDrainTimeout_IsWaitedFor(t *testing.T) {
 	t.Parallel()
 	o, r := harness.RunToOutcome(t, `
-const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '1s' });
+const conn = broker.connect(__ENV.BROKER_URL, { drainTimeout: '3s' });
 const p = conn.producer('delayed', { delay: '4s' });
 const c = conn.consumer('delayed');
 export const options = { iterations: 1 };
