@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 // Rounds is how often each loop of a comparison runs.
@@ -50,8 +50,8 @@ type Row struct {
 	Load     float64   `json:"load"`                  // the machine's load average, over a minute, before the case began
 }
 
-// engine is the name of the engine's loop.
-const engine = "engine"
+// engineLoop is the name of the engine's loop.
+const engineLoop = "engine"
 
 // Compare runs the loops in turns and reports the ratios.
 func (c Case) Compare(b *testing.B) []Row {
@@ -97,7 +97,7 @@ func (c Case) Compare(b *testing.B) []Row {
 		rows[i].CPUMore = more(spent[i], spent[0])
 	}
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return len(r.Rates) == 0 })
-	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engine }); e >= 0 {
+	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engineLoop }); e >= 0 {
 		for i := range rows {
 			rows[i].Engine = ratio(rows[e].Rates, rows[i].Rates)
 		}
@@ -119,13 +119,13 @@ func (c Case) turn(l Loop) (rate, cost float64, err error) {
 			return 0, 0, fmt.Errorf("before it: %w", err)
 		}
 	}
-	before := clock.CPU()
+	before := machine.CPU()
 	took, err := l.Run()
 	if err != nil {
 		return 0, 0, err
 	}
 	n := float64(c.Messages)
-	return n / took.Seconds(), float64((clock.CPU() - before).Nanoseconds()) / 1e3 / n, nil
+	return n / took.Seconds(), float64((machine.CPU() - before).Nanoseconds()) / 1e3 / n, nil
 }
 
 // ratio is the median of the ratios of those rounds that both took part in.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // Receiving is what is to be received, and acknowledged a batch at a time where the broker knows acks. The clock starts when
@@ -81,7 +81,7 @@ func (s *Session) Receive(r Receiving) Loop {
 func (s *Session) Consume(r Receiving) Loop {
 	s.tb.Helper()
 	conn := s.open()
-	return Loop{Name: engine, Run: func() (time.Duration, error) {
+	return Loop{Name: engineLoop, Run: func() (time.Duration, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		series := s.series()
@@ -89,18 +89,18 @@ func (s *Session) Consume(r Receiving) Loop {
 		if err != nil {
 			return 0, fmt.Errorf("consumer: %w", err)
 		}
-		loop, err := load.Consume{Count: uint64(r.Count), Batch: r.Batch}.Resolve(s.address.Driver.Features) //gosec:disable G115 -- a number of a test, and small
+		loop, err := engine.Consume{Count: uint64(r.Count), Batch: r.Batch}.Resolve(s.address.Driver.Features) //gosec:disable G115 -- a number of a test, and small
 		if err != nil {
 			return 0, fmt.Errorf("consume: %w", err)
 		}
-		had, failures := series.Count(metric.Received), len(series.Measured().Errors)
+		had, failures := series.Count(recording.Received), len(series.Measured().Errors)
 		latencies := func() uint64 {
-			return series.Trend(metric.Open, metric.E2ELatency).Count() + series.Trend(metric.Closed, metric.E2ELatency).Count()
+			return series.Trend(recording.Open, recording.E2ELatency).Count() + series.Trend(recording.Closed, recording.E2ELatency).Count()
 		}
 		fresh := latencies()
 		start := time.Now()
-		fed := r.feed(func() int64 { return series.Count(metric.Received) - had })
-		got, err := loop.Run(ctx, []*load.Consumer{consumer})
+		fed := r.feed(func() int64 { return series.Count(recording.Received) - had })
+		got, err := loop.Run(ctx, []*engine.Consumer{consumer})
 		took := time.Since(start)
 		if err = errors.Join(err, fed(), consumer.Close(ctx)); err != nil {
 			return 0, err

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // PacedCost is the CPU time of this process, in µs, that it takes the client library to send one message at a time at a steady pace:
@@ -44,11 +44,11 @@ func (s *Session) PacedCost(perSecond int, duration time.Duration, m Sending) (f
 
 // paced calls do at a steady pace and gives the CPU time that all took.
 func paced(perSecond, count int, do func()) time.Duration {
-	before := clock.CPU()
+	before := machine.CPU()
 	start := time.Now()
 	for i := range count {
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
 		do()
 	}
-	return clock.CPU() - before
+	return machine.CPU() - before
 }

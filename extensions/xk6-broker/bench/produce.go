@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
@@ -77,7 +77,7 @@ func (s *Session) sending(m Sending) driver.ProducerConfig {
 func (s *Session) Produce(m Sending) Loop {
 	s.tb.Helper()
 	fill := s.Filler(m)
-	return Loop{Name: engine, Run: func() (time.Duration, error) {
+	return Loop{Name: engineLoop, Run: func() (time.Duration, error) {
 		start := time.Now()
 		err := fill(m.Count)
 		return time.Since(start), err
@@ -91,11 +91,11 @@ func (s *Session) Filler(m Sending) func(count int) error {
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), load.Drain{Limit: patience}) })
-	sender := pub.NewSender(load.StampInBody, s.series())
+	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), engine.Drain{Limit: patience}) })
+	sender := pub.NewSender(engine.StampInBody, s.series())
 	return func(count int) error {
-		made, err := load.Produce{Count: uint64(count), Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}. //gosec:disable G115 -- a number of a test, and small
-																Run(context.Background(), []*load.Sender{sender})
+		made, err := engine.Produce{Count: uint64(count), Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}. //gosec:disable G115 -- a number of a test, and small
+																	Run(context.Background(), []*engine.Sender{sender})
 		if err == nil && made.Confirmed != uint64(count) { //gosec:disable G115 -- a number of a test, and small
 			err = fmt.Errorf("confirmed %d of %d", made.Confirmed, count)
 		}

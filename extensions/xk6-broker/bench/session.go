@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/load"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
 // Session is one topic of one broker: its driver, and the engine on it.
 type Session struct {
 	tb      testing.TB
-	run     *load.Run
+	run     *engine.Run
 	address *driver.Address
 	conn    driver.Conn
 	topic   string
@@ -25,7 +25,7 @@ func Open(tb testing.TB, url, topic string, spec driver.TopicSpec, options map[s
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &Session{tb: tb, run: load.NewRun("", 0), address: address, topic: topic}
+	s := &Session{tb: tb, run: engine.NewRun("", 0), address: address, topic: topic}
 	s.conn = s.open()
 	if admin, ok := s.conn.(driver.Admin); ok {
 		spec.Name, spec.Partitions, spec.Replicas = topic, max(1, spec.Partitions), max(1, spec.Replicas)
@@ -65,6 +65,6 @@ func (s *Session) Purge() error {
 	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // for drivers that have it
 }
 
-func (s *Session) series() *load.Series {
-	return s.run.Series(load.Labels{Broker: s.address.String(), Driver: s.address.Driver.Name, Topic: s.topic})
+func (s *Session) series() *engine.Series {
+	return s.run.Series(engine.Labels{Broker: s.address.String(), Driver: s.address.Driver.Name, Topic: s.topic})
 }

@@ -64,7 +64,7 @@ func TestToolLeftOut(t *testing.T) {
 				}
 				return time.Second, nil
 			}},
-			{Name: engine, Run: func() (time.Duration, error) { return 2 * time.Second, nil }},
+			{Name: engineLoop, Run: func() (time.Duration, error) { return 2 * time.Second, nil }},
 		}}.Compare(b)
 	})
 	if len(rows) != 2 || rows[0].Engine != 0.5 || rows[1].Ratio != 0.5 || turns != 2 {

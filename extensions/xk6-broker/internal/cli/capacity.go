@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/capacity"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/capacity"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
 // searching are the options of capacity.
@@ -25,7 +25,7 @@ type searching struct {
 	width      string
 	confidence string
 	columns    []string
-	study      study.Capacity
+	study      sweep.Capacity
 }
 
 func newCapacity(gs *state.GlobalState) *cobra.Command {
@@ -78,7 +78,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	err = s.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(s.Folder, study.PageFile), study.TableFile)
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(s.Folder, sweep.PageFile), sweep.TableFile)
 	return stopped(err)
 }
 

@@ -16,8 +16,8 @@ import (
 	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report/compare"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/compare"
 )
 
 // New makes the command.

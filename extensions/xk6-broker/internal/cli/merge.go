@@ -13,8 +13,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report/compare"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/compare"
 )
 
 var errInvalid = errors.New("the result is not valid: see its verdict (--allow-invalid lets it pass)")

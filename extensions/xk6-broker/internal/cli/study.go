@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.k6.io/k6/v2/cmd/state"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/replay"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/studies"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
 // replaying are the options of study.
@@ -63,7 +63,7 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	if o.runs.pause < 0 {
 		return fmt.Errorf("--pause %v: it must be 0 or more", o.runs.pause)
 	}
-	s, err := replay.Load(file, gs.Env, o.scale)
+	s, err := studies.Load(file, gs.Env, o.scale)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := r.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(r.Folder, study.PageFile), replay.TablesFile)
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(r.Folder, sweep.PageFile), studies.TablesFile)
 	if err != nil {
 		return stopped(err)
 	}
@@ -96,15 +96,15 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 }
 
 // replay makes what runs the study.
-func (o *replaying) replay(gs *state.GlobalState, s *replay.Study, file string, seeded bool) (*replay.Run, error) {
+func (o *replaying) replay(gs *state.GlobalState, s *studies.Study, file string, seeded bool) (*studies.Run, error) {
 	k6, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program cannot find itself: %w", err)
 	}
-	r := &replay.Run{
+	r := &studies.Run{
 		Study: s, Folder: o.runs.out, Seed: o.seed, Scale: o.scale, Only: o.only, Out: gs.Stdout,
-		Runner:  study.Runner{K6: k6, Reset: o.runs.reset, Pause: o.runs.pause, BeforeCell: o.runs.beforeCell, Keep: o.runs.keep},
-		Command: study.Shown(strings.Join(append([]string{"k6"}, gs.CmdArgs[1:]...), " ")),
+		Runner:  sweep.Runner{K6: k6, Reset: o.runs.reset, Pause: o.runs.pause, BeforeCell: o.runs.beforeCell, Keep: o.runs.keep},
+		Command: sweep.Shown(strings.Join(append([]string{"k6"}, gs.CmdArgs[1:]...), " ")),
 	}
 	switch {
 	case r.Folder == "" && o.runs.resume:

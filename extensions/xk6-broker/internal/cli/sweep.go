@@ -18,8 +18,8 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/measure"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/study"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
 // sweeping are the options of sweep.
@@ -109,11 +109,11 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 		return err
 	}
 	defer journal.Close() //nolint:errcheck // the process ends
-	sweep := study.Sweep{Plan: plan, Columns: columns, Named: len(o.columns) > 0, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
+	run := sweep.Sweep{Plan: plan, Columns: columns, Named: len(o.columns) > 0, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
 	ctx, stop, done := interruptible(gs)
 	defer done()
-	failed, err := sweep.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, study.PageFile), study.TableFile)
+	failed, err := run.Do(ctx, stop)
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(folder, sweep.PageFile), sweep.TableFile)
 	if err != nil {
 		return stopped(err)
 	}
@@ -124,10 +124,10 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 }
 
 // check finds the mistakes that can be known before anything is read.
-func (o *sweeping) check() (study.Plan, []measure.Measure, error) {
-	plan := study.Plan{Repeat: o.repeat, Seed: o.seed}
+func (o *sweeping) check() (sweep.Plan, []measure.Measure, error) {
+	plan := sweep.Plan{Repeat: o.repeat, Seed: o.seed}
 	for _, text := range o.sets {
-		s, err := study.ParseSetting(text)
+		s, err := sweep.ParseSetting(text)
 		if err != nil {
 			return plan, nil, err
 		}
@@ -170,18 +170,18 @@ func has(columns []measure.Measure, m measure.Measure) bool {
 }
 
 // runner makes what runs the cells, and reads the script.
-func (o *running) runner(gs *state.GlobalState, verb, script string, args []string, settings []study.Setting) (*study.Runner, *study.Script, error) {
+func (o *running) runner(gs *state.GlobalState, verb, script string, args []string, settings []sweep.Setting) (*sweep.Runner, *sweep.Script, error) {
 	k6, err := os.Executable()
 	if err != nil {
 		return nil, nil, fmt.Errorf("this program cannot find itself: %w", err)
 	}
-	if err := study.CheckArgs(args, settings); err != nil {
+	if err := sweep.CheckArgs(args, settings); err != nil {
 		return nil, nil, err
 	}
-	if err := study.CheckFlags(gs.Ctx, k6, args); err != nil {
+	if err := sweep.CheckFlags(gs.Ctx, k6, args); err != nil {
 		return nil, nil, err
 	}
-	known, err := study.Inspect(gs.Ctx, k6, script)
+	known, err := sweep.Inspect(gs.Ctx, k6, script)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,8 +193,8 @@ func (o *running) runner(gs *state.GlobalState, verb, script string, args []stri
 		name := strings.TrimSuffix(filepath.Base(script), filepath.Ext(script))
 		out = filepath.Join("results", name+"-"+verb+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
-	return &study.Runner{
-		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, study.CellsFolder),
+	return &sweep.Runner{
+		K6: k6, Script: script, Args: args, Folder: filepath.Join(out, sweep.CellsFolder),
 		Reset: o.reset, Pause: o.pause, BeforeCell: o.beforeCell, Keep: o.keep,
 	}, known, nil
 }
@@ -204,32 +204,32 @@ func (o *running) seed(folder string) (uint64, error) {
 	if !o.resume {
 		return rand.Uint64N(1_000_000), nil //gosec:disable G404 -- an order, and no secret
 	}
-	before, err := study.Read(folder)
+	before, err := sweep.Read(folder)
 	if err != nil {
 		return 0, err
 	}
-	was, _ := before.Fact(study.SeedFact)
+	was, _ := before.Fact(sweep.SeedFact)
 	seed, _ := strconv.ParseUint(was, 10, 64) // what is wrong with it Resume finds
 	return seed, nil
 }
 
 // open checks what is to be run, and opens the journal of the study. What is wrong is told before anything is written.
-func (o *running) open(gs *state.GlobalState, r *study.Runner, known *study.Script, plan study.Plan, asked []study.Fact) (*study.Journal, error) {
+func (o *running) open(gs *state.GlobalState, r *sweep.Runner, known *sweep.Script, plan sweep.Plan, asked []sweep.Fact) (*sweep.Journal, error) {
 	folder := filepath.Dir(r.Folder)
 	if !o.resume {
-		if err := study.Free(folder); err != nil {
+		if err := sweep.Free(folder); err != nil {
 			return nil, err
 		}
 	}
 	if err := known.Check(gs.Ctx, r.K6, plan); err != nil {
 		return nil, err
 	}
-	return study.Open(folder, append(r.Asked(known, plan.Settings), asked...), o.resume)
+	return sweep.Open(folder, append(r.Asked(known, plan.Settings), asked...), o.resume)
 }
 
 // stopped gives the error of a study that was stopped the exit code of an interruption.
 func stopped(err error) error {
-	if errors.Is(err, study.ErrStopped) {
+	if errors.Is(err, sweep.ErrStopped) {
 		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
 	}
 	return err

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // seldom is one in so many arrivals: that fewer of them waited is chance, where there are VUs enough for the mean.
@@ -23,8 +23,8 @@ func (p *pool) insufficient(t ScenarioTotals, stranded bool) string {
 		return ""
 	}
 	plan, _ := p.config.plan() // both were validated
-	schedule, _ := plan.Schedule()
-	peak, mean := pace.Peak(schedule), time.Duration(p.spent.Load()/iterations)
+	arrivals, _ := plan.Schedule()
+	peak, mean := schedule.Peak(arrivals), time.Duration(p.spent.Load()/iterations)
 	busy := peak * mean.Seconds()
 	needed, allowance := busy, ""
 	if p.config.Arrivals.String == "poisson" {

@@ -11,7 +11,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // barrier is where the scenarios of a test wait for each other: those that send for consumers to be ready, consumers for all others to be
@@ -169,9 +169,9 @@ func (b *barrier) awaitTurnOf(ctx context.Context, es *lib.ExecutionState, start
 		waited = max(waited, b.waited(c.GetName()))
 	}
 	if at = came + waited; s != nil { // though it be over by now: the schedules of all processes are one, and who is late is seen to be
-		return at, clock.Timer(ctx, at-int64(early))
+		return at, machine.Timer(ctx, at-int64(early))
 	}
-	err = clock.Timer(ctx, at)
+	err = machine.Timer(ctx, at)
 	return driver.Now(), err
 }
 
@@ -224,7 +224,7 @@ const (
 func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start int64) error {
 	all := others(es)
 	for quiet := 0; quiet < overQuiet; {
-		if err := clock.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
+		if err := machine.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
 			return err
 		}
 		quiet++

@@ -15,8 +15,8 @@ import (
 	"gopkg.in/guregu/null.v3"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // Type is the name of the executor in a scenario.
@@ -98,21 +98,21 @@ func explain(err error, executor string, all any) error {
 }
 
 // plan is the schedule of the whole scenario, as all ways of driving load understand it.
-func (c *Config) plan() (pace.Plan, error) {
+func (c *Config) plan() (schedule.Plan, error) {
 	unit := time.Second
 	if c.TimeUnit.Valid {
 		unit = c.TimeUnit.TimeDuration()
 	}
 	if unit <= 0 {
-		return pace.Plan{}, fmt.Errorf("option %q: %v is not more than 0", "timeUnit", unit)
+		return schedule.Plan{}, fmt.Errorf("option %q: %v is not more than 0", "timeUnit", unit)
 	}
-	p := pace.Plan{Duration: c.Duration.TimeDuration(), Arrivals: c.Arrivals.String, Seed: uint64(c.Seed.Int64)} //gosec:disable G115 -- the option has limits
+	p := schedule.Plan{Duration: c.Duration.TimeDuration(), Arrivals: c.Arrivals.String, Seed: uint64(c.Seed.Int64)} //gosec:disable G115 -- the option has limits
 	var err error
-	rate := func(name string, v null.Float) pace.Rate {
+	rate := func(name string, v null.Float) schedule.Rate {
 		if !v.Valid {
-			return pace.Rate{}
+			return schedule.Rate{}
 		}
-		r, e := pace.NewRate(v.Float64, unit)
+		r, e := schedule.NewRate(v.Float64, unit)
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("option %q: %w", name, e))
 		}
@@ -124,7 +124,7 @@ func (c *Config) plan() (pace.Plan, error) {
 			err = errors.Join(err, fmt.Errorf("option %q: stage %d needs a target and a duration", "stages", i+1))
 		}
 		name := fmt.Sprintf("stages[%d].target", i)
-		p.Stages = append(p.Stages, pace.Stage{Target: rate(name, s.Target), Duration: s.Duration.TimeDuration()})
+		p.Stages = append(p.Stages, schedule.Stage{Target: rate(name, s.Target), Duration: s.Duration.TimeDuration()})
 	}
 	return p, err
 }
@@ -229,9 +229,9 @@ func (c *Config) GetDescription(et *lib.ExecutionTuple) string {
 	}
 	var b strings.Builder
 	if len(c.Stages) > 0 {
-		fmt.Fprintf(&b, "Up to %.2f iterations/s for %v over %d stages", pace.Peak(s.schedule), c.length(), len(c.Stages))
+		fmt.Fprintf(&b, "Up to %.2f iterations/s for %v over %d stages", schedule.Peak(s.schedule), c.length(), len(c.Stages))
 	} else {
-		fmt.Fprintf(&b, "%.2f iterations/s for %v", pace.Peak(s.schedule), c.length())
+		fmt.Fprintf(&b, "%.2f iterations/s for %v", schedule.Peak(s.schedule), c.length())
 	}
 	planned, most := c.vus(et)
 	facts := []string{fmt.Sprintf("maxVUs: %d", planned)}
@@ -264,6 +264,6 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 	made.Store(es)
 	return &openArrivalRate{
 		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
-		sleep: clock.Until, doze: clock.Timer, idle: newIdle(),
+		sleep: machine.Until, doze: machine.Timer, idle: newIdle(),
 	}, nil
 }

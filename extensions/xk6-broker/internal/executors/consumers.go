@@ -13,7 +13,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // consumers is k6's executor consumers: VUs that loop until all scenarios but those of consumers are over and everything that was sent has
@@ -124,7 +124,7 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 		s.Reach(Spent[0])
 	}
 	if d := c.config.Duration; d.Valid {
-		if err := clock.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
+		if err := machine.Timer(ctx, began+int64(d.TimeDuration())); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (c *crew) add(vu lib.InitializedVU) {
 			m.iterates(false)
 			m.isReady() // as far as it will ever be
 			if !ok {
-				_ = clock.Timer(c.over, driver.Now()+int64(failurePause))
+				_ = machine.Timer(c.over, driver.Now()+int64(failurePause))
 			}
 		}
 	})

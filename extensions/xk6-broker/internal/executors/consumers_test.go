@@ -19,7 +19,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // play is a test of several scenarios under virtual time, which all have begun at 0.
@@ -130,13 +130,13 @@ func (p play) inBubble(t *testing.T) *played {
 			t.Fatal(err)
 		}
 		if open, ok := e.(*openArrivalRate); ok {
-			open.sleep = clock.Timer
+			open.sleep = machine.Timer
 		}
 		if err := e.Init(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		running.Go(func() {
-			if clock.Timer(ctx, start+int64(config.GetStartTime())) != nil {
+			if machine.Timer(ctx, start+int64(config.GetStartTime())) != nil {
 				return
 			}
 			err := e.Run(ctx, out)
@@ -162,7 +162,7 @@ func consume(opening, wait time.Duration, arrived Arrived) func(context.Context)
 	return func(ctx context.Context) error {
 		m, _ := MemberFrom(ctx)
 		if done := m.Opening(arrived); !m.ready { // a consumer stays open
-			if err := clock.Timer(ctx, driver.Now()+int64(opening)); err != nil {
+			if err := machine.Timer(ctx, driver.Now()+int64(opening)); err != nil {
 				return err
 			}
 			done()
@@ -177,7 +177,7 @@ func consume(opening, wait time.Duration, arrived Arrived) func(context.Context)
 }
 
 func lasting(d time.Duration) func(context.Context) error {
-	return func(ctx context.Context) error { return clock.Timer(ctx, driver.Now()+int64(d)) }
+	return func(ctx context.Context) error { return machine.Timer(ctx, driver.Now()+int64(d)) }
 }
 
 func atOnce(context.Context) error { return nil }
@@ -292,7 +292,7 @@ func twoAfterAnother(ctx context.Context) error {
 	m, _ := MemberFrom(ctx)
 	first, second := m.Opening(in(0)), m.Opening(in(0))
 	first()
-	_ = clock.Timer(ctx, driver.Now()+int64(5*time.Second))
+	_ = machine.Timer(ctx, driver.Now()+int64(5*time.Second))
 	second()
 	return lasting(time.Second)(ctx)
 }

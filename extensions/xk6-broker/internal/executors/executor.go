@@ -25,8 +25,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // openArrivalRate runs one scenario, as far as this process has a share in it.
@@ -116,7 +116,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	watchers.Go(func() { p.guard(serving, shares[2]) })
 	watchers.Go(func() { line.heartbeat(serving, e.doze, e.idle) })
 	watchers.Go(func() {
-		if clock.Timer(serving, end) == nil {
+		if machine.Timer(serving, end) == nil {
 			bar.stopping()
 		}
 	})
@@ -131,7 +131,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	served()
 	watchers.Wait()
 	p.loops.Wait()
-	_ = clock.Timer(ctx, end) // the last arrival may be over before the scenario is
+	_ = machine.Timer(ctx, end) // the last arrival may be over before the scenario is
 	stop(nil)
 	tally.finish()
 	flusher.finish()

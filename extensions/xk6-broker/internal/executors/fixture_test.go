@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 func TestMain(m *testing.M) {
@@ -132,7 +132,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.(*openArrivalRate).sleep = clock.Timer
+	e.(*openArrivalRate).sleep = machine.Timer
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
 		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep

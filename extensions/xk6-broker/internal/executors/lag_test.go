@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // freeze is a time in which the process stands still: what would have woken in it wakes at its end.
@@ -22,7 +22,7 @@ func (f *freeze) thaw(at int64) int64 {
 }
 
 func (f *freeze) sleep(ctx context.Context, until int64) error {
-	return clock.Timer(ctx, f.thaw(until))
+	return machine.Timer(ctx, f.thaw(until))
 }
 
 // serves is an iteration whose answer comes at the time that answer gives for the time of its start, both after the scenario's start.

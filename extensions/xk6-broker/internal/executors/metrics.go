@@ -8,7 +8,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 )
 
 // Metrics are the executor's metrics.

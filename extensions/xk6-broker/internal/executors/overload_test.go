@@ -12,7 +12,7 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 )
 
 const ms = int64(time.Millisecond)

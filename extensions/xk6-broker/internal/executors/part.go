@@ -6,7 +6,7 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // Part is what a process has of a load that each process of a test calls for, as their script is one: the share of its execution segment. The zero
@@ -31,9 +31,9 @@ func PartOf(ctx context.Context, es *lib.ExecutionState) Part {
 func (p Part) in(ctx context.Context) context.Context { return context.WithValue(ctx, partKey{}, p) }
 
 // Share is which messages, or arrivals, are this process's.
-func (p Part) Share() pace.Share {
+func (p Part) Share() schedule.Share {
 	if p.segment == nil {
-		return pace.Share{}
+		return schedule.Share{}
 	}
 	return segmentShare(p.segment)
 }

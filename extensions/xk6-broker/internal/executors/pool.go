@@ -13,7 +13,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/clock"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
 // pool is the VUs of a scenario while it runs.
@@ -128,7 +128,7 @@ func (p *pool) lack(ctx context.Context) error {
 		case due <= now:
 			return nil
 		default:
-			if err := clock.Timer(ctx, due); err != nil {
+			if err := machine.Timer(ctx, due); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (p *pool) guard(ctx context.Context, ahead *share) {
 	for {
 		// If no arrival is taken until then, this is when one too many waits.
 		at, ok := ahead.at(p.line.taken.Load() + most)
-		if !ok || clock.Timer(ctx, p.start+int64(at)) != nil {
+		if !ok || machine.Timer(ctx, p.start+int64(at)) != nil {
 			return
 		}
 		if waiting := p.line.waiting(); waiting > most {

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // progress tells k6's progress bar how far the scenario is.
@@ -17,7 +17,7 @@ type progress struct {
 	bar    any
 	pool   *pool
 	length time.Duration
-	plan   pace.Plan
+	plan   schedule.Plan
 	part   float64 // of the plan's rate that is this process's
 	width  int     // of a number of VUs
 	start  atomic.Int64
@@ -54,7 +54,7 @@ func resolution(length time.Duration) time.Duration {
 }
 
 // rateAt is the rate of a plan at a time after its start, in arrivals per second.
-func rateAt(p pace.Plan, spent time.Duration) float64 {
+func rateAt(p schedule.Plan, spent time.Duration) float64 {
 	if len(p.Stages) == 0 {
 		return p.Rate.PerSecond()
 	}

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // punctual checks that each arrival of a schedule was started when it was due, and that there were no others.
-func punctual(t *testing.T, o *outcome, want pace.Schedule) {
+func punctual(t *testing.T, o *outcome, want schedule.Schedule) {
 	t.Helper()
 	if o.err != nil {
 		t.Fatal(o.err)
@@ -36,24 +36,24 @@ func punctual(t *testing.T, o *outcome, want pace.Schedule) {
 }
 
 func TestArrivalsStartWhenDue(t *testing.T) {
-	second := func(n int64) pace.Rate { return pace.Rate{Events: n, Per: time.Second} }
-	base := pace.Constant(second(500), 3*time.Second)
-	ramp := pace.Ramp(second(10), pace.Stage{Target: second(300), Duration: 2 * time.Second},
-		pace.Stage{Target: second(0), Duration: 0}, pace.Stage{Target: second(0), Duration: time.Second},
-		pace.Stage{Target: second(50), Duration: 1500 * time.Millisecond})
+	second := func(n int64) schedule.Rate { return schedule.Rate{Events: n, Per: time.Second} }
+	base := schedule.Constant(second(500), 3*time.Second)
+	ramp := schedule.Ramp(second(10), schedule.Stage{Target: second(300), Duration: 2 * time.Second},
+		schedule.Stage{Target: second(0), Duration: 0}, schedule.Stage{Target: second(0), Duration: time.Second},
+		schedule.Stage{Target: second(50), Duration: 1500 * time.Millisecond})
 	const stages = `"startRate":10,"stages":[{"target":300,"duration":"2s"},{"target":0,"duration":"0s"},{"target":0,"duration":"1s"},{"target":50,"duration":"1500ms"}]`
 	for _, c := range []struct {
 		options string
-		want    pace.Schedule
+		want    schedule.Schedule
 		lasts   time.Duration
 	}{
 		{`"rate":500,"duration":"3s"`, base, 3 * time.Second},
-		{`"rate":7,"timeUnit":"3s","duration":"9s"`, pace.Constant(pace.Rate{Events: 7, Per: 3 * time.Second}, 9*time.Second), 9 * time.Second},
-		{`"rate":0.5,"duration":"9s","arrivals":"constant"`, pace.Constant(pace.Rate{Events: 1, Per: 2 * time.Second}, 9*time.Second), 9 * time.Second},
-		{`"rate":500,"duration":"3s","arrivals":"poisson","seed":7`, pace.Poisson(base, 7), 3 * time.Second},
-		{`"rate":500,"duration":"3s","arrivals":"poisson"`, pace.Poisson(base, 0), 3 * time.Second},
+		{`"rate":7,"timeUnit":"3s","duration":"9s"`, schedule.Constant(schedule.Rate{Events: 7, Per: 3 * time.Second}, 9*time.Second), 9 * time.Second},
+		{`"rate":0.5,"duration":"9s","arrivals":"constant"`, schedule.Constant(schedule.Rate{Events: 1, Per: 2 * time.Second}, 9*time.Second), 9 * time.Second},
+		{`"rate":500,"duration":"3s","arrivals":"poisson","seed":7`, schedule.Poisson(base, 7), 3 * time.Second},
+		{`"rate":500,"duration":"3s","arrivals":"poisson"`, schedule.Poisson(base, 0), 3 * time.Second},
 		{stages, ramp, 4500 * time.Millisecond},
-		{stages + `,"arrivals":"poisson","seed":3`, pace.Poisson(ramp, 3), 4500 * time.Millisecond},
+		{stages + `,"arrivals":"poisson","seed":3`, schedule.Poisson(ramp, 3), 4500 * time.Millisecond},
 	} {
 		t.Run(c.options, func(t *testing.T) {
 			o := scenario{options: fmt.Sprintf(`{%s,"preAllocatedVUs":60}`, c.options), work: takes(20 * time.Millisecond)}.run(t)
@@ -69,7 +69,7 @@ func TestArrivalsStartWhenDue(t *testing.T) {
 func TestFastSchedulesAreServedInTime(t *testing.T) {
 	const rate = 50_000
 	o := scenario{options: fmt.Sprintf(`{"rate":%d,"duration":"1s","preAllocatedVUs":50}`, rate)}.run(t)
-	punctual(t, o, pace.Constant(pace.Rate{Events: rate, Per: time.Second}, time.Second))
+	punctual(t, o, schedule.Constant(schedule.Rate{Events: rate, Per: time.Second}, time.Second))
 }
 
 // Idle VUs take turns, as they do with k6's own executors: a script's per-VU connections are all used.

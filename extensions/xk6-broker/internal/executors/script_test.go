@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 func arrivals(scenarios string, flags ...string) k6 {
@@ -38,20 +38,20 @@ func TestScriptsSeeExactDueTimes(t *testing.T) {
 	if r.exit != 0 {
 		t.Fatalf("exit code %d\n%s", r.exit, r.output)
 	}
-	per := func(n int64) pace.Rate { return pace.Rate{Events: n, Per: time.Second} }
-	for name, schedule := range map[string]pace.Schedule{
-		"a": pace.Poisson(pace.Constant(per(200), 2*time.Second), 9),
-		"b": pace.Ramp(per(10), pace.Stage{Target: per(100), Duration: 2 * time.Second}),
+	per := func(n int64) schedule.Rate { return schedule.Rate{Events: n, Per: time.Second} }
+	for name, arrivals := range map[string]schedule.Schedule{
+		"a": schedule.Poisson(schedule.Constant(per(200), 2*time.Second), 9),
+		"b": schedule.Ramp(per(10), schedule.Stage{Target: per(100), Duration: 2 * time.Second}),
 	} {
-		first, _ := schedule.At(0)
+		first, _ := arrivals.At(0)
 		marks := r.of(name)
 		for n, m := range marks {
-			due, ok := schedule.At(uint64(n))
+			due, ok := arrivals.At(uint64(n))
 			if !ok || m.Index != uint64(n) || m.Iteration != m.Index || m.Due-marks[0].Due != int64(due-first) || m.Started < m.Due || m.At < m.Started {
 				t.Fatalf("%s: arrival %d is %+v, want it due %v after the first", name, n, m, due-first)
 			}
 		}
-		if due, more := schedule.At(uint64(len(marks))); more {
+		if due, more := arrivals.At(uint64(len(marks))); more {
 			t.Errorf("%s: %d arrivals, the next is due at %v", name, len(marks), due)
 		}
 	}
@@ -234,9 +234,9 @@ func TestInspectAndArchive(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", r.exit, r.output)
 	}
 	ran := k6{args: []string{"run", "--quiet", archive}}.run(t)
-	schedule := pace.Poisson(pace.Constant(pace.Rate{Events: 50, Per: time.Second}, time.Second), 4)
-	if n := uint64(len(ran.of("a"))); ran.exit != 0 || n == 0 || n != pace.Until(schedule, time.Second) {
-		t.Errorf("exit code %d, %d arrivals, want %d\n%s", ran.exit, n, pace.Until(schedule, time.Second), ran.output)
+	arrivals := schedule.Poisson(schedule.Constant(schedule.Rate{Events: 50, Per: time.Second}, time.Second), 4)
+	if n := uint64(len(ran.of("a"))); ran.exit != 0 || n == 0 || n != schedule.Until(arrivals, time.Second) {
+		t.Errorf("exit code %d, %d arrivals, want %d\n%s", ran.exit, n, schedule.Until(arrivals, time.Second), ran.output)
 	}
 }
 

@@ -5,21 +5,21 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/pace"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // segmentShare is which arrivals are those of one execution segment. k6's own executors stripe by a sequence of segments that is first scaled to
 // maxVUs, which changes how many arrivals each segment gets; this is striped by the segments as they are, so that together they have the
 // arrivals of the whole, each once.
-func segmentShare(et *lib.ExecutionTuple) pace.Share {
+func segmentShare(et *lib.ExecutionTuple) schedule.Share {
 	start, offsets, _ := et.GetStripedOffsets()
-	return pace.Stripe(start, offsets)
+	return schedule.Stripe(start, offsets)
 }
 
 // share is the arrivals of one execution segment.
 type share struct {
-	schedule pace.Schedule
-	of       pace.Share
+	schedule schedule.Schedule
+	of       schedule.Share
 }
 
 // newShare makes a share that is for one goroutine.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -49,9 +48,9 @@ func second(n, topics int, from []hist.Packed) *recording.Interval {
 	i := &recording.Interval{From: at, To: at + int64(time.Second)}
 	for topic := range topics {
 		r := recording.Record{Key: recording.Key{Broker: "b", Driver: "d", Topic: fmt.Sprint("topic", topic)}}
-		r.Counts[metric.Sent] = 10_000
+		r.Counts[recording.Sent] = 10_000
 		for t := range 8 {
-			r.Latencies[metric.Open][t] = from[(n+t)%len(from)]
+			r.Latencies[recording.Open][t] = from[(n+t)%len(from)]
 		}
 		i.Records = append(i.Records, r)
 	}

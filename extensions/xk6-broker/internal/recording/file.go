@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // version is that of the file's format, which docs/results.md describes.
@@ -181,7 +180,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	named := map[string]int64{}
 	for i, n := range c {
 		if n != 0 {
-			named[metric.Counter(i).String()] = n //gosec:disable G115 -- an index
+			named[Counter(i).String()] = n //gosec:disable G115 -- an index
 		}
 	}
 	return json.Marshal(named)
@@ -194,7 +193,7 @@ func (c *Counts) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	for i := range c {
-		name := metric.Counter(i).String() //gosec:disable G115 -- an index
+		name := Counter(i).String() //gosec:disable G115 -- an index
 		c[i] = named[name]
 		delete(named, name)
 	}
@@ -223,7 +222,7 @@ func (l Latencies) MarshalJSON() ([]byte, error) {
 	for loop := range l {
 		for t, h := range l[loop] {
 			if !h.Empty() {
-				named[metric.Trend(t).In(metric.Loop(loop))] = h //gosec:disable G115 -- indices
+				named[Trend(t).In(Loop(loop))] = h //gosec:disable G115 -- indices
 			}
 		}
 	}
@@ -238,7 +237,7 @@ func (l *Latencies) UnmarshalJSON(text []byte) error {
 	}
 	for loop := range l {
 		for t := range l[loop] {
-			name := metric.Trend(t).In(metric.Loop(loop)) //gosec:disable G115 -- indices
+			name := Trend(t).In(Loop(loop)) //gosec:disable G115 -- indices
 			l[loop][t] = named[name]
 			delete(named, name)
 		}

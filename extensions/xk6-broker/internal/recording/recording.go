@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 )
 
 // Key names a series.
@@ -42,7 +41,7 @@ type Record struct {
 }
 
 // Counts are counters by [metric.Counter].
-type Counts [metric.NumCounters]int64
+type Counts [NumCounters]int64
 
 // ErrorKey names errors of one sort.
 type ErrorKey struct{ Op, Kind string }
@@ -51,10 +50,10 @@ type ErrorKey struct{ Op, Kind string }
 type Errors map[ErrorKey]int64
 
 // Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was measured.
-type Latencies [metric.NumLoops][metric.NumTrends]hist.Packed
+type Latencies [NumLoops][NumTrends]hist.Packed
 
 // Timed are the counters with a [Span].
-var Timed = [...]metric.Counter{metric.Sent, metric.Confirmed, metric.Received}
+var Timed = [...]Counter{Sent, Confirmed, Received}
 
 // Span is when something was counted first and last, ns since the Unix epoch; 0 if it was not.
 type Span struct {
@@ -309,7 +308,7 @@ func Join(all ...*Recording) *Recording {
 type Sums struct {
 	Counts      Counts
 	Errors      Errors
-	Latencies   [metric.NumLoops][metric.NumTrends]*hist.Histogram // nil where nothing was measured
+	Latencies   [NumLoops][NumTrends]*hist.Histogram // nil where nothing was measured
 	Spans       Spans
 	Outstanding uint64 // the most
 	Backlog     *int64 // the most; nil if it is not known

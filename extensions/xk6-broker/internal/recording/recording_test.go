@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -63,8 +62,8 @@ func history(r *rand.Rand, n int, from []hist.Packed) (all []*recording.Interval
 func randomRecord(r *rand.Rand, key recording.Key, i *recording.Interval, pack func() hist.Packed) recording.Record {
 	record := recording.Record{Key: key, Outstanding: r.Uint64N(1000)}
 	for range r.IntN(4) {
-		record.Counts[r.IntN(metric.NumCounters)] = r.Int64N(1000)
-		record.Latencies[r.IntN(metric.NumLoops)][r.IntN(metric.NumTrends)] = pack()
+		record.Counts[r.IntN(recording.NumCounters)] = r.Int64N(1000)
+		record.Latencies[r.IntN(recording.NumLoops)][r.IntN(recording.NumTrends)] = pack()
 	}
 	if r.IntN(4) == 0 {
 		record.Errors = recording.Errors{{Op: "send", Kind: fmt.Sprint("kind ", r.IntN(3))}: 1 + r.Int64N(9), {Op: "receive"}: 1}
@@ -95,7 +94,7 @@ func sameSums(a, b map[recording.Key]*recording.Sums) bool {
 			}
 		}
 		x, y := *a, *b
-		x.Latencies, y.Latencies = [metric.NumLoops][metric.NumTrends]*hist.Histogram{}, [metric.NumLoops][metric.NumTrends]*hist.Histogram{}
+		x.Latencies, y.Latencies = [recording.NumLoops][recording.NumTrends]*hist.Histogram{}, [recording.NumLoops][recording.NumTrends]*hist.Histogram{}
 		return reflect.DeepEqual(x, y)
 	})
 }

@@ -7,39 +7,39 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // drawn are the trends of the percentile curves. A latency and its uncorrected time have one colour, the time is dashed.
 var drawn = []struct {
-	trend  metric.Trend
+	trend  recording.Trend
 	colour int
 	dashed bool
 }{
-	{metric.PublishLatency, 0, false},
-	{metric.PublishTime, 0, true},
-	{metric.E2ELatency, 1, false},
-	{metric.E2ETime, 1, true},
-	{metric.DeliveryWait, 4, true},
-	{metric.RequestLatency, 2, false},
-	{metric.RequestTime, 2, true},
-	{metric.FailedLatency, 3, false},
+	{recording.PublishLatency, 0, false},
+	{recording.PublishTime, 0, true},
+	{recording.E2ELatency, 1, false},
+	{recording.E2ETime, 1, true},
+	{recording.DeliveryWait, 4, true},
+	{recording.RequestLatency, 2, false},
+	{recording.RequestTime, 2, true},
+	{recording.FailedLatency, 3, false},
 }
 
 // uncorrected are the times beside a latency that is counted from when a message was due.
-var uncorrected = []metric.Trend{metric.PublishTime, metric.E2ETime, metric.RequestTime}
+var uncorrected = []recording.Trend{recording.PublishTime, recording.E2ETime, recording.RequestTime}
 
 // overTimeTrends are the latencies that are drawn over time.
-var overTimeTrends = []metric.Trend{metric.PublishLatency, metric.E2ELatency, metric.DeliveryWait, metric.RequestLatency}
+var overTimeTrends = []recording.Trend{recording.PublishLatency, recording.E2ELatency, recording.DeliveryWait, recording.RequestLatency}
 
 // lags are the latenesses that are drawn over time.
 var lags = []struct {
-	trend metric.Trend
+	trend recording.Trend
 	note  string
 }{
-	{metric.ScheduleLag, "Due → sent: waiting for a VU or for room in the window, and the load generator's own lateness."},
-	{metric.GeneratorLag, "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
+	{recording.ScheduleLag, "Due → sent: waiting for a VU or for room in the window, and the load generator's own lateness."},
+	{recording.GeneratorLag, "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
 }
 
 // charts draws one topic: its distributions as they were in the phase that leads, and all of it over time. The prefix keeps the ids of
@@ -83,7 +83,7 @@ func curves(prefix string, t *result.Topic) (Chart, bool) {
 		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
 			distributions = append(distributions, Distribution{label(text, t.OpenLoop), h, d.colour, d.dashed})
 		}
-		if h := t.Trends[d.trend.In(metric.Closed)]; h != nil && h.Count() > 0 {
+		if h := t.Trends[d.trend.In(recording.Closed)]; h != nil && h.Count() > 0 {
 			distributions = append(distributions, Distribution{ofClosed(text), h, (d.colour + 5) % Palette, d.dashed})
 		}
 	}
@@ -97,9 +97,9 @@ func byGroup(prefix string, t *result.Topic) (Chart, bool) {
 	var all []Distribution
 	for i, g := range t.Groups {
 		for _, d := range []struct {
-			trend  metric.Trend
+			trend  recording.Trend
 			dashed bool
-		}{{metric.E2ELatency, false}, {metric.DeliveryWait, true}} {
+		}{{recording.E2ELatency, false}, {recording.DeliveryWait, true}} {
 			if h := g.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
 				all = append(all, Distribution{groupName(g) + ", " + d.trend.Title(), h, i % Palette, d.dashed})
 			}

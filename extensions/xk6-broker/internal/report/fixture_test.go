@@ -11,7 +11,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -112,15 +111,15 @@ func intervalOf(started time.Time, p result.Point, trends map[string]*hist.Histo
 	receive.Group, receive.Outstanding = "workers", p.Outstanding
 	backlog := p.Backlog["workers"]
 	receive.Backlog = &backlog
-	send.Counts[metric.Due], send.Counts[metric.Sent], send.Counts[metric.Confirmed] = p.Counts["due"], p.Counts["sent"], p.Counts["confirmed"]
-	receive.Counts[metric.Received], receive.Counts[metric.Acked] = p.Counts["received"], p.Counts["received"]
+	send.Counts[recording.Due], send.Counts[recording.Sent], send.Counts[recording.Confirmed] = p.Counts["due"], p.Counts["sent"], p.Counts["confirmed"]
+	receive.Counts[recording.Received], receive.Counts[recording.Acked] = p.Counts["received"], p.Counts["received"]
 	for name, h := range trends {
-		trend, _ := metric.TrendNamed(name)
+		trend, _ := recording.TrendNamed(name)
 		of := &send
 		if trend.Consumers() {
 			of = &receive
 		}
-		of.Latencies[metric.Open][trend] = h.Pack()
+		of.Latencies[recording.Open][trend] = h.Pack()
 	}
 	if p.Errors > 0 {
 		send.Errors = recording.Errors{{Op: "send", Kind: "timeout"}: p.Errors}

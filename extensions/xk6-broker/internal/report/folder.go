@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -197,8 +197,8 @@ func filesOf(r *result.Result, ledger *account.Ledger) []file {
 	}
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		for trend := range metric.Trend(metric.NumTrends) {
-			if r.Recording != nil && (t.Trends[trend.String()] != nil || t.Trends[trend.In(metric.Closed)] != nil) {
+		for trend := range recording.Trend(recording.NumTrends) {
+			if r.Recording != nil && (t.Trends[trend.String()] != nil || t.Trends[trend.In(recording.Closed)] != nil) {
 				all = append(all, file{names.of(t.Broker, t.Topic) + "." + trend.String() + hlog, func(w io.Writer) error { return r.WriteLog(w, t, trend) }})
 			}
 		}

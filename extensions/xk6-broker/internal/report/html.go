@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 //go:embed assets page.html run.html
@@ -165,8 +165,8 @@ func HTML(w io.Writer, r *result.Result) error {
 			page.Charts = append(page.Charts, c)
 			tv.Charts = append(tv.Charts, c.ID)
 		}
-		for c := range metric.Counter(metric.NumCounters) {
-			if n, ok := t.Counts[c.String()]; ok || c.Shown(metric.OnPage) && !(t.OnlySends && c.Consumers()) {
+		for c := range recording.Counter(recording.NumCounters) {
+			if n, ok := t.Counts[c.String()]; ok || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
 				tv.Counts = append(tv.Counts, countRow{c.String(), c.Doc(), n})
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -120,9 +119,9 @@ func TestWriteLog_GroupsAndLoops_Tagged(t *testing.T) {
 		rec := recording.Record{Key: recording.Key{Topic: "orders", Group: group}}
 		for l := range rec.Latencies {
 			if group != "" {
-				rec.Latencies[l][metric.E2ELatency] = h.Pack()
+				rec.Latencies[l][recording.E2ELatency] = h.Pack()
 			} else {
-				rec.Latencies[l][metric.PublishLatency] = h.Pack()
+				rec.Latencies[l][recording.PublishLatency] = h.Pack()
 			}
 		}
 		i.Records = append(i.Records, rec)
@@ -132,8 +131,8 @@ func TestWriteLog_GroupsAndLoops_Tagged(t *testing.T) {
 	group := func(name string) result.Group { return result.Group{Account: account.Account{Group: name}} }
 	r := &result.Result{Started: time.Unix(0, 0), Topics: []result.Topic{{Topic: "orders", Groups: []result.Group{group("audit"), group("the workers")}}}}
 	r.Measure(all)
-	for trend, want := range map[metric.Trend]string{
-		metric.PublishLatency: " closed", metric.E2ELatency: "audit closed:audit closed:the_workers the_workers",
+	for trend, want := range map[recording.Trend]string{
+		recording.PublishLatency: " closed", recording.E2ELatency: "audit closed:audit closed:the_workers the_workers",
 	} {
 		var text strings.Builder
 		if err := r.WriteLog(&text, &r.Topics[0], trend); err != nil {

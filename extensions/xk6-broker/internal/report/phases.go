@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -22,7 +22,7 @@ type phaseRow struct {
 }
 
 // rate is how many there were of a counter in a second, where that is known.
-func rate(t *result.Topic, c metric.Counter, format string) string {
+func rate(t *result.Topic, c recording.Counter, format string) string {
 	if n, seconds := t.RateBasis(c.String()); seconds > 0 {
 		return fmt.Sprintf(format, n/seconds)
 	}
@@ -46,9 +46,9 @@ func phasesOf(r *result.Result, topic func(*result.Result) result.Topic) (rows [
 func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
 	row := phaseRow{
 		Name: name, When: when, Seconds: seconds, Table: newTableView(t),
-		Sent: t.Counts[metric.Sent.String()], Confirmed: t.Counts[metric.Confirmed.String()], Received: t.Counts[metric.Received.String()],
+		Sent: t.Counts[recording.Sent.String()], Confirmed: t.Counts[recording.Confirmed.String()], Received: t.Counts[recording.Received.String()],
 	}
-	row.ConfirmedRate, row.ReceivedRate = rate(t, metric.Confirmed, "%.1f"), rate(t, metric.Received, "%.1f")
+	row.ConfirmedRate, row.ReceivedRate = rate(t, recording.Confirmed, "%.1f"), rate(t, recording.Received, "%.1f")
 	for _, e := range t.Errors {
 		row.Errors += e.Count
 	}
@@ -92,9 +92,9 @@ func led(b *strings.Builder, r *result.Result, t *result.Topic) {
 	latencies(b, t)
 	b.WriteString("\n")
 	counts(b, t)
-	b.WriteString("  rates: confirmed " + rate(t, metric.Confirmed, "%.4g/s"))
+	b.WriteString("  rates: confirmed " + rate(t, recording.Confirmed, "%.4g/s"))
 	if !t.OnlySends {
-		b.WriteString(", received " + rate(t, metric.Received, "%.4g/s"))
+		b.WriteString(", received " + rate(t, recording.Received, "%.4g/s"))
 	}
 	b.WriteString("\n\n")
 	wholeRun(b, r)

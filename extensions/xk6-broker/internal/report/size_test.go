@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -31,8 +31,8 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 		return h
 	}
 	topic.History, topic.OverTime, topic.Trends = nil, map[string][]result.Summary{}, map[string]*hist.Histogram{}
-	measured := []metric.Trend{
-		metric.PublishLatency, metric.PublishTime, metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.ScheduleLag, metric.GeneratorLag, metric.SettleTime,
+	measured := []recording.Trend{
+		recording.PublishLatency, recording.PublishTime, recording.E2ELatency, recording.E2ETime, recording.DeliveryWait, recording.ScheduleLag, recording.GeneratorLag, recording.SettleTime,
 	}
 	const length = 256.0
 	for n := range 640 {
@@ -60,7 +60,7 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 	topic.Groups = nil
 	for _, name := range []string{"audit", "orders"} {
 		group.Group, group.Trends = name, map[string]*hist.Histogram{}
-		for _, trend := range []metric.Trend{metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.SettleTime} {
+		for _, trend := range []recording.Trend{recording.E2ELatency, recording.E2ETime, recording.DeliveryWait, recording.SettleTime} {
 			group.Trends[trend.String()] = wide()
 		}
 		topic.Groups = append(topic.Groups, group)

@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // shown are the trends of the table, in its order.
-var shown = []metric.Trend{
-	metric.ScheduleLag, metric.GeneratorLag, metric.PublishLatency, metric.PublishTime, metric.FailedLatency, metric.RequestLatency, metric.RequestTime,
-	metric.E2ELatency, metric.E2ETime, metric.DeliveryWait, metric.SettleTime, metric.RedeliveryTime,
+var shown = []recording.Trend{
+	recording.ScheduleLag, recording.GeneratorLag, recording.PublishLatency, recording.PublishTime, recording.FailedLatency, recording.RequestLatency, recording.RequestTime,
+	recording.E2ELatency, recording.E2ETime, recording.DeliveryWait, recording.SettleTime, recording.RedeliveryTime,
 }
 
 // columns are the quantiles of the table. One is printed only where at least 10 samples lie beyond it.
@@ -54,16 +54,16 @@ func tableOf(t *result.Topic) (names []string, rows []row) {
 	}
 	for _, trend := range shown {
 		name, text := trend.String(), trend.Label()
-		if trend == metric.GeneratorLag { // of the row above
+		if trend == recording.GeneratorLag { // of the row above
 			text = "of which " + text
 		}
 		add(name, label(text, t.OpenLoop), t.Trends[name], t.Percentiles[name])
-		if (trend == metric.E2ELatency || trend == metric.DeliveryWait) && len(t.Groups) > 1 {
+		if (trend == recording.E2ELatency || trend == recording.DeliveryWait) && len(t.Groups) > 1 {
 			for _, g := range t.Groups {
 				add("", "of which "+groupName(g), g.Trends[name], g.Percentiles[name])
 			}
 		}
-		if closed := trend.In(metric.Closed); t.Trends[closed] != nil {
+		if closed := trend.In(recording.Closed); t.Trends[closed] != nil {
 			add(closed, ofClosed(text), t.Trends[closed], t.Percentiles[closed])
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -150,16 +150,16 @@ func groupName(g result.Group) string {
 
 // meanSize is the size of a body; "" where none was sent.
 func meanSize(t *result.Topic) string {
-	sent := t.Counts[metric.Sent.String()]
-	for _, loop := range []metric.Loop{metric.Open, metric.Closed} {
-		if t.Trends[metric.RequestLatency.In(loop)] != nil || t.Counts[metric.Unanswered.String()] > 0 { // the bytes are of replies, too
+	sent := t.Counts[recording.Sent.String()]
+	for _, loop := range []recording.Loop{recording.Open, recording.Closed} {
+		if t.Trends[recording.RequestLatency.In(loop)] != nil || t.Counts[recording.Unanswered.String()] > 0 { // the bytes are of replies, too
 			return ""
 		}
 	}
-	if sent == 0 || t.Counts[metric.BytesSent.String()] == 0 {
+	if sent == 0 || t.Counts[recording.BytesSent.String()] == 0 {
 		return ""
 	}
-	mean := float64(t.Counts[metric.BytesSent.String()]) / float64(sent)
+	mean := float64(t.Counts[recording.BytesSent.String()]) / float64(sent)
 	return strconv.FormatFloat(mean, 'f', digits(mean), 64) + " bytes"
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // few topics are shown one by one; of more there is the total, and a line for each.
@@ -162,8 +162,8 @@ func counts(b *strings.Builder, t *result.Topic) {
 	if !t.OnlySends {
 		line += fmt.Sprintf(", received %d", t.Counts["received"])
 	}
-	for c := range metric.Counter(metric.NumCounters) {
-		if n, there := t.Counts[c.String()]; c.Shown(metric.InText) && (n > 0 || there && c == metric.Acked) { // that nothing was acked must be seen
+	for c := range recording.Counter(recording.NumCounters) {
+		if n, there := t.Counts[c.String()]; c.Shown(recording.InText) && (n > 0 || there && c == recording.Acked) { // that nothing was acked must be seen
 			line += fmt.Sprintf(", %s %d", c, n)
 		}
 	}
@@ -186,7 +186,7 @@ func groups(b *strings.Builder, t *result.Topic) {
 	if len(t.Groups) == 0 {
 		if t.OnlySends {
 			b.WriteString("  the driver only sends: what becomes of the messages is not observed\n")
-		} else if t.Counts["sent"] > 0 && t.Trends[metric.RequestLatency.String()] == nil {
+		} else if t.Counts["sent"] > 0 && t.Trends[recording.RequestLatency.String()] == nil {
 			b.WriteString("  nothing was received in this run, so loss could not be observed\n")
 		}
 		return

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -16,9 +16,9 @@ const straddling = 0.05
 // throughput draws what was due, sent, confirmed and received, and the bytes of it. Drawn one over the other, equal rates would hide one
 // another: those that are as good as equal are one line, which bears all their names.
 func throughput(prefix string, t *result.Topic) []Chart {
-	messages, bytes := []metric.Counter{metric.Due, metric.Sent, metric.Confirmed}, []metric.Counter{metric.BytesSent}
+	messages, bytes := []recording.Counter{recording.Due, recording.Sent, recording.Confirmed}, []recording.Counter{recording.BytesSent}
 	if !t.OnlySends {
-		messages, bytes = append(messages, metric.Received), append(bytes, metric.BytesReceived)
+		messages, bytes = append(messages, recording.Received), append(bytes, recording.BytesReceived)
 	}
 	return []Chart{
 		rates(prefix+"throughput", "Throughput", "/s", "", messages, t.History),
@@ -27,13 +27,13 @@ func throughput(prefix string, t *result.Topic) []Chart {
 }
 
 // rates draws counters per second.
-func rates(id, title, unit, note string, counters []metric.Counter, history []result.Point) Chart {
+func rates(id, title, unit, note string, counters []recording.Counter, history []result.Point) Chart {
 	chart := overTime(id, title, unit, note, history)
 	chart.say("What is as good as equal, all the time, is one line.")
-	var drawn []metric.Counter
+	var drawn []recording.Counter
 	for i, counter := range counters {
 		name := strings.TrimPrefix(counter.String(), "bytes_")
-		if k := slices.IndexFunc(drawn, func(c metric.Counter) bool { return equal(c, counter, history) }); k >= 0 {
+		if k := slices.IndexFunc(drawn, func(c recording.Counter) bool { return equal(c, counter, history) }); k >= 0 {
 			chart.Lines[k].Label += ", " + name
 			continue
 		}
@@ -49,7 +49,7 @@ func rates(id, title, unit, note string, counters []metric.Counter, history []re
 }
 
 // equal tells whether two counters are as good as equal from the first interval to the last.
-func equal(a, b metric.Counter, history []result.Point) bool {
+func equal(a, b recording.Counter, history []result.Point) bool {
 	var most, ahead, apart int64
 	for _, p := range history {
 		m, n := p.Counts[a.String()], p.Counts[b.String()]

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // lined are the latencies of a topic's line, each with its percentiles.
 var lined = []struct {
-	trend metric.Trend
+	trend recording.Trend
 	label string
-}{{metric.PublishLatency, "publish"}, {metric.RequestLatency, "request"}, {metric.E2ELatency, "e2e"}}
+}{{recording.PublishLatency, "publish"}, {recording.RequestLatency, "request"}, {recording.E2ELatency, "e2e"}}
 
 // linedQuantiles are the percentiles of a topic's line.
 var linedQuantiles = []float64{0.5, 0.99}
@@ -38,7 +38,7 @@ func linesOf(r *result.Result) (columns []string, lines []line) {
 	for i := range r.Topics {
 		t := &r.Topics[i]
 		l := line{
-			Topic: t.Topic, Sent: t.Counts[metric.Sent.String()], Confirmed: t.Counts[metric.Confirmed.String()], Received: t.Counts[metric.Received.String()],
+			Topic: t.Topic, Sent: t.Counts[recording.Sent.String()], Confirmed: t.Counts[recording.Confirmed.String()], Received: t.Counts[recording.Received.String()],
 			Observed: slices.ContainsFunc(t.Groups, func(g result.Group) bool { return g.Expected > 0 }),
 		}
 		if len(brokers) > 1 {

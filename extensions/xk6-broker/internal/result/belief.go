@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // judged are the latencies that a run is about.
-var judged = []metric.Trend{metric.PublishLatency, metric.RequestLatency, metric.E2ELatency}
+var judged = []recording.Trend{recording.PublishLatency, recording.RequestLatency, recording.E2ELatency}
 
 // Belief is how far a latency is reliable. If more than samples limits it, a reason [reason.PercentileNotReliable] of the topic says what.
 type Belief struct {
@@ -43,7 +43,7 @@ func (t *Topic) judgeLateness(v *Verdict) {
 			v.Beliefs = append(v.Beliefs, b)
 		}
 	}
-	if lag, own := t.Trends[metric.ScheduleLag.String()], t.Trends[metric.GeneratorLag.String()]; lag != nil && own != nil &&
+	if lag, own := t.Trends[recording.ScheduleLag.String()], t.Trends[recording.GeneratorLag.String()]; lag != nil && own != nil &&
 		lag.Quantile(0.99) > 2*max(own.Quantile(0.99), int64(owedFloor)) {
 		v.note(t.subject(), reason.WaitedForVU, nil)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // bunch is from which lateness on a message is sent together with those that were due after it, as a matter of bunches: less of it any system is used to.
@@ -17,7 +17,7 @@ func (r *Result) Bunched() (n int64) {
 	led := r.Led()
 	for i := range led.Topics {
 		t := &led.Topics[i]
-		lag, sent := t.Trends[metric.GeneratorLag.String()], t.Counts[metric.Sent.String()]
+		lag, sent := t.Trends[recording.GeneratorLag.String()], t.Counts[recording.Sent.String()]
 		if lag == nil || sent == 0 {
 			continue
 		}
@@ -36,7 +36,7 @@ func (r *Result) Others() string {
 	led := r.Led()
 	for i := range led.Topics {
 		t := &led.Topics[i]
-		if s := share(t.Counts[metric.Foreign.String()], t.Counts[metric.Received.String()]); s > trifle {
+		if s := share(t.Counts[recording.Foreign.String()], t.Counts[recording.Received.String()]); s > trifle {
 			return fmt.Sprintf("%s of the messages received from %s are of other tests", reason.Percent(s), t.Topic)
 		}
 	}
@@ -55,7 +55,7 @@ func (r *Result) VUsAwaited() bool {
 	}
 	system := 0.0
 	for i := range led.Topics {
-		for _, of := range []metric.Trend{metric.PublishTime, metric.RequestTime, metric.E2ETime} {
+		for _, of := range []recording.Trend{recording.PublishTime, recording.RequestTime, recording.E2ETime} {
 			if h := led.Topics[i].Trends[of.String()]; h != nil && h.Count() > 0 {
 				system += h.Mean() * float64(h.Count())
 			}

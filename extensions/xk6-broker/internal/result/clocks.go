@@ -9,8 +9,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Clock is by how much the coordinator's clock is ahead of a process's, in ns.
@@ -73,8 +73,8 @@ func called(process int, name string) string {
 
 // transit tells whether a trend is from an instant of the process that sent to one of the process that received.
 func transit(trend string) bool {
-	trend = strings.TrimSuffix(trend, metric.ClosedSuffix)
-	return trend == metric.E2ELatency.String() || trend == metric.E2ETime.String()
+	trend = strings.TrimSuffix(trend, recording.ClosedSuffix)
+	return trend == recording.E2ELatency.String() || trend == recording.E2ETime.String()
 }
 
 // blurred tells whether the clocks may be further apart than a tenth of a percentile that was measured by two of them.
@@ -125,10 +125,10 @@ func (t *Topic) judgeClocks(v *Verdict) {
 	for _, suffix := range t.loops() {
 		var vague []string
 		certain := false
-		for _, p := range t.Percentiles[metric.E2ELatency.String()+suffix] {
+		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
 			switch {
 			case !p.Supported:
-			case t.blurred(metric.E2ELatency.String(), p.Percentile):
+			case t.blurred(recording.E2ELatency.String(), p.Percentile):
 				vague = append(vague, QuantileName(p.Q))
 			default:
 				certain = true
@@ -142,7 +142,7 @@ func (t *Topic) judgeClocks(v *Verdict) {
 			return
 		default:
 			if !certain {
-				v.Except = metric.E2ELatency.Title()
+				v.Except = recording.E2ELatency.Title()
 			}
 			values["quantiles"] = strings.Join(vague, ", ")
 			v.note(t.subject(), reason.Clocks, values)

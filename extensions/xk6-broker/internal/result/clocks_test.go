@@ -7,8 +7,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // crossed is a result of a process that got messages from another one: a thousand that took from one time to ten times that.
@@ -20,8 +20,8 @@ func crossed(from time.Duration) *Result {
 	sent := int64(1000)
 	return &Result{Topics: []Topic{{
 		Topic: "orders", OpenLoop: true, Shared: true,
-		Counts: map[string]int64{metric.Sent.String(): sent, metric.Confirmed.String(): sent, metric.Received.String(): sent, metric.Sibling.String(): 500},
-		Trends: map[string]*hist.Histogram{metric.E2ELatency.String(): h, metric.PublishLatency.String(): h},
+		Counts: map[string]int64{recording.Sent.String(): sent, recording.Confirmed.String(): sent, recording.Received.String(): sent, recording.Sibling.String(): 500},
+		Trends: map[string]*hist.Histogram{recording.E2ELatency.String(): h, recording.PublishLatency.String(): h},
 	}}}
 }
 
@@ -64,12 +64,12 @@ func TestLatenciesByTwoClocks(t *testing.T) {
 		r := crossed(10 * time.Millisecond)
 		r.meets(c.clock)
 		n, published := 0, 0
-		for _, p := range r.Topics[0].Percentiles[metric.E2ELatency.String()] {
+		for _, p := range r.Topics[0].Percentiles[recording.E2ELatency.String()] {
 			if p.Believed && p.Q <= 0.99 {
 				n++
 			}
 		}
-		for _, p := range r.Topics[0].Percentiles[metric.PublishLatency.String()] {
+		for _, p := range r.Topics[0].Percentiles[recording.PublishLatency.String()] {
 			if p.Believed && p.Q <= 0.99 {
 				published++
 			}
@@ -91,7 +91,7 @@ func TestLatenciesByTwoClocks(t *testing.T) {
 // What arrived before it was sent is explained by how the clocks differ.
 func TestClocksExplainWhatCameBeforeItWasSent(t *testing.T) {
 	r := crossed(10 * time.Millisecond)
-	r.Topics[0].Counts[metric.Negative.String()] = 7
+	r.Topics[0].Counts[recording.Negative.String()] = 7
 	r.meets(clocksOf(time.Second, time.Millisecond))
 	if !reasontest.Has(r.Verdict.Invalid(), "clocks why=negative count=7 clocks=the_clock_of_process_2_(two)_is_1s_±_1ms_ahead_of_that_of_process_1_(one)") {
 		t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
@@ -107,8 +107,8 @@ func TestThresholdsByTwoClocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, trend := range []metric.Trend{metric.E2ELatency, metric.PublishLatency} {
-			want := judged || trend == metric.PublishLatency
+		for _, trend := range []recording.Trend{recording.E2ELatency, recording.PublishLatency} {
+			want := judged || trend == recording.PublishLatency
 			d := r.Latency(c, trend.String(), []Portion{{Topic: "orders", Histogram: r.Topics[0].Trends[trend.String()]}})
 			if d.Judged != want {
 				t.Errorf("%s of %v: %+v", source, trend, d)

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. A tag says "closed" of what was
 // measured of a closed loop, and names the group if the topic has several: "audit", "closed:audit".
-func (r *Result) WriteLog(w io.Writer, t *Topic, trend metric.Trend) error {
+func (r *Result) WriteLog(w io.Writer, t *Topic, trend recording.Trend) error {
 	log, err := hist.NewLog(w, r.Started)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (r *Result) WriteLog(w io.Writer, t *Topic, trend metric.Trend) error {
 			for k := range records {
 				for l := range records[k].Latencies {
 					if h := records[k].Latencies[l][trend]; !h.Empty() {
-						tag := t.tag(metric.Loop(l), trend, records[k].Group) //gosec:disable G115 -- an index
+						tag := t.tag(recording.Loop(l), trend, records[k].Group) //gosec:disable G115 -- an index
 						if tagged[tag] == nil {
 							tagged[tag] = &hist.Histogram{}
 						}
@@ -45,10 +45,10 @@ func (r *Result) WriteLog(w io.Writer, t *Topic, trend metric.Trend) error {
 }
 
 // tag is what the format wants without commas and spaces.
-func (t *Topic) tag(l metric.Loop, trend metric.Trend, group string) string {
+func (t *Topic) tag(l recording.Loop, trend recording.Trend, group string) string {
 	parts := []string{}
-	if l == metric.Closed {
-		parts = append(parts, metric.Closed.String())
+	if l == recording.Closed {
+		parts = append(parts, recording.Closed.String())
 	}
 	if trend.Consumers() && len(t.Groups) > 1 && group != "" {
 		parts = append(parts, hist.Tag(group))

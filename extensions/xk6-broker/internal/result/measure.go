@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -63,10 +62,10 @@ func (t *Topic) in(i *recording.Interval) []recording.Record {
 }
 
 // trendName is what the topic calls a trend. The latencies of a topic without open loop have the plain names.
-func (t *Topic) trendName(l metric.Loop, of metric.Trend) string {
+func (t *Topic) trendName(l recording.Loop, of recording.Trend) string {
 	name := of.In(l)
 	if !t.OpenLoop {
-		name = strings.TrimSuffix(name, metric.ClosedSuffix)
+		name = strings.TrimSuffix(name, recording.ClosedSuffix)
 	}
 	return name
 }
@@ -74,7 +73,7 @@ func (t *Topic) trendName(l metric.Loop, of metric.Trend) string {
 // measureRun fills in what was measured in the whole run.
 func (t *Topic) measureRun(r *Result, own map[recording.Key]*recording.Sums) {
 	for _, s := range own { // messages that came from elsewhere may be of an open loop, too
-		t.OpenLoop = t.OpenLoop || s.Latencies[metric.Open][metric.E2ELatency] != nil
+		t.OpenLoop = t.OpenLoop || s.Latencies[recording.Open][recording.E2ELatency] != nil
 	}
 	all := t.window(own, nil)
 	for name := range t.Counts {
@@ -121,28 +120,28 @@ func (t *Topic) window(own map[recording.Key]*recording.Sums, match func(recordi
 		}
 		for c, n := range s.Counts {
 			if n != 0 {
-				w.Counts[metric.Counter(c).String()] += n //gosec:disable G115 -- an index
+				w.Counts[recording.Counter(c).String()] += n //gosec:disable G115 -- an index
 			}
 		}
 		for e, n := range s.Errors {
 			w.Errors = addErrors(w.Errors, ErrorCount{Op: e.Op, Kind: e.Kind, Count: n})
 		}
-		t.addLatencies(w.Trends, s, func(metric.Trend) bool { return true })
+		t.addLatencies(w.Trends, s, func(recording.Trend) bool { return true })
 		if g := slices.IndexFunc(t.Groups, func(g Group) bool { return g.Group == key.Group }); g >= 0 {
 			of := &w.Groups[g]
-			of.Received += uint64(s.Counts[metric.Received])                                                     //gosec:disable G115 -- a count
-			of.Settled += uint64(s.Counts[metric.Acked] + s.Counts[metric.Requeued] + s.Counts[metric.Rejected]) //gosec:disable G115 -- a count
-			t.addLatencies(of.Trends, s, metric.Trend.Consumers)
+			of.Received += uint64(s.Counts[recording.Received])                                                           //gosec:disable G115 -- a count
+			of.Settled += uint64(s.Counts[recording.Acked] + s.Counts[recording.Requeued] + s.Counts[recording.Rejected]) //gosec:disable G115 -- a count
+			t.addLatencies(of.Trends, s, recording.Trend.Consumers)
 		}
 	}
 	return w
 }
 
-func (t *Topic) addLatencies(to map[string]*hist.Histogram, s *recording.Sums, of func(metric.Trend) bool) {
+func (t *Topic) addLatencies(to map[string]*hist.Histogram, s *recording.Sums, of func(recording.Trend) bool) {
 	for l := range s.Latencies {
 		for trend, h := range s.Latencies[l] {
-			if h != nil && of(metric.Trend(trend)) { //gosec:disable G115 -- an index
-				name := t.trendName(metric.Loop(l), metric.Trend(trend)) //gosec:disable G115 -- indices
+			if h != nil && of(recording.Trend(trend)) { //gosec:disable G115 -- an index
+				name := t.trendName(recording.Loop(l), recording.Trend(trend)) //gosec:disable G115 -- indices
 				to[name] = hist.Merged(to[name], h)
 			}
 		}
@@ -200,7 +199,7 @@ func (t *Topic) measureHistory(cells []cell) {
 						if h.Empty() {
 							continue
 						}
-						name := t.trendName(metric.Loop(l), metric.Trend(trend)) //gosec:disable G115 -- indices
+						name := t.trendName(recording.Loop(l), recording.Trend(trend)) //gosec:disable G115 -- indices
 						if latencies[name] == nil {
 							latencies[name] = make([][]hist.Packed, len(cells))
 						}
@@ -243,7 +242,7 @@ func (t *Topic) point(c cell) Point {
 			rec := &records[k]
 			for counter, n := range rec.Counts {
 				if n != 0 {
-					p.Counts[metric.Counter(counter).String()] += n //gosec:disable G115 -- an index
+					p.Counts[recording.Counter(counter).String()] += n //gosec:disable G115 -- an index
 				}
 			}
 			for e, n := range rec.Errors {

@@ -9,9 +9,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -33,10 +32,10 @@ func interval(broker, phase string, from, to float64, n int64) *recording.Interv
 	key := recording.Key{Broker: broker, Driver: "memory", Topic: "orders", Phase: phase}
 	send, receive := recording.Record{Key: key}, recording.Record{Key: key}
 	receive.Group = "workers"
-	send.Counts[metric.Due], send.Counts[metric.Sent], send.Counts[metric.Confirmed] = n, n, n
-	receive.Counts[metric.Received], receive.Counts[metric.Acked], receive.Counts[metric.Requeued] = n, n-1, 1
-	send.Latencies[metric.Open][metric.PublishLatency] = packed(int64(from+1), uint64(n))   //gosec:disable G115 -- a count
-	receive.Latencies[metric.Open][metric.E2ELatency] = packed(int64(from+1000), uint64(n)) //gosec:disable G115 -- a count
+	send.Counts[recording.Due], send.Counts[recording.Sent], send.Counts[recording.Confirmed] = n, n, n
+	receive.Counts[recording.Received], receive.Counts[recording.Acked], receive.Counts[recording.Requeued] = n, n-1, 1
+	send.Latencies[recording.Open][recording.PublishLatency] = packed(int64(from+1), uint64(n))   //gosec:disable G115 -- a count
+	receive.Latencies[recording.Open][recording.E2ELatency] = packed(int64(from+1000), uint64(n)) //gosec:disable G115 -- a count
 	send.Spans[0] = recording.Span{First: at(from), Last: at(to)}
 	send.Errors = recording.Errors{{Op: "send", Kind: "timeout"}: 1}
 	receive.Outstanding = 7
@@ -166,7 +165,7 @@ func TestMeasure_FailedAfterItsPhase_MissingFromIt(t *testing.T) {
 	one.Records[0].Errors = nil
 	two.Records[0].Errors = recording.Errors{{Op: "send", Kind: "timeout"}: 200}
 	late := recording.Record{Key: one.Records[0].Key}
-	late.Latencies[metric.Open][metric.FailedLatency] = packed(1e9, 200)
+	late.Latencies[recording.Open][recording.FailedLatency] = packed(1e9, 200)
 	two.Records = append(two.Records, late)
 	r := skeleton(memory, 2)
 	r.Measure(recorded(one, two))
@@ -192,7 +191,7 @@ func TestMeasure_ClosedLoopOnly_PlainNames(t *testing.T) {
 	i := interval(memory, "", 0, 1, 10)
 	for k := range i.Records {
 		l := &i.Records[k].Latencies
-		l[metric.Open], l[metric.Closed] = l[metric.Closed], l[metric.Open]
+		l[recording.Open], l[recording.Closed] = l[recording.Closed], l[recording.Open]
 	}
 	for openLoop, want := range map[bool]string{false: "publish_latency", true: "publish_latency_closed"} {
 		r := skeleton(memory, 1)
@@ -374,7 +373,7 @@ func BenchmarkMeasure(b *testing.B) {
 				r.Topic = topics[k].Topic
 				r.Latencies = recording.Latencies{}
 				for trend := range 4 {
-					r.Latencies[metric.Open][trend] = packed
+					r.Latencies[recording.Open][trend] = packed
 				}
 				records = append(records, r)
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -17,7 +16,7 @@ func TestWhatIsReadBackAddsUp(t *testing.T) {
 		g := Group{Account: account.Account{Group: account.ReadBack, Tally: account.Tally{Expected: confirmed, Drained: confirmed - lost, Missing: lost}, Lost: lost}}
 		topic := Topic{
 			Driver: "memory", Topic: "metrics", OnlySends: true, ClosedLoop: true, Groups: []Group{g}, Trends: map[string]*hist.Histogram{},
-			Counts: counted(map[metric.Counter]int64{metric.Sent: int64(confirmed), metric.Confirmed: int64(confirmed), metric.Unaccounted: int64(confirmed)}),
+			Counts: counted(map[recording.Counter]int64{recording.Sent: int64(confirmed), recording.Confirmed: int64(confirmed), recording.Unaccounted: int64(confirmed)}),
 		}
 		r := &Result{Name: "p", Run: 1, Instance: instance, Started: started, Seconds: 1, Topics: []Topic{topic}}
 		return Part{Result: r, Ledger: &account.Ledger{Run: 1, Instance: instance}, Recording: &recording.Recording{}}

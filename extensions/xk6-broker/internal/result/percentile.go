@@ -8,7 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 const (
@@ -66,17 +66,17 @@ func (t *Topic) misled(trend string, h *hist.Histogram, q float64) (Percentile, 
 func (t *Topic) late(name string, q float64, value int64) time.Duration {
 	var lag, hiccups *hist.Histogram // where the latency begins, and where it ends
 	ends := 1
-	trend, closed := strings.CutSuffix(name, metric.ClosedSuffix)
+	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
 	switch trend {
-	case metric.PublishLatency.String(), metric.E2ELatency.String(), metric.RequestLatency.String(), metric.FailedLatency.String():
+	case recording.PublishLatency.String(), recording.E2ELatency.String(), recording.RequestLatency.String(), recording.FailedLatency.String():
 		if !closed { // what has no schedule is not late
-			lag = t.Trends[metric.GeneratorLag.String()]
+			lag = t.Trends[recording.GeneratorLag.String()]
 		}
-	case metric.PublishTime.String(), metric.E2ETime.String(), metric.RequestTime.String(), metric.DeliveryWait.String():
+	case recording.PublishTime.String(), recording.E2ETime.String(), recording.RequestTime.String(), recording.DeliveryWait.String():
 	default:
 		return 0
 	}
-	if request := trend == metric.RequestLatency.String() || trend == metric.RequestTime.String(); request && len(t.Groups) > 0 {
+	if request := trend == recording.RequestLatency.String() || trend == recording.RequestTime.String(); request && len(t.Groups) > 0 {
 		ends = 2 // somebody in the test answers
 	}
 	if t.Seen != nil && t.Seen.Supported(q) {
@@ -88,7 +88,7 @@ func (t *Topic) late(name string, q float64, value int64) time.Duration {
 // absent is the share of the messages that are not in a distribution: of the whole topic, which has it from the group that lacks most, or of
 // one group where g is not nil.
 func (t *Topic) absent(name string, g *Group) (most float64) {
-	if trend, _ := strings.CutSuffix(name, metric.ClosedSuffix); !consumers(trend) {
+	if trend, _ := strings.CutSuffix(name, recording.ClosedSuffix); !consumers(trend) {
 		return lacking(t.Failed(name), t.measured(name))
 	}
 	if t.lacks != nil {
@@ -112,13 +112,13 @@ func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
 
 // consumers tells whether a trend is of the way of each message to its consumer.
 func consumers(trend string) bool {
-	return trend == metric.E2ELatency.String() || trend == metric.E2ETime.String() || trend == metric.DeliveryWait.String()
+	return trend == recording.E2ELatency.String() || trend == recording.E2ETime.String() || trend == recording.DeliveryWait.String()
 }
 
 // Failed is how many messages are not in a trend of the producers' side, as the topic calls it, because their sends failed; 0 of another trend.
 // Those of which it is not known in which loop they were sent count in both.
 func (t *Topic) Failed(name string) uint64 {
-	trend, _ := strings.CutSuffix(name, metric.ClosedSuffix)
+	trend, _ := strings.CutSuffix(name, recording.ClosedSuffix)
 	switch op := SentBy(trend); {
 	case op == "":
 		return 0
@@ -132,9 +132,9 @@ func (t *Topic) Failed(name string) uint64 {
 // SentBy is the operation whose success a trend of the producers' side is measured of; "" of another trend.
 func SentBy(trend string) string {
 	switch trend {
-	case metric.PublishLatency.String(), metric.PublishTime.String():
+	case recording.PublishLatency.String(), recording.PublishTime.String():
 		return "send"
-	case metric.RequestLatency.String(), metric.RequestTime.String():
+	case recording.RequestLatency.String(), recording.RequestTime.String():
 		return "request"
 	}
 	return ""
@@ -143,10 +143,10 @@ func SentBy(trend string) string {
 // failed is how many sends and requests failed in the loop that a trend is of: all but those that are known to be of the other loop.
 // Of a phase, those count that were due in it, too.
 func (t *Topic) failed(name string) uint64 {
-	other := metric.FailedLatency.String()
-	n := max(uint64(t.ErrorsOf("send")+t.ErrorsOf("request")), t.measured(other)+t.measured(other+metric.ClosedSuffix))
-	if !strings.HasSuffix(name, metric.ClosedSuffix) {
-		other += metric.ClosedSuffix
+	other := recording.FailedLatency.String()
+	n := max(uint64(t.ErrorsOf("send")+t.ErrorsOf("request")), t.measured(other)+t.measured(other+recording.ClosedSuffix))
+	if !strings.HasSuffix(name, recording.ClosedSuffix) {
+		other += recording.ClosedSuffix
 	}
 	return n - min(n, t.measured(other))
 }
@@ -174,22 +174,22 @@ func (t *Topic) mostMissing(name string, g *Group) uint64 {
 		return t.whole.mostMissing(name, &t.whole.Groups[i])
 	}
 	suffix := ""
-	if strings.HasSuffix(name, metric.ClosedSuffix) {
-		suffix = metric.ClosedSuffix
+	if strings.HasSuffix(name, recording.ClosedSuffix) {
+		suffix = recording.ClosedSuffix
 	}
-	sent := t.failed(name) + t.measured(metric.PublishLatency.String()+suffix) + t.measured(metric.RequestLatency.String()+suffix)
+	sent := t.failed(name) + t.measured(recording.PublishLatency.String()+suffix) + t.measured(recording.RequestLatency.String()+suffix)
 	if len(t.loops()) == 1 {
-		sent = max(sent, uint64(t.Counts[metric.Sent.String()]))
+		sent = max(sent, uint64(t.Counts[recording.Sent.String()]))
 	}
 	sent *= uint64(max(1, g.Subscribers))
-	for _, c := range []metric.Counter{metric.Sibling, metric.Earlier, metric.Routed, metric.Aliased} {
+	for _, c := range []recording.Counter{recording.Sibling, recording.Earlier, recording.Routed, recording.Aliased} {
 		sent += uint64(t.Counts[c.String()])
 	}
 	sent += g.Redelivered + g.Duplicated
 	if g.Group == account.Subscribers { // one may have got what its predecessor got, too
 		sent += g.Unexpected
 	}
-	if h := g.Trends[metric.E2ELatency.String()+suffix]; h != nil {
+	if h := g.Trends[recording.E2ELatency.String()+suffix]; h != nil {
 		sent -= min(sent, h.Count())
 	}
 	return sent

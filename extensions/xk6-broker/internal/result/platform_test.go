@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 func TestAdviceNamesTheCause(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAScriptThatWorksBeforeItSendsIsNamed(t *testing.T) {
 				c.platform.Hiccups = spread(12_000, c.hiccup*msec)
 			}
 			r := &Result{Platform: &c.platform, Topics: []Topic{{
-				Topic: "orders", OpenLoop: true, Counts: counted(map[metric.Counter]int64{metric.Due: 12_000, metric.Sent: 12_000, metric.Confirmed: 12_000, metric.Received: 12_000}),
+				Topic: "orders", OpenLoop: true, Counts: counted(map[recording.Counter]int64{recording.Due: 12_000, recording.Sent: 12_000, recording.Confirmed: 12_000, recording.Received: 12_000}),
 				Trends: map[string]*hist.Histogram{"publish_latency": spread(12_000, 51*msec), "generator_lag": spread(12_000, 50*msec)},
 			}}}
 			r.Describe()

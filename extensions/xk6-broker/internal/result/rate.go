@@ -1,6 +1,6 @@
 package result
 
-import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 
 // Span is from when to when something was counted, in seconds from the start.
 type Span struct {
@@ -37,7 +37,7 @@ func rateBasis(counter string, topics ...*Topic) (n, seconds float64) {
 	known := false
 	for _, t := range topics {
 		n, phase = n+float64(t.Counts[counter]), t.phase
-		for _, of := range []metric.Counter{metric.Sent, paced(counter)} {
+		for _, of := range []recording.Counter{recording.Sent, paced(counter)} {
 			if its, ok := t.Spans[of.String()]; ok && !known {
 				span, known = its, true
 			} else if ok {
@@ -59,12 +59,12 @@ func rateBasis(counter string, topics ...*Topic) (n, seconds float64) {
 }
 
 // paced is the counter whose times are those of another.
-func paced(counter string) metric.Counter {
+func paced(counter string) recording.Counter {
 	switch counter {
-	case metric.Due.String(), metric.Sent.String(), metric.BytesSent.String():
-		return metric.Sent
-	case metric.Confirmed.String():
-		return metric.Confirmed
+	case recording.Due.String(), recording.Sent.String(), recording.BytesSent.String():
+		return recording.Sent
+	case recording.Confirmed.String():
+		return recording.Confirmed
 	}
-	return metric.Received
+	return recording.Received
 }

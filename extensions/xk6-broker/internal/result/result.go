@@ -10,7 +10,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -190,13 +189,13 @@ func compareErrors(a, b ErrorCount) int {
 // Loop takes the name of one of the topic's trends apart: the name of its metric, and the loop that it is of, "open" or "closed"; "" where
 // loops are not told apart.
 func (t *Topic) Loop(name string) (trend, loop string) {
-	trend, closed := strings.CutSuffix(name, metric.ClosedSuffix)
-	of, known := metric.TrendNamed(trend)
+	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
+	of, known := recording.TrendNamed(trend)
 	switch {
 	case !known || !of.Looped():
 		return trend, ""
 	case closed || !t.OpenLoop:
-		return trend, metric.Closed.String()
+		return trend, recording.Closed.String()
 	}
-	return trend, metric.Open.String()
+	return trend, recording.Open.String()
 }

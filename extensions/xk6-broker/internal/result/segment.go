@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Segment is the part of a test that one of its processes ran, as k6 has it.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Threshold is a condition that the test sets on a metric, and what became of it.

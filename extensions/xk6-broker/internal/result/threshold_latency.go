@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Portion is what one series measured of a trend in one loop.
 type Portion struct {
 	Broker, Topic, Group string // all "" where it is of no topic, as the wait of arrivals for a VU
-	Loop                 metric.Loop
+	Loop                 recording.Loop
 	*hist.Histogram
 	Missing uint64 // how many values are not in it, the greatest; what a group did not receive is known without
 }
@@ -110,7 +110,7 @@ func (t *Topic) TooHigh(c Condition, name string) string {
 func (t *Topic) Late(c Condition, name string) time.Duration {
 	q, _ := c.reach(t.Trends[name])
 	late := t.late(name, q, t.Trends[name].Quantile(q))
-	if lag := t.Trends[metric.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
+	if lag := t.Trends[recording.GeneratorLag.String()]; c.Method == "avg" && late > 0 && lag != nil {
 		late = max(late, time.Duration(lag.Mean()))
 	}
 	return late
@@ -173,8 +173,8 @@ func (r *Result) whole(p Portion, trend string) (whole, bool) {
 		if t.Broker != p.Broker || t.Topic != p.Topic {
 			continue
 		}
-		if p.Loop == metric.Closed && t.OpenLoop {
-			trend = metric.InClosed(trend)
+		if p.Loop == recording.Closed && t.OpenLoop {
+			trend = recording.InClosed(trend)
 		}
 		of := whole{t.Trends[trend], t.name() + ": ", t, nil, trend}
 		for k := range t.Groups {

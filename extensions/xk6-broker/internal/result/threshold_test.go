@@ -8,8 +8,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 const msec = 1_000_000
@@ -74,7 +74,7 @@ func TestLatenciesAreDecidedExactly(t *testing.T) {
 }
 
 func TestWhenALatencyCannotBeJudged(t *testing.T) {
-	counts := counted(map[metric.Counter]int64{metric.Due: 12_000, metric.Sent: 12_000, metric.Confirmed: 12_000, metric.Received: 12_000})
+	counts := counted(map[recording.Counter]int64{recording.Due: 12_000, recording.Sent: 12_000, recording.Confirmed: 12_000, recording.Received: 12_000})
 	group := accounted(12_000, 12_000)
 	group.Group = "workers"
 	// topic has 12,000 latencies: p99 is 5 ms, p99.5 and what is beyond it 40 ms.
@@ -82,8 +82,8 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		h := spread(11_940, 5*msec, 40*msec, 40*msec, 40*msec)
 		t := Topic{
 			Broker: "b", Topic: "orders", OpenLoop: true, Counts: counts,
-			Trends: map[string]*hist.Histogram{metric.PublishLatency.String(): h, metric.E2ELatency.String(): h, metric.GeneratorLag.String(): spread(12_000, msec/10)},
-			Groups: []Group{{Account: group, Trends: map[string]*hist.Histogram{metric.E2ELatency.String(): h}}},
+			Trends: map[string]*hist.Histogram{recording.PublishLatency.String(): h, recording.E2ELatency.String(): h, recording.GeneratorLag.String(): spread(12_000, msec/10)},
+			Groups: []Group{{Account: group, Trends: map[string]*hist.Histogram{recording.E2ELatency.String(): h}}},
 		}
 		if change != nil {
 			change(&t)
@@ -91,27 +91,27 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		return sure(t)
 	}
 	late := func(t *Topic) {
-		t.Trends[metric.GeneratorLag.String()] = spread(11_940, msec/10, 30*msec, 30*msec, 30*msec)
+		t.Trends[recording.GeneratorLag.String()] = spread(11_940, msec/10, 30*msec, 30*msec, 30*msec)
 	}
 	failing := func(n int64) func(*Topic) {
 		return func(t *Topic) { t.Errors = []ErrorCount{{"send", "timeout", n}} }
 	}
 	missing := func(t *Topic) {
 		t.Groups[0].Drained, t.Groups[0].Received = 1, 11_999
-		t.Trends[metric.E2ELatency.String()] = spread(11_999, msec)
-		t.Groups[0].Trends = map[string]*hist.Histogram{metric.E2ELatency.String(): spread(11_999, msec)}
+		t.Trends[recording.E2ELatency.String()] = spread(11_999, msec)
+		t.Groups[0].Trends = map[string]*hist.Histogram{recording.E2ELatency.String(): spread(11_999, msec)}
 	}
 	invalid := topic(nil)
 	invalid.Verdict.Latencies = false
 	both := topic(func(t *Topic) {
 		t.ClosedLoop = true
-		t.Trends[metric.PublishLatency.String()+metric.ClosedSuffix] = spread(12_000, msec)
+		t.Trends[recording.PublishLatency.String()+recording.ClosedSuffix] = spread(12_000, msec)
 	})
 	for name, c := range map[string]struct {
 		result  *Result
 		source  string
 		of      []Portion // what is asked for, if not all of the topic
-		trend   metric.Trend
+		trend   recording.Trend
 		Held    bool
 		because string // "" where it is judged
 	}{
@@ -128,9 +128,9 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		"not even its least":            {result: invalid, source: "min<50", because: "the latencies of this run"},
 		"both loops": {
 			result: both, source: "p(99)<50", because: "by the tag loop",
-			of: []Portion{{Broker: "b", Topic: "orders", Histogram: spread(12_000, msec)}, {Broker: "b", Topic: "orders", Loop: metric.Closed, Histogram: spread(12_000, msec)}},
+			of: []Portion{{Broker: "b", Topic: "orders", Histogram: spread(12_000, msec)}, {Broker: "b", Topic: "orders", Loop: recording.Closed, Histogram: spread(12_000, msec)}},
 		},
-		"one loop of both": {result: both, source: "p(99)<50", Held: true, of: []Portion{{Broker: "b", Topic: "orders", Loop: metric.Closed, Histogram: spread(12_000, msec)}}},
+		"one loop of both": {result: both, source: "p(99)<50", Held: true, of: []Portion{{Broker: "b", Topic: "orders", Loop: recording.Closed, Histogram: spread(12_000, msec)}}},
 		// Lateness makes a latency greater: a limit that holds in spite of it holds, and one that does not may be the generator's fault.
 		"late, and within the limit all the same": {result: topic(late), source: "p(99.9)<50", Held: true},
 		"late, and beyond the limit":              {result: topic(late), source: "p(99.9)<20", because: "orders: 75 % of its p99.9, 40ms, is lateness"},
@@ -149,7 +149,7 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		"a failed send, and the maximum too slow": {result: topic(failing(1)), source: "max<20"},
 		"a failed send, and the mean":             {result: topic(failing(1)), source: "avg<50", Held: true},
 		"one that nobody received": {
-			result: topic(missing), source: "max<50", trend: metric.E2ELatency, because: "orders, workers: 0.0083 %",
+			result: topic(missing), source: "max<50", trend: recording.E2ELatency, because: "orders, workers: 0.0083 %",
 			of: []Portion{{Broker: "b", Topic: "orders", Group: "workers", Histogram: spread(11_999, msec)}},
 		},
 		"arrivals that never started": {
@@ -160,7 +160,7 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			of := c.of
 			if of == nil {
-				name := metric.PublishLatency.String()
+				name := recording.PublishLatency.String()
 				of = []Portion{{Broker: "b", Topic: "orders", Histogram: c.result.Topics[0].Trends[name], Missing: c.result.Topics[0].Failed(name)}}
 			}
 			d := c.result.Latency(condition(t, c.source), c.trend.String(), of)
@@ -173,17 +173,17 @@ func TestWhenALatencyCannotBeJudged(t *testing.T) {
 
 // A failed send was slower than all that are in any of the distributions of the way that messages take.
 func TestNoMaximumHoldsWhereASendFailed(t *testing.T) {
-	for _, trend := range []metric.Trend{metric.PublishLatency, metric.PublishTime, metric.RequestLatency, metric.RequestTime, metric.E2ELatency, metric.E2ETime, metric.DeliveryWait} {
+	for _, trend := range []recording.Trend{recording.PublishLatency, recording.PublishTime, recording.RequestLatency, recording.RequestTime, recording.E2ELatency, recording.E2ETime, recording.DeliveryWait} {
 		for _, failed := range []int64{0, 1} {
 			h, op := spread(12_000, msec), "send"
-			if trend == metric.RequestLatency || trend == metric.RequestTime {
+			if trend == recording.RequestLatency || trend == recording.RequestTime {
 				op = "request"
 			}
 			group := accounted(12_000, 12_000)
 			group.Group = "workers"
 			topic := Topic{
 				Broker: "b", Topic: "orders", OpenLoop: true, Trends: map[string]*hist.Histogram{trend.String(): h},
-				Errors: []ErrorCount{{op, "timeout", failed}}, Counts: counted(map[metric.Counter]int64{metric.Sent: 12_000 + failed}),
+				Errors: []ErrorCount{{op, "timeout", failed}}, Counts: counted(map[recording.Counter]int64{recording.Sent: 12_000 + failed}),
 			}
 			portion := Portion{Broker: "b", Topic: "orders", Histogram: h, Missing: topic.Failed(trend.String())}
 			if trend.Consumers() {
@@ -213,15 +213,15 @@ func TestAPortionIsDecidedByWhatItLacks(t *testing.T) {
 	consumed := rare
 	consumed.Group = "workers"
 	for name, c := range map[string]struct {
-		trend   metric.Trend
+		trend   recording.Trend
 		of      []Portion
 		because string
 	}{
-		"none of its own":      {metric.PublishLatency, []Portion{rare}, ""},
-		"a third":              {metric.PublishLatency, []Portion{failing}, "orders: 33 % of the values"},
-		"among many":           {metric.PublishLatency, []Portion{failing, {Broker: "b", Topic: "orders", Histogram: spread(150_000, msec)}}, ""},
-		"nothing else at all":  {metric.PublishLatency, []Portion{{Broker: "b", Topic: "orders", Histogram: &hist.Histogram{}, Missing: 9}}, "no samples"},
-		"what nobody received": {metric.E2ELatency, []Portion{consumed, consumed}, "orders, workers: 33 %"}, // which the test removed
+		"none of its own":      {recording.PublishLatency, []Portion{rare}, ""},
+		"a third":              {recording.PublishLatency, []Portion{failing}, "orders: 33 % of the values"},
+		"among many":           {recording.PublishLatency, []Portion{failing, {Broker: "b", Topic: "orders", Histogram: spread(150_000, msec)}}, ""},
+		"nothing else at all":  {recording.PublishLatency, []Portion{{Broker: "b", Topic: "orders", Histogram: &hist.Histogram{}, Missing: 9}}, "no samples"},
+		"what nobody received": {recording.E2ELatency, []Portion{consumed, consumed}, "orders, workers: 33 %"}, // which the test removed
 	} {
 		if d := r.Latency(condition(t, "p(80)<50"), c.trend.String(), c.of); d.Held != (c.because == "") || !strings.Contains(d.Why, c.because) {
 			t.Errorf("%s: %+v", name, d)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // Total is all topics as one: counts, errors and accounts are summed up, and distributions are pooled. What is sent in a closed loop
@@ -29,7 +29,7 @@ func (r *Result) Total() Topic {
 	}
 	named := func(t *Topic, name string) string {
 		if total.OpenLoop && !t.OpenLoop { // its closed loop has the plain names to itself
-			return metric.InClosed(name)
+			return recording.InClosed(name)
 		}
 		return name
 	}

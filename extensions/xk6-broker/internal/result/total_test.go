@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 func TestTheTotalOfSeveralTopics(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTheTotalOfSeveralTopics(t *testing.T) {
 	if g := total.Groups[0]; len(total.Groups) != 1 || g.Expected != 3000 || g.Lost != 3 || g.Members != 6 || g.Subscribers != 0 {
 		t.Errorf("%+v", total.Groups)
 	}
-	open, closed := total.Trends["publish_latency"], total.Trends["publish_latency"+metric.ClosedSuffix]
+	open, closed := total.Trends["publish_latency"], total.Trends["publish_latency"+recording.ClosedSuffix]
 	if open.Count() != 2000 || open.Max() != 20*ms || closed.Count() != 1000 || closed.Min() != 90*ms {
 		t.Errorf("open %v, closed %v", open, closed)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Verdict reports whether the numbers of a run can be relied on, and why not.
@@ -174,7 +174,7 @@ func (r *Result) judgeDropped(v *Verdict) {
 // measured tells whether anything was sent or received.
 func (r *Result) measured() bool {
 	for _, t := range r.Topics {
-		if t.Counts[metric.Sent.String()] > 0 || t.Counts[metric.Received.String()] > 0 || len(t.Errors) > 0 {
+		if t.Counts[recording.Sent.String()] > 0 || t.Counts[recording.Received.String()] > 0 || len(t.Errors) > 0 {
 			return true
 		}
 	}
@@ -202,16 +202,16 @@ func (r *Result) busiest() (most float64) {
 
 // judge looks at the topic, and at its latencies as they are led with.
 func (t *Topic) judge(v *Verdict, led *Topic) {
-	sent, confirmed, received := t.Counts[metric.Sent.String()], t.Counts[metric.Confirmed.String()], t.Counts[metric.Received.String()]
-	if n := t.Counts[metric.Due.String()] - sent; n > 0 {
-		v.invalid(t.subject(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, t.Counts[metric.Due.String()])})
+	sent, confirmed, received := t.Counts[recording.Sent.String()], t.Counts[recording.Confirmed.String()], t.Counts[recording.Received.String()]
+	if n := t.Counts[recording.Due.String()] - sent; n > 0 {
+		v.invalid(t.subject(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, t.Counts[recording.Due.String()])})
 	}
 	switch {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
 		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "nothing"})
 	case sent > 0 && confirmed == 0:
 		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "unconfirmed", "count": sent})
-	case led.whole != nil && led.Counts[metric.Sent.String()] > 0 && led.Counts[metric.Confirmed.String()] == 0:
+	case led.whole != nil && led.Counts[recording.Sent.String()] > 0 && led.Counts[recording.Confirmed.String()] == 0:
 		at := t.subject()
 		at.phase = led.phase.Name
 		v.invalid(at, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
@@ -245,12 +245,12 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 
 // judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own.
 func (t *Topic) judgeFailures(v *Verdict) {
-	all := max(t.Counts[metric.Sent.String()], t.ErrorsOf("send")+t.ErrorsOf("request")) // what failed in a phase may have been sent before it
+	all := max(t.Counts[recording.Sent.String()], t.ErrorsOf("send")+t.ErrorsOf("request")) // what failed in a phase may have been sent before it
 	for _, suffix := range t.loops() {
 		failed, sent, sends := int64(t.failed(suffix)), all, t.asked()
 		if len(t.loops()) > 1 {
-			sent = int64(t.measured(metric.PublishLatency.String()+suffix)+t.measured(metric.RequestLatency.String()+suffix)) + failed
-			sends += " of its " + map[string]metric.Loop{"": metric.Open, metric.ClosedSuffix: metric.Closed}[suffix].String() + " loop"
+			sent = int64(t.measured(recording.PublishLatency.String()+suffix)+t.measured(recording.RequestLatency.String()+suffix)) + failed
+			sends += " of its " + map[string]recording.Loop{"": recording.Open, recording.ClosedSuffix: recording.Closed}[suffix].String() + " loop"
 		}
 		v.byShare(t.subject(), reason.SendsFailed, failed, sent, reason.Values{"total": sent, "sends": sends})
 	}
@@ -258,11 +258,11 @@ func (t *Topic) judgeFailures(v *Verdict) {
 
 // asked names what was sent to the topic.
 func (t *Topic) asked() string {
-	has := func(trend metric.Trend, op string) bool {
-		return t.measured(trend.String())+t.measured(trend.String()+metric.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
+	has := func(trend recording.Trend, op string) bool {
+		return t.measured(trend.String())+t.measured(trend.String()+recording.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
 	}
-	switch requests := has(metric.RequestLatency, "request"); {
-	case requests && has(metric.PublishLatency, "send"):
+	switch requests := has(recording.RequestLatency, "request"); {
+	case requests && has(recording.PublishLatency, "send"):
 		return "sends and requests"
 	case requests:
 		return "requests"
@@ -273,8 +273,8 @@ func (t *Topic) asked() string {
 // loops are what the names of the topic's trends end with: the plain ones and, where it has both loops, those of the closed one.
 func (t *Topic) loops() []string {
 	for name := range t.Trends {
-		if t.OpenLoop && strings.HasSuffix(name, metric.ClosedSuffix) {
-			return []string{"", metric.ClosedSuffix}
+		if t.OpenLoop && strings.HasSuffix(name, recording.ClosedSuffix) {
+			return []string{"", recording.ClosedSuffix}
 		}
 	}
 	return []string{""}
@@ -282,34 +282,34 @@ func (t *Topic) loops() []string {
 
 // judgeStrangers looks at messages that came in and are not accounted for here.
 func (t *Topic) judgeStrangers(v *Verdict) {
-	at, count := t.subject(), func(c metric.Counter) int64 { return t.Counts[c.String()] }
-	if n := count(metric.Negative); n > 0 {
+	at, count := t.subject(), func(c recording.Counter) int64 { return t.Counts[c.String()] }
+	if n := count(recording.Negative); n > 0 {
 		values := reason.Values{"why": "negative", "count": n}
 		if t.Apart != nil {
 			values["clocks"], values["apart"] = t.Apart.String(), time.Duration(t.Apart.apart())
 		}
 		v.invalid(at, reason.Clocks, values)
 	}
-	switch n := count(metric.Earlier); {
+	switch n := count(recording.Earlier); {
 	case n > 0 && t.Alone:
 		v.invalid(at, reason.EarlierTest, reason.Values{"why": "run", "count": n})
 	case n > 0:
 		v.invalid(at, reason.EarlierTest, reason.Values{"why": "early", "count": n, "skew": ClockSkew})
 	}
-	v.byShare(at, reason.Unmeasured, t.Before, count(metric.Received), reason.Values{"why": "before", "skew": ClockSkew})
-	if n := count(metric.Aliased); n > 0 {
+	v.byShare(at, reason.Unmeasured, t.Before, count(recording.Received), reason.Values{"why": "before", "skew": ClockSkew})
+	if n := count(recording.Aliased); n > 0 {
 		v.invalid(at, reason.Uncertain, reason.Values{"why": "aliased", "count": n, "broker": t.Broker})
 	}
-	if n := count(metric.Unaccounted); n > 0 && !t.OnlySends {
+	if n := count(recording.Unaccounted); n > 0 && !t.OnlySends {
 		v.note(at, reason.NotStamped, reason.Values{"count": n})
 	}
-	if n := count(metric.Foreign); n > 0 {
+	if n := count(recording.Foreign); n > 0 {
 		v.note(at, reason.Foreign, reason.Values{"why": "messages", "count": n})
 	}
-	if n := count(metric.StrayReplies); n > 0 {
+	if n := count(recording.StrayReplies); n > 0 {
 		v.note(at, reason.Foreign, reason.Values{"why": "replies", "count": n})
 	}
-	if n := count(metric.Routed); n > 0 {
+	if n := count(recording.Routed); n > 0 {
 		v.note(at, reason.Routed, reason.Values{"why": "here", "count": n})
 	}
 }
@@ -325,7 +325,7 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 	}
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		all := (t.Counts[metric.Confirmed.String()] - t.Counts[metric.Unaccounted.String()]) * int64(max(1, g.Subscribers))
+		all := (t.Counts[recording.Confirmed.String()] - t.Counts[recording.Unaccounted.String()]) * int64(max(1, g.Subscribers))
 		if n := all - int64(g.Expected+g.Unexpected); n > 0 {
 			v.note(t.subjectOf(g), reason.NoConsumer, reason.Values{"why": "away", "count": n})
 		}

@@ -3,8 +3,8 @@ package result
 import (
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 const (
@@ -24,7 +24,7 @@ func (t *Topic) judgeConsumers(v *Verdict) {
 		g := &t.Groups[i]
 		t.judgeSettling(v, g)
 		t.judgeRepeats(v, g)
-		if wait, all := g.Trends[metric.DeliveryWait.String()], g.Trends[metric.E2ELatency.String()]; wait != nil && all != nil {
+		if wait, all := g.Trends[recording.DeliveryWait.String()], g.Trends[recording.E2ELatency.String()]; wait != nil && all != nil {
 			if p50 := wait.Quantile(0.5); wait.Supported(0.5) && time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
 				buffered = true
 				v.note(t.subjectOf(g), reason.ConsumersSlower, reason.Values{"why": "buffered", "wait": time.Duration(p50)})
@@ -46,7 +46,7 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 	if !g.Kept || g.Received <= g.Settled || t.consumesWithoutAck(g.Group) {
 		return
 	}
-	requeued := t.Counts[metric.Requeued.String()]
+	requeued := t.Counts[recording.Requeued.String()]
 	back := requeued
 	if len(t.Groups) == 1 { // else nobody knows whose they were
 		back = max(0, requeued-int64(g.Redelivered))
@@ -63,9 +63,9 @@ func (t *Topic) judgeSettling(v *Verdict, g *Group) {
 // judgeRepeats looks at a group that got again what nobody had given back, while its messages waited in the client: a broker that lends a
 // message for a time gives it to the next consumer when that is over, read or not, and such a test may never end.
 func (t *Topic) judgeRepeats(v *Verdict, g *Group) {
-	wait := g.Trends[metric.DeliveryWait.String()]
-	unasked := int64(g.Redelivered) - t.Counts[metric.Requeued.String()] //gosec:disable G115 -- a count, far below the limit
-	deliveries := int64(g.Received + g.Redelivered)                      //gosec:disable G115 -- a count, far below the limit
+	wait := g.Trends[recording.DeliveryWait.String()]
+	unasked := int64(g.Redelivered) - t.Counts[recording.Requeued.String()] //gosec:disable G115 -- a count, far below the limit
+	deliveries := int64(g.Received + g.Redelivered)                         //gosec:disable G115 -- a count, far below the limit
 	if wait == nil || !wait.Supported(0.5) || time.Duration(wait.Quantile(0.5)) <= slowConsumer || 10*unasked <= deliveries {
 		return
 	}
@@ -99,7 +99,7 @@ func (t *Topic) fellBehind() (n uint64, length float64) {
 	for _, part := range [][]Point{load[half+1 : late+1], load[late+1:]} {
 		var received int64
 		for _, p := range part {
-			received += p.Counts[metric.Received.String()]
+			received += p.Counts[recording.Received.String()]
 		}
 		if received == 0 {
 			return 0, 0
@@ -108,7 +108,7 @@ func (t *Topic) fellBehind() (n uint64, length float64) {
 	var sent int64
 	var took float64
 	for _, p := range load[half+1:] {
-		sent, took = sent+p.Counts[metric.Sent.String()], took+p.Seconds
+		sent, took = sent+p.Counts[recording.Sent.String()], took+p.Seconds
 	}
 	var lost uint64
 	for _, g := range t.Groups {
@@ -127,7 +127,7 @@ func (t *Topic) fellBehind() (n uint64, length float64) {
 func (t *Topic) underLoad() []Point {
 	first, last := -1, -1
 	for i, p := range t.History {
-		if p.Counts[metric.Sent.String()] == 0 {
+		if p.Counts[recording.Sent.String()] == 0 {
 			continue
 		}
 		if first < 0 {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // What comes again unasked, while messages wait in the client, is told of: the broker lends them for less than that.
@@ -27,8 +27,8 @@ func TestLentForTooShort(t *testing.T) {
 		for range 1000 {
 			wait.Record(c.wait)
 		}
-		topic := Topic{Topic: "t", Counts: counted(map[metric.Counter]int64{metric.Requeued: c.requeued}), Groups: []Group{{
-			Account: account.Account{Tally: account.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{metric.DeliveryWait.String(): wait},
+		topic := Topic{Topic: "t", Counts: counted(map[recording.Counter]int64{recording.Requeued: c.requeued}), Groups: []Group{{
+			Account: account.Account{Tally: account.Tally{Received: 1000, Redelivered: c.again}}, Trends: map[string]*hist.Histogram{recording.DeliveryWait.String(): wait},
 		}}}
 		var v Verdict
 		topic.judgeRepeats(&v, &topic.Groups[0])

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/stationary"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 // unsteady is how many of a hundred stationary windows of a topic, at most, are said not to be.
@@ -56,7 +56,7 @@ func (t *Topic) changes() (all []change, driven bool) {
 	courses := slices.DeleteFunc(t.courses(), func(c course) bool { return len(c.values) < stationary.Least })
 	level := unsteady / float64(max(1, len(courses)))
 	if t.OpenLoop {
-		_, driven = stationary.Test(t.throughput(metric.Due).values, level)
+		_, driven = stationary.Test(t.throughput(recording.Due).values, level)
 	}
 	for _, c := range courses {
 		if f, changed := stationary.Test(c.values, level); changed {
@@ -96,9 +96,9 @@ func (t *Topic) courses() (all []course) {
 			}
 		}
 	}
-	all = append(all, t.throughput(metric.Confirmed))
+	all = append(all, t.throughput(recording.Confirmed))
 	if !t.OnlySends {
-		all = append(all, t.throughput(metric.Received))
+		all = append(all, t.throughput(recording.Received))
 	}
 	return all
 }
@@ -127,7 +127,7 @@ func supported(count uint64, q float64) bool {
 }
 
 // throughput is the course of a counter's rate.
-func (t *Topic) throughput(of metric.Counter) course {
+func (t *Topic) throughput(of recording.Counter) course {
 	c := course{name: "the rate of messages " + of.String()}
 	for _, p := range inner(t.History, func(p Point) bool { return p.Counts[of.String()] > 0 }) {
 		if p.Seconds > 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // windowed is a run of 20 s of warm-up and 60 s that are measured, at 1,000 messages a second or what rate says; level is that of the median in

@@ -6,9 +6,9 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/reasontest"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // judgement is what a verdict must say of a topic.
@@ -20,7 +20,7 @@ type judgement struct {
 	stands reason.Against // what the reason does not speak against
 }
 
-func counted(counts map[metric.Counter]int64) map[string]int64 {
+func counted(counts map[recording.Counter]int64) map[string]int64 {
 	named := map[string]int64{}
 	for c, n := range counts {
 		named[c.String()] = n
@@ -38,8 +38,8 @@ func accounted(expected, received uint64) account.Account {
 }
 
 func TestWhatSpeaksAgainstARun(t *testing.T) {
-	sound := counted(map[metric.Counter]int64{metric.Due: 1000, metric.Sent: 1000, metric.Confirmed: 1000, metric.Received: 1000})
-	with := func(c metric.Counter, n int64) map[string]int64 {
+	sound := counted(map[recording.Counter]int64{recording.Due: 1000, recording.Sent: 1000, recording.Confirmed: 1000, recording.Received: 1000})
+	with := func(c recording.Counter, n int64) map[string]int64 {
 		more := map[string]int64{c.String(): n}
 		for name, n := range sound {
 			if name != c.String() {
@@ -62,12 +62,12 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"sound":             {topic: Topic{Counts: sound, Groups: only(accounted(1000, 1000))}, stands: reason.Both},
 		"nothing":           {topic: Topic{}, reason: "nothing-measured why=nothing"},
 		"errors only":       {topic: Topic{Errors: []ErrorCount{{"connect", "denied", 1}}}, reason: "nothing-measured why=nothing topic=orders"},
-		"nothing confirmed": {topic: Topic{Counts: counted(map[metric.Counter]int64{metric.Sent: 9}), Errors: send(9)}, reason: "nothing-measured why=unconfirmed count=9"},
+		"nothing confirmed": {topic: Topic{Counts: counted(map[recording.Counter]int64{recording.Sent: 9}), Errors: send(9)}, reason: "nothing-measured why=unconfirmed count=9"},
 		"failing sends":     {topic: Topic{Counts: sound, Errors: send(2)}, reason: "sends-failed count=2 total=1000 sends=sends share=0.002", stands: reason.Account},
 		"a failing send":    {topic: Topic{Counts: sound, Errors: send(1)}, note: "sends-failed count=1 total=1000", stands: reason.Both},
-		"never sent":        {topic: Topic{Counts: with(metric.Due, 1001)}, reason: "load-incomplete why=due count=1", stands: reason.Account},
+		"never sent":        {topic: Topic{Counts: with(recording.Due, 1001)}, reason: "load-incomplete why=due count=1", stands: reason.Account},
 		"nobody received": {
-			topic: Topic{Counts: with(metric.Received, 0), Declared: true}, reason: "nothing-received topic=orders", stands: reason.Latencies,
+			topic: Topic{Counts: with(recording.Received, 0), Declared: true}, reason: "nothing-received topic=orders", stands: reason.Latencies,
 		},
 		"drained":                  {topic: Topic{Counts: sound, Groups: only(drained)}, reason: "drained count=10 share=0.01", stands: reason.Account},
 		"drained and not expected": {topic: Topic{Counts: sound, Groups: only(unexpected)}, reason: "drained count=6 share=1", stands: reason.Account},
@@ -75,14 +75,14 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 		"undelivered":              {topic: Topic{Counts: sound, Groups: only(undelivered)}, reason: "undelivered count=100 share=0.1", stands: reason.Account},
 		"uncertain":                {topic: Topic{Counts: sound, Groups: only(uncertain)}, reason: "uncertain why=no-backlog count=100", stands: reason.Latencies},
 		"lost":                     {topic: Topic{Counts: sound, Groups: only(lost)}, note: "lost count=100 total=1000 share=0.1", stands: reason.Both},
-		"aliased":                  {topic: Topic{Counts: with(metric.Aliased, 7)}, reason: "uncertain why=aliased count=7", stands: reason.Latencies},
-		"earlier":                  {topic: Topic{Counts: with(metric.Earlier, 7)}, reason: "earlier-test why=early count=7"},
-		"negative":                 {topic: Topic{Counts: with(metric.Negative, 7)}, reason: "clocks why=negative count=7", stands: reason.Account},
-		"unstamped":                {topic: Topic{Counts: with(metric.Unaccounted, 7)}, note: "not-stamped count=7", stands: reason.Both},
-		"strays":                   {topic: Topic{Counts: with(metric.StrayReplies, 7)}, note: "foreign why=replies count=7", stands: reason.Both},
-		"foreign":                  {topic: Topic{Counts: with(metric.Foreign, 7)}, note: "foreign why=messages count=7", stands: reason.Both},
-		"routed":                   {topic: Topic{Counts: with(metric.Routed, 7)}, note: "routed why=here count=7", stands: reason.Both},
-		"routed here":              {topic: Topic{Counts: with(metric.Routed, 7), Alone: true}, note: "routed why=here count=7", stands: reason.Both},
+		"aliased":                  {topic: Topic{Counts: with(recording.Aliased, 7)}, reason: "uncertain why=aliased count=7", stands: reason.Latencies},
+		"earlier":                  {topic: Topic{Counts: with(recording.Earlier, 7)}, reason: "earlier-test why=early count=7"},
+		"negative":                 {topic: Topic{Counts: with(recording.Negative, 7)}, reason: "clocks why=negative count=7", stands: reason.Account},
+		"unstamped":                {topic: Topic{Counts: with(recording.Unaccounted, 7)}, note: "not-stamped count=7", stands: reason.Both},
+		"strays":                   {topic: Topic{Counts: with(recording.StrayReplies, 7)}, note: "foreign why=replies count=7", stands: reason.Both},
+		"foreign":                  {topic: Topic{Counts: with(recording.Foreign, 7)}, note: "foreign why=messages count=7", stands: reason.Both},
+		"routed":                   {topic: Topic{Counts: with(recording.Routed, 7)}, note: "routed why=here count=7", stands: reason.Both},
+		"routed here":              {topic: Topic{Counts: with(recording.Routed, 7), Alone: true}, note: "routed why=here count=7", stands: reason.Both},
 		"ended early":              {topic: Topic{Counts: sound}, c: Circumstances{Ended: "interrupted"}, reason: "ended-early why=interrupted"},
 		"dropped":                  {topic: Topic{Counts: sound}, c: Circumstances{Dropped: 3}, reason: "arrivals-dropped why=no-vu count=3", stands: reason.Account},
 		"unserved":                 {topic: Topic{Counts: sound}, c: Circumstances{Unserved: 3}, reason: "arrivals-dropped why=unserved count=3", stands: reason.Account},
@@ -124,7 +124,7 @@ func spread(n uint64, value int64, tail ...int64) *hist.Histogram {
 
 func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 	const ms = 1_000_000
-	counts := counted(map[metric.Counter]int64{metric.Due: 12_000, metric.Sent: 12_000, metric.Confirmed: 12_000, metric.Received: 12_000})
+	counts := counted(map[recording.Counter]int64{recording.Due: 12_000, recording.Sent: 12_000, recording.Confirmed: 12_000, recording.Received: 12_000})
 	for name, c := range map[string]struct {
 		latency, lag, hiccups *hist.Histogram
 		failed                int64
@@ -155,7 +155,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic := Topic{Topic: "orders", Counts: counts, OpenLoop: true, Seen: c.hiccups, Trends: map[string]*hist.Histogram{
-				metric.PublishLatency.String(): c.latency, metric.GeneratorLag.String(): c.lag,
+				recording.PublishLatency.String(): c.latency, recording.GeneratorLag.String(): c.lag,
 			}}
 			if c.failed > 0 {
 				topic.Errors = []ErrorCount{{"send", "timeout", c.failed}}
@@ -163,7 +163,7 @@ func TestALatencyIsBelievedUpToWhereItIsTheGenerators(t *testing.T) {
 			r := &Result{Topics: []Topic{topic}}
 			r.Topics[0].Describe()
 			r.Judge(Circumstances{})
-			upTo, ok := believedUpTo(r.Topics[0].Percentiles[metric.PublishLatency.String()])
+			upTo, ok := believedUpTo(r.Topics[0].Percentiles[recording.PublishLatency.String()])
 			if ok != (c.upTo > 0) || upTo != c.upTo {
 				t.Errorf("believed up to %v, want %v", upTo, c.upTo)
 			}
@@ -191,8 +191,8 @@ func TestTheVerdictRestsOnWhatItsSamplesSupport(t *testing.T) {
 	latency.RecordN(3*ms, 59)
 	latency.Record(18 * ms)
 	r := &Result{Topics: []Topic{{
-		Topic: "orders", OpenLoop: true, Counts: counted(map[metric.Counter]int64{metric.Due: 60, metric.Sent: 60, metric.Confirmed: 60, metric.Received: 60}),
-		Trends: map[string]*hist.Histogram{metric.PublishLatency.String(): latency, metric.GeneratorLag.String(): lag},
+		Topic: "orders", OpenLoop: true, Counts: counted(map[recording.Counter]int64{recording.Due: 60, recording.Sent: 60, recording.Confirmed: 60, recording.Received: 60}),
+		Trends: map[string]*hist.Histogram{recording.PublishLatency.String(): latency, recording.GeneratorLag.String(): lag},
 	}}}
 	r.Topics[0].Describe()
 	if r.Judge(Circumstances{}); !r.Verdict.Valid {
@@ -209,13 +209,13 @@ func TestAnUnansweredRequestMayHaveBeenReceived(t *testing.T) {
 		a.Group = "workers"
 		of := Topic{
 			Topic: "orders", OpenLoop: true, Errors: []ErrorCount{{op, "timeout", int64(failed)}},
-			Counts: counted(map[metric.Counter]int64{metric.Due: sent, metric.Sent: sent, metric.Confirmed: sent, metric.Received: int64(received), metric.Unanswered: int64(failed)}),
+			Counts: counted(map[recording.Counter]int64{recording.Due: sent, recording.Sent: sent, recording.Confirmed: sent, recording.Received: int64(received), recording.Unanswered: int64(failed)}),
 			Trends: map[string]*hist.Histogram{"failed_latency": spread(uint64(failed), 2000*msec), "e2e_latency": e2e},
 			Groups: []Group{{Account: a, Trends: map[string]*hist.Histogram{"e2e_latency": e2e}}},
 		}
 		if op == "send" {
 			of.Groups[0].Expected, of.Groups[0].Missing = sent-uint64(failed), 0
-			of.Counts[metric.Confirmed.String()] -= int64(failed)
+			of.Counts[recording.Confirmed.String()] -= int64(failed)
 		}
 		of.Trends[map[string]string{"send": "publish_latency", "request": "request_latency"}[op]] = spread(sent-uint64(failed), msec)
 		return of
@@ -260,7 +260,7 @@ func TestAnUnansweredRequestMayHaveBeenReceived(t *testing.T) {
 func TestEachLoopIsBelievedByItself(t *testing.T) {
 	topic := Topic{
 		Broker: "b", Topic: "orders", OpenLoop: true, ClosedLoop: true, Errors: []ErrorCount{{"send", "rejected", 50}},
-		Counts: counted(map[metric.Counter]int64{metric.Due: 150_150, metric.Sent: 150_150, metric.Confirmed: 150_100, metric.Received: 150_090}),
+		Counts: counted(map[recording.Counter]int64{recording.Due: 150_150, recording.Sent: 150_150, recording.Confirmed: 150_100, recording.Received: 150_090}),
 		Trends: map[string]*hist.Histogram{},
 	}
 	drained := accounted(150_100, 150_090)
@@ -339,7 +339,7 @@ func TestReasons_TopicsOfOneNameAtTwoBrokers_NameTheBroker(t *testing.T) {
 	left := accounted(1000, 900)
 	left.Missing, left.Undelivered, left.Group = 0, 100, "g"
 	topic := func(broker string) Topic {
-		return Topic{Broker: broker, Topic: "orders", Counts: counted(map[metric.Counter]int64{metric.Sent: 1000, metric.Confirmed: 1000, metric.Received: 900}), Groups: only(left)}
+		return Topic{Broker: broker, Topic: "orders", Counts: counted(map[recording.Counter]int64{recording.Sent: 1000, recording.Confirmed: 1000, recording.Received: 900}), Groups: only(left)}
 	}
 	for _, c := range []struct {
 		topics []Topic
@@ -366,7 +366,7 @@ func TestLost_BrokerDropsByOption_NoteNamesTheOption(t *testing.T) {
 	} {
 		r := &Result{Seconds: 10, Topics: []Topic{{
 			Topic: "orders", HeldUnseen: true, Drops: drops, Groups: only(lost),
-			Counts: counted(map[metric.Counter]int64{metric.Sent: 1000, metric.Confirmed: 1000, metric.Received: 900}),
+			Counts: counted(map[recording.Counter]int64{recording.Sent: 1000, recording.Confirmed: 1000, recording.Received: 900}),
 		}}}
 		r.Describe()
 		r.Judge(Circumstances{})

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/metric"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // account puts the ledgers together.
@@ -74,8 +74,8 @@ func (m *merger) clockBounds() func(a, b *account.Ledger) time.Duration {
 // strangers counts what the topic's groups received of other processes' producers that are none of
 // the topic's. Each process has counted its own.
 func (m *merger) strangers(t *Topic, a *account.TopicAccount) {
-	delete(t.Counts, metric.Sibling.String()) // they are siblings no more
-	for counter, n := range map[metric.Counter]uint64{metric.Sibling: a.Absent, metric.Routed: a.Routed, metric.Aliased: a.Aliased} {
+	delete(t.Counts, recording.Sibling.String()) // they are siblings no more
+	for counter, n := range map[recording.Counter]uint64{recording.Sibling: a.Absent, recording.Routed: a.Routed, recording.Aliased: a.Aliased} {
 		if n > 0 {
 			t.Counts[counter.String()] += int64(n) //gosec:disable G115 -- a count, far below the limit
 		}
@@ -84,12 +84,12 @@ func (m *merger) strangers(t *Topic, a *account.TopicAccount) {
 		return
 	}
 	for _, w := range t.Phases {
-		delete(w.Counts, metric.Sibling.String())
+		delete(w.Counts, recording.Sibling.String())
 	}
 	for _, p := range t.History {
-		delete(p.Counts, metric.Sibling.String())
+		delete(p.Counts, recording.Sibling.String())
 	}
 	// Those that were sent long before the receiving process began were of this test all the same.
-	t.Before = t.Counts[metric.Earlier.String()]
-	delete(t.Counts, metric.Earlier.String())
+	t.Before = t.Counts[recording.Earlier.String()]
+	delete(t.Counts, recording.Earlier.String())
 }

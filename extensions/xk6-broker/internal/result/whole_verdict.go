@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // verdict adds what only the whole can tell, and what the processes had to say of themselves. The thresholds of one are none of all

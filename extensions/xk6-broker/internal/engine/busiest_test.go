@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// A process that saturates its CPUs under load measures itself, however idle it is before and after.
+func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
+	for _, c := range []struct {
+		loaded int
+		share  float64
+		valid  bool
+	}{{10, 0.95, false}, {10, 0.85, true}, {2, 0.99, true}, {40, 0.91, false}} {
+		var window loadWindow
+		var history []result.Point
+		for s := range 60 {
+			working, cpu := s >= 20 && s < 20+c.loaded, 0.02
+			if working {
+				cpu = c.share
+			}
+			history = append(history, result.Point{At: float64(s + 1), Seconds: 1, CPU: cpu, Busiest: window.add(working, cpu, 1), Counts: map[string]int64{}})
+		}
+		r := &result.Result{Topics: []result.Topic{{Counts: map[string]int64{"due": 1000, "sent": 1000, "confirmed": 1000}, History: history}}}
+		if r.Judge(result.Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
+			t.Errorf("%d seconds at %v: %+v", c.loaded, c.share, r.Verdict)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+)
+
+// Labels tell one series of measurements from another.
+type Labels struct {
+	Broker string // the address, without credentials
+	Driver string
+	Topic  string
+	Group  string // of consumers; [Subscribers] for those that each get every message
+	// Tags is the caller's own label, such as k6's tag set; any comparable value.
+	Tags any
+}
+
+// Series is what was measured under one set of labels. All its methods may be called concurrently and none allocates,
+// but for the first use in a phase and the first error of a kind.
+type Series struct {
+	Labels
+	*tally
+	recorders [mostPhases]atomic.Pointer[recorders] // by phase
+	shards    int
+	lanes     lanes
+}
+
+// recorders are those of each trend, in each loop, in one phase.
+type recorders struct {
+	of   [recording.NumLoops][recording.NumTrends]*hist.Recorder
+	late atomic.Bool // a value was recorded after the phase
+}
+
+func newRecorders(shards int) *recorders {
+	all := &recorders{}
+	for l := range all.of {
+		for t := range all.of[l] {
+			all.of[l][t] = hist.NewRecorder(shards)
+		}
+	}
+	return all
+}
+
+// tally is what a series counts, whichever of its lanes measures.
+type tally struct {
+	phases *phases
+	counts [mostPhases]atomic.Pointer[counts] // by phase
+	sent   [recording.NumLoops]atomic.Bool    // something was sent so
+}
+
+// counts are those of a series in one phase.
+type counts struct {
+	counters [recording.NumCounters]atomic.Int64
+	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
+
+	mu     sync.Mutex
+	errors map[ErrorLabels]int64
+}
+
+// ErrorLabels tell errors apart.
+type ErrorLabels struct {
+	Op   string
+	Kind driver.Kind
+}
+
+// at returns the recorders of the phase in which something was due.
+func (s *Series) at(due int64) *recorders {
+	phase, present := s.phases.at(due)
+	r := s.recorders[phase].Load()
+	if r == nil {
+		s.recorders[phase].CompareAndSwap(nil, newRecorders(s.shards))
+		r = s.recorders[phase].Load()
+	}
+	if !present {
+		r.late.Store(true)
+	}
+	return r
+}
+
+// now returns the counts of the present phase.
+func (t *tally) now() *counts {
+	phase := t.phases.present()
+	c := t.counts[phase].Load()
+	if c == nil {
+		t.counts[phase].CompareAndSwap(nil, &counts{errors: map[ErrorLabels]int64{}})
+		c = t.counts[phase].Load()
+	}
+	return c
+}
+
+// record records a latency of a message that was due at an instant.
+func (s *Series) record(shard uint32, l recording.Loop, t recording.Trend, due, ns int64) {
+	s.at(due).of[l][t].Record(shard, ns)
+}
+
+func (s *Series) recordN(shard uint32, l recording.Loop, t recording.Trend, due, ns, n int64) {
+	s.at(due).of[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
+}
+
+// same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
+// it holds is recorded by flush.
+type same struct {
+	shard uint32
+	trend recording.Trend
+	to    *hist.Recorder
+	ns, n int64
+}
+
+func (r *same) record(at *recorders, l recording.Loop, ns int64) {
+	if to := at.of[l][r.trend]; ns != r.ns || to != r.to {
+		r.flush()
+		r.ns, r.to = ns, to
+	}
+	r.n++
+}
+
+func (r *same) flush() {
+	if r.n > 0 {
+		r.to.RecordN(r.shard, r.ns, uint64(r.n))
+	}
+	r.n = 0
+}
+
+// count adds to a counter with a span.
+func (t *tally) count(c recording.Counter, n, at int64) {
+	now := t.now()
+	now.counters[c].Add(n)
+	for i := range recording.Timed {
+		if recording.Timed[i] != c {
+			continue
+		}
+		span := &now.spans[i]
+		if span.first.Load() == 0 {
+			span.first.CompareAndSwap(0, at)
+		}
+		if at > span.last.Load() {
+			span.last.Store(at)
+		}
+	}
+}
+
+func (t *tally) add(c recording.Counter, n int64) { t.now().counters[c].Add(n) }
+
+// Count returns the present value of a counter.
+func (t *tally) Count(c recording.Counter) (n int64) {
+	for i := range t.counts {
+		if of := t.counts[i].Load(); of != nil {
+			n += of.counters[c].Load()
+		}
+	}
+	return n
+}
+
+// Fail counts an error of an operation that the engine does not run itself, such as "connect".
+func (t *tally) Fail(op string, kind driver.Kind) { t.fail(op, kind) }
+
+func (t *tally) fail(op string, kind driver.Kind) {
+	now := t.now()
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	now.errors[ErrorLabels{op, kind}]++
+}
+
+// mostShards is how many shards a recorder has at most: more goroutines than that are seldom in one at a time.
+const mostShards = 8
+
+// Meter holds every series of a run.
+type Meter struct {
+	shards int
+	phases *phases
+	mu     sync.RWMutex
+	series map[Labels]*Series
+	order  []*Series
+}
+
+func newMeter(shards int) *Meter {
+	return &Meter{shards: shards, phases: newPhases(), series: map[Labels]*Series{}}
+}
+
+// Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
+func (m *Meter) Series(l Labels) *Series {
+	m.mu.RLock()
+	s, ok := m.series[l]
+	m.mu.RUnlock()
+	if ok {
+		return s
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s, ok := m.series[l]; ok {
+		return s
+	}
+	s = &Series{Labels: l, tally: &tally{phases: m.phases}, shards: m.shards}
+	m.series[l] = s
+	m.order = append(m.order, s)
+	return s
+}
+
+// All lists the series in the order they were made.
+func (m *Meter) All() []*Series {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.order[:len(m.order):len(m.order)]
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+func TestUsersOfATopicAreKeptOnceAndInOrder(t *testing.T) {
+	topic := &Topic{uses: result.Uses{}}
+	for range 2 {
+		topic.Use("producer", map[string]any{"linger": "5ms"})
+		topic.Use("producer", map[string]any{"linger": "0s"})
+	}
+	want := result.Uses{"producer": {{"linger": "0s"}, {"linger": "5ms"}}}
+	if got := topic.uses.Sorted(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+	for i := range 10 * result.MostUses {
+		topic.Use("produce", map[string]any{"seed": i})
+	}
+	if n := len(topic.uses["produce"]); n != result.MostUses {
+		t.Errorf("%d users are kept", n)
+	}
+}
+
+func TestOptionsThatDropMessages_InUse_Listed(t *testing.T) {
+	d := &driver.Driver{Options: []driver.Option{
+		{Name: "maxLength", Type: driver.Int, Drops: true},
+		{Name: "messageTTL", Type: driver.Duration, Drops: true},
+		{Name: "expires", Type: driver.Duration, Drops: true},
+		{Name: "priority", Type: driver.Int},
+	}}
+	uses := result.Uses{
+		"topic":    {{"maxLength": int64(5), "expires": "0s", "priority": int64(3)}, {"maxLength": int64(5)}},
+		"consumer": {{"messageTTL": "1s", "maxLength": int64(0)}},
+	}
+	if got, want := drops(d, uses), []string{"maxLength 5", "messageTTL 1s"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWaiting_BrokerWithoutGroups_NamesNone(t *testing.T) {
+	for w, want := range map[Waiting]string{
+		{"jobs", "", 3}:  "jobs: 3 messages that the consumers should have received have not arrived",
+		{"jobs", "g", 3}: `jobs: 3 messages that group "g" should have received have not arrived`,
+	} {
+		if got := w.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,385 @@
+package k6
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+)
+
+// consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group until it is
+// deactivated.
+type consumer struct {
+	conn   *connection
+	config driver.ConsumerConfig
+	group  string // by which its measurements go
+	spread int
+	uses   map[string]any // what a result says of its options
+
+	receiving sync.Mutex // held until what came is on its way to the script: what several receives bring is handed over in order
+
+	mu     sync.Mutex         // held while opening
+	opened []*engine.Consumer // the VU's own first, then those of consume loops
+	loops  int                // consume loops under way
+}
+
+const (
+	defaultPrefetch = 1000
+	maxPrefetch     = 1 << 20
+)
+
+func (c *connection) consumer(name, opts sobek.Value) (*sobek.Object, error) {
+	topic, err := topicOf("consumer", name)
+	if err != nil {
+		return nil, err
+	}
+	o, err := readOptions("consumer", opts)
+	if err != nil {
+		return nil, err
+	}
+	return c.objects.get("consumer", topic, o, func() (*sobek.Object, error) { return c.newConsumer(topic, o) })
+}
+
+func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error) {
+	f := c.address.Driver.Features
+	if f.Start == 0 {
+		return nil, fmt.Errorf("consumer: %s only sends: there is nothing to consume from", c.address.Driver.Name)
+	}
+	k := &consumer{conn: c, spread: connections(o, 0)}
+	k.config = driver.ConsumerConfig{
+		Topic: topic, Group: o.text("group", ""), Prefetch: o.integer("prefetch", defaultPrefetch, 1, maxPrefetch),
+		ConfirmSettle: o.boolean("confirmAcks"), Start: startOf(o, f),
+	}
+	given, err := o.rest()
+	if err != nil {
+		return nil, err
+	}
+	if k.config.Options, k.uses, err = c.resolve(driver.OnConsumer, given); err != nil {
+		return nil, o.explain(err)
+	}
+	maps.Copy(k.uses, map[string]any{
+		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
+	})
+	if k.config.Group != "" {
+		k.uses["group"] = k.config.Group
+	}
+	if k.config.ConfirmSettle && f.SettleConfirmed == driver.Never {
+		return nil, fmt.Errorf("consumer: option \"confirmAcks\": %s does not answer acknowledgements", c.address.Driver.Name)
+	}
+	if k.config.Group != "" && !f.Groups {
+		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups: leave group out", c.address.Driver.Name)
+	}
+	k.group = engine.GroupOf(f, k.config.Group)
+	c.in.run.declared.add(k.group)
+	c.in.run.Topic(c.address, topic).Declare(k.config.Group, k.config.Start)
+	return c.in.object(map[string]any{
+		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
+		"ready": k.ready, "receive": k.receive, "ack": k.ack, "nack": k.nack, "reject": k.reject, "reply": k.reply,
+		"consume": k.consume, "close": k.close,
+	}), nil
+}
+
+// startOf reads the option start; by default a consumer begins with what is new, where the broker knows of that.
+func startOf(o *options, f driver.Features) driver.Start {
+	def := driver.StartNew
+	if !f.Start.Has(def) {
+		def = driver.StartEarliest
+	}
+	switch text := o.text("start", def.String()); text {
+	case def.String():
+		return def
+	case driver.StartEarliest.String():
+		if f.Start.Has(driver.StartEarliest) {
+			return driver.StartEarliest
+		}
+		fallthrough
+	default:
+		o.fail("start", text, fmt.Sprintf("one of %v for this broker", names(f.Start, driver.StartNew, driver.StartEarliest)))
+		return def
+	}
+}
+
+// open gives the VU's n-th consumer, ready. It leaves when the VU's activation is over.
+func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Series) (*engine.Consumer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.opened) <= n {
+		run := k.conn.in.run
+		name := connectionName("consumers", vu, k.spread)
+		if k.spread == 0 && len(k.opened) > 0 {
+			name = fmt.Sprintf("%s.%d", name, len(k.opened))
+		}
+		topic := run.Topic(k.conn.address, k.config.Topic) // also where it cannot be opened: its errors are part of the result
+		topic.Use("connect", k.conn.uses)
+		topic.Use("consumer", k.uses)
+		conn, err := run.Connect(ctx, k.conn.endpoint(name))
+		if err != nil {
+			return nil, err
+		}
+		openCtx, cancel := context.WithTimeout(ctx, engine.OpenTimeout)
+		opened, err := run.NewConsumer(openCtx, conn, topic, k.config, series)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		k.opened = append(k.opened, opened)
+		if len(k.opened) == 1 {
+			run.leaving.Add(1)
+			context.AfterFunc(activation(ctx), func() {
+				defer run.leaving.Done()
+				k.leave()
+			})
+		}
+	}
+	k.opened[n].SetSeries(series)
+	return k.opened[n], nil
+}
+
+// narrow lets those leave that a loop of several consumers has left and nobody is going to use: what came to them is for the others of the
+// group.
+func (k *consumer) narrow(n int) {
+	k.mu.Lock()
+	var rest []*engine.Consumer
+	if k.loops == 0 && len(k.opened) > n {
+		rest = slices.Clone(k.opened[n:])
+		k.opened = k.opened[:n]
+	}
+	k.mu.Unlock()
+	k.dismiss(rest)
+}
+
+// leave leaves the group, as one whose time is over.
+func (k *consumer) leave() {
+	k.mu.Lock()
+	opened := k.opened
+	k.opened = nil
+	k.mu.Unlock()
+	k.dismiss(opened)
+}
+
+func (k *consumer) dismiss(opened []*engine.Consumer) {
+	ctx, cancel := k.conn.in.run.within(engine.OpenTimeout, interruptedDrain)
+	defer cancel()
+	for _, c := range opened {
+		if err := c.Leave(ctx); err != nil {
+			k.conn.in.run.logger.WithError(err).Warn("a consumer did not leave well")
+		}
+	}
+}
+
+// with runs work with the VU's consumer, in a goroutine.
+func (k *consumer) with(work func(context.Context, *engine.Consumer) (func() (any, error), error)) *sobek.Promise {
+	return k.do(func(ctx context.Context, c *engine.Consumer, of *promise) {
+		value, err := work(ctx, c)
+		if err != nil {
+			value = func() (any, error) { return nil, err }
+		}
+		of.settle(value)
+	})
+}
+
+// do runs work with the VU's consumer, in a goroutine. Work settles the promise.
+func (k *consumer) do(work func(ctx context.Context, c *engine.Consumer, of *promise)) *sobek.Promise {
+	in := k.conn.in
+	of := &promise{}
+	promise := of.make(in)
+	series, err := k.conn.series(k.config.Topic, k.group)
+	if err != nil {
+		of.settle(func() (any, error) { return nil, err })
+		return promise
+	}
+	ctx, vu := in.vu.Context(), in.vu.State().VUID
+	opened := in.opening(ctx)
+	in.spawn(in.verb, of.settle, func() {
+		k.narrow(1)
+		consumer, err := k.open(ctx, vu, 0, series)
+		opened()
+		if err != nil {
+			series.Fail("connect", k.conn.address.Driver.KindOf(err))
+			of.settle(func() (any, error) { return nil, err })
+			return
+		}
+		work(ctx, consumer, of)
+	})
+	return promise
+}
+
+func undefined() (any, error) { return sobek.Undefined(), nil }
+
+// ready resolves when the consumer is assigned and would see the next message.
+func (k *consumer) ready() *sobek.Promise {
+	return k.with(func(context.Context, *engine.Consumer) (func() (any, error), error) { return undefined, nil })
+}
+
+const defaultWait = time.Second
+
+// receive resolves to the messages that are there, waiting for the first.
+func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("receive", opts)
+	if err != nil {
+		return nil, err
+	}
+	most, wait := o.integer("max", 1, 1, maxPrefetch), o.duration("wait", defaultWait)
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	rt := k.conn.in.vu.Runtime()
+	return k.do(func(ctx context.Context, c *engine.Consumer, of *promise) {
+		own := executors.Span{From: driver.Now()}
+		ctx, stop := untilOver(ctx, true)
+		defer stop()
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		in := engine.NewBuffer(most)
+		k.receiving.Lock()
+		defer k.receiving.Unlock()
+		waited := waiting(ctx)
+		n, err := c.Receive(ctx, in)
+		waited(n > 0)
+		switch own.To = driver.Now(); {
+		case err != nil: // it is the broker's
+			own = executors.Span{}
+		case n > 0:
+			own.To = min(own.To, in.Since(own.From))
+		}
+		of.settleWaited(own, func() (any, error) { // the script goes on with what it gets
+			if err != nil {
+				return nil, err
+			}
+			c.HandOver(in, n)
+			list := make([]any, n)
+			for i := range list {
+				list[i] = k.conn.in.newMessage(k, in, i)
+			}
+			return rt.NewArray(list...), nil
+		})
+	}), nil
+}
+
+func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
+	if k.conn.address.Driver.Features.Settle != 0 {
+		return k.settle("ack", v, driver.Ack)
+	}
+	if _, err := k.received(v); err != nil {
+		return nil, fmt.Errorf("ack: %w", err)
+	}
+	p, settle := k.conn.in.promise()
+	settle(undefined) // delivered is done: there is nothing to say
+	return p, nil
+}
+
+func (k *consumer) nack(v, opts sobek.Value) (*sobek.Promise, error) {
+	o, err := readOptions("nack", opts)
+	if err != nil {
+		return nil, err
+	}
+	outcome := driver.Requeue
+	if raw, ok := o.take("requeue"); ok && raw == false {
+		outcome = driver.Reject
+	}
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	return k.settle("nack", v, outcome)
+}
+
+func (k *consumer) reject(v sobek.Value) (*sobek.Promise, error) {
+	return k.settle("reject", v, driver.Reject)
+}
+
+// settle ends the delivery of a message or an array of them, all received by this consumer.
+func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*sobek.Promise, error) {
+	d := k.conn.address.Driver
+	if !d.Features.Settle.Has(outcome) {
+		return nil, fmt.Errorf("%s: %s cannot %s: its outcomes are %v", verb, d.Name, outcome,
+			names(d.Features.Settle, driver.Ack, driver.Requeue, driver.Reject))
+	}
+	in, err := k.received(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", verb, err)
+	}
+	return k.with(func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
+		return undefined, c.Settle(ctx, in, 0, len(in.Messages), outcome)
+	}), nil
+}
+
+var (
+	errNotReceived = errors.New("a message or an array of messages from receive is needed")
+	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
+)
+
+// received collects what a script names, in one buffer.
+func (k *consumer) received(v sobek.Value) (*engine.Buffer, error) {
+	in := &engine.Buffer{}
+	if !isArray(v) {
+		return in, k.collect(in, v)
+	}
+	array := v.ToObject(k.conn.in.vu.Runtime())
+	n := array.Get("length").ToInteger()
+	room := int(min(n, int64(k.config.Prefetch))) // a script may have made the array as long as it likes
+	in.Messages, in.Stamps, in.Stamped = make(driver.Batch, 0, room), make([]engine.Stamp, 0, room), make([]bool, 0, room)
+	for i := range int(n) {
+		if err := k.collect(in, array.Get(strconv.Itoa(i))); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	return in, nil
+}
+
+// collect adds a message to a buffer.
+func (k *consumer) collect(in *engine.Buffer, v sobek.Value) error {
+	m, err := k.asMessage(v)
+	if err != nil {
+		return err
+	}
+	in.Messages = append(in.Messages, m.in.Messages[m.i])
+	in.Stamps = append(in.Stamps, m.in.Stamps[m.i])
+	in.Stamped = append(in.Stamped, m.in.Stamped[m.i])
+	return nil
+}
+
+var messageType = reflect.TypeFor[*message]()
+
+// asMessage gives the message that this consumer received and handed to the script, also before it was closed and opened again.
+func (k *consumer) asMessage(v sobek.Value) (*message, error) {
+	o, ok := v.(*sobek.Object)
+	switch {
+	case ok && o.ExportType() == promiseType:
+		return nil, fmt.Errorf("%w (a promise was given: is an await missing?)", errNotReceived)
+	case !ok || o.ExportType() != messageType:
+		return nil, errNotReceived
+	}
+	m, ok := o.Export().(*message)
+	if !ok {
+		return nil, errNotReceived
+	}
+	if m.of != k {
+		return nil, errElsewhere
+	}
+	return m, nil
+}
+
+// close leaves the group; the next receive joins again.
+func (k *consumer) close() *sobek.Promise {
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		var errs []error
+		for _, c := range k.opened {
+			errs = append(errs, c.Close(ctx))
+		}
+		k.opened = nil
+		return sobek.Undefined(), errors.Join(errs...)
+	})
+}

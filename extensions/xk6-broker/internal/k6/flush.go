@@ -1,0 +1,288 @@
+package k6
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// quantiles are those that the gauges carry.
+var quantiles = []struct {
+	q    float64
+	name string
+}{{0.5, "0.5"}, {0.9, "0.9"}, {0.99, "0.99"}, {0.999, "0.999"}, {0.9999, "0.9999"}, {1, "1"}}
+
+// flusher gives k6 once a second what was measured since.
+type flusher struct {
+	run   *run
+	halts []func()
+
+	unsaved sync.Once // was warned of
+
+	mu       sync.Mutex
+	over     bool
+	tags     map[labels]*metrics.TagSet
+	thinners map[thinnerKey]*samples.Trend
+	accounts map[engine.GroupKey]account.Account
+	flushed  time.Time
+}
+
+// labels are those of what was measured in a phase; "" if the run had none.
+type labels struct {
+	engine.Labels
+	phase string
+}
+
+type thinnerKey struct {
+	series *engine.Series
+	phase  string
+	loop   recording.Loop
+	trend  recording.Trend
+}
+
+func startFlusher(r *run) *flusher {
+	f := &flusher{
+		run: r, tags: map[labels]*metrics.TagSet{}, thinners: map[thinnerKey]*samples.Trend{},
+		accounts: map[engine.GroupKey]account.Account{}, flushed: time.Now(),
+	}
+	r.mark("start", f.flushed)
+	ctx, cancel := context.WithCancel(r.interrupted)
+	// The brokers are asked apart, for one may take its time to answer.
+	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
+	if r.meanwhile.Load() != nil {
+		f.halts = append(f.halts, r.keepMeanwhile())
+	}
+	return f
+}
+
+// halt ends what is done each interval; flush may be called by its caller afterwards.
+func (f *flusher) halt() {
+	for _, halt := range f.halts {
+		halt()
+	}
+}
+
+// flush pushes everything since the last flush.
+func (f *flusher) flush() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.collect(f.measured(), false)
+	f.run.push(b.Close())
+}
+
+// measured returns what was measured since the last time.
+func (f *flusher) measured() []engine.Delta {
+	deltas := f.run.collector.Collect()
+	if err := f.run.collector.Save(); err != nil {
+		f.unsaved.Do(func() {
+			f.run.logger.WithError(err).Warn("the recording could not be written to disk; the test goes on")
+		})
+	}
+	return deltas
+}
+
+// begin begins a phase: what was measured until now is passed on as of the one before.
+func (f *flusher) begin(phase string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over {
+		return nil
+	}
+	deltas, err := f.run.collector.Begin(phase)
+	if err != nil || deltas == nil {
+		return err
+	}
+	b := f.collect(deltas, false)
+	f.run.push(b.Close())
+	what := "phase " + phase
+	f.run.mark(what, b.Now)
+	f.run.remember(what, b.Now)
+	return nil
+}
+
+// last pushes the rest, and what is known only now: it makes the result, once, and decides the thresholds by it.
+func (f *flusher) last() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	rest := f.collect(f.measured(), true)
+	f.run.push(rest.Close())
+	f.run.mark("end", rest.Now) // thresholds may be on it
+	result := f.run.buildResult()
+	f.run.decide(result)
+	f.run.final.Store(result)
+	f.run.collector.Unwatch()
+	b := &samples.Bundle{Now: rest.Now}
+	valid := 0.0
+	if result.Verdict.Valid {
+		valid = 1
+	}
+	b.Add(f.run.metrics.valid, f.run.state.Load().runTags, valid)
+	f.fates(result, b)
+	f.curves(result, b)
+	f.run.push(b.Close())
+}
+
+// collect gathers what was measured since the last time; the last time holds nothing back.
+func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
+	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
+	defer func() { f.flushed = b.End() }()
+	for i, d := range measured {
+		tags := f.tagsOf(labels{d.Series.Labels, d.Phase})
+		f.counters(&d, tags, b)
+		b.Shift = time.Duration(i)
+		for l := range d.Trends {
+			for t, interval := range d.Trends[l] {
+				f.trend(thinnerKey{d.Series, d.Phase, recording.Loop(l), recording.Trend(t)}, interval, tags, last, b)
+			}
+		}
+	}
+	for key := range f.thinners {
+		if last { // what was held back
+			b.Shift++
+			f.trend(key, nil, f.tagsOf(labels{key.series.Labels, key.phase}), true, b)
+		}
+	}
+	f.accounting(b)
+	b.Add(f.run.metrics.inFlight, f.run.state.Load().runTags, float64(f.run.InFlight()))
+	b.Add(f.run.metrics.cpu, f.run.state.Load().runTags, f.run.collector.CPU())
+	return b
+}
+
+func (f *flusher) tagsOf(l labels) *metrics.TagSet {
+	tags, ok := f.tags[l]
+	if !ok {
+		if tags = tagsOf(l.Labels); l.phase != "" {
+			tags = tags.With(phaseTag, l.phase)
+		}
+		f.tags[l] = tags
+	}
+	return tags
+}
+
+// tagsOf are the tags of what a series measures.
+func tagsOf(l engine.Labels) *metrics.TagSet {
+	return named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
+}
+
+// trendTags are those of a trend of a series, made of the series' own.
+func trendTags(tags *metrics.TagSet, t recording.Trend, l recording.Loop) *metrics.TagSet {
+	if t.Looped() {
+		return tags.With("loop", l.String())
+	}
+	return tags
+}
+
+// named adds to tags the names of what was measured.
+func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
+	tags = tags.With("driver", driver).With("topic", tagValue(topic))
+	if group != "" {
+		tags = tags.With("consumer_group", tagValue(group))
+	}
+	return tags
+}
+
+// tagValue is a name as a tag can have it: InfluxDB's line protocol knows no way to write a line break, nor a backslash at the end.
+func tagValue(name string) string {
+	return strings.TrimRight(strings.NewReplacer("\r", " ", "\n", " ").Replace(name), `\`)
+}
+
+func (f *flusher) counters(d *engine.Delta, tags *metrics.TagSet, b *samples.Bundle) {
+	m, state := f.run.metrics, f.run.state.Load().builtin
+	for c, n := range d.Counters {
+		if n == 0 {
+			continue
+		}
+		c := recording.Counter(c)
+		if outcome := c.Outcome(); outcome != "" {
+			b.Count(m.settled, tags.With("outcome", outcome), float64(n))
+			continue
+		}
+		b.Count(m.counters[c], tags, float64(n))
+		switch c {
+		case recording.BytesSent:
+			b.Count(state.DataSent, tags, float64(n))
+		case recording.BytesReceived:
+			b.Count(state.DataReceived, tags, float64(n))
+		}
+	}
+	for labels, n := range d.Errors {
+		b.Count(m.errors, tags.With("op", labels.Op).With("kind", string(labels.Kind)), float64(n))
+	}
+}
+
+// trend passes on an interval of a trend: samples within the budget, and exact quantiles as gauges.
+func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *samples.Bundle) {
+	th := f.thinners[key]
+	if th == nil {
+		if interval == nil {
+			return
+		}
+		th = &samples.Trend{Budget: f.run.state.Load().budget}
+		f.thinners[key] = th
+	}
+	tags = trendTags(tags, key.trend, key.loop)
+	if interval != nil && interval.Count() > 0 {
+		for _, q := range quantiles {
+			if q.q == 1 || interval.Supported(q.q) {
+				b.Add(f.run.metrics.quantiles[key.trend], tags.With("quantile", q.name), ms(interval.Quantile(q.q)))
+			}
+		}
+	}
+	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.expected(), last))
+}
+
+// accounting passes on what the accounting of each group has counted since the last time.
+func (f *flusher) accounting(b *samples.Bundle) {
+	m := f.run.metrics
+	for key, a := range f.run.Counts() {
+		before := f.accounts[key]
+		f.accounts[key] = a
+		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
+		b.Count(m.duplicated, tags, float64(a.Duplicated-before.Duplicated))
+		if !a.Unordered {
+			b.Count(m.reordered, tags, float64(a.Reordered-before.Reordered))
+		}
+		b.Count(m.redelivered, tags, float64(a.Redelivered-before.Redelivered))
+	}
+}
+
+// fates passes on what became of the messages, which is known at the end.
+func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
+	m := f.run.metrics
+	for _, t := range r.Topics {
+		for _, g := range t.Groups {
+			tags := named(f.run.state.Load().runTags, t.Driver, t.Topic, g.Group)
+			b.Count(m.lost, tags, float64(g.Lost))
+			b.Count(m.uncertain, tags, float64(g.Uncertain))
+			if g.Group == account.ReadBack {
+				continue
+			}
+			b.Count(m.undelivered, tags, float64(g.Undelivered))
+			b.Count(m.drained, tags, float64(g.Drained))
+			b.Count(m.counters[recording.Corrupted], tags, 0) // that there was none is worth saying
+		}
+	}
+}
+
+// ask asks the brokers for their backlogs and passes them on, and whether topics are still what they were.
+func (f *flusher) ask(ctx context.Context, now time.Time) {
+	f.run.ProveAgain(ctx)
+	b := &samples.Bundle{Now: now}
+	for key, n := range f.run.Backlogs(ctx) {
+		b.Shift++ // two brokers may have groups and topics of one name
+		tags := named(f.run.state.Load().runTags, key.Driver, key.Topic, key.Group)
+		b.Add(f.run.metrics.backlog, tags, float64(n))
+	}
+	f.run.push(b.Close())
+}

@@ -1,0 +1,43 @@
+package k6
+
+import (
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+)
+
+// keepMeanwhile writes the results so far each [samples.Interval], which a process leaves that is killed, until the result is called.
+func (r *run) keepMeanwhile() (halt func()) {
+	var warned sync.Once
+	write := func(err error) {
+		if err != nil {
+			warned.Do(func() { r.logger.WithError(err).Warn("the results so far could not be written") })
+		}
+	}
+	write(r.reportMeanwhile()) // makes the folder
+	write(r.collector.RecordTo(filepath.Join(r.meanwhile.Load().Path(), report.RecordingFile)))
+	return samples.Each(func(time.Time) { write(r.reportMeanwhile()) })
+}
+
+func (r *run) reportMeanwhile() error {
+	so, err := r.unmeasured() // the recording beside it has what was measured
+	if err != nil {
+		return err
+	}
+	return r.meanwhile.Load().WriteMeanwhile(so, r.savedLedger())
+}
+
+// queued is how many arrivals of open-arrival-rate wait for a VU that would send under some labels: as many as so far came of an arrival of the scenario.
+func queued(l engine.Labels, due int64) uint64 {
+	for _, t := range executors.Totals() {
+		if t.Waiting > 0 && t.Started > 0 && tagsOf(l).Map()["scenario"] == t.Scenario {
+			return uint64(float64(due) * float64(t.Waiting) / float64(t.Started)) //gosec:disable G115 -- a count
+		}
+	}
+	return 0
+}

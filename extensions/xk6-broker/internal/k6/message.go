@@ -1,0 +1,238 @@
+package k6
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+)
+
+// messages turns what a script sends into a batch of at most so many: one message or an array of them, each an object with body, key
+// and headers, or only a body. What is no array is put into one.
+func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (batch driver.Batch, single bool, err error) {
+	if !isArray(v) {
+		one[0], err = c.message(v)
+		return one[:], true, err
+	}
+	array := v.ToObject(c.in.vu.Runtime())
+	n := array.Get("length").ToInteger()
+	if n == 0 {
+		return nil, false, errors.New("the array of messages is empty")
+	}
+	if n > int64(most) {
+		return nil, false, fmt.Errorf("an array of %d messages is more than may be on their way at a time: "+
+			"send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most)
+	}
+	batch = make(driver.Batch, n)
+	for i := range batch {
+		if batch[i], err = c.message(array.Get(strconv.Itoa(i))); err != nil {
+			return nil, false, fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	return batch, false, nil
+}
+
+func isArray(v sobek.Value) bool {
+	o, ok := v.(*sobek.Object)
+	return ok && o.ClassName() == "Array"
+}
+
+func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
+	o, ok := v.(*sobek.Object)
+	if !ok {
+		m.Body, err = c.in.bytesOf(v)
+		return m, err
+	}
+	body := o.Get("body")
+	if body == nil {
+		b, ok, err := c.in.bytesIn(o)
+		if err == nil && !ok {
+			err = errors.New(`a message is an object with "body" and, where needed, "key" and "headers", or only its body: ` +
+				"a string, an ArrayBuffer, a typed array or a DataView")
+		}
+		m.Body = b
+		return m, err
+	}
+	if sobek.IsNull(body) {
+		if !c.address.Driver.Features.Tombstones {
+			return m, fmt.Errorf("body: null: %s has no messages without a body (conn.features.tombstones is false)", c.address.Driver.Name)
+		}
+	} else if m.Body, err = c.in.bytesOf(body); err != nil {
+		return m, fmt.Errorf("body: %w", err)
+	}
+	if key := o.Get("key"); given(key) { // also where keys are not kept: the driver may route by it, and ignores it otherwise
+		if m.Key, err = c.in.bytesOf(key); err != nil {
+			return m, fmt.Errorf("key: %w", err)
+		}
+	}
+	if headers := o.Get("headers"); given(headers) {
+		if m.Headers, err = c.headers(headers); err != nil {
+			return m, err
+		}
+	}
+	if properties := o.Get("properties"); given(properties) {
+		m.Properties, err = c.properties(properties)
+	}
+	return m, err
+}
+
+// properties reads an object of the driver's options of messages.
+func (c *connection) properties(v sobek.Value) (driver.Values, error) {
+	given, ok := v.Export().(map[string]any)
+	if !ok {
+		return nil, errors.New("properties: an object of names and values is needed")
+	}
+	return c.address.Driver.Properties(given)
+}
+
+// headers reads an object of names and values.
+func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
+	if !c.address.Driver.Features.Headers {
+		return nil, fmt.Errorf("headers: %s keeps none", c.address.Driver.Name)
+	}
+	o, ok := v.(*sobek.Object)
+	if !ok || !c.in.hasNames(o) {
+		return nil, errors.New("headers: an object of names and values is needed")
+	}
+	names := o.Keys()
+	headers := make([]driver.Header, len(names))
+	for i, name := range names {
+		if strings.EqualFold(name, engine.StampHeader) {
+			return nil, fmt.Errorf("header %q: the name is that of the trace stamp, which the producer adds: choose another", name)
+		}
+		value, err := c.in.bytesOf(o.Get(name))
+		if err != nil {
+			return nil, fmt.Errorf("header %q: %w", name, err)
+		}
+		headers[i] = driver.Header{Name: name, Value: value}
+	}
+	return headers, nil
+}
+
+// message is a received message in a script: nothing is decoded until it is asked for.
+type message struct {
+	rt    *sobek.Runtime
+	parse sobek.Callable
+	of    *consumer // that received it; nil for the reply to a request
+	in    *engine.Buffer
+	i     int
+}
+
+func (in *instance) newMessage(of *consumer, buffer *engine.Buffer, i int) *sobek.Object {
+	rt := in.vu.Runtime()
+	return rt.NewDynamicObject(&message{rt: rt, parse: in.parse, of: of, in: buffer, i: i})
+}
+
+var messageKeys = []string{
+	"topic", "key", "headers", "properties", "body", "attempt", "partition", "position", "timestamp", "text", "json", "latency",
+}
+
+func (m *message) Get(name string) sobek.Value {
+	msg := &m.in.Messages[m.i]
+	switch name {
+	case "topic":
+		return m.rt.ToValue(msg.Topic)
+	case "key":
+		if msg.Key == nil {
+			return sobek.Null()
+		}
+		return m.textOrBytes(msg.Key)
+	case "headers":
+		headers := m.rt.NewObject()
+		for _, h := range msg.Headers {
+			if h.Name != engine.StampHeader { // a damaged one, which was left where it is
+				_ = headers.Set(h.Name, m.textOrBytes(h.Value)) // a fresh object takes any property
+			}
+		}
+		return headers
+	case "properties":
+		properties := m.rt.NewObject()
+		for name, value := range msg.Properties {
+			if d, ok := value.(time.Duration); ok {
+				value = ms(int64(d))
+			}
+			_ = properties.Set(name, value) // likewise
+		}
+		return properties
+	case "body":
+		if msg.Body == nil && m.of != nil && m.of.conn.address.Driver.Features.Tombstones {
+			return sobek.Null()
+		}
+		return m.rt.ToValue(m.rt.NewArrayBuffer(msg.Body))
+	case "attempt":
+		return m.rt.ToValue(msg.Attempt)
+	case "partition":
+		if m.of != nil && m.of.conn.address.Driver.Features.Partitions {
+			return m.rt.ToValue(msg.Partition)
+		}
+	case "position":
+		return positionOf(m.rt, m.place().Position)
+	case "timestamp":
+		if at := m.place().Timestamp; at != 0 {
+			return m.rt.ToValue(sinceEpoch(at))
+		}
+	case "text":
+		return m.rt.ToValue(func() string { return string(msg.Body) })
+	case "json":
+		return m.rt.ToValue(m.json)
+	case "latency":
+		if !m.in.Stamped[m.i] {
+			return sobek.Null()
+		}
+		return m.rt.ToValue(ms(m.in.HandedAt - m.in.Stamps[m.i].Due))
+	}
+	return nil
+}
+
+// place is where the broker has the message; nowhere where it does not tell.
+func (m *message) place() driver.Place {
+	if m.of == nil || m.of.conn.address.Driver.Place == nil {
+		return driver.Place{}
+	}
+	return m.of.conn.address.Driver.Place(&m.in.Messages[m.i])
+}
+
+// positionOf is a number where the broker counts, a string where it has identifiers, and nil for none.
+func positionOf(rt *sobek.Runtime, p driver.Position) sobek.Value {
+	switch p.Form {
+	case driver.Offset:
+		return rt.ToValue(p.Number)
+	case driver.Identifier:
+		return rt.ToValue(p.String())
+	default:
+		return nil
+	}
+}
+
+// sinceEpoch gives ns since the Unix epoch in ms, whole ones exactly.
+func sinceEpoch(ns int64) float64 {
+	const unit = int64(time.Millisecond)
+	return float64(ns/unit) + float64(ns%unit)/float64(unit)
+}
+
+// textOrBytes gives a string where the bytes are one: they would not survive as one otherwise, nor be sent on unharmed.
+func (m *message) textOrBytes(b []byte) sobek.Value {
+	if utf8.Valid(b) {
+		return m.rt.ToValue(string(b))
+	}
+	return m.rt.ToValue(m.rt.NewArrayBuffer(b))
+}
+
+func (m *message) json() (sobek.Value, error) {
+	return m.parse(sobek.Undefined(), m.rt.ToValue(string(m.in.Messages[m.i].Body)))
+}
+
+func (m *message) Set(string, sobek.Value) bool { return false }
+
+func (m *message) Has(name string) bool { return m.Get(name) != nil }
+
+func (m *message) Delete(string) bool { return false }
+
+func (m *message) Keys() []string { return messageKeys }

@@ -1,0 +1,26 @@
+package k6
+
+import (
+	"encoding/json"
+
+	"github.com/grafana/sobek"
+)
+
+// objects are the connections, producers and consumers of a VU by their descriptions. A description that is repeated, as in each
+// iteration, gives the same object.
+type objects map[string]*sobek.Object
+
+func (all objects) get(kind, name string, o *options, describe func() (*sobek.Object, error)) (*sobek.Object, error) {
+	key, err := json.Marshal([]any{kind, name, o.given})
+	if err != nil { // describe refuses such options
+		return describe()
+	}
+	if object := all[string(key)]; object != nil {
+		return object, nil
+	}
+	object, err := describe()
+	if err == nil {
+		all[string(key)] = object
+	}
+	return object, err
+}

@@ -1,0 +1,113 @@
+package k6
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+)
+
+// byTopics tells whether requests are answered by way of a second topic, as the broker has no request and reply of its own.
+func (c *connection) byTopics() bool {
+	f := c.address.Driver.Features
+	return !f.Requests && f.Start != 0
+}
+
+// request sends a message and resolves to the reply.
+func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
+	if p.conn.address.Driver.Features.Start == 0 {
+		return nil, fmt.Errorf("request: %s only sends: there is nothing that a reply could be received from", p.conn.address.Driver.Name)
+	}
+	o, err := readOptions("request", opts)
+	if err != nil {
+		return nil, err
+	}
+	timeout := o.duration("timeout", 5*time.Second)
+	if err := o.done(); err != nil {
+		return nil, err
+	}
+	batch, single, err := p.conn.messages(v, p.config.Window, new([1]driver.Message))
+	if err == nil && !single {
+		err = errors.New("one message at a time")
+	}
+	if err == nil && batch[0].Body == nil && (p.mode(false) == engine.StampInBody || !p.conn.address.Driver.Features.Headers) {
+		err = errors.New("body: null: what is needed goes into the body")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	due := p.conn.in.due.next()
+	var vu uint64
+	if state := p.conn.in.vu.State(); state != nil { // else there is going to be no sender
+		vu = state.VUID
+	}
+	return p.withSender(func(ctx context.Context, s *engine.Sender, settle settler, opening int64) {
+		p.conn.in.spawn("request", settle, func() {
+			replies, took, err := p.openReplies(ctx, vu, s.Series())
+			if err != nil {
+				s.Series().Fail("request", p.conn.address.Driver.KindOf(err))
+				settle(func() (any, error) { return nil, err })
+				return
+			}
+			reply, err := s.Request(ctx, timeout, batch[0], due.After(opening+took), replies)
+			settle(func() (any, error) {
+				if err != nil {
+					return nil, err
+				}
+				in := &engine.Buffer{Messages: driver.Batch{reply}, Stamps: make([]engine.Stamp, 1), Stamped: make([]bool, 1)}
+				return p.conn.in.newMessage(nil, in, 0), nil
+			})
+		})
+	}), nil
+}
+
+// openReplies gives where the replies come, nil where that is the broker's affair, and for how many ns it was being opened. Those to a topic that
+// was named come to one place for all; to topics of their own they come by the connections that the requests go out by.
+func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Series) (*engine.Replies, int64, error) {
+	if !p.conn.byTopics() {
+		return nil, 0, nil
+	}
+	if there := p.replies.Load(); there != nil {
+		return there, 0, nil
+	}
+	name := connectionName("producers", vu, p.spread)
+	if p.named != "" {
+		name = connectionName("producers", 0, 1)
+	}
+	asked, run := driver.Now(), p.conn.in.run
+	opened, err := run.Replies(ctx, p.conn.endpoint(name), p.config.Topic, p.named, series)
+	if err != nil {
+		return nil, 0, err
+	}
+	topic := "topics of their own"
+	if p.named != "" {
+		topic = p.named
+	}
+	run.Topic(p.conn.address, p.config.Topic).Use("replies", map[string]any{"replyTopic": topic})
+	p.replies.Store(opened)
+	return opened, driver.Now() - asked, nil
+}
+
+// reply answers a message that asked for a reply.
+func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
+	m, err := k.asMessage(to)
+	if err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	reply, err := k.conn.message(v)
+	if err == nil && reply.Body == nil && !k.conn.address.Driver.Features.Headers {
+		err = errors.New("body: null: what is needed goes into the body")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reply: %w", err)
+	}
+	at := k.conn.endpoint(connectionName("producers", 0, 1))
+	return k.with(func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
+		return undefined, c.Reply(ctx, at, m.in.Messages[m.i], reply)
+	}), nil
+}

@@ -1,0 +1,156 @@
+package k6
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+func registered(t *testing.T) (*metrics.Registry, *run) {
+	t.Helper()
+	registry := metrics.NewRegistry()
+	m, err := registerMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := executors.RegisterMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry, &run{Run: engine.NewRun("", 0), metrics: m, subjects: subjects(m, queue), noTags: registry.RootTagSet()}
+}
+
+func TestEveryMetricIsDecidedByOneSubject(t *testing.T) {
+	registry, r := registered(t)
+	seen := map[*metrics.Metric]int{}
+	for _, s := range r.subjects {
+		seen[s.metric]++
+	}
+	for _, m := range registry.All() {
+		if seen[m] != 1 {
+			t.Errorf("%s has %d subjects", m.Name, seen[m])
+		}
+	}
+	if len(seen) != len(registry.All()) {
+		t.Errorf("%d subjects of %d metrics", len(seen), len(registry.All()))
+	}
+}
+
+// Whatever k6 has of a metric, a decided threshold comes to the decision, and looks as before.
+func TestADecidedThresholdComesToTheDecision(t *testing.T) {
+	given := metrics.NewThresholds([]string{"p(99)<50"}).Thresholds[0]
+	given.AbortOnFail, given.AbortGracePeriod = true, types.NullDurationFrom(7*time.Second)
+	for _, on := range []metrics.MetricType{metrics.Trend, metrics.Counter, metrics.Gauge} {
+		for _, held := range []bool{true, false} {
+			decided := settled(given, on, held)
+			if decided.Source != given.Source || !decided.AbortOnFail || decided.AbortGracePeriod != given.AbortGracePeriod {
+				t.Errorf("%+v", decided)
+			}
+			sink := metrics.NewSink(on)
+			for _, v := range []float64{-1, 0, 1e9} { // before the first there is nothing in it
+				list := metrics.Thresholds{Thresholds: []*metrics.Threshold{decided}}
+				if ok, err := list.Run(sink, time.Minute); err != nil || ok != held || decided.LastFailed == held {
+					t.Errorf("%v: %v, %v, want %v", on, ok, err, held)
+				}
+				sink.Add(metrics.Sample{Value: v})
+			}
+		}
+	}
+}
+
+// The place that is written to is the one that k6 evaluates, at any time.
+func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
+	registry, r := registered(t)
+	sub, err := r.metrics.trends[recording.E2ELatency].AddSubmetric("topic:a , 'loop':open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := metrics.NewThresholds([]string{"p(99)<50", "max<100"})
+	if err := list.Parse(); err != nil {
+		t.Fatal(err)
+	}
+	sub.Metric.Thresholds = list // a copy, as the engine makes it
+	all := r.thresholds()
+	if len(all) != 2 || all[0].name != "broker_e2e_latency{topic:a , 'loop':open}" || all[1].among[all[1].place].Source != "max<100" ||
+		all[0].tags != registry.RootTagSet().With("topic", "a").With("loop", "open") {
+		t.Fatalf("%+v", all)
+	}
+	evaluated, stop := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // as k6 does while the test runs, and while it ends
+		for n := 0; ; n++ {
+			if _, err := sub.Metric.Thresholds.Run(sub.Metric.Sink, time.Second); err != nil {
+				t.Error(err)
+			}
+			if n == 0 {
+				close(evaluated)
+			}
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	<-evaluated
+	made := resultOf(t, r.NewCollector())
+	made.Judge(result.Circumstances{})
+	r.decide(made)
+	close(stop)
+	wg.Wait()
+	if ok, err := sub.Metric.Thresholds.Run(sub.Metric.Sink, time.Second); ok || err != nil {
+		t.Errorf("two thresholds on nothing: %v, %v", ok, err)
+	}
+	for _, threshold := range sub.Metric.Thresholds.Thresholds {
+		if !threshold.LastFailed {
+			t.Errorf("%s has not failed", threshold.Source)
+		}
+	}
+	if len(made.Thresholds) != 2 || !strings.Contains(made.Thresholds[1].Why, "no samples") {
+		t.Errorf("%+v", made.Thresholds)
+	}
+}
+
+// A gauge has one last value only where it has one series.
+func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
+	registry, r := registered(t)
+	r.pushed.values = map[metrics.TimeSeries]float64{}
+	push := func(group string, v float64) {
+		series := metrics.TimeSeries{Metric: r.metrics.backlog, Tags: registry.RootTagSet().With("consumer_group", group)}
+		r.pushed.note(metrics.Samples{{TimeSeries: series, Value: v}})
+	}
+	push("a", 1)
+	push("b", 2)
+	push("a", 3)
+	j := &judge{run: r}
+	c, err := result.ParseCondition("value<5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gauge(r.metrics.backlog)(j, r.noTags, c); d.Judged || d.Held {
+		t.Errorf("%+v", d)
+	}
+	d := gauge(r.metrics.backlog)(j, registry.RootTagSet().With("consumer_group", "a"), c)
+	if !d.Judged || !d.Held || *d.Value != 3 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// resultOf is the result so far.
+func resultOf(t *testing.T, c *engine.Collector) *result.Result {
+	t.Helper()
+	r, err := c.Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

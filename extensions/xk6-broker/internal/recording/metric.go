@@ -1,0 +1,104 @@
+// Package metric is what is measured: each latency and each count, with what it is called wherever it shows.
+package recording
+
+// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see docs/methodology.md.
+type Trend uint8
+
+// Trends.
+const (
+	PublishLatency Trend = iota
+	PublishTime
+	E2ELatency
+	E2ETime
+	DeliveryWait
+	ScheduleLag
+	GeneratorLag // the generator's own part of the lag: when it would have been sent by a punctual generator → sent
+	SettleTime
+	RedeliveryTime
+	FailedLatency
+	RequestLatency
+	RequestTime
+	NumTrends = iota
+)
+
+// trends describes each: its metric's name without the prefix "broker_", what people call it, and from which instant to which it is.
+var trends = [NumTrends]struct {
+	name, title, span string
+	looped            bool // measured apart of what a schedule sent and what a closed loop did
+	consumers         bool // measured where messages are received
+}{
+	PublishLatency: {"publish_latency", "publish latency", "due → confirmed", true, false},
+	PublishTime:    {"publish_time", "publish time", "sent → confirmed", true, false},
+	E2ELatency:     {"e2e_latency", "end-to-end latency", "due → handed over", true, true},
+	E2ETime:        {"e2e_time", "end-to-end time", "sent → received", true, true},
+	DeliveryWait:   {"delivery_wait", "delivery wait", "received → handed over", true, true},
+	ScheduleLag:    {"schedule_lag", "schedule lag", "due → sent", false, false},
+	GeneratorLag:   {"generator_lag", "generator lag", "", false, false},
+	SettleTime:     {"settle_time", "settle time", "ack → confirmed", false, true},
+	RedeliveryTime: {"redelivery_time", "redelivery time", "requeued → received", false, true},
+	FailedLatency:  {"failed_latency", "failed sends", "due → error", true, false},
+	RequestLatency: {"request_latency", "request latency", "due → reply", true, false},
+	RequestTime:    {"request_time", "request time", "sent → reply", true, false},
+}
+
+// String is the metric's name without the prefix "broker_".
+func (t Trend) String() string { return trends[t].name }
+
+// Title is what people call the latency.
+func (t Trend) Title() string { return trends[t].title }
+
+// Label is its title and, in brackets, from which instant to which it is.
+func (t Trend) Label() string {
+	if trends[t].span == "" {
+		return trends[t].title
+	}
+	return trends[t].title + " (" + trends[t].span + ")"
+}
+
+// Consumers tells whether the trend is measured where messages are received.
+func (t Trend) Consumers() bool { return trends[t].consumers }
+
+// Looped tells whether the trend is measured of both loops, apart.
+func (t Trend) Looped() bool { return trends[t].looped }
+
+// TrendNamed is the trend of a name; false where there is none.
+func TrendNamed(name string) (Trend, bool) {
+	for t := range Trend(NumTrends) {
+		if trends[t].name == name {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// Loop says what a latency is counted from. The latencies of the two are never put together.
+type Loop uint8
+
+// Loops.
+const (
+	Open     Loop = iota // from when a schedule wanted the message sent
+	Closed               // from when it was sent: there is no schedule, and waiting does not show
+	NumLoops = iota
+)
+
+// String is the value of the tag "loop".
+func (l Loop) String() string { return [...]string{"open", "closed"}[l] }
+
+// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one too.
+const ClosedSuffix = "_closed"
+
+// In is the name of the trend, measured in a loop, where a topic has both.
+func (t Trend) In(l Loop) string {
+	if l == Closed {
+		return t.String() + ClosedSuffix
+	}
+	return t.String()
+}
+
+// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its own.
+func InClosed(name string) string {
+	if t, ok := TrendNamed(name); ok && t.Looped() {
+		return t.In(Closed)
+	}
+	return name
+}

@@ -1,0 +1,625 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+)
+
+// run is a run of 20000 messages whose e2e latency is exponential around the mean.
+func run(name string, mean time.Duration, seed uint64, change ...func(*result.Result)) *result.Result {
+	random := rand.New(rand.NewPCG(seed, 1)) // the same numbers each time is what it is for
+	h := &hist.Histogram{}
+	for range 20_000 {
+		h.Record(int64(random.ExpFloat64() * float64(mean)))
+	}
+	t := result.Topic{
+		Broker: "nats://127.0.0.1:4222", Driver: "nats", Topic: "orders", Confirm: "accepted", Proofs: []result.Proof{{Confirm: "accepted", How: "one server"}}, OpenLoop: true,
+		Options: result.Uses{"producer": {{"linger": "0s"}}}, Errors: []result.ErrorCount{},
+		Counts: map[string]int64{"due": 20000, "sent": 20000, "confirmed": 20000, "received": 20000, "bytes_sent": 2_000_000},
+		Spans:  map[string]result.Span{"sent": {Last: 10}, "confirmed": {Last: 10}, "received": {Last: 10}},
+		Trends: map[string]*hist.Histogram{"e2e_latency": h}, Groups: []result.Group{{Account: account.Account{Group: "workers", Tally: account.Tally{Expected: 20000, Received: 20000}}}},
+	}
+	for i := range 10 {
+		n := int64(2000)
+		t.History = append(t.History, result.Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"due": n, "confirmed": n}})
+	}
+	t.Describe()
+	r := &result.Result{
+		Version: result.Version, Name: name, Seconds: 10, Environment: map[string]string{"k6": "v2.2.0"},
+		Topics: []result.Topic{t}, Verdict: result.Verdict{Valid: true},
+	}
+	for _, f := range change {
+		f(r)
+	}
+	return r
+}
+
+func side(name string, runs ...*result.Result) Side { return Side{Name: name, Runs: runs} }
+
+func repeat(name string, n int, mean time.Duration, seed uint64) Side {
+	s := Side{Name: name}
+	for i := range n {
+		// Repetitions differ by 1 % from one to the next, more than one run's own sampling error.
+		s.Runs = append(s.Runs, run(fmt.Sprintf("%s-%d", name, i), mean+mean*time.Duration(i)/100, seed+uint64(i)))
+	}
+	return s
+}
+
+func compared(t *testing.T, sides ...Side) *Comparison {
+	t.Helper()
+	c, err := Compare(sides)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *Comparison) cell(t *testing.T, label string, side int) Cell {
+	t.Helper()
+	for _, row := range c.Topics[0].Rows {
+		if row.Label() == label {
+			return row.Cells[side]
+		}
+	}
+	t.Fatalf("no row %s", label)
+	panic("unreachable")
+}
+
+func TestWhatIsBeyondNoise(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		a, b    Side
+		want    Significance
+		p       float64 // of the exact test where every value of one side is above every one of the other: 2/C(n+m, n)
+		atLeast float64
+		atMost  float64
+	}{
+		{"a real difference", repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 1200*time.Microsecond, 11), Differs, 2.0 / 70, 1.15, 1.25},
+		{"the same", repeat("a", 5, time.Millisecond, 1), repeat("b", 5, time.Millisecond, 21), Noise, 0, 0.97, 1.03},
+		{"too few", repeat("a", 3, time.Millisecond, 1), repeat("b", 9, 2*time.Millisecond, 11), Unknown, 0, 1.9, 2.2},
+		{"the very same", side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1)), Same, 1, 1, 1},
+	} {
+		cell := compared(t, c.a, c.b).cell(t, "e2e_latency p90", 1)
+		if cell.Significance != c.want || cell.Ratio < c.atLeast || cell.Ratio > c.atMost {
+			t.Errorf("%s: %+v", c.name, cell)
+		}
+		if c.p != 0 && (cell.P < c.p-1e-9 || cell.P > c.p+1e-9) {
+			t.Errorf("%s: p = %v, want %v", c.name, cell.P, c.p)
+		}
+		if c.want == Noise && cell.P < level {
+			t.Errorf("%s: p = %v", c.name, cell.P)
+		}
+	}
+}
+
+func TestConditions(t *testing.T) {
+	lossy := func(r *result.Result) { r.Topics[0].Groups[0].Lost = 3 }
+	unread := func(r *result.Result) { r.Topics[0].Groups = nil }
+	single := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", 2*time.Millisecond, 2, lossy)))
+	same := compared(t, repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 1001*time.Microsecond, 30))
+	unseen := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2, unread)))
+	for _, c := range []struct {
+		comparison *Comparison
+		text       string
+		failed     bool
+		why        string
+	}{
+		{single, "e2e_latency p99 > 1.1x", true, "cannot be known"},
+		{single, "broker_e2e_latency p99 > 3x", false, "x ("},
+		{single, "e2e_latency p50 > 1ms", true, "ms"},
+		{single, "e2e_latency p50 > 1s", false, ""},
+		{single, "e2e_latency max >= 1h", false, ""},
+		{single, "e2e_latency mean < 1ms", false, ""},
+		{single, "e2e_latency p99.99 > 1s", true, "do not support p99.99"},
+		{single, "publish_latency p50 > 1s", true, "no publish_latency was measured"},
+		{single, "lost > 0", true, "3"},
+		{single, "lost > 1x", true, "cannot be decided"},
+		{single, "duplicated > 0", false, "0"},
+		{single, "confirmed rate < 0.9x", false, "1x"},
+		{single, "confirmed rate < 1999", false, "2000/s"},
+		{single, "confirmed rate <= 2000", true, "2000/s"},
+		{same, "e2e_latency p50 > 0.5x", false, "within noise"},
+		{unseen, "lost > 0", true, "nothing was received"},
+	} {
+		cond, err := ParseCondition(c.text)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		findings := c.comparison.Decide(cond)
+		if len(findings) != 1 || findings[0].Failed != c.failed || !strings.Contains(findings[0].Text, c.why) {
+			t.Errorf("%s: %+v, want failed %v and %q", c.text, findings, c.failed, c.why)
+		}
+	}
+}
+
+func parsed(t *testing.T, text string) Condition {
+	t.Helper()
+	c, err := ParseCondition(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A 0 that nobody saw passes no condition, be it in one repetition of many.
+func TestLossThatWasNotObservedDecidesNothing(t *testing.T) {
+	group := func(change func(*result.Group)) func(*result.Result) {
+		return func(r *result.Result) { change(&r.Topics[0].Groups[0]) }
+	}
+	counts := func(c recording.Counter) func(*result.Result) {
+		return func(r *result.Result) { r.Topics[0].Counts[c.String()] = 5 }
+	}
+	for want, change := range map[string]func(*result.Result){
+		"nothing was received":                 func(r *result.Result) { r.Topics[0].Groups = nil },
+		"of 5 messages it is not known":        group(func(g *result.Group) { g.Uncertain = 5 }),
+		"no message was expected":              group(func(g *result.Group) { g.Expected = 0 }),
+		"5 messages came in that were sent to": counts(recording.Aliased),
+		"5 messages were sent without a stamp": counts(recording.Unaccounted),
+		": 3":                                  group(func(g *result.Group) { g.Lost = 3 }),
+	} {
+		unlike := run("b", time.Millisecond, 3, change)
+		for _, b := range []Side{side("b", unlike), side("b", run("b", time.Millisecond, 2), unlike, run("b", time.Millisecond, 4))} {
+			found := compared(t, side("a", run("a", time.Millisecond, 1)), b).Decide(parsed(t, "lost > 0"))
+			if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, want) {
+				t.Errorf("%d runs: %+v, want %q", len(b.Runs), found, want)
+			}
+		}
+	}
+}
+
+// What speaks against a percentile has a direction: a limit that it keeps decides nothing where the truth may be beyond it.
+func TestAPercentileThatIsNotBelievedPassesNoCondition(t *testing.T) {
+	failing := func(r *result.Result) {
+		topic := &r.Topics[0]
+		topic.Errors = []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 20}}
+		topic.Describe()
+	}
+	late := func(r *result.Result) {
+		lag := &hist.Histogram{}
+		lag.RecordN(int64(20*time.Millisecond), 20_000)
+		r.Topics[0].Trends["generator_lag"] = lag
+		r.Topics[0].Describe()
+	}
+	sound := side("a", run("a", 40*time.Millisecond, 1))
+	for _, c := range []struct {
+		first, other Side
+		text         string
+		failed       bool
+		why          string
+	}{
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5s", true, "cannot be decided: 2"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5s", true, "0.100 % of the values, the greatest, are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency max > 5s", true, "are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2), run("c", 40*time.Millisecond, 3, failing)), "e2e_latency max > 5s", true, "are not in it"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p90 > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency mean > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 < 1ms", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, failing)), "e2e_latency p99.9 > 5x", true, "are not in it"},
+		{side("a", run("a", 40*time.Millisecond, 1, failing)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p99.9 > 5x", false, ""},
+		{side("a", run("a", 40*time.Millisecond, 1, failing)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p99.9 < 0.1x", true, "on the first side 0.100 %"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, late)), "e2e_latency p90 > 5s", false, ""},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, late)), "e2e_latency p90 < 1ms", true, "is lateness"},
+		{side("a", run("a", 40*time.Millisecond, 1, late)), side("b", run("b", 40*time.Millisecond, 2)), "e2e_latency p90 > 5x", true, "on the first side 73 % of its p50"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2, func(r *result.Result) { r.Topics[0].Counts["received"] = 0 })), "corrupted > 0", true, "nothing was received"},
+		{sound, side("b", run("b", 40*time.Millisecond, 2)), "corrupted > 0", false, "0"},
+	} {
+		found := compared(t, c.first, c.other).Decide(parsed(t, c.text))
+		if len(found) != 1 || found[0].Failed != c.failed || !strings.Contains(found[0].Text, c.why) {
+			t.Errorf("%s: %+v, want failed %v and %q", c.text, found, c.failed, c.why)
+		}
+	}
+	if found := parsed(t, "e2e_latency max > 5s").Judge(run("whole", 40*time.Millisecond, 1, failing)); len(found) != 1 || !found[0].Failed {
+		t.Errorf("of one result: %+v", found)
+	}
+}
+
+// A topic that not all runs have stands in no table, and a condition is tried on it all the same.
+func TestConditionsOnATopicThatNotAllRunsHave(t *testing.T) {
+	also := func(name string, lost uint64) func(*result.Result) {
+		return func(r *result.Result) {
+			other := run("", time.Millisecond, 9).Topics[0]
+			other.Topic = name
+			other.Groups[0].Lost = lost
+			r.Topics = append(r.Topics, other)
+		}
+	}
+	one := func(name string, change ...func(*result.Result)) *result.Result {
+		return run(name, time.Millisecond, 1, change...)
+	}
+	for name, c := range map[string]struct {
+		sides []Side
+		text  string
+		want  []string // of the findings on that topic, all of which fail but those that begin with "passes "
+	}{
+		"new, and bad":          {[]Side{side("a", one("a")), side("b", one("b", also("new", 3)))}, "lost > 0", []string{"new, b: 3"}},
+		"new, and fine":         {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)))}, "lost > 0", []string{"passes new, b: 0"}},
+		"new, and a multiple":   {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)))}, "e2e_latency p50 > 9x", []string{"new, b: cannot be decided: on the first side the topic is not in its run"}},
+		"vanished":              {[]Side{side("a", one("a", also("old", 0))), side("b", one("b"))}, "lost > 0", []string{"old, b: cannot be decided: the topic is not in its run"}},
+		"in one of two runs":    {[]Side{side("a", one("a")), side("b", one("b", also("new", 0)), one("c"))}, "lost > 0", []string{"new, b: cannot be decided: the topic is not in all of its runs"}},
+		"new on one other side": {[]Side{side("a", one("a")), side("b", one("b")), side("c", one("c", also("new", 3)))}, "lost > 0", []string{"new, c: 3"}},
+	} {
+		comparison := compared(t, c.sides...)
+		var got []string
+		for _, f := range comparison.Decide(parsed(t, c.text)) {
+			if strings.HasPrefix(f.Text, "orders") {
+				continue
+			}
+			if !f.Failed {
+				f.Text = "passes " + f.Text
+			}
+			got = append(got, f.Text)
+		}
+		if len(got) != len(c.want) || !strings.HasPrefix(got[0], c.want[0]) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if len(comparison.Topics) != 1 || len(comparison.Warnings) == 0 {
+			t.Errorf("%s: %d topics in the tables, %q", name, len(comparison.Topics), comparison.Warnings)
+		}
+	}
+}
+
+func TestConditionsOnOneResult(t *testing.T) {
+	lossy := run("a", time.Millisecond, 1, func(r *result.Result) { r.Topics[0].Groups[0].Lost = 3 })
+	for text, want := range map[string]Finding{
+		"lost > 0":               {Failed: true, Text: "orders: 3"},
+		"lost > 3":               {Text: "orders: 3"},
+		"duplicated > 0":         {Text: "orders: 0"},
+		"e2e_latency p50 > 50ms": {Text: "µs"},
+		"e2e_latency p50 > 1us":  {Failed: true, Text: "orders: "},
+		"settle_time p50 > 50ms": {Failed: true, Text: "cannot be decided: no settle_time was measured"},
+	} {
+		found := parsed(t, text).Judge(lossy)
+		if len(found) != 1 || found[0].Failed != want.Failed || !strings.Contains(found[0].Text, want.Text) {
+			t.Errorf("%s: %+v, want %+v", text, found, want)
+		}
+	}
+	if found := parsed(t, "lost > 0").Judge(&result.Result{}); len(found) != 1 || !found[0].Failed {
+		t.Errorf("of nothing: %+v", found)
+	}
+	if parsed(t, "lost > 3").Relative() || !parsed(t, "lost > 3x").Relative() {
+		t.Error("only a multiple is relative")
+	}
+}
+
+func TestRunsThatAreNotValidAreNamed(t *testing.T) {
+	bad := run("b-2", time.Millisecond, 2, func(r *result.Result) {
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil), reason.New(reason.ClosedLoop, reason.Note, nil), reason.New(reason.Drained, reason.Invalid, nil)}}
+	})
+	found := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b-1", time.Millisecond, 3), bad)).Invalid()
+	if len(found) != 1 || !found[0].Failed || !strings.Contains(found[0].Text, "b, run 2 (b-2): nothing-received, drained (--allow") {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestConditionsThatAreNotUnderstoodSayWhy(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "not understood",
+		"e2e_latency p99":         "not understood",
+		"e2e_latency p99 > 1 x":   "not understood",
+		"e2e_latency p99 = 1x":    "not understood",
+		"latency p99 > 1x":        `no "latency"`,
+		"e2e_latency p0 > 1x":     "not a percentile",
+		"e2e_latency p999 > 1x":   "not a percentile",
+		"e2e_latency q99 > 1x":    `"q99" is not`,
+		"e2e_latency > 1x":        `"" is not`,
+		"e2e_latency p99 > 1.1":   "no duration",
+		"e2e_latency p99 > -1s":   "no duration",
+		"e2e_latency p99 > -1x":   "no multiple",
+		"e2e_latency p99 > NaNx":  "no multiple",
+		"lost p99 > 0":            `lost has no "p99"`,
+		"lost > 1s":               "no number",
+		"confirmed p99 > 5":       `write "confirmed rate"`,
+		"lost == 0":               "is not one of >",
+		"confirmed rate > 5s":     "no number",
+		"lost > 0 and errors > 0": "not understood",
+		"confirmed rate < NaN":    "no number",
+	} {
+		if _, err := ParseCondition(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "fail-if") {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzCondition(f *testing.F) {
+	for _, text := range []string{"e2e_latency p99 > 1.1x", "lost > 0", "confirmed rate <= 2000", "e2e_latency p99.9 < 5ms"} {
+		f.Add(text)
+	}
+	c, err := Compare([]Side{side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2))})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if cond, err := ParseCondition(text); err == nil && len(c.Decide(cond)) != 1 {
+			t.Error("not decided")
+		}
+	})
+}
+
+func TestWhatDiffersBesidesTheResultsIsSaid(t *testing.T) {
+	scenario := func(r *result.Result, s ...result.Scenario) { r.Test = result.Test{Script: "orders.js", Scenarios: s} }
+	produce := result.Scenario{Name: "produce", Executor: "open-arrival-rate", VUs: 50, MaxVUs: 50, Options: map[string]any{"rate": 500.0, "duration": "10s"}}
+	first := run("a", time.Millisecond, 1, func(r *result.Result) { scenario(r, produce) })
+	other := run("b", time.Millisecond, 2, func(r *result.Result) {
+		r.Environment["k6"] = "v2.3.0"
+		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
+		r.Topics[0].Counts["bytes_sent"] = 20_000_000
+		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.NothingReceived, reason.Invalid, nil)}}
+		faster := produce
+		faster.MaxVUs, faster.Options = 200, map[string]any{"rate": 1000.0, "duration": "10s"}
+		scenario(r, faster, result.Scenario{Name: "probe", Executor: "constant-vus", Exec: "ask", VUs: 1, MaxVUs: 1, Options: map[string]any{"duration": "5s"}})
+	})
+	c := compared(t, side("a", first), side("b", other, run("b", time.Millisecond, 3, func(r *result.Result) { scenario(r, produce) })))
+	want := map[string][2]string{
+		"k6": {"v2.2.0", "v2.3.0 / v2.2.0"}, "producer linger": {"0s", "10ms / 0s"}, "bytes per message": {"100", "1000 / 100"},
+		"scenario produce rate": {"500", "1000 / 500"}, "scenario produce VUs": {"50", "50 to 200 / 50"},
+		"scenario probe": {"–", "VUs 1, duration 5s, executor constant-vus, function ask / –"},
+	}
+	for _, d := range c.Differences {
+		if got := [2]string(d.Values); got != want[d.Name] {
+			t.Errorf("%s: %q, want %q", d.Name, got, want[d.Name])
+		}
+		if (d.Sort == Circumstance) != (d.Name == "k6") {
+			t.Errorf("%s is of the sort %v", d.Name, d.Sort)
+		}
+		delete(want, d.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("not noticed: %v", want)
+	}
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, "b, run 1 (b) is not valid: nothing-received") ||
+		!strings.Contains(all, "not the same tests") || !strings.Contains(all, "different circumstances") {
+		t.Error(all)
+	}
+	// A few messages more or less are no other test.
+	almost := run("b", time.Millisecond, 3, func(r *result.Result) {
+		r.Topics[0].Counts["bytes_sent"] = 2_080_000
+		r.Topics[0].History[5].Counts["due"] = 1800
+	})
+	if c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", almost)); len(c.Differences)+len(c.Warnings) > 0 {
+		t.Errorf("%v, %v", c.Differences, c.Warnings)
+	}
+}
+
+// The headline stands first, on the terminal and on the page, and takes the latency that matters: of the end, if that was measured.
+func TestTheHeadline(t *testing.T) {
+	publish := func(r *result.Result) {
+		r.Topics[0].Trends = map[string]*hist.Histogram{"publish_latency": r.Topics[0].Trends["e2e_latency"]}
+	}
+	lossy := func(r *result.Result) { r.Topics[0].Groups[0].Lost = 3 }
+	faster := func(r *result.Result) {
+		r.Topics[0].Options["producer"][0]["linger"] = "10ms"
+		r.Topics[0].Counts["confirmed"] = 30_000
+	}
+	for name, c := range map[string]struct {
+		a, b    Side
+		text    []string
+		classes []string
+	}{
+		"more than noise": {
+			repeat("a", 4, time.Millisecond, 1), repeat("b", 4, 2*time.Millisecond, 9),
+			[]string{"e2e latency p99 ", " → ", " %, significant (p=0.029)", "confirmed 2000/s → 2000/s; lost 0 → 0"},
+			[]string{"worse", "", ""},
+		},
+		"noise":           {repeat("a", 5, time.Millisecond, 1), repeat("b", 5, time.Millisecond, 21), []string{"within noise (p="}, []string{"", "", ""}},
+		"too few to tell": {side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 2, lossy)), []string{"too few runs", "lost 0 → 3, from 0"}, []string{"", "", ""}},
+		"publish latency alone": {
+			side("a", run("a", time.Millisecond, 1, publish)), side("b", run("b", time.Millisecond, 2, publish)), []string{"publish latency p99"}, []string{"", "", ""},
+		},
+		"another test": {
+			side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, faster)), []string{"confirmed 2000/s → 3000/s, +50 %"}, []string{"", "", ""},
+		},
+	} {
+		c2 := compared(t, c.a, c.b)
+		all := c2.Headlines()
+		var classes []string
+		for _, p := range all[0].Parts {
+			classes = append(classes, p.Class)
+		}
+		for _, want := range c.text {
+			if !strings.Contains(all[0].String(), want) {
+				t.Errorf("%s: %q lacks %q", name, all[0], want)
+			}
+		}
+		if len(all) != 1 || strings.Join(classes, ",") != strings.Join(c.classes, ",") {
+			t.Errorf("%s: %+v", name, all)
+		}
+		var text, page bytes.Buffer
+		if err := c2.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := c2.HTML(&page, nil); err != nil {
+			t.Fatal(err)
+		}
+		if head := strings.TrimSpace(text.String()); !strings.HasPrefix(head, "b against a: ") {
+			t.Errorf("%s: %.80s", name, head)
+		}
+		for _, p := range all[0].Parts {
+			if at := strings.Index(html.UnescapeString(page.String()), p.Text); at < 0 || at > strings.Index(page.String(), "<main>") {
+				t.Errorf("%s: %q is not at the top of the page", name, p.Text)
+			}
+		}
+	}
+}
+
+// First what a run is about, last what was asked for.
+func TestTheOrderOfTheTable(t *testing.T) {
+	var names []string
+	for _, m := range measures() {
+		if len(names) == 0 || names[len(names)-1] != m.Name {
+			names = append(names, m.Name)
+		}
+	}
+	first, last := names[:5], names[len(names)-1]
+	if strings.Join(first, " ") != "e2e_latency publish_latency request_latency confirmed received" || last != "sent" {
+		t.Error(names)
+	}
+}
+
+// The rates of runs that began at other times, and after other pauses, lie over one another; of repetitions it is the mean.
+func TestThroughputIsAlignedToTheFirstMessage(t *testing.T) {
+	coarse := func(r *result.Result) { // intervals of two seconds
+		r.Topics[0].History = nil
+		for s := range 5 {
+			r.Topics[0].History = append(r.Topics[0].History, result.Point{At: float64(2*s + 2), Seconds: 2, Counts: map[string]int64{"due": 4000, "confirmed": 4000}})
+		}
+	}
+	late := func(n int64) func(*result.Result) {
+		return func(r *result.Result) {
+			var history []result.Point
+			for s := range 3 {
+				history = append(history, result.Point{At: float64(s + 1), Seconds: 1, Counts: map[string]int64{}})
+			}
+			for s := range 5 {
+				history = append(history, result.Point{At: float64(s + 4), Seconds: 1, Counts: map[string]int64{"due": n, "confirmed": n}})
+			}
+			r.Topics[0].History = append(history, result.Point{At: 9, Seconds: 1, Counts: map[string]int64{}})
+		}
+	}
+	c := compared(t, side("a", run("a", time.Millisecond, 1)), side("b", run("b", time.Millisecond, 1, late(1000)), run("b", time.Millisecond, 1, late(3000))),
+		side("c", run("c", time.Millisecond, 1, coarse)))
+	chart := c.throughput("x", c.Topics[0])
+	if len(chart.X) != 10 || chart.X[0] != 1 {
+		t.Errorf("%v", chart.X)
+	}
+	for i, want := range []int{10, 5, 10} {
+		for s, v := range chart.Lines[i].Values {
+			if (v != nil) != (s < want) || v != nil && *v != 2000 {
+				t.Errorf("line %d at %d s: %v", i, s+1, v)
+			}
+		}
+	}
+}
+
+func TestRepetitionsAreFoundByName(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"old-1", "old-2", "new-20260301T120000Z", "new-20260301T120100Z-2", "x"} {
+		if err := (report.Folder{Dir: dir, Name: name}).Write(run(name, time.Millisecond, 1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{at("old-1"), at("x"), at("old-2")}, "old:2 x:1"},
+		{[]string{at("old-1"), at("old-2") + "/"}, "old-1:1 old-2:1"},
+		{[]string{at("new-20260301T120000Z"), at("new-20260301T120100Z-2"), at("x")}, "new:2 x:1"},
+		{[]string{"a=" + at("old-1") + "," + at("x"), "b=" + at("old-2")}, "a:2 b:1"},
+	} {
+		reads := 0
+		sides, err := Load(c.args, "", func(done, of int, _ string) {
+			if done != reads || done >= of {
+				t.Errorf("progress %d of %d", done, of)
+			}
+			reads++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range sides {
+			got = append(got, fmt.Sprintf("%s:%d", s.Name, len(s.Runs)))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %v, want %s", c.args, got, c.want)
+		}
+	}
+	for _, args := range [][]string{{at("x")}, {"a=" + at("old-1") + "," + at("x")}, {at("x"), at("nothing")}, {"=", at("x")}} {
+		if _, err := Load(args, "", func(int, int, string) {}); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
+
+func TestTheTableAndThePageSayTheSame(t *testing.T) {
+	c := compared(t, repeat("old", 4, time.Millisecond, 1), repeat("new</h1>", 4, 2*time.Millisecond, 9))
+	cond, err := ParseCondition("e2e_latency p99 > 1.1x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, page bytes.Buffer
+	if err := c.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.HTML(&page, c.Decide(cond)); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range c.Topics[0].Rows {
+		for i := range row.Cells {
+			if shown := row.ShowSide(i); !strings.Contains(text.String(), shown) || !strings.Contains(page.String(), ">"+shown+"<") {
+				t.Errorf("%s: no %q", row.Label(), shown)
+			}
+		}
+	}
+	for _, want := range []string{"✗ Failed", "p=0.029", "new&lt;/h1&gt;", `"label":"old (4 runs)"`} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("no %q in the page", want)
+		}
+	}
+	if strings.Contains(page.String(), "new</h1>") {
+		t.Error("a name became markup")
+	}
+}
+
+// Where a phase is named the runs are compared as they were in it; one that has no such phase is refused, with those that it has.
+func TestRunsAreComparedInAPhase(t *testing.T) {
+	dir := t.TempDir()
+	phased := func(mean time.Duration) func(*result.Result) {
+		return func(r *result.Result) {
+			h := &hist.Histogram{}
+			h.RecordN(int64(mean), 5000)
+			r.Phases = []result.Phase{{Name: "measured", Stretches: []result.Stretch{{From: 5, To: 10}}, Seconds: 5}}
+			r.Topics[0].Phases = map[string]result.Window{"measured": {
+				Counts: map[string]int64{"due": 10000, "confirmed": 10000}, Trends: map[string]*hist.Histogram{"e2e_latency": h},
+				Groups: []result.WindowGroup{{Group: "workers", Received: 5000, Trends: map[string]*hist.Histogram{"e2e_latency": h}}},
+			}}
+		}
+	}
+	var folders []string
+	for name, mean := range map[string]time.Duration{"before": 2 * time.Millisecond, "later": 4 * time.Millisecond} {
+		f := report.Folder{Dir: dir, Name: name}
+		if err := f.Write(run(name, time.Millisecond, 1, phased(mean)), nil); err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, name+"="+f.Path())
+	}
+	slices.Sort(folders)
+	for phase, crossed := range map[string]bool{"": false, "measured": true} {
+		sides, err := Load(folders, phase, func(int, int, string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Compare(sides)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cond, err := ParseCondition("e2e_latency p99 > 1.5x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range c.Decide(cond) {
+			if f.Failed != crossed {
+				t.Errorf("phase %q: %+v", phase, f)
+			}
+		}
+	}
+	if _, err := Load(folders, "peak", func(int, int, string) {}); err == nil || !strings.Contains(err.Error(), `has no phase "peak": it has measured`) {
+		t.Errorf("a phase that was not: %v", err)
+	}
+}
