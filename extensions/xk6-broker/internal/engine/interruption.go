@@ -32,16 +32,16 @@ func (p Produce) Interrupted(t *Topic, due uint64, after time.Duration) {
 	}
 	switch n, known := p.asked(); {
 	case known:
-		i.Of = max(float64(n), i.Done) // chance may have drawn more
+		i.Total = max(float64(n), i.Done) // chance may have drawn more
 	case p.Duration > 0:
-		g.Unit, i.Done, i.Of = "s", after.Seconds(), p.Duration.Seconds()
+		g.Unit, i.Done, i.Total = "s", after.Seconds(), p.Duration.Seconds()
 	default:
 		return // it has no end of its own
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.interrupted[g]
-	t.interrupted[g] = result.Interruption{Loops: all.Loops + i.Loops, Done: all.Done + i.Done, Of: all.Of + i.Of}
+	t.interrupted[g] = result.Interruption{Loops: all.Loops + i.Loops, Done: all.Done + i.Done, Total: all.Total + i.Total}
 }
 
 // noteInterruption notes that ctx has ended the loops before they were over, where that is so.

@@ -160,9 +160,9 @@ func refuse(t *testing.T, parts []result.Part) {
 		"is there twice":    {parts[0], parts[0]},
 		"has no ledger":     {parts[0], {Result: parts[1].Result}},
 		"not of one test":   {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
-		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger}},
+		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
 		"one ended at " + stated(parts[0].Ended()) + ", and two began at " + stated(parts[1].Result.Started.Add(24*time.Hour)): {tomorrow, parts[0]},
-		"are not of one time": {parts[0], justTooLate},
+		"give each test its own BROKER_RUN": {parts[0], justTooLate},
 	} {
 		if _, err := result.Merge(wrong, result.Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

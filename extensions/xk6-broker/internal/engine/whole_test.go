@@ -210,7 +210,7 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 				t.Errorf("error %v, want %q", err, want)
 			}
 		}
-		fails(result.Siblings{Processes: 2}, "3 results of a test that has 2 processes")
+		fails(result.Siblings{Processes: 2}, "3 results of a test of 2 processes")
 		c.Result.Processes = 2
 		fails(result.Siblings{}, "the same BROKER_PROCESSES")
 	})

@@ -2,29 +2,27 @@ package result
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Clock is by how much the coordinator's clock is ahead of a process's, in ns.
+// Clock is the coordinator's clock minus a process's, in ns.
 type Clock struct {
 	Offset int64 `json:"offset"`
 	Bound  int64 `json:"bound"` // give or take
 
-	// Processes on one machine have one monotonic clock, which ties theirs more exactly.
+	// Processes on one machine share a monotonic clock, which compares theirs more exactly.
 	Machine     string `json:"machine,omitempty"`
-	Anchor      int64  `json:"anchor,omitempty"`      // what the process's clock says when that says 0
+	Anchor      int64  `json:"anchor,omitempty"`      // the process's clock when that is 0
 	AnchorBound int64  `json:"anchorBound,omitempty"` // give or take
 }
 
-// Clocks is by how much the clock of one process is ahead of another one's, in ns.
+// Clocks is the clock of one process minus that of another, in ns.
 type Clocks struct {
 	Of     string `json:"of"`
 	Than   string `json:"than"`
@@ -33,13 +31,13 @@ type Clocks struct {
 	Same   bool   `json:"same"`  // both are read from the clock of one machine
 }
 
-// apart returns how far the clocks may be apart.
+// apart returns the greatest difference that is possible.
 func (c Clocks) apart() int64 { return max(c.Offset, -c.Offset) + c.Bound }
 
-// wrong reports whether they are apart for certain.
+// wrong reports whether the clocks differ for certain.
 func (c Clocks) wrong() bool { return max(c.Offset, -c.Offset) > c.Bound }
 
-// ahead returns by how much a's clock is ahead of b's; false if one was not compared with the coordinator's.
+// ahead compares two clocks; false if one was not compared with the coordinator's.
 func ahead(a, b *Result) (c Clocks, ok bool) {
 	if a.Clock == nil || b.Clock == nil {
 		return c, false
@@ -54,7 +52,7 @@ func ahead(a, b *Result) (c Clocks, ok bool) {
 	return c, true
 }
 
-// String says how two clocks differ.
+// String describes the difference.
 func (c Clocks) String() string {
 	ahead, than, by := c.Of, c.Than, c.Offset
 	if by < 0 {
@@ -63,152 +61,86 @@ func (c Clocks) String() string {
 	return fmt.Sprintf("the clock of %s is %s ± %s ahead of that of %s", ahead, reason.Duration(time.Duration(by)), reason.Duration(time.Duration(c.Bound)), than)
 }
 
-// called is what a process is called that has a number and perhaps a name.
-func called(process int, name string) string {
-	if name == "" {
-		return fmt.Sprintf("process %d", process)
-	}
-	return fmt.Sprintf("process %d (%s)", process, name)
-}
-
-// transit tells whether a trend is from an instant of the process that sent to one of the process that received.
-func transit(trend string) bool {
+// blurred reports whether clocks may be further apart than a tenth of a value of a trend that two of them measured.
+func (t *Topic) blurred(trend string, value int64) bool {
 	trend = strings.TrimSuffix(trend, recording.ClosedSuffix)
-	return trend == recording.E2ELatency.String() || trend == recording.E2ETime.String()
+	if t.Apart == nil || trend != recording.E2ELatency.String() && trend != recording.E2ETime.String() {
+		return false
+	}
+	return float64(t.Apart.apart()) > OwedShare*float64(value)
 }
 
-// blurred tells whether the clocks may be further apart than a tenth of a percentile that was measured by two of them.
-func (t *Topic) blurred(trend string, p hist.Percentile) bool {
-	return t.Apart != nil && transit(trend) && float64(t.Apart.apart()) > OwedShare*float64(p.Value)
-}
-
-// unclear says why what a condition compares of a trend, v in ms, may be other than it was measured: where clocks are that far apart.
-func (t *Topic) unclear(c Condition, trend string, v float64) string {
-	if t.Apart == nil || !transit(trend) {
-		return ""
-	}
-	by := float64(t.Apart.apart()) / float64(time.Millisecond)
-	if c.Holds(v-by) == c.Holds(v) && c.Holds(v+by) == c.Holds(v) {
-		return ""
-	}
-	return fmt.Sprintf("it is by clocks that may be %s apart", reason.Duration(time.Duration(t.Apart.apart())))
-}
-
-// vague says why what a condition compares of a trend may be less than the truth and more, where clocks may be more than a tenth of it apart.
-func (t *Topic) vague(c Condition, trend string) string {
-	if h := t.Trends[trend]; h != nil && t.blurred(trend, hist.Percentile{Value: int64(c.Of(h) * float64(time.Millisecond))}) {
-		return fmt.Sprintf("it is by clocks that may be %s apart", reason.Duration(time.Duration(t.Apart.apart())))
-	}
-	return ""
-}
-
-// unheld are the executors of an arrival rate that begin when k6 does, whoever is still to come.
-var unheld = []string{"constant-arrival-rate", "ramping-arrival-rate"}
-
-// judgeMissing speaks of the processes that this one waited for in vain.
-func (r *Result) judgeMissing(v *Verdict) {
-	for _, name := range r.Missing {
-		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name})
-	}
-	if r.Siblings > 0 && r.Clock == nil {
-		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": r.Siblings + 1})
-	}
-}
-
-// judgeClocks speaks of latencies that were measured by two clocks. How far these are apart is known to half of a round trip, which is about the least that
-// a message takes: it is no fault of the test that no more is known of the smallest latencies than that. That clocks are apart, for certain, is.
+// judgeClocks adds how exact latencies between two clocks are. That is known to half of a round trip only, which is no
+// fault of the test; clocks that are apart for certain are.
 func (t *Topic) judgeClocks(v *Verdict) {
 	if t.Apart == nil {
 		return
 	}
 	values := reason.Values{"why": "apart", "apart": time.Duration(t.Apart.apart()), "clocks": t.Apart.String()}
+	var vague []string
+	exact := false
 	for _, suffix := range t.loops() {
-		var vague []string
-		certain := false
 		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
-			switch {
-			case !p.Supported:
-			case t.blurred(recording.E2ELatency.String(), p.Percentile):
+			if p.Supported && t.blurred(recording.E2ELatency.String(), p.Value) {
 				vague = append(vague, QuantileName(p.Q))
-			default:
-				certain = true
 			}
-		}
-		switch {
-		case len(vague) == 0:
-		case !certain && t.Apart.wrong():
-			values["why"] = "wrong"
-			v.invalid(t.subject(), reason.Clocks, values)
-			return
-		default:
-			if !certain {
-				v.Except = recording.E2ELatency.Title()
-			}
-			values["quantiles"] = strings.Join(vague, ", ")
-			v.note(t.subject(), reason.Clocks, values)
-			return
+			exact = exact || p.Supported && !t.blurred(recording.E2ELatency.String(), p.Value)
 		}
 	}
-	if !t.Apart.Same {
+	if len(vague) > 0 {
+		values["quantiles"] = strings.Join(slices.Compact(slices.Sorted(slices.Values(vague))), ", ")
+	}
+	switch {
+	case len(vague) > 0 && !exact && t.Apart.wrong():
+		values["why"] = "wrong"
+		v.invalid(t.subject(), reason.Clocks, values)
+	case len(vague) > 0 && !exact:
+		v.Except = recording.E2ELatency.Title()
+		v.note(t.subject(), reason.Clocks, values)
+	case len(vague) > 0 || !t.Apart.Same:
 		v.note(t.subject(), reason.Clocks, values)
 	}
 }
 
-// clocks returns by how much the clocks of two parts differ, by their places, the greater first.
-func (m *merger) clocks() map[[2]int]Clocks {
-	all := map[[2]int]Clocks{}
+// compareClocks sets how far the clocks of each two processes are apart, and for each topic the worst of two that
+// exchanged messages.
+func (m *merger) compareClocks() {
+	at := map[uint32]int{}
+	compared := map[[2]int]Clocks{}
 	for i, a := range m.parts {
+		at[a.Ledger.Instance] = i
 		for k, b := range m.parts[:i] {
 			if c, ok := ahead(a.Result, b.Result); ok {
 				c.Of, c.Than = m.process(i), m.process(k)
-				all[[2]int{i, k}] = c
+				compared[[2]int{i, k}] = c
+				m.result.Clocks = append(m.result.Clocks, c)
 			}
 		}
 	}
-	return all
-}
-
-// apart sets how far the clocks may be apart by which latencies of the whole were measured.
-func (m *merger) apart() {
-	all := m.clocks()
-	for _, pair := range slices.SortedFunc(maps.Keys(all), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
-		m.result.Clocks = append(m.result.Clocks, all[pair])
-	}
-	at := map[uint32]int{}
-	for i, p := range m.parts {
-		at[p.Ledger.Instance] = i
-	}
-	for i := range m.result.Topics {
-		t := &m.result.Topics[i]
-		for to, p := range m.parts {
-			for _, l := range p.Ledger.Topics {
-				if m.key(l.Broker, l.Driver, l.Topic) != m.key(t.Broker, t.Driver, t.Topic) {
+	for to, p := range m.parts {
+		for _, l := range p.Ledger.Topics {
+			t := m.find(l.Broker, l.Driver, l.Topic)
+			for _, from := range sources(&l) {
+				k, here := at[from]
+				if t == nil || !here || k == to {
 					continue
 				}
-				for _, from := range sourcesOf(&l) {
-					k, here := at[from]
-					if !here || k == to {
-						continue
-					}
-					known, there := all[[2]int{max(k, to), min(k, to)}]
-					if !there {
-						m.uncompared = true
-					} else if t.Apart == nil || known.apart() > t.Apart.apart() {
-						t.Apart = &known
-					}
+				if c, ok := compared[[2]int{max(k, to), min(k, to)}]; !ok {
+					m.uncompared = true
+				} else if t.Apart == nil || c.apart() > t.Apart.apart() {
+					t.Apart = &c
 				}
 			}
 		}
 	}
 }
 
-func (m *merger) process(i int) string { return called(numbers(m.parts)[i], m.parts[i].Result.Name) }
-
-// sourcesOf lists the processes that messages were received from.
-func sourcesOf(l *account.TopicLedger) (instances []uint32) {
+// sources lists the processes that messages were received from.
+func sources(l *account.TopicLedger) (instances []uint32) {
 	for _, g := range l.Groups {
 		for i := range g.Sources {
-			if from := uint32(g.Sources[i].ID >> 32); g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) { //gosec:disable G115 -- it is in the upper half
+			from := uint32(g.Sources[i].ID >> 32) //gosec:disable G115 -- the upper half
+			if g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) {
 				instances = append(instances, from)
 			}
 		}

@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
 // Condition is what a threshold asks of a metric, in the grammar of k6: "p(99.9)<50".
 type Condition struct {
 	Method   string  // what is compared: avg, min, max, med, p, count, rate or value
-	Quantile float64 // of the methods p and med, 0 to 1
+	Quantile float64 // of the methods p, med, min and max, 0 to 1
 	Operator string  // <, <=, >, >=, ==, === or !=
-	Limit    float64 // with what
+	Limit    float64
 }
 
-// operators are in the order in which they are looked for: one that begins with another comes first.
+// operators are in the order of the search: one that begins with another comes first.
 var operators = []string{"<=", "<", ">=", ">", "===", "==", "!="}
 
-// ParseCondition understands the source of a threshold as k6 does, and refuses what k6 refuses.
+// ParseCondition parses the source of a threshold as k6 does.
 func ParseCondition(source string) (Condition, error) {
 	for _, op := range operators {
 		left, right, _ := strings.Cut(source, op)
@@ -31,24 +34,26 @@ func ParseCondition(source string) (Condition, error) {
 			return Condition{}, fmt.Errorf("threshold %q: %q is not a number", source, strings.TrimSpace(right))
 		}
 		c := Condition{Operator: op, Limit: limit}
-		if err := c.of(strings.TrimSpace(left)); err != nil {
+		if err := c.parseMethod(strings.TrimSpace(left)); err != nil {
 			return Condition{}, fmt.Errorf("threshold %q: %w", source, err)
 		}
 		return c, nil
 	}
-	return Condition{}, fmt.Errorf("threshold %q: it compares nothing: known are %s", source, strings.Join(operators, " "))
+	return Condition{}, fmt.Errorf("threshold %q: no comparison: use one of %s", source, strings.Join(operators, " "))
 }
 
-// of takes the method.
-func (c *Condition) of(method string) error {
-	if slices.Contains([]string{"avg", "min", "max", "med", "count", "rate", "value"}, method) {
-		c.Method = method
-		if method == "med" {
-			c.Quantile = 0.5
-		}
+func (c *Condition) parseMethod(method string) error {
+	c.Method = method
+	switch method {
+	case "avg", "count", "rate", "value":
 		return nil
-	}
-	if method == "p" { // which k6 takes for p(0)
+	case "med":
+		c.Quantile = 0.5
+		return nil
+	case "max":
+		c.Quantile = 1
+		return nil
+	case "min", "p": // k6 takes p for p(0)
 		c.Method = "min"
 		return nil
 	}
@@ -60,7 +65,7 @@ func (c *Condition) of(method string) error {
 	if err != nil || !(percent >= 0 && percent <= 100) {
 		return fmt.Errorf("%q: a percentile is a number from 0 to 100", method)
 	}
-	// As it is written in decimal, for the rank of a quantile is exact: 99.9/100 is not 0.999 in floating point.
+	// The decimal text is shifted, because 99.9/100 is not 0.999 in floating point, and ranks are exact.
 	c.Quantile, _ = strconv.ParseFloat(strconv.FormatFloat(percent, 'f', -1, 64)+"e-2", 64)
 	switch c.Method = "p"; c.Quantile {
 	case 0:
@@ -71,7 +76,7 @@ func (c *Condition) of(method string) error {
 	return nil
 }
 
-// Holds tells whether a value fulfils the condition.
+// Holds reports whether a value fulfils the condition.
 func (c Condition) Holds(v float64) bool {
 	switch c.Operator {
 	case "<":
@@ -88,29 +93,42 @@ func (c Condition) Holds(v float64) bool {
 	return v == c.Limit
 }
 
-// sameBelow tells whether what holds of v, or does not, is the same of every lesser value.
-func (c Condition) sameBelow(v float64) bool {
-	switch c.Operator {
-	case "<", "<=":
-		return c.Holds(v)
-	case ">", ">=":
-		return !c.Holds(v)
+// upper reports whether the condition is an upper limit.
+func (c Condition) upper() bool { return slices.Contains([]string{"<", "<="}, c.Operator) }
+
+// Read returns what the condition compares of a distribution, in ms.
+func (c Condition) Read(h *hist.Histogram) float64 {
+	var ns float64
+	switch c.Method {
+	case "min":
+		ns = float64(h.Min())
+	case "max":
+		ns = float64(h.Max())
+	case "avg":
+		ns = h.Mean()
+	default:
+		ns = float64(h.Quantile(c.Quantile))
 	}
-	return false
+	return ns / float64(time.Millisecond)
 }
 
-// sameAbove tells whether what holds of v, or does not, is the same of every greater value.
-func (c Condition) sameAbove(v float64) bool {
-	switch c.Operator {
-	case "<", "<=":
-		return !c.Holds(v)
-	case ">", ">=":
-		return c.Holds(v)
+// reach returns the quantile that the condition relies on: the median for a mean, and for a maximum the greatest one
+// that is shown and supported.
+func (c Condition) reach(h *hist.Histogram) float64 {
+	switch c.Method {
+	case "avg":
+		return 0.5
+	case "max":
+		for _, q := range slices.Backward(shownQuantiles) {
+			if h.Supported(q) {
+				return q
+			}
+		}
 	}
-	return false
+	return c.Quantile
 }
 
-// Decide judges the condition by a value.
+// Decide compares a value.
 func (c Condition) Decide(v float64) Decision {
 	d := Decision{Judged: true, Held: c.Holds(v)}
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -119,7 +137,7 @@ func (c Condition) Decide(v float64) Decision {
 	return d
 }
 
-// DecideCount judges the condition by a counter that reached n in so many seconds.
+// DecideCount compares a counter that reached n in a number of seconds.
 func (c Condition) DecideCount(n, seconds float64) Decision {
 	if c.Method != "rate" {
 		return c.Decide(n)

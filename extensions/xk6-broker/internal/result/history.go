@@ -14,9 +14,9 @@ type Point struct {
 	Counts      map[string]int64 `json:"counts"`
 	Errors      int64            `json:"errors"`
 	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64            `json:"inFlight"`             // of the whole process: handed over and not yet done; the most of those seen each second
-	Outstanding uint64           `json:"outstanding"`          // expected by the groups, opened or only declared, and not yet received, as this process knows; likewise
-	Backlog     map[string]int64 `json:"backlog,omitempty"`    // what the broker says that it holds for each group; likewise
+	InFlight    int64            `json:"inFlight"`             // of the process: sent and not confirmed; the most of those seen each second
+	Outstanding uint64           `json:"outstanding"`          // expected by the groups and not received yet, in this process; likewise
+	Backlog     map[string]int64 `json:"backlog,omitempty"`    // messages at the broker for each group; likewise
 	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
 	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
 }
@@ -33,13 +33,13 @@ type Summary struct {
 	Max     int64   `json:"max"`
 }
 
-// Summarise sums up the distribution of an interval.
-func Summarise(h *hist.Histogram, at, seconds float64) Summary {
+// summarise returns the summary of a distribution.
+func summarise(h *hist.Histogram, at, seconds float64) Summary {
 	q := h.Quantiles(0.5, 0.9, 0.99, 0.999)
 	return Summary{At: at, Seconds: seconds, Count: h.Count(), P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max()}
 }
 
-// timed is something that is known of an interval.
+// timed is a statement about an interval.
 type timed interface {
 	end() float64
 	length() float64
@@ -50,8 +50,7 @@ func (p Point) length() float64   { return p.Seconds }
 func (s Summary) end() float64    { return s.At }
 func (s Summary) length() float64 { return s.Seconds }
 
-// Length is how long the intervals are, most of them, in whole seconds and at least 1: the first begins before anything was sent, and the
-// last ends with the run.
+// Length returns the median length of the intervals, in whole seconds and at least 1.
 func Length[T timed](all []T) float64 {
 	lengths := make([]float64, len(all))
 	for i, one := range all {
@@ -64,44 +63,28 @@ func Length[T timed](all []T) float64 {
 	return max(1, math.Round(lengths[len(lengths)/2]))
 }
 
-// enoughFor are the numbers of messages that a p99, a p90 and a median need: 10 beyond each.
-var enoughFor = []uint64{1000, 100, 20}
-
-// LengthFor says how many of the intervals with so many messages are to be taken together, so that nearly all that have any have a p99
-// with 10 messages beyond it: the least power of two, though no more than a tenth of the run. Where that is too few for a p99, it is
-// what a p90 needs, or a median.
-func LengthFor(counts []uint64) int {
-	for _, enough := range enoughFor {
+// lengthFor returns how many intervals with these numbers of messages to join, so that nine tenths of them support a
+// p99: a power of two, and at most a tenth of the run. If that is too few, they support a p90, or a median.
+func lengthFor(counts []uint64) int {
+	for _, least := range []uint64{1000, 100, 20} {
 		for length := 1; length == 1 || length <= len(counts)/10; length *= 2 {
-			if nearlyAll(counts, length, enough) {
+			all, have := 0, 0
+			for joined := range slices.Chunk(counts, length) {
+				var n uint64
+				for _, count := range joined {
+					n += count
+				}
+				if n > 0 {
+					all++
+				}
+				if n >= least {
+					have++
+				}
+			}
+			if 10*have >= 9*(all-2) { // the load went on in part of the first and the last only
 				return length
 			}
 		}
 	}
 	return 1
-}
-
-// nearlyAll tells whether nine tenths of the intervals that have messages have enough. The first and the last that have any do not count:
-// the load went on in part of them only.
-func nearlyAll(counts []uint64, length int, enough uint64) bool {
-	var sums []uint64
-	for together := range slices.Chunk(counts, length) {
-		var sum uint64
-		for _, n := range together {
-			sum += n
-		}
-		if sum > 0 {
-			sums = append(sums, sum)
-		}
-	}
-	if len(sums) > 2 {
-		sums = sums[1 : len(sums)-1]
-	}
-	have := 0
-	for _, n := range sums {
-		if n >= enough {
-			have++
-		}
-	}
-	return 10*have >= 9*len(sums)
 }

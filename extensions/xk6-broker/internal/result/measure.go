@@ -217,14 +217,14 @@ func (t *Topic) measureHistory(cells []cell) {
 			}
 		}
 		first := 0
-		for together := range slices.Chunk(all, LengthFor(counts)) {
+		for joined := range slices.Chunk(all, lengthFor(counts)) {
 			h := &hist.Histogram{}
-			for _, packed := range slices.Concat(together...) {
+			for _, packed := range slices.Concat(joined...) {
 				packed.AddTo(h)
 			}
-			from, to := cells[first], cells[first+len(together)-1]
-			t.OverTime[name] = append(t.OverTime[name], Summarise(h, to.at, to.at-from.at+from.seconds))
-			first += len(together)
+			from, to := cells[first], cells[first+len(joined)-1]
+			t.OverTime[name] = append(t.OverTime[name], summarise(h, to.at, to.at-from.at+from.seconds))
+			first += len(joined)
 		}
 	}
 }
@@ -272,13 +272,10 @@ func (t *Topic) point(c cell) Point {
 	return p
 }
 
-// measurePhases fills in the phases. There are none if no phase was begun, or if processes had different ones. The time
-// before the first phase is one itself if something was measured in it.
+// measurePhases fills in the phases. The time before the first named phase is one itself if anything was measured in
+// it.
 func (r *Result) measurePhases(rec *recording.Recording, sums map[recording.Key]*recording.Sums) {
 	r.Phases, r.Leading = nil, ""
-	if !samePhases(rec) {
-		return
-	}
 	begun := slices.ContainsFunc(rec.Stretches(), func(s recording.Stretch) bool { return s.Phase != "" })
 	started := false
 	for key, s := range sums {
@@ -286,7 +283,7 @@ func (r *Result) measurePhases(rec *recording.Recording, sums map[recording.Key]
 			started = started || s.Counts != (recording.Counts{}) || len(s.Errors) > 0 || s.Latencies != (recording.Sums{}).Latencies
 		}
 	}
-	lengths := map[string]map[int]float64{} // of each process
+	lengths := map[string]map[int]float64{} // by phase and process
 	for _, s := range rec.Stretches() {
 		name := cmp.Or(s.Phase, Starting)
 		if !begun || name == Starting && !started {
@@ -304,45 +301,30 @@ func (r *Result) measurePhases(rec *recording.Recording, sums map[recording.Key]
 		p.Stretches = append(p.Stretches, Stretch{r.since(s.From), r.since(s.To)})
 		lengths[name][s.Process] += time.Duration(s.To - s.From).Seconds()
 	}
+	processes := len(begins(rec))
 	for i := range r.Phases {
 		p := &r.Phases[i]
 		p.Seconds = slices.Max(slices.Collect(maps.Values(lengths[p.Name])))
-		if processesOf(rec) > 1 {
+		if processes > 1 {
 			p.Processes = len(lengths[p.Name])
 		}
 	}
-	r.Lead()
-}
-
-// processesOf is how many processes a recording is of.
-func processesOf(rec *recording.Recording) (n int) {
-	for _, s := range rec.Stretches() {
-		n = max(n, s.Process+1)
+	if r.Phase(Measure) != nil {
+		r.Leading = Measure
 	}
-	return n
 }
 
-// begins lists when each process began each phase, ns since the Unix epoch. The time before the first is none. A process that
-// recorded nothing has nil.
-func begins(rec *recording.Recording) []map[string][]int64 {
-	all := make([]map[string][]int64, processesOf(rec))
+// begins lists, for each process, when it began each phase, ns since the Unix epoch.
+func begins(rec *recording.Recording) (all []map[string][]int64) {
 	for _, s := range rec.Stretches() {
-		if all[s.Process] == nil {
-			all[s.Process] = map[string][]int64{}
+		for len(all) <= s.Process {
+			all = append(all, map[string][]int64{})
 		}
 		if cmp.Or(s.Phase, Starting) != Starting {
 			all[s.Process][s.Phase] = append(all[s.Process][s.Phase], s.From)
 		}
 	}
 	return all
-}
-
-// samePhases tells whether all processes had phases of the same names.
-func samePhases(rec *recording.Recording) bool {
-	all := slices.DeleteFunc(begins(rec), func(its map[string][]int64) bool { return its == nil })
-	return !slices.ContainsFunc(all, func(its map[string][]int64) bool {
-		return !maps.EqualFunc(its, all[0], func(_, _ []int64) bool { return true })
-	})
 }
 
 // Cut adds the phase from one time to another, in seconds from the start, and lets it lead. It is cut at the nearest instants

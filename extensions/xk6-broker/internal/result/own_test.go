@@ -39,6 +39,7 @@ func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 		want  []string
 	}{
 		"the whole says nothing": {nil, []string{
+			"invalid process-missing why=killed",
 			"invalid sends-failed topic=orders count=200 processes=2 process=process_2_(two)",
 			"note percentile-not-reliable latency=publish_latency upTo=0.95 processes=2 process=process_2_(two)",
 			"note closed-loop processes=1 process=process_1_(one)",
@@ -46,17 +47,18 @@ func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 			"note sends-failed count=1 process=process_4_(killed)",
 		}},
 		"the whole says it": {[]reason.Reason{failed(reason.Invalid, 500, 200_000), late("publish latency", 0.99), late("end-to-end latency", 0.99)}, []string{
+			"invalid process-missing why=killed",
 			"note closed-loop processes=1 process=process_1_(one)",
 		}},
 	} {
-		m := &merger{parts: parts, processes: len(parts), result: &Result{}}
+		m := &merger{parts: parts, processes: len(parts), result: &Result{Clocks: []Clocks{{}}}}
 		v := Verdict{Valid: true, Latencies: true, Account: true}
 		for _, r := range c.whole {
 			v.Add(r)
 		}
-		m.own(&v)
+		m.judge(&v)
 		got := v.Reasons[len(c.whole):]
-		if len(got) != len(c.want) || v.Valid || v.Latencies || !v.Account {
+		if len(got) != len(c.want) || v.Valid || v.Latencies || v.Account {
 			t.Errorf("%s: %+v, %q, want %q", name, v, reasontest.Codes(got), c.want)
 			continue
 		}

@@ -16,7 +16,9 @@ func counts(n int64) map[string]int64 {
 }
 
 func verdictOf(r *Result) Verdict {
-	r.Lead()
+	if r.Phase(Measure) != nil {
+		r.Leading = Measure
+	}
 	r.Describe()
 	r.Judge(Circumstances{})
 	return r.Verdict

@@ -33,7 +33,7 @@ func TestAdviceNamesTheCause(t *testing.T) {
 		{&Platform{Process: v(0.3), Host: v(0.35), Others: v(0.05), GroupPressure: v(0.5)}, "cgroup", 0.5},
 		{&Platform{Process: v(0.07), Host: v(0.15), Others: v(0.08)}, "machine", 0},
 	} {
-		if why, cpu := c.p.blame(time.Second, time.Second); why != c.want || cpu != c.cpu {
+		if why, cpu := c.p.cause(time.Second, time.Second); why != c.want || cpu != c.cpu {
 			t.Errorf("%+v: %s %v, want %s %v", c.p, why, cpu, c.want, c.cpu)
 		}
 	}
@@ -53,7 +53,7 @@ func TestAScriptThatWorksBeforeItSendsIsNamed(t *testing.T) {
 	}{
 		"idle":                      {idle, 1, "script"},
 		"nobody watched":            {Platform{}, 0, "script"},
-		"beside others":             {crowded, 1, "script"},
+		"beside others":             {crowded, 1, "others"},
 		"where nothing is left":     {exhausted, 1, "others"},
 		"a standstill":              {idle, 40, "machine"},
 		"a generator without CPUs":  {busy, 1, "k6"},

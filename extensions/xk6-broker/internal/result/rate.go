@@ -8,16 +8,14 @@ type Span struct {
 	Last  float64 `json:"last"`
 }
 
-func (s Span) and(o Span) Span { return Span{min(s.First, o.First), max(s.Last, o.Last)} }
-
 // leastTime is how many seconds a rate needs.
 const leastTime = 1
 
-// RateBasis returns how much was counted and the seconds that it took, 0 if they are too few for a rate. The whole run took
-// from the first message that was sent to the last that was sent or counted, a phase what it has of that.
+// RateBasis returns a count and its duration in seconds; 0 if that is too short for a rate. The run takes from the
+// first send to the last send or count, a phase its part of that.
 func (t *Topic) RateBasis(counter string) (n, seconds float64) {
-	if t.of != nil {
-		return t.of.RateBasis(counter)
+	if t.total != nil {
+		return t.total.RateBasis(counter)
 	}
 	return rateBasis(counter, t)
 }
@@ -32,23 +30,28 @@ func (r *Result) RateBasis(counter string) (n, seconds float64) {
 }
 
 func rateBasis(counter string, topics ...*Topic) (n, seconds float64) {
-	var span Span
+	var all *Span
 	var phase *Phase
-	known := false
 	for _, t := range topics {
 		n, phase = n+float64(t.Counts[counter]), t.phase
-		for _, of := range []recording.Counter{recording.Sent, paced(counter)} {
-			if its, ok := t.Spans[of.String()]; ok && !known {
-				span, known = its, true
-			} else if ok {
-				span = span.and(its)
+		for _, c := range []recording.Counter{recording.Sent, timedBy(counter)} {
+			s, ok := t.Spans[c.String()]
+			switch {
+			case !ok:
+			case all == nil:
+				all = &s
+			default:
+				all = &Span{min(all.First, s.First), max(all.Last, s.Last)}
 			}
 		}
 	}
-	if seconds = span.Last - span.First; phase != nil {
+	if all == nil {
+		return n, 0
+	}
+	if seconds = all.Last - all.First; phase != nil {
 		seconds = 0
 		for _, s := range phase.Stretches {
-			seconds += max(0, min(s.To, span.Last)-max(s.From, span.First))
+			seconds += max(0, min(s.To, all.Last)-max(s.From, all.First))
 		}
 		seconds /= float64(max(1, phase.Processes)) // each has the phase
 	}
@@ -58,8 +61,8 @@ func rateBasis(counter string, topics ...*Topic) (n, seconds float64) {
 	return n, seconds
 }
 
-// paced is the counter whose times are those of another.
-func paced(counter string) recording.Counter {
+// timedBy returns the counter whose times are those of another.
+func timedBy(counter string) recording.Counter {
 	switch counter {
 	case recording.Due.String(), recording.Sent.String(), recording.BytesSent.String():
 		return recording.Sent

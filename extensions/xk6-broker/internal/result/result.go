@@ -4,7 +4,9 @@ package result
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,14 +81,14 @@ type Topic struct {
 
 	Shared bool            `json:"-"` // other processes of the test may use it, and what they know is not in here
 	Alone  bool            `json:"-"` // there is no other process
-	Before int64           `json:"-"` // messages that this test sent long before the process that received them began
 	Routed bool            `json:"-"` // some of its messages went where their keys said
 	After  int64           `json:"-"` // messages that were confirmed when the consumers, for which the broker keeps nothing, had been told that there was no more
 	Seen   *hist.Histogram `json:"-"` // hiccups of the platform, while the topic was in use
 
-	whole *Topic  // that this is of one phase; nil where it is whole itself
-	phase *Phase  // which one
-	of    *Result // whose topics this is together; nil where it is one
+	phase *Phase  // that it was cut to; nil for the whole run
+	total *Result // whose topics it joins; nil for one topic
+
+	runCounts map[string]int64 // of the whole run, if phase is set
 
 	lacks map[string]uint64 // of several topics as one: how many messages each trend of the way to the consumers lacks
 
@@ -119,51 +121,8 @@ type ErrorCount struct {
 	Count int64  `json:"count"`
 }
 
-// shownQuantiles are those that a result spells out; any other can be read from its histograms.
-var shownQuantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
-
-// Spell gives the percentiles of a distribution that a result spells out, as far as its samples support them, by their names.
-func Spell(h *hist.Histogram) map[string]int64 {
-	spelt := map[string]int64{}
-	for _, p := range h.Percentiles(shownQuantiles) {
-		if p.Supported {
-			spelt[QuantileName(p.Q)] = p.Value
-		}
-	}
-	return spelt
-}
-
-// Percentile is one point of a distribution, and how far it can be believed.
-type Percentile struct {
-	hist.Percentile
-	Owed     float64 `json:"owed"`     // the share of it that is the generator's or the platform's lateness, 0 to 1
-	Believed bool    `json:"believed"` // it is supported, and neither that share, nor what is missing from the distribution, nor clocks that are apart can mislead
-
-	sound bool // but for the clocks
-}
-
 // Several tells whether the result is joined from those of several processes.
 func (r *Result) Several() bool { return r.Environment["processes"] != "" }
-
-// Describe spells out the percentiles of all topics, as they are where a result has been read or put together.
-func (r *Result) Describe() {
-	for i := range r.Topics {
-		r.Topics[i].Seen = r.Platform.Seen()
-		r.Topics[i].Describe()
-		for k := range r.Phases {
-			r.Topics[i].describe(&r.Phases[k])
-		}
-	}
-}
-
-// Describe spells out the percentiles of the trends. It is called again where the trends have changed.
-func (t *Topic) Describe() {
-	t.Percentiles = t.spell(t.Trends, nil)
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		g.Percentiles = t.spell(g.Trends, g)
-	}
-}
 
 // Used tells whether anything was done with the topic, beyond its creation.
 func (t *Topic) Used() bool {
@@ -198,4 +157,12 @@ func (t *Topic) Loop(name string) (trend, loop string) {
 		return trend, recording.Closed.String()
 	}
 	return trend, recording.Open.String()
+}
+
+// QuantileName returns the common name of a quantile: p99.9.
+func QuantileName(q float64) string {
+	if q == 1 {
+		return "maximum"
+	}
+	return "p" + strconv.FormatFloat(math.Round(q*1e8)/1e6, 'f', -1, 64)
 }

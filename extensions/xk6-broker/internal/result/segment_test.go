@@ -1,7 +1,6 @@
 package result
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +9,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
+
+func judgeProcesses(v *Verdict, parts []Part) {
+	(&merger{parts: parts, result: &Result{}}).judgeLoads(v)
+}
 
 func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 	const thirds = "0,1/3,2/3,1"
@@ -27,12 +30,12 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 		"no first":         {whole[1:], []string{"why=segment-missing detail=0:1/3"}},
 		"no last":          {whole[:2], []string{"why=segment-missing detail=2/3:1"}},
 		"overlapping": {[]string{"a 0:1/2 0,1/2,1", "b 1/3:1 0,1/3,1"}, []string{
-			"why=load names=a_and_b", "why=twice names=a_and_b detail=the_execution_segment_1/3:1/2",
+			"why=load names=a_and_b", "why=segment-missing detail=1/2:1",
 		}},
-		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b", "why=twice names=a_and_b detail=the_execution_segment_1/3:2/3"}},
+		"one in another": {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b"}},
 		"one name":       {[]string{"a 0:1/2 0,1/2,1", "a 1/2:1 0,1/2,1"}, []string{"why=twice detail=a"}},
 		"started twice":  {[]string{"a 0:1/2 0,1/2,1", "b 1/2:1 0,1/2,1", "b 1/2:1 0,1/2,1"}, []string{"why=twice detail=b", "why=twice names=b_and_b detail=the_execution_segment_1/2:1"}},
-		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{"why=load names=b", "why=segment-missing detail=1/2:1"}},
+		"damaged":        {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{"why=segment-missing detail=1/2:1"}},
 	} {
 		var parts []Part
 		for _, text := range c.parts {
@@ -86,18 +89,17 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 	of := func(rate any) Scenario {
 		return Scenario{Executor: "open-arrival-rate", Exec: "send", VUs: 6, Options: map[string]any{"rate": rate, "duration": "4s"}}
 	}
-	closed, more, bare := of(100.0), of(100.0), of(100.0)
-	closed.Executor, more.VUs, bare.Options = "constant-vus", 7, map[string]any{"duration": "4s"}
+	closed, bare := of(100.0), of(100.0)
+	closed.Executor, bare.Options = "constant-vus", map[string]any{"duration": "4s"}
 	for name, c := range map[string]struct {
 		other Scenario
 		want  string
 	}{
 		"alike":    {of(100.0), ""},
-		"another":  {of(300.0), "rate of scenario send is 100 in the one, and 300 in the other"},
-		"executor": {closed, "scenario send is open-arrival-rate of send in the one, and constant-vus of send in the other"},
-		"none":     {Scenario{Executor: "gone"}, "only one of them had the scenario send"},
-		"VUs":      {more, "scenario send has 6 VUs in the one, and 7 in the other"},
-		"left out": {bare, "rate of scenario send is 100 in the one, and not set in the other"},
+		"another":  {of(300.0), "scenario send is map[duration:4s rate:100] in the one, and map[duration:4s rate:300] in the other"},
+		"executor": {closed, "the one has 1 scenarios with a rate, and the other 0"},
+		"none":     {Scenario{Executor: "gone"}, "the one has 1 scenarios with a rate, and the other 0"},
+		"left out": {bare, "scenario send is map[duration:4s rate:100] in the one, and map[duration:4s] in the other"},
 	} {
 		parts := []Part{part("a", "0:1/2", of(100.0)), part("b", "1/2:1", c.other)}
 		if c.other.Executor == "gone" {
@@ -129,9 +131,9 @@ func TestProcessesWithDifferentLoops(t *testing.T) {
 		want       string
 	}{
 		"alike":    {[]map[string]any{loop(100.0), loop(5.0)}, []map[string]any{loop(5.0), loop(100.0)}, ""},
-		"another":  {[]map[string]any{loop(100.0)}, []map[string]any{loop(300.0)}, "rate of a loop that sends to jobs is 100 in the one, and 300 in the other"},
-		"more":     {[]map[string]any{loop(100.0)}, []map[string]any{loop(100.0, "headers")}, "headers of a loop that sends to jobs is not set in the one, and this in the other"},
-		"one more": {[]map[string]any{loop(100.0), loop(7.0)}, []map[string]any{loop(100.0)}, "only one of them had a loop that sends to jobs with duration 4s, producers 1, rate 7"},
+		"another":  {[]map[string]any{loop(100.0)}, []map[string]any{loop(300.0)}, "their produce() loops to jobs have different options"},
+		"more":     {[]map[string]any{loop(100.0)}, []map[string]any{loop(100.0, "headers")}, "their produce() loops to jobs have different options"},
+		"one more": {[]map[string]any{loop(100.0), loop(7.0)}, []map[string]any{loop(100.0)}, "their produce() loops to jobs have different options"},
 		"whole":    {[]map[string]any{loop(100.0), closed}, []map[string]any{loop(100.0)}, ""},
 	} {
 		got := difference([]Part{part("a", "0:1/2", c.one...), part("b", "1/2:1", c.other...)})
@@ -146,10 +148,9 @@ func TestProcessesThatEachRanTheWhole(t *testing.T) {
 	part := func(segment *Segment) Part {
 		return Part{Result: &Result{Segment: segment, Test: Test{Scenarios: []Scenario{{Name: "send", Executor: "open-arrival-rate"}, {Name: "consume", Executor: "consumers"}}}}}
 	}
-	half := &Segment{Of: "0:1/2", Sequence: "0,1/2,1"}
-	for want, parts := range map[string][]Part{"": {part(half), part(half), part(nil)}, "count=2 detail=send": {part(nil), part(half), part(nil)}} {
+	for want, parts := range map[string][]Part{"": {part(nil)}, "count=2 detail=send": {part(nil), part(nil)}} {
 		var v Verdict
-		judgeRepeated(&v, parts)
+		judgeProcesses(&v, parts)
 		if len(v.Reasons) != min(1, len(want)) || want != "" && !reasontest.Has(v.Notes(), "processes-differ why=repeated "+want) {
 			t.Errorf("%q: %q", want, reasontest.Codes(v.Reasons))
 		}
@@ -165,13 +166,17 @@ func TestNumbersOfProcesses(t *testing.T) {
 		return Part{Result: &Result{Segment: &Segment{Of: of, Sequence: "0,1/3,2/3,1"}}}
 	}
 	for want, parts := range map[string][]Part{
-		"[2 3 1]": {part("1/3:2/3"), part("2/3:1"), part("0:1/3")},
-		"[3 1]":   {part("2/3:1"), part("0:1/3")},
-		"[1 2]":   {part("1/3:2/3"), part("")},
-		"[1 2 3]": {part("1/3:2/3"), part("1/3:2/3"), part("0:1/3")},
+		"process 2, process 3, process 1": {part("1/3:2/3"), part("2/3:1"), part("0:1/3")},
+		"process 3, process 1":            {part("2/3:1"), part("0:1/3")},
+		"process 1, process 2":            {part("1/3:2/3"), part("")},
 	} {
-		if got := fmt.Sprint(numbers(parts)); got != want {
-			t.Errorf("%s, want %s", got, want)
+		var got []string
+		m := &merger{parts: parts}
+		for i := range parts {
+			got = append(got, m.process(i))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%q, want %s", got, want)
 		}
 	}
 }
@@ -193,7 +198,7 @@ func TestProcessesThatBeganApart(t *testing.T) {
 		want  string
 	}{
 		"two seconds":                    {pair(2040*time.Millisecond, nil, "open-arrival-rate"), "why=begin names=a_and_b apart=2.04"},
-		"next to nothing":                {pair(400*time.Millisecond, nil, "open-arrival-rate"), ""},
+		"next to nothing":                {pair(900*time.Millisecond, nil, "open-arrival-rate"), ""},
 		"with a coordinator":             {pair(3*time.Second, &Clock{}, "open-arrival-rate"), ""},
 		"arrivals that wait for nothing": {pair(3*time.Second, &Clock{}, "constant-arrival-rate"), "why=begin names=a_and_b apart=3"},
 	} {

@@ -19,11 +19,4 @@ func TestWhatWasAskedOfSeveralProcesses(t *testing.T) {
 	if got := fmt.Sprint(checks); got != "[{a 1 2} {b 7 1} {c 1 1}]" {
 		t.Error(got)
 	}
-	m := merger{result: &Result{}}
-	later := &Result{Started: m.result.Started.Add(2e9), Marks: []Annotation{{At: 1, What: "later"}}}
-	m.marks(later)
-	m.marks(&Result{Marks: []Annotation{{At: 2.5, What: "earlier"}}})
-	if got := fmt.Sprint(m.result.Marks); got != "[{2.5 earlier} {3 later}]" {
-		t.Error(got)
-	}
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Verdict reports whether the numbers of a run can be relied on, and why not.
+// Verdict reports whether the numbers of a run are reliable, and why not.
 type Verdict struct {
 	Valid     bool            `json:"valid"`
-	Of        string          `json:"of,omitempty"`     // the phase whose latencies it is on; "" for the whole run
-	UpTo      float64         `json:"upTo,omitempty"`   // the greatest quantile up to which every latency is reliable; 0 where all that is supported is
-	Except    string          `json:"except,omitempty"` // a latency that is not reliable at all, because too little is known of the two clocks that measured it; "" where there is none
-	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies, as far as each is reliable
-	Account   bool            `json:"account"`          // no invalid reason speaks against its account of lost, duplicated and reordered messages
-	Reasons   []reason.Reason `json:"reasons"`          // why it is not valid, and what a reader must know
-	Beliefs   []Belief        `json:"beliefs"`          // how far each latency is reliable
+	Of        string          `json:"of,omitempty"`     // the phase whose latencies it judges; "" for the whole run
+	UpTo      float64         `json:"upTo,omitempty"`   // the quantile up to which every latency is reliable; 0 if all that is supported is
+	Except    string          `json:"except,omitempty"` // a latency that is not reliable because of two clocks
+	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies
+	Account   bool            `json:"account"`          // no invalid reason speaks against its account
+	Reasons   []reason.Reason `json:"reasons"`
+	Beliefs   []Belief        `json:"beliefs"` // how far each latency is reliable
 
-	platform *Platform // that what is late is late on
+	platform *Platform
 }
 
 // Invalid returns the reasons why the result is not valid.
 func (v *Verdict) Invalid() []reason.Reason { return v.at(reason.Invalid) }
 
-// Notes returns what a reader must know although it does not make the result invalid.
+// Notes returns the reasons that do not make the result invalid.
 func (v *Verdict) Notes() []reason.Reason { return v.at(reason.Note) }
 
 func (v *Verdict) at(level reason.Level) (all []reason.Reason) {
@@ -39,6 +39,16 @@ func (v *Verdict) at(level reason.Level) (all []reason.Reason) {
 		}
 	}
 	return all
+}
+
+// Overtaxed returns the reason why the load generator was at its limit; false if it was not.
+func (v *Verdict) Overtaxed() (why reason.Reason, ok bool) {
+	for _, r := range v.Invalid() {
+		if r.Code == reason.ArrivalsDropped || r.Code == reason.GeneratorSaturated {
+			return r, true
+		}
+	}
+	return reason.Reason{}, false
 }
 
 // Add adds a reason.
@@ -59,21 +69,21 @@ func (v *Verdict) note(at subject, code reason.Code, values reason.Values) {
 	v.Add(at.reason(code, reason.Note, values))
 }
 
-// byShare adds a reason about messages: invalid if their share is greater than [trifle].
-func (v *Verdict) byShare(at subject, code reason.Code, n, of int64, values reason.Values) {
+// byShare adds a reason about messages: invalid if their share is greater than [minorLoss].
+func (v *Verdict) byShare(at subject, code reason.Code, n, total int64, values reason.Values) {
 	if n <= 0 {
 		return
 	}
 	level := reason.Note
-	if share(n, of) > trifle {
+	if share(n, total) > minorLoss {
 		level = reason.Invalid
 	}
-	counted := reason.Values{"count": n, "share": share(n, of)}
+	counted := reason.Values{"count": n, "share": share(n, total)}
 	maps.Copy(counted, values)
 	v.Add(at.reason(code, level, counted))
 }
 
-// subject is what a reason is about; the zero subject is the whole run.
+// subject is the subject of a reason; the zero subject is the whole run.
 type subject struct{ topic, group, phase string }
 
 func (s subject) reason(code reason.Code, level reason.Level, values reason.Values) reason.Reason {
@@ -86,43 +96,41 @@ func (t *Topic) subject() subject { return subject{topic: t.name()} }
 
 func (t *Topic) subjectOf(g *Group) subject { return subject{topic: t.name(), group: g.Group} }
 
-// Circumstances are what the engine cannot know of a run by itself.
+// Circumstances are facts about a run that only k6 has.
 type Circumstances struct {
-	Dropped  uint64        // what k6 counts as dropped iterations
+	Dropped  uint64        // dropped iterations
 	Unserved uint64        // arrivals of an open executor that never had an iteration
-	Stranded uint64        // VUs whose scripts were resumed no more after k6 had interrupted one
+	Stranded uint64        // VUs whose scripts did not resume after an interruption
 	CPU      float64       // the share of its CPUs that the process used, 0 to 1
-	Ended    string        // why the test ended before its time, as a variant of [reason.EndedEarly]; "" where it did not
-	After    time.Duration // how long after its start it ended so
-	// WarmUp is how long nothing was to be in the measured window; 0 where nobody said.
-	WarmUp time.Duration
+	Ended    string        // why the test ended early, as a variant of [reason.EndedEarly]; "" if it did not
+	After    time.Duration // how long after its start it ended
+	WarmUp   time.Duration // how long nothing was to be in the measured window
 }
 
 const (
-	// saturated is the share of its CPUs beyond which a generator measures itself, in its worst window.
+	// saturated is the share of its CPUs, in its worst window, above which a generator measures itself.
 	saturated = 0.9
-	// SaturatedWindow is how long such a window is, in seconds.
+	// SaturatedWindow is the length of that window in seconds.
 	SaturatedWindow = 5.0
-	// trifle is the share of messages that may have failed, or been read by nobody, without a word against the run.
-	trifle = 0.001
+	// minorLoss is the share of messages that may fail, or reach no consumer, in a valid run.
+	minorLoss = 0.001
 )
 
-// Judge sets the verdict of a result. Where a phase leads, it is on the latencies of that; what was lost, and all that nobody knows the time
-// of, is the whole run's.
+// Judge sets the verdict. The latencies are those of the leading phase, the account is the whole run's.
 func (r *Result) Judge(c Circumstances) {
 	v := Verdict{Valid: true, Latencies: true, Account: true, Reasons: []reason.Reason{}, Beliefs: []Belief{}, Of: r.Leading, platform: r.Platform}
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
-	r.judgeDropped(&v)
-	r.judgeSegment(&v)
+	led := r.Led()
+	r.judgeArrivals(&v)
+	r.judgeProcess(&v)
 	if c.Stranded > 0 {
 		v.invalid(subject{}, reason.EndedEarly, reason.Values{"why": "stranded", "count": c.Stranded})
 	}
 	if c.Ended != "" {
 		v.invalid(subject{}, reason.EndedEarly, reason.Values{"why": c.Ended, "after": c.After})
 	}
-	led := r.Led()
-	if busiest := led.busiest(); busiest > saturated {
-		v.invalid(subject{}, reason.GeneratorSaturated, reason.Values{"cpu": busiest, "window": SaturatedWindow})
+	if cpu := r.busiest(); cpu > saturated {
+		v.invalid(subject{}, reason.GeneratorSaturated, reason.Values{"cpu": cpu, "window": SaturatedWindow})
 	}
 	switch {
 	case !r.measured():
@@ -131,13 +139,13 @@ func (r *Result) Judge(c Circumstances) {
 		v.invalid(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "warm-up", "warmUp": c.WarmUp})
 	case !led.measured():
 		v.invalid(subject{phase: r.Leading}, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
+	case r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1:
+		v.note(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "unnamed"})
 	}
-	if r.Processes > 1 && r.Siblings >= r.Processes {
-		v.invalid(subject{}, reason.EarlierTest, reason.Values{"why": "processes", "count": r.Siblings, "processes": r.Processes})
-	}
-	r.judgeMissing(&v)
 	for i := range r.Topics {
-		r.Topics[i].Namesake = slices.ContainsFunc(r.Topics, func(t Topic) bool { return t.Topic == r.Topics[i].Topic && t.Broker != r.Topics[i].Broker })
+		t := &r.Topics[i]
+		t.Namesake = slices.ContainsFunc(r.Topics, func(o Topic) bool { return o.Topic == t.Topic && o.Broker != t.Broker })
+		led.Topics[i].Namesake = t.Namesake
 	}
 	for i := range r.Topics {
 		if c.Ended == "" {
@@ -145,80 +153,84 @@ func (r *Result) Judge(c Circumstances) {
 		}
 		r.Topics[i].judge(&v, &led.Topics[i])
 	}
-	if r.Leading == "" && r.Phase(WarmUp) != nil && len(r.Phases) > 1 {
-		v.note(subject{}, reason.NoMeasuredWindow, reason.Values{"why": "unnamed"})
-	}
 	r.Verdict = v
 }
 
-// judgeDropped looks at the iterations that never ran. For k6 these are arrivals for which no VU was free as well as what maxDuration left of a
-// given number of iterations, and it does not tell which: scenarios of one kind do.
-func (r *Result) judgeDropped(v *Verdict) {
+// judgeArrivals adds the arrivals that had no iteration. k6 also counts as dropped what maxDuration left of a number of
+// iterations.
+func (r *Result) judgeArrivals(v *Verdict) {
 	if r.Unserved > 0 {
 		v.invalid(subject{}, reason.ArrivalsDropped, reason.Values{"why": "unserved", "count": r.Unserved})
 	}
-	if r.Dropped == 0 {
-		return
-	}
-	dropped := func(why string) reason.Values { return reason.Values{"why": why, "count": r.Dropped} }
-	switch arrivals, iterations := r.Test.runs("constant-arrival-rate", "ramping-arrival-rate"), r.Test.runs("per-vu-iterations", "shared-iterations"); {
-	case iterations && arrivals:
-		v.invalid(subject{}, reason.ArrivalsDropped, dropped("unknown"))
-	case iterations:
-		v.note(subject{}, reason.ArrivalsDropped, dropped("max-duration"))
+	dropped := reason.Values{"why": "no-vu", "count": r.Dropped}
+	switch {
+	case r.Dropped == 0:
+	case r.Test.runs("constant-arrival-rate", "ramping-arrival-rate") || !r.Test.runs("per-vu-iterations", "shared-iterations"):
+		v.invalid(subject{}, reason.ArrivalsDropped, dropped)
 	default:
-		v.invalid(subject{}, reason.ArrivalsDropped, dropped("no-vu"))
+		dropped["why"] = "max-duration"
+		v.note(subject{}, reason.ArrivalsDropped, dropped)
 	}
 }
 
-// measured tells whether anything was sent or received.
+// judgeProcess adds what is wrong with one of several processes.
+func (r *Result) judgeProcess(v *Verdict) {
+	if s := r.Segment; s != nil {
+		if s.Nameless {
+			v.invalid(subject{}, reason.ProcessesDiffer, reason.Values{"why": "no-run", "detail": s.Of})
+		}
+		for _, scenario := range s.Idle {
+			v.invalid(subject{}, reason.LoadIncomplete, reason.Values{"why": "idle", "scenario": scenario, "segment": s.Of})
+		}
+	}
+	if r.Processes > 1 && r.Siblings >= r.Processes {
+		v.invalid(subject{}, reason.EarlierTest, reason.Values{"why": "processes", "count": r.Siblings, "processes": r.Processes})
+	}
+	for _, name := range r.Missing {
+		v.invalid(subject{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name})
+	}
+	if r.Siblings > 0 && r.Clock == nil {
+		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": r.Siblings + 1})
+	}
+}
+
+// measured reports whether anything was sent or received.
 func (r *Result) measured() bool {
-	for _, t := range r.Topics {
-		if t.Counts[recording.Sent.String()] > 0 || t.Counts[recording.Received.String()] > 0 || len(t.Errors) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Topics, func(t Topic) bool {
+		return t.Counts[recording.Sent.String()] > 0 || t.Counts[recording.Received.String()] > 0 || len(t.Errors) > 0
+	})
 }
 
-// Overtaxed reports why the load generator itself was at its end, so that nothing is known of what the system would have made of the load. How late it was is in
-// each latency, and speaks against that alone.
-func (v *Verdict) Overtaxed() (why reason.Reason, ok bool) {
-	for _, r := range v.Invalid() {
-		if r.Code == reason.ArrivalsDropped || r.Code == reason.GeneratorSaturated {
-			return r, true
-		}
-	}
-	return reason.Reason{}, false
-}
-
-// busiest is the greatest share of its CPUs that the process used over a window in which something was due.
+// busiest returns the greatest share of its CPUs that the process used in a window that overlaps the leading phase.
 func (r *Result) busiest() (most float64) {
-	for i := range r.Topics {
-		most = max(most, r.Topics[i].busiest())
+	p := r.Phase(r.Leading)
+	for _, t := range r.Topics {
+		for _, i := range t.History {
+			if p == nil || slices.ContainsFunc(p.Stretches, func(s Stretch) bool { return i.At > s.From && i.At-i.Seconds < s.To }) {
+				most = max(most, i.Busiest)
+			}
+		}
 	}
 	return most
 }
 
-// judge looks at the topic, and at its latencies as they are led with.
+// judge judges the topic, and its latencies in the leading phase.
 func (t *Topic) judge(v *Verdict, led *Topic) {
-	sent, confirmed, received := t.Counts[recording.Sent.String()], t.Counts[recording.Confirmed.String()], t.Counts[recording.Received.String()]
-	if n := t.Counts[recording.Due.String()] - sent; n > 0 {
-		v.invalid(t.subject(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, t.Counts[recording.Due.String()])})
+	due, sent, received := t.Counts[recording.Due.String()], t.Counts[recording.Sent.String()], t.Counts[recording.Received.String()]
+	if n := due - sent; n > 0 {
+		v.invalid(t.subject(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, due)})
 	}
 	switch {
 	case len(t.Errors) > 0 && sent == 0 && received == 0:
 		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "nothing"})
-	case sent > 0 && confirmed == 0:
+	case sent > 0 && t.Counts[recording.Confirmed.String()] == 0:
 		v.invalid(t.subject(), reason.NothingMeasured, reason.Values{"why": "unconfirmed", "count": sent})
-	case led.whole != nil && led.Counts[recording.Sent.String()] > 0 && led.Counts[recording.Confirmed.String()] == 0:
-		at := t.subject()
-		at.phase = led.phase.Name
-		v.invalid(at, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
+	case led.phase != nil && led.Counts[recording.Sent.String()] > 0 && led.Counts[recording.Confirmed.String()] == 0:
+		v.invalid(subject{topic: t.name(), phase: led.phase.Name}, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
 	default:
 		led.judgeFailures(v)
 	}
-	if t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0) && !t.Shared { // those of another process may be the ones that receive
+	if t.Declared && received == 0 && (sent > 0 || len(t.Groups) > 0) && !t.Shared { // another process may be the receiver
 		v.invalid(t.subject(), reason.NothingReceived, nil)
 	}
 	t.judgeStrangers(v)
@@ -229,7 +241,7 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 	t.judgeConsumers(v)
 	led.judgeLateness(v)
 	led.judgeClocks(v)
-	if led.whole != nil {
+	if led.phase != nil {
 		led.judgeStationarity(v)
 	}
 	if t.Info.Embedded {
@@ -243,44 +255,20 @@ func (t *Topic) judge(v *Verdict, led *Topic) {
 	}
 }
 
-// judgeFailures looks at sends that failed, in each loop by itself, as each has latencies of its own.
+// judgeFailures adds the sends and requests that failed.
 func (t *Topic) judgeFailures(v *Verdict) {
-	all := max(t.Counts[recording.Sent.String()], t.ErrorsOf("send")+t.ErrorsOf("request")) // what failed in a phase may have been sent before it
-	for _, suffix := range t.loops() {
-		failed, sent, sends := int64(t.failed(suffix)), all, t.asked()
-		if len(t.loops()) > 1 {
-			sent = int64(t.measured(recording.PublishLatency.String()+suffix)+t.measured(recording.RequestLatency.String()+suffix)) + failed
-			sends += " of its " + map[string]recording.Loop{"": recording.Open, recording.ClosedSuffix: recording.Closed}[suffix].String() + " loop"
+	for _, op := range []string{"send", "request"} {
+		failed, answered := t.ErrorsOf(op), int64(0)
+		for name := range t.Trends {
+			if trend := strings.TrimSuffix(name, recording.ClosedSuffix); SentBy(trend) == op && strings.HasSuffix(trend, "_latency") {
+				answered += int64(t.measured(name))
+			}
 		}
-		v.byShare(t.subject(), reason.SendsFailed, failed, sent, reason.Values{"total": sent, "sends": sends})
+		v.byShare(t.subject(), reason.SendsFailed, failed, answered+failed, reason.Values{"total": answered + failed, "sends": op + "s"})
 	}
 }
 
-// asked names what was sent to the topic.
-func (t *Topic) asked() string {
-	has := func(trend recording.Trend, op string) bool {
-		return t.measured(trend.String())+t.measured(trend.String()+recording.ClosedSuffix) > 0 || t.ErrorsOf(op) > 0
-	}
-	switch requests := has(recording.RequestLatency, "request"); {
-	case requests && has(recording.PublishLatency, "send"):
-		return "sends and requests"
-	case requests:
-		return "requests"
-	}
-	return "sends"
-}
-
-// loops are what the names of the topic's trends end with: the plain ones and, where it has both loops, those of the closed one.
-func (t *Topic) loops() []string {
-	for name := range t.Trends {
-		if t.OpenLoop && strings.HasSuffix(name, recording.ClosedSuffix) {
-			return []string{"", recording.ClosedSuffix}
-		}
-	}
-	return []string{""}
-}
-
-// judgeStrangers looks at messages that came in and are not accounted for here.
+// judgeStrangers adds received messages that are in no account of the topic.
 func (t *Topic) judgeStrangers(v *Verdict) {
 	at, count := t.subject(), func(c recording.Counter) int64 { return t.Counts[c.String()] }
 	if n := count(recording.Negative); n > 0 {
@@ -296,7 +284,6 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 	case n > 0:
 		v.invalid(at, reason.EarlierTest, reason.Values{"why": "early", "count": n, "skew": ClockSkew})
 	}
-	v.byShare(at, reason.Unmeasured, t.Before, count(recording.Received), reason.Values{"why": "before", "skew": ClockSkew})
 	if n := count(recording.Aliased); n > 0 {
 		v.invalid(at, reason.Uncertain, reason.Values{"why": "aliased", "count": n, "broker": t.Broker})
 	}
@@ -314,9 +301,10 @@ func (t *Topic) judgeStrangers(v *Verdict) {
 	}
 }
 
-// judgeAbsence speaks of what was sent when no consumer of the test was there.
+// judgeAbsence adds messages that were sent while no consumer of the test was there. Of one of several processes that is
+// not known.
 func (t *Topic) judgeAbsence(v *Verdict) {
-	if t.Shared { // the others know
+	if t.Shared {
 		return
 	}
 	if t.After > 0 {
@@ -335,31 +323,57 @@ func (t *Topic) judgeAbsence(v *Verdict) {
 func (t *Topic) judgeGroup(v *Verdict, g *Group) {
 	at, expected := t.subjectOf(g), int64(g.Expected)
 	v.byShare(at, reason.Drained, int64(g.Drained), expected, nil)
-	if g.Group != account.ReadBack {
-		if s := share(int64(g.Undelivered), expected); s > trifle {
-			v.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
+	if s := share(int64(g.Undelivered), expected); s > minorLoss && g.Group != account.ReadBack {
+		v.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
+	}
+	if g.Lost > 0 && g.Group != account.ReadBack {
+		values := reason.Values{"count": g.Lost, "total": g.Expected, "share": share(int64(g.Lost), expected)}
+		switch {
+		case len(t.Drops) > 0:
+			values["why"], values["options"] = "options", strings.Join(t.Drops, ", ")
+		case t.HeldUnseen:
+			values["why"] = "held"
 		}
-		t.judgeLost(v, g)
+		v.note(at, reason.Lost, values)
 	}
 	for _, why := range slices.Sorted(maps.Keys(g.Why)) {
 		level := reason.Invalid
-		if why == account.MissingProcess && t.Shared { // the merge says it
+		if why == account.MissingProcess && t.Shared { // the merge decides
 			level = reason.Note
 		}
 		v.Add(at.reason(reason.Uncertain, level, reason.Values{"why": string(why), "count": g.Why[why]}))
 	}
 }
 
-func (t *Topic) judgeLost(v *Verdict, g *Group) {
-	if g.Lost == 0 {
-		return
+// Goal is what a produce loop is to do.
+type Goal struct {
+	Loop recording.Loop
+	Unit string // what it is counted in: "messages" or "s"
+}
+
+// Interruption is of all loops with one goal that ended before they reached it.
+type Interruption struct {
+	Loops       int
+	Done, Total float64 // by all of them, in the goal's unit
+}
+
+// judgeInterruptions adds the loops that did not reach their goal. The rate of a closed loop is correct all the same; an
+// open one did not put the system under its load.
+func (t *Topic) judgeInterruptions(v *Verdict) {
+	for _, g := range []Goal{{recording.Open, "messages"}, {recording.Closed, "messages"}, {recording.Closed, "s"}} {
+		i := t.Interrupted[g]
+		if i.Loops == 0 {
+			continue
+		}
+		missing := 1 - i.Done/i.Total
+		values := reason.Values{"why": "closed", "done": i.Done, "total": i.Total, "unit": g.Unit, "missing": missing}
+		if g.Loop == recording.Open {
+			values["why"] = "schedule"
+		}
+		if g.Loop == recording.Open && missing > minorLoss {
+			v.invalid(t.subject(), reason.LoadIncomplete, values)
+		} else {
+			v.note(t.subject(), reason.LoadIncomplete, values)
+		}
 	}
-	values := reason.Values{"count": g.Lost, "total": g.Expected, "share": share(int64(g.Lost), int64(g.Expected))}
-	switch {
-	case len(t.Drops) > 0:
-		values["why"], values["options"] = "options", strings.Join(t.Drops, ", ")
-	case t.HeldUnseen:
-		values["why"] = "held"
-	}
-	v.note(t.subjectOf(g), reason.Lost, values)
 }

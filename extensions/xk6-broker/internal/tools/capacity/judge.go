@@ -43,10 +43,6 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 	return Met, "", nil
 }
 
-// bunched is how often the lateness of a generator may be in a latency: messages that are late are sent together, and at a rate that the system
-// keeps they wait for one another for as long again, at most.
-const bunched = 2
-
 // judge tries one objective, which is an upper limit. What speaks against a value has a direction: it decides nothing where the truth may be on
 // the other side.
 func judge(r *result.Result, o measure.Objective) (Answer, string) {
@@ -64,26 +60,11 @@ func judge(r *result.Result, o measure.Objective) (Answer, string) {
 		return Missed, fmt.Sprintf("%s, but %s", shown, low)
 	case o.Met(v):
 		return Met, ""
-	case high != "" && o.Met(v-bunched*o.Measure.LateOfRun(r)): // without its lateness it might be
+	case high != "":
 		return Generator, fmt.Sprintf("%s, but %s", shown, high)
-	}
-	if late := float64(r.Bunched()); o.Measure.Unit == "" && slices.Contains(crowded, o.Measure.Name) && o.Met(max(0, v-bunched*late)) {
-		return Generator, fmt.Sprintf("%s, but the load generator sent %.0f messages so late that they went in bunches, which the schedule does not have", shown, late)
-	}
-	if since, ok := o.Measure.SinceSent(); ok && r.VUsAwaited() {
-		own, err := since.OfRun(r)
-		lag, unknown := measure.Latency("schedule_lag", o.Measure.Stat)
-		before, none := lag.OfRun(r)
-		if errors.Join(err, unknown, none) == nil && o.Met(own) && before > v/2 { // and it was not the consumers that kept them
-			return Generator, fmt.Sprintf("%s, but only %s from when messages were sent: they waited for VUs, which the script kept busy, and not the system: give it more (preAllocatedVUs, maxVUs)",
-				shown, o.Measure.Show(own))
-		}
 	}
 	return Missed, shown
 }
-
-// crowded are the flaws that bunches make.
-var crowded = []string{"lost", "undelivered", "redelivered", "errors"}
 
 // CheckObjectives refuses what nothing could meet, and what no capacity can be searched for by.
 func CheckObjectives(all []measure.Objective) error {

@@ -168,30 +168,6 @@ func (m Measure) DoubtOfRun(r *result.Result) (low, high string) {
 	return low, high
 }
 
-// LateOfRun is how much of what OfRun reads is lateness of the generator, or of its machine, in ns: the most of any topic.
-func (m Measure) LateOfRun(r *result.Result) (late float64) {
-	if m.reach == nil {
-		return 0
-	}
-	r = r.Led()
-	for i := range r.Topics {
-		if _, err := m.read(&r.Topics[i]); err == nil {
-			late = max(late, float64(r.Topics[i].Late(*m.reach, m.Name)))
-		}
-	}
-	return late
-}
-
-// SinceSent is the same of a latency that counts from when messages were sent, and not from when they were due; false where there is none.
-func (m Measure) SinceSent() (Measure, bool) {
-	name, ok := strings.CutSuffix(m.Name, "_latency")
-	if _, known := recording.TrendNamed(name + "_time"); !ok || !known {
-		return m, false
-	}
-	since, err := Latency(name+"_time", m.Stat)
-	return since, err == nil
-}
-
 // Rate is a counter per second.
 func Rate(name string) Measure {
 	unit := "/s"
@@ -254,7 +230,7 @@ func unobserved(t *result.Topic, name string) error {
 		return fmt.Errorf("nothing was received, so what was %s is not known", name)
 	}
 	for i := range t.Groups {
-		if doubt := result.AccountDoubt(&t.Groups[i].Account, name); doubt != "" {
+		if _, doubt := result.CountOf(&t.Groups[i].Account, name); doubt != "" {
 			return errors.New(doubt)
 		}
 	}

@@ -2,7 +2,9 @@ package sweep
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
@@ -20,29 +22,24 @@ type Drift struct {
 // DriftOf tests whether cells of the same settings gave other numbers as time went by. Of each number there is left what it is of the mean of its
 // settings, and these, in the order of time, are tested for a trend and for a change.
 func DriftOf(columns []measure.Measure, rows []Row) Drift {
-	type course struct {
-		label  string
-		logs   []float64
-		groups []int
-	}
-	var courses []course
+	courses := map[string][]float64{}
 	longest := 0
 	for i, c := range columns {
 		if c.Unit == "" {
 			continue
 		}
-		logs, groups := repeated(i, rows)
-		longest = max(longest, len(logs))
-		if len(logs) >= stationary.Least {
-			courses = append(courses, course{c.Label(), logs, groups})
+		values := repeated(i, rows)
+		longest = max(longest, len(values))
+		if len(values) >= stationary.Least {
+			courses[c.Label()] = values
 		}
 	}
 	if len(courses) == 0 {
 		return Drift{Unknown: fmt.Sprintf("it takes %d cells whose settings were repeated to tell whether anything drifted, and there are %d", stationary.Least, longest)}
 	}
 	var d Drift
-	for _, c := range courses {
-		f, found := stationary.TestLog(c.logs, c.groups, drifting/float64(len(courses)))
+	for _, label := range slices.Sorted(maps.Keys(courses)) {
+		f, found := stationary.Test(courses[label], drifting/float64(len(courses)))
 		if !found {
 			continue
 		}
@@ -50,47 +47,25 @@ func DriftOf(columns []measure.Measure, rows []Row) Drift {
 		if f.By < 0 {
 			way = "fell"
 		}
-		when := "over the study"
-		if f.Kind == stationary.Change {
-			when = fmt.Sprintf("at the %s of %d cells, and stayed so", ordinal(f.At+1), len(c.logs))
-		}
-		d.Findings = append(d.Findings, fmt.Sprintf("%s %s by %.0f %% %s (%s)", c.label, way, 100*math.Abs(f.By), when, f.How()))
+		d.Findings = append(d.Findings, fmt.Sprintf("%s %s by %.0f %% over the study (%s)", label, way, 100*math.Abs(f.By), f))
 	}
 	return d
 }
 
-// repeated are the logarithms of the numbers of a column in the order of time, and of each, of which settings it is: what drifts does so by a percentage of
-// them all. Settings that were not repeated say nothing.
-func repeated(column int, rows []Row) (logs []float64, groups []int) {
-	counts, numbers := map[string]int{}, map[string]int{}
-	for _, again := range []bool{false, true} {
-		for _, r := range rows {
-			of := r.Cell.Settings.String()
-			switch n := r.Numbers[column]; {
-			case !n.Known || n.Value <= 0:
-			case !again:
-				counts[of]++
-			case counts[of] > 1:
-				if _, ok := numbers[of]; !ok {
-					numbers[of] = len(numbers)
-				}
-				logs, groups = append(logs, math.Log(n.Value)), append(groups, numbers[of])
-			}
+// repeated returns the numbers of a column in the order of time, each as a share of the median of its settings. Settings
+// that were not repeated are left out.
+func repeated(column int, rows []Row) (shares []float64) {
+	same := map[string][]float64{}
+	for _, r := range rows {
+		if n := r.Numbers[column]; n.Known && n.Value > 0 {
+			same[r.Cell.Settings.String()] = append(same[r.Cell.Settings.String()], n.Value)
 		}
 	}
-	return logs, groups
-}
-
-func ordinal(n int) string {
-	suffix := "th"
-	switch {
-	case n/10%10 == 1:
-	case n%10 == 1:
-		suffix = "st"
-	case n%10 == 2:
-		suffix = "nd"
-	case n%10 == 3:
-		suffix = "rd"
+	for _, r := range rows {
+		n, all := r.Numbers[column], same[r.Cell.Settings.String()]
+		if n.Known && n.Value > 0 && len(all) > 1 {
+			shares = append(shares, n.Value/stationary.Median(all))
+		}
 	}
-	return fmt.Sprint(n) + suffix
+	return shares
 }

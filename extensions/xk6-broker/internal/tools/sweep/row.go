@@ -55,7 +55,11 @@ func NewRow(o Outcome, columns []measure.Measure) Row {
 	}
 	row.Confirm, row.Meaning = Proof(r)
 	row.Valid, row.Verdict, row.Reasons = r.Verdict.Valid, report.Validity(r.Verdict), reason.Codes(r.Verdict.Invalid())
-	row.Others = r.Others()
+	for _, n := range r.Verdict.Notes() {
+		if n.Code == reason.Foreign && n.Word("why") == "messages" {
+			row.Others = reason.Text(n)
+		}
+	}
 	return row
 }
 

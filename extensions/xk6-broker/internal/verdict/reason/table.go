@@ -16,7 +16,6 @@ const (
 	EarlierTest           Code = "earlier-test"
 	Drained               Code = "drained"
 	Undelivered           Code = "undelivered"
-	Unmeasured            Code = "unmeasured"
 	Uncertain             Code = "uncertain"
 	NoConsumer            Code = "no-consumer"
 	Lost                  Code = "lost"
@@ -80,7 +79,7 @@ const ownRun = "Give each test its own BROKER_RUN."
 // order is that of the documentation.
 var order = []Code{
 	NothingMeasured, NoMeasuredWindow, EndedEarly, ArrivalsDropped, LoadIncomplete, GeneratorSaturated, PercentileNotReliable, WaitedForVU, NotStationary, SendsFailed,
-	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Unmeasured, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
+	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
 	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged,
 }
 
@@ -116,7 +115,6 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"no-vu", "k6 dropped {count} arrivals because no VU was free: the slowest moments are missing from the latencies", "Raise preAllocatedVUs and maxVUs, or use the executor open-arrival-rate."},
 			{"unserved", "{count} arrivals were due but never got an iteration", "Raise maxVUs or gracefulStop, or lower the rate."},
-			{"unknown", "k6 dropped {count} iterations: arrivals without a free VU, or what maxDuration left of a number of iterations", "Raise preAllocatedVUs and maxVUs, and maxDuration: k6 does not tell the two apart."},
 			{"max-duration", "{count} iterations never ran, because the maxDuration of their scenario was over", "Raise maxDuration."},
 		},
 		cause: "Each VU was busy when a message was due: the script or the broker takes longer than the VUs allow.",
@@ -181,13 +179,6 @@ var table = map[Code]entry{
 			{"asked-late", "the brokers were asked at {at} what they still had, and not when the last process ended, at {ended}", ""},
 		},
 		cause: "The consumers ended before they had received everything.",
-	},
-	Unmeasured: {
-		against: Latencies, levels: either, worst: "share",
-		variants: []variant{
-			{"before", "{count:messages} ({share:percent}) went out more than {skew:duration} before the process that received them began", "Start the processes of a test together."},
-		},
-		cause: "Messages without a latency. They are the slowest. Above 0.1 % the result is not valid.",
 	},
 	Uncertain: {
 		against: Account, levels: either, worst: "count", byMerge: true,
@@ -263,8 +254,7 @@ var table = map[Code]entry{
 	NotStationary: {
 		against: Nothing, levels: note, worst: "change", keys: []string{"course"},
 		variants: []variant{
-			{why: "trend", text: "not stationary: {course} {way} by {change:percent} over the window ({test})[; {driven}]"},
-			{why: "step", text: "not stationary: {course} {way} by {change:percent} at {at:duration}, and stayed so ({test})[; {driven}]"},
+			{text: "not stationary: {course} {way} by {change:percent} over the window ({test})[; {driven}]"},
 		},
 		cause: "The system, or the load, changed while it was measured.",
 	},
@@ -273,18 +263,13 @@ var table = map[Code]entry{
 		variants: []variant{
 			{why: "buffered", text: "half of the messages waited longer than {wait:duration} in the client's buffer: the consumers were slower than what came in"},
 			{why: "backlog", text: "outstanding messages grew under load to {count}, {wait:duration} of it: the consumers were slower than what came in"},
-			{
-				"again", "{count} of {total} deliveries came again unasked, while half of the messages waited longer than {wait:duration} in the client's buffer",
-				"The broker may lend messages for less than that: fetch less ahead (prefetch), or let the broker wait longer.",
-			},
 		},
 		cause: "The consumers took longer for a message than the time between two.", remedy: "Add consumers, or lower the rate.",
 	},
 	Unsettled: {
 		against: Nothing, levels: note, worst: "count",
 		variants: []variant{
-			{why: "never", text: "the consumers settled {settled} of {received:messages} that they received"},
-			{why: "returned", text: "{count:messages} given back did not come again: the broker still has them, or gave them up"},
+			{text: "the consumers settled {settled} of {received:messages} that they received"},
 		},
 		cause: "What is not settled comes again.", remedy: "Call ack() for each message.",
 	},
@@ -324,7 +309,6 @@ var table = map[Code]entry{
 			{"load", "{names} had parts of different loads: {detail}", "Give all processes one script, one environment and one --execution-segment-sequence."},
 			{"segment-missing", "no process had the execution segment {detail}", "Start a process for each execution segment."},
 			{"phase", "{names} were not in the phase {detail} at the same time[: they began it {apart:duration} apart]", "Let all processes begin a phase together."},
-			{"phases", "the processes had different phases, so that the whole has none", "Give all processes one script."},
 			{"repeated", "{count} processes each ran the whole of scenario {detail}: its rate is that of each", "Divide a scenario with --execution-segment."},
 		},
 		cause: "The processes did not run one test together.",
