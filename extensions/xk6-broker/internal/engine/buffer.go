@@ -61,15 +61,6 @@ func (in *Buffer) take(from *Buffer) int {
 	return n
 }
 
-// Since is from when on somebody who began to wait at a time waited for the system to bring the first message: before it was due by a schedule of the test,
-// nothing could have brought it.
-func (in *Buffer) Since(began int64) int64 {
-	if s := &in.Stamps[0]; in.Stamped[0] && !s.Closed {
-		return max(began, s.Due)
-	}
-	return began
-}
-
 // id names a message that has a stamp.
 func (in *Buffer) id(i int) messageID {
 	return messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}

@@ -39,9 +39,6 @@ type Consumed struct {
 	Errors            uint64
 	// Prefetched is how many of the received had come before the loop was called, to consumers that were open: what brought them is not in Elapsed.
 	Prefetched uint64
-	// Awaited is how long it waited for the system: one of its consumers, the one that did for longest. That is not the work on messages, nor the waiting for
-	// those that were not due yet, nor for what did not come; where its duration ended it, only what came after that.
-	Awaited time.Duration
 	// Elapsed is how long it took, to the end of the work on the last message, or to the loop's end where none came. It begins with the loop, or when the
 	// first message came where that was before, while further consumers were being opened, but never before the loop was called.
 	Elapsed time.Duration
@@ -92,16 +89,10 @@ func (c Consume) Run(ctx context.Context, consumers []*Consumer) (Consumed, erro
 	}
 	shared := &consumeState{first: start, last: start, done: start, cancel: cancel, limit: c.Count}
 	var wg sync.WaitGroup
-	awaits := make([]awaited, len(consumers))
-	for i, consumer := range consumers {
-		awaits[i] = awaited{since: start, deadline: start + int64(c.Duration)}
-		wg.Go(func() { c.loop(ctx, beginning, consumer, shared, &awaits[i]) })
+	for _, consumer := range consumers {
+		wg.Go(func() { c.loop(ctx, beginning, consumer, shared) })
 	}
 	wg.Wait()
-	timed := errors.Is(beginning.Err(), context.DeadlineExceeded)
-	for _, a := range awaits {
-		shared.total.Awaited = max(shared.total.Awaited, a.total(timed))
-	}
 	shared.total.Elapsed = time.Duration(shared.done - max(shared.first, c.Called))
 	if shared.total.Received == 0 {
 		shared.total.Elapsed = time.Duration(driver.Now() - start)
@@ -163,37 +154,11 @@ func (s *consumeState) quietSince() int64 {
 	return s.last
 }
 
-// awaited is how long one consumer of a loop waited for the system.
-type awaited struct {
-	since     int64 // when it began to
-	deadline  int64 // of the loop
-	all, late int64 // in ns: together, and after the deadline
-}
-
-// from says that it begins to, at a time or now, whichever is later.
-func (a *awaited) from(at int64) { a.since = max(at, a.since) }
-
-// until says that it has done so until now, and goes on.
-func (a *awaited) until() {
-	now := driver.Now()
-	a.all += max(0, now-a.since)
-	a.late += max(0, now-max(a.since, a.deadline))
-	a.since = now
-}
-
-// total is how long that was. What ended when its time was over would have lasted until then, whatever the system did.
-func (a *awaited) total(timed bool) time.Duration {
-	if timed {
-		return time.Duration(a.late)
-	}
-	return time.Duration(a.all)
-}
-
 // errorPause keeps a loop from spinning while the broker is away.
 const errorPause = 10 * time.Millisecond
 
 // loop begins nothing more when beginning has ended, and works until ctx does, which ends before what is made of it.
-func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared *consumeState, system *awaited) {
+func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared *consumeState) {
 	in := NewBuffer(c.Batch)
 	for ctx.Err() == nil && beginning.Err() == nil && !consumer.closed.Load() {
 		n, err := c.receive(beginning, consumer, in, shared)
@@ -203,14 +168,10 @@ func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared
 			if consumer.run.sleep(beginning, driver.Now()+int64(errorPause)) != nil {
 				return
 			}
-			system.until()
 		case n == 0 && c.Idle > 0 && driver.Now()-shared.quietSince() >= int64(c.Idle):
 			return
 		case n > 0:
-			system.from(in.Since(system.since))
-			system.until()
-			c.handle(ctx, beginning, consumer, in, n, shared, system)
-			system.until()
+			c.handle(ctx, beginning, consumer, in, n, shared)
 		}
 	}
 }
@@ -227,7 +188,7 @@ func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Buffer, sh
 
 // handle works on what was received and settles it, also when the loop is ending. The message whose work was cut short is given back, where
 // the broker can take it.
-func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Buffer, n int, shared *consumeState, system *awaited) {
+func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Buffer, n int, shared *consumeState) {
 	settle := context.WithoutCancel(ctx)
 	worked, handed, turns := 0, 0, n
 	switch {
@@ -245,10 +206,7 @@ func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *
 			}
 			handed = worked + 1
 			consumer.HandOver(in, handed)
-			system.until()
-			err := consumer.run.sleep(ctx, driver.Now()+int64(c.Work))
-			system.from(driver.Now())
-			if err != nil {
+			if err := consumer.run.sleep(ctx, driver.Now()+int64(c.Work)); err != nil {
 				break
 			}
 		}

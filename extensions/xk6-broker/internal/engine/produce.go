@@ -38,8 +38,6 @@ type Produce struct {
 type Produced struct {
 	Due, Sent, Confirmed, Failed uint64
 	Elapsed                      time.Duration // from the start to the last confirmation
-	// Awaited is how much of that it waited for the system: what came after its last message was due, or after its time, where that ended it, or all.
-	Awaited time.Duration
 }
 
 // batchBytes bounds the bodies of one flight where the caller leaves the choice, and largestBatch their number: beyond
@@ -90,23 +88,8 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 		total.Confirmed += l.confirmed
 		errs = append(errs, l.err)
 	}
-	now := driver.Now()
-	total.Elapsed, total.Awaited = time.Duration(now-p.Start), time.Duration(now-p.paced(loops, now))
+	total.Elapsed = time.Duration(driver.Now() - p.Start)
 	return total, errors.Join(errs...)
-}
-
-// paced is until when the loops went on, at least, whatever the system did.
-func (p Produce) paced(loops []*produceLoop, now int64) (until int64) {
-	until = p.Start
-	for _, l := range loops {
-		switch {
-		case p.Schedule != nil:
-			until = max(until, l.last)
-		case p.Duration > 0 && (l.Count == 0 || l.next < l.count):
-			until = p.Start + int64(p.Duration)
-		}
-	}
-	return min(until, now)
 }
 
 // produceLoop is one sender's share of a produce loop.
@@ -123,7 +106,6 @@ type produceLoop struct {
 	ahead    arrival
 	sleep    machine.Sleeper
 	room     int64 // when the window last had room again; 0 where it always had
-	last     int64 // when the last message that was sent was due
 	err      error
 
 	mu                      sync.Mutex
@@ -258,7 +240,7 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 				break
 			}
 			due = l.ahead.due
-			l.ahead.known, l.last = false, due
+			l.ahead.known = false
 		}
 		l.fill(f, due)
 		l.next++

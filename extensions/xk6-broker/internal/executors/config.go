@@ -264,6 +264,6 @@ func (c *Config) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.
 	made.Store(es)
 	return &openArrivalRate{
 		BaseExecutor: executor.NewBaseExecutor(c, es, logger), config: c, state: es, logger: logger, metrics: m,
-		sleep: machine.Until, doze: machine.Timer, idle: newIdle(),
+		sleep: machine.Until,
 	}, nil
 }

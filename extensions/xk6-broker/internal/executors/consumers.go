@@ -2,7 +2,6 @@ package executors
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +50,7 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	defer stop(nil)
 	over, end := context.WithCancel(ctx)
 	defer end()
-	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: ConsumersType, StartTime: time.Now()}
+	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: ConsumersType, StartTime: time.Now(), ProgressFn: noProgress}
 	var failure error
 	var failed sync.Once
 	c := &crew{
@@ -68,16 +67,7 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	// Whatever becomes of them, nobody waits for those who are no more.
 	defer c.barrier.of(e.config.Name).set()
 	began := driver.Now()
-	var status atomic.Value
-	status.Store("consuming")
 	vus := e.config.vus(e.state.ExecutionTuple)
-	text := func() (float64, []string) {
-		spent := time.Duration(driver.Now() - began)
-		return 0, []string{fmt.Sprintf("%d VUs", vus), spent.Truncate(resolution(spent)).String(), status.Load().(string)} //nolint:forcetypeassert // see above
-	}
-	scenario.ProgressFn = text
-	show(e.GetProgress(), text, 0)
-
 	c.loops.Go(func() { c.barrier.announce(ctx, e.config.Name) })
 
 	defer c.active.Wait() // every VU is given back
@@ -92,21 +82,12 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 		}
 		c.add(vu)
 	}
-	if c.awaitEnd(ctx, began, func(what string) { status.Store(what) }) == nil {
-		show(e.GetProgress(), text, statusStopping)
-	}
+	_ = c.awaitEnd(ctx, began) // or the test has ended
 	end()
 	graceful := time.AfterFunc(e.config.GetGracefulStop(), func() { stop(nil) })
 	defer graceful.Stop()
 	c.loops.Wait()
 	stop(nil)
-	how, shown := statusDone, time.Duration(driver.Now()-began)
-	if parent.Err() != nil || failure != nil {
-		how = statusInterrupted
-	}
-	show(e.GetProgress(), func() (float64, []string) {
-		return 1, []string{fmt.Sprintf("%d VUs", vus), shown.Truncate(resolution(shown)).String()}
-	}, how)
 	return failure
 }
 
@@ -115,7 +96,7 @@ const longWait = 10 * time.Second
 
 // awaitEnd returns when the VUs are to begin no further iteration, or with ctx's error: when all others are over, everything that was sent has arrived, and both
 // is so in all processes, whose consumers may send on what they got.
-func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) error {
+func (c *crew) awaitEnd(ctx context.Context, began int64) error {
 	if err := c.barrier.awaitOthers(ctx, c.state, began-int64(c.config.GetStartTime())); err != nil {
 		return err
 	}
@@ -137,12 +118,10 @@ func (c *crew) awaitEnd(ctx context.Context, began int64, tell func(string)) err
 	})
 	defer long.Stop()
 	if s != nil {
-		tell("waiting for other processes")
 		if _, err := s.Await(ctx, Spent[0]); ctx.Err() != nil {
 			return err
 		}
 	}
-	tell("waiting for what was sent")
 	if err := c.awaitArrived(ctx); err != nil || s == nil {
 		return err
 	}

@@ -37,9 +37,7 @@ type openArrivalRate struct {
 	state   *lib.ExecutionState
 	logger  *logrus.Entry
 	metrics *Metrics
-	sleep   func(ctx context.Context, until int64) error // [clock.Until], but under virtual time
-	doze    func(ctx context.Context, until int64) error // [clock.Timer]
-	idle    func() bool                                  // [newIdle]
+	sleep   func(ctx context.Context, until int64) error // [machine.Until], but under virtual time
 }
 
 var _ lib.Executor = &openArrivalRate{}
@@ -73,11 +71,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		},
 	}
 	planned, most := e.config.vus(e.state.ExecutionTuple)
-	if most > planned {
-		p.full.Store(growing)
-	}
-	bar := newProgress(e, p, most)
-	scenario.ProgressFn = bar.text
+	p.full.Store(most <= planned)
 
 	defer p.activation.Wait() // every VU is given back
 	defer stop(nil)
@@ -91,17 +85,18 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		}
 		p.add(vu)
 	}
-	bar.waiting()
 	start, turned := barrierOf(e.state).awaitTurn(ctx, e.state, e.config.GetStartTime(), e.logger)
 	interrupted := turned != nil
 	if interrupted {
 		start = driver.Now()
 	}
+	scenario.ProgressFn = func() (float64, []string) {
+		return min(1, max(0, float64(driver.Now()-start)/float64(e.config.length()))), nil
+	}
 	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	end := start + int64(e.config.length())
-	bar.begin(start)
-	over := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
-	defer over.Stop()
+	limit := time.AfterFunc(e.config.length()+e.config.GetGracefulStop(), func() { stop(nil) })
+	defer limit.Stop()
 	flusher := startFlusher(e.metrics, tally, out, samples.BudgetFor(Planned(e.state)))
 	p.start = start
 	line.begin(start)
@@ -114,17 +109,10 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	var watchers sync.WaitGroup
 	watchers.Go(func() { p.grow(serving, most-planned) })
 	watchers.Go(func() { p.guard(serving, shares[2]) })
-	watchers.Go(func() { line.heartbeat(serving, e.doze, e.idle) })
-	watchers.Go(func() {
-		if machine.Timer(serving, end) == nil {
-			bar.stopping()
-		}
-	})
 	select {
 	case <-line.finished:
 	case <-ctx.Done():
 	}
-	stranded := line.stranded()
 	if ctx.Err() != nil && !interrupted {
 		line.agenda.stop(driver.Now()) // what comes later was not to be served
 	}
@@ -135,15 +123,14 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	stop(nil)
 	tally.finish()
 	flusher.finish()
-	bar.done(parent.Err() != nil || failure != nil)
-	e.report(tally.totals(), p, stranded)
+	e.report(tally.totals(), p)
 	return failure
 }
 
-// report says in the log what was late for want of VUs, and what was not served: it is no error of the script's, but nobody shall miss it.
-func (e *openArrivalRate) report(t ScenarioTotals, p *pool, stranded bool) {
+// report logs a lack of VUs, and arrivals that were not served.
+func (e *openArrivalRate) report(t ScenarioTotals, p *pool) {
 	e.logger.Debugf("%d arrivals were due, %d were started; at most %d waited", t.Due, t.Started, t.MaxQueue)
-	if text := p.insufficient(t, stranded); text != "" {
+	if text := p.insufficient(t); text != "" {
 		e.logger.Warn(text)
 	}
 	if t.Unserved > 0 {
@@ -160,3 +147,6 @@ func (e *openArrivalRate) tags() *metrics.TagSet {
 	}
 	return tags
 }
+
+// noProgress is the progress of a scenario without a known length.
+func noProgress() (float64, []string) { return 0, nil }

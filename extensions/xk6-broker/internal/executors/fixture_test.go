@@ -135,8 +135,7 @@ func (s scenario) inBubble(t *testing.T) *outcome {
 	e.(*openArrivalRate).sleep = machine.Timer
 	if s.frozen != nil {
 		s.frozen.start = driver.Now()
-		e.(*openArrivalRate).sleep, e.(*openArrivalRate).doze = s.frozen.sleep, s.frozen.sleep
-		e.(*openArrivalRate).idle = func() bool { return true }
+		e.(*openArrivalRate).sleep = s.frozen.sleep
 	}
 	o.executor = e
 	if err := e.Init(t.Context()); err != nil {
@@ -254,12 +253,7 @@ func (v *testVU) RunOnce() error {
 	if v.work == nil {
 		return nil
 	}
-	began := driver.Now()
-	err := v.work(ctx, a)
-	if s, ok := ctx.Value(seatKey{}).(*seat); ok {
-		s.awaited = max(s.awaited, driver.Now()-began)
-	}
-	return err
+	return v.work(ctx, a)
 }
 
 // takes is an iteration of some time.

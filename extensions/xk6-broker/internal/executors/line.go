@@ -5,22 +5,22 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // line is where idle VUs wait for arrivals, and arrivals for idle VUs.
 //
-// No scheduler hands arrivals over: waking a goroutine takes time, which would lie between the due moment and the start. Instead one
-// idle VU, the sentinel, sleeps until the next arrival is due and serves it itself, and before it does it wakes the VU that has been
-// idle for longest, to be the next sentinel. A VU that is done while arrivals wait takes the oldest at once. So the queue is nothing
-// but the part of the schedule between the next arrival and now, and takes no memory.
+// No scheduler hands arrivals over, because waking a goroutine takes time. One idle VU, the sentinel, sleeps until the
+// next arrival is due and serves it itself; before that it wakes the VU that has been idle for longest, to be the next
+// sentinel. A VU that becomes free while arrivals wait takes the oldest at once. So the queue is the part of the schedule
+// between the next arrival and now, and takes no memory.
 type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends
-	stopped  atomic.Int64  // when the last standstill of the process was over
 	agenda   agenda
-	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] where there is none
+	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] if there is none
 	taken    atomic.Uint64 // arrivals
 	deepest  atomic.Uint64 // the most arrivals that were ever left waiting
 
@@ -28,12 +28,11 @@ type line struct {
 	share    *share
 	start    int64 // of the schedule, by [driver.Now]
 	open     bool
-	over     bool
-	sentinel bool  // a VU sleeps until the next arrival
+	ended    bool
+	sentinel *seat // the VU that sleeps until the next arrival
 	called   bool  // a VU was woken and has not come yet
 	first    *seat // of the idle VUs, in the order they became so
 	last     *seat
-	blame    blame
 }
 
 func newLine(mine, clocks *share, sleep func(ctx context.Context, until int64) error) *line {
@@ -60,18 +59,11 @@ func (l *line) peek() int64 {
 	return due
 }
 
-// join adds a VU.
-func (l *line) join(s *seat) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.blame.join(s, driver.Now())
-}
-
 // take waits for an arrival and sets s to it. It is false when there are no more, or ctx has ended.
 func (l *line) take(ctx context.Context, s *seat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.over {
+	for !l.ended {
 		due := l.nextDue.Load()
 		now := driver.Now()
 		switch {
@@ -82,7 +74,7 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 		case due <= now:
 			l.serve(s, due, now)
 			return true
-		case l.sentinel || l.called:
+		case l.sentinel != nil || l.called:
 			l.idle(s)
 		default:
 			l.watch(ctx, s, due)
@@ -94,31 +86,33 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 // serve gives the next arrival to s, and sees to it that another VU looks after the one that follows.
 func (l *line) serve(s *seat, due, now int64) {
 	n := l.taken.Load()
-	l.blame.of(s, due, now)
-	s.granted = now - s.stalled
-	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, now-s.own, n
+	free := s.free
+	for _, idle := range []*seat{l.sentinel, l.first} {
+		if idle != nil {
+			free = min(free, idle.free)
+		}
+	}
+	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, max(due, free), n
 	l.taken.Store(n + 1)
 	if l.peek() <= now {
 		l.deepen(l.agenda.due(now) - n - 1)
 	}
-	if !l.sentinel {
+	if l.sentinel == nil {
 		l.call()
 	}
 }
 
 // watch sleeps until the next arrival is due.
 func (l *line) watch(ctx context.Context, s *seat, due int64) {
-	l.blame.rest(s)
-	l.sentinel = true
+	l.sentinel = s
 	l.mu.Unlock()
 	_ = l.sleep(ctx, due) // take looks at ctx again
 	l.mu.Lock()
-	l.sentinel = false
+	l.sentinel = nil
 }
 
 // idle waits until s is called.
 func (l *line) idle(s *seat) {
-	l.blame.rest(s)
 	s.next = nil
 	if l.first == nil {
 		l.first = s
@@ -142,33 +136,11 @@ func (l *line) call() {
 
 // end sends all VUs away.
 func (l *line) end() {
-	l.over = true
+	l.ended = true
 	close(l.finished)
 	for ; l.first != nil; l.first = l.first.next {
 		l.first.call <- struct{}{}
 	}
-}
-
-// heartbeat shows to blame that the process runs, and whether it has anything to do, until ctx ends. It need not be precise.
-func (l *line) heartbeat(ctx context.Context, sleep func(ctx context.Context, until int64) error, idle func() bool) {
-	for next, recovering := driver.Now(), false; sleep(ctx, next) == nil; {
-		rests := recovering && idle()
-		l.mu.Lock()
-		now := driver.Now()
-		next = l.blame.pulse(now)
-		l.blame.rests(rests, now)
-		recovering = l.blame.recovering()
-		l.stopped.Store(l.blame.to)
-		l.mu.Unlock()
-	}
-}
-
-// stranded tells whether an arrival waits for a VU that has an iteration.
-func (l *line) stranded() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	due, now := l.nextDue.Load(), driver.Now()
-	return due < now && l.blame.innocent(due, now)
 }
 
 // deepen notes how many arrivals wait.
@@ -181,4 +153,46 @@ func (l *line) deepen(waiting uint64) {
 func (l *line) waiting() uint64 {
 	taken := l.taken.Load() // first, or an arrival might be taken that was not yet due
 	return max(l.agenda.due(driver.Now()), taken) - taken
+}
+
+// agenda counts the arrivals that are due. It has a share of its own, and only goes forward in it.
+type agenda struct {
+	mu    sync.Mutex
+	share *share
+	start int64
+	n     uint64
+	next  int64
+	more  bool
+	end   int64 // nothing is due after it
+}
+
+func (a *agenda) begin(start int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.start, a.end = start, math.MaxInt64
+	a.look()
+}
+
+func (a *agenda) look() {
+	var at time.Duration
+	at, a.more = a.share.at(a.n)
+	a.next = a.start + int64(at)
+}
+
+// due returns how many arrivals are due at the given time, or at the latest that was ever asked for.
+func (a *agenda) due(now int64) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for now = min(now, a.end); a.more && a.next <= now; {
+		a.n++
+		a.look()
+	}
+	return a.n
+}
+
+// stop makes now the time after which nothing is due.
+func (a *agenda) stop(now int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.end = now
 }

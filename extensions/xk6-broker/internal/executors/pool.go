@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/errext"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // pool is the VUs of a scenario while it runs.
@@ -30,20 +32,16 @@ type pool struct {
 	short      chan struct{} // the last idle VU has gone to work
 	allocated  atomic.Int64
 	busy       atomic.Int64
-	full       atomic.Int64 // when the last VU that there may be was added, by [driver.Now]; [growing] until then
-	ended      atomic.Int64 // iterations
-	spent      atomic.Int64 // by them, ns
-	kept       atomic.Int64 // arrivals that waited for one of all VUs that there may be, and not for the process
+	full       atomic.Bool   // there are all VUs that there may be
+	spent      atomic.Int64  // by iterations, ns
+	kept       atomic.Uint64 // arrivals that waited for one of all VUs
 	loops      sync.WaitGroup
 	activation sync.WaitGroup
 }
 
-// growing is no time yet at which there were all VUs.
-const growing = math.MaxInt64
-
 // add activates a VU. It serves the line until the last arrival, or until the pool's context ends.
 func (p *pool) add(vu lib.InitializedVU) {
-	s := &seat{Arrival: Arrival{Scenario: p.config.Name}, call: make(chan struct{}, 1), line: p.line}
+	s := &seat{Arrival: Arrival{Scenario: p.config.Name}, call: make(chan struct{}, 1), free: driver.Now()}
 	p.activation.Add(1)
 	active := vu.Activate(&lib.VUActivationParams{
 		RunContext: context.WithValue(p.ctx, seatKey{}, s),
@@ -58,7 +56,6 @@ func (p *pool) add(vu lib.InitializedVU) {
 		GetNextIterationCounters: func() (uint64, uint64) { return s.local, s.Index },
 	})
 	shard := uint32(p.allocated.Add(1)) //gosec:disable G115 -- bits, no number
-	p.line.join(s)
 	p.loops.Go(func() {
 		for p.line.take(p.ctx, s) {
 			if p.busy.Add(1) == p.allocated.Load() {
@@ -67,15 +64,14 @@ func (p *pool) add(vu lib.InitializedVU) {
 				default: // it is known already
 				}
 			}
-			if s.granted > max(s.Due, p.full.Load()) {
+			if s.Free > s.Due && p.full.Load() {
 				p.kept.Add(1)
 			}
 			s.Started = driver.Now()
 			p.tally.lag.Record(shard, s.Started-s.Due)
 			p.run(active, s)
-			s.ended = driver.Now()
-			p.spent.Add(s.ended - s.Started)
-			p.ended.Add(1)
+			s.free = driver.Now()
+			p.spent.Add(s.free - s.Started)
 			p.busy.Add(-1)
 		}
 	})
@@ -84,8 +80,7 @@ func (p *pool) add(vu lib.InitializedVU) {
 // run runs an iteration.
 func (p *pool) run(vu lib.ActiveVU, s *seat) {
 	p.state.ModCurrentlyActiveVUsCount(+1)
-	s.running, s.touched, s.waits = true, s.Started, s.waits[:0]
-	s.awaits, s.awaited, s.spans = 0, 0, s.spans[:0]
+	s.running = true
 	iterate(p.ctx, p.state, p.logger, vu, p.abort)
 	s.running = false
 	p.state.ModCurrentlyActiveVUsCount(-1)
@@ -106,7 +101,7 @@ func (p *pool) grow(ctx context.Context, more int64) {
 		}
 		p.add(vu)
 	}
-	p.full.CompareAndSwap(growing, driver.Now())
+	p.full.Store(true)
 }
 
 // lack returns when an arrival is due that no VU is free for.
@@ -157,4 +152,39 @@ func (p *pool) overflow(waiting, most uint64) error {
 		"give it more VUs (maxVUs), a lower rate, or a greater maxQueue",
 		p.config.Name, waiting, most, p.busy.Load(), p.allocated.Load())
 	return errext.WithAbortReasonIfNone(errext.WithExitCodeIfNone(err, exitcodes.ScriptAborted), errext.AbortedByScriptAbort)
+}
+
+// insufficient describes a lack of VUs; "" if fewer than one arrival in a thousand waited for one.
+func (p *pool) insufficient(t ScenarioTotals) string {
+	kept := p.kept.Load() + t.Unserved
+	if kept*1000 < max(1, t.Due) || t.Started == 0 {
+		return ""
+	}
+	plan, _ := p.config.plan() // both were validated
+	arrivals, _ := plan.Schedule()
+	mean := time.Duration(p.spent.Load() / int64(t.Started)) //gosec:disable G115 -- a count, far below the limit
+	return fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: %d of %d arrivals waited for one and were late. "+
+		"At up to %.4g arrivals/s and %v an iteration on average, %.0f are busy: raise maxVUs",
+		p.allocated.Load(), kept, t.Due, schedule.Peak(arrivals), mean.Round(10*time.Microsecond), math.Ceil(schedule.Peak(arrivals)*mean.Seconds()))
+}
+
+// iterate runs an iteration and does the bookkeeping that k6 leaves to executors. A script that ends the test ends it by
+// abort. It reports whether all went well.
+func iterate(ctx context.Context, state *lib.ExecutionState, logger *logrus.Entry, vu lib.ActiveVU, abort func(error)) bool {
+	err := vu.RunOnce()
+	if ctx.Err() != nil {
+		state.AddInterruptedIterations(1)
+		return false
+	}
+	if err != nil {
+		if errext.IsInterruptError(err) { // the script's own exec.test.abort
+			abort(err)
+			state.AddInterruptedIterations(1)
+			return false
+		}
+		text, fields := errext.Format(err)
+		logger.WithFields(logrus.Fields(fields)).Error(text)
+	}
+	state.AddFullIterations(1)
+	return err == nil
 }

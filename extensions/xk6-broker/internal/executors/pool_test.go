@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/errext"
-	"go.k6.io/k6/v2/lib"
 )
 
 // VUs that take 50 ms to make, one after the other, while each that is there is busy for good.
@@ -48,28 +47,15 @@ func TestTooFewVUsAreToldHowManyAreNeeded(t *testing.T) {
 		}
 		return takes(time.Hour)(ctx, a)
 	}
-	stall := func(ctx context.Context, a Arrival) error {
-		if a.Index < 100 || a.Index > 102 {
-			return takes(time.Millisecond)(ctx, a)
-		}
-		return takes(time.Second)(ctx, a)
-	}
 	for _, c := range []struct {
 		options, segment, sequence string
 		work                       func(context.Context, Arrival) error
 		want                       string
 	}{
-		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "reached 3 active VUs and cannot initialize more: 597 of 600 arrivals waited for one " +
-			"to be free, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
-		{`"stages":[{"target":500,"duration":"2s"}]`, "", "", takes(10 * time.Millisecond), "at 500 arrivals/s and 10ms an iteration, at least 5 are needed"},
-		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more: 199 of 200 arrivals waited " +
-			"for one to be free, and were late. Give a greater maxVUs: at 300 arrivals/s and 20ms an iteration, at least 6 are needed"},
-		{`"rate":300,"duration":"20s","arrivals":"poisson"`, "", "", takes(20 * time.Millisecond), "at 300 arrivals/s and 20ms an iteration, at least 14 are needed " +
-			"(6 busy on average, and three times its root, as they come at random)"},
-		{`"rate":10,"duration":"5s"`, "", "", takes(time.Hour), "at 10 arrivals/s and 9.9s an iteration, at least 99 are needed"},
-		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited for one to be free"},
-		{`"rate":100,"duration":"3s"`, "", "", quickThenStuck, "at 100 arrivals/s and 204.56ms an iteration, at least 21 are needed"},
-		{`"rate":100,"duration":"3s"`, "", "", stall, "On average they suffice (at 100 arrivals/s and 10.99ms an iteration, 2), and not while"},
+		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "597 of 600 arrivals waited for one and were late. At up to 300 arrivals/s and 20ms an iteration on average, 6 are busy"},
+		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more: 199 of 200 arrivals"},
+		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited"},
+		{`"rate":100,"duration":"3s"`, "", "", quickThenStuck, "204.56ms an iteration on average, 21 are busy"},
 	} {
 		o := scenario{
 			options: fmt.Sprintf(`{%s,"preAllocatedVUs":3,"gracefulStop":"5s"}`, c.options), segment: c.segment, sequence: c.sequence, work: c.work,
@@ -165,28 +151,5 @@ func TestOutsideIterationsThereIsNoArrival(t *testing.T) {
 	idle := context.WithValue(t.Context(), seatKey{}, &seat{Arrival: Arrival{Index: 3}})
 	if a, ok := FromContext(idle); ok {
 		t.Errorf("between two iterations: %+v", a)
-	}
-}
-
-func TestTheProgressBarShowsRateVUsAndQueue(t *testing.T) {
-	var halfway, draining string
-	o := scenario{
-		options: `{"startRate":0,"stages":[{"target":200,"duration":"4s"}],"preAllocatedVUs":1,"maxVUs":10,"gracefulStop":"1s"}`,
-		work:    takes(time.Hour), initTime: time.Hour,
-		during: func(e lib.Executor) {
-			time.Sleep(2*time.Second + time.Millisecond)
-			halfway = e.GetProgress().Render(0, 0).String()
-			time.Sleep(2500 * time.Millisecond)
-			draining = e.GetProgress().Render(0, 0).String()
-		},
-	}.run(t)
-	for got, want := range map[string]string{
-		halfway:  "orders   [==================>-------------------] 01/01 VUs  2s/4s  100.05 iters/s, queue 99",
-		draining: "orders ↓ [======================================] 01/01 VUs  4s  200.00 iters/s, queue 399",
-		o.executor.GetProgress().Render(0, 0).String(): "orders ✓ [======================================] 00/02 VUs  4s  200.00 iters/s, queue 399",
-	} {
-		if got != want {
-			t.Errorf("the bar is\n%s\nwant\n%s", got, want)
-		}
 	}
 }

@@ -124,7 +124,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 		began := driver.Now()
 		starts := make([]time.Duration, count) // since then
 		ready, looped := make([]time.Duration, count), make([]time.Duration, count)
-		loaded := make([]chan int64, count)
 		var parts [count]func()
 		played := make([]*played, count)
 		var there sync.WaitGroup
@@ -135,7 +134,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 				var meet func(*lib.ExecutionState)
 				meet, parts[i] = c.meet(i, count)
 				opening := time.Duration(1+i) * 2 * time.Second
-				loaded[i] = make(chan int64, 1)
 				ready[i] = starts[i] + opening
 				played[i] = play{
 					scenarios: `{"consume":{"executor":"consumers","vus":3},
@@ -145,17 +143,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 					segment: all[i], sequence: sequence, meet: meet,
 					work: map[string]func(context.Context) error{
 						"consume": func(ctx context.Context) error {
-							es, scenario := lib.GetExecutionState(ctx), lib.GetScenarioState(ctx)
-							go func() {
-								at, err := LoadBegins(context.WithoutCancel(ctx), es, scenario.Name, driver.Now()-int64(time.Since(scenario.StartTime)))
-								if err != nil {
-									t.Error(err)
-								}
-								select {
-								case loaded[i] <- at:
-								default: // another iteration
-								}
-							}()
 							return consume(opening, 500*time.Millisecond, in(0))(ctx)
 						}, "produce": atOnce, "later": atOnce,
 						"loop": func(ctx context.Context) error {
@@ -179,9 +166,6 @@ func TestProcessesBeginTogether(t *testing.T) {
 			own := time.Duration(i) * time.Second / 9
 			if first < last || first-own > last+200*time.Millisecond {
 				t.Errorf("process %d: the first was due at %v, and the last consumers were ready at %v", i, first, last)
-			}
-			if at := time.Duration(<-loaded[i] - began); (at - (first - own)).Abs() > 5*time.Millisecond {
-				t.Errorf("process %d: the load began at %v, and was told to at %v", i, first-own, at)
 			}
 			if apart := (first - own - (starts[0] + played[0].begun["produce"][0])).Abs(); apart > 5*time.Millisecond {
 				t.Errorf("process %d began %v apart", i, apart)

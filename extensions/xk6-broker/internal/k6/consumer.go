@@ -15,7 +15,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
 // consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group until it is
@@ -236,7 +235,6 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	rt := k.conn.in.vu.Runtime()
 	return k.do(func(ctx context.Context, c *engine.Consumer, of *promise) {
-		own := executors.Span{From: driver.Now()}
 		ctx, stop := untilOver(ctx, true)
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -247,13 +245,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		waited := waiting(ctx)
 		n, err := c.Receive(ctx, in)
 		waited(n > 0)
-		switch own.To = driver.Now(); {
-		case err != nil: // it is the broker's
-			own = executors.Span{}
-		case n > 0:
-			own.To = min(own.To, in.Since(own.From))
-		}
-		of.settleWaited(own, func() (any, error) { // the script goes on with what it gets
+		of.settle(func() (any, error) { // the script goes on with what it gets
 			if err != nil {
 				return nil, err
 			}

@@ -70,7 +70,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	topic.Use("produce", producing(given, loop, senders))
 	senders = max(1, part.Scale(senders)) // each process has messages to send
 	vu := p.conn.in.vu.State().VUID
-	return p.conn.in.timed(func(ctx context.Context) (own executors.Span, v any, err error) {
+	return p.conn.in.async(func(ctx context.Context) (any, error) {
 		lane := series.Lane(senders)
 		defer lane.End()
 		all := make([]*engine.Sender, senders)
@@ -78,19 +78,18 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 			pub, err := p.open(ctx, vu+uint64(i))
 			if err != nil {
 				series.Fail("connect", p.conn.address.Driver.KindOf(err))
-				return own, nil, err
+				return nil, err
 			}
 			all[i] = pub.NewSender(stamp, lane.Series)
 		}
 		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		if err != nil {
 			loop.Interrupted(topic, 0, 0)
-			return own, nil, err
+			return nil, err
 		}
-		loop.Start, own.From = turn, driver.Now()
+		loop.Start = turn
 		r, err := loop.Run(ctx, all)
-		own.To = driver.Now() - int64(r.Awaited)
-		return own, &produced{
+		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
 		}, err
@@ -298,7 +297,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	vu := k.conn.in.vu.State().VUID
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
 	loop.Called = driver.Now()
-	return k.conn.in.timed(func(ctx context.Context) (own executors.Span, v any, err error) {
+	return k.conn.in.async(func(ctx context.Context) (any, error) {
 		k.narrow(members)
 		k.loop(1)
 		defer k.loop(-1)
@@ -307,16 +306,14 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		all, err := k.members(ctx, vu, members, lane.Series)
 		opened()
 		if err != nil {
-			return own, nil, err
+			return nil, err
 		}
 		ctx, stop := untilOver(ctx, false)
 		defer stop()
 		looped := looping(ctx)
-		own.From = driver.Now()
 		r, err := loop.Run(ctx, all)
-		own.To = driver.Now() - int64(r.Awaited)
 		looped(r.Received > 0)
-		return own, &consumed{
+		return &consumed{
 			Received: r.Received, Prefetched: r.Prefetched, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
 			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
 		}, err

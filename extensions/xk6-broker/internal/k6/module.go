@@ -290,7 +290,7 @@ func (in *instance) use() (*lib.State, error) {
 		in.vu.Runtime().Interrupt(&errext.InterruptError{Reason: errext.AbortTest + ": " + err.Error()})
 		return nil, err
 	}
-	in.loaded()
+	in.watchWarmUp()
 	return state, nil
 }
 
@@ -300,28 +300,19 @@ var (
 	errNoMark     = errors.New("mark(what): what is the text of the annotation, and it is empty")
 )
 
-// async runs work in a goroutine and settles a promise with what it gives.
+// async runs work in a goroutine and settles a promise with its outcome.
 func (in *instance) async(work func(ctx context.Context) (any, error)) *sobek.Promise {
-	return in.timed(func(ctx context.Context) (executors.Span, any, error) {
-		v, err := work(ctx)
-		return executors.Span{}, v, err
-	})
-}
-
-// timed is async for work that may last as long as the script says, and tells when it waited for nothing else.
-func (in *instance) timed(work func(ctx context.Context) (own executors.Span, v any, err error)) *sobek.Promise {
-	p := &promise{}
-	of := p.make(in)
+	made, settle := in.promise()
 	if _, err := in.use(); err != nil {
-		p.settle(func() (any, error) { return nil, err })
-		return of
+		settle(func() (any, error) { return nil, err })
+		return made
 	}
 	ctx := in.vu.Context()
-	in.spawn(in.verb, p.settle, func() {
-		own, v, err := work(ctx)
-		p.settleWaited(own, func() (any, error) { return v, err })
+	in.spawn(in.verb, settle, func() {
+		v, err := work(ctx)
+		settle(func() (any, error) { return v, err })
 	})
-	return of
+	return made
 }
 
 // rejected is a promise for what failed before it began.

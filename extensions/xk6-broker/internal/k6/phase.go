@@ -15,8 +15,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -30,15 +30,15 @@ var (
 	errLateWarmUp = errors.New(`connect: option "warmup" belongs in the init context: the load may have begun`)
 )
 
-// warmUp is the time that is in no measured window: from when the first scenario that uses a broker began, or could, since what it waits for was there.
+// warmUp is the time from the first message of a scenario that is in no measured window.
 type warmUp struct {
-	begun atomic.Bool // the load, and with it the time
+	begun atomic.Bool
 
 	mu     sync.Mutex
 	length time.Duration
-	set    bool // by the environment, which has the last word
+	set    bool // by the environment, which has precedence
 	on     bool
-	next   string // the phase that begins when it is over
+	next   string // the phase that follows
 }
 
 // warmUpOf reads what the environment says.
@@ -80,31 +80,35 @@ func (r *run) beginWarmUp() {
 	}
 }
 
-// loaded is called by each use of a VU: the first by a scenario begins the time of the warm-up.
-func (in *instance) loaded() {
-	w := &in.run.warmUp
-	if w.begun.Load() {
+// warmUpPoll is how exactly the beginning of a warm-up is found.
+const warmUpPoll = 5 * time.Millisecond
+
+// watchWarmUp ends the warm-up its length after the first message of a scenario. The first use of a broker by a scenario
+// calls it.
+func (in *instance) watchWarmUp() {
+	r := in.run
+	if r.warmUp.begun.Load() || lib.GetScenarioState(in.vu.Context()) == nil || !r.warmUp.begun.CompareAndSwap(false, true) {
 		return
 	}
-	scenario := lib.GetScenarioState(in.vu.Context())
-	if scenario == nil || !w.begun.CompareAndSwap(false, true) {
-		return
-	}
-	length, began := w.asked(), driver.Now()-int64(time.Since(scenario.StartTime))
+	length := r.warmUp.asked()
 	if length == 0 {
 		return
 	}
-	es, name := lib.GetExecutionState(in.vu.Context()), scenario.Name
+	messages := func() (n int64) {
+		for _, s := range r.All() {
+			n += s.Count(recording.Sent) + s.Count(recording.Received)
+		}
+		return n
+	}
+	before := messages()
 	go func() {
-		at, ctx := began, in.run.interrupted
-		if es != nil {
-			var err error
-			if at, err = executors.LoadBegins(ctx, es, name, began); err != nil {
-				return // the test is over
+		for messages() == before {
+			if machine.Timer(r.interrupted, driver.Now()+int64(warmUpPoll)) != nil {
+				return
 			}
 		}
-		if machine.Timer(ctx, at+int64(length)) == nil {
-			in.run.endWarmUp()
+		if machine.Timer(r.interrupted, driver.Now()+int64(length)) == nil {
+			r.endWarmUp()
 		}
 	}()
 }

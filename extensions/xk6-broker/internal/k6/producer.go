@@ -13,7 +13,6 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
 // producer describes a producer in one VU; what it opens is shared with the VUs that describe the same.
@@ -278,7 +277,6 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 	}
 	s.due = p.conn.in.due.next()
 	promise := s.make(p.conn.in)
-	s.ofBroker = true
 	p.work(&s.promise, s)
 	return promise, nil
 }
@@ -296,7 +294,7 @@ func (s *sending) with(ctx context.Context, sender *engine.Sender, opening int64
 
 func (s *sending) finished(receipts []engine.Receipt) {
 	s.receipts = receipts
-	s.settleWith(s, executors.Span{})
+	s.settleWith(s)
 }
 
 func (s *sending) value() (any, error) { return s.by.settled(s.receipts, s.single) }

@@ -8,9 +8,6 @@ import (
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
 // settler settles a promise, from any goroutine; only the first call does anything. Its function runs on the event loop and gives the
@@ -27,9 +24,6 @@ type promise struct {
 	of            context.Context // the activation of the VU that it belongs to
 	before, after *promise        // among those of the VU that are not settled
 	settled       bool
-
-	wait     executors.Wait // of the script
-	ofBroker bool           // what settles it is one answer of the broker
 }
 
 func (in *instance) promise() (*sobek.Promise, settler) {
@@ -46,9 +40,6 @@ func (p *promise) make(in *instance) *sobek.Promise {
 	of, resolve, reject := in.vu.Runtime().NewPromise()
 	p.in, p.verb, p.enqueue, p.resolve, p.reject = in, in.verb, in.vu.RegisterCallback(), resolve, reject
 	in.promises.add(p)
-	if ctx := in.vu.Context(); ctx != nil {
-		p.wait = executors.Await(ctx)
-	}
 	return of
 }
 
@@ -60,22 +51,15 @@ type giver func() (any, error)
 func (g giver) value() (any, error) { return g() }
 
 // settle is a [settler].
-func (p *promise) settle(value func() (any, error)) { p.settleWith(giver(value), executors.Span{}) }
+func (p *promise) settle(value func() (any, error)) { p.settleWith(giver(value)) }
 
-// settleWaited is settle, and says when nothing was waited for but a time that the script chose.
-func (p *promise) settleWaited(own executors.Span, value func() (any, error)) {
-	p.settleWith(giver(value), own)
-}
-
-// settleWith leaves the promise pending where the VU's activation has ended: its script is not resumed any more, so it has nothing, and one
-// that is resumed while k6 interrupts it cannot be resumed in a later activation either.
-func (p *promise) settleWith(o outcome, own executors.Span) {
+// settleWith leaves the promise pending if the VU's activation has ended: a script that is resumed while k6 interrupts it
+// cannot be resumed in a later activation either.
+func (p *promise) settleWith(o outcome) {
 	if !p.in.promises.remove(p) {
 		return
 	}
-	answer := executors.Answer{At: driver.Now(), Own: own, One: p.ofBroker}
 	p.enqueue(func() error {
-		p.wait.Over(answer)
 		if p.of != nil && p.of.Err() != nil {
 			return p.of.Err()
 		}
