@@ -41,21 +41,21 @@ func TestStudyOfAFile(t *testing.T) {
 	}
 	tables := string(harness.Read(t, filepath.Join(out, "tables.md")))
 	for _, want := range []string{
-		`\| one( ✗)? \| 1000/s \| [\d.,]+/s \| 1 \| 1 \|`, `\| two( ✗)? \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+ \|`, `\| at 1 %( ✗)? \| [1-9]\d* \| 0 \|`,
-		`Confirmed means accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
+		`\| one[^|]* \| 1000/s \| [\d.,]+/s \| 1 \| 1\?? \|`, `\| two[^|]* \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+\?? \|`, `\| at 1 %[^|]* \| – \| [1-9]\d* \| – \| 0 \|`,
+		`accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
 	} {
 		if !regexp.MustCompile(want).MatchString(tables) {
 			t.Errorf("no %s in\n%s", want, tables)
 		}
 	}
-	page := string(harness.Read(t, filepath.Join(out, "index.html")))
-	for _, link := range regexp.MustCompile(`href="(cells/[^"]+)"`).FindAllStringSubmatch(page, -1) {
+	links := regexp.MustCompile(`\]\((cells/[^)]+)\)`).FindAllStringSubmatch(tables, -1)
+	for _, link := range links {
 		if _, err := os.Stat(filepath.Join(out, link[1])); err != nil {
 			t.Error(err)
 		}
 	}
-	if n := strings.Count(page, `href="cells/`); n != 3 {
-		t.Errorf("the page leads to %d runs, want 3", n)
+	if len(links) != 3 {
+		t.Errorf("the tables lead to %d runs, want 3", len(links))
 	}
 	for want, args := range map[string][]string{
 		"exists already":                                {"--scale", "0.1", "--out", out},

@@ -561,7 +561,7 @@ declare module 'k6/x/broker' {
   export function phase(name: string): void;
 
   /**
-   * What a file exports as `study`, for `k6 x broker study FILE.js`: docs/replays.md. Such a file is data: it has __ENV and SCALE, and imports nothing but other
+   * What a file exports as `study`, for `k6 x broker study FILE.js`: docs/studies.md. Such a file is data: it has __ENV and SCALE, and imports nothing but other
    * files by relative paths.
    */
   export interface Study {
@@ -603,8 +603,6 @@ declare module 'k6/x/broker' {
     cells: StudyCell[];
     /** The name of the cell that the others are measured against. */
     base?: string;
-    /** Two settings, whose values are the rows and the columns that cells are shown in; a row for each cell without. */
-    grid?: string[];
   }
 
   export interface StudyCell {
@@ -622,7 +620,7 @@ declare module 'k6/x/broker' {
   export interface StudyProcess {
     /** Beside those of the cell, or in their place. */
     settings?: StudySettings;
-    /** It is killed so long after its first message was confirmed or received, such as 5s. Not all of a cell's can be. */
+    /** The process is killed so long after its start, such as 8s. */
     kill?: string;
   }
 

@@ -47,7 +47,7 @@ export const study = {
   repeat: 1,
   tests: [
     {
-      name: 'closed', title: 'As fast as it is answered', script: '../batch-concurrency.js', settings: common, columns, base: named(900, 15), grid: ['BATCHES', 'CONCURRENCY'],
+      name: 'closed', title: 'As fast as it is answered', script: '../batch-concurrency.js', settings: common, columns, base: named(900, 15),
       note: 'Metrics in a request × requests at a time. A request is made when one before it is answered.',
       cells: sizes.flatMap((size) => requests.map((concurrency) => ({
         name: named(size, concurrency), settings: { BATCHES: size, CONCURRENCY: concurrency }, published: published(size, concurrency),

@@ -161,12 +161,12 @@ const crashes = [
   {
     ...crashed, name: 'crash-after-send', title: 'The process that sends is killed',
     note: 'Published is what its text asks for, or its clients were set to, and not what it measured. Confirmed is what the process knew at most a second before its end; each of these must be received by the others, and what came besides is no flaw.',
-    cells: asked.map((name) => crash(name, false, [{ settings: { ...tillKilled, SENDERS: 5, RECEIVERS: 0 }, kill: '5s' }, { settings: { SENDERS: 0, RECEIVERS: 10 } }])),
+    cells: asked.map((name) => crash(name, false, [{ settings: { ...tillKilled, SENDERS: 5, RECEIVERS: 0 }, kill: '8s' }, { settings: { SENDERS: 0, RECEIVERS: 10 } }])),
   },
   {
     ...crashed, name: 'crash-after-receive', title: 'A process that receives is killed before it acknowledges',
     note: 'Published is what its text asks for, or its clients were set to, and not what it measured. The process that is killed acknowledges nothing: each message that it had received must come again, to the others. That it acknowledges nothing only the script knows: where one does not come, lost is not known.',
-    cells: asked.map((name) => crash(name, true, [{ settings: { ...tillKilled, SENDERS: 0, RECEIVERS: 5, ACK: 'off' }, kill: '5s' }, { settings: { SENDERS: 5, RECEIVERS: 10 } }])),
+    cells: asked.map((name) => crash(name, true, [{ settings: { ...tillKilled, SENDERS: 0, RECEIVERS: 5, ACK: 'off' }, kill: '8s' }, { settings: { SENDERS: 5, RECEIVERS: 10 } }])),
   },
 ];
 

@@ -25,7 +25,7 @@ type searching struct {
 	width      string
 	confidence string
 	columns    []string
-	study      sweep.Capacity
+	search     capacity.Run
 }
 
 func newCapacity(gs *state.GlobalState) *cobra.Command {
@@ -45,13 +45,13 @@ func newCapacity(gs *state.GlobalState) *cobra.Command {
 	f.StringArrayVar(&o.objectives, "objective", nil, "an upper limit of a latency, such as 'e2e_latency p99 < 20ms', or of what should not be, such as 'lost == 0'; may be given several times")
 	f.StringVar(&o.rate, "rate-setting", "RATE", "the `NAME` of the setting, read by the script from __ENV, that is the rate: a whole number")
 	f.StringVar(&o.length, "length-setting", "DURATION", "the `NAME` of the setting that is how long messages are sent")
-	f.Int64Var(&o.study.Search.From, "from", 100, "the lowest rate to probe, and the first")
-	f.Int64Var(&o.study.Search.To, "to", 0, "the highest rate to probe (default no limit)")
+	f.Int64Var(&o.search.Search.From, "from", 100, "the lowest rate to probe, and the first")
+	f.Int64Var(&o.search.Search.To, "to", 0, "the highest rate to probe (default no limit)")
 	f.StringVar(&o.width, "width", "5%", "how wide the interval may be")
 	f.StringVar(&o.confidence, "confidence", "95%", "how probable it is, at least, that the capacity is in the interval")
-	f.DurationVar(&o.study.Window, "probe", 15*time.Second, "how long a probe is, without its warm-up; whether it was steady is known from 14s on")
-	f.DurationVar(&o.study.WarmUp, "warmup", 3*time.Second, "how long each probe warms up")
-	f.IntVar(&o.study.Search.Probes, "probes", 60, "how many probes there may be in the search")
+	f.DurationVar(&o.search.Window, "probe", 15*time.Second, "how long a probe is, without its warm-up; whether it was steady is known from 14s on")
+	f.DurationVar(&o.search.WarmUp, "warmup", 3*time.Second, "how long each probe warms up")
+	f.IntVar(&o.search.Search.Probes, "probes", 60, "how many probes there may be in the search")
 	f.StringArrayVar(&o.columns, "column", nil, "what to show of each probe, such as 'e2e_latency p99.9' (default "+strings.Join(defaultColumns, ", ")+"); may be given several times")
 	o.runs.flags(c)
 	return c
@@ -61,7 +61,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 	if err := o.check(); err != nil {
 		return err
 	}
-	s := &o.study
+	s := &o.search
 	plan := s.Plan()
 	if err := plan.Check(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 	if err != nil {
 		return err
 	}
-	s.Folder, s.Run, s.Out = filepath.Dir(runner.Folder), runner.Run, gs.Stdout
+	s.Folder, s.Cell, s.Out = filepath.Dir(runner.Folder), runner.Run, gs.Stdout
 	if s.Journal, err = o.runs.open(gs, runner, known, plan, s.Asked()); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (o *searching) run(gs *state.GlobalState, script string, args []string) err
 
 // check finds the mistakes that can be known before anything is read.
 func (o *searching) check() (err error) {
-	s := &o.study
+	s := &o.search
 	for _, text := range o.objectives {
 		objective, err := measure.ParseObjective(text)
 		if err != nil {

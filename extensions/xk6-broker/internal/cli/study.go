@@ -30,7 +30,7 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "study FILE.js",
 		Short: "Run a study that is written down: what was measured beside what was published",
-		Long: "Runs what a file says that exports a study: tests, each a script with cells of settings, and what was published of each. The page has what was\n" +
+		Long: "Runs what a file says that exports a study: tests, each a script with cells of settings, and what was published of each. The tables have what was\n" +
 			"measured beside what was published. Ctrl-C ends it after the running cell, a second one ends the cell too, and --resume goes on.",
 		Example: "  k6 x broker study scenarios/studies/kreps-2014.js --scale 0.01\n" +
 			"  k6 x broker study scenarios/studies/kreps-2014.js --only producers --out results/kreps --resume",
@@ -85,7 +85,7 @@ func (o *replaying) run(gs *state.GlobalState, file string, seeded bool) error {
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := r.Do(ctx, stop)
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s, %s\n", filepath.Join(r.Folder, sweep.PageFile), studies.TablesFile)
+	_, _ = fmt.Fprintf(gs.Stdout, "\n  results: %s\n", filepath.Join(r.Folder, studies.TablesFile))
 	if err != nil {
 		return stopped(err)
 	}

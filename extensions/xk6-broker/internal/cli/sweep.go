@@ -109,7 +109,7 @@ func (o *sweeping) run(gs *state.GlobalState, script string, args []string, seed
 		return err
 	}
 	defer journal.Close() //nolint:errcheck // the process ends
-	run := sweep.Sweep{Plan: plan, Columns: columns, Named: len(o.columns) > 0, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
+	run := sweep.Sweep{Plan: plan, Columns: columns, Folder: folder, Journal: journal, Run: runner.Run, Out: gs.Stdout}
 	ctx, stop, done := interruptible(gs)
 	defer done()
 	failed, err := run.Do(ctx, stop)

@@ -2,126 +2,148 @@ package studies
 
 import (
 	"context"
-	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Run runs a study, or goes on with it.
+// Run runs a study, or resumes it.
 type Run struct {
 	Study   *Study
-	Runner  sweep.Runner // of the cells; their script is the test's
+	Runner  sweep.Runner // of the cells; the script is the test's
 	Folder  string
 	Seed    uint64   // of the order within each repetition
-	Only    []string // the names of tests; all where there are none
-	Command string   // that was given, for the page
-	Scale   float64  // that the study was read with
+	Only    []string // the names of tests; none for all
+	Command string   // for the tables
+	Scale   float64
 	Out     io.Writer
 
 	scripts map[string]*sweep.Script
 	journal *sweep.Journal
 	planned []planned
-	known   []sweep.Outcome // what this process has run or read
+	done    []outcome
 }
 
 // planned is a run of a cell.
 type planned struct {
 	sweep.Cell
-	test, cell int
+	test *Test
+	cell *Cell
 }
 
-// Prepare finds what is wrong before anything runs: a test that does not exist, a script that cannot be read or never reads a setting, a folder that is
-// taken or, with resume, of another study.
+type outcome struct {
+	planned
+	sweep.Outcome
+}
+
+// Prepare plans the runs: test after test, and within a test each repetition has all cells, shuffled. It returns an error
+// if a script does not read a setting, or if the folder is taken or, with resume, of another study.
 func (r *Run) Prepare(ctx context.Context, resume bool) error {
+	names := make([]string, len(r.Study.Tests))
+	for i, t := range r.Study.Tests {
+		names[i] = t.Name
+	}
 	for _, name := range r.Only {
-		if r.Study.test(name) == nil {
-			return fmt.Errorf("--only %s: there is no such test: there are %s", name, strings.Join(r.Study.names(), ", "))
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("--only %s: there is no such test: there are %s", name, strings.Join(names, ", "))
 		}
 	}
-	r.plan()
-	if err := r.inspect(ctx); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(r.planned, func(p planned) bool { return r.wanted(p) && r.why(p) == "" }) {
-		for _, p := range r.planned {
-			if r.wanted(p) {
-				return fmt.Errorf("nothing can be run: %s", r.why(p))
+	random := rand.New(rand.NewPCG(r.Seed, 0)) //gosec:disable G404 -- an order, and no secret
+	r.scripts = map[string]*sweep.Script{}
+	for i := range r.Study.Tests {
+		t := &r.Study.Tests[i]
+		if err := r.inspect(ctx, t); err != nil {
+			return err
+		}
+		for repetition := 1; repetition <= r.Study.Repeat; repetition++ {
+			for _, c := range random.Perm(len(t.Cells)) {
+				index := len(r.planned) + 1
+				folder := report.Sanitise(fmt.Sprintf("%04d-%s-%s", index, t.Name, t.Cells[c].Name))
+				r.planned = append(r.planned, planned{sweep.Cell{Index: index, Repetition: repetition, Folder: folder}, t, &t.Cells[c]})
 			}
 		}
 	}
-	var err error
-	r.journal, err = sweep.Open(r.Folder, r.asked(), resume)
+	if !slices.ContainsFunc(r.planned, func(p planned) bool { return r.wanted(p) && p.cell.lacks() == "" }) {
+		i := slices.IndexFunc(r.planned, r.wanted)
+		return fmt.Errorf("nothing can be run: %s", r.why(r.planned[i].cell))
+	}
+	facts, err := r.asked()
+	if err != nil {
+		return err
+	}
+	r.journal, err = sweep.Open(r.Folder, facts, resume)
 	return err
 }
 
-// Close lets other processes go on with the study.
+// Close unlocks the study.
 func (r *Run) Close() error { return r.journal.Close() }
 
-// plan lists all runs: test after test, for only the rows of one table are compared with one another, and within a test each repetition holds all cells,
-// shuffled, so that what drifts with time does not look like the effect of a setting.
-func (r *Run) plan() {
-	random := rand.New(rand.NewPCG(r.Seed, 0)) //gosec:disable G404 -- an order that can be had again, and no secret
-	for t, test := range r.Study.Tests {
-		for repetition := 1; repetition <= r.Study.Repeat; repetition++ {
-			for _, c := range random.Perm(len(test.Cells)) {
-				index := len(r.planned) + 1
-				folder := report.Sanitise(fmt.Sprintf("%04d-%s-%s", index, test.Name, test.Cells[c].Name))
-				r.planned = append(r.planned, planned{sweep.Cell{Index: index, Repetition: repetition, Folder: folder}, t, c})
-			}
-		}
-	}
-}
-
 func (r *Run) wanted(p planned) bool {
-	return len(r.Only) == 0 || slices.Contains(r.Only, r.Study.Tests[p.test].Name)
+	return len(r.Only) == 0 || slices.Contains(r.Only, p.test.Name)
 }
 
-// why says why a cell cannot be run, as far as that is known beforehand; "" where it can.
-func (r *Run) why(p planned) string {
-	for _, s := range r.settingsOf(p) {
-		if s.None {
-			return fmt.Sprintf("%s of %q has no value: a variable of the environment is not set, such as those that `scripts/broker env` prints of %s",
-				s.Name, r.Study.Tests[p.test].Cells[p.cell].Name, strings.Join(r.Study.Brokers, " "))
+func (c *Cell) all() []Settings {
+	all := []Settings{c.Settings}
+	if c.Before != nil {
+		all = append(all, c.Before)
+	}
+	for _, p := range c.Processes {
+		all = append(all, p.Settings)
+	}
+	return all
+}
+
+// lacks returns a setting of the cell without a value; "" if it can be run.
+func (c *Cell) lacks() string {
+	for _, settings := range c.all() {
+		for _, name := range slices.Sorted(maps.Keys(settings)) {
+			if v := settings[name]; v == nil || v == "" {
+				return name
+			}
 		}
 	}
 	return ""
 }
 
-func (r *Run) settingsOf(p planned) []Setting {
-	return r.Study.Tests[p.test].Cells[p.cell].all()
+func (r *Run) why(c *Cell) string {
+	return fmt.Sprintf("%s of %q has no value: set the variables that `scripts/broker env %s` prints", c.lacks(), c.Name, strings.Join(r.Study.Brokers, " "))
 }
 
 func (r *Run) path(t *Test) string {
 	return filepath.Join(r.Study.Folder, filepath.FromSlash(t.Script))
 }
 
-// inspect reads the scripts.
-func (r *Run) inspect(ctx context.Context) error {
-	r.scripts = map[string]*sweep.Script{}
-	for i := range r.Study.Tests {
-		test := &r.Study.Tests[i]
-		if r.scripts[test.Script] == nil {
-			script, err := sweep.Inspect(ctx, r.Runner.K6, r.path(test))
-			if err != nil {
-				return fmt.Errorf("test %s: script %s: %w", test.Name, test.Script, err)
-			}
-			r.scripts[test.Script] = script
+// inspect checks that the script of a test reads every setting.
+func (r *Run) inspect(ctx context.Context, t *Test) error {
+	script, ok := r.scripts[t.Script]
+	if !ok {
+		var err error
+		if script, err = sweep.Inspect(ctx, r.Runner.K6, r.path(t)); err != nil {
+			return fmt.Errorf("test %s: script %s: %w", t.Name, t.Script, err)
 		}
-		for _, c := range test.Cells {
-			for _, s := range c.all() {
-				if script := r.scripts[test.Script]; !script.Reads(s.Name) {
-					return fmt.Errorf("test %s: %s never reads %s: it reads %s", test.Name, test.Script, s.Name, strings.Join(script.Names, ", "))
+		r.scripts[t.Script] = script
+	}
+	for i := range t.Cells {
+		for _, settings := range t.Cells[i].all() {
+			for name := range settings {
+				if !script.Reads(name) {
+					return fmt.Errorf("test %s: %s never reads %s: it reads %s", t.Name, t.Script, name, strings.Join(script.Names, ", "))
 				}
 			}
 		}
@@ -129,211 +151,213 @@ func (r *Run) inspect(ctx context.Context) error {
 	return nil
 }
 
-// asked is what makes this study the one that it is.
-func (r *Run) asked() []sweep.Fact {
-	facts := []sweep.Fact{{What: "study", Is: r.Study.Title}, {What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)}, {What: sweep.SeedFact, Is: strconv.FormatUint(r.Seed, 10)}, {What: "repeat", Is: strconv.Itoa(r.Study.Repeat)}}
-	for i := range r.Study.Tests {
-		test := &r.Study.Tests[i]
-		facts = append(facts, sweep.Fact{What: "test " + test.Name, Is: test.fingerprint()})
-	}
-	for i := range r.Study.Tests {
-		name := r.Study.Tests[i].Script
-		if fact := (sweep.Fact{What: "script " + name, Is: r.scripts[name].Hash}); !slices.Contains(facts, fact) {
-			facts = append(facts, fact)
-		}
-	}
-	return append(facts, r.surroundings()...)
-}
+// localPort is the port of a local broker, which may change until a study is resumed.
+var localPort = regexp.MustCompile(`(127\.0\.0\.1|localhost|\[::1\]):\d+`)
 
-// fingerprint changes where what is run changes. What was published, and the columns, may be put right afterwards.
-func (t *Test) fingerprint() string {
-	sum := sha256.New()
-	for _, c := range t.Cells {
-		_, _ = fmt.Fprintf(sum, "%q %d %d", c.Name, len(c.Processes), len(c.Before)) // a hash takes all that is written
-		for _, p := range c.Processes {
-			if p.Kill != nil {
-				_, _ = fmt.Fprintf(sum, "%v;", p.Kill.After)
+// asked returns the facts of the study: what is run, not what was published.
+func (r *Run) asked() ([]sweep.Fact, error) {
+	facts := []sweep.Fact{
+		{What: "study", Is: r.Study.Title}, {What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)},
+		{What: sweep.SeedFact, Is: strconv.FormatUint(r.Seed, 10)}, {What: "repeat", Is: strconv.Itoa(r.Study.Repeat)},
+	}
+	for _, t := range r.Study.Tests {
+		facts = append(facts, sweep.Fact{What: "script of " + t.Name, Is: r.scripts[t.Script].Hash})
+		for i := range t.Cells {
+			c := t.Cells[i]
+			c.Published = nil
+			text, err := json.Marshal(c)
+			if err != nil {
+				return nil, err
 			}
-		}
-		for _, s := range c.all() {
-			_, _ = fmt.Fprintf(sum, "%q=%q %v %t;", s.Name, anyPort(s.Value), s.From, s.None)
+			facts = append(facts, sweep.Fact{What: "cell " + c.Name + " of " + t.Name, Is: sweep.Shown(localPort.ReplaceAllString(string(text), "$1"))})
 		}
 	}
-	return fmt.Sprintf("%d cells, %x", len(t.Cells), sum.Sum(nil)[:6])
+	return facts, nil
 }
 
-// Do runs what has no result yet, and writes the page after each cell. When stop is closed it ends after the running cell, and when ctx ends, with it.
+// Do runs the cells without a result, and returns how many failed. When stop is closed it ends after the running cell, and
+// when ctx ends, with it. The tables are written after each cell.
 func (r *Run) Do(ctx context.Context, stop <-chan struct{}) (failed int, err error) {
 	r.Runner.Folder = filepath.Join(r.Folder, sweep.CellsFolder)
-	left := slices.DeleteFunc(slices.Clone(r.planned), func(p planned) bool {
-		if o, done := r.journal.Outcome(p.Cell); done {
-			r.known = append(r.known, o)
-			return true
+	var left []planned
+	var cells []sweep.Cell
+	for _, p := range r.planned {
+		if o, ok := r.journal.Outcome(p.Cell); ok {
+			r.done = append(r.done, outcome{p, o})
+		} else if r.wanted(p) && p.cell.lacks() == "" {
+			left, cells = append(left, p), append(cells, p.Cell)
 		}
-		return !r.wanted(p) || r.why(p) != ""
-	})
+	}
 	if err := r.write(); err != nil {
 		return 0, err
 	}
-	var spent time.Duration
-	for i, p := range left {
-		select {
-		case <-stop:
-			return failed, sweep.ErrStopped
-		default:
-		}
-		r.tell(p, i, len(left), spent)
-		o, err := r.one(ctx, p)
-		if err == nil {
-			err = r.journal.Add(o)
-		}
-		if err != nil {
-			return failed, err
-		}
-		if o.Cut {
-			return failed, sweep.ErrStopped
-		}
+	next := 0
+	err = sweep.Each(ctx, stop, r.journal, cells, func(i int, spent time.Duration) {
+		next = i
+		p := left[i]
+		r.say("[%d/%d%s] %s: %s, repetition %d of %d", i+1, len(left), sweep.TimeLeft(spent, i, len(left)), p.test.Name, p.cell.Name, p.Repetition, r.Study.Repeat)
+	}, func(ctx context.Context, _ sweep.Cell) (sweep.Outcome, error) { return r.one(ctx, left[next]) }, func(o sweep.Outcome) error {
 		if o.Result == nil {
 			failed++
 		}
-		spent += o.Ended.Sub(o.Started)
-		r.known = append(r.known, o)
-		_, _ = fmt.Fprintf(r.Out, "  %s\n", r.summary(&r.Study.Tests[p.test], o)) // a terminal that is gone is no reason to end
-		if err := r.write(); err != nil {
-			return failed, err
-		}
-	}
-	return failed, nil
+		r.done = append(r.done, outcome{left[next], o})
+		r.say("  %s", summary(left[next].test, o))
+		return r.write()
+	})
+	return failed, err
 }
 
-// one runs a cell.
-func (r *Run) one(ctx context.Context, p planned) (sweep.Outcome, error) {
-	test := &r.Study.Tests[p.test]
-	c := &test.Cells[p.cell]
-	cell := p.Cell
-	settings, missing := r.settings(c.Settings)
-	before, missingBefore := r.settings(c.Before)
-	processes := make([]sweep.Cell, len(c.Processes))
-	for i, p := range c.Processes {
-		processes[i].Kill = p.Kill
-		var err error
-		processes[i].Settings, err = r.settings(p.Settings)
-		missingBefore = errors.Join(missingBefore, err)
-	}
-	if missing := errors.Join(missing, missingBefore); missing != nil { // which is the cell's failure, and not the study's
-		now := time.Now()
-		return sweep.Outcome{Cell: cell, Error: missing.Error(), ExitCode: -1, Started: now, Ended: now}, nil //nolint:nilerr // it is in the outcome
-	}
-	cell.Settings = settings
-	r.Runner.Script = r.path(test)
-	if c.Before != nil {
-		if o, err := r.before(ctx, cell, before); err != nil || o.Cut || o.Error != "" {
-			o.Cell, o.Result = cell, nil
-			return o, err
-		}
-	}
-	if c.Processes != nil {
-		return r.together(ctx, cell, processes)
-	}
-	return r.Runner.Run(ctx, cell)
+func (r *Run) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Out, format+"\n", args...) // a closed terminal does not end a study
 }
 
-// settings are those of a cell, with what other tests have measured.
-func (r *Run) settings(all []Setting) (values sweep.Values, err error) {
-	for _, s := range all {
-		value := s.Value
-		if s.From != nil {
-			n, err := r.measured(s.From)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.Name, err)
-			}
-			value = strconv.FormatFloat(n, 'f', -1, 64)
-		}
-		values = append(values, sweep.Value{Name: s.Name, Value: value})
-	}
-	return values, nil
-}
-
-func (r *Run) measured(m *Measure) (float64, error) {
-	table := r.table(m.Test)
-	at := slices.IndexFunc(table.Columns, func(c Column) bool { return c.Title == m.Column })
-	greatest, found, invalid := 0.0, false, 0
-	for _, g := range table.Groups {
-		for _, row := range g.Rows {
-			switch v := row.Values[at]; {
-			case !v.Known || m.Cell != "" && row.Name != m.Cell:
-			case !row.stands(table.Columns[at].Measure):
-				invalid++
-			default:
-				greatest, found = max(greatest, v.Median), true
-			}
-		}
-	}
-	if !found {
-		of := "of any cell"
-		if m.Cell != "" {
-			of = fmt.Sprintf("of %q", m.Cell)
-		}
-		if invalid > 0 {
-			return 0, fmt.Errorf("the test %s has measured no %s %s by runs that are all valid", m.Test, m.Column, of)
-		}
-		return 0, fmt.Errorf("the test %s has measured no %s %s yet", m.Test, m.Column, of)
-	}
-	return greatest * m.Times / table.Columns[at].scale(), nil
-}
-
-func (r *Run) table(name string) Table {
-	t := slices.IndexFunc(r.Study.Tests, func(t Test) bool { return t.Name == name })
-	var outcomes []Outcome
-	var notRun []NotRun
-	for _, p := range r.planned {
-		if p.test != t {
-			continue
-		}
-		at := slices.IndexFunc(r.known, func(o sweep.Outcome) bool { return o.Cell.Index == p.Index })
-		switch why := r.why(p); {
-		case at >= 0:
-			outcomes = append(outcomes, Outcome{r.known[at], p.cell})
-		case why != "" && p.Repetition == 1:
-			notRun = append(notRun, NotRun{r.Study.Tests[t].Cells[p.cell].Name, why})
-		}
-	}
-	return tabulate(&r.Study.Tests[t], outcomes, notRun)
-}
-
-func (r *Run) tables() []Table {
-	all := make([]Table, 0, len(r.Study.Tests))
-	for _, name := range r.Study.names() {
-		if t := r.table(name); len(t.Groups)+len(t.NotRun) > 0 {
-			all = append(all, t)
-		}
-	}
-	return all
-}
-
-// tell says what runs next, and how long the rest may take by what was run so far.
-func (r *Run) tell(p planned, done, of int, spent time.Duration) {
-	test := &r.Study.Tests[p.test]
-	left := ""
-	if done > 0 {
-		left = fmt.Sprintf(", about %v left", (spent / time.Duration(done) * time.Duration(of-done)).Round(time.Second))
-	}
-	_, _ = fmt.Fprintf(r.Out, "[%d/%d%s] %s: %s, repetition %d of %d\n", done+1, of, left, test.Name, test.Cells[p.cell].Name, p.Repetition, r.Study.Repeat)
-}
-
-// summary is what a run came to, in a line.
-func (r *Run) summary(t *Test, o sweep.Outcome) string {
+// summary returns a run in one line.
+func summary(t *Test, o sweep.Outcome) string {
 	if o.Result == nil {
 		return "failed: " + o.Error
 	}
 	var parts []string
 	for i := range t.Columns {
-		if v, _, err := t.Columns[i].ofRun(o.Result); err == nil {
-			parts = append(parts, t.Columns[i].Title+" "+t.Columns[i].Measure.Show(v))
+		if n := t.Columns[i].of(o.Result); n.Known {
+			parts = append(parts, t.Columns[i].Title+" "+n.Show(t.Columns[i].measure).Text)
 		}
 	}
 	if !o.Result.Verdict.Valid {
 		parts = append(parts, "not valid: "+reason.Codes(o.Result.Verdict.Invalid()))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// one runs a cell: the run before it, and its process or processes.
+func (r *Run) one(ctx context.Context, p planned) (sweep.Outcome, error) {
+	runner := r.Runner
+	runner.Script = r.path(p.test)
+	fail := func(err error) (sweep.Outcome, error) { // which is the cell's failure, and not the study's
+		now := time.Now()
+		return sweep.Outcome{Cell: p.Cell, Error: err.Error(), ExitCode: -1, Started: now, Ended: now}, nil
+	}
+	cell := p.Cell
+	var err error
+	if cell.Settings, err = r.settings(p.cell.Settings); err != nil {
+		return fail(err)
+	}
+	if p.cell.Before != nil {
+		before := cell
+		before.Folder += "-before"
+		if before.Settings, err = r.settings(p.cell.Before); err != nil {
+			return fail(err)
+		}
+		o, err := runner.Run(ctx, before)
+		switch {
+		case err != nil || o.Cut:
+			return o, err
+		case o.Error != "" || o.ExitCode != 0:
+			return fail(fmt.Errorf("the run before it ended with exit code %d: %s: see %s in %s", o.ExitCode, o.Error, sweep.LogFile, before.Folder))
+		}
+	}
+	if len(p.cell.Processes) == 0 {
+		return runner.Run(ctx, cell)
+	}
+	runner.Reset, runner.BeforeCell, runner.Pause = "", "", 0 // they were run before
+	runner.Keep = true                                        // a merge takes the ledgers
+	var processes []sweep.Cell
+	name := fmt.Sprintf("%s-%d", cell.Folder, time.Now().UnixNano())
+	for i, process := range p.cell.Processes {
+		one := sweep.Cell{Index: cell.Index, Repetition: cell.Repetition, Folder: fmt.Sprintf("%s-%d", cell.Folder, i+1), Run: name, Processes: len(p.cell.Processes)}
+		if one.Settings, err = r.settings(process.Settings); err != nil {
+			return fail(err)
+		}
+		if one.Kill, err = process.kill(); err != nil {
+			return fail(err)
+		}
+		processes = append(processes, one)
+	}
+	return together(ctx, &runner, cell, processes)
+}
+
+// together runs a cell as several processes of one test, and merges their results.
+func together(ctx context.Context, runner *sweep.Runner, cell sweep.Cell, processes []sweep.Cell) (sweep.Outcome, error) {
+	all, errs := make([]sweep.Outcome, len(processes)), make([]error, len(processes))
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() { all[i], errs[i] = runner.Run(ctx, processes[i]) })
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return sweep.Outcome{}, err
+	}
+	joined := sweep.Outcome{Cell: cell, Started: all[0].Started, Ended: all[0].Ended}
+	parts := make([]result.Part, len(all))
+	for i, o := range all {
+		joined.ExitCode, joined.Cut = max(joined.ExitCode, o.ExitCode), joined.Cut || o.Cut
+		if o.Ended.After(joined.Ended) {
+			joined.Ended = o.Ended
+		}
+		if o.Error != "" {
+			joined.Error = fmt.Sprintf("process %d of %d: %s", i+1, len(processes), o.Error)
+			return joined, nil
+		}
+		part, err := report.ReadPart(runner.Path(o.Cell))
+		if err != nil {
+			return joined, err
+		}
+		parts[i] = part
+	}
+	merged, err := result.Merge(parts, result.Siblings{Killed: slices.ContainsFunc(processes, func(c sweep.Cell) bool { return c.Kill > 0 })})
+	if err != nil {
+		joined.Error = err.Error()
+		return joined, nil //nolint:nilerr // it is the cell's failure
+	}
+	merged.Name, joined.Result = cell.Folder, merged
+	if err := os.RemoveAll(runner.Path(cell)); err != nil {
+		return joined, fmt.Errorf("study: %w", err)
+	}
+	return joined, (report.Folder{Dir: runner.Folder, Name: cell.Folder}).Write(merged, nil)
+}
+
+// settings returns the values of settings, with those that other tests measured.
+func (r *Run) settings(all Settings) (values sweep.Values, err error) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		value := text(all[name])
+		if m, ok := all[name].(Measured); ok {
+			n, err := r.measured(m)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			value = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+		values = append(values, sweep.Value{Name: name, Value: value})
+	}
+	return values, nil
+}
+
+// measured returns the greatest median of the cells that are asked for. A rate only needs a valid account.
+func (r *Run) measured(m Measured) (float64, error) {
+	i := slices.IndexFunc(r.Study.Tests, func(t Test) bool { return t.Name == m.Test })
+	t := &r.Study.Tests[i]
+	c := &t.Columns[slices.IndexFunc(t.Columns, func(c Column) bool { return c.Title == m.Column })]
+	greatest, found := 0.0, false
+	for k := range t.Cells {
+		if m.Cell != "" && t.Cells[k].Name != m.Cell {
+			continue
+		}
+		runs := r.of(&t.Cells[k])
+		if n := c.median(runs); c.sound(runs) && n.Known {
+			greatest, found = max(greatest, n.Value), true
+		}
+	}
+	if !found {
+		return 0, fmt.Errorf("the test %s has no valid %s yet", m.Test, m.Column)
+	}
+	return greatest * m.Times / c.scale(), nil
+}
+
+// of returns the runs of a cell.
+func (r *Run) of(c *Cell) (all []outcome) {
+	for _, o := range r.done {
+		if o.cell == c {
+			all = append(all, o)
+		}
+	}
+	return all
 }

@@ -2,225 +2,221 @@ package studies
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"math"
+	"io"
+	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
-// Table is a test with what was measured.
-type Table struct {
-	*Test
-	Groups []Group
-	NotRun []NotRun
-	Drift  []string // what became another one while it was run, a sentence each
-}
+// TablesFile has what was measured beside what was published.
+const TablesFile = "tables.md"
 
-// Group is the rows in which "confirmed" proved the same: no row of one can be ranked with one of another.
-type Group struct {
-	Proof string
-	Rows  []Row
-}
+// none stands for a number that is not known.
+const none = "–"
 
-// Row is a cell of a test with what was measured.
-type Row struct {
-	*Cell
-	Values  []Value  // one for each column
-	Invalid []string // why some of its runs are not valid
-	Failed  []string // why some of its runs have no result
-	Pages   []string // of its runs, from the page of the study
-
-	unaccounted bool // of some of its runs not even the account is valid
-}
-
-// stands tells whether what was measured can be built on. A rate is no less for latencies that are not valid: what counts is how many messages there were.
-func (r *Row) stands(m measure.Measure) bool {
-	if m.Stat == "rate" {
-		return !r.unaccounted
-	}
-	return len(r.Invalid) == 0
-}
-
-// NotRun is a cell that was not run, and why.
-type NotRun struct{ Cell, Why string }
-
-// Value is what was measured of a cell in one column, beside what was published.
-type Value struct {
-	Known             bool
-	Median, Low, High float64 // of the repetitions
-	Why               string  // where it is not known
-	Doubt             string  // why it may not be what it seems
-	Published         *Published
-	// How many times the base's, in what was measured and in what was published; 0 where that is not known.
-	Measured, Original float64
-	Unsure             string // why the first may not be what it seems
-}
-
-// Outcome is one run of a cell.
-type Outcome struct {
-	sweep.Outcome
-	cell int // of the test
-}
-
-// tabulate makes the table of a test.
-func tabulate(t *Test, outcomes []Outcome, notRun []NotRun) Table {
-	table := Table{Test: t, NotRun: notRun}
-	rows := make([]*Row, 0, len(t.Cells))
-	for i := range t.Cells {
-		all := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.cell != i })
-		if len(all) > 0 {
-			rows = append(rows, newRow(t, &t.Cells[i], all))
-		}
-	}
-	for _, row := range rows {
-		row.against(t, rows)
-	}
-	// In the order of the file, each group where its first row is.
-	proofs := map[string]int{}
-	for i, row := range rows {
-		proof := proofOf(outcomes, slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Name == rows[i].Name }))
-		at, ok := proofs[proof]
-		if !ok {
-			at = len(table.Groups)
-			proofs[proof] = at
-			table.Groups = append(table.Groups, Group{Proof: proof})
-		}
-		table.Groups[at].Rows = append(table.Groups[at].Rows, *row)
-	}
-	table.Drift = drift(t, outcomes)
-	return table
-}
-
-// drift tells what drifted, by the repetitions of each cell in the order of time.
-func drift(t *Test, outcomes []Outcome) []string {
-	var columns []measure.Measure
-	for _, c := range t.Columns {
-		if c.Phase == "" {
-			columns = append(columns, c.Measure)
-		}
-	}
-	var rows []sweep.Row
-	for _, o := range outcomes {
-		o.Cell.Settings = sweep.Values{{Name: "cell", Value: t.Cells[o.cell].Name}}
-		rows = append(rows, sweep.NewRow(o.Outcome, columns))
-	}
-	slices.SortFunc(rows, func(a, b sweep.Row) int { return a.Started.Compare(b.Started) })
-	return sweep.DriftOf(columns, rows).Findings
-}
-
-func newRow(t *Test, c *Cell, outcomes []Outcome) *Row {
-	row := &Row{Cell: c}
-	var results []*result.Result
-	for _, o := range outcomes {
-		if o.Result == nil {
-			row.Failed = append(row.Failed, o.Error)
-			continue
-		}
-		row.Pages = append(row.Pages, path.Join(sweep.CellsFolder, o.Cell.Folder, report.PageFile))
-		results = append(results, o.Result)
-		if !o.Result.Verdict.Valid {
-			row.Invalid = append(row.Invalid, reason.Codes(o.Result.Verdict.Invalid()))
-			row.unaccounted = row.unaccounted || !o.Result.Verdict.Account
-		}
-	}
-	for i := range t.Columns {
-		v := t.Columns[i].of(results)
-		if p, ok := c.Published[t.Columns[i].Title]; ok {
-			v.Published = &p
-		}
-		row.Values = append(row.Values, v)
-	}
-	row.Invalid, row.Failed = once(row.Invalid), once(row.Failed)
-	return row
-}
-
-// once leaves out what was said before.
-func once(texts []string) []string {
-	slices.Sort(texts)
-	return slices.Compact(texts)
-}
-
-// of reads the column of all repetitions.
-func (c *Column) of(runs []*result.Result) (v Value) {
-	var values []float64
-	for _, r := range runs {
-		value, doubt, err := c.ofRun(r)
-		if err != nil {
-			v.Why = err.Error()
-			continue
-		}
-		values = append(values, value)
-		if v.Doubt == "" {
-			v.Doubt = doubt
-		}
-	}
-	if len(runs) == 0 {
-		v.Why = "no run has a result"
-	}
-	if v.Known = len(values) > 0; v.Known {
-		v.Median, v.Low, v.High, v.Why = stationary.Median(values), slices.Min(values), slices.Max(values), ""
-	}
-	return v
-}
-
-func (c *Column) ofRun(r *result.Result) (value float64, doubt string, err error) {
-	if c.Phase != "" {
+// of reads the column of a run.
+func (c *Column) of(r *result.Result) sweep.Number {
+	if r != nil && c.Phase != "" {
 		if r = r.During(c.Phase); r == nil {
-			return 0, "", fmt.Errorf("the run has no phase %q", c.Phase)
+			return sweep.Number{Why: fmt.Sprintf("the run has no phase %q", c.Phase)}
 		}
 	}
-	if value, err = c.Measure.OfRun(r); err != nil {
-		return 0, "", err
-	}
-	if math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, "", errors.New("it is no number")
-	}
-	low, high := c.Measure.DoubtOfRun(r)
-	if low != "" {
-		return value, low, nil
-	}
-	return value, high, nil
+	return sweep.NumberOf(r, c.measure)
 }
 
-// against puts the ratios to the test's base into a row.
-func (r *Row) against(t *Test, rows []*Row) {
-	at := slices.IndexFunc(rows, func(of *Row) bool { return of.Name == t.Base })
-	if at < 0 {
-		return
+func (c *Column) median(runs []outcome) sweep.Number {
+	numbers := make([]sweep.Number, len(runs))
+	for i, o := range runs {
+		numbers[i] = c.of(o.Result)
 	}
-	for i := range r.Values {
-		v, base := &r.Values[i], rows[at].Values[i]
-		if v.Known && base.Known && base.Median > 0 {
-			v.Measured = v.Median / base.Median
-			v.Unsure = cmp.Or(v.Doubt, base.Doubt)
-			if !rows[at].stands(t.Columns[i].Measure) {
-				v.Unsure = fmt.Sprintf("the base, %q, is not valid: %s", t.Base, strings.Join(rows[at].Invalid, "; "))
+	return sweep.Median(numbers)
+}
+
+// sound reports whether other numbers can build on those of runs. A rate only needs a valid account.
+func (c *Column) sound(runs []outcome) bool {
+	return !slices.ContainsFunc(runs, func(o outcome) bool {
+		return o.Result == nil || !o.Result.Verdict.Valid && (!o.Result.Verdict.Account || c.measure.Stat != "rate")
+	})
+}
+
+// published returns the published number of a cell, in the measure's unit, and its text.
+func (c *Column) published(cell *Cell) (number float64, text string) {
+	switch v := cell.Published[c.Title].(type) {
+	case string:
+		return 0, v
+	case float64:
+		return v * c.scale(), c.measure.Show(v * c.scale())
+	}
+	return 0, none
+}
+
+func (r *Run) write() error {
+	return report.WriteAtomic(filepath.Join(r.Folder, TablesFile), func(w io.Writer) error {
+		_, err := io.WriteString(w, r.markdown())
+		return err
+	})
+}
+
+// markdown returns the tables as a document.
+func (r *Run) markdown() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	s := r.Study
+	line("# %s\n\n%s\n\nPublished: [%s](%s)", s.Title, s.Question, s.Source.Citation, s.Source.URL)
+	if s.Original != "" {
+		line("\nMeasured there on %s.", s.Original)
+	}
+	line("\n    %s\n", r.Command)
+	line("Compare ratios within the study: the published numbers were measured on another machine.\n")
+	runs := slices.DeleteFunc(slices.Clone(r.planned), func(p planned) bool { return p.cell.lacks() != "" })
+	if len(r.done) < len(runs) {
+		line("%d of %d runs are done.\n", len(r.done), len(runs))
+	}
+	list(&b, "Published conclusions:", s.Claims)
+	list(&b, "Differences from the original:", s.Changed)
+	for i := range s.Tests {
+		r.table(&b, &s.Tests[i])
+	}
+	line("## Machine and versions\n")
+	rows := [][]string{{"", ""}}
+	facts := r.environment()
+	for _, name := range slices.Sorted(maps.Keys(facts)) {
+		rows = append(rows, []string{name, strings.Join(facts[name], "; ")})
+	}
+	table(&b, rows)
+	return b.String()
+}
+
+// table writes the table of a test, and its remarks.
+func (r *Run) table(b *strings.Builder, t *Test) {
+	fmt.Fprintf(b, "## %s\n\n", t.Title)
+	if t.Note != "" {
+		fmt.Fprintf(b, "%s\n\n", t.Note)
+	}
+	base := slices.IndexFunc(t.Cells, func(c Cell) bool { return c.Name == t.Base })
+	if base >= 0 {
+		fmt.Fprintf(b, "The base is %q.\n\n", t.Base)
+	}
+	rows := [][]string{{""}}
+	var remarks, notRun []string
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		rows[0] = append(rows[0], c.Title+", published", c.Title+", measured")
+		if base >= 0 && (c.Ratio == nil || *c.Ratio) {
+			rows[0] = append(rows[0], "× base, published", "× base, measured")
+		}
+	}
+	rows[0] = append(rows[0], "confirmed means")
+	for k := range t.Cells {
+		cell := &t.Cells[k]
+		runs := r.of(cell)
+		if len(runs) == 0 {
+			if cell.lacks() != "" {
+				notRun = append(notRun, cell.Name+": "+r.why(cell))
+			}
+			continue
+		}
+		mark, meaning := "", ""
+		var pages []string
+		for i, o := range runs {
+			switch {
+			case o.Result == nil:
+				mark, remarks = " ✗", append(remarks, cell.Name+": "+o.Error)
+				continue
+			case !o.Result.Verdict.Valid:
+				mark, remarks = " ✗", append(remarks, cell.Name+": "+reason.Codes(o.Result.Verdict.Invalid()))
+			}
+			meaning = cmp.Or(meaning, sweep.Proof(o.Result))
+			pages = append(pages, fmt.Sprintf("[%d](%s)", i+1, path.Join(sweep.CellsFolder, o.planned.Folder, report.PageFile)))
+		}
+		row := []string{strings.TrimSpace(cell.Name + mark + " " + strings.Join(pages, " "))}
+		for i := range t.Columns {
+			c := &t.Columns[i]
+			n := c.median(runs)
+			if !n.Known && c.Phase != "" {
+				remarks = append(remarks, cell.Name+": "+n.Why)
+			}
+			was, text := c.published(cell)
+			row = append(row, text, n.Show(c.measure).Text)
+			if base >= 0 && (c.Ratio == nil || *c.Ratio) {
+				baseWas, _ := c.published(&t.Cells[base])
+				against := r.of(&t.Cells[base])
+				row = append(row, ratio(was, baseWas, true), ratio(n.Value, c.median(against).Value, n.Doubt == "" && c.sound(against)))
 			}
 		}
-		if v.Published != nil && base.Published != nil && base.Published.Number > 0 {
-			v.Original = v.Published.Number / base.Published.Number
-		}
+		rows = append(rows, append(row, meaning))
 	}
+	if len(rows) > 1 {
+		table(b, rows)
+	}
+	slices.Sort(remarks)
+	list(b, "✗ Failed or not valid:", slices.Compact(remarks))
+	list(b, "Not run:", notRun)
 }
 
-// proofOf says what "confirmed" proved in the runs of a cell.
-func proofOf(outcomes []Outcome, cell int) string {
-	for _, o := range outcomes {
-		if o.cell != cell || o.Result == nil {
-			continue
-		}
-		if _, meaning := sweep.Proof(o.Result); meaning != "" {
-			return meaning
+func ratio(n, base float64, sound bool) string {
+	if n == 0 || base == 0 {
+		return none
+	}
+	text := fmt.Sprintf("%.3g", n/base)
+	if !sound {
+		text += "?"
+	}
+	return text
+}
+
+// environment returns the machine and the versions of all runs.
+func (r *Run) environment() map[string][]string {
+	all := map[string][]string{}
+	add := func(name, value string) {
+		if value != "" && !slices.Contains(all[name], value) {
+			all[name] = append(all[name], value)
 		}
 	}
-	return ""
+	for _, o := range r.done {
+		if o.Result == nil {
+			continue
+		}
+		for name, value := range o.Result.Environment {
+			add(name, value)
+		}
+		for _, t := range o.Result.Topics {
+			add("server, "+t.Driver, t.Info.Server)
+			add("client, "+t.Driver, t.Info.Client)
+		}
+	}
+	return all
+}
+
+func list(b *strings.Builder, title string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s\n\n", title)
+	for _, t := range texts {
+		fmt.Fprintf(b, "- %s\n", strings.Join(strings.Fields(t), " "))
+	}
+	b.WriteString("\n")
+}
+
+// table writes rows; the first has the titles.
+func table(b *strings.Builder, rows [][]string) {
+	for i, row := range rows {
+		for _, text := range row {
+			b.WriteString("| " + strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString("|---|" + strings.Repeat("---:|", len(row)-1) + "\n")
+		}
+	}
+	b.WriteString("\n")
 }

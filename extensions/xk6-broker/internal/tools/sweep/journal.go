@@ -26,16 +26,16 @@ const (
 	lockFile    = ".lock"
 )
 
-// Fact is something that a study was asked for, without secrets: only where all are the same is what went before a part of it.
+// Fact is a part of what a study was asked for, without secrets. A study resumes only if all facts are the same.
 type Fact struct {
 	What string `json:"what"`
 	Is   string `json:"is"`
 }
 
-// SeedFact is the seed of the order, which a study that goes on takes from what went before.
+// SeedFact is the seed of the order.
 const SeedFact = "--seed"
 
-// Record is what the journal has of a cell.
+// Record is an entry of the journal.
 type Record struct {
 	Index      int       `json:"index"`
 	Repetition int       `json:"repetition"`
@@ -47,7 +47,7 @@ type Record struct {
 	Error      string    `json:"error,omitempty"` // why there is no result
 }
 
-// Journal is what a study notes after each cell, so that it can go on after an interruption.
+// Journal is written after each cell, so that an interrupted study can resume.
 type Journal struct {
 	Version int       `json:"version"`
 	Started time.Time `json:"started"`
@@ -60,18 +60,15 @@ type Journal struct {
 
 const journalVersion = 1
 
-// ErrTaken is the error of a folder that is there already.
-var ErrTaken = errors.New("exists already")
-
-// Free refuses a folder that is there already.
+// Free returns an error if a folder exists.
 func Free(folder string) error {
 	if _, err := os.Lstat(folder); err == nil {
-		return fmt.Errorf("%s %w: choose another folder with --out, or pass --resume to go on with the study in it", folder, ErrTaken)
+		return fmt.Errorf("%s exists already: choose another folder with --out, or pass --resume to go on with the study in it", folder)
 	}
 	return nil
 }
 
-// Open begins a study in a new folder, or goes on with the one that is there.
+// Open begins a study in a new folder, or resumes the one that is there.
 func Open(folder string, asked []Fact, resume bool) (*Journal, error) {
 	if resume {
 		return Resume(folder, asked)
@@ -98,7 +95,7 @@ func Begin(folder string, asked []Fact) (*Journal, error) {
 	return j, j.write()
 }
 
-// hold keeps other processes from the study of a folder. The system lets go of it when the process ends, in whatever way.
+// hold locks a study's folder. The system unlocks it when the process ends.
 func hold(folder string) (*flock.Flock, error) {
 	lock := flock.New(filepath.Join(folder, lockFile))
 	got, err := lock.TryLock()
@@ -111,7 +108,7 @@ func hold(folder string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// Close lets other processes go on with the study.
+// Close unlocks the study.
 func (j *Journal) Close() error {
 	if err := j.lock.Close(); err != nil {
 		return fmt.Errorf("study: %w", err)
@@ -138,7 +135,7 @@ func Read(folder string) (*Journal, error) {
 	return j, nil
 }
 
-// Resume reads the journal of a folder and refuses to go on where something else is asked for, naming it.
+// Resume reads the journal of a folder. It returns an error if the study was asked for otherwise.
 func Resume(folder string, asked []Fact) (*Journal, error) {
 	if _, err := Read(folder); err != nil { // a folder of something else gets no lock
 		return nil, err
@@ -158,17 +155,17 @@ func Resume(folder string, asked []Fact) (*Journal, error) {
 	return j, nil
 }
 
-// same finds what another study was asked for.
+// same returns an error that names the facts that differ.
 func (j *Journal) same(asked []Fact) error {
 	var different []string
 	for _, f := range asked {
-		if was, _ := j.Fact(f.What); was != f.Is { // what is nothing may be left out
-			different = append(different, fmt.Sprintf("%s: it was %s, and is %s", f.What, said(was), said(f.Is)))
+		if was, _ := j.Fact(f.What); was != f.Is {
+			different = append(different, fmt.Sprintf("%s: it was %s, and is %s", f.What, orNothing(was), orNothing(f.Is)))
 		}
 	}
 	for _, f := range j.Asked {
-		if f.Is != "" && !slices.ContainsFunc(asked, func(of Fact) bool { return of.What == f.What }) {
-			different = append(different, fmt.Sprintf("%s: it was %s, and is not given", f.What, said(f.Is)))
+		if f.Is != "" && !slices.ContainsFunc(asked, func(a Fact) bool { return a.What == f.What }) {
+			different = append(different, fmt.Sprintf("%s: it was %s, and is not given", f.What, orNothing(f.Is)))
 		}
 	}
 	if len(different) > 0 {
@@ -177,7 +174,7 @@ func (j *Journal) same(asked []Fact) error {
 	return nil
 }
 
-// Fact is what the study was asked for of something.
+// Fact returns a fact of the study.
 func (j *Journal) Fact(what string) (string, bool) {
 	i := slices.IndexFunc(j.Asked, func(f Fact) bool { return f.What == what })
 	if i < 0 {
@@ -186,14 +183,14 @@ func (j *Journal) Fact(what string) (string, bool) {
 	return j.Asked[i].Is, true
 }
 
-func said(text string) string {
+func orNothing(text string) string {
 	if text == "" {
 		return "nothing"
 	}
 	return text
 }
 
-// Add notes what became of a cell. One that was cut short is not noted: it will be run again.
+// Add adds the outcome of a cell. One that was cut short is not added: it is run again.
 func (j *Journal) Add(o Outcome) error {
 	if o.Cut {
 		return nil
@@ -210,7 +207,7 @@ func (j *Journal) Add(o Outcome) error {
 	return j.write()
 }
 
-// Record finds what the journal has of a cell.
+// Record returns the entry of a cell.
 func (j *Journal) Record(index int) (Record, bool) {
 	i := slices.IndexFunc(j.Cells, func(r Record) bool { return r.Index == index })
 	if i < 0 {
@@ -219,14 +216,14 @@ func (j *Journal) Record(index int) (Record, bool) {
 	return j.Cells[i], true
 }
 
-// Outcome is what became of a cell, its result read from its folder; false where it has none yet, so that it is to be run.
+// Outcome returns the outcome of a cell, read from its folder; false if it has no result.
 func (j *Journal) Outcome(c Cell) (Outcome, bool) {
 	r, ok := j.Record(c.Index)
 	if !ok || r.Error != "" {
 		return Outcome{}, false
 	}
 	found, err := report.Read(filepath.Join(j.folder, CellsFolder, r.Folder))
-	if err != nil { // somebody has removed it
+	if err != nil { // it was removed
 		return Outcome{}, false
 	}
 	return Outcome{Cell: c, Result: found, ExitCode: r.ExitCode, Started: r.Started, Ended: r.Ended}, true

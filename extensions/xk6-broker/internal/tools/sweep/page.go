@@ -1,213 +1,270 @@
 package sweep
 
 import (
+	"cmp"
 	_ "embed" // the page's content
+	"encoding/csv"
 	"fmt"
 	"io"
 	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
 //go:embed sweep.html
 var content string
 
-var page = report.Template(content)
+var template = report.Template(content)
 
-// Findings is what a study has found so far, as its page shows it.
-type Findings struct {
-	Name    string
-	Script  string // the name of its file
-	Started time.Time
-	Asked   []Fact
-	Plan    Plan
-	Columns []measure.Measure
-	Named   bool  // the columns are those that somebody asked for, and all are shown
-	Rows    []Row // in the order of time
-}
-
-// view is what sweep.html shows.
-type view struct {
-	Findings
-	Total    int
-	Constant Values // settings that have one value
-	With     Values // of the environment
-	Drift    Drift
-	Groups   []groupView
-	Failed   []Entry
-	Cells    []cellView
-	Heads    []string // of the columns that anything is known of
-}
-
-type groupView struct {
-	Group
+// Page is the page of a study: remarks, charts and tables.
+type Page struct {
 	Title   string
-	Best    []string
-	Charts  []string // their ids
-	Heats   []heat
-	Axes    []string
-	Columns []string
-	Lines   []lineView
+	When    string // what is run, and when
+	Verdict string // in one line
+	Class   string // of the verdict: valid, invalid or none
+	Remarks []string
+	Charts  []report.Chart
+	Tables  []Table
+	Asked   []Fact
 }
 
-type lineView struct {
-	Settings []string
-	Columns  []textView
-	Runs     string // how many are valid
-	All      bool   // all are
-	Meaning  string
+// Table is a table of a page. The first column names the row.
+type Table struct {
+	Title string
+	Heads []string
+	Rows  [][]Text
 }
 
-type textView struct {
-	Label, Text, Title string
-	Value              string // the number itself; "" where it is not known
-	Doubted            bool
+// Text is a cell of a table.
+type Text struct {
+	Text, Title string
+	Link        string
+	Doubted     bool // it is not reliable, for the reason in Title
 }
 
-type cellView struct {
-	Row
-	Settings string
-	Took     string
-	Columns  []textView
-	Page     string
-	Log      string
+// Write writes the page into a folder.
+func (p Page) Write(folder string) error {
+	return report.WriteAtomic(filepath.Join(folder, PageFile), func(w io.Writer) error {
+		return report.Page{Title: p.Title, Charts: p.Charts, Body: p}.Render(w, template)
+	})
 }
 
-// WriteHTML writes the study as one page.
-func (f Findings) WriteHTML(w io.Writer) error {
-	axes, err := f.Plan.Axes()
+// Row is a cell of a study with the numbers of its columns.
+type Row struct {
+	Cell     Cell
+	Error    string // why there is no result
+	ExitCode int
+	Started  time.Time
+	Ended    time.Time
+	Numbers  []Number // of the columns
+	Meaning  string   // what a confirmation proved, in words
+	Valid    bool
+	Verdict  string
+	Others   string // messages of other tests; "" if there were none
+}
+
+// Number is a column of a cell, or the median of its repetitions.
+type Number struct {
+	Value     float64
+	Low, High float64
+	Known     bool
+	Why       string // it is not known
+	Doubt     string // it is not reliable
+}
+
+// NewRow reads the columns of an outcome.
+func NewRow(o Outcome, columns []measure.Measure) Row {
+	row := Row{Cell: o.Cell, Error: o.Error, ExitCode: o.ExitCode, Started: o.Started, Ended: o.Ended, Numbers: make([]Number, len(columns))}
+	for i, c := range columns {
+		row.Numbers[i] = NumberOf(o.Result, c)
+	}
+	r := o.Result
+	if r == nil {
+		return row
+	}
+	row.Meaning, row.Valid, row.Verdict = Proof(r), r.Verdict.Valid, report.Validity(r.Verdict)
+	if codes := reason.Codes(r.Verdict.Invalid()); codes != "" {
+		row.Verdict += " (" + codes + ")"
+	}
+	for _, n := range r.Verdict.Notes() {
+		if n.Code == reason.Foreign && n.Word("why") == "messages" {
+			row.Others = reason.Text(n)
+		}
+	}
+	return row
+}
+
+// NumberOf reads a measure of a result, which may be nil.
+func NumberOf(r *result.Result, m measure.Measure) Number {
+	if r == nil {
+		return Number{Why: "the run has no result"}
+	}
+	v, err := m.OfRun(r)
 	if err != nil {
-		return err
+		return Number{Why: err.Error()}
 	}
-	combinations := f.Plan.Combinations()
-	v := view{Findings: f, Total: f.Plan.Repeat * len(combinations), Drift: DriftOf(f.Columns, f.Rows), With: FromEnvironment(f.Asked)}
-	for _, a := range axes {
-		if len(a.Points) == 1 {
-			v.Constant = append(v.Constant, a.Points[0]...)
-		}
-	}
-	p := report.Page{Title: f.Name}
-	groups, failed := GroupsOf(combinations, f.Columns, f.Rows)
-	v.Failed = failed
-	for i, g := range groups {
-		for k := range g.Entries {
-			g.Entries[k].Settings = g.Entries[k].Settings.without(v.Constant)
-		}
-		gv, charts := f.groupView(fmt.Sprintf("group%d", i+1), g, varied(axes))
-		v.Groups = append(v.Groups, gv)
-		p.Charts = append(p.Charts, charts...)
-	}
-	shownColumns := f.known(f.Rows)
-	for _, c := range shownColumns {
-		v.Heads = append(v.Heads, f.Columns[c].Label())
-	}
-	for _, r := range f.Rows {
-		c := cellView{Row: r, Settings: r.Cell.Settings.without(v.Constant).String(), Took: r.Ended.Sub(r.Started).Round(100 * time.Millisecond).String()}
-		for _, k := range shownColumns {
-			c.Columns = append(c.Columns, numberView(f.Columns[k], r.Numbers[k]))
-		}
-		c.Log = path.Join(CellsFolder, r.Cell.Folder, LogFile)
-		if r.Error == "" {
-			c.Page = path.Join(CellsFolder, r.Cell.Folder, report.PageFile)
-		}
-		v.Cells = append(v.Cells, c)
-	}
-	p.Body = v
-	return p.Render(w, page)
+	low, high := m.DoubtOfRun(r)
+	return Number{Value: v, Low: v, High: v, Known: true, Doubt: cmp.Or(low, high)}
 }
 
-// known are the columns that some row knows, or somebody asked for, by their places.
-func (f Findings) known(rows []Row) (all []int) {
-	for i := range f.Columns {
-		if f.Named || slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
+// Median returns the median of the numbers that are known.
+func Median(numbers []Number) (n Number) {
+	var values []float64
+	for _, one := range numbers {
+		if !one.Known {
+			n.Why = cmp.Or(n.Why, one.Why)
+			continue
+		}
+		n.Doubt = cmp.Or(n.Doubt, one.Doubt)
+		values = append(values, one.Value)
+	}
+	if n.Known = len(values) > 0; n.Known {
+		n.Value, n.Low, n.High = stationary.Median(values), slices.Min(values), slices.Max(values)
+	}
+	return n
+}
+
+// Show returns the number as a text: of repetitions with the least and the greatest.
+func (n Number) Show(m measure.Measure) Text {
+	if !n.Known {
+		return Text{Text: "–", Title: n.Why}
+	}
+	text := m.Show(n.Value)
+	if n.Low != n.High {
+		text += fmt.Sprintf(" (%s to %s)", m.Show(n.Low), m.Show(n.High))
+	}
+	if n.Doubt != "" {
+		text += "?"
+	}
+	return Text{Text: text, Title: n.Doubt, Doubted: n.Doubt != ""}
+}
+
+// Proof returns what confirmations proved in a run, in words.
+func Proof(r *result.Result) string {
+	var all result.Topic
+	for i := range r.Topics {
+		all.Proves(r.Topics[i].Proofs...)
+	}
+	return all.Meaning()
+}
+
+// known returns the places of the columns that some row has.
+func known(columns []measure.Measure, rows []Row) (all []int) {
+	for i := range columns {
+		if slices.ContainsFunc(rows, func(r Row) bool { return r.Numbers[i].Known }) {
 			all = append(all, i)
 		}
 	}
 	return all
 }
 
-func numberView(m measure.Measure, n Number) textView {
-	t := textView{Label: m.Label(), Text: "–", Title: n.Why}
-	if n.Known {
-		t.Text, t.Title, t.Doubted, t.Value = m.Show(n.Value)+n.sign(), n.Doubt, n.Doubt != "", fmt.Sprint(n.Value)
+// CellsTable returns the table of all runs in the order of time, with more columns before the numbers.
+func CellsTable(columns []measure.Measure, rows []Row, heads []string, more func(i int) []Text) Table {
+	places := known(columns, rows)
+	t := Table{Title: "Every run, in the order of time", Heads: append([]string{"run"}, heads...)}
+	for _, c := range places {
+		t.Heads = append(t.Heads, columns[c].Label())
+	}
+	t.Heads = append(t.Heads, "verdict", "confirmed means", "took", "log")
+	for i, r := range rows {
+		folder := path.Join(CellsFolder, r.Cell.Folder)
+		line := append([]Text{{Text: strconv.Itoa(r.Cell.Index), Link: path.Join(folder, report.PageFile)}}, more(i)...)
+		for _, c := range places {
+			line = append(line, r.Numbers[c].Show(columns[c]))
+		}
+		verdict := Text{Text: r.Verdict, Title: r.Others, Doubted: !r.Valid}
+		if r.Error != "" {
+			line[0].Link, verdict.Text = "", "failed: "+r.Error
+		}
+		if r.ExitCode != 0 {
+			verdict.Text += fmt.Sprintf(", exit code %d", r.ExitCode)
+		}
+		took := r.Ended.Sub(r.Started).Round(100 * time.Millisecond)
+		t.Rows = append(t.Rows, append(line, verdict, Text{Text: r.Meaning}, Text{Text: took.String()}, Text{Text: "log", Link: path.Join(folder, LogFile)}))
 	}
 	return t
 }
 
-func (f Findings) groupView(id string, g Group, axes []Axis) (groupView, []report.Chart) {
-	gv := groupView{Group: g, Title: "Nothing was sent"}
-	if g.Meaning != "" {
-		gv.Title = "Confirmed means " + g.Meaning
-	}
-	var charts []report.Chart
-	var rows []Row
-	for _, e := range g.Entries {
-		rows = append(rows, e.Cells...)
-	}
-	columns := f.known(rows)
-	over, others, ok := curvesOver(axes)
-	for _, c := range columns {
-		if best := bestOf(c, f.Columns[c], g.Entries); best != "" {
-			gv.Best = append(gv.Best, best)
-		}
-		if ok && f.Columns[c].Unit != "" {
-			if chart, known := curves(fmt.Sprintf("%s-column%d", id, c+1), c, f.Columns[c], over, others, g.Entries); known {
-				charts, gv.Charts = append(charts, chart), append(gv.Charts, chart.ID)
-			}
-		}
-		if len(axes) == 2 {
-			if h, known := heatOf(c, f.Columns[c], axes[0], axes[1], g.Entries); known {
-				gv.Heats = append(gv.Heats, h)
-			}
-		}
-		gv.Columns = append(gv.Columns, f.Columns[c].Label())
-	}
-	for _, a := range axes {
-		gv.Axes = append(gv.Axes, a.Names...)
-	}
-	for _, e := range g.Entries {
-		line := lineView{Runs: fmt.Sprintf("%d of %d", e.Valid, len(e.Cells)+e.Failed), All: e.Valid == len(e.Cells)+e.Failed, Meaning: g.Meaning}
-		for _, name := range gv.Axes {
-			line.Settings = append(line.Settings, e.Settings.Of(name))
-		}
+// WriteCSV writes a line for each run: more columns, the numbers (durations in nanoseconds), and the verdict. A number that
+// is not known is empty.
+func WriteCSV(folder string, columns []measure.Measure, rows []Row, heads []string, more func(i int) []string) error {
+	return report.WriteAtomic(filepath.Join(folder, TableFile), func(w io.Writer) error {
+		out := csv.NewWriter(w)
+		head := append([]string{"cell", "started", "seconds"}, heads...)
 		for _, c := range columns {
-			s := e.Columns[c]
-			t := textView{Label: f.Columns[c].Label(), Text: s.text(f.Columns[c]), Title: s.Why, Doubted: s.Doubt != ""}
-			if s.Count > 0 {
-				t.Title, t.Value = s.Doubt, fmt.Sprint(s.Median)
-			}
-			line.Columns = append(line.Columns, t)
+			head = append(head, strings.TrimSuffix(c.Label()+" ("+c.Unit+")", " ()"))
 		}
-		gv.Lines = append(gv.Lines, line)
-	}
-	return gv, charts
+		_ = out.Write(append(head, "valid", "confirmed means", "exit code", "error")) // Error returns the error
+		for i, r := range rows {
+			line := append([]string{
+				strconv.Itoa(r.Cell.Index), r.Started.UTC().Format(time.RFC3339), strconv.FormatFloat(r.Ended.Sub(r.Started).Seconds(), 'f', 1, 64),
+			}, more(i)...)
+			for _, n := range r.Numbers {
+				text := ""
+				if n.Known {
+					text = strconv.FormatFloat(n.Value, 'f', -1, 64)
+				}
+				line = append(line, text)
+			}
+			valid := ""
+			if r.Error == "" {
+				valid = strconv.FormatBool(r.Valid)
+			}
+			_ = out.Write(append(line, valid, r.Meaning, strconv.Itoa(r.ExitCode), r.Error))
+		}
+		out.Flush()
+		return out.Error()
+	})
 }
 
-// bestOf says which combination has the greatest rate, or the least latency, of those whose cells are all valid and whose number can be relied on; "" where
-// there are not two.
-func bestOf(index int, m measure.Measure, entries []Entry) string {
-	var best *Entry
-	n := 0
-	for i := range entries {
-		e := &entries[i]
-		s := e.Columns[index]
-		if s.Count == 0 || s.Doubt != "" || e.Failed > 0 || e.Valid < len(e.Cells) {
-			continue
-		}
-		n++
-		if best == nil || m.Unit == "ns" && s.Median < best.Columns[index].Median || m.Unit != "ns" && s.Median > best.Columns[index].Median {
-			best = e
-		}
+// Chart returns a chart of a measure over points of an axis, with a line for each name; false if nothing is known.
+func Chart(id string, m measure.Measure, label string, ticks []string, lines []string, number func(line, tick int) Number) (report.Chart, bool) {
+	chart := report.Chart{
+		ID: id, Title: m.Label(), Axis: "setting", Label: label, Unit: m.Unit, Ticks: ticks, Lines: []report.Line{},
+		Note: "The median of the repetitions; the bars run from the least to the greatest.",
 	}
-	if n < 2 || m.Unit == "" {
-		return ""
+	for i, tick := range ticks {
+		x, err := strconv.ParseFloat(tick, 64)
+		if err != nil || i > 0 && x <= chart.X[i-1] {
+			chart.Apart, chart.X = true, nil
+			break
+		}
+		chart.X = append(chart.X, x)
 	}
-	word := "greatest"
+	if chart.Apart {
+		for i := range ticks {
+			chart.X = append(chart.X, float64(i))
+		}
+	} else if first, last := chart.X[0], chart.X[len(chart.X)-1]; first > 0 && last/first >= 20 {
+		chart.Decades = true
+	}
+	scale := 1.0
 	if m.Unit == "ns" {
-		word = "least"
+		chart.Unit, chart.Log, scale = "ms", true, 1e-6
 	}
-	return fmt.Sprintf("%s %s: %s at %s", word, m.Label(), best.Columns[index].text(m), best.Settings)
+	for i, name := range lines {
+		line := report.Line{Label: name, Colour: i % report.Palette}
+		found := false
+		for k := range ticks {
+			var median, low, high *float64
+			if n := number(i, k); n.Known {
+				a, b, c := n.Value*scale, n.Low*scale, n.High*scale
+				median, low, high, found = &a, &b, &c, true
+			}
+			line.Values, line.Low, line.High = append(line.Values, median), append(line.Low, low), append(line.High, high)
+		}
+		if found {
+			chart.Lines = append(chart.Lines, line)
+		}
+	}
+	return chart, len(chart.Lines) > 0 && len(ticks) > 1
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
-// Plan is what a sweep runs: every combination of the settings, so many times.
+// Plan is every combination of the settings, repeated.
 type Plan struct {
 	Settings []Setting  `json:"settings"`
-	Zips     [][]string `json:"zips,omitempty"` // settings whose values go together: the first with the first, and so on
+	Zips     [][]string `json:"zips,omitempty"` // settings whose values are paired
 	Repeat   int        `json:"repeat"`
 	Seed     uint64     `json:"seed"` // of the order within each repetition
 }
 
-// Axis is a setting, or several whose values go together.
+// Axis is a setting, or several with paired values.
 type Axis struct {
 	Names  []string
 	Points []Values
@@ -27,7 +27,7 @@ type Axis struct {
 // Label names the axis.
 func (a Axis) Label() string { return strings.Join(a.Names, ", ") }
 
-// Axes are those of the grid, in the order in which their first settings are listed.
+// Axes returns the axes of the grid, in the order of their first settings.
 func (p Plan) Axes() ([]Axis, error) {
 	zipped := map[string]int{}
 	for i, names := range p.Zips {
@@ -47,16 +47,16 @@ func (p Plan) Axes() ([]Axis, error) {
 		if done[s.Name] {
 			continue
 		}
-		of := []Setting{s}
+		together := []Setting{s}
 		if i, ok := zipped[s.Name]; ok {
-			of, _ = zip(p.Settings, p.Zips[i]) // as above
+			together, _ = zip(p.Settings, p.Zips[i]) // as above
 		}
 		axis := Axis{Points: make([]Values, len(s.Values))}
-		for _, s := range of {
+		for _, s := range together {
 			done[s.Name] = true
 			axis.Names = append(axis.Names, s.Name)
-			for k, v := range s.all() {
-				axis.Points[k] = append(axis.Points[k], v)
+			for k, v := range s.Values {
+				axis.Points[k] = append(axis.Points[k], Value{s.Name, v})
 			}
 		}
 		axes = append(axes, axis)
@@ -64,10 +64,10 @@ func (p Plan) Axes() ([]Axis, error) {
 	return axes, nil
 }
 
-// most bounds how many cells a study has: beyond, a list of values is a mistake.
-const most = 100_000
+// mostCells bounds a study: beyond, a list of values is a mistake.
+const mostCells = 100_000
 
-// Check finds the mistakes that can be known of the plan alone.
+// Check returns an error if the plan is not valid.
 func (p Plan) Check() error {
 	if len(p.Settings) == 0 {
 		return errors.New("nothing varies: give --set NAME=VALUE,VALUE")
@@ -89,45 +89,45 @@ func (p Plan) Check() error {
 	}
 	cells := p.Repeat
 	for _, a := range axes {
-		if cells *= len(a.Points); cells > most {
-			return fmt.Errorf("these settings make more than %d cells", most)
+		if cells *= len(a.Points); cells > mostCells {
+			return fmt.Errorf("these settings make more than %d cells", mostCells)
 		}
 	}
 	return nil
 }
 
-// Combinations is every combination of the axes' points, the last axis fastest. The plan is one that Check has passed.
+// Combinations returns every combination of the axes' points, the last axis fastest. The plan must be valid.
 func (p Plan) Combinations() []Values {
 	axes, _ := p.Axes() // as Check has made them
 	return combine(axes)
 }
 
-// Cells is every run of the study in its order. Each repetition holds every combination once, shuffled by the seed, so that what drifts with time
-// does not look like the effect of a setting. The plan is one that Check has passed.
+// Cells returns every run in order. Each repetition has every combination once, shuffled by the seed, so that drift does
+// not look like the effect of a setting. The plan must be valid.
 func (p Plan) Cells() []Cell {
 	combinations := p.Combinations()
 	random := rand.New(rand.NewPCG(p.Seed, 0)) //gosec:disable G404 -- an order that can be had again, and no secret
 	var cells []Cell
 	digits := len(fmt.Sprint(p.Repeat * len(combinations)))
 	for repetition := 1; repetition <= p.Repeat; repetition++ {
-		for _, of := range random.Perm(len(combinations)) {
+		for _, c := range random.Perm(len(combinations)) {
 			index := len(cells) + 1
 			cells = append(cells, Cell{
-				Index: index, Repetition: repetition, Settings: combinations[of],
-				Folder: report.Sanitise(fmt.Sprintf("%0*d-%s", digits, index, combinations[of])),
+				Index: index, Repetition: repetition, Settings: combinations[c],
+				Folder: report.Sanitise(fmt.Sprintf("%0*d-%s", digits, index, combinations[c])),
 			})
 		}
 	}
 	return cells
 }
 
-// Asked is what was asked for with the plan.
+// Asked returns the facts of the plan.
 func (p Plan) Asked() []Fact {
 	var facts []Fact
 	for _, s := range p.Settings {
 		var values []string
 		for _, v := range s.Values {
-			values = append(values, compared(v, shownAs(s.Name, v)))
+			values = append(values, Value{s.Name, v}.Shown())
 		}
 		facts = append(facts, Fact{"--set " + s.Name, strings.Join(values, ", ")})
 	}
@@ -136,4 +136,19 @@ func (p Plan) Asked() []Fact {
 		zips = append(zips, strings.Join(names, ","))
 	}
 	return append(facts, Fact{"--zip", strings.Join(zips, " ")}, Fact{"--repeat", fmt.Sprint(p.Repeat)}, Fact{SeedFact, fmt.Sprint(p.Seed)})
+}
+
+// combine returns every combination of some axes, the last fastest; an empty one if there are none.
+func combine(axes []Axis) []Values {
+	all := []Values{nil}
+	for _, a := range axes {
+		var more []Values
+		for _, have := range all {
+			for _, point := range a.Points {
+				more = append(more, slices.Concat(have, point))
+			}
+		}
+		all = more
+	}
+	return all
 }

@@ -20,51 +20,41 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Cell is one run of the script: a k6 process with settings of its own and a folder for its results.
+// Cell is one run of the script: a k6 process with its own settings and folder.
 type Cell struct {
 	Index      int // from 1, in the order of the study
 	Repetition int // from 1
 	Settings   Values
 	Folder     string // its name in the study's folder of cells
 
-	// Of one that is a process of a test with several: the test's name, and how many they are. Else it is a test by itself.
+	// Of one of several processes of a test: the test's name, and the number of processes.
 	Run       string
 	Processes int
-	Kill      *Kill // nil where it goes on to its end
+	Kill      time.Duration // the process is killed so long after its start; 0 if it is not
 }
 
-// Kill is that a process is killed, so long after its first message.
-type Kill struct{ After time.Duration }
-
-func (c Cell) processes() string {
-	if c.Processes == 0 {
-		return ""
-	}
-	return strconv.Itoa(c.Processes)
-}
-
-// Outcome is what became of a cell.
+// Outcome is the outcome of a cell.
 type Outcome struct {
 	Cell     Cell
-	Result   *result.Result // nil where the cell failed
+	Result   *result.Result // nil if the cell failed
 	Error    string         // why there is no result
-	ExitCode int            // of the process: 99 where thresholds failed; -1 where there was none, or it was killed
+	ExitCode int            // of the process: 99 if thresholds failed; -1 if there was none, or it was killed
 	Started  time.Time      // of the process
 	Ended    time.Time
-	Cut      bool // the study's end cut it short: there is no result, whatever it has left
+	Cut      bool // the end of the study cut it short
 }
 
-// LogFile is what a cell's process printed, in the cell's folder.
+// LogFile is the output of a cell's process, in the cell's folder.
 const LogFile = "k6.log"
 
-// patience is how long a process that is told to end has for that: k6 lets iterations finish, runs teardown, and waits for messages.
-const patience = 2 * time.Minute
+// endTimeout is how long an interrupted process may take: k6 lets iterations finish, runs teardown, and drains.
+const endTimeout = 2 * time.Minute
 
 // Runner runs cells.
 type Runner struct {
 	K6     string   // the program
 	Script string   // its file
-	Args   []string // of `k6 run`, before the script
+	Args   []string // of k6 run, before the script
 	Folder string   // the cells' folders are made in it
 
 	Reset      string        // a shell command before each cell; "" for none
@@ -74,11 +64,11 @@ type Runner struct {
 	Keep bool // all files of the results, and not only summary and page
 }
 
-// Path is the folder of a cell.
+// Path returns the folder of a cell.
 func (r *Runner) Path(c Cell) string { return filepath.Join(r.Folder, c.Folder) }
 
-// Run runs one cell: reset, pause, the command before the cell, k6. Whatever goes wrong with the cell is in its outcome, and is no error: an error
-// means that the study cannot go on, as where its folder cannot be written. When ctx ends, what is running is told to end, and is waited for.
+// Run runs one cell: reset, pause, the command before the cell, k6. The failure of a cell is in its outcome; an error means
+// that the study cannot go on. When ctx ends, the running process is interrupted.
 func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	folder := r.Path(c)
 	if err := errors.Join(os.RemoveAll(folder), os.RemoveAll(r.meanwhile(c))); err != nil { // what an interrupted study left of it
@@ -101,7 +91,7 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	switch {
 	case o.Cut:
 		failure = errors.New("it was ended")
-	case failure == nil && c.Kill != nil && o.ExitCode < 0: // it was killed, and did not fail before
+	case failure == nil && c.Kill > 0 && o.ExitCode < 0:
 		o.Result, failure = r.left(c)
 	case failure == nil:
 		o.Result, failure = r.read(folder, &o, logged)
@@ -120,10 +110,17 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	return o, nil
 }
 
-// run does what a cell consists of.
 func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) error {
+	processes, meanwhile := "", "off"
+	if c.Processes > 0 {
+		processes = strconv.Itoa(c.Processes)
+	}
+	if c.Kill > 0 {
+		meanwhile = "on"
+	}
 	env := slices.Concat(os.Environ(), c.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false", "BROKER_REPORT_MEANWHILE=off", "BROKER_COORDINATOR=", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + c.processes(),
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + c.Folder, "BROKER_REPORT_OVERWRITE=false",
+		"BROKER_REPORT_MEANWHILE=" + meanwhile, "BROKER_COORDINATOR=", "BROKER_RUN=" + c.Run, "BROKER_PROCESSES=" + processes,
 	})
 	if r.Reset != "" {
 		if err := command(ctx, env, log, shell(r.Reset)...); err != nil {
@@ -144,10 +141,16 @@ func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) err
 	}
 	o.Started = time.Now()
 	k6 := slices.Concat([]string{r.K6, "run"}, r.Args, []string{r.Script})
-	var err error
-	if c.Kill != nil {
-		err = r.kill(ctx, c, append(env, "BROKER_REPORT_MEANWHILE=on"), log, k6...)
-	} else if err = command(ctx, env, log, k6...); err == nil {
+	cmd := prepare(ctx, env, log, k6...)
+	err := cmd.Start()
+	if err != nil {
+		return err
+	}
+	if c.Kill > 0 {
+		timer := time.AfterFunc(c.Kill, func() { _ = cmd.Process.Kill() }) // it may have ended
+		defer timer.Stop()
+	}
+	if err = cmd.Wait(); err == nil {
 		o.ExitCode = 0
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
@@ -157,7 +160,7 @@ func (r *Runner) run(ctx context.Context, c Cell, log io.Writer, o *Outcome) err
 	return err
 }
 
-// command runs one to its end, or to that of ctx, in a process group of its own: Ctrl-C on a terminal is for the study.
+// command runs a command in a process group of its own: Ctrl-C on a terminal is for the study.
 func command(ctx context.Context, env []string, log io.Writer, args ...string) error {
 	return prepare(ctx, env, log, args...).Run()
 }
@@ -165,14 +168,13 @@ func command(ctx context.Context, env []string, log io.Writer, args ...string) e
 func prepare(ctx context.Context, env []string, log io.Writer, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //gosec:disable G204 -- what the user asked for
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = endTimeout
 	ofItsOwn(cmd)
 	return cmd
 }
 
-// whole are the exit codes of tests that went on to their end: thresholds that failed, an end that the script itself made, a file of the results that could not be
-// written. After any other a result is of a part of the test, or of nothing.
-var whole = []int{0, thresholdsFailed, aborted, incomplete}
+// complete are the exit codes of tests that ran to their end.
+var complete = []int{0, thresholdsFailed, aborted, incomplete}
 
 // Exit codes, of k6 but for the last, which is this module's.
 const (
@@ -181,9 +183,22 @@ const (
 	incomplete       = 74
 )
 
-// read reads what the process has left; where it failed, its last error says why.
+// meanwhile is the folder of a process's results so far.
+func (r *Runner) meanwhile(c Cell) string {
+	return report.Folder{Dir: r.Folder, Name: c.Folder}.Meanwhile().Path()
+}
+
+// left returns the result of a killed process.
+func (r *Runner) left(c Cell) (*result.Result, error) {
+	if err := os.Rename(r.meanwhile(c), r.Path(c)); err != nil {
+		return nil, fmt.Errorf("it left no result before it was killed: %w", err)
+	}
+	return report.Read(r.Path(c))
+}
+
+// read reads the result of a process, or its last error.
 func (r *Runner) read(folder string, o *Outcome, log string) (*result.Result, error) {
-	if !slices.Contains(whole, o.ExitCode) {
+	if !slices.Contains(complete, o.ExitCode) {
 		text, _ := os.ReadFile(log) //gosec:disable G304 -- a file of the study; without it there is less to say
 		return nil, fmt.Errorf("k6 ended with exit code %d: %s", o.ExitCode, cmp.Or(lastError(text), "see "+LogFile))
 	}
@@ -197,7 +212,7 @@ func (r *Runner) read(folder string, o *Outcome, log string) (*result.Result, er
 	return nil, errors.New("it left no result: does the script have export { handleSummary } from 'k6/x/broker'?")
 }
 
-// lastError finds the last error that k6 logged; "" where there is none.
+// lastError returns the last error that k6 logged.
 func lastError(log []byte) string {
 	lines := bytes.Split(log, []byte("\n"))
 	for _, line := range slices.Backward(lines) {
@@ -206,7 +221,7 @@ func lastError(log []byte) string {
 			if quoted, err := strconv.QuotedPrefix(message); err == nil {
 				message, _ = strconv.Unquote(quoted) // it is quoted
 			}
-			message, more, _ := strings.Cut(strings.TrimSpace(message), "\n") // what follows is where in the script or, behind a colon, what it is
+			message, more, _ := strings.Cut(strings.TrimSpace(message), "\n")
 			if strings.HasSuffix(message, ":") {
 				message += " " + strings.Join(strings.Fields(more), " ")
 			}
@@ -216,7 +231,7 @@ func lastError(log []byte) string {
 	return ""
 }
 
-// thin removes what is large of a cell's results: distributions, logs of intervals and the ledger.
+// thin keeps only the summary, the page and the log of a cell.
 func thin(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -233,22 +248,22 @@ func thin(folder string) error {
 	return nil
 }
 
-// Asked is what a study that uses the runner was asked for, with what the environment says besides its settings.
+// Asked returns the facts of the runner, the script and the environment.
 func (r *Runner) Asked(s *Script, settings []Setting) []Fact {
 	given := passed(r.Args)
 	return append([]Fact{
 		{"script", filepath.Base(s.Path)},
 		{"the script's text", s.Hash},
-		{"arguments for k6", compared(strings.Join(r.Args, " "), shownArgs(r.Args))},
-		{"--reset", compared(r.Reset, Shown(r.Reset))},
+		{"arguments for k6", Shown(strings.Join(r.Args, " "))},
+		{"--reset", Shown(r.Reset)},
 		{"--pause", r.Pause.String()},
-		{"--before-cell", compared(r.BeforeCell, Shown(r.BeforeCell))},
+		{"--before-cell", Shown(r.BeforeCell)},
 	}, s.Environment(func(name string) bool {
 		return slices.Contains(given, name) || slices.ContainsFunc(settings, func(s Setting) bool { return s.Name == name })
-	}, nil)...)
+	})...)
 }
 
-// CheckFlags refuses what is no argument of `k6 run`: with --help it reads them, and runs nothing.
+// CheckFlags returns an error if k6 run does not have the arguments.
 func CheckFlags(ctx context.Context, k6 string, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -257,7 +272,7 @@ func CheckFlags(ctx context.Context, k6 string, args []string) error {
 	return err
 }
 
-// passed are the names that arguments of k6 set in the script's environment.
+// passed returns the names that arguments of k6 set in the script's environment.
 func passed(args []string) (names []string) {
 	for i, arg := range args {
 		value := ""
@@ -276,7 +291,7 @@ func passed(args []string) (names []string) {
 	return names
 }
 
-// CheckArgs refuses arguments of k6 that would set what the study sets.
+// CheckArgs returns an error if arguments of k6 set what the study sets.
 func CheckArgs(args []string, settings []Setting) error {
 	for _, name := range passed(args) {
 		if Reserved(name) {

@@ -17,21 +17,18 @@ import (
 	"strings"
 )
 
-// Script is what is known of a script before it runs.
+// Script is a script's text, with the files that it imports.
 type Script struct {
 	Path   string
-	Hash   string   // of the script and the files that it imports
-	Names  []string // that it reads from __ENV, as far as its text shows
+	Hash   string
+	Names  []string // that it reads from __ENV by its text
 	source []byte
 }
 
-var (
-	readByName   = regexp.MustCompile(`__ENV\s*(?:\??\.\s*([A-Za-z_$][\w$]*)|(?:\?\.)?\[\s*['"` + "`" + `]([^'"` + "`" + `]+)['"` + "`" + `]\s*\])`)
-	destructured = regexp.MustCompile(`\{([^{}]*)\}\s*=\s*__ENV\b`)
-	upper        = regexp.MustCompile(`['"` + "`" + `]([A-Z][A-Z0-9_]+)['"` + "`" + `]`)
-)
+var readByName = regexp.MustCompile(`__ENV\s*(?:\??\.\s*([A-Za-z_$][\w$]*)|(?:\?\.)?\[\s*['"` + "`" + `]([^'"` + "`" + `]+)['"` + "`" + `]\s*\])` +
+	`|['"` + "`" + `]([A-Z][A-Z0-9_]+)['"` + "`" + `]`) // the last is an argument of a function that reads it
 
-// Inspect has k6 find the files that a script imports, and reads them.
+// Inspect reads a script and the files that it imports, which k6 lists.
 func Inspect(ctx context.Context, k6, script string) (*Script, error) {
 	out, err := output(ctx, nil, k6, "deps", "--json", script)
 	if err != nil {
@@ -39,10 +36,9 @@ func Inspect(ctx context.Context, k6, script string) (*Script, error) {
 	}
 	var deps struct{ Imports []string }
 	if err := json.Unmarshal(out, &deps); err != nil {
-		return nil, fmt.Errorf("study: what k6 says of %s is not understood: %w", script, err)
+		return nil, fmt.Errorf("study: k6 deps %s: %w", script, err)
 	}
 	s := &Script{Path: script}
-	sum := sha256.New()
 	slices.Sort(deps.Imports)
 	for _, name := range deps.Imports {
 		u, err := url.Parse(name)
@@ -53,30 +49,19 @@ func Inspect(ctx context.Context, k6, script string) (*Script, error) {
 		if err != nil {
 			return nil, fmt.Errorf("study: %w", err)
 		}
-		_, _ = fmt.Fprintf(sum, "%d\n", len(text)) // a hash takes all that is written
-		_, _ = sum.Write(text)
 		s.source = append(append(s.source, text...), '\n')
 	}
-	s.Hash = hex.EncodeToString(sum.Sum(nil))
+	sum := sha256.Sum256(s.source)
+	s.Hash = hex.EncodeToString(sum[:])
 	names := map[string]bool{}
 	for _, m := range readByName.FindAllSubmatch(s.source, -1) {
-		names[string(m[1])+string(m[2])] = true
-	}
-	for _, m := range destructured.FindAllSubmatch(s.source, -1) {
-		for of := range strings.SplitSeq(string(m[1]), ",") {
-			name, _, _ := strings.Cut(of, ":")
-			name, _, _ = strings.Cut(name, "=")
-			names[strings.TrimSpace(name)] = true
-		}
-	}
-	for _, m := range upper.FindAllSubmatch(s.source, -1) { // that a function is given which reads it
-		names[string(m[1])] = true
+		names[string(bytes.Join(m[1:], nil))] = true
 	}
 	s.Names = slices.Sorted(maps.Keys(names))
 	return s, nil
 }
 
-// localPath is the path of a file URL; on Windows there is a slash before the drive.
+// localPath returns the path of a file URL; on Windows there is a slash before the drive.
 func localPath(path string) string {
 	if len(path) > 2 && path[0] == '/' && path[2] == ':' {
 		return path[1:]
@@ -84,22 +69,37 @@ func localPath(path string) string {
 	return path
 }
 
-// Reads tells whether the script may read a setting: k6 and this module have settings of their own, and of a script it can only be known whether the
-// name stands in its text as a word.
+// ownSettings are those that Go and the module read by themselves.
+var ownSettings = []string{"BROKER_WARMUP", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG"}
+
+// Reads reports whether the script may read a setting: k6 or the module does, or its name is a word of the text.
 func (s *Script) Reads(name string) bool {
-	if strings.HasPrefix(name, "K6_") || slices.Contains(own, name) {
+	if strings.HasPrefix(name, "K6_") || slices.Contains(ownSettings, name) {
 		return true
 	}
-	word := regexp.MustCompile(`(^|[^\w$])` + regexp.QuoteMeta(name) + `($|[^\w$])`)
-	return word.Match(s.source)
+	return regexp.MustCompile(`(^|[^\w$])` + regexp.QuoteMeta(name) + `($|[^\w$])`).Match(s.source)
 }
 
-// Check finds settings that the script does not read, and has it initialised with every value of every setting once: what it, or k6, refuses is known
-// before anything runs.
+// ofEnvironment marks the facts of the process's environment.
+const ofEnvironment = ", of the environment"
+
+// Environment returns the variables of the process that the script or the module reads, without those that the study
+// sets.
+func (s *Script) Environment(set func(name string) bool) (facts []Fact) {
+	for _, one := range slices.Sorted(slices.Values(os.Environ())) {
+		name, value, _ := strings.Cut(one, "=")
+		if value != "" && (slices.Contains(s.Names, name) || slices.Contains(ownSettings, name)) && !Reserved(name) && !set(name) {
+			facts = append(facts, Fact{name + ofEnvironment, Value{name, value}.Shown()})
+		}
+	}
+	return facts
+}
+
+// Check returns an error if the script does not read a setting, or if it or k6 refuses a value.
 func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
-	for _, of := range p.Settings {
-		if !s.Reads(of.Name) {
-			return fmt.Errorf("%s: %s never reads that: it reads %s", of.Name, filepath.Base(s.Path), strings.Join(s.Names, ", "))
+	for _, setting := range p.Settings {
+		if !s.Reads(setting.Name) {
+			return fmt.Errorf("%s: %s never reads that: it reads %s", setting.Name, filepath.Base(s.Path), strings.Join(s.Names, ", "))
 		}
 	}
 	axes, err := p.Axes()
@@ -110,7 +110,7 @@ func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
 	for _, a := range axes {
 		longest = max(longest, len(a.Points))
 	}
-	for i := range longest {
+	for i := range longest { // every value of every setting once
 		var values Values
 		for _, a := range axes {
 			values = append(values, a.Points[i%len(a.Points)]...)
@@ -122,13 +122,13 @@ func (s *Script) Check(ctx context.Context, k6 string, p Plan) error {
 	return nil
 }
 
-// output is what k6 prints; where it fails, the error is what it says.
+// output returns what k6 prints, or its last error.
 func output(ctx context.Context, env []string, k6 string, args ...string) ([]byte, error) {
-	var out, said bytes.Buffer
+	var out, log bytes.Buffer
 	cmd := exec.CommandContext(ctx, k6, args...) //gosec:disable G204 -- k6 itself, and the user's script
-	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES=", "BROKER_COORDINATOR="}, env), &out, &said
+	cmd.Env, cmd.Stdout, cmd.Stderr = slices.Concat(os.Environ(), []string{"BROKER_RUN=", "BROKER_PROCESSES=", "BROKER_COORDINATOR="}, env), &out, &log
 	if err := cmd.Run(); err != nil {
-		if message := lastError(said.Bytes()); message != "" {
+		if message := lastError(log.Bytes()); message != "" {
 			return nil, fmt.Errorf("k6 %s: %s", args[0], message)
 		}
 		return nil, fmt.Errorf("k6 %s: %w", args[0], err)

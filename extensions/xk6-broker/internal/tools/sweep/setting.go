@@ -1,40 +1,42 @@
-// Package study runs one script many times with different settings: the plan of its cells, the k6 process that each is, the journal that an
-// interrupted study goes on from, and what is drawn of the results.
+// Package sweep runs one script many times with different settings: a plan of cells, a k6 process for each, a journal
+// from which an interrupted study resumes, and a page.
 package sweep
 
 import (
-	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// Setting is a name that the script reads from __ENV, and the values that it is to have.
+// Setting is a name that the script reads from __ENV, and its values.
 type Setting struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
 }
 
-// ParseSetting understands NAME=VALUE,VALUE. As in CSV, a value with a comma in it stands between quotation marks.
+// ParseSetting parses NAME=VALUE,VALUE. As in CSV, a value with a comma is quoted.
 func ParseSetting(text string) (Setting, error) {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok || name == "" || list == "" {
 		return Setting{}, fmt.Errorf("--set %q: write NAME=VALUE,VALUE", Shown(text))
 	}
-	r := csv.NewReader(strings.NewReader(list))
-	records, err := r.ReadAll()
+	records, err := csv.NewReader(strings.NewReader(list)).ReadAll()
 	if err != nil || len(records) != 1 {
-		return Setting{}, fmt.Errorf(`--set %s: the values are not understood: a value with a comma or a quotation mark in it is written "a,b"`, name)
+		return Setting{}, fmt.Errorf(`--set %s: malformed values: write a value with a comma or a quotation mark as "a,b"`, name)
 	}
 	return Setting{Name: name, Values: records[0]}, nil
 }
 
-// reserved are what the study itself tells a script of each cell: each is a test of its own, of one process.
-var reserved = []string{"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE", "BROKER_REPORT_MEANWHILE", "BROKER_RUN", "BROKER_PROCESSES", "BROKER_COORDINATOR"}
+// reserved are the settings that the runner gives each cell.
+var reserved = []string{
+	"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE", "BROKER_REPORT_MEANWHILE", "BROKER_RUN", "BROKER_PROCESSES",
+	"BROKER_COORDINATOR",
+}
 
-// Reserved tells whether a setting is the study's own.
+// Reserved reports whether the runner gives a setting itself.
 func Reserved(name string) bool { return slices.Contains(reserved, name) }
 
 func (s Setting) check() error {
@@ -46,49 +48,57 @@ func (s Setting) check() error {
 	}
 	seen := map[string]bool{}
 	for _, v := range s.Values {
+		shown := Value{s.Name, v}.Shown()
 		switch {
-		case v == "":
-			return fmt.Errorf("%s has an empty value", s.Name)
-		case strings.ContainsRune(v, 0):
-			return fmt.Errorf("%s has a value with a zero byte in it", s.Name)
-		case seen[v]:
-			return fmt.Errorf("%s has the value %s twice", s.Name, shownAs(s.Name, v))
-		default:
-			seen[v] = true
+		case v == "" || strings.ContainsRune(v, 0):
+			return fmt.Errorf("%s has an empty value, or one with a zero byte", s.Name)
+		case seen[shown]:
+			return fmt.Errorf("%s has the value %s twice, secrets aside: add a setting that names them, with --zip", s.Name, shown)
 		}
+		seen[shown] = true
 	}
 	return nil
 }
 
-// all are its values. Those that differ by a secret only are told apart by their places.
-func (s Setting) all() []Value {
-	count, of := map[string]int{}, make([]Value, len(s.Values))
-	for _, v := range s.Values {
-		count[shownAs(s.Name, v)]++
-	}
-	for i, v := range s.Values {
-		of[i] = Value{Name: s.Name, Value: v}
-		if text := of[i].Shown(); count[text] > 1 {
-			of[i].shown = fmt.Sprintf("%s (%d)", text, i+1)
-		}
-	}
-	return of
-}
-
-// Value is a setting as a cell has it.
+// Value is a setting of a cell.
 type Value struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-	shown string // where others look the same without their secrets
 }
 
-// Shown is the value without secrets.
-func (v Value) Shown() string { return cmp.Or(v.shown, shownAs(v.Name, v.Value)) }
+const hidden = "xxxxx"
 
-// Values are the settings of a cell, in the order in which the study lists them.
+var (
+	// password is that of a user in a URL, up to the last @ if the URL is malformed.
+	password = regexp.MustCompile(`(://[^/?#@:\s]*):[^\s]*@`)
+	// token is a user without a password, which is a token to some brokers.
+	token = regexp.MustCompile(`(://)[^/?#:\s]+@`)
+	// secretName is in the names of settings, URL options and flags with a secret.
+	secretName = regexp.MustCompile(`(?i)` + secretWords)
+	// assigned is NAME=VALUE, and --name VALUE.
+	assigned = regexp.MustCompile(`(?i)([\w.-]*` + secretWords + `[\w.-]*=|--?[\w-]*` + secretWords + `[\w-]*\s+)('[^']*'|"[^"]*"|[^&;#\s]+)`)
+)
+
+const secretWords = `(?:pass|pwd|secret|token|credential|(?:access|api|private|account|auth)[_-]?key)` //gosec:disable G101 -- words
+
+// Shown returns a text without its secrets: passwords and tokens in URLs, and values whose names are those of secrets.
+func Shown(text string) string {
+	text = token.ReplaceAllString(password.ReplaceAllString(text, "$1:"+hidden+"@"), "${1}"+hidden+"@")
+	return assigned.ReplaceAllString(text, "${1}"+hidden)
+}
+
+// Shown returns the value without secrets.
+func (v Value) Shown() string {
+	if secretName.MatchString(v.Name) {
+		return hidden
+	}
+	return Shown(v.Value)
+}
+
+// Values are the settings of a cell, in the order of the study.
 type Values []Value
 
-// String writes them without secrets.
+// String joins them without secrets.
 func (all Values) String() string {
 	parts := make([]string, len(all))
 	for i, v := range all {
@@ -97,7 +107,7 @@ func (all Values) String() string {
 	return strings.Join(parts, " ")
 }
 
-// Of is the value of a setting, without secrets; "" where there is none of that name.
+// Of returns the value of a setting without secrets; "" if there is none.
 func (all Values) Of(name string) string {
 	i := slices.IndexFunc(all, func(v Value) bool { return v.Name == name })
 	if i < 0 {
@@ -106,12 +116,6 @@ func (all Values) Of(name string) string {
 	return all[i].Shown()
 }
 
-// without leaves settings out.
-func (all Values) without(constant Values) Values {
-	return slices.DeleteFunc(slices.Clone(all), func(v Value) bool { return slices.Contains(constant, v) })
-}
-
-// environment is what a process gets of them.
 func (all Values) environment() []string {
 	env := make([]string, len(all))
 	for i, v := range all {
@@ -120,22 +124,21 @@ func (all Values) environment() []string {
 	return env
 }
 
-// zip finds the settings of one axis, and checks that they have as many values.
-func zip(all []Setting, names []string) ([]Setting, error) {
-	var of []Setting
+// zip returns the settings of one axis, which must have equally many values.
+func zip(all []Setting, names []string) (axis []Setting, err error) {
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("--zip %s: there is no --set %s", strings.Join(names, ","), name)
 		}
-		if len(of) > 0 && len(all[i].Values) != len(of[0].Values) {
+		if len(axis) > 0 && len(all[i].Values) != len(axis[0].Values) {
 			return nil, fmt.Errorf("--zip %s: %s has %d values and %s has %d: pairs need as many of each",
-				strings.Join(names, ","), of[0].Name, len(of[0].Values), name, len(all[i].Values))
+				strings.Join(names, ","), axis[0].Name, len(axis[0].Values), name, len(all[i].Values))
 		}
-		of = append(of, all[i])
+		axis = append(axis, all[i])
 	}
-	if len(of) < 2 {
+	if len(axis) < 2 {
 		return nil, errors.New("--zip: name two settings or more, such as --zip A,B")
 	}
-	return of, nil
+	return axis, nil
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
@@ -47,7 +48,7 @@ func (b *bench) run(_ context.Context, c Cell) (Outcome, error) {
 
 func (b *bench) sweep(j *Journal, p Plan, columns []measure.Measure) (*Sweep, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &Sweep{Plan: p, Columns: columns, Folder: b.folder, Journal: j, Run: b.run, Out: &out, now: func() time.Time { return b.at }}, &out
+	return &Sweep{Plan: p, Columns: columns, Folder: b.folder, Journal: j, Run: b.run, Out: &out}, &out
 }
 
 func readCSV(t *testing.T, folder string) [][]string {
@@ -92,7 +93,7 @@ func TestAStudyGoesOn(t *testing.T) {
 	if lines := readCSV(t, b.folder); len(lines) != 4 {
 		t.Errorf("%d lines of three cells", len(lines))
 	}
-	if text := out.String(); !strings.Contains(text, "[3/8] repetition 1 of 2: ") || !strings.Contains(text, "about 3m0s left, until 03:09") || !strings.Contains(text, "confirmed rate 1002/s") {
+	if text := out.String(); !strings.Contains(text, "[3/8] repetition 1 of 2: ") || !strings.Contains(text, "about 3m0s left") || !strings.Contains(text, "confirmed rate 1002/s") {
 		t.Error(text)
 	}
 
@@ -112,7 +113,7 @@ func TestAStudyGoesOn(t *testing.T) {
 	if failed, err := s.Do(t.Context(), nil); !errors.Is(err, ErrStopped) || failed != 1 {
 		t.Fatal(failed, err)
 	}
-	if text := out.String(); !strings.Contains(text, "3 of them are done") || !strings.Contains(text, "FAILED: the broker was away") || strings.Contains(text, "[3/8]") {
+	if text := out.String(); !strings.Contains(text, "3 are done") || !strings.Contains(text, "FAILED: the broker was away") || strings.Contains(text, "[3/8]") {
 		t.Error(text)
 	}
 	lines := readCSV(t, b.folder)
@@ -133,7 +134,7 @@ func TestAStudyGoesOn(t *testing.T) {
 		t.Errorf("ran %v, want %v", b.ran, want)
 	}
 	lines = readCSV(t, b.folder)
-	if head := strings.Join(lines[0], ","); head != "cell,repetition,started,seconds,RATE,SIZE,confirmed rate (/s),lost,valid,confirmed means,exit code,error" {
+	if head := strings.Join(lines[0], ","); head != "cell,started,seconds,repetition,RATE,SIZE,confirmed rate (/s),lost,valid,confirmed means,exit code,error" {
 		t.Error(head)
 	}
 	for i, index := range []string{"1", "2", "3", "4", "6", "5", "7", "8"} { // in the order of time
@@ -141,12 +142,12 @@ func TestAStudyGoesOn(t *testing.T) {
 		if rate, err := strconv.ParseFloat(line[6], 64); err != nil || strconv.FormatFloat(rate, 'f', 6, 64) != "100"+index+".000000" {
 			t.Errorf("rate %s, %v", line[6], err)
 		}
-		if line[0] != index || line[7] != "" || line[8] != "true" || line[9] != "accepted" || line[3] != "30.0" {
+		if line[0] != index || line[7] != "" || line[8] != "true" || line[9] != "accepted" || line[2] != "30.0" {
 			t.Errorf("%v", line)
 		}
 	}
 	page, err := os.ReadFile(filepath.Join(b.folder, PageFile))
-	if err != nil || !strings.Contains(string(page), "8 of 8 cells") || strings.Count(string(page), `">log</a>`) != 8 {
+	if err != nil || !strings.Contains(string(page), "8 of 8 runs") || strings.Count(string(page), `">log</a>`) != 8 {
 		t.Errorf("%v", err)
 	}
 }
@@ -159,7 +160,7 @@ func TestAFolderThatIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(folder, asked); !errors.Is(err, ErrTaken) {
+	if _, err := Begin(folder, asked); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Error(err)
 	}
 	if _, err := Resume(folder, asked); err == nil || !strings.HasPrefix(err.Error(), "another process is at work on the study in "+folder) {
@@ -208,154 +209,98 @@ func TestResultsThatAreGone(t *testing.T) {
 	}
 }
 
-// Combinations of which confirmations proved another thing are in groups of their own, with a ranking each; what is not valid, or failed, is in none.
-func TestWhatIsCompared(t *testing.T) {
-	p, columns := planOf(t, 2, 5, "URL=a,b", "RATE=1,2,3"), columnsOf(t, "confirmed rate", "publish_latency p50", "lost")
-	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
-		r := measured(map[string]float64{"1": 100, "2": 200, "3": 300}[c.Settings.Of("RATE")], 1e6)
-		if c.Settings.Of("URL") == "b" {
-			r.Topics[0].Proofs = nil
-			r.Topics[0].Proves(result.Proof{Confirm: "unconfirmed", How: "nothing is confirmed"})
-			r.Verdict.Valid = c.Settings.Of("RATE") != "3" || c.Repetition == 2
-		}
-		return r
-	})
-	for i, r := range rows {
-		if r.Cell.Settings.String() == "URL=a RATE=1" {
-			rows[i] = NewRow(Outcome{Cell: r.Cell, Error: "away", Started: r.Started, Ended: r.Ended}, columns)
-		}
-	}
-	groups, failed := GroupsOf(p.Combinations(), columns, rows)
-	if len(failed) != 1 || failed[0].Settings.String() != "URL=a RATE=1" || failed[0].Failed != 2 {
-		t.Errorf("%+v", failed)
-	}
-	var got []string
-	for _, g := range groups {
-		for _, e := range g.Entries {
-			got = append(got, g.Confirm+" "+e.Settings.String())
-		}
-		got = append(got, bestOf(0, columns[0], g.Entries))
-	}
-	want := []string{
-		"accepted URL=a RATE=2", "accepted URL=a RATE=3", "greatest confirmed rate: 300/s at URL=a RATE=3",
-		"unconfirmed URL=b RATE=1", "unconfirmed URL=b RATE=2", "unconfirmed URL=b RATE=3", "greatest confirmed rate: 200/s at URL=b RATE=2", // 3 was not always valid
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	var page bytes.Buffer
-	f := Findings{Name: "groups", Plan: p, Columns: columns, Rows: rows}
-	if err := f.WriteHTML(&page); err != nil {
-		t.Fatal(err)
-	}
-	text := page.String()
-	accepted, unconfirmed := strings.Index(text, "Confirmed means accepted"), strings.Index(text, "Confirmed means unconfirmed")
-	if accepted < 0 || unconfirmed < accepted || !strings.Contains(text, "there are 2 groups") {
-		t.Error("the page does not keep the groups apart")
-	}
-	if part := text[accepted:unconfirmed]; strings.Contains(part, `<td class="text" data-label="URL">b</td>`) || strings.Count(part, `class="h`) == 0 {
-		t.Error("a group has what is another's")
-	}
-}
-
-// What proved the same by other means is in a group of its own, too; so are the repetitions of one combination that did.
-func TestWhatProvedItOtherwiseIsNotCompared(t *testing.T) {
-	p, columns := planOf(t, 4, 5, "STORAGE=memory,file"), columnsOf(t, "confirmed rate")
-	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
-		r, how := measured(100, 1e6), c.Settings.Of("STORAGE")
-		if c.Repetition == 4 {
-			r, how = measured(900, 1e6), "memory" // whatever was asked for
-		}
-		r.Topics[0].Proofs = nil
-		r.Topics[0].Proves(result.Proof{Confirm: "accepted", How: how})
-		return r
-	})
-	groups, _ := GroupsOf(p.Combinations(), columns, rows)
-	var got []string
-	for _, g := range groups {
-		for _, e := range g.Entries {
-			got = append(got, fmt.Sprintf("%s, %s: %d, %v", g.Meaning, e.Settings, len(e.Cells), math.Round(e.Columns[0].Median)))
-		}
-	}
-	if want := []string{"accepted: file, STORAGE=file: 3, 100", "accepted: memory, STORAGE=memory: 4, 100", "accepted: memory, STORAGE=file: 1, 900"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-}
-
-// Columns that somebody has asked for are shown though nothing is known of them; and of how many repetitions a median is, where it is not of all.
-func TestWhatIsKnownOfSomeOnly(t *testing.T) {
-	p, columns := planOf(t, 4, 5, "RATE=1,2"), columnsOf(t, "publish_latency p50", "request_latency p99")
-	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
-		r := measured(100, 1e6*float64(c.Repetition))
-		if c.Repetition > 2 {
-			r.Topics[0].Trends = nil
-		}
-		return r
-	})
-	for _, named := range []bool{false, true} {
-		var page bytes.Buffer
-		if err := (Findings{Plan: p, Columns: columns, Rows: rows, Named: named}).WriteHTML(&page); err != nil {
+func columnsOf(t *testing.T, names ...string) (all []measure.Measure) {
+	t.Helper()
+	for _, name := range names {
+		m, err := measure.Parse(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if text := page.String(); strings.Contains(text, "request_latency p99") != named || !strings.Contains(text, " of 2 of 4<") {
-			t.Errorf("asked for %v: there %v, and of how many is told: %v", named, !named, strings.Contains(text, " of 2 of 4<"))
-		}
+		all = append(all, m)
 	}
-	s := Sweep{Columns: columns, Named: true}
-	if text := s.told(rows[0]); !strings.Contains(text, "request_latency p99 – (no request_latency was measured)") {
-		t.Error(text)
-	}
-	rows[0].Valid, rows[0].Verdict, rows[0].Reasons = false, "NOT VALID", "sends-failed"
-	if text := s.told(rows[0]); !strings.HasSuffix(text, "NOT VALID (sends-failed)") {
-		t.Error(text)
-	}
+	return all
 }
 
-// Curves are over the axis of numbers, with the least and the greatest of the repetitions; a setting of no numbers has places.
-func TestCurves(t *testing.T) {
-	p, columns := planOf(t, 3, 5, "URL=a,b", "RATE=10,20,1000"), columnsOf(t, "publish_latency p50")
-	rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result { return measured(1, 1e6*float64(c.Repetition)) })
-	groups, _ := GroupsOf(p.Combinations(), columns, rows)
-	axes, err := p.Axes()
+// measured returns the result of a run with a rate and a latency.
+func measured(rate, latency float64) *result.Result {
+	h := &hist.Histogram{}
+	h.RecordN(int64(latency), 1000)
+	topic := result.Topic{
+		Topic: "orders", OpenLoop: true, Counts: map[string]int64{"sent": 30_000, "confirmed": 30_000}, Trends: map[string]*hist.Histogram{"publish_latency": h},
+		Options: result.Uses{}, Errors: []result.ErrorCount{}, Groups: []result.Group{},
+	}
+	topic.Proves(result.Proof{Confirm: "accepted"})
+	topic.Spans = map[string]result.Span{"confirmed": {Last: 30_000 / rate}}
+	r := &result.Result{Version: result.Version, Seconds: 5, Topics: []result.Topic{topic}}
+	r.Verdict.Valid = true
+	r.Describe()
+	return r
+}
+
+func pageOf(t *testing.T, b *bench, p Plan, columns ...string) (*Sweep, string) {
+	t.Helper()
+	j, err := Begin(b.folder, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, others, ok := curvesOver(axes)
-	if !ok || over.Label() != "RATE" || len(others) != 1 {
-		t.Fatal(over, others, ok)
+	s, _ := b.sweep(j, p, columnsOf(t, columns...))
+	if _, err := s.Do(t.Context(), nil); err != nil {
+		t.Fatal(err)
 	}
-	c, known := curves("id", 0, columns[0], over, others, groups[0].Entries)
-	if !known || len(c.Lines) != 2 || c.Lines[1].Label != "URL=b" || !slices.Equal(c.X, []float64{10, 20, 1000}) || !c.Decades || c.Apart || c.Unit != "ms" {
-		t.Fatalf("%+v", c)
+	page, err := os.ReadFile(filepath.Join(b.folder, PageFile))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range c.X {
-		if l := c.Lines[1]; *l.Low[i] > 1.01 || *l.Low[i] < 0.99 || *l.Values[i] > 2.01 || *l.Values[i] < 1.99 || *l.High[i] > 3.01 || *l.High[i] < 2.99 {
-			t.Errorf("%v %v %v", *l.Low[i], *l.Values[i], *l.High[i])
+	return s, string(page)
+}
+
+func TestPage_ConfirmationsThatProveDifferentThings_Remark(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		b := &bench{t: t, folder: filepath.Join(t.TempDir(), "study")}
+		b.become = func(c Cell, o *Outcome) {
+			if c.Settings.Of("ACKS") == "none" && !same {
+				o.Result.Topics[0].Proofs = nil
+				o.Result.Topics[0].Proves(result.Proof{Confirm: "unconfirmed", How: "acks=none"})
+			}
 		}
-	}
-	c, _ = curves("id", 0, columns[0], axes[0], axes[1:], groups[0].Entries)
-	if !c.Apart || !slices.Equal(c.X, []float64{0, 1}) || !slices.Equal(c.Ticks, []string{"a", "b"}) || len(c.Lines) != 3 {
-		t.Errorf("%+v", c)
-	}
-	many := planOf(t, 1, 1, "A=a,b,c,d,e,f,g,h,i", "B=1,2,3,4,5,6,7,8,9")
-	axes, _ = many.Axes()
-	if over, _, ok := curvesOver(axes); ok {
-		t.Error("curves without colours of their own, over", over)
+		_, page := pageOf(t, b, planOf(t, 1, 5, "ACKS=all,none"), "confirmed rate")
+		if strings.Contains(page, "compare only rows that prove the same") == same {
+			t.Errorf("the same: %v, and the page says otherwise", same)
+		}
 	}
 }
 
-// What is nearly equal has one shade; the least has the faintest and the greatest the strongest, and one extreme does not make all the others alike.
-func TestShades(t *testing.T) {
-	p, columns := planOf(t, 1, 5, "A=0,1", "B=0,1"), columnsOf(t, "confirmed rate")
-	for want, rates := range map[string][4]float64{"h1 h1 h5 h8": {500, 501, 800, 1000}, "h1 h2 h5 h8": {10, 20, 300, 5000}} {
-		rows := rowsOf(p.Cells(), columns, func(_ int, c Cell) *result.Result {
-			return measured(rates[2*strings.Index("01", c.Settings.Of("A"))+strings.Index("01", c.Settings.Of("B"))], 1e6)
-		})
-		groups, _ := GroupsOf(p.Combinations(), columns, rows)
-		axes, _ := p.Axes()
-		h, ok := heatOf(0, columns[0], axes[0], axes[1], groups[0].Entries)
-		if got := strings.Join([]string{h.Rows[0].Cells[0].Class, h.Rows[0].Cells[1].Class, h.Rows[1].Cells[0].Class, h.Rows[1].Cells[1].Class}, " "); !ok || got != want {
-			t.Errorf("%v: %s, want %s", rates, got, want)
+// The chart is over the axis with the most points, with a line for each combination of the others.
+func TestPage_TwoAxes_Chart(t *testing.T) {
+	b := &bench{t: t, folder: filepath.Join(t.TempDir(), "study")}
+	b.become = func(c Cell, o *Outcome) { o.Result = measured(1, 1e6*float64(c.Repetition)) }
+	s, _ := pageOf(t, b, planOf(t, 3, 5, "URL=a,b", "RATE=10,20,1000"), "publish_latency p50", "lost")
+	axes, _ := s.Plan.Axes()
+	charts := s.charts(axes, s.entries())
+	if len(charts) != 1 || len(charts[0].Lines) != 2 || charts[0].Lines[1].Label != "URL=b" || !slices.Equal(charts[0].X, []float64{10, 20, 1000}) || !charts[0].Decades {
+		t.Fatalf("%+v", charts)
+	}
+	for i := range 3 {
+		if l := charts[0].Lines[1]; *l.Low[i] > 1.01 || *l.Low[i] < 0.99 || *l.Values[i] > 2.01 || *l.Values[i] < 1.99 || *l.High[i] > 3.01 || *l.High[i] < 2.99 {
+			t.Errorf("%v %v %v", *l.Low[i], *l.Values[i], *l.High[i])
+		}
+	}
+}
+
+// A broker that becomes slower in each cell drifts; one whose numbers depend on its settings, and on chance, does not.
+func TestPage_Drift_FoundInRepetitions(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for drifts, latency := range map[bool]func(n int, c Cell) float64{
+		true: func(n int, _ Cell) float64 { return 1e6 * math.Pow(1.01, float64(n)) },
+		false: func(_ int, c Cell) float64 {
+			return 1e6 * float64(len(c.Settings.Of("SIZE"))) * (1 + 0.1*random.Float64())
+		},
+	} {
+		b := &bench{t: t, folder: filepath.Join(t.TempDir(), "study"), at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+		b.become = func(c Cell, o *Outcome) { o.Result = measured(1, latency(c.Index, c)) }
+		_, page := pageOf(t, b, planOf(t, 8, 5, "SIZE=1,10,100"), "publish_latency p50")
+		if found := strings.Contains(page, "publish_latency p50 grew by"); found != drifts {
+			t.Errorf("drift %v, found %v", drifts, found)
 		}
 	}
 }
