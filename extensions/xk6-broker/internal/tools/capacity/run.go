@@ -219,10 +219,15 @@ func (r *Run) lastWhy() string {
 // Asked returns the facts of the search.
 func (r *Run) Asked() []sweep.Fact {
 	facts := []sweep.Fact{
-		{What: "--rate-setting", Is: r.Rate}, {What: "--length-setting", Is: r.Length},
-		{What: "--from", Is: strconv.FormatInt(r.Search.From, 10)}, {What: "--to", Is: strconv.FormatInt(r.Search.To, 10)},
-		{What: "--width", Is: fmt.Sprintf("%g%%", 100*r.Search.Width)}, {What: "--confidence", Is: fmt.Sprintf("%g%%", 100*r.Search.Confidence)},
-		{What: "--probe", Is: r.Window.String()}, {What: "--warmup", Is: r.WarmUp.String()}, {What: "--probes", Is: strconv.Itoa(r.Search.Probes)},
+		{What: "--rate-setting", Is: r.Rate},
+		{What: "--length-setting", Is: r.Length},
+		{What: "--from", Is: strconv.FormatInt(r.Search.From, 10)},
+		{What: "--to", Is: strconv.FormatInt(r.Search.To, 10)},
+		{What: "--width", Is: fmt.Sprintf("%g%%", 100*r.Search.Width)},
+		{What: "--confidence", Is: fmt.Sprintf("%g%%", 100*r.Search.Confidence)},
+		{What: "--probe", Is: r.Window.String()},
+		{What: "--warmup", Is: r.WarmUp.String()},
+		{What: "--probes", Is: strconv.Itoa(r.Search.Probes)},
 	}
 	for i, o := range r.Objectives {
 		facts = append(facts, sweep.Fact{What: fmt.Sprintf("--objective %d", i+1), Is: o.Text})

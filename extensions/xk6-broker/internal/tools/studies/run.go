@@ -157,8 +157,10 @@ var localPort = regexp.MustCompile(`(127\.0\.0\.1|localhost|\[::1\]):\d+`)
 // asked returns the facts of the study: what is run, not what was published.
 func (r *Run) asked() ([]sweep.Fact, error) {
 	facts := []sweep.Fact{
-		{What: "study", Is: r.Study.Title}, {What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)},
-		{What: sweep.SeedFact, Is: strconv.FormatUint(r.Seed, 10)}, {What: "repeat", Is: strconv.Itoa(r.Study.Repeat)},
+		{What: "study", Is: r.Study.Title},
+		{What: "scale", Is: strconv.FormatFloat(r.Scale, 'g', -1, 64)},
+		{What: sweep.SeedFact, Is: strconv.FormatUint(r.Seed, 10)},
+		{What: "repeat", Is: strconv.Itoa(r.Study.Repeat)},
 	}
 	for _, t := range r.Study.Tests {
 		facts = append(facts, sweep.Fact{What: "script of " + t.Name, Is: r.scripts[t.Script].Hash})
