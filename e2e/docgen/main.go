@@ -81,7 +81,7 @@ func documents(proven map[string]drivertest.Outcome) map[string]map[string]strin
 
 // reasons is the table of what a verdict can say. Its package is internal to another module, so that a command of that module prints it.
 func reasons(repository string) (string, error) {
-	cmd := exec.Command("go", "run", "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/reason/table")
+	cmd := exec.Command("go", "run", "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/table")
 	cmd.Dir, cmd.Stderr = filepath.Join(repository, "e2e"), os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
