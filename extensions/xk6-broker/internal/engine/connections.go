@@ -111,9 +111,12 @@ func opening[T any](
 func (r *Run) Publisher(
 	ctx context.Context, e Endpoint, words string, c driver.ProducerConfig, uses map[string]any,
 ) (*Publisher, error) {
+	topic := r.Topic(e.Address, c.Topic) // also if it cannot be opened: its errors are part of the result
+	topic.Use("connect", e.Uses)
+	topic.Use("producer", uses)
 	in := func(on *connection) map[string]*Publisher { return on.publishers }
 	return opening(ctx, r, e, in, words, func(ctx context.Context, conn driver.Conn) (*Publisher, error) {
-		return r.NewPublisher(ctx, conn, r.Topic(e.Address, c.Topic), c)
+		return r.NewPublisher(ctx, conn, topic, c)
 	})
 }
 
