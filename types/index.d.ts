@@ -268,6 +268,7 @@ declare module 'k6/x/broker' {
     seconds: number;
     /** `confirmed / seconds`: of a few messages at a fixed rate it is above that rate, as there is no pause after the last. */
     rate: number;
+    /** Of what was measured under the same topic and tags while the loop ran. */
     latencies: Latencies;
   }
 
@@ -384,19 +385,11 @@ declare module 'k6/x/broker' {
     received: number;
     settled: number;
     errors: number;
-    /**
-     * How many of the received had come to the client before the call, as they do to consumers that were open before (`ready()`, `receive()`, another
-     * `consume()`), up to their prefetch. They took next to none of `seconds`: for the rate of the broker have `consume()` open the consumers, or see that they
-     * are few. What a client library keeps to itself until it is asked is not among them.
-     */
-    prefetched: number;
-    /**
-     * To the end of the work on the last message, from the call where the consumers were open before it, else from when they were open, or from the first
-     * message that came while some of them were still being opened.
-     */
+    /** From the call to the end of the work on the last message. */
     seconds: number;
-    /** Received per second of these, the prefetched among them. */
+    /** Received per second of these. Messages that had come to the client before the call took next to none of them. */
     rate: number;
+    /** Of what was measured under the same topic and tags while the loop ran. */
     latencies: Latencies;
   }
 

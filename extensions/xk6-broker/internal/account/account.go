@@ -1,54 +1,51 @@
-//gosec:disable G115 -- counts, far below their limits
 package account
 
 import "maps"
 
-// Subscribers is the name of the account of the consumers of a topic that are in no group and each
-// get every message.
+// Subscribers names the account of a topic's consumers that are in no group.
 const Subscribers = "subscribers"
 
-// ReadBack is the name of the account of a driver that only sends: nobody consumed the messages,
-// but the broker was asked at the end which of the messages that it had confirmed it has.
+// ReadBack names the account of a driver that only sends: the broker was asked at the end for the
+// messages that it had confirmed.
 const ReadBack = "read back"
 
-// Why is why the fate of messages is not known.
+// Why is a reason for uncertain messages.
 type Why string
 
 // The reasons.
 const (
-	Joining        Why = "joining"         // sent within a second of a consumer's coming, and the broker may not have kept it
-	Leaving        Why = "leaving"         // sent within a second of a consumer's going, and the broker keeps nothing
+	Joining        Why = "joining"         // sent when a consumer came
+	Leaving        Why = "leaving"         // sent within a second of a consumer's going, where the broker keeps nothing
 	Removed        Why = "removed"         // the test deleted or emptied the topic
-	NoBacklog      Why = "no-backlog"      // the broker did not say exactly what it has
-	OtherReader    Why = "other-reader"    // others may have received it: messages go by keys, or are selected
+	NoBacklog      Why = "no-backlog"      // there is no exact answer of the broker about its backlog
+	OtherReader    Why = "other-reader"    // another reader may have received it
 	Killed         Why = "killed"          // a process that consumed was killed
-	Interrupted    Why = "interrupted"     // the test was interrupted before the broker answered
 	MissingProcess Why = "missing-process" // the ledger of a process is missing
 )
 
-// Account is what became of the messages that one group should have received. Missing is the sum of
-// Routed, Lost, Undelivered and Uncertain.
+// Account is the fate of the messages that one group expects. Missing is the sum of Routed, Lost,
+// Undelivered and Uncertain.
 type Account struct {
 	Group       string `json:"group"`       // or [Subscribers], or [ReadBack]
 	Subscribers int    `json:"subscribers"` // how many at a time; each expects every message
 	Tally
-	Routed      uint64         `json:"routed"`              // missing here, and received by a consumer of the test on another topic
-	Lost        uint64         `json:"lost"`                // missing, and the broker has them no more for the group
-	Undelivered uint64         `json:"undelivered"`         // missing, and the broker still has as many
-	Uncertain   uint64         `json:"uncertain"`           // missing, and it cannot be known what became of them
-	Why         map[Why]uint64 `json:"why,omitempty"`       // of those that are uncertain
-	Unordered   bool           `json:"unordered,omitempty"` // the broker delivers messages out of their order, as by priority or after a delay: reordered is not observed
-	Ranges      []Range        `json:"ranges,omitempty"`    // of what is missing and not routed, the first
+	Routed      uint64         `json:"routed"`              // missing here, received by a consumer of the test on another topic
+	Lost        uint64         `json:"lost"`                // missing, and not in the group's backlog
+	Undelivered uint64         `json:"undelivered"`         // missing, and the group's backlog has as many
+	Uncertain   uint64         `json:"uncertain"`           // missing for a reason that cannot be decided
+	Why         map[Why]uint64 `json:"why,omitempty"`       // of the uncertain
+	Unordered   bool           `json:"unordered,omitempty"` // the broker reorders by design: reordered is not observed
+	Ranges      []Range        `json:"ranges,omitempty"`    // the first missing ones, without the routed
 }
 
-// ShownRanges is how many ranges of missing messages an account names.
+// ShownRanges is how many ranges of missing messages an account has at most.
 const ShownRanges = 20
 
 // Range is consecutive messages of one producer.
 type Range struct {
 	ID   uint64 `json:"id"`   // the producer
 	From uint64 `json:"from"` // the first
-	To   uint64 `json:"to"`   // the last, which is in the range
+	To   uint64 `json:"to"`   // the last, included
 }
 
 // Doubt adds n uncertain messages.
@@ -83,26 +80,21 @@ func (a *Account) Sum(b Account) {
 	}
 }
 
-// Backlog is what a broker has for a group. Each is a number of messages.
+// Backlog is a broker's answer about a group. Each is a number of messages.
 type Backlog struct {
-	Messages    int64 `json:"messages"`          // that the group has not settled: those not delivered and those in flight
-	Undelivered int64 `json:"undelivered"`       // of these, those that the broker knows it has never delivered to the group; 0 if it cannot tell
-	Dropped     int64 `json:"dropped,omitempty"` // received by the process that asked, not settled, and not in Messages: the broker has dropped them
+	Messages    int64 `json:"messages"`          // not settled by the group: not delivered, or in flight
+	Undelivered int64 `json:"undelivered"`       // never delivered to the group, as part of Messages; 0 if not reported
+	Dropped     int64 `json:"dropped,omitempty"` // received here, not settled, and not in Messages: the broker dropped them
 }
 
-// Waiting is a backlog and what is in it beside the messages that the group has not received.
-type Waiting struct {
-	Backlog
-	SureHeld, Held int64 // received and not settled: at least, and at most
-	Strange        int64 // as many at most are none of the messages in question
-}
+// held is how many messages of a backlog the group has received, at least and at most.
+type held struct{ least, most int64 }
 
-// Divide says what became of missing messages by the broker's backlog: it had been given sure of
-// them for certain, and possible at most. Messages that the broker never delivered are not held.
-func Divide(missing, sure, possible uint64, w Waiting) (lost, undelivered, uncertain uint64) {
-	least := uint64(max(0, max(0, w.Undelivered, w.Messages-w.Held)-w.Strange))
-	most := uint64(max(0, w.Undelivered, w.Messages-max(0, w.SureHeld-w.Dropped)))
-	undelivered = min(possible, least)
-	lost = sure - min(sure, most)
-	return lost, undelivered, missing - lost - undelivered
+// divide splits missing messages into lost, undelivered and the rest, which is uncertain. At most
+// other messages of the backlog are none of the missing.
+func (b Backlog) divide(missing uint64, h held, other int64) (lost, undelivered uint64) {
+	least := max(0, max(0, b.Undelivered, b.Messages-h.most)-other)
+	most := max(0, b.Undelivered, b.Messages-max(0, h.least-b.Dropped))
+	undelivered = min(missing, uint64(least))      //gosec:disable G115 -- not negative
+	return missing - min(missing, uint64(most)), undelivered //gosec:disable G115 -- not negative
 }

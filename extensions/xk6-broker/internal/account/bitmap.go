@@ -9,22 +9,19 @@ import (
 	"unsafe"
 )
 
-// A page is a KiB: small enough for thousands of producers of a few messages each, large enough
-// that a page's turn comes too rarely to matter.
+// A page is a KiB: small enough for thousands of producers of a few messages each.
 const (
 	pageBits  = 1 << 13
 	pageWords = pageBits / 64
 )
 
-// page is a part of a bitmap. Its count is raised after the bit is set, so whoever reads the count
-// first and then the words, and later finds the count unchanged, has seen all there is.
+// page is a part of a bitmap.
 type page struct {
 	count atomic.Uint32
 	words [pageWords]atomic.Uint64
 }
 
-// Two pages that all bitmaps share and none writes to: the one that was never written, and the one
-// that is complete.
+// Two pages that all bitmaps share, and that are never written: without any bit, and with all.
 var (
 	empty = &page{}
 	full  = func() *page {
@@ -37,23 +34,15 @@ var (
 	}()
 )
 
-// bitmap is a set of numbers that grows from 0 upwards. It is safe for concurrent use; only the
-// first and last bit of a page take the lock. Complete pages are given up to the garbage collector,
-// not reused, for another goroutine may still look at one: what it then sees, every bit set, is
-// true.
-//
-// A [Set], which does not change, is of roaring64. What grows message by message is not, and
-// BenchmarkBesideRoaring shows why: on two CPUs a number is added in 28 ns where the library's
-// bitmap, which needs a lock beside other goroutines, takes 115 ns; by two goroutines at once in 29
-// ns where it takes 48 ns; and asked for in 7 ns where it takes 33 ns. Memory is no reason: 1.14
-// bits for a message where one in a thousand is missing, and 1.01 bits of the library's.
+// bitmap is a set of numbers that grows from 0 upwards, safe for concurrent use. Only the first and
+// last bit of a page take the lock. BenchmarkBesideRoaring compares it with the library of [Set].
 type bitmap struct {
 	pages atomic.Pointer[[]atomic.Pointer[page]]
 	mu    sync.Mutex // held to change what pages points to
 	live  atomic.Int64
 }
 
-// set adds a number and tells whether it is new.
+// set adds a number and reports whether it is new.
 func (b *bitmap) set(n uint64) bool {
 	p := b.page(n / pageBits)
 	if p == empty {
@@ -92,18 +81,18 @@ func (b *bitmap) setRange(from, n uint64) {
 			added += bits.OnesCount64(mask &^ p.words[from/64%pageWords].Or(mask))
 			from = min(first+64, end)
 		}
-		if added > 0 && p.count.Add(uint32(added)) == pageBits { // at most pageBits
+		if added > 0 && p.count.Add(uint32(added)) == pageBits {
 			b.collapse(i)
 		}
 	}
 }
 
-// has tells whether a number is in the set.
+// has reports whether a number is in the set.
 func (b *bitmap) has(n uint64) bool {
 	return b.page(n / pageBits).words[n/64%pageWords].Load()&(1<<(n%64)) != 0
 }
 
-// page gives the page of that index.
+// page returns the page of an index.
 func (b *bitmap) page(i uint64) *page {
 	if pages := b.pages.Load(); pages != nil && i < uint64(len(*pages)) {
 		if p := (*pages)[i].Load(); p != nil {
@@ -113,7 +102,7 @@ func (b *bitmap) page(i uint64) *page {
 	return empty
 }
 
-// grow makes the page of that index.
+// grow makes the page of an index.
 func (b *bitmap) grow(i uint64) *page {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +125,7 @@ func (b *bitmap) grow(i uint64) *page {
 	return pages[i].Load()
 }
 
-// collapse gives up the memory of a page whose bits are all set.
+// collapse puts the shared page in the place of one whose bits are all set.
 func (b *bitmap) collapse(i uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +133,7 @@ func (b *bitmap) collapse(i uint64) {
 	b.live.Add(-1)
 }
 
-// count is how many numbers are in the set.
+// count returns how many numbers are in the set.
 func (b *bitmap) count() uint64 {
 	var n uint64
 	for i := range uint64(b.len()) {
@@ -153,22 +142,7 @@ func (b *bitmap) count() uint64 {
 	return n
 }
 
-// countFrom is how many numbers from from on are in the set.
-func (b *bitmap) countFrom(from uint64) (n uint64) {
-	for i := from / pageBits; i < uint64(b.len()); i++ {
-		if i*pageBits >= from {
-			n += uint64(b.page(i).count.Load())
-			continue
-		}
-		page := b.page(i)
-		for k := range pageWords {
-			n += uint64(bits.OnesCount64(page.words[k].Load() & between(from, math.MaxUint64, i*pageBits+uint64(k)*64)))
-		}
-	}
-	return n
-}
-
-// len is how many pages there may be.
+// len returns how many pages there may be.
 func (b *bitmap) len() int {
 	if pages := b.pages.Load(); pages != nil {
 		return len(*pages)
@@ -176,7 +150,8 @@ func (b *bitmap) len() int {
 	return 0
 }
 
-// memory is about how many bytes the bitmap uses.
+// memory returns about how many bytes the bitmap uses.
 func (b *bitmap) memory() int64 {
-	return b.live.Load()*int64(unsafe.Sizeof(page{})) + int64(b.len())*int64(unsafe.Sizeof(full)) + int64(unsafe.Sizeof(*b))
+	pages := b.live.Load() * int64(unsafe.Sizeof(page{}))
+	return pages + int64(b.len())*int64(unsafe.Sizeof(full)) + int64(unsafe.Sizeof(*b))
 }

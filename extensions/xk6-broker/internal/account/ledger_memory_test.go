@@ -125,7 +125,7 @@ func mergeAll(t *testing.T, dir string, processes int) {
 		_ = file.Close()
 		ledgers = append(ledgers, l)
 	}
-	whole, err := Of(ledgers, Known{Complete: true})
+	whole, err := Compute(ledgers, Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 )
 
 func TestHowFarAProducerHadCome(t *testing.T) {
-	c := Course{Width: 5, Marks: []Mark{{At: 10, Next: 0}, {At: 20, Next: 100}, {At: 23, Next: 300}}}
+	c := Course{{At: 10, Next: 0}, {At: 16, Next: 100}, {At: 20, Next: 100}, {At: 23, Next: 300}, {At: 23, Next: 310}, {At: 29, Next: 400}}
 	for at, want := range map[int64][2]uint64{
-		5: {0, 0}, 10: {0, 0}, 11: {0, 100}, 15: {0, 100}, 16: {100, 100}, 20: {100, 100}, 21: {100, 300}, 23: {300, 300}, 24: {300, 400}, 28: {300, 400}, 29: {400, 400},
+		5: {0, 0}, 10: {0, 0}, 11: {0, 100}, 15: {0, 100}, 16: {100, 100}, 20: {100, 100}, 21: {100, 300}, 23: {300, 310}, 24: {310, 400}, 28: {310, 400}, 29: {400, 400},
 	} {
-		if least, most := c.HandedOut(at, 400); least != want[0] || most != want[1] {
+		if least, most := c.handedOut(at, 400); least != want[0] || most != want[1] {
 			t.Errorf("at %d: %d to %d, want %d to %d", at, least, most, want[0], want[1])
 		}
 	}
@@ -18,48 +18,44 @@ func TestHowFarAProducerHadCome(t *testing.T) {
 
 func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 	for _, c := range []struct {
-		missing, sure, possible      uint64
-		waiting, strange             int64
+		missing                      uint64
+		waiting, other               int64
 		lost, undelivered, uncertain uint64
 	}{
-		{0, 0, 0, 50, 10, 0, 0, 0},
-		{100, 100, 100, 100, 0, 0, 100, 0},
-		{100, 100, 100, 70, 0, 30, 70, 0},
-		{100, 100, 100, 70, 20, 30, 50, 20},
-		{100, 100, 100, 70, 90, 30, 0, 70},
-		{100, 100, 100, -5, 0, 100, 0, 0},
-		{100, 40, 60, 30, 0, 10, 30, 60},
-		{100, 40, 60, 90, 0, 0, 60, 40},
-		{100, 0, 0, 90, 0, 0, 0, 100},
+		{0, 50, 10, 0, 0, 0},
+		{100, 100, 0, 0, 100, 0},
+		{100, 70, 0, 30, 70, 0},
+		{100, 70, 20, 30, 50, 20},
+		{100, 70, 90, 30, 0, 70},
+		{100, -5, 0, 100, 0, 0},
 	} {
-		said := Waiting{Backlog: Backlog{Messages: c.waiting}, Strange: c.strange}
-		lost, undelivered, uncertain := Divide(c.missing, c.sure, c.possible, said)
-		if lost != c.lost || undelivered != c.undelivered || uncertain != c.uncertain {
-			t.Errorf("%+v: lost %d, undelivered %d, uncertain %d", c, lost, undelivered, uncertain)
+		lost, undelivered := Backlog{Messages: c.waiting}.divide(c.missing, held{}, c.other)
+		if lost != c.lost || undelivered != c.undelivered || c.missing-lost-undelivered != c.uncertain {
+			t.Errorf("%+v: lost %d, undelivered %d", c, lost, undelivered)
 		}
 	}
 }
 
 // Where the broker keeps nothing, what was sent after a killed process's last checkpoint may have come to its consumers.
-func TestOf_SubscriberKilled_LaterMessagesUncertain(t *testing.T) {
+func TestCompute_SubscriberKilled_LaterMessagesUncertain(t *testing.T) {
 	sender, receiver := NewTopic(), NewTopic()
-	p, course := sender.Producer(1<<32), &Recorder{}
+	p := sender.Producer(1<<32)
 	reader := receiver.Group("g", New).Reader()
 	second := int64(1e9)
 	for i := range int64(10) { // one each second, of which those of the first five came before the checkpoint
-		course.Sent(100*second+i*second, p.Next())
+		p.Sent(100*second+i*second, p.Next())
 		p.Expect(uint64(i)) //gosec:disable G115 -- a small count
 		if i < 5 {
 			reader.Received(p.ID(), uint64(i), 0, 1) //gosec:disable G115 -- a small count
 		}
 	}
 	sent, came := sender.Snapshot(), receiver.Snapshot()
-	whole, err := Of([]*Ledger{
-		{Instance: 1, Clock: "one", Ended: 110 * second, Topics: []TopicLedger{{Topic: "t", Producers: sent.Producers, Courses: map[uint64]Course{p.ID(): course.Course(10)}}}},
+	whole, err := Compute([]*Ledger{
+		{Instance: 1, Clock: "one", Ended: 110 * second, Topics: []TopicLedger{{Topic: "t", Producers: sent.Producers}}},
 		{Instance: 2, Clock: "one", Ended: 105 * second, Unfinished: true, Topics: []TopicLedger{{Topic: "t", Groups: []GroupLedger{{
 			GroupSnapshot: came.Groups[0], There: []Presence{{From: 99 * second, Until: math.MaxInt64}},
 		}}}}},
-	}, Known{Complete: true})
+	}, Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,7 @@ type model struct {
 	spans             map[uint64][]account.Bounds // by producer
 	received, settled map[message]bool
 	drained           map[message]bool
-	removed           map[uint64]uint64 // by producer: the numbers below, as far as they have not arrived
-	doubted, cleared  map[message]bool
-	again, late       map[message]bool // received redelivered first, and at last with attempt 1
-	further           map[message]bool // received again, but for those
+	cleared           map[message]bool  // received, and settled when they were read to complete the account
 	tally             account.Tally
 	open              bool
 }
@@ -41,33 +38,18 @@ func (m *model) receive(s seen, numbered map[uint64]uint64, msg message, partiti
 	if !m.received[msg] {
 		v |= account.First
 	}
-	if m.received[msg] && attempt == 1 && m.again[msg] && !m.late[msg] {
-		m.late[msg] = true
-		if m.settled[msg] {
-			m.tally.Duplicated++
-			return account.Late | account.Duplicated
-		}
-		return account.Late
-	}
-	if !m.received[msg] && attempt > 1 {
-		m.again[msg] = true
-	}
 	if attempt > 1 || m.received[msg] && !m.settled[msg] {
 		v |= account.Redelivered
 		m.tally.Redelivered++
-	}
-	if v.Has(account.Redelivered) {
-		m.doubted[msg] = true
 	}
 	if m.received[msg] && m.settled[msg] {
 		v |= account.Duplicated
 		m.tally.Duplicated++
 	}
-	if m.received[msg] && m.further[msg] {
-		v |= account.Recurrent
-	}
-	m.further[msg] = m.received[msg]
 	m.received[msg] = true
+	if m.drained[msg] {
+		m.cleared[msg] = true
+	}
 	if v == account.First {
 		lane := struct {
 			id        uint64
@@ -86,22 +68,17 @@ func (m *model) expects(msg message) bool {
 	return slices.ContainsFunc(m.spans[msg.id], func(b account.Bounds) bool { return b.From <= msg.seq && msg.seq < b.Until })
 }
 
-func (m *model) held() (h account.Held) {
+func (m *model) held() (n uint64) {
 	for msg := range m.received {
-		if m.settled[msg] || m.cleared[msg] {
-			continue
-		}
-		h.All++
-		h.Own++
-		if !m.doubted[msg] {
-			h.Sure++
+		if !m.settled[msg] && !m.cleared[msg] {
+			n++
 		}
 	}
-	return h
+	return n
 }
 
 // count completes the tally, and counts what is outstanding.
-func (m *model) count(expected map[message]bool) (t account.Tally, outstanding uint64) {
+func (m *model) count(expected map[message]bool, removed map[uint64]uint64) (t account.Tally, outstanding uint64) {
 	t = m.tally
 	for msg := range expected {
 		if !m.expects(msg) {
@@ -112,13 +89,13 @@ func (m *model) count(expected map[message]bool) (t account.Tally, outstanding u
 			continue
 		}
 		t.Missing++
-		if msg.seq >= m.removed[msg.id] {
+		if msg.seq >= removed[msg.id] {
 			outstanding++
 		}
 	}
 	t.Received = uint64(len(m.received))
 	for msg := range m.drained {
-		if !m.received[msg] {
+		if !m.received[msg] && m.expects(msg) {
 			t.Drained++
 		}
 	}
@@ -142,7 +119,7 @@ func TestAgreesWithTheModel(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			topic := account.NewTopic()
 			producers := map[uint64]*account.Producer{}
-			numbered := map[uint64]uint64{}
+			numbered, removed := map[uint64]uint64{}, map[uint64]uint64{}
 			expected := map[message]bool{}
 			groups := map[string]*account.Group{}
 			models := map[string]*model{}
@@ -195,12 +172,12 @@ func TestAgreesWithTheModel(t *testing.T) {
 					}
 					m := &model{
 						spans: map[uint64][]account.Bounds{}, received: map[message]bool{}, settled: map[message]bool{},
-						drained: map[message]bool{}, removed: map[uint64]uint64{},
-						doubted: map[message]bool{}, cleared: map[message]bool{}, further: map[message]bool{}, again: map[message]bool{}, late: map[message]bool{}, open: since == account.Earliest,
+						drained: map[message]bool{},
+						cleared: map[message]bool{}, open: since == account.Earliest,
 					}
 					for id := range producers {
 						if m.open {
-							m.spans[id] = []account.Bounds{{Until: math.MaxUint64}}
+							m.spans[id] = []account.Bounds{{From: removed[id], Until: math.MaxUint64}}
 						}
 					}
 					groups[name], models[name] = g, m
@@ -320,35 +297,20 @@ func TestAgreesWithTheModel(t *testing.T) {
 					reader := readers[r.IntN(len(readers))]
 					for range 20 {
 						id, seq := pick()
-						msg := message{id, seq}
-						want := seq < numbered[id] && reader.expects(msg) && !reader.received[msg] && !reader.drained[msg]
-						if got := reader.Drained(id, seq); got != want {
-							t.Fatalf("message %d of %d drained: %v, want %v", seq, id, got, want)
-						}
-						if want {
+						msg, settled := message{id, seq}, r.IntN(2) == 0
+						reader.Drained(id, seq, settled)
+						switch {
+						case seq >= numbered[id]:
+						case !reader.received[msg]:
 							reader.drained[msg] = true
-						}
-						if r.IntN(2) == 0 {
-							reader.Cleared(id, seq)
-							if reader.received[msg] {
-								reader.cleared[msg] = true
-							}
-						}
-						if id, seq := pick(); reader.Doubted(id, seq) {
-							reader.doubted[message{id, seq}] = true
+						case settled:
+							reader.cleared[msg] = true
 						}
 					}
-				case 14: // what is missing is removed
-					name := fmt.Sprint(r.IntN(3))
-					if g := groups[name]; g != nil && r.IntN(10) == 0 {
-						g.Remove()
-						m := models[name]
-						for msg := range m.received {
-							if !m.settled[msg] {
-								m.doubted[msg] = true
-							}
-						}
-						maps.Copy(m.removed, numbered)
+				case 14: // what is there is removed
+					if r.IntN(10) == 0 {
+						topic.Remove(0)
+						maps.Copy(removed, numbered)
 					}
 				default:
 					for _, g := range groups {
@@ -357,18 +319,18 @@ func TestAgreesWithTheModel(t *testing.T) {
 					if r.IntN(20) > 0 {
 						continue // for the model, unlike the accounting, it is slow
 					}
-					compare(t, groups, models, expected)
+					compare(t, groups, models, expected, removed)
 				}
 			}
-			compare(t, groups, models, expected)
+			compare(t, groups, models, expected, removed)
 		})
 	}
 }
 
-func compare(t *testing.T, groups map[string]*account.Group, models map[string]*model, expected map[message]bool) {
+func compare(t *testing.T, groups map[string]*account.Group, models map[string]*model, expected map[message]bool, removed map[uint64]uint64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		want, outstanding := models[name].count(expected)
+		want, outstanding := models[name].count(expected, removed)
 		if got := groups[name].Tally(); got != want {
 			t.Fatalf("group %s:\n got %+v\nwant %+v", name, got, want)
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// Set is a set of numbers, as a [Snapshot] holds it. It does not change while the bitmap it came
-// from goes on. Its zero value is empty.
+// Set is a set of numbers that does not change. Its zero value is empty.
 type Set struct{ bitmap *roaring64.Bitmap }
 
 // snapshot copies a bitmap.
@@ -32,7 +31,8 @@ func (b *bitmap) snapshot() Set {
 		numbers = numbers[:0]
 		for k := range from.words {
 			for w := from.words[k].Load(); w != 0; w &= w - 1 {
-				numbers = append(numbers, first+uint64(k)*64+uint64(bits.TrailingZeros64(w))) //gosec:disable G115 -- a count, below 64
+				n := bits.TrailingZeros64(w)
+				numbers = append(numbers, first+uint64(k)*64+uint64(n)) //gosec:disable G115 -- a count, below 64
 			}
 		}
 		s.bitmap.AddMany(numbers)
@@ -41,7 +41,7 @@ func (b *bitmap) snapshot() Set {
 	return s
 }
 
-// get is the bitmap, never nil and never to be written.
+// get returns the bitmap, never nil, which must not be written to.
 func (s Set) get() *roaring64.Bitmap {
 	if s.bitmap == nil {
 		return nothing
@@ -51,33 +51,25 @@ func (s Set) get() *roaring64.Bitmap {
 
 var nothing = roaring64.New()
 
-// Len is how many numbers are in the set.
+// Len returns how many numbers are in the set.
 func (s Set) Len() uint64 { return s.get().GetCardinality() }
 
-// Equal tells whether both have the same numbers.
+// Equal reports whether both have the same numbers.
 func (s Set) Equal(o Set) bool { return s.get().Equals(o.get()) }
 
 func (s Set) and(o Set) Set    { return Set{roaring64.And(s.get(), o.get())} }
 func (s Set) andNot(o Set) Set { return Set{roaring64.AndNot(s.get(), o.get())} }
 
-// Or is what is in one of the sets, or in both.
-func (s Set) Or(o Set) Set { return Set{roaring64.Or(s.get(), o.get())} }
+// or returns the numbers that are in one of the sets.
+func (s Set) or(o Set) Set { return Set{roaring64.Or(s.get(), o.get())} }
 
-// Next is one more than the greatest of the numbers, and 0 where there are none.
-func (s Set) Next() uint64 {
-	if s.get().IsEmpty() {
-		return 0
-	}
-	return s.bitmap.Maximum() + 1
-}
-
-// Within keeps the numbers of the spans.
-func (s Set) Within(spans []Bounds) Set {
+// within keeps the numbers of some ranges.
+func (s Set) within(ranges []Bounds) Set {
 	if s.get().IsEmpty() {
 		return s
 	}
 	within, end := roaring64.New(), s.bitmap.Maximum()+1
-	for _, b := range spans {
+	for _, b := range ranges {
 		if until := min(b.Until, end); b.From < until {
 			within.AddRange(b.From, until)
 		}
@@ -85,14 +77,10 @@ func (s Set) Within(spans []Bounds) Set {
 	return s.and(Set{within})
 }
 
-// below keeps the numbers below one.
-func (s Set) below(until uint64) Set { return s.Within([]Bounds{{0, until}}) }
-
-// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization: a few bytes where it is
-// complete, at worst a little more than a bit for each number up to its greatest.
+// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization.
 func (s Set) WriteTo(w io.Writer) (int64, error) { return s.get().WriteTo(w) }
 
-// MarshalText is the base64 of what WriteTo writes; nothing for the empty set.
+// MarshalText encodes the set in base64; the empty set is empty text.
 func (s Set) MarshalText() ([]byte, error) {
 	if s.Len() == 0 {
 		return nil, nil
@@ -122,7 +110,7 @@ func (s Set) IsZero() bool { return s.Len() == 0 }
 
 // ReadSet decodes what WriteTo encoded, and refuses anything else.
 func ReadSet(text []byte) (Set, error) {
-	const least = 12 // bytes that each of the 32-bit sets in it takes, how many of them it begins with
+	const least = 12 // bytes of each 32-bit set in it; it begins with their number
 	if len(text) < 8 || binary.LittleEndian.Uint64(text) > uint64(len(text)/least) {
 		return Set{}, errSet
 	}
@@ -144,7 +132,7 @@ func ReadSet(text []byte) (Set, error) {
 
 var errSet = errors.New("account: no set of numbers")
 
-// ranges adds the numbers of the set to ranges of a producer.
+// ranges appends the numbers of the set to ranges of a producer.
 func (s Set) ranges(id uint64, to []Range, limit int) []Range {
 	for all := s.get().Iterator(); all.HasNext(); {
 		seq, last := all.Next(), len(to)-1

@@ -1,10 +1,9 @@
-// Package account accounts for every message of a run: which were expected, which arrived, and
-// which arrived twice, again or out of order. It is exact, not a sample, and takes about a bit a
-// message where messages are missing and next to nothing where they are not.
+// Package account accounts for every message of a test: expected, received, lost, duplicated,
+// redelivered, reordered, or uncertain. It is exact, and knows no driver and no clock.
 //
 // A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups, each of which
-// expects every message once. A message is known by its producer's ID and its number, whatever path
-// it takes.
+// expects every message once. [Topic.Snapshot] makes the ledger of a process, [Compute] the
+// accounts of a test from the ledgers of its processes.
 package account
 
 import (
@@ -15,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// Topic is the accounting of one topic. It is safe for concurrent use.
+// Topic is the accounting of one topic in one process. It is safe for concurrent use.
 type Topic struct {
 	mu        sync.RWMutex
 	producers map[uint64]*Producer
@@ -31,15 +30,15 @@ func NewTopic() *Topic {
 type Producer struct {
 	id       uint64
 	expected bitmap
-	known    atomic.Uint64 // what next was when somebody last looked
-	removed  atomic.Uint64 // what it was when the messages were removed from the broker on purpose
+	course   recorder
+	seen     atomic.Uint64 // what next was at the last look
+	removed  atomic.Uint64 // messages below were removed from the broker by the test
 	_        [64]byte
-	next     atomic.Uint64 // on a cache line of its own, for each message changes it
+	next     atomic.Uint64 // on a cache line of its own, because each message changes it
 	_        [64]byte
 }
 
-// Producer gives the producer of that ID, a new one if the topic has none. The ID must be unlike
-// that of any producer outside this process whose messages may arrive here too.
+// Producer returns the producer of an ID, which must be unique in the test.
 func (t *Topic) Producer(id uint64) *Producer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,49 +53,53 @@ func (t *Topic) Producer(id uint64) *Producer {
 	return p
 }
 
-// ID is what identifies the producer in its messages.
+// ID returns the identity of the producer in its messages.
 func (p *Producer) ID() uint64 { return p.id }
 
 // Next hands out the number of the next message.
 func (p *Producer) Next() uint64 { return p.next.Add(1) - 1 }
 
 // NextN hands out n consecutive numbers and returns the first.
-func (p *Producer) NextN(n int) uint64 { return p.next.Add(uint64(n)) - uint64(n) } //gosec:disable G115 -- a count, far below the limit
-
-// Expect tells that the message must arrive: the broker has confirmed it or, where it confirms
-// nothing, it was sent. Telling so twice changes nothing. Expect panics on a number that Next has
-// not handed out.
-func (p *Producer) Expect(seq uint64) {
-	if !p.numbered(seq) {
-		panic(fmt.Sprintf("account: message %d of producer %d is expected, but Next did not hand it out", seq, p.id))
-	}
-	p.expected.set(seq)
+func (p *Producer) NextN(n int) uint64 {
+	return p.next.Add(uint64(n)) - uint64(n) //gosec:disable G115 -- a count
 }
 
-// ExpectN tells that n consecutive messages must arrive, as [Producer.Expect] does of one.
+// Sent records when numbers from first on were handed out, in ns since the Unix epoch. One
+// goroutine at a time may call it.
+func (p *Producer) Sent(at int64, first uint64) { p.course.sent(at, first) }
+
+// Expect records that a message must arrive: the broker has confirmed it or, if it confirms
+// nothing, it was sent. It panics on a number that Next has not handed out.
+func (p *Producer) Expect(seq uint64) { p.ExpectN(seq, 1) }
+
+// ExpectN does for n consecutive messages as [Producer.Expect] does for one.
 func (p *Producer) ExpectN(first uint64, n int) {
 	if n <= 0 {
 		return
 	}
-	if last := first + uint64(n) - 1; !p.numbered(last) {
-		panic(fmt.Sprintf("account: message %d of producer %d is expected, but Next did not hand it out", last, p.id))
+	last := first + uint64(n) - 1
+	if !p.numbered(last) {
+		panic(fmt.Sprintf("account: message %d of producer %d is expected, but was not numbered", last, p.id))
+	}
+	if n == 1 {
+		p.expected.set(first)
+		return
 	}
 	p.expected.setRange(first, uint64(n))
 }
 
-// numbered tells whether Next has handed out seq.
+// numbered reports whether Next has handed out seq.
 func (p *Producer) numbered(seq uint64) bool {
-	if seq < p.known.Load() {
+	if seq < p.seen.Load() {
 		return true
 	}
 	next := p.next.Load()
-	p.known.Store(next) // a store that comes late leaves it too low, which costs a look at next and no more
+	p.seen.Store(next) // if this is late, seen is too low, which costs another look
 	return seq < next
 }
 
-// Group gives the group of that name, a new one if the topic has none; since is then ignored. A
-// name stands for a consumer group or, where every subscriber gets every message, for one
-// subscriber.
+// Group returns the group of a name. since applies to a new one. The name is that of a consumer
+// group or, if every subscriber gets every message, of one subscriber.
 func (t *Topic) Group(name string, since Since) *Group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +114,7 @@ func (t *Topic) Group(name string, since Since) *Group {
 	return g
 }
 
-// Groups gives the groups of the topic, sorted by name.
+// Groups returns the groups of the topic, sorted by name.
 func (t *Topic) Groups() []*Group {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -122,28 +125,29 @@ func (t *Topic) Groups() []*Group {
 	return groups
 }
 
-// Remove tells that what is numbered so far was removed from the broker on purpose: a group that
-// comes later expects none of it, even one since [Earliest]. To those that are there [Group.Remove]
-// tells it.
-func (t *Topic) Remove() {
+// Remove records that the test removed all messages numbered so far from the broker. What is
+// missing of them is not outstanding, and no group that comes later expects any.
+func (t *Topic) Remove(at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range t.producers {
-		p.removed.Store(p.next.Load())
+		next := p.next.Load()
+		p.course.note(at, next)
+		p.removed.Store(next)
 	}
 }
 
-// Expected is how many messages must arrive at a group that comes now, and expects everything.
-func (t *Topic) Expected() (n uint64) {
+// Numbered returns how many messages the producers have numbered.
+func (t *Topic) Numbered() (n uint64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, p := range t.producers {
-		n += p.expected.countFrom(p.removed.Load())
+		n += p.next.Load()
 	}
 	return n
 }
 
-// Memory is about how many bytes the accounting uses, of all producers and groups.
+// Memory returns about how many bytes the accounting uses.
 func (t *Topic) Memory() int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -28,7 +28,7 @@ func (b *bench) produce(s *Sender, n uint64) Produced {
 // accounts are those of the only topic, as one process of the test computes them.
 func (b *bench) accounts() []account.Account {
 	b.t.Helper()
-	whole, err := account.Of([]*account.Ledger{b.run.Ledger()}, account.Known{Complete: !b.run.shared})
+	whole, err := account.Compute([]*account.Ledger{b.run.Ledger()}, account.Options{Complete: !b.run.shared})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestSendsThatFailAreMeasuredApart(t *testing.T) {
 		if h.Count() != 1 || b.series.Trend(recording.Closed, recording.PublishLatency).Count() != 0 || b.series.Count(recording.Confirmed) != 0 {
 			t.Errorf("failed %d, confirmed %d", h.Count(), b.series.Count(recording.Confirmed))
 		}
-		for labels, n := range b.series.Measured().Errors {
+		for labels, n := range b.series.measured(everyPhase).Errors {
 			if labels.Op != "send" || n != 1 {
 				t.Errorf("%v: %d", labels, n)
 			}

@@ -3,93 +3,124 @@ package engine
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// backlog is what a broker said that it holds for a group.
+// backlogTimeout bounds a question to a broker.
+const backlogTimeout = 5 * time.Second
+
+// backlog is a broker's answer about a group.
 type backlog struct {
 	driver.Backlog
-	known    bool
-	estimate bool
-	at       int64 // ns since the Unix epoch
+	at int64 // ns since the Unix epoch; 0 if there is no answer
 }
 
-// told is what a result keeps of it.
-func (b *backlog) told() account.Backlog {
+// exact reports whether missing messages can be judged by it.
+func (b *backlog) exact() bool { return b.at > 0 && !b.Estimate }
+
+func (b *backlog) account() account.Backlog {
 	return account.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
 }
 
-// exact tells whether what is missing can be judged by it.
-func (b *backlog) exact() bool { return b.known && !b.estimate }
+// GroupKey names a group of consumers of a run.
+type GroupKey struct{ Broker, Driver, Topic, Group string }
 
-// Backlog asks the broker how many messages of a topic a group has not settled, by the connections of its members where it has some; conn is for groups
-// that have none.
+// Backlog asks the broker how many messages of a topic a group has not settled. conn is for groups
+// without members in this process.
 func (r *Run) Backlog(ctx context.Context, t *Topic, name string, conn driver.Conn) (int64, error) {
 	t.mu.Lock()
 	g := t.groups[name]
 	t.mu.Unlock()
 	conns := []driver.Conn{conn}
 	if g != nil {
-		conns = g.connections(conn)
+		conns = g.connections()
 	}
-	b, err := t.askAll(ctx, name, conns)
+	b, err := t.ask(ctx, name, conns)
 	return b.Messages, err
 }
 
-// ask asks the broker what it has for the group. It keeps nothing for a subscriber.
+// Backlogs asks the brokers how many messages each group has not settled. Groups without an answer
+// are left out.
+func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	backlogs := map[GroupKey]int64{}
+	for _, t := range r.Topics() {
+		for _, g := range t.everyGroup() {
+			if b := g.ask(ctx); b.at > 0 {
+				backlogs[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.account}] = b.Messages
+			}
+		}
+	}
+	return backlogs
+}
+
+// askBacklogs asks the brokers what they have at the end, for groups of other processes too: the
+// last process to end may have no member of them.
+func (t *Topic) askBacklogs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	t.mu.Lock()
+	complete, conn := t.complete(), t.conn
+	var absent []string
+	for name := range t.elsewhere {
+		if t.groups[name] == nil {
+			absent = append(absent, name)
+		}
+	}
+	t.mu.Unlock()
+	if complete { // it was asked before the topic was removed
+		return
+	}
+	for _, g := range t.everyGroup() {
+		b := g.ask(ctx)
+		g.final.Store(&b)
+	}
+	for _, name := range absent {
+		b, _ := t.ask(ctx, name, []driver.Conn{conn})
+		t.mu.Lock()
+		t.elsewhere[name] = b
+		t.mu.Unlock()
+	}
+}
+
+// ask asks the broker what it has for the group, and keeps the answer.
 func (g *group) ask(ctx context.Context) backlog {
-	if g.subscriber {
+	if g.subscriber { // the broker keeps nothing for it
 		return backlog{}
 	}
-	g.topic.mu.Lock()
-	conn := g.topic.conn
-	g.topic.mu.Unlock()
-	b, _ := g.topic.askAll(ctx, g.name, g.connections(conn))
+	b, _ := g.topic.ask(ctx, g.name, g.connections())
+	g.backlog.Store(&b)
 	return b
 }
 
-// connections are those of the members that are there, or the one of the last that was, or else another.
-func (g *group) connections(other driver.Conn) []driver.Conn {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case len(g.conns) > 0:
-		return slices.Collect(maps.Keys(g.conns))
-	case g.conn != nil:
-		return []driver.Conn{g.conn}
-	}
-	return []driver.Conn{other}
+// exhausted reports whether the broker has nothing for the group.
+func (g *group) exhausted(ctx context.Context) bool {
+	b := g.ask(ctx)
+	return b.at > 0 && b.Messages == 0
 }
 
-func (t *Topic) ask(ctx context.Context, group string) backlog {
-	t.mu.Lock()
-	conn := t.conn
-	t.mu.Unlock()
-	b, _ := t.askAll(ctx, group, []driver.Conn{conn})
-	return b
-}
-
-// askAll asks by all connections, one after another, where one does not speak for all: each first tells the broker what it has to tell of what it has
-// settled, and so the last answer is the one that counts. Where there are several it is an estimate, as what they do meanwhile is not known.
-func (t *Topic) askAll(ctx context.Context, group string, conns []driver.Conn) (backlog, error) {
-	all := backlog{estimate: t.Address.Driver.Features.BacklogEstimated || len(conns) > 1, at: driver.Now()}
-	if t.Address.Driver.Features.BacklogWhole {
+// ask asks by one connection after another, unless one answers for all: each first passes on what it
+// has settled, so the last answer counts. With several it is an estimate.
+func (t *Topic) ask(ctx context.Context, group string, conns []driver.Conn) (b backlog, err error) {
+	f := t.Address.Driver.Features
+	estimate := f.BacklogEstimated || len(conns) > 1
+	if f.BacklogWhole {
 		conns = conns[:1]
 	}
 	for _, conn := range conns {
-		b, ok := conn.(driver.Backlogger)
+		asked, ok := conn.(driver.Backlogger)
 		if !ok {
 			return backlog{}, errors.ErrUnsupported
 		}
-		said, err := b.Backlog(ctx, t.Name, group)
-		if err != nil {
+		if b.Backlog, err = asked.Backlog(ctx, t.Name, group); err != nil {
 			return backlog{}, err
 		}
-		all.Backlog, all.known, all.estimate = said, true, all.estimate || said.Estimate
+		estimate = estimate || b.Estimate
 	}
-	return all, nil
+	b.Estimate, b.at = estimate, driver.Now()
+	return b, nil
 }

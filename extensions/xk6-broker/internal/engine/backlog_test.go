@@ -31,7 +31,7 @@ func TestByAnEstimateNothingIsLost(t *testing.T) {
 			b.settle(c, b.receive(c, 10), 0, 10, driver.Ack)
 			b.steal(5)
 			b.close(c)
-			b.run.noteBacklogs(t.Context(), b.run.Topics())
+			b.topic.askBacklogs(t.Context())
 			a := b.accounts()[0]
 			if !estimate && (a.Lost != 5 || a.Uncertain != 0) || estimate && (a.Lost != 0 || a.Undelivered != 0 || a.Uncertain != 90) {
 				t.Errorf("an estimate: %v: %+v", estimate, a)

@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Buffer is what a consumer receives into: messages, and what their stamps say.
+// Buffer is what a consumer receives into: messages, and their stamps.
 type Buffer struct {
 	Messages driver.Batch
 	Stamps   []Stamp
@@ -18,7 +18,7 @@ type Buffer struct {
 	n     int // how many there are
 }
 
-// mark is what was found where a stamp should be.
+// mark is what was found in the place of a stamp.
 type mark uint8
 
 const (
@@ -50,7 +50,8 @@ func (in *Buffer) read(n int, run uint32) {
 	}
 }
 
-// take moves to a buffer, from its start, what was not handed over of another, as much as there is room for, and tells how much that was.
+// take moves to the start of a buffer what was not handed over of another, as far as there is room,
+// and returns how much that was.
 func (in *Buffer) take(from *Buffer) int {
 	n := copy(in.Messages, from.Messages[from.next:from.n])
 	to := from.next + n
@@ -61,13 +62,12 @@ func (in *Buffer) take(from *Buffer) int {
 	return n
 }
 
-// id names a message that has a stamp.
 func (in *Buffer) id(i int) messageID {
 	return messageID{in.Stamps[i].Producer, in.Stamps[i].Sequence}
 }
 
-// consecutive is how many messages from place i on, and before to, one producer numbered one after the other: mostly all of them,
-// and it is quicker to account for them together.
+// consecutive returns how many messages from place i on, and before to, one producer numbered one
+// after the other. It is quicker to account for them together.
 func (in *Buffer) consecutive(i, to int) int {
 	n := 1
 	for in.Stamped[i] && i+n < to && in.Stamped[i+n] && in.Stamps[i+n].Producer == in.Stamps[i].Producer &&
@@ -75,18 +75,4 @@ func (in *Buffer) consecutive(i, to int) int {
 		n++
 	}
 	return n
-}
-
-// sent counts the messages of this test that were sent before a time, and those that were not.
-func (in *Buffer) sent(at int64) (before, after int) {
-	for i := range in.n {
-		switch {
-		case !in.Stamped[i]:
-		case in.Stamps[i].Sent < at:
-			before++
-		default:
-			after++
-		}
-	}
-	return before, after
 }

@@ -13,14 +13,14 @@ func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
 		share  float64
 		valid  bool
 	}{{10, 0.95, false}, {10, 0.85, true}, {2, 0.99, true}, {40, 0.91, false}} {
-		var window loadWindow
+		var window busyWindow
 		var history []result.Point
 		for s := range 60 {
-			working, cpu := s >= 20 && s < 20+c.loaded, 0.02
-			if working {
-				cpu = c.share
+			point := result.Point{At: float64(s + 1), Seconds: 1, CPU: 0.02, Counts: map[string]int64{}}
+			if s >= 20 && s < 20+c.loaded {
+				point.CPU, point.Busiest = c.share, window.add(c.share, 1)
 			}
-			history = append(history, result.Point{At: float64(s + 1), Seconds: 1, CPU: cpu, Busiest: window.add(working, cpu, 1), Counts: map[string]int64{}})
+			history = append(history, point)
 		}
 		r := &result.Result{Topics: []result.Topic{{Counts: map[string]int64{"due": 1000, "sent": 1000, "confirmed": 1000}, History: history}}}
 		if r.Judge(result.Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {

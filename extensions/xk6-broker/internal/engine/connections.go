@@ -3,13 +3,15 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Endpoint describes a connection, which the first use opens. Those that are described in the same words are one.
+// Endpoint describes a connection. Equal words describe one connection.
 type Endpoint struct {
 	Address *driver.Address
 	Words   string
@@ -17,10 +19,10 @@ type Endpoint struct {
 	Network *driver.Network // of the VU that opens the connection; nil is the machine's
 }
 
-// ErrEnded says that the run opens no connections any more.
+// ErrEnded is the error of opening something after the run has ended.
 var ErrEnded = errors.New("the test has ended")
 
-// OpenTimeout bounds the opening of anything: a server that does not answer is an error, not a hang.
+// OpenTimeout bounds the opening of anything.
 const OpenTimeout = 15 * time.Second
 
 // connections are those of a run, by their words.
@@ -30,104 +32,116 @@ type connections struct {
 	closed bool
 }
 
-// connection is one of them, with the producers on it.
+// connection is one of them, with what was opened on it.
 type connection struct {
-	mu         sync.Mutex // held while opening, so that nobody opens it twice
+	mu         sync.Mutex // held while opening
 	conn       driver.Conn
 	publishers map[string]*Publisher
-	replies    map[string]*Replies // to requests that go out by it
+	replies    map[string]*Replies
 	repliers   map[string]*replier // by the topic that they reply to
 }
 
-func (c *connections) of(e Endpoint) (*connection, error) {
+func (c *connections) find(e Endpoint) (*connection, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, ErrEnded
 	}
-	one, ok := c.open[e.Words]
+	found, ok := c.open[e.Words]
 	if !ok {
-		one = &connection{publishers: map[string]*Publisher{}, replies: map[string]*Replies{}, repliers: map[string]*replier{}}
-		c.open[e.Words] = one
+		found = &connection{
+			publishers: map[string]*Publisher{}, replies: map[string]*Replies{}, repliers: map[string]*replier{},
+		}
+		c.open[e.Words] = found
 	}
-	return one, nil
+	return found, nil
 }
 
-func (one *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
-	if one.conn != nil {
-		return one.conn, nil
+// Connect opens a connection, or returns the one that is open. After a failure the next call tries
+// again.
+func (r *Run) Connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
+	c, err := r.connections.find(e)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connect(ctx, e)
+}
+
+func (c *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
+	if c.conn != nil {
+		return c.conn, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	conn, err := e.Address.OpenThrough(ctx, e.Network, "xk6-broker")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.conn = conn
 	}
-	one.conn = conn
-	return conn, nil
+	return c.conn, err
 }
 
-// Connect gives a connection, open. A failed attempt is counted, and the next use tries again.
-func (r *Run) Connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
-	one, err := r.connections.of(e)
+// opening opens something on a connection, once for each key of a map of the connection.
+func opening[T any](
+	ctx context.Context, r *Run, e Endpoint, in func(*connection) map[string]T, key string, open func(context.Context, driver.Conn) (T, error),
+) (opened T, err error) {
+	c, err := r.connections.find(e)
 	if err != nil {
-		return nil, err
+		return opened, err
 	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	return one.connect(ctx, e)
-}
-
-// Publisher gives a producer on a connection, open: the one that others have who describe it in the same words.
-func (r *Run) Publisher(ctx context.Context, e Endpoint, words string, c driver.ProducerConfig, uses map[string]any) (*Publisher, error) {
-	one, err := r.connections.of(e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, ok := in(c)[key]; ok {
+		return found, nil
+	}
+	conn, err := c.connect(ctx, e)
 	if err != nil {
-		return nil, err
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if pub, ok := one.publishers[words]; ok {
-		return pub, nil
-	}
-	topic := r.Topic(e.Address, c.Topic) // also where it cannot be opened: its errors are part of the result
-	topic.Use("connect", e.Uses)
-	topic.Use("producer", uses)
-	conn, err := one.connect(ctx, e)
-	if err != nil {
-		return nil, err
+		return opened, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
-	pub, err := r.NewPublisher(ctx, conn, topic, c)
-	if err != nil {
-		return nil, err
+	if opened, err = open(ctx, conn); err == nil {
+		in(c)[key] = opened
 	}
-	one.publishers[words] = pub
-	return pub, nil
+	return opened, err
+}
+
+// Publisher opens a producer on a connection, or returns the one that equal words describe.
+func (r *Run) Publisher(
+	ctx context.Context, e Endpoint, words string, c driver.ProducerConfig, uses map[string]any,
+) (*Publisher, error) {
+	topic := r.Topic(e.Address, c.Topic) // also if it cannot be opened: its errors are part of the result
+	topic.Use("connect", e.Uses)
+	topic.Use("producer", uses)
+	in := func(on *connection) map[string]*Publisher { return on.publishers }
+	return opening(ctx, r, e, in, words, func(ctx context.Context, conn driver.Conn) (*Publisher, error) {
+		return r.NewPublisher(ctx, conn, topic, c)
+	})
 }
 
 // Disconnect closes all connections. Nothing can be opened afterwards.
 func (r *Run) Disconnect(ctx context.Context) error {
 	r.connections.mu.Lock()
 	r.connections.closed = true
-	all := r.connections.open
+	all := slices.Collect(maps.Values(r.connections.open))
 	r.connections.mu.Unlock()
+	return each(all, func(c *connection) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.conn == nil {
+			return nil
+		}
+		return c.conn.Close(ctx)
+	})
+}
+
+// each does one thing to all, side by side.
+func each[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
-	for _, one := range all {
-		wg.Go(func() {
-			one.mu.Lock()
-			defer one.mu.Unlock()
-			if one.conn == nil {
-				return
-			}
-			if err := one.conn.Close(ctx); err != nil {
-				mu.Lock()
-				errs = append(errs, err)
-				mu.Unlock()
-			}
-		})
+	for i, one := range all {
+		wg.Go(func() { errs[i] = do(one) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

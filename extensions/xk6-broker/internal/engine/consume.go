@@ -2,7 +2,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,31 +16,26 @@ type AckMode string
 
 // Ack modes.
 const (
-	AckBatch   AckMode = "batch"   // all that one receive brought, in one call
+	AckBatch   AckMode = "batch"   // the messages of one receive in one call
 	AckMessage AckMode = "message" // each message by itself
-	AckNone    AckMode = "none"    // never; the only one where the broker knows no acks
+	AckNone    AckMode = "none"    // never; the only one if the broker has no acknowledgements
 )
 
 // Consume is a loop that receives, works and acknowledges.
 type Consume struct {
 	Batch    int           // messages per receive, at most; 0 is 100
-	Ack      AckMode       // "" is batch where the broker knows acks
+	Ack      AckMode       // "" is batch, or none if the broker has no acknowledgements
 	Work     time.Duration // how long each message is worked on
-	Duration time.Duration // after which no message is begun; 0 is no limit
-	Count    uint64        // messages over all consumers; 0 is no limit
-	Idle     time.Duration // ends when nothing came for so long; 0 is never
-	Called   int64         // when it was called, after which those of its consumers that were not there were opened, by [driver.Now]; 0 is when Run is
+	Duration time.Duration // no message is begun after it; 0 is no limit
+	Count    uint64        // messages of all consumers; 0 is no limit
+	Idle     time.Duration // the loop ends when nothing came for so long; 0 is never
 }
 
 // Consumed is what a consume loop did.
 type Consumed struct {
 	Received, Settled uint64
 	Errors            uint64
-	// Prefetched is how many of the received had come before the loop was called, to consumers that were open: what brought them is not in Elapsed.
-	Prefetched uint64
-	// Elapsed is how long it took, to the end of the work on the last message, or to the loop's end where none came. It begins with the loop, or when the
-	// first message came where that was before, while further consumers were being opened, but never before the loop was called.
-	Elapsed time.Duration
+	Elapsed           time.Duration // to the end of the work on the last message, or of the loop if none came
 }
 
 const defaultReceiveBatch = 100
@@ -74,176 +68,154 @@ func (c Consume) Resolve(f driver.Features) (Consume, error) {
 	return c, nil
 }
 
-// Run receives until the duration, the count, idleness or ctx ends. Each consumer works in its own goroutine, and goes on to the end of the
-// message that it is at work on, unless ctx has ended. What it has received beyond that it keeps for its next loop or receive. A broker's
-// errors are counted and do not end the loop.
+// Run receives until the duration, the count, idleness or ctx ends. Each consumer works in its own
+// goroutine and finishes its message, unless ctx has ended. What it has received beyond that stays
+// for its next loop or receive. A broker's errors are counted and do not end the loop.
 func (c Consume) Run(ctx context.Context, consumers []*Consumer) (Consumed, error) {
 	beginning, cancel := context.WithCancel(ctx)
 	defer cancel()
-	start := driver.Now()
-	c.Called = cmp.Or(c.Called, start)
 	if c.Duration > 0 {
 		var stop context.CancelFunc
 		beginning, stop = context.WithTimeout(beginning, c.Duration)
 		defer stop()
 	}
-	shared := &consumeState{first: start, last: start, done: start, cancel: cancel, limit: c.Count}
+	start := driver.Now()
+	all := &consumeLoops{Consume: c, ctx: ctx, beginning: beginning, stop: cancel, last: start}
 	var wg sync.WaitGroup
 	for _, consumer := range consumers {
-		wg.Go(func() { c.loop(ctx, beginning, consumer, shared) })
+		wg.Go(func() { all.run(consumer) })
 	}
 	wg.Wait()
-	shared.total.Elapsed = time.Duration(shared.done - max(shared.first, c.Called))
-	if shared.total.Received == 0 {
-		shared.total.Elapsed = time.Duration(driver.Now() - start)
+	if all.done == 0 {
+		all.done = driver.Now()
 	}
-	return shared.total, nil
+	all.total.Elapsed = time.Duration(all.done - start)
+	return all.total, nil
 }
 
-// consumeState is what the consumers of one loop share.
-type consumeState struct {
-	mu     sync.Mutex
-	first  int64 // when the loop began, or the first message came where that was before
-	last   int64 // when the last message came
-	done   int64 // when the work on it ended
-	limit  uint64
-	begun  uint64 // messages whose turn has come
-	total  Consumed
-	cancel context.CancelFunc
+// consumeLoops are the loops of the consumers of one Consume. No message is begun after beginning
+// has ended, and none is worked on after ctx.
+type consumeLoops struct {
+	Consume
+	ctx, beginning context.Context
+	stop           context.CancelFunc
+
+	mu    sync.Mutex
+	last  int64  // when the last message came, or the loop began
+	done  int64  // when the work on it ended
+	begun uint64 // messages
+	total Consumed
 }
 
-// begin tells whether n messages may have their turn. The last ones that may end the beginning of any more.
-func (s *consumeState) begin(n int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.limit > 0 && s.begun >= s.limit {
+// begin reports whether n messages may be begun.
+func (l *consumeLoops) begin(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Count > 0 && l.begun >= l.Count {
 		return false
 	}
-	s.begun += uint64(n)
-	if s.limit > 0 && s.begun >= s.limit {
-		s.cancel()
+	l.begun += uint64(n)
+	if l.Count > 0 && l.begun >= l.Count {
+		l.stop()
 	}
 	return true
 }
 
-// received notes n messages, one at least: how many of them had come before the loop was called, when the first had come, when the last had its turn, and
-// when the work on it ended.
-func (s *consumeState) received(n, prefetched int, came, at, done int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total.Received += uint64(n)
-	s.total.Prefetched += uint64(prefetched)
-	s.first, s.last, s.done = min(s.first, came), max(s.last, at), max(s.done, done)
+// add adds to what the loops did.
+func (l *consumeLoops) add(c Consumed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total.Received += c.Received
+	l.total.Settled += c.Settled
+	l.total.Errors += c.Errors
 }
 
-func (s *consumeState) settled(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total.Settled += uint64(n)
-}
-
-func (s *consumeState) failed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.total.Errors++
-}
-
-func (s *consumeState) quietSince() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
+func (l *consumeLoops) quietFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Duration(driver.Now() - l.last)
 }
 
 // errorPause keeps a loop from spinning while the broker is away.
 const errorPause = 10 * time.Millisecond
 
-// loop begins nothing more when beginning has ended, and works until ctx does, which ends before what is made of it.
-func (c Consume) loop(ctx, beginning context.Context, consumer *Consumer, shared *consumeState) {
-	in := NewBuffer(c.Batch)
-	for ctx.Err() == nil && beginning.Err() == nil && !consumer.closed.Load() {
-		n, err := c.receive(beginning, consumer, in, shared)
+func (l *consumeLoops) run(consumer *Consumer) {
+	in := NewBuffer(l.Batch)
+	for l.beginning.Err() == nil && !consumer.closed.Load() {
+		n, err := l.receive(consumer, in)
 		switch {
 		case err != nil:
-			shared.failed()
-			if consumer.run.sleep(beginning, driver.Now()+int64(errorPause)) != nil {
+			l.add(Consumed{Errors: 1})
+			if consumer.run.sleep(l.beginning, driver.Now()+int64(errorPause)) != nil {
 				return
 			}
-		case n == 0 && c.Idle > 0 && driver.Now()-shared.quietSince() >= int64(c.Idle):
+		case n == 0 && l.Idle > 0 && l.quietFor() >= l.Idle:
 			return
 		case n > 0:
-			c.handle(ctx, beginning, consumer, in, n, shared)
+			l.handle(consumer, in, n)
 		}
 	}
 }
 
-func (c Consume) receive(ctx context.Context, consumer *Consumer, in *Buffer, shared *consumeState) (int, error) {
-	if c.Idle == 0 {
-		return consumer.Receive(ctx, in)
+func (l *consumeLoops) receive(consumer *Consumer, in *Buffer) (int, error) {
+	ctx := l.beginning
+	if l.Idle > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(l.Idle-l.quietFor(), time.Millisecond))
+		defer cancel()
 	}
-	left := c.Idle - time.Duration(driver.Now()-shared.quietSince())
-	ctx, cancel := context.WithTimeout(ctx, max(left, time.Millisecond))
-	defer cancel()
 	return consumer.Receive(ctx, in)
 }
 
-// handle works on what was received and settles it, also when the loop is ending. The message whose work was cut short is given back, where
-// the broker can take it.
-func (c Consume) handle(ctx, beginning context.Context, consumer *Consumer, in *Buffer, n int, shared *consumeState) {
-	settle := context.WithoutCancel(ctx)
-	worked, handed, turns := 0, 0, n
-	switch {
-	case c.Work > 0: // one after the other
-	case shared.begin(n):
-		handed = n
+// handle works on what was received and settles it, also while the loop is ending. The message whose
+// work was cut short is given back if the broker can take it.
+func (l *consumeLoops) handle(consumer *Consumer, in *Buffer, n int) {
+	worked, handed := 0, 0
+	if l.Work == 0 && l.begin(n) {
+		worked, handed = n, n
 		consumer.HandOver(in, n)
-	default:
-		turns = 0
+		for i := 0; l.Ack == AckMessage && i < n; i++ {
+			l.settle(consumer, in, i, i+1, driver.Ack)
+		}
 	}
-	for worked < turns {
-		if c.Work > 0 {
-			if ctx.Err() != nil || beginning.Err() != nil || consumer.closed.Load() || !shared.begin(1) {
-				break
-			}
-			handed = worked + 1
-			consumer.HandOver(in, handed)
-			if err := consumer.run.sleep(ctx, driver.Now()+int64(c.Work)); err != nil {
-				break
-			}
+	for l.Work > 0 && worked < n && l.beginning.Err() == nil && !consumer.closed.Load() && l.begin(1) {
+		handed = worked + 1
+		consumer.HandOver(in, handed)
+		if consumer.run.sleep(l.ctx, driver.Now()+int64(l.Work)) != nil {
+			break
 		}
 		worked++
-		if c.Ack == AckMessage {
-			c.settle(settle, consumer, in, worked-1, worked, driver.Ack, shared)
+		if l.Ack == AckMessage {
+			l.settle(consumer, in, worked-1, worked, driver.Ack)
 		}
 	}
-	if c.Ack == AckBatch {
-		c.settle(settle, consumer, in, 0, worked, driver.Ack, shared)
+	if l.Ack == AckBatch {
+		l.settle(consumer, in, 0, worked, driver.Ack)
 	}
-	if c.Ack != AckNone && consumer.driver.Features.Settle.Has(driver.Requeue) {
-		c.settle(settle, consumer, in, worked, handed, driver.Requeue, shared)
+	if l.Ack != AckNone && consumer.driver.Features.Settle.Has(driver.Requeue) {
+		l.settle(consumer, in, worked, handed, driver.Requeue)
 	}
 	if handed < n {
 		consumer.leaveAhead(in)
 	}
 	if handed > 0 {
-		prefetched := 0
-		for prefetched < handed && in.Messages[prefetched].Received < c.Called { // they are in the order in which they came
-			prefetched++
-		}
-		shared.received(handed, prefetched, in.Messages[0].Received, in.HandedAt, driver.Now())
+		l.add(Consumed{Received: uint64(handed)})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.last, l.done = max(l.last, in.HandedAt), max(l.done, driver.Now())
 	}
 }
 
 // settleTimeout bounds a settlement that the broker confirms.
 const settleTimeout = 30 * time.Second
 
-func (c Consume) settle(ctx context.Context, consumer *Consumer, in *Buffer, from, to int, o driver.Outcome, shared *consumeState) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+func (l *consumeLoops) settle(consumer *Consumer, in *Buffer, from, to int, o driver.Outcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), settleTimeout)
 	defer cancel()
-	if err := consumer.Settle(ctx, in, from, to, o); err != nil {
-		shared.failed()
-		return
-	}
-	if o == driver.Ack {
-		shared.settled(to - from)
+	switch err := consumer.Settle(ctx, in, from, to, o); {
+	case err != nil:
+		l.add(Consumed{Errors: 1})
+	case o == driver.Ack:
+		l.add(Consumed{Settled: uint64(to - from)})
 	}
 }

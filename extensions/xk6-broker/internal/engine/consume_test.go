@@ -148,7 +148,7 @@ func TestALoopWhoseConsumerIsClosedEnds(t *testing.T) {
 // Who has received what it has not begun is at work, though no account expects that, until it has nothing left or is given up.
 func TestArrivedWaitsForWhatLoopsLeave(t *testing.T) {
 	const each, pause = time.Second, 2 * time.Second
-	for limit, received := range map[time.Duration]int64{10 * time.Second: 20, 500 * time.Millisecond: 1} {
+	for limit, received := range map[time.Duration]int64{10 * time.Minute: 20, 500 * time.Millisecond: 1} {
 		onBrokers(t, memory.Config{}, func(t *testing.T, b *bench, _ driver.Features) {
 			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
 			s := b.sender(100)
@@ -171,46 +171,6 @@ func TestArrivedWaitsForWhatLoopsLeave(t *testing.T) {
 			}
 			if received > 1 {
 				between(t, "bounded loops", took, 20*each+19*pause, 20*(each+pause)+time.Second)
-			}
-			b.finish()
-		})
-	}
-}
-
-// prompt is a broker whose client had each message a second before it hands it out.
-type prompt struct{ driver.Conn }
-
-func (p prompt) NewConsumer(ctx context.Context, c driver.ConsumerConfig) (driver.Consumer, error) {
-	consumer, err := p.Conn.NewConsumer(ctx, c)
-	return promptConsumer{consumer}, err
-}
-
-type promptConsumer struct{ driver.Consumer }
-
-func (c promptConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
-	n, err := c.Consumer.Receive(ctx, b)
-	for i := range n {
-		b[i].Received -= int64(time.Second)
-	}
-	return n, err
-}
-
-// The time of a loop has all of the work on its messages in it, and what came while further consumers were being opened did not come at once. Of what had come
-// before the loop was called it says how much that is.
-func TestTheTimeOfALoopIsThatOfItsMessages(t *testing.T) {
-	for ago, want := range map[time.Duration]Consumed{
-		0:                      {Elapsed: time.Second, Prefetched: 10},
-		700 * time.Millisecond: {Elapsed: 1700 * time.Millisecond, Prefetched: 10},
-		time.Minute:            {Elapsed: 2 * time.Second},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, memory.Config{})
-			b.conn = prompt{b.conn}
-			c := b.consumer(driver.ConsumerConfig{Group: "workers"})
-			b.produce(b.sender(100), 10)
-			got := b.consume(t.Context(), Consume{Batch: 10, Ack: AckBatch, Work: 100 * time.Millisecond, Count: 10, Called: driver.Now() - int64(ago)}, c)
-			if got.Received != 10 || got.Elapsed != want.Elapsed || got.Prefetched != want.Prefetched {
-				t.Errorf("called %v ago: %+v, want %+v", ago, got, want)
 			}
 			b.finish()
 		})

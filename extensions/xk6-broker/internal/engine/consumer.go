@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time receives.
+// Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time
+// receives.
 type Consumer struct {
 	run      *Run
 	driver   *driver.Driver
@@ -23,25 +24,24 @@ type Consumer struct {
 	series   atomic.Pointer[Series]
 	shard    uint32
 	timed    bool // the broker answers settlements
-	settles  bool
-	reports  bool // the driver reports each settlement that the broker has confirmed, by [Consumer.answered]
-	// enveloped says that a message may have an envelope, see [unwrap].
-	enveloped bool
-	closed    atomic.Bool
-	idle      atomic.Int64 // since when it waits for messages, or [atWork]
-	receives  sync.Mutex   // what is left is read after the script's last receive
+	reports  bool // the driver calls answered for each settlement that the broker has answered
+	closed   atomic.Bool
+	idle     atomic.Int64 // since when it waits for messages, or [atWork]
+	receives sync.Mutex   // the rest is read after the script's last receive
 
-	handing sync.Mutex
-	reader  *account.Reader      // of what is handed over
-	waiting map[*Buffer]struct{} // received and not wholly handed over
-	ahead   []*Buffer            // of these, what loops left that ended before its turn: the next receives get it, in this order
-
-	settling sync.Mutex
-	settler  *account.Reader // of what is settled; a reader serves one goroutine at a time
+	mu      sync.Mutex
+	reader  *account.Reader
+	waiting map[*Buffer]struct{} // received and not fully handed over
+	ahead   []*Buffer            // of these, what loops left: the next receives get it, in this order
 }
 
+// atWork is the idle time of a consumer that has received messages and not asked for more.
+const atWork = 0
+
 // NewConsumer opens a consumer on conn; it is ready when NewConsumer returns.
-func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c driver.ConsumerConfig, series *Series) (*Consumer, error) {
+func (r *Run) NewConsumer(
+	ctx context.Context, conn driver.Conn, t *Topic, c driver.ConsumerConfig, series *Series,
+) (*Consumer, error) {
 	d := t.Address.Driver
 	opened, err := conn.NewConsumer(ctx, c)
 	if err != nil {
@@ -49,14 +49,11 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 	}
 	g := t.group(c)
 	g.joined(ctx, conn, c)
-	if given(d, driver.OnConsumer, c.Options, func(o driver.Option) bool { return o.Selects }) {
-		t.routed.Store(true)
-	}
+	t.noteOptions(effective(d, driver.OnConsumer), c.Options)
 	consumer := &Consumer{
-		run: r, driver: d, topic: t, conn: conn, consumer: opened, group: g, reader: g.track.Reader(), settler: g.track.Reader(), shard: r.consumers.Add(1),
-		settles: d.Features.Settle != 0, enveloped: !d.Features.Headers, waiting: map[*Buffer]struct{}{},
-		// To a subscriber, for which the broker keeps nothing, it answers no settlement.
-		timed: (d.Features.SettleConfirmed == driver.Always && !g.subscriber) || c.ConfirmSettle,
+		run: r, driver: d, topic: t, conn: conn, consumer: opened, group: g, shard: r.consumers.Add(1),
+		timed:  d.Features.SettleConfirmed == driver.Always && !g.subscriber || c.ConfirmSettle,
+		reader: g.track.Reader(), waiting: map[*Buffer]struct{}{},
 	}
 	consumer.series.Store(series)
 	if s, ok := opened.(driver.SettleReporter); ok {
@@ -74,15 +71,13 @@ func (r *Run) NewConsumer(ctx context.Context, conn driver.Conn, t *Topic, c dri
 // SetSeries sends further measurements to another series.
 func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 
-// Receive fills the buffer from its start and returns how many messages came. It waits for the first; when ctx ends first it
-// returns 0 and no error. Errors of the broker are counted and returned. The messages are the application's, and count as received,
-// only when [Consumer.HandOver] says so.
+// Receive fills the buffer from its start and returns how many messages came. It waits for the
+// first; if ctx ends first it returns 0 and no error. Messages count as received by
+// [Consumer.HandOver] only.
 func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
-	if c.idle.Load() == atWork {
-		c.idle.Store(driver.Now())
-	}
+	c.idle.CompareAndSwap(atWork, driver.Now())
 	if n := c.takeAhead(in); n > 0 {
 		c.idle.Store(atWork)
 		return n, nil
@@ -92,11 +87,7 @@ func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return 0, nil
 		}
-		kind := c.driver.KindOf(err)
-		c.series.Load().fail("receive", kind)
-		if kind == driver.NotFound {
-			c.run.vanished(c.topic)
-		}
+		c.series.Load().fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
 	}
 	in.read(n, c.run.ID)
@@ -104,26 +95,25 @@ func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 		return 0, nil
 	}
 	c.idle.Store(atWork)
-	c.handing.Lock()
-	defer c.handing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.waiting[in] = struct{}{}
 	return n, nil
 }
 
-// leaveAhead keeps what was not handed over of a buffer, which its caller has no more use for, for the next receives. If none comes, it is
-// what waits with the consumer when that leaves.
+// leaveAhead keeps the rest of a buffer, which its caller has no more use for, for the next receives.
 func (c *Consumer) leaveAhead(in *Buffer) {
-	c.handing.Lock()
-	defer c.handing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, ok := c.waiting[in]; ok {
 		c.ahead = append(c.ahead, in)
 	}
 }
 
-// takeAhead fills the buffer with what the first loop left that left something, and returns how many messages that were.
+// takeAhead fills the buffer with what a loop left, and returns how many messages that were.
 func (c *Consumer) takeAhead(in *Buffer) int {
-	c.handing.Lock()
-	defer c.handing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.ahead) == 0 {
 		return 0
 	}
@@ -137,32 +127,33 @@ func (c *Consumer) takeAhead(in *Buffer) int {
 	return n
 }
 
-// HandOver says that the application has the messages of the buffer up to, and without, place to: here end-to-end latency ends. Those
-// before the place of the last call are handed over already. It is called for every buffer that Receive filled, or else the messages
-// are none of the application's.
+// HandOver gives the application the messages of the buffer up to, and without, place to: here
+// end-to-end latency ends. Those before the place of the last call are handed over already.
 func (c *Consumer) HandOver(in *Buffer, to int) {
 	now := driver.Now()
-	c.handing.Lock()
-	defer c.handing.Unlock()
-	if _, ok := c.waiting[in]; !ok { // the consumer has left, and it was accounted for
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := int64(to - in.next)
+	if _, ok := c.waiting[in]; !ok || n <= 0 { // the consumer may have left
 		return
 	}
 	in.HandedAt = now
 	series := c.series.Load()
-	latency, transfer, wait := c.same(recording.E2ELatency), c.same(recording.E2ETime), c.same(recording.DeliveryWait)
-	var bytes, recurrent int64
-	from := in.next
-	for i := from; i < to; i++ {
+	latency := same{shard: c.shard, trend: recording.E2ELatency}
+	transfer := same{shard: c.shard, trend: recording.E2ETime}
+	wait := same{shard: c.shard, trend: recording.DeliveryWait}
+	var bytes, fresh int64
+	for i := in.next; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
 		bytes += int64(len(m.Body) + stamp.size())
-		if c.enveloped {
+		if !c.driver.Features.Headers {
 			unwrap(c.driver, m)
 		}
-		latent, recurs := c.account(series, in, i)
-		if recurs {
-			recurrent++
+		counts, isFresh := c.account(series, in, i)
+		if isFresh {
+			fresh++
 		}
-		if latent {
+		if counts {
 			at, loop := series.at(stamp.Due), stamp.loop()
 			latency.record(at, loop, now-stamp.Due)
 			transfer.record(at, loop, m.Received-stamp.Sent)
@@ -172,81 +163,67 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	latency.flush()
 	transfer.flush()
 	wait.flush()
-	if to > from {
-		series.count(recording.Received, int64(to-from), now)
-	}
-	c.run.came.Add(int64(to-from) - recurrent)
+	series.count(recording.Received, n, now)
 	series.add(recording.BytesReceived, bytes)
-	if to > from {
-		c.group.touch(&c.group.receives)
-	}
+	c.run.fresh.Add(fresh)
+	c.group.receives.Store(true)
 	if in.next = to; to == in.n {
 		delete(c.waiting, in)
 	}
 }
 
-func (c *Consumer) same(t recording.Trend) same {
-	return same{shard: c.shard, trend: t}
-}
-
-// touch notes once that the test has done something.
-func (g *group) touch(what *bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	*what = true
-}
-
-// account says what a message is to the group. It is latent, so that it has a latency, where it is a first copy, of this test. It recurs where it comes
-// again and again by itself: nobody has given it back.
-func (c *Consumer) account(series *Series, in *Buffer, i int) (latent, recurs bool) {
+// account accounts for a message. It reports whether its latency counts, like that of a first copy of
+// this test, and whether it is fresh: no copy of an earlier one.
+func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh bool) {
 	m, stamp := &in.Messages[i], &in.Stamps[i]
-	switch {
-	case in.marks[i] == corrupt:
-		series.add(recording.Corrupted, 1)
-		c.group.strangers.note(m)
-		return false, false
-	case in.marks[i] == unstamped:
-		series.add(recording.Unstamped, 1)
-		c.group.strangers.note(m)
-		return false, false
-	case stamp.Run != c.run.ID: // left over from another test: its age is no latency of this one
-		series.add(recording.Foreign, 1)
-		c.group.strangers.note(m)
-		return false, false
+	if !in.Stamped[i] {
+		series.add(c.run.origin(in, i), 1)
+		c.group.strange(m)
+		return false, true
 	}
-	verdict := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
-	latent = verdict&(account.First|account.Foreign) != 0
-	if verdict == account.Foreign { // nobody keeps account of it
-		c.group.strangers.note(m)
+	is := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
+	counts = is&(account.First|account.Foreign) != 0
+	if is == account.Foreign { // it is in no account
+		c.group.strange(m)
 	}
-	if verdict&account.Foreign != 0 {
-		what := c.run.stranger(stamp, c.group)
-		series.add(what, 1)
-		latent = what != recording.Earlier
+	if is&account.Foreign != 0 {
+		from := c.run.sender(stamp, c.topic)
+		series.add(from, 1)
+		counts = from != recording.Earlier
 	}
-	if latent && m.Received < stamp.Sent {
+	if counts && m.Received < stamp.Sent {
 		series.add(recording.Negative, 1)
 	}
-	recurs = verdict&account.Recurrent != 0
-	if verdict&account.Redelivered != 0 {
-		if at, ok := c.group.takeRequeued(messageID{stamp.Producer, stamp.Sequence}); ok {
+	if is&account.Redelivered != 0 {
+		if at, ok := c.group.takeRequeued(in.id(i)); ok {
 			series.record(c.shard, recording.Open, recording.RedeliveryTime, m.Received, m.Received-at)
-			recurs = false
 		}
 	}
-	if !c.settles {
+	if c.driver.Features.Settle == 0 {
 		c.reader.Settled(stamp.Producer, stamp.Sequence)
 	}
-	return latent, recurs
+	return counts, is&(account.Redelivered|account.Duplicated) == 0
 }
 
-// stranger says what a message of this test is that no producer of its topic sent.
-func (r *Run) stranger(s *Stamp, at *group) recording.Counter {
+// origin returns the counter of a message without a stamp of this test.
+func (r *Run) origin(in *Buffer, i int) recording.Counter {
+	switch in.marks[i] {
+	case corrupt:
+		return recording.Corrupted
+	case stamped:
+		return recording.Foreign
+	default:
+		return recording.Unstamped
+	}
+}
+
+// sender returns the counter of a message of this test that no producer of its topic sent.
+func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
 		if !r.shared || s.Sent < r.Started-int64(result.ClockSkew) {
 			return recording.Earlier
 		}
-		if _, known := r.siblings.Load(from); !known {
+		if _, seen := r.siblings.Load(from); !seen {
 			r.siblings.Store(from, struct{}{})
 		}
 		return recording.Sibling
@@ -254,40 +231,31 @@ func (r *Run) stranger(s *Stamp, at *group) recording.Counter {
 	r.mu.Lock()
 	from := r.senders[s.Producer]
 	r.mu.Unlock()
-	switch {
-	case from == nil:
-	case from.Name == at.topic.Name:
+	if from != nil && from.Name == at.Name {
 		return recording.Aliased
 	}
 	return recording.Routed
 }
 
-// heardOf is how many other processes messages came from.
-func (r *Run) heardOf() (n int) {
-	r.siblings.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
-// Settle ends the delivery of some messages that this consumer received. stamped and stamps are theirs.
+// Settle ends the delivery of some messages of the buffer, which this consumer received.
 func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o driver.Outcome) error {
 	if from == to {
 		return nil
 	}
 	series := c.series.Load()
 	called := driver.Now()
-	if o == driver.Requeue { // before the broker knows: they may come again before it has answered
+	if o == driver.Requeue { // they may come again before the broker has answered
 		c.topic.unordered.Store(true)
-		for i := from; i < to; i++ {
-			if in.Stamped[i] {
-				c.group.noteRequeued(in.id(i), called)
-			}
-		}
+		c.group.doubtful.Store(true) // the broker may give them up
+		c.group.requeue(in, from, to, called)
 	}
 	if err := c.consumer.Settle(ctx, in.Messages[from:to], o); err != nil {
-		for i := from; i < to && o == driver.Requeue; i++ {
-			c.group.takeRequeued(in.id(i))
+		c.group.doubtful.Store(true) // some of them may be settled
+		if o == driver.Requeue {
+			for i := from; i < to; i++ {
+				c.group.takeRequeued(in.id(i))
+			}
 		}
-		c.doubt(in, from, to) // some of them may have been settled all the same
 		series.fail(o.String(), c.driver.KindOf(err))
 		if part := (*driver.PartError)(nil); errors.As(err, &part) && !c.reports {
 			series.add(settled(o), int64(part.Settled))
@@ -297,33 +265,36 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 	if c.timed {
 		series.recordN(c.shard, recording.Open, recording.SettleTime, called, driver.Now()-called, int64(to-from))
 	}
-	c.group.touch(&c.group.settles)
+	c.group.settles.Store(true)
 	if c.reports {
 		c.group.unanswered.Add(int64(to - from))
 	} else {
 		series.add(settled(o), int64(to-from))
 	}
-	if o == driver.Requeue {
-		c.doubt(in, from, to) // the broker may give them up
-		return nil
-	}
-	c.settling.Lock()
-	defer c.settling.Unlock()
-	for i := from; i < to; {
-		n := in.consecutive(i, to)
-		known := 0
-		if in.Stamped[i] {
-			known = c.settler.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
-		}
-		if n > known {
-			c.group.strangers.settled.Add(int64(n - known))
-		}
-		i += n
+	if o != driver.Requeue {
+		c.settled(in, from, to)
 	}
 	return nil
 }
 
-// answered counts n messages whose settlement the broker has answered. Those that it has not settled stay unanswered: they may be in its backlog.
+// settled accounts for messages that are settled.
+func (c *Consumer) settled(in *Buffer, from, to int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := from; i < to; {
+		n, accounted := in.consecutive(i, to), 0
+		if in.Stamped[i] {
+			accounted = c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
+		}
+		if accounted < n {
+			c.group.held.Add(int64(accounted - n))
+		}
+		i += n
+	}
+}
+
+// answered counts n messages whose settlement the broker has answered. After an error they may be in
+// its backlog.
 func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	series := c.series.Load()
 	if err != nil {
@@ -334,12 +305,6 @@ func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	}
 	c.group.unanswered.Add(-int64(n))
 	series.add(settled(o), int64(n))
-}
-
-func (c *Consumer) doubt(in *Buffer, from, to int) {
-	c.settling.Lock()
-	defer c.settling.Unlock()
-	c.group.doubt(c.settler, in, from, to)
 }
 
 func settled(o driver.Outcome) recording.Counter {
@@ -353,15 +318,16 @@ func settled(o driver.Outcome) recording.Counter {
 	}
 }
 
-// Close leaves the group for good, as far as this consumer goes: what then is outstanding stays with the broker, unless others read it.
+// Close leaves the group for good: what then is outstanding stays with the broker, unless other
+// members read it.
 func (c *Consumer) Close(ctx context.Context) error {
-	c.group.dismiss()
+	c.group.abandon()
 	return c.Leave(ctx)
 }
 
-// Leave leaves the group, as one whose time is over. What was received and not settled goes back to the broker for others; what nobody
-// reads is read at the end of the run to complete the account. Where the broker keeps nothing for those who are not there, the last one
-// to leave expects nothing more, and what was on its way to it is drained at once.
+// Leave leaves the group. What was received and not settled goes back to the broker. If the broker
+// keeps nothing for absent members, the rest is drained at once, and the last member to leave
+// expects nothing more.
 func (c *Consumer) Leave(ctx context.Context) error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
@@ -369,19 +335,15 @@ func (c *Consumer) Leave(ctx context.Context) error {
 	c.run.mu.Lock()
 	delete(c.run.readers, c)
 	c.run.mu.Unlock()
-	left, last := driver.Now(), c.group.leave(c.conn)
+	left := driver.Now()
+	last := c.group.leave(c.conn)
 	if !c.group.kept {
 		if last {
 			c.group.track.Close()
 		}
-		c.readRest(ctx, last)
+		c.drain(ctx, last)
 	}
 	err := c.consumer.Close(ctx)
-	if !last && !c.group.kept {
-		c.group.parted(left, driver.Now())
-	}
-	if last { // whoever takes the place over gets no copy of what came to this one
-		c.group.vacate()
-	}
+	c.group.gone(left, last)
 	return c.driver.Wrap("close consumer", err)
 }

@@ -1,77 +1,36 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// What a test expected and nobody received is read at its end, to tell what is late from what is lost. That is none of the
-// application's doing: it is in no latency and no count of received or settled, and is called drained.
+// What a test expected and did not receive is read at its end. These messages are called drained;
+// they are in no latency, and not received or settled.
 
 const (
 	drainPoll  = 5 * time.Millisecond
 	drainBatch = 256
-	// askEvery is how often a drain asks the broker whether there is anything left to read.
+	drainQuiet = 50 * time.Millisecond // nothing must come for so long until a subscriber has everything
+	// askEvery is how often a drain asks the broker whether there is anything left.
 	askEvery = 500 * time.Millisecond
-	// restQuiet is how long nothing must come to a subscriber that leaves, and nothing be outstanding, until it has everything; restTimeout is how long
-	// what is late is waited for at least.
-	restQuiet   = 50 * time.Millisecond
-	restTimeout = time.Second
 )
 
-// defaultPatience is how long messages are waited for that are still to come.
-const defaultPatience = 10 * time.Second
-
-// Patient asks the run to wait so long for messages that are still to come. The longest that anybody asks for counts.
-func (r *Run) Patient(d time.Duration) { greatest(&r.patience, int64(d)) }
-
-func greatest(of *atomic.Int64, n int64) {
-	for was := of.Load(); n > was && !of.CompareAndSwap(was, n); was = of.Load() {
-	}
-}
-
-// Patience is how long messages are waited for that are still to come. The longest delay that a message was sent with is added.
-func (r *Run) Patience() time.Duration {
-	return cmp.Or(time.Duration(r.patience.Load()), defaultPatience) + time.Duration(r.delay.Load())
-}
-
-// Hurry says that what may be late is waited for no longer by those who leave: it has been waited for, or somebody wants the test to end.
-func (r *Run) Hurry() { r.hurries.Store(true) }
-
-// Interrupt says that somebody wants the test to end at once: a send that has no answer then is uncertain.
-func (r *Run) Interrupt() {
-	r.interrupted.Store(true)
-	r.Hurry()
-}
-
-// brief is how long a broker may take for what is asked without the context of the end.
-func (r *Run) brief(limit time.Duration) time.Duration {
-	if r.interrupted.Load() {
-		return restTimeout
-	}
-	return limit
-}
-
-// Drain says how what is outstanding is waited for.
+// Drain bounds the reading of what is outstanding.
 type Drain struct {
-	Limit time.Duration   // the longest that any step of it takes
+	Limit time.Duration   // of each step
 	Stop  <-chan struct{} // ends the reading early; nil is never
-	Tell  func(Waiting)   // hears what is waited for; nil is nobody
-
-	Agreed bool // all processes of the test wait while this one removes the topic
+	Tell  func(Waiting)   // is called with what is waited for; may be nil
 }
 
-// reading is a context for some reading, which takes no longer than that, and ends early where that is asked for.
-func (d Drain) reading(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// context returns a context for reading, which ends after the limit or early.
+func (d Drain) context(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	go func() {
 		select {
@@ -91,108 +50,90 @@ type Waiting struct {
 
 func (w Waiting) String() string {
 	receivers := "the consumers"
-	if w.Group != "" { // the broker has groups
+	if w.Group != "" {
 		receivers = fmt.Sprintf("group %q", w.Group)
 	}
 	return fmt.Sprintf("%s: %d messages that %s should have received have not arrived", w.Topic, w.Messages, receivers)
 }
 
-// drain reads on until nothing is outstanding in any of the topics' groups that the broker keeps messages for, or nothing more can come.
+// drain reads on until nothing is outstanding in the groups that the broker keeps messages for, or
+// nothing more can come.
 func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
-	ctx, cancel := d.reading(ctx, d.Limit)
+	ctx, cancel := d.context(ctx, d.Limit)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, t := range topics {
 		for _, g := range t.everyGroup() {
-			if n := g.track.Outstanding(); n > 0 && g.readable() {
+			if n := g.track.Outstanding(); n > 0 && g.canDrain() {
 				if d.Tell != nil {
 					d.Tell(Waiting{t.Name, g.account, n})
 				}
-				wg.Go(func() { g.drain(ctx, r) })
+				wg.Go(func() { g.drain(ctx) })
 			}
 		}
 	}
 	wg.Wait()
 }
 
-func (t *Topic) everyGroup() []*group {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.order)
-}
-
-// readable tells whether what is outstanding can be read. Where the test received and settled nothing, what it holds would come first,
-// and there might be no room for more: then what the broker says of its backlog must do, if it can tell.
-func (g *group) readable() bool {
+// canDrain reports whether the group's remaining messages can be read. A group that settled nothing
+// is not drained if the broker can report its backlog: its own unsettled messages would come first.
+func (g *group) canDrain() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.kept || g.left || g.shared { // a shared one may have members in other processes, which want to read it themselves
+	if !g.kept || g.left || g.shared { // of a shared one, other processes may read on
 		return false
 	}
-	_, tells := g.conn.(driver.Backlogger)
-	return g.settling() || !tells
+	_, reports := g.conn.(driver.Backlogger)
+	return g.drainSettles() || !reports
 }
 
-// settling tells whether what is drained is settled. It is not where the test received and settled nothing: then the broker is left in
-// the state that the test would have left it in. The lock is held.
-func (g *group) settling() bool {
-	return g.topic.Address.Driver.Features.Settle.Has(driver.Ack) && (g.settles || !g.receives)
+// drainSettles reports whether drained messages are settled. They are not if the test received
+// messages and settled none: then the broker keeps the state that the test left.
+func (g *group) drainSettles() bool {
+	return g.topic.Address.Driver.Features.Settle.Has(driver.Ack) && (g.settles.Load() || !g.receives.Load())
 }
 
 // drain reads what a group has left, with a consumer of its own.
-func (g *group) drain(ctx context.Context, r *Run) {
+func (g *group) drain(ctx context.Context) {
+	r := g.topic.run
 	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	g.mu.Lock()
-	conn, config, settles := g.conn, g.config, g.settling()
+	conn, config := g.conn, g.config
 	g.mu.Unlock()
-	g.strangers.doubt() // they come again
+	if g.held.Load() > 0 { // they come again
+		g.doubtful.Store(true)
+	}
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
 	wg.Go(func() {
 		consumer, err := conn.NewConsumer(ctx, config)
-		if err != nil { // then what the broker says of its backlog must do
+		if err != nil { // then the broker's backlog decides
 			return
 		}
-		g.read(ctx, r, consumer, settles)
+		g.read(ctx, consumer)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(backlogTimeout))
 		defer cancel()
 		_ = consumer.Close(closing)
 	})
-	for idle := 0; ctx.Err() == nil && idle < 2; {
+	for idle := 0; idle < 2; idle++ {
 		before := g.track.Outstanding()
 		until := driver.Now() + int64(askEvery)
-		for g.track.Outstanding() > 0 && driver.Now() < until && r.sleep(ctx, driver.Now()+int64(drainPoll)) == nil {
+		for driver.Now() < until {
+			if g.track.Outstanding() == 0 || r.sleep(ctx, driver.Now()+int64(drainPoll)) != nil {
+				return
+			}
 		}
-		after := g.track.Outstanding()
-		if after == 0 {
-			break
-		}
-		idle++
-		if after < before || !g.exhausted(ctx) {
-			idle = 0
+		if g.track.Outstanding() < before || !g.exhausted(ctx) {
+			idle = -1
 		}
 	}
-	stop()
-	wg.Wait()
-}
-
-// exhausted tells whether the broker says that it has nothing for the group.
-func (g *group) exhausted(ctx context.Context) bool {
-	g.mu.Lock()
-	b, ok := g.conn.(driver.Backlogger)
-	g.mu.Unlock()
-	if !ok {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
-	defer cancel()
-	said, err := b.Backlog(ctx, g.topic.Name, g.name)
-	return err == nil && said.Messages == 0
 }
 
 // read receives until ctx ends.
-func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, settles bool) {
-	reader := g.track.Reader()
+func (g *group) read(ctx context.Context, consumer driver.Consumer) {
+	r, reader := g.topic.run, g.track.Reader()
+	settles := g.drainSettles()
 	in := NewBuffer(drainBatch)
 	for ctx.Err() == nil {
 		n, err := consumer.Receive(ctx, in.Messages)
@@ -203,95 +144,91 @@ func (g *group) read(ctx context.Context, r *Run, consumer driver.Consumer, sett
 			continue
 		}
 		in.read(n, r.ID)
-		strangers := g.drained(reader, in, 0)
+		settled := false
 		if settles {
 			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(settleTimeout))
-			if consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil {
-				g.strangers.settled.Add(strangers)
-				for i := range n {
-					if in.Stamped[i] {
-						reader.Cleared(in.Stamps[i].Producer, in.Stamps[i].Sequence)
-					}
-				}
-			} else { // where it fails the messages stay where they are, as far as that is known
-				g.doubt(reader, in, 0, n)
-			}
+			settled = consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil
 			cancel()
+			if !settled {
+				g.unread.Store(true)
+			}
 		}
+		g.drained(reader, in, settled)
 	}
 }
 
-// drained accounts for the messages of a buffer from a place on, and tells how many of them have no stamp of this test.
-func (g *group) drained(reader *account.Reader, in *Buffer, from int) (strangers int64) {
-	for i := from; i < in.n; i++ {
+// drained accounts for what is not handed over of a buffer.
+func (g *group) drained(reader *account.Reader, in *Buffer, settled bool) {
+	for i := in.next; i < in.n; i++ {
 		if in.Stamped[i] {
-			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence)
-		} else {
-			strangers++
-			g.strangers.note(&in.Messages[i])
+			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence, settled)
+			continue
+		}
+		g.strange(&in.Messages[i])
+		if settled {
+			g.held.Add(-1)
 		}
 	}
-	return strangers
 }
 
-// readRest drains a consumer that leaves, for which the broker keeps nothing: what its receives have brought and nobody was given, what waits in its
-// client, and what is on its way. The last one of its group reads until nothing is outstanding, or drainTimeout; another one until nothing more comes
-// that was sent before it left.
-func (c *Consumer) readRest(ctx context.Context, last bool) {
-	left := driver.Now()
-	ctx, cancel := context.WithTimeout(ctx, c.run.Patience())
+// drain reads the rest of a consumer that leaves, for which the broker keeps nothing. The last one
+// of its group reads until nothing is outstanding, or the drain timeout; another one until nothing
+// comes for a moment.
+func (c *Consumer) drain(ctx context.Context, last bool) {
+	began := driver.Now()
+	ctx, cancel := context.WithTimeout(ctx, c.run.DrainTimeout())
 	defer cancel()
 	c.receives.Lock() // a script's receive that still waits would take what is read here
 	defer c.receives.Unlock()
-	c.handing.Lock()
-	defer c.handing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for in := range c.waiting {
-		c.group.drained(c.reader, in, in.next)
-		c.passOn(ctx, in.Messages[in.next:in.n])
+		c.group.drained(c.reader, in, false)
+		c.release(ctx, in.Messages[in.next:in.n])
 	}
 	clear(c.waiting)
 	c.ahead = nil
 	in := NewBuffer(drainBatch)
-	for came := left; ; {
-		n, open := c.readMore(ctx, in)
-		before, after := in.sent(left)
+	for received := began; ; {
+		n, open := c.drainSome(ctx, in)
 		now := driver.Now()
-		if before > 0 {
-			came = now
+		if n > 0 {
+			received = now
 		}
 		switch {
-		case !last && (!open || n == 0 || before == 0 && after > 0): // the others get what comes from now on
+		case !open, !last && (n == 0 || now-began > int64(time.Second)): // the others get what comes from now on
 			return
-		case !open || now-came >= int64(restQuiet) && c.group.track.Outstanding() == 0:
+		case now-received >= int64(drainQuiet) && c.group.track.Outstanding() == 0:
 			return
-		case ctx.Err() != nil || c.run.hurries.Load() && now-left >= int64(restTimeout):
-			if c.settles && c.group.track.Held().All > 0 { // the broker may give it no more for that
-				c.group.touch(&c.group.cut)
+		case ctx.Err() != nil || c.run.stopped.Load() && now-began >= int64(time.Second):
+			if c.driver.Features.Settle != 0 && c.group.track.Held() > 0 { // the broker may have held back more
+				c.group.mu.Lock()
+				defer c.group.mu.Unlock()
+				c.group.cut = true
 			}
 			return
 		}
 	}
 }
 
-// readMore accounts for what comes within a moment. It returns how many messages that were, and whether more can come.
-func (c *Consumer) readMore(ctx context.Context, in *Buffer) (n int, open bool) {
+// drainSome accounts for what comes within a moment. It returns how many messages that were, and
+// whether more can come.
+func (c *Consumer) drainSome(ctx context.Context, in *Buffer) (n int, open bool) {
 	reading, stop := context.WithTimeout(ctx, drainPoll)
 	n, err := c.consumer.Receive(reading, in.Messages)
 	stop()
-	if n == 0 && err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
-		if errors.Is(err, driver.ErrClosed) || c.run.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
-			in.read(0, c.run.ID)
-			return 0, false
-		}
-	}
 	in.read(n, c.run.ID)
-	c.group.drained(c.reader, in, 0)
-	c.passOn(ctx, in.Messages[:n])
+	if n == 0 && err != nil && reading.Err() == nil {
+		open := !errors.Is(err, driver.ErrClosed) && c.run.sleep(ctx, driver.Now()+int64(errorPause)) == nil
+		return 0, open
+	}
+	c.group.drained(c.reader, in, false)
+	c.release(ctx, in.Messages[:n])
 	return n, true
 }
 
-// passOn settles what is read to complete the account, where the broker would give no more before.
-func (c *Consumer) passOn(ctx context.Context, batch driver.Batch) {
+// release settles drained messages, so that the broker gives more.
+func (c *Consumer) release(ctx context.Context, batch driver.Batch) {
 	if len(batch) > 0 && c.driver.Features.Settle.Has(driver.Ack) {
 		_ = c.consumer.Settle(ctx, batch, driver.Ack) // if it fails, no more comes
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// What makes a request of a message, or a reply, are two headers. Where the driver keeps none, an envelope stands for them before the
-// body, behind the stamp if there is one: magic 8, checksum 4, length of the identifier 1, of the topic 2, both; little-endian.
+// Two headers make a message a request or a reply. If the driver keeps no headers, an envelope before
+// the body and behind the stamp has them: magic 8, checksum 4, length of the identifier 1, length of
+// the topic 2, identifier, topic; little-endian.
 
 const (
 	envelopeMagic = "xk6rpc\x00\x01"
@@ -21,8 +22,8 @@ const (
 	maxReplyTo    = 1<<16 - 1
 )
 
-// correlate makes m belong to what has that identifier, and has the reply to it, where there is to be one, go to a topic. Before an envelope
-// it leaves room in the body, as much as front says.
+// correlate makes m a request or a reply with an identifier; the reply to a request goes to a topic.
+// It leaves room of front bytes before an envelope.
 func correlate(d *driver.Driver, m *driver.Message, id, replyTo string, front int) error {
 	if !d.Features.Headers {
 		m.Body = envelop(id, replyTo, m.Body, front)
@@ -31,11 +32,11 @@ func correlate(d *driver.Driver, m *driver.Message, id, replyTo string, front in
 	names := d.Correlation
 	for i := range m.Headers {
 		if name := m.Headers[i].Name; name == names.ID || name == names.ReplyTo {
-			return fmt.Errorf("header %q: the name is that of what makes request and reply belong together: choose another", name)
+			return fmt.Errorf("header %q is used to match requests and replies: choose another name", name)
 		}
 	}
 	m.Headers = slices.Clip(m.Headers)
-	if id != "" { // a stranger's request need not have one
+	if id != "" { // the request of another program may have none
 		m.Headers = append(m.Headers, driver.Header{Name: names.ID, Value: []byte(id)})
 	}
 	if replyTo != "" {
@@ -44,7 +45,7 @@ func correlate(d *driver.Driver, m *driver.Message, id, replyTo string, front in
 	return nil
 }
 
-// correlation is what a message that was received belongs to, and where the reply to it goes; both are empty where it says nothing.
+// correlation returns the identifier of a message and the topic for the reply; both may be empty.
 func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
 	for i := range m.Headers {
 		switch h := &m.Headers[i]; h.Name {
@@ -57,7 +58,7 @@ func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
 	return id, replyTo
 }
 
-// envelop copies a body behind an envelope, and leaves room before that.
+// envelop copies a body behind an envelope, and leaves room before it.
 func envelop(id, replyTo string, body []byte, front int) []byte {
 	texts := front + envelopeTexts
 	b := make([]byte, texts, texts+len(id)+len(replyTo)+len(body))
@@ -70,7 +71,7 @@ func envelop(id, replyTo string, body []byte, front int) []byte {
 	return append(b, body...)
 }
 
-// unwrap takes the envelope off a message of a driver without headers, if it has one, and puts what it says in their place.
+// unwrap turns the envelope of a message, if it has one, into headers.
 func unwrap(d *driver.Driver, m *driver.Message) {
 	b := m.Body
 	if len(b) < envelopeTexts || string(b[:envelopeSum]) != envelopeMagic {

@@ -3,16 +3,16 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// Finish ends the run: it waits for the fate of what is in flight, lets the consumers leave that are still there, reads what is
-// outstanding, and asks the brokers what they have. Connections stay the caller's. Only the first call does anything.
+// Finish ends the run: it waits for the fate of what is in flight, makes the consumers leave, reads
+// what is outstanding, and asks the brokers for their backlogs. Only the first call does anything.
 func (r *Run) Finish(ctx context.Context, d Drain) error {
 	r.mu.Lock()
 	done := r.finished
@@ -22,131 +22,120 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	if done {
 		return nil
 	}
-	r.proveAgain(ctx, publishers, min(d.Limit, backlogTimeout)) // their connections are still open
-	proven := make(chan struct{})
-	go func() {
-		r.proving.Wait()
-		close(proven)
-	}()
-	select {
-	case <-proven:
-	case <-ctx.Done():
-	}
-	errs := each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error {
-		return p.driver.Wrap("close producer", p.producer.Close(ctx))
-	})
-	errs = errors.Join(errs, each(ctx, d.Limit, r.open(nil), func(ctx context.Context, c *Consumer) error { return c.Leave(ctx) }))
-	errs = errors.Join(errs, each(ctx, d.Limit, repliers, func(ctx context.Context, by *replier) error { return by.producer.Close(ctx) }))
-	errs = errors.Join(errs, each(ctx, d.Limit+OpenTimeout, replies, func(ctx context.Context, p *Replies) error { return p.close(ctx, d) }))
-	r.drain(ctx, r.Topics(), d)
-	r.noteBacklogs(ctx, r.Topics())
-	return errors.Join(errs, r.audit(ctx, publishers, d))
-}
-
-func (r *Run) proveAgain(ctx context.Context, publishers []*Publisher, limit time.Duration) {
-	now := driver.Now()
-	_ = each(ctx, limit, publishers, func(ctx context.Context, p *Publisher) error {
-		p.proveAgain(ctx, now)
+	step, cancel := context.WithTimeout(ctx, d.Limit)
+	_ = each(publishers, func(p *Publisher) error {
+		p.proveAgain(step)
 		return nil
 	})
+	cancel()
+	step, cancel = context.WithTimeout(ctx, d.Limit)
+	err := each(publishers, func(p *Publisher) error {
+		return p.driver.Wrap("close producer", p.producer.Close(step))
+	})
+	cancel()
+	step, cancel = context.WithTimeout(ctx, d.Limit)
+	err = errors.Join(err,
+		each(r.open(nil), func(c *Consumer) error { return c.Leave(step) }),
+		each(repliers, func(by *replier) error { return by.producer.Close(step) }),
+	)
+	cancel()
+	step, cancel = context.WithTimeout(ctx, OpenTimeout)
+	err = errors.Join(err, each(replies, func(p *Replies) error { return p.close(step) }))
+	cancel()
+	r.drain(ctx, r.Topics(), d)
+	_ = each(r.Topics(), func(t *Topic) error {
+		t.askBacklogs(ctx)
+		return nil
+	})
+	return errors.Join(err, r.audit(ctx, publishers, d))
 }
 
-// open lists the consumers that are open, of one topic or of all.
-func (r *Run) open(t *Topic) []*Consumer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []*Consumer
-	for c := range r.readers {
-		if t == nil || c.topic == t {
-			all = append(all, c)
-		}
+// auditLimit is how long a broker may take to read back what it confirmed, unless waiting is stopped.
+const auditLimit = time.Minute
+
+// audit asks the brokers of drivers that only send what they have of what they confirmed.
+func (r *Run) audit(ctx context.Context, publishers []*Publisher, d Drain) error {
+	limit := d.Limit
+	if !r.stopped.Load() {
+		limit = max(limit, auditLimit)
 	}
-	return all
-}
-
-// each does one thing to all, side by side, each within the time.
-func each[T any](ctx context.Context, limit time.Duration, all []T, do func(context.Context, T) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := d.context(ctx, limit)
 	defer cancel()
-	errs := make([]error, len(all))
-	var wg sync.WaitGroup
-	for i, one := range all {
-		wg.Go(func() { errs[i] = do(ctx, one) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return each(publishers, func(p *Publisher) error {
+		err := p.audit(ctx)
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w: reading back took longer than %v: raise the option drainTimeout", err, limit)
+		}
+		return err
+	})
 }
 
-// GroupKey names a group of consumers of a run.
-type GroupKey struct{ Broker, Driver, Topic, Group string }
-
-// backlogTimeout bounds a question to a broker.
-const backlogTimeout = 5 * time.Second
-
-// Backlogs asks the brokers how many messages each group has not settled. Brokers that cannot tell, or do not answer, are left out.
-func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
-	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
-	defer cancel()
-	backlogs := map[GroupKey]int64{}
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			if b := g.ask(ctx); b.known {
-				backlogs[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.account}] = b.Messages
-				g.queued.Store(b.Messages + 1)
-			}
-		}
+func (p *Publisher) audit(ctx context.Context) error {
+	auditor, ok := p.producer.(driver.Auditor)
+	if !ok || p.driver.Features.Start != 0 {
+		return nil
 	}
-	return backlogs
+	is, err := auditor.Audit(ctx)
+	if is.Confirmed == 0 {
+		return nil
+	}
+	a := account.Account{Tally: account.Tally{Expected: is.Confirmed}}
+	if err != nil {
+		a.Missing = is.Confirmed
+		a.Doubt(account.NoBacklog, is.Confirmed)
+	} else {
+		a.Drained, a.Missing, a.Lost = is.Confirmed-is.Missing, is.Missing, is.Missing
+	}
+	p.topic.mu.Lock()
+	defer p.topic.mu.Unlock()
+	p.topic.readBack.Group = account.ReadBack
+	p.topic.readBack.Sum(a)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.topic.Name, p.driver.Wrap("read back", err))
+	}
+	return nil
 }
 
-// noteBacklogs keeps what the brokers still have at the end, to tell what is lost from what is late. Of a group that only other processes
-// have members of, they may have asked too early: the last process to end may have none.
-func (r *Run) noteBacklogs(ctx context.Context, topics []*Topic) {
-	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
-	defer cancel()
-	for _, t := range topics {
-		t.mu.Lock()
-		closed := t.closed()
-		t.mu.Unlock()
-		if closed {
-			continue // it was asked before the topic was removed
-		}
-		for _, g := range t.everyGroup() {
-			b := g.ask(ctx)
-			g.backlog.Store(&b)
-			g.queued.Store(0)
-			if b.known {
-				g.queued.Store(b.Messages + 1)
-			}
-		}
-		for _, name := range t.absent() {
-			b := t.ask(ctx, name)
-			t.mu.Lock()
-			t.announced[name] = b
-			t.mu.Unlock()
+// Remove runs a function that deletes or empties a topic. If nothing is going on, what is outstanding
+// is drained first. Missing messages that were sent before are uncertain, unless the account was
+// complete and nothing is sent afterwards. stays is false if the topic is deleted.
+func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
+	idle := len(r.open(t)) == 0 && r.InFlight() == 0
+	if idle {
+		r.drain(ctx, []*Topic{t}, d)
+		t.askBacklogs(ctx)
+	}
+	err := remove()
+	switch t.Address.Driver.KindOf(err) {
+	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed: // it was not done
+		return err
+	}
+	for _, other := range r.Topics() { // one of that name at another address may be the same
+		if other.Name == t.Name && other.Address.Driver.Name == t.Address.Driver.Name {
+			other.removeAll(idle && !r.shared && other == t, !stays && err == nil)
 		}
 	}
+	return err
 }
 
-// absent lists the groups of the test that this process had no member of.
-func (t *Topic) absent() (names []string) {
+// removeAll records that the test has removed the topic's messages, and whether the account was
+// complete.
+func (t *Topic) removeAll(complete, deleted bool) {
+	now := driver.Now()
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for name := range t.announced {
-		if t.groups[name] == nil {
-			names = append(names, name)
+	t.removed = append(t.removed, now)
+	t.settled = 0
+	if complete {
+		t.settled = t.track.Numbered() + 1
+	}
+	if deleted {
+		t.created = nil
+	}
+	t.mu.Unlock()
+	t.track.Remove(now)
+	for _, g := range t.everyGroup() {
+		if deleted {
+			g.forget()
 		}
 	}
-	return names
-}
-
-// Counts gives the counts of every group so far, without the fates of what is missing: those are in the result.
-func (r *Run) Counts() map[GroupKey]account.Account {
-	counts := map[GroupKey]account.Account{}
-	for _, t := range r.Topics() {
-		for name, a := range t.counts() {
-			counts[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, name}] = a
-		}
-	}
-	return counts
 }

@@ -1,138 +1,105 @@
-//gosec:disable G115 -- counts, far below their limits
 package engine
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// GroupOf is the name by which the measurements of a consumer go: its group's or, for a subscriber, [Subscribers].
-func GroupOf(f driver.Features, group string) string {
+// GroupLabel returns the label of a consumer's measurements: its group's name, or
+// [account.Subscribers].
+func GroupLabel(f driver.Features, group string) string {
 	if subscribes(f, group) {
 		return account.Subscribers
 	}
 	return group
 }
 
-// subscribes tells whether a consumer gets every message by itself: the broker keeps nothing for it when it is not there.
+// subscribes reports whether a consumer gets every message by itself, in no group.
 func subscribes(f driver.Features, group string) bool { return f.Fanout && group == "" }
 
-// keeps tells whether the broker keeps a group's messages while nobody of it is there.
+// keeps reports whether the broker keeps a group's messages while no member is there.
 func keeps(f driver.Features, group string) bool {
 	return f.Deliver == driver.AtLeastOnce && !subscribes(f, group)
 }
 
-// group is the accounting of what one consumer group, or one subscriber of a fan-out, should receive.
+// group is the accounting of what one consumer group, or one subscriber, should receive.
 type group struct {
 	topic      *Topic
 	name       string // as the broker knows it; "" for a subscriber
 	account    string // the name of its accounting, unique within the topic
 	subscriber bool
-	kept       bool // the broker keeps messages for it while nobody is there
+	kept       bool // the broker keeps messages for it while no member is there
 	shared     bool // it may have members in other processes
-	earliest   bool // expects everything, whatever was sent before
+	earliest   bool // it expects everything, whatever was sent before it came
 	track      *account.Group
 
-	opening sync.Once
+	opening    sync.Once
+	leftovers  int64                   // messages at the broker before the first member came, without the test's own
+	held       atomic.Int64            // received and not settled, of messages that are in no account
+	strangers  atomic.Int64            // messages received that are in no account
+	unanswered atomic.Int64            // settled without the broker's answer
+	doubtful   atomic.Bool             // the broker need not have what was received and not settled
+	unread     atomic.Bool             // the drain could not settle: the backlog is not exact
+	settles    atomic.Bool             // the test has settled something
+	receives   atomic.Bool             // the test has received something
+	backlog    atomic.Pointer[backlog] // the last answer
+	final      atomic.Pointer[backlog] // the answer at the end
 
 	mu       sync.Mutex
 	members  int
-	most     int                   // members at a time
-	conn     driver.Conn           // of the member that came last, with what it said of itself: to read on when all have gone
-	conns    map[driver.Conn]int   // of the members that are there, how many of them there are on each
-	config   driver.ConsumerConfig //
-	settles  bool                  // the test has settled something
-	receives bool                  // the test has received something
-	cut      bool                  // one has left before everything that was on its way to it had come
-	left     bool                  // the test has closed a consumer, and none has come since: nobody is to read on
-	vacant   bool                  // of a subscriber: it has left, and what came to it is accounted for
-	there    []account.Presence    // when it had members
-	partings []account.Presence    // when members left while others stayed, where the broker keeps nothing
-	requeued map[messageID]int64   // when the messages that were given back were given back
-
-	queued    atomic.Int64            // one more than what the broker said last that it holds; 0 where it has not said
-	backlog   atomic.Pointer[backlog] // at the end, once it was asked for
-	leftovers int64                   // what the broker held for the group before anything of this test was in it
-	strangers strangers
-	// unanswered is how many settled messages the broker may have unsettled, because it has not confirmed it.
-	unanswered atomic.Int64
-}
-
-// strangers counts the deliveries of messages that are none of the topic's own: which is a copy of which cannot be told.
-type strangers struct {
-	received atomic.Int64 // or drained
-	again    atomic.Int64 // of these, those that the broker had delivered before
-	settled  atomic.Int64
-	doubted  atomic.Int64 // given back, or the broker may be done with them otherwise
-}
-
-// note counts one that was delivered.
-func (s *strangers) note(m *driver.Message) {
-	s.received.Add(1)
-	if m.Attempt > 1 {
-		s.again.Add(1)
-	}
-}
-
-// distinct is how many different messages they are at least.
-func (s *strangers) distinct() int64 {
-	return max(0, s.received.Load()-max(s.again.Load(), s.doubted.Load()))
-}
-
-// held is how many of them the broker has at least and at most although they were received.
-func (s *strangers) held() (least, most int64) {
-	most = max(0, s.received.Load()-s.settled.Load())
-	return max(0, most-s.again.Load()-s.doubted.Load()), most
-}
-
-// doubt notes that the broker may be done with all of them that it may have.
-func (s *strangers) doubt() {
-	_, most := s.held()
-	s.doubted.Add(max(0, most-s.doubted.Load()))
+	most     int         // members at a time
+	conn     driver.Conn // of the last member that came, with its configuration
+	config   driver.ConsumerConfig
+	conns    map[driver.Conn]int // of the members that are there, with how many there are on each
+	cut      bool                // a member left before everything on its way to it had arrived
+	left     bool                // the test has closed the last consumer: nothing is to be read on
+	vacant   bool                // of a subscriber: it has left, and its messages are accounted for
+	there    []account.Presence  // when it had members
+	leavings []account.Presence  // when members left, if the broker keeps nothing
+	requeued map[messageID]int64 // when messages were given back
 }
 
 type messageID struct{ producer, sequence uint64 }
 
-// maxRequeued bounds what is remembered of messages given back and not seen again.
+// maxRequeued bounds how many messages are remembered that were given back and did not come again.
 const maxRequeued = 1 << 20
 
-// group finds or makes the group that a consumer joins. A subscriber takes the place of one that has left, so that there are as many
-// accounts as there were subscribers at a time, however often they come and go: what it expects is none of what those before it expected.
-// One that begins with the earliest expects that too, and has an account of its own.
+// group finds or makes the group that a consumer joins. A subscriber takes the place of one that has
+// left, so that there are as many accounts as there were subscribers at a time.
 func (t *Topic) group(c driver.ConsumerConfig) *group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f := t.Address.Driver.Features
-	subscriber := subscribes(f, c.Group)
-	if !subscriber {
-		if g, ok := t.groups[c.Group]; ok {
-			g.enter()
-			return g
-		}
-	}
+	subscriber := subscribes(t.Address.Driver.Features, c.Group)
 	places := 0
 	for _, g := range t.order {
-		if g.subscriber {
-			if subscriber && c.Start != driver.StartEarliest && g.takeOver() {
+		switch {
+		case !subscriber && g.name == c.Group && !g.subscriber:
+			g.enter()
+			return g
+		case subscriber && g.subscriber:
+			if c.Start != driver.StartEarliest && g.takeOver() {
 				return g
 			}
 			places++
 		}
 	}
-	since := account.New
-	if c.Start == driver.StartEarliest {
-		since = account.Earliest
-	}
 	g := &group{
-		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(f, c.Group),
-		shared: t.shared() && !subscriber, earliest: since == account.Earliest, members: 1, most: 1, requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
+		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(t.Address.Driver.Features, c.Group),
+		shared: t.run.shared && !subscriber, earliest: c.Start == driver.StartEarliest,
+		members: 1, most: 1, requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
+	}
+	since := account.New
+	if g.earliest {
+		since = account.Earliest
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
@@ -151,7 +118,7 @@ func (g *group) enter() {
 	g.most = max(g.most, g.members)
 }
 
-// takeOver makes a subscriber's place the caller's if nobody has it.
+// takeOver takes a subscriber's place if it is vacant.
 func (g *group) takeOver() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -163,24 +130,17 @@ func (g *group) takeOver() bool {
 	return true
 }
 
-// vacate gives a subscriber's place up.
-func (g *group) vacate() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.vacant = g.subscriber
-}
-
-// joined notes that a member would see the next message.
+// joined records that a member would see the next message.
 func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerConfig) {
 	now := driver.Now()
 	g.opening.Do(func() {
 		if g.kept {
-			g.leftovers = g.foundThere(ctx, conn)
+			g.leftovers = g.findLeftovers(ctx, conn)
 		}
 	})
 	g.track.Ready()
-	if !g.topic.Address.Driver.Features.Attempts { // what another member held may come again, and nothing tells that it does
-		g.strangers.doubt()
+	if !g.topic.Address.Driver.Features.Attempts && g.held.Load() > 0 { // they may come again unnoticed
+		g.doubtful.Store(true)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -191,34 +151,25 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	}
 }
 
-// foundThere asks what the broker holds for the group that is not of this test.
-func (g *group) foundThere(ctx context.Context, conn driver.Conn) int64 {
-	b, ok := conn.(driver.Backlogger)
-	if !ok {
-		return 0
-	}
+// findLeftovers returns how many messages the broker has for the group that are not of this test.
+func (g *group) findLeftovers(ctx context.Context, conn driver.Conn) int64 {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
-	said, err := b.Backlog(ctx, g.topic.Name, g.name)
+	b, err := g.topic.ask(ctx, g.name, []driver.Conn{conn})
 	if err != nil {
 		return 0
 	}
-	return max(0, said.Messages-int64(g.track.Outstanding()))
+	return max(0, b.Messages-int64(g.track.Outstanding())) //gosec:disable G115 -- a count
 }
 
-// forgets tells whether there is a group that the broker keeps nothing for while nobody of it is there.
-func (t *Topic) forgets() bool {
-	return slices.ContainsFunc(t.everyGroup(), func(g *group) bool { return !g.kept })
-}
-
-// dismiss notes that the test closes a consumer.
-func (g *group) dismiss() {
+// abandon records that the test closes a consumer.
+func (g *group) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.left = g.members == 1
 }
 
-// leave takes a member off, and tells whether it was the last.
+// leave takes a member off, and reports whether it was the last.
 func (g *group) leave(conn driver.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -235,34 +186,43 @@ func (g *group) leave(conn driver.Conn) bool {
 	return true
 }
 
-// parted notes that a member has left while others stayed, from when it left until it was gone. Partings that follow closely are one.
-func (g *group) parted(from, until int64) {
+// gone records that a member has left since an instant. Leavings that follow closely are one.
+func (g *group) gone(since int64, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if last := len(g.partings) - 1; last >= 0 && from-g.partings[last].Until < int64(restTimeout) {
-		g.partings[last].Until = max(g.partings[last].Until, until)
+	g.vacant = last && g.subscriber // from now on: the next one must get no copy of its messages
+	if g.kept {
 		return
 	}
-	g.partings = append(g.partings, account.Presence{From: from, Until: until})
+	now, n := driver.Now(), len(g.leavings)
+	if n > 0 && since-g.leavings[n-1].Until < int64(time.Second) {
+		g.leavings[n-1].Until = now
+		return
+	}
+	g.leavings = append(g.leavings, account.Presence{From: since, Until: now})
 }
 
-// doubt notes that the broker may be done with some messages of a buffer although they are not settled.
-func (g *group) doubt(reader *account.Reader, in *Buffer, from, to int) {
+// strange counts a delivered message that is in no account. Which is a copy of which is not known.
+func (g *group) strange(m *driver.Message) {
+	g.strangers.Add(1)
+	g.held.Add(1)
+	if m.Attempt > 1 {
+		g.doubtful.Store(true)
+	}
+}
+
+// requeue remembers when messages were given back.
+func (g *group) requeue(in *Buffer, from, to int, at int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for i := from; i < to; i++ {
-		if !in.Stamped[i] || !reader.Doubted(in.Stamps[i].Producer, in.Stamps[i].Sequence) {
-			g.strangers.doubted.Add(1)
+		if in.Stamped[i] && len(g.requeued) < maxRequeued {
+			g.requeued[in.id(i)] = at
 		}
 	}
 }
 
-func (g *group) noteRequeued(id messageID, at int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.requeued) < maxRequeued {
-		g.requeued[id] = at
-	}
-}
-
+// takeRequeued returns when a message was given back, and forgets it.
 func (g *group) takeRequeued(id messageID) (int64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -271,44 +231,17 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 	return at, ok
 }
 
-// counts gives the counts of every group of the topic so far, without the fates of what is missing; subscribers have them together.
-func (t *Topic) counts() map[string]account.Account {
-	all := map[string]account.Account{}
-	for _, g := range t.everyGroup() {
-		sum := all[g.label()]
-		sum.Tally.Add(g.track.Tally())
-		sum.Unordered = t.unordered.Load()
-		all[g.label()] = sum
+// connections lists those of the members that are there, or the one of the last that was.
+func (g *group) connections() []driver.Conn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.conns) == 0 {
+		return []driver.Conn{g.conn}
 	}
-	return all
+	return slices.Collect(maps.Keys(g.conns))
 }
 
-// members is how many consumers each account had at most at a time.
-func (t *Topic) members() map[string]int {
-	t.mu.Lock()
-	groups := t.order[:len(t.order):len(t.order)]
-	t.mu.Unlock()
-	all := map[string]int{}
-	for _, g := range groups {
-		g.mu.Lock()
-		if g.subscriber {
-			all[account.Subscribers] += g.most
-		} else {
-			all[g.account] = g.most
-		}
-		g.mu.Unlock()
-	}
-	return all
-}
-
-// keepsUnsettled says whether what the group has received and not settled comes again. It need not if the broker's count of it is an estimate, as where
-// a message is settled with those before it.
-func (g *group) keepsUnsettled() bool {
-	last := g.backlog.Load()
-	return g.kept && (last == nil || !last.Estimate)
-}
-
-// label is what a result calls the group.
+// label returns the name of the group in a result.
 func (g *group) label() string {
 	if g.subscriber {
 		return account.Subscribers
@@ -316,14 +249,30 @@ func (g *group) label() string {
 	return g.account
 }
 
-// strangers is how many messages each account's consumers received that are none of the topic's own.
-func (t *Topic) strangers() map[string]int64 {
-	all := map[string]int64{}
-	for _, g := range t.everyGroup() {
-		all[g.label()] += g.strangers.received.Load()
-		if !t.shared() { // else those of other processes may be of this topic
-			all[g.label()] += int64(g.track.Siblings())
-		}
+// forget records that the topic was deleted. If no member is there, the group's place at the broker
+// is gone too: it expects nothing of what is sent before it comes again.
+func (g *group) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.members == 0 && !g.earliest && !g.shared {
+		g.track.Close()
 	}
-	return all
+}
+
+// ledger returns the group's part in the ledger.
+func (g *group) ledger(s account.GroupSnapshot) account.GroupLedger {
+	l := account.GroupLedger{
+		GroupSnapshot: s, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers,
+		Held: max(0, g.held.Load()) + max(0, g.unanswered.Load()), Doubtful: g.doubtful.Load() || g.unanswered.Load() > 0,
+	}
+	if !l.Doubtful {
+		l.Leftovers = max(0, l.Leftovers-g.strangers.Load())
+	}
+	if b := g.final.Load(); b != nil && b.exact() && !g.unread.Load() {
+		l.Asked, l.Backlog = b.at, b.account()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.There, l.Left, l.Cut = slices.Clone(g.there), slices.Clone(g.leavings), g.cut
+	return l
 }

@@ -50,7 +50,7 @@ func TestMembersAreThoseAtATime(t *testing.T) {
 				}
 			}
 		}
-		if members := b.topic.members(); !reflect.DeepEqual(members, map[string]int{account.Subscribers: 2}) {
+		if members := b.members(); !reflect.DeepEqual(members, map[string]int{account.Subscribers: 2}) {
 			t.Errorf("subscribers: %v", members)
 		}
 	})
@@ -65,8 +65,18 @@ func TestMembersAreThoseAtATime(t *testing.T) {
 				}
 			}
 		}
-		if members := b.topic.members(); !reflect.DeepEqual(members, map[string]int{"workers": 2}) {
+		if members := b.members(); !reflect.DeepEqual(members, map[string]int{"workers": 2}) {
 			t.Errorf("group: %v", members)
 		}
 	})
+}
+
+// members counts the members of each group in the result.
+func (b *bench) members() map[string]int {
+	b.t.Helper()
+	members := map[string]int{}
+	for _, g := range resultOf(b.t, b.run.NewCollector()).Topics[0].Groups {
+		members[g.Group] = g.Members
+	}
+	return members
 }

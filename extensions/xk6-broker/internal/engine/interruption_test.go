@@ -46,26 +46,20 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 			}},
 			reason: "why=schedule done=399 total=1000", // the first is due when the integral reaches 1
 		},
-		"a trace":              {loop: Produce{Schedule: func() schedule.Schedule { return list }}, reason: "why=schedule done=20 total=100"},
-		"a part of a trace":    {loop: Produce{Schedule: func() schedule.Schedule { return list }, Duration: 5 * time.Second}, reason: "why=schedule done=20 total=50"},
-		"a count":              {loop: Produce{Schedule: constant(200, 0), Count: 500}, reason: "why=schedule done=400 total=500"},
-		"at random":            {loop: Produce{Schedule: poisson}, reason: fmt.Sprintf("why=schedule done=%d total=1000", drawn)},
-		"hardly":               {loop: Produce{Schedule: constant(1000, 2001*time.Millisecond)}, note: "why=schedule done=2000 total=2001"},
-		"not at all":           {loop: Produce{Schedule: constant(200, 5*time.Second), Count: 400}},
-		"with the whole test":  {loop: Produce{Schedule: constant(200, 5*time.Second)}, ended: "interrupted"},
-		"a closed loop":        {loop: Produce{Duration: 5 * time.Second}, note: "why=closed done=2 total=5 unit=s"},
-		"a closed loop of few": {loop: Produce{Count: 1000}, note: "why=closed done=200 total=1000 unit=messages"},
+		"a trace":             {loop: Produce{Schedule: func() schedule.Schedule { return list }}, reason: "why=schedule done=20 total=100"},
+		"a part of a trace":   {loop: Produce{Schedule: func() schedule.Schedule { return list }, Duration: 5 * time.Second}, reason: "why=schedule done=20 total=50"},
+		"a count":             {loop: Produce{Schedule: constant(200, 0), Count: 500}, reason: "why=schedule done=400 total=500"},
+		"at random":           {loop: Produce{Schedule: poisson}, reason: fmt.Sprintf("why=schedule done=%d total=1000", drawn)},
+		"hardly":              {loop: Produce{Schedule: constant(1000, 2001*time.Millisecond)}, note: "why=schedule done=2000 total=2001"},
+		"not at all":          {loop: Produce{Schedule: constant(200, 5*time.Second), Count: 400}},
+		"with the whole test": {loop: Produce{Schedule: constant(200, 5*time.Second)}, ended: "interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config, window := memory.Config{}, 1000
-				if c.loop.Schedule == nil {
-					config.Service, window = func(int64) time.Duration { return 10 * time.Millisecond }, 1
-				}
-				b := newBench(t, config)
+				b := newBench(t, memory.Config{})
 				var senders []*Sender
 				for range max(1, c.senders) {
-					senders = append(senders, b.sender(window))
+					senders = append(senders, b.sender(1000))
 				}
 				c.loop.Payload = payload.Spec{Size: payload.Fixed(100)}
 				ctx, cancel := context.WithTimeout(t.Context(), cutAt)

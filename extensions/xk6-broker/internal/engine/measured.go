@@ -14,11 +14,11 @@ type Measured struct {
 	Spans    recording.Spans
 }
 
-// Distributions are what was measured of each trend, in each loop; nil where nothing was.
+// Distributions are those of each trend, in each loop; nil if nothing was measured.
 type Distributions [recording.NumLoops][recording.NumTrends]*hist.Histogram
 
-// Of is a distribution, empty where nothing was measured. It is not to be changed.
-func (d *Distributions) Of(l recording.Loop, t recording.Trend) *hist.Histogram {
+// Trend returns a distribution, empty if nothing was measured. It must not be changed.
+func (d *Distributions) Trend(l recording.Loop, t recording.Trend) *hist.Histogram {
 	if h := d[l][t]; h != nil {
 		return h
 	}
@@ -27,9 +27,6 @@ func (d *Distributions) Of(l recording.Loop, t recording.Trend) *hist.Histogram 
 
 // everyPhase is in the place of a phase.
 const everyPhase = -1
-
-// Measured returns what the series has measured so far.
-func (s *Series) Measured() *Measured { return s.measured(everyPhase) }
 
 // measured returns what the series has measured so far in a phase, or in all.
 func (s *Series) measured(phase int) *Measured {
@@ -56,12 +53,13 @@ func (c *counts) addTo(m *Measured) {
 	}
 }
 
-// since returns what was measured after an earlier time, of which nil is the start. The spans are those since the start.
+// since returns what was measured after an earlier time; nil is the start. The spans are those since
+// the start.
 func (m *Measured) since(earlier *Measured) Measured {
 	if earlier == nil {
 		earlier = &Measured{}
 	}
-	d := Measured{Trends: m.Trends.since(&earlier.Trends), Errors: map[ErrorLabels]int64{}, Spans: m.Spans}
+	d := Measured{Trends: m.Trends.Since(&earlier.Trends), Errors: map[ErrorLabels]int64{}, Spans: m.Spans}
 	for i := range d.Counters {
 		d.Counters[i] = m.Counters[i] - earlier.Counters[i]
 	}
@@ -78,36 +76,45 @@ func (m *Measured) empty() bool {
 	return m.Counters == (recording.Counts{}) && m.Trends == (Distributions{}) && len(m.Errors) == 0
 }
 
-// Failed is how many messages are not in a trend of the producers' side because their sends failed in that loop; 0 of another trend. Those of
-// which it is not known in which loop they were sent count in both.
+// Failed returns how many messages a trend of the producers' side lacks because their sends failed in
+// that loop. Those that were never handed over count in both loops.
 func (m *Measured) Failed(l recording.Loop, t recording.Trend) uint64 {
-	op := result.SentBy(t.String())
-	var all, of int64
+	var sends, failed int64
 	for labels, n := range m.Errors {
 		if labels.Op == "send" || labels.Op == "request" {
-			all += n
+			sends += n
 		}
-		if labels.Op == op {
-			of += n
+		if labels.Op == result.SentBy(t.String()) {
+			failed += n
 		}
 	}
-	other := int64(m.Trends.Of(1-l, recording.FailedLatency).Count()) //gosec:disable G115 -- a count, far below the limit
-	return uint64(max(0, min(of, all-other)))
+	other := int64(m.Trends.Trend(1-l, recording.FailedLatency).Count()) //gosec:disable G115 -- a count
+	return uint64(max(0, min(failed, sends-other)))                      //gosec:disable G115 -- not negative
 }
 
-// distributions are those of the series so far in a phase, or in all.
+// Distributions returns those of the series so far.
+func (s *Series) Distributions() Distributions { return s.distributions(everyPhase) }
+
+// Trend returns the distribution of a trend so far.
+func (s *Series) Trend(l recording.Loop, t recording.Trend) *hist.Histogram {
+	d := s.distributions(everyPhase)
+	return d.Trend(l, t)
+}
+
+// distributions returns those of the series so far in a phase, or in all.
 func (s *Series) distributions(phase int) (all Distributions) {
-	lanes := append(s.lanes.list(), s)
 	for l := range recording.Loop(recording.NumLoops) {
 		for t := range recording.Trend(recording.NumTrends) {
-			var recorders []*hist.Recorder
-			for _, lane := range lanes {
-				recorders = lane.recordersOf(recorders, phase, l, t)
+			var found []*hist.Recorder
+			for p := range s.recorders {
+				if r := s.recorders[p].Load(); r != nil && (phase == everyPhase || p == phase) {
+					found = append(found, r.all[l][t])
+				}
 			}
-			if len(recorders) == 0 {
+			if len(found) == 0 {
 				continue
 			}
-			if h := recorders[0].Snapshot(recorders[1:]...); h.Count() > 0 || h.Negative() > 0 {
+			if h := found[0].Snapshot(found[1:]...); h.Count() > 0 || h.Negative() > 0 {
 				all[l][t] = h
 			}
 		}
@@ -115,34 +122,8 @@ func (s *Series) distributions(phase int) (all Distributions) {
 	return all
 }
 
-// recordersOf appends those of a trend in a phase, or in all.
-func (s *Series) recordersOf(all []*hist.Recorder, phase int, l recording.Loop, t recording.Trend) []*hist.Recorder {
-	for p := range s.recorders {
-		if r := s.recorders[p].Load(); r != nil && (phase == everyPhase || p == phase) {
-			all = append(all, r.of[l][t])
-		}
-	}
-	return all
-}
-
-// Trend is a copy of the distribution of a trend so far.
-func (s *Series) Trend(l recording.Loop, t recording.Trend) *hist.Histogram {
-	d := s.distributions(everyPhase)
-	return d.Of(l, t)
-}
-
-// wasLate reports whether anything was recorded in a phase after it, since this was last asked.
-func (s *Series) wasLate(phase int) (late bool) {
-	for _, lane := range append(s.lanes.list(), s) {
-		if r := lane.recorders[phase].Load(); r != nil && r.late.Swap(false) {
-			late = true
-		}
-	}
-	return late
-}
-
-// since is what was measured after an earlier time.
-func (d Distributions) since(earlier *Distributions) Distributions {
+// Since returns what was measured after an earlier time.
+func (d Distributions) Since(earlier *Distributions) Distributions {
 	for l := range d {
 		for t, now := range d[l] {
 			switch before := earlier[l][t]; {
@@ -155,4 +136,10 @@ func (d Distributions) since(earlier *Distributions) Distributions {
 		}
 	}
 	return d
+}
+
+// wasLate reports whether anything was recorded in a phase after it, since the last call.
+func (s *Series) wasLate(phase int) bool {
+	r := s.recorders[phase].Load()
+	return r != nil && r.late.Swap(false)
 }

@@ -209,7 +209,7 @@ func (s *sibling) member(c driver.ConsumerConfig) *Consumer {
 	s.t.Helper()
 	consumer := s.consumer(c)
 	labels := s.series.Labels
-	labels.Group = GroupOf(s.topic.Address.Driver.Features, c.Group)
+	labels.Group = GroupLabel(s.topic.Address.Driver.Features, c.Group)
 	consumer.SetSeries(s.run.Series(labels))
 	return consumer
 }

@@ -9,50 +9,43 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// Labels tell one series of measurements from another.
+// Labels name a series of measurements.
 type Labels struct {
 	Broker string // the address, without credentials
 	Driver string
 	Topic  string
-	Group  string // of consumers; [Subscribers] for those that each get every message
-	// Tags is the caller's own label, such as k6's tag set; any comparable value.
-	Tags any
+	Group  string // of consumers, see [GroupLabel]
+	Tags   any    // the caller's own label, such as k6's tag set; any comparable value
 }
 
-// Series is what was measured under one set of labels. All its methods may be called concurrently and none allocates,
-// but for the first use in a phase and the first error of a kind.
+// Series is what was measured under one set of labels. Its methods may be called concurrently, and
+// allocate only in the first use of a phase and for the first error of a kind.
 type Series struct {
 	Labels
-	*tally
-	recorders [mostPhases]atomic.Pointer[recorders] // by phase
+	phases    *phases
 	shards    int
-	lanes     lanes
+	counts    [mostPhases]atomic.Pointer[counts]    // by phase
+	recorders [mostPhases]atomic.Pointer[recorders] // by phase
+	sent      [recording.NumLoops]atomic.Bool       // something was sent so
 }
 
 // recorders are those of each trend, in each loop, in one phase.
 type recorders struct {
-	of   [recording.NumLoops][recording.NumTrends]*hist.Recorder
+	all  [recording.NumLoops][recording.NumTrends]*hist.Recorder
 	late atomic.Bool // a value was recorded after the phase
 }
 
 func newRecorders(shards int) *recorders {
-	all := &recorders{}
-	for l := range all.of {
-		for t := range all.of[l] {
-			all.of[l][t] = hist.NewRecorder(shards)
+	r := &recorders{}
+	for l := range r.all {
+		for t := range r.all[l] {
+			r.all[l][t] = hist.NewRecorder(shards)
 		}
 	}
-	return all
+	return r
 }
 
-// tally is what a series counts, whichever of its lanes measures.
-type tally struct {
-	phases *phases
-	counts [mostPhases]atomic.Pointer[counts] // by phase
-	sent   [recording.NumLoops]atomic.Bool    // something was sent so
-}
-
-// counts are those of a series in one phase.
+// counts are the counters of a series in one phase.
 type counts struct {
 	counters [recording.NumCounters]atomic.Int64
 	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
@@ -61,7 +54,7 @@ type counts struct {
 	errors map[ErrorLabels]int64
 }
 
-// ErrorLabels tell errors apart.
+// ErrorLabels name a sort of errors.
 type ErrorLabels struct {
 	Op   string
 	Kind driver.Kind
@@ -82,27 +75,27 @@ func (s *Series) at(due int64) *recorders {
 }
 
 // now returns the counts of the present phase.
-func (t *tally) now() *counts {
-	phase := t.phases.present()
-	c := t.counts[phase].Load()
+func (s *Series) now() *counts {
+	phase := s.phases.present()
+	c := s.counts[phase].Load()
 	if c == nil {
-		t.counts[phase].CompareAndSwap(nil, &counts{errors: map[ErrorLabels]int64{}})
-		c = t.counts[phase].Load()
+		s.counts[phase].CompareAndSwap(nil, &counts{errors: map[ErrorLabels]int64{}})
+		c = s.counts[phase].Load()
 	}
 	return c
 }
 
 // record records a latency of a message that was due at an instant.
 func (s *Series) record(shard uint32, l recording.Loop, t recording.Trend, due, ns int64) {
-	s.at(due).of[l][t].Record(shard, ns)
+	s.at(due).all[l][t].Record(shard, ns)
 }
 
 func (s *Series) recordN(shard uint32, l recording.Loop, t recording.Trend, due, ns, n int64) {
-	s.at(due).of[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
+	s.at(due).all[l][t].RecordN(shard, ns, uint64(n)) //gosec:disable G115 -- a count, far below the limit
 }
 
-// same records values of which many in a row are equal, as those of messages are that came together: a run of them at once. What
-// it holds is recorded by flush.
+// same records values of which many in a row are equal, like those of messages that came together:
+// each run of them at once. flush records what it holds.
 type same struct {
 	shard uint32
 	trend recording.Trend
@@ -111,7 +104,7 @@ type same struct {
 }
 
 func (r *same) record(at *recorders, l recording.Loop, ns int64) {
-	if to := at.of[l][r.trend]; ns != r.ns || to != r.to {
+	if to := at.all[l][r.trend]; ns != r.ns || to != r.to {
 		r.flush()
 		r.ns, r.to = ns, to
 	}
@@ -126,8 +119,8 @@ func (r *same) flush() {
 }
 
 // count adds to a counter with a span.
-func (t *tally) count(c recording.Counter, n, at int64) {
-	now := t.now()
+func (s *Series) count(c recording.Counter, n, at int64) {
+	now := s.now()
 	now.counters[c].Add(n)
 	for i := range recording.Timed {
 		if recording.Timed[i] != c {
@@ -143,29 +136,29 @@ func (t *tally) count(c recording.Counter, n, at int64) {
 	}
 }
 
-func (t *tally) add(c recording.Counter, n int64) { t.now().counters[c].Add(n) }
+func (s *Series) add(c recording.Counter, n int64) { s.now().counters[c].Add(n) }
 
 // Count returns the present value of a counter.
-func (t *tally) Count(c recording.Counter) (n int64) {
-	for i := range t.counts {
-		if of := t.counts[i].Load(); of != nil {
-			n += of.counters[c].Load()
+func (s *Series) Count(c recording.Counter) (n int64) {
+	for i := range s.counts {
+		if in := s.counts[i].Load(); in != nil {
+			n += in.counters[c].Load()
 		}
 	}
 	return n
 }
 
-// Fail counts an error of an operation that the engine does not run itself, such as "connect".
-func (t *tally) Fail(op string, kind driver.Kind) { t.fail(op, kind) }
+// Fail counts an error of an operation of the caller, such as "connect".
+func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
 
-func (t *tally) fail(op string, kind driver.Kind) {
-	now := t.now()
+func (s *Series) fail(op string, kind driver.Kind) {
+	now := s.now()
 	now.mu.Lock()
 	defer now.mu.Unlock()
 	now.errors[ErrorLabels{op, kind}]++
 }
 
-// mostShards is how many shards a recorder has at most: more goroutines than that are seldom in one at a time.
+// mostShards is how many shards a recorder has at most.
 const mostShards = 8
 
 // Meter holds every series of a run.
@@ -181,7 +174,7 @@ func newMeter(shards int) *Meter {
 	return &Meter{shards: shards, phases: newPhases(), series: map[Labels]*Series{}}
 }
 
-// Series finds or makes the series of some labels. Callers keep what they get: the look-up takes a lock.
+// Series finds or makes the series of some labels. The look-up takes a lock: keep the series.
 func (m *Meter) Series(l Labels) *Series {
 	m.mu.RLock()
 	s, ok := m.series[l]
@@ -194,13 +187,13 @@ func (m *Meter) Series(l Labels) *Series {
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	s = &Series{Labels: l, tally: &tally{phases: m.phases}, shards: m.shards}
+	s = &Series{Labels: l, phases: m.phases, shards: m.shards}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s
 }
 
-// All lists the series in the order they were made.
+// All lists the series in the order in which they were made.
 func (m *Meter) All() []*Series {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -25,21 +25,21 @@ func TestAccount_TopicWithoutOrder_ReorderedNotObserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		message, producer, topic driver.Values
 		requeue, unordered       bool
-		patience                 time.Duration
+		timeout                  time.Duration
 	}{
-		"none":              {patience: defaultPatience},
-		"defaults":          {producer: driver.Values{"priority": int64(4), "delay": time.Duration(0)}, patience: defaultPatience},
-		"priority":          {message: driver.Values{"priority": int64(7)}, unordered: true, patience: defaultPatience},
-		"producer priority": {producer: driver.Values{"priority": int64(7)}, unordered: true, patience: defaultPatience},
-		"delay":             {message: driver.Values{"delay": 15 * time.Second}, unordered: true, patience: defaultPatience + 15*time.Second},
-		"producer delay":    {producer: driver.Values{"delay": time.Minute}, unordered: true, patience: defaultPatience + time.Minute},
-		"priority queue":    {topic: driver.Values{"priorities": int64(10)}, unordered: true, patience: defaultPatience},
-		"requeue":           {requeue: true, unordered: true, patience: defaultPatience},
+		"none":              {timeout: defaultDrainTimeout},
+		"defaults":          {producer: driver.Values{"priority": int64(4), "delay": time.Duration(0)}, timeout: defaultDrainTimeout},
+		"priority":          {message: driver.Values{"priority": int64(7)}, unordered: true, timeout: defaultDrainTimeout},
+		"producer priority": {producer: driver.Values{"priority": int64(7)}, unordered: true, timeout: defaultDrainTimeout},
+		"delay":             {message: driver.Values{"delay": 15 * time.Second}, unordered: true, timeout: defaultDrainTimeout + 15*time.Second},
+		"producer delay":    {producer: driver.Values{"delay": time.Minute}, unordered: true, timeout: defaultDrainTimeout + time.Minute},
+		"priority queue":    {topic: driver.Values{"priorities": int64(10)}, unordered: true, timeout: defaultDrainTimeout},
+		"requeue":           {requeue: true, unordered: true, timeout: defaultDrainTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := reorderingBench(t)
 			if c.topic != nil {
-				b.topic.is(&driver.TopicSpec{Name: "orders", Options: c.topic})
+				b.topic.Created(driver.TopicSpec{Name: "orders", Options: c.topic})
 			}
 			consumer := b.consumer(driver.ConsumerConfig{Group: "workers"})
 			pub, err := b.run.NewPublisher(t.Context(), b.conn, b.topic, driver.ProducerConfig{Topic: "orders", Window: 10, Options: c.producer})
@@ -53,8 +53,8 @@ func TestAccount_TopicWithoutOrder_ReorderedNotObserved(t *testing.T) {
 			if c.requeue {
 				b.settle(consumer, in, 0, 1, driver.Requeue)
 			}
-			if a := b.only(); a.Unordered != c.unordered || b.run.Patience() != c.patience {
-				t.Errorf("unordered %v and patience %v; want %v and %v", a.Unordered, b.run.Patience(), c.unordered, c.patience)
+			if a := b.only(); a.Unordered != c.unordered || b.run.DrainTimeout() != c.timeout {
+				t.Errorf("unordered %v and timeout %v; want %v and %v", a.Unordered, b.run.DrainTimeout(), c.unordered, c.timeout)
 			}
 		})
 	}

@@ -8,24 +8,24 @@ import (
 	"sync/atomic"
 )
 
-// phases are the parts of a run's time. A message belongs to the phase in which it is due, and an event to the phase in which it
-// happens, so that nothing is in two phases or in none.
+// phases are the parts of a run's time. A latency belongs to the phase in which its message is due,
+// a count to the phase in which it happens.
 type phases struct{ now atomic.Pointer[cuts] }
 
-// cuts are the phases so far, and when each began. They do not change.
+// cuts are the phases so far, and when each began. They are never changed.
 type cuts struct {
 	names   []string // the first is "", before any has begun
 	all     []cut
 	present cut // the last of all
 }
 
-// cut is when a phase began or came again.
+// cut is when a phase began, once or again.
 type cut struct {
 	at    int64
 	phase int
 }
 
-// There are no more phases than a reader can tell apart, and no more cuts than a run has time for.
+// Limits of a run.
 const (
 	mostPhases = 50
 	mostCuts   = 1000
@@ -42,18 +42,18 @@ func newPhases() *phases {
 
 func (p *phases) present() int { return p.now.Load().present.phase }
 
-// at returns the phase of an instant, and whether that is the stretch of it that goes on.
+// at returns the phase of an instant, and whether that instant is after the last cut.
 func (p *phases) at(instant int64) (phase int, present bool) {
 	c := p.now.Load()
 	if instant >= c.present.at {
 		return c.present.phase, true
 	}
-	for _, of := range slices.Backward(c.all) {
-		if instant >= of.at {
-			return of.phase, false
+	for _, before := range slices.Backward(c.all) {
+		if instant >= before.at {
+			return before.phase, false
 		}
 	}
-	return 0, false // it cannot be
+	return 0, false // the first cut is before everything
 }
 
 // begin begins a phase, or goes on with one of that name.
@@ -73,8 +73,8 @@ func (p *phases) begin(name string, at int64) error {
 	return nil
 }
 
-// Begin begins a phase, or goes on with one of that name, and returns what every series measured since the last collection. It does
-// nothing, and returns nothing, if the phase is the present one. Phases may be begun at any time and by anybody.
+// Begin begins a phase, or goes on with one of that name, and returns what every series measured since
+// the last collection. It does nothing if the phase is the present one.
 func (c *Collector) Begin(name string) ([]Delta, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,15 +91,10 @@ func (c *Collector) Begin(name string) ([]Delta, error) {
 	return deltas, nil
 }
 
-// Phase returns the name of the present phase; "" before any began.
-func (c *Collector) Phase() string {
-	now := c.run.phases.now.Load()
-	return now.names[now.present.phase]
-}
-
-// During returns what each series has measured so far in a phase, or in the whole run if it is "". It is false if there is no such phase.
+// During returns what each series has measured so far in a phase, or in the run if the name is "". It
+// is false if there is no such phase.
 func (c *Collector) During(name string) (map[*Series]*Measured, bool) {
-	phase := -1
+	phase := everyPhase
 	if name != "" {
 		if phase = slices.Index(c.run.phases.now.Load().names, name); phase < 0 {
 			return nil, false

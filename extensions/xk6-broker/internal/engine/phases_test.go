@@ -180,8 +180,8 @@ func TestACutIsExact(t *testing.T) {
 		b.finish()
 		r := resultOf(t, c)
 		addUp(t, r)
-		if names := r.PhaseNames(); !slices.Equal(names, []string{"start", "measured", "after"}) || r.Leading != "measured" || c.Phase() != "after" {
-			t.Errorf("the phases are %v, %q leads and %q goes on", names, r.Leading, c.Phase())
+		if names := r.PhaseNames(); !slices.Equal(names, []string{"start", "measured", "after"}) || r.Leading != "measured" {
+			t.Errorf("the phases are %v, and %q leads", names, r.Leading)
 		}
 		w := r.Topics[0].Phases["measured"]
 		if w.Counts["confirmed"] != 4000 || w.Counts["due"] != 4000 || w.Trends["publish_latency"].Count() != 4000 {
@@ -326,13 +326,12 @@ func FuzzPhasesAddUp(f *testing.F) {
 		c := run.NewCollector()
 		a := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders"})
 		b := run.Series(Labels{Broker: address.String(), Driver: address.Driver.Name, Topic: "orders", Tags: 1})
-		lane := b.Lane(1)
 		if _, err := c.Begin("first"); err != nil {
 			t.Fatal(err)
 		}
 		dues := []int64{driver.Now()}
 		for i, op := range ops {
-			s := []*Series{a, b, lane.Series}[i%3]
+			s := []*Series{a, b}[i%2]
 			due := dues[int(op)%len(dues)]
 			switch {
 			case op >= 253:

@@ -1,54 +1,45 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// platform gathers it, interval by interval.
-type platform struct {
-	witness *machine.Witness
-	shares  [6]worst // in the order of Platform
-}
-
-// worst is the greatest mean of a share over a window.
-type worst struct {
-	window []weighted
-	most   float64
-	known  bool
+// window is the mean of a share over the last [result.SaturatedWindow] seconds under load.
+type busyWindow struct {
+	parts []weighted
+	most  float64 // of all windows
+	full  bool
 }
 
 type weighted struct{ value, seconds float64 }
 
-func (w *worst) add(s machine.Share, seconds float64) {
-	if !s.Known || seconds <= 0 {
-		return
-	}
-	w.window = append(w.window, weighted{s.Value, seconds})
-	length, sum := 0.0, 0.0
-	for i := len(w.window) - 1; i >= 0; i-- {
-		length += w.window[i].seconds
-		sum += w.window[i].value * w.window[i].seconds
+// add adds a stretch of time and returns the mean of the last window; 0 while it is not full.
+func (w *busyWindow) add(value, seconds float64) float64 {
+	w.parts = append(w.parts, weighted{value, seconds})
+	var sum, length float64
+	for i := len(w.parts) - 1; i >= 0; i-- {
+		length += w.parts[i].seconds
+		sum += w.parts[i].value * w.parts[i].seconds
 		if length >= result.SaturatedWindow-0.5 {
-			w.window = w.window[i:]
-			w.most, w.known = max(w.most, sum/length), true
-			return
+			w.parts = w.parts[i:]
+			w.most, w.full = max(w.most, sum/length), true
+			return sum / length
 		}
 	}
+	return 0
 }
 
-// value is the worst; of a run that is shorter than a window, the mean.
-func (w *worst) value() *float64 {
-	if w.known {
+// worst returns the greatest mean over a window, or the mean of a shorter run; nil if nothing is known.
+func (w *busyWindow) worst() *float64 {
+	if w.full {
 		return &w.most
 	}
-	length, sum := 0.0, 0.0
-	for _, s := range w.window {
-		length += s.seconds
-		sum += s.value * s.seconds
+	var sum, length float64
+	for _, p := range w.parts {
+		length += p.seconds
+		sum += p.value * p.seconds
 	}
 	if length == 0 {
 		return nil
@@ -57,52 +48,47 @@ func (w *worst) value() *float64 {
 	return &mean
 }
 
-// note takes what the witness saw since the last time, which counts where the run was at work, and gives the hiccups that count.
-func (p *platform) note(working bool) *hist.Histogram {
+// platform gathers what a witness saw of the machine, as far as the run was at work.
+type platform struct {
+	witness *machine.Witness
+	shares  [6]busyWindow // in the order of [result.Platform]
+}
+
+// add adds what the witness saw since the last call, and returns the hiccups.
+func (p *platform) add(working bool) *hist.Histogram {
 	if p.witness == nil {
 		return nil
 	}
 	i := p.witness.Interval()
-	if !working {
+	length := seconds(i.To - i.From)
+	if !working || length <= 0 {
 		return nil
 	}
-	seconds := time.Duration(i.To - i.From).Seconds()
-	host := withIn(i.Host, i.Own)
-	for k, s := range []machine.Share{i.Process, host, others(host, i.Own), i.Steal, i.Pressure, i.GroupPressure} {
-		p.shares[k].add(s, seconds)
+	host, others := i.Host, machine.Share{}
+	if host.Known && i.Own.Known {
+		host.Value = max(host.Value, i.Own.Value) // the system samples the one and counts the other
+		others = machine.Share{Value: host.Value - i.Own.Value, Known: true}
+	}
+	for k, s := range []machine.Share{i.Process, host, others, i.Steal, i.Pressure, i.GroupPressure} {
+		if s.Known {
+			p.shares[k].add(s.Value, length)
+		}
 	}
 	return i.Hiccups
 }
 
-// withIn is what all processes used of the CPUs, of which one used a part: the system counts the whole by sampling, and misses short bursts of
-// the part, which it counts exactly.
-func withIn(all, part machine.Share) machine.Share {
-	if all.Known && part.Known {
-		all.Value = max(all.Value, part.Value)
-	}
-	return all
-}
-
-// others is what all but this process used of the CPUs.
-func others(all, own machine.Share) machine.Share {
-	if !all.Known || !own.Known {
-		return machine.Share{}
-	}
-	return machine.Share{Value: max(0, all.Value-own.Value), Known: true}
-}
-
-// result returns all but the hiccups, which are in the recording. It is nil if there is no witness.
+// result returns everything but the hiccups, which are in the recording; nil without a witness.
 func (p *platform) result() *result.Platform {
 	if p.witness == nil {
 		return nil
 	}
 	return &result.Platform{
-		Hiccups: &hist.Histogram{}, Process: p.shares[0].value(), Host: p.shares[1].value(), Others: p.shares[2].value(), Steal: p.shares[3].value(),
-		Pressure: p.shares[4].value(), GroupPressure: p.shares[5].value(),
+		Hiccups: &hist.Histogram{}, Process: p.shares[0].worst(), Host: p.shares[1].worst(), Others: p.shares[2].worst(),
+		Steal: p.shares[3].worst(), Pressure: p.shares[4].worst(), GroupPressure: p.shares[5].worst(),
 	}
 }
 
-// Watch lets a witness watch the platform until [Collector.Unwatch].
+// Watch makes a witness watch the machine until [Collector.Unwatch].
 func (c *Collector) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

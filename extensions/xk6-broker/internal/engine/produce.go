@@ -2,36 +2,31 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // Produce is a loop that sends generated messages.
 type Produce struct {
-	// Schedule makes the schedule of arrivals; nil sends as fast as the window lets: a closed loop. It is called once for
-	// each sender, as a schedule serves one goroutine.
+	// Schedule makes the schedule of arrivals, one for each goroutine; nil is a closed loop, which
+	// sends as fast as the window lets it.
 	Schedule func() schedule.Schedule
-	// Share is which of the load's messages are sent here, where other processes send the others: schedule and count are of the whole, and message n
-	// of the whole is the same wherever it is sent.
-	Share schedule.Share
-	// Start is when the schedule's time 0 is, by [driver.Now]; 0 is now.
-	Start    int64
-	Duration time.Duration // no message is due after it; 0 is no limit
-	Count    uint64        // how many messages at most, of the whole; 0 is no limit
-	Payload  payload.Spec
-	// Batch is how many messages at most are handed over in one call, of those that are due; 0 chooses by size.
-	Batch int
-	// LeastBatch, where it is not 0, makes that a number from it to Batch, drawn for each call.
-	LeastBatch int
+	// Share is which of the messages this process sends. Schedule and Count are those of all processes.
+	Share      schedule.Share
+	Start      int64         // when the schedule begins, by [driver.Now]; 0 is now
+	Duration   time.Duration // no message is due after it; 0 is no limit
+	Count      uint64        // messages at most; 0 is no limit
+	Payload    payload.Spec
+	Batch      int // messages handed over in one call at most; 0 chooses by size
+	LeastBatch int // if it is not 0, each call has a random number from it to Batch
 }
 
 // Produced is what a produce loop did.
@@ -40,15 +35,14 @@ type Produced struct {
 	Elapsed                      time.Duration // from the start to the last confirmation
 }
 
-// batchBytes bounds the bodies of one flight where the caller leaves the choice, and largestBatch their number: beyond
-// that nothing is gained by handing over more at once.
+// batchBytes bounds the bodies of one flight by default, and largestBatch their number.
 const (
 	batchBytes   = 16 << 10
 	largestBatch = 64
 )
 
-// Run sends until the schedule, the duration, the count or ctx ends, and then waits for the fate of what is in flight.
-// Each sender works in its own goroutine on its share of the schedule.
+// Run sends until the schedule, the duration, the count or ctx ends, and then waits for the fate of
+// what is in flight. Each sender works in its own goroutine on its share of the schedule.
 func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	for _, s := range senders {
 		if err := p.Payload.Check(s.stamp.Front()); err != nil {
@@ -64,32 +58,57 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	loops := make([]*produceLoop, len(senders))
 	var sending sync.WaitGroup
 	for i, s := range senders {
-		loops[i] = newProduceLoop(p, s, uint64(i), uint64(len(senders)))
-		end := func() {}
-		if p.Schedule != nil {
-			end = s.pub.topic.loops.begin(newAgenda(loops[i]))
-		}
-		sending.Go(func() {
-			defer end()
-			loops[i].run(ctx)
-		})
+		loops[i] = newProduceLoop(p, s, schedule.Shard(uint64(i), uint64(len(senders))))
+		sending.Go(func() { loops[i].run(ctx) })
 	}
 	sending.Wait()
-	p.noteInterruption(ctx, loops)
-	for _, l := range loops {
-		l.settle()
-	}
+	interrupted := ctx.Err() != nil && slices.ContainsFunc(loops, func(l *produceLoop) bool {
+		_, until := l.due()
+		return until != never
+	})
 	var total Produced
-	var errs []error
 	for _, l := range loops {
+		l.wait()
 		total.Due += l.next
 		total.Sent += l.sent
 		total.Failed += l.failed
 		total.Confirmed += l.confirmed
-		errs = append(errs, l.err)
+	}
+	if interrupted {
+		p.Interrupted(senders[0].pub.topic, total.Due)
 	}
 	total.Elapsed = time.Duration(driver.Now() - p.Start)
-	return total, errors.Join(errs...)
+	return total, nil
+}
+
+// Interrupted records that a loop with a schedule ended when so many of its messages were due, which
+// were not all.
+func (p Produce) Interrupted(t *Topic, due uint64) {
+	if p.Schedule == nil {
+		return
+	}
+	s := p.Share.Of(schedule.Even(p.Schedule()))
+	n, ends := schedule.Count(s)
+	if p.Duration > 0 {
+		n, ends = schedule.Until(s, p.Duration-1), true
+	}
+	if p.Count > 0 {
+		count := p.Share.Count(p.Count)
+		if !ends || count < n {
+			n = count
+		}
+	}
+	if due >= n {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	goal := result.Goal{Loop: recording.Open, Unit: "messages"}
+	all := t.interrupted[goal]
+	all.Loops++
+	all.Done += float64(due)
+	all.Total += float64(n)
+	t.interrupted[goal] = all
 }
 
 // produceLoop is one sender's share of a produce loop.
@@ -98,15 +117,13 @@ type produceLoop struct {
 	sender   *Sender
 	schedule schedule.Schedule // nil in a closed loop
 	maker    *payload.Maker
-	own      schedule.Share // of those that are sent here
+	share    schedule.Share // of those that are sent here
 	count    uint64
-	next     uint64        // the arrival to send next, counted within the share
-	taken    atomic.Uint64 // the same, for others to read
+	next     uint64 // the arrival to send next, counted within the share
 	calls    uint64
-	ahead    arrival
+	ahead    arrival // the next one of the schedule
 	sleep    machine.Sleeper
-	room     int64 // when the window last had room again; 0 where it always had
-	err      error
+	free     int64 // when the window last had room again; 0 if it always had
 
 	mu                      sync.Mutex
 	idle                    []*flight
@@ -115,22 +132,21 @@ type produceLoop struct {
 	sent, confirmed, failed uint64
 }
 
-// arrival is the next one of the schedule.
 type arrival struct {
-	due   int64
-	ok    bool
-	known bool
+	due    int64
+	ok     bool
+	looked bool
 }
 
-func newProduceLoop(p Produce, s *Sender, share, shares uint64) *produceLoop {
+func newProduceLoop(p Produce, s *Sender, share schedule.Share) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, own: schedule.Shard(share, shares), landed: make(chan struct{}, 1), sleep: machine.Sleeper{Sleep: s.pub.run.sleep},
+		Produce: p, sender: s, share: share, landed: make(chan struct{}, 1), sleep: machine.Sleeper{Sleep: s.pub.run.sleep},
 	}
-	l.maker = l.Payload.Maker(s.stamp.Front(), s.id)
+	l.maker = l.Payload.Maker(s.stamp.Front(), s.track.ID())
 	if p.Schedule != nil {
-		l.schedule = l.own.Of(p.Share.Of(p.Schedule()))
+		l.schedule = l.share.Of(p.Share.Of(p.Schedule()))
 	}
-	l.count = l.own.Count(p.Share.Count(p.Count))
+	l.count = l.share.Count(p.Share.Count(p.Count))
 	return l
 }
 
@@ -138,123 +154,108 @@ func (l *produceLoop) run(ctx context.Context) {
 	defer l.abandon()
 	for ctx.Err() == nil {
 		most, until := l.due()
-		if most == 0 {
-			if until == never {
-				return
-			}
+		switch {
+		case most == 0 && until == never:
+			return
+		case most == 0:
 			if l.sleep.Until(ctx, until) != nil {
 				return
 			}
-			continue
-		}
-		if !l.send(ctx, most) {
-			return
+		default:
+			if !l.send(ctx, most) {
+				return
+			}
 		}
 	}
 }
 
 const never = int64(1<<63 - 1)
 
-// due tells how many messages are due now, up to a batch, or else when the next one is.
+// due returns how many messages are due now, up to a batch, or else when the next one is.
 func (l *produceLoop) due() (most int, until int64) {
-	if l.Count > 0 && l.next >= l.count {
-		return 0, never
-	}
 	now := driver.Now()
-	if l.schedule == nil {
-		if l.Duration > 0 && now-l.Start >= int64(l.Duration) {
-			return 0, never
-		}
-		return l.bounded(l.most()), 0
-	}
-	if !l.peek() {
+	switch {
+	case l.Count > 0 && l.next >= l.count:
 		return 0, never
-	}
-	if l.ahead.due > now {
+	case l.schedule == nil && l.Duration > 0 && now-l.Start >= int64(l.Duration):
+		return 0, never
+	case l.schedule == nil:
+		return l.most(), 0
+	case !l.look():
+		return 0, never
+	case l.ahead.due > now:
 		return 0, l.ahead.due
 	}
-	return l.bounded(l.most()), 0
+	return l.most(), 0
 }
 
-// most is how many messages the next call may have.
+// most returns how many messages the next call may have.
 func (l *produceLoop) most() int {
-	if l.LeastBatch == 0 {
-		return l.Batch
+	most := l.Batch
+	if l.LeastBatch > 0 {
+		most = l.Payload.Batch(l.number(l.calls), l.LeastBatch, l.Batch)
 	}
-	return l.Payload.Batch(l.numberOf(l.calls), l.LeastBatch, l.Batch)
-}
-
-// numberOf is which of the whole load the n-th of this loop is.
-func (l *produceLoop) numberOf(n uint64) uint64 { return l.Share.Index(l.own.Index(n)) }
-
-func (l *produceLoop) bounded(most int) int {
 	if l.Count > 0 {
-		most = int(min(uint64(most), l.count-l.next)) //gosec:disable G115 -- a count, far below the limit
+		most = int(min(uint64(most), l.count-l.next)) //gosec:disable G115 -- a count
 	}
 	return most
 }
 
-// peek looks at the next arrival.
-func (l *produceLoop) peek() bool {
-	if !l.ahead.known {
+// number returns the number among those of all processes of the n-th message of this loop.
+func (l *produceLoop) number(n uint64) uint64 { return l.Share.Index(l.share.Index(n)) }
+
+// look looks at the next arrival, and reports whether there is one.
+func (l *produceLoop) look() bool {
+	if !l.ahead.looked {
 		at, ok := l.schedule.At(l.next)
 		ok = ok && (l.Duration == 0 || at < l.Duration)
-		l.ahead = arrival{due: l.Start + int64(at), ok: ok, known: true}
+		l.ahead = arrival{due: l.Start + int64(at), ok: ok, looked: true}
 	}
 	return l.ahead.ok
 }
 
-// send hands over what is due, up to most messages. It is false where ctx ended first.
+// send hands over what is due, up to most messages. It returns false if ctx ended first.
 func (l *produceLoop) send(ctx context.Context, most int) bool {
+	w := l.sender.pub.window
 	least := 1
 	if l.schedule == nil { // nothing is late in a closed loop: wake once for many
-		least = min(most, int(l.sender.pub.window.size)/2+1)
+		least = min(most, int(w.size)/2+1)
 	}
-	w := l.sender.pub.window
-	n := int(w.tryAcquire(int64(least), int64(most)))
-	if n == 0 {
-		l.sender.series.Load().add(recording.Blocked, 1)
-		got, err := w.acquire(ctx, int64(least), int64(most))
-		if err != nil {
-			return false
-		}
-		n = int(got)
-		l.room = driver.Now()
-	}
-	waited, err := l.sender.hire(ctx)
+	n, waited, err := l.sender.take(ctx, w, int64(least), int64(most))
 	if err != nil {
-		w.release(int64(n))
 		return false
 	}
+	if workers := l.sender.pub.workers; workers != nil {
+		_, busy, err := l.sender.take(ctx, workers, 1, 1)
+		if err != nil {
+			w.release(n)
+			return false
+		}
+		waited = waited || busy
+	}
+	now := driver.Now()
 	if waited {
-		l.room = driver.Now()
+		l.free = now
 	}
 	f := l.flight()
-	f.roomAt(l.room)
-	f.batch, f.due = f.batch[:0], f.due[:0]
-	now := driver.Now()
-	for len(f.batch) < n {
-		due := int64(0)
-		if l.schedule != nil {
-			if !l.peek() || l.ahead.due > now {
-				break
-			}
-			due = l.ahead.due
-			l.ahead.known = false
+	f.free = l.free
+	for int64(len(f.batch)) < n {
+		if l.schedule != nil && (!l.look() || l.ahead.due > now) {
+			break
 		}
-		l.fill(f, due)
+		l.fill(f, l.ahead.due)
+		l.ahead.looked = false
 		l.next++
 	}
-	if unused := n - len(f.batch); unused > 0 {
-		w.release(int64(unused))
+	if unused := n - int64(len(f.batch)); unused > 0 {
+		w.release(unused)
 	}
 	l.calls++
-	l.taken.Store(l.next)
 	f.launch(ctx)
 	return true
 }
 
-// fill adds one message to a flight; its body is the one that this place in the flight had before.
+// fill adds one message to a flight. Its body is the one that this place in the flight had before.
 func (l *produceLoop) fill(f *flight, due int64) {
 	i := len(f.batch)
 	if i < cap(f.batch) {
@@ -263,7 +264,7 @@ func (l *produceLoop) fill(f *flight, due int64) {
 		f.batch = append(f.batch, driver.Message{})
 	}
 	m := &f.batch[i]
-	l.maker.Fill(m, l.numberOf(l.next))
+	l.maker.Fill(m, l.number(l.next))
 	if m.Headers == nil && (l.Payload.Headers != nil || l.sender.stamp == StampInHeader) {
 		m.Headers = slices.Clone(l.Payload.Headers)
 		if l.sender.stamp == StampInHeader {
@@ -279,20 +280,22 @@ func (l *produceLoop) flight() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flying++
-	if n := len(l.idle); n > 0 {
-		f := l.idle[n-1]
-		l.idle = l.idle[:n-1]
+	n := len(l.idle)
+	if n == 0 {
+		f := newFlight(l.sender, l.Batch)
+		f.closed = l.schedule == nil
+		f.ends = l
 		return f
 	}
-	f := newFlight(l.sender, l.Batch)
-	f.closed = l.schedule == nil
-	f.ends = l
+	f := l.idle[n-1]
+	l.idle = l.idle[:n-1]
+	f.batch, f.due = f.batch[:0], f.due[:0]
 	return f
 }
 
 // end takes a flight back when the fate of its messages is known.
 func (l *produceLoop) end(f *flight) {
-	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count, far below the limit
+	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count
 	l.mu.Lock()
 	n := uint64(len(f.batch))
 	l.sent += n
@@ -307,23 +310,21 @@ func (l *produceLoop) end(f *flight) {
 	}
 }
 
-// abandon counts, when ctx ended early, the arrivals whose time has come and that were never sent: the result shows them as
-// due and not sent.
+// abandon counts the arrivals that were due before ctx ended and never sent as due.
 func (l *produceLoop) abandon() {
 	if l.schedule == nil {
 		return
 	}
 	var n int64
-	for now := driver.Now(); l.bounded(1) > 0 && l.peek() && l.ahead.due <= now; l.next++ {
-		l.ahead.known = false
+	for now := driver.Now(); (l.Count == 0 || l.next < l.count) && l.look() && l.ahead.due <= now; l.next++ {
+		l.ahead.looked = false
 		n++
 	}
-	l.taken.Store(l.next)
 	l.sender.series.Load().add(recording.Due, n)
 }
 
-// settle waits until nothing is in flight. The driver bounds that time: it calls done, with an error at the latest.
-func (l *produceLoop) settle() {
+// wait returns when nothing is in flight. The driver bounds that time.
+func (l *produceLoop) wait() {
 	for {
 		l.mu.Lock()
 		flying := l.flying

@@ -17,7 +17,7 @@ func TestWhatConfirmationsProved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{})
 		defer b.finish()
-		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
+		b.topic.Created(driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
 		asked := &asked{Conn: b.conn}
 		b.conn = asked
 		for _, acks := range []string{"all", "none", "all"} {
@@ -109,38 +109,6 @@ type found struct {
 
 func (f found) Proof(context.Context, driver.ProducerConfig, *driver.TopicSpec) driver.Proof {
 	return f.proof
-}
-
-// A topic that the test deletes and makes again as another one proves another thing to those who send on.
-func TestATopicThatIsMadeAgainIsAskedOfAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, memory.Config{})
-		defer b.finish()
-		asked := &asked{Conn: b.conn}
-		b.conn = asked
-		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
-		pub, err := b.run.NewPublisher(t.Context(), b.conn, b.topic, driver.ProducerConfig{Topic: "orders", Window: 1, Options: driver.Values{"acks": "all"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := pub.NewSender(StampInBody, b.series)
-		b.produce(s, 1)
-		synctest.Wait()
-		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 3})
-		if asked.times != 1 {
-			t.Errorf("asked %d times of a topic that is still the same", asked.times)
-		}
-		b.topic.Deleted()
-		b.run.Created(b.topic, driver.TopicSpec{Name: "orders", Partitions: 1, Replicas: 1})
-		b.produce(s, 1)
-		if got, err := s.Proof(t.Context()); err != nil || got.Confirm != "unconfirmed" {
-			t.Errorf("%+v, %v", got, err)
-		}
-		topic := resultOf(t, b.run.NewCollector()).Topics[0]
-		if want := "unconfirmed: acks=all; replicated: acks=all"; topic.Meaning() != want {
-			t.Errorf("%s, want %s", topic.Meaning(), want)
-		}
-	})
 }
 
 // Nor is what a consumer did not ask for.

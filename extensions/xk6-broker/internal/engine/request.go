@@ -6,70 +6,41 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
-
-// caller numbers requests, one after the other. Those that are under way at a time go out in an order that is nobody's, so that each has a
-// caller of its own.
-type caller struct {
-	id     uint64
-	track  *account.Producer
-	course *account.Recorder
-}
-
-// call takes an idle caller, or makes one.
-func (s *Sender) call() caller {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := len(s.callers) - 1
-	if last < 0 {
-		return s.pub.newCaller()
-	}
-	c := s.callers[last]
-	s.callers = s.callers[:last]
-	return c
-}
-
-// hangUp gives a caller back.
-func (s *Sender) hangUp(c caller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.callers = append(s.callers, c)
-}
 
 // request is one on its way.
 type request struct {
 	sender    *Sender
 	series    *Series
-	caller    caller
 	sequence  uint64
 	due, sent int64
 	loop      recording.Loop
 }
 
-// Request sends one message and waits so long for the reply, which comes by way of replies where the broker has no request and reply of its own,
-// for whom that is nil. The latency runs from the due time, or from the sending in a closed loop.
-func (s *Sender) Request(ctx context.Context, timeout time.Duration, m driver.Message, at Timing, replies *Replies) (driver.Message, error) {
+// Request sends one message and waits for the reply. replies is where it comes; nil if the broker has
+// requests. The latency runs from the due time, or from the sending in a closed loop.
+func (s *Sender) Request(
+	ctx context.Context, timeout time.Duration, m driver.Message, at Timing, replies *Replies,
+) (driver.Message, error) {
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	s.pub.topic.unordered.Store(true) // requests that are under way together have no order
 	r := &request{sender: s, series: s.series.Load()}
 	if replies == nil {
-		return r.ofBroker(waiting, &m, at)
+		return r.byBroker(waiting, &m, at)
 	}
 	return r.byTopics(ctx, waiting, &m, at, replies)
 }
 
-// ofBroker asks where the broker has request and reply of its own.
-func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (driver.Message, error) {
+// byBroker sends a request to a broker that has requests.
+func (r *request) byBroker(ctx context.Context, m *driver.Message, at Timing) (driver.Message, error) {
 	s := r.sender
 	requester, ok := s.pub.producer.(driver.Requester)
 	if !ok {
 		return driver.Message{}, s.pub.driver.Wrap("request", errors.ErrUnsupported)
 	}
 	attachStamp(m, s.stamp)
-	r.caller = s.call()
-	defer s.hangUp(r.caller)
 	r.begin(m, at)
 	reply, err := requester.Request(ctx, *m)
 	now := driver.Now()
@@ -82,12 +53,64 @@ func (r *request) ofBroker(ctx context.Context, m *driver.Message, at Timing) (d
 	return reply, nil
 }
 
+// byTopics sends a request to one topic and waits for the reply from another.
+func (r *request) byTopics(
+	ctx, waiting context.Context, m *driver.Message, at Timing, replies *Replies,
+) (driver.Message, error) {
+	s := r.sender
+	id, answers := replies.expect()
+	defer replies.forget(id)
+	if err := correlate(s.pub.driver, m, replies.text(id), replies.topic, s.stamp.Front()); err != nil {
+		return driver.Message{}, refused(s.pub.driver, "request", err)
+	}
+	if s.pub.driver.Features.Headers {
+		attachStamp(m, s.stamp)
+	}
+	waited, err := s.admit(waiting, 1)
+	if waited {
+		at.Free = driver.Now()
+	}
+	if err != nil {
+		now := driver.Now()
+		if r.due = at.Due; r.due == 0 {
+			r.due, r.loop = now, recording.Closed
+		} else {
+			r.series.add(recording.Due, 1)
+		}
+		return driver.Message{}, r.failed(context.Background(), now, err)
+	}
+	r.begin(m, at)
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	keep := context.AfterFunc(ctx, cancel)
+	r.send(sending, *m, func(err error) {
+		cancel()
+		if err != nil {
+			answers <- answer{err: err} // it has room for it
+		}
+	})
+	var a answer
+	select {
+	case a = <-answers:
+	case <-waiting.Done():
+		a.err = waiting.Err()
+	}
+	now := driver.Now()
+	if a.err != nil {
+		return driver.Message{}, r.failed(waiting, now, a.err)
+	}
+	keep() // the confirmation of an answered request may come later
+	r.answered(now, &a.reply)
+	return a.reply, nil
+}
+
 // begin numbers and stamps a request, which is handed over next.
 func (r *request) begin(m *driver.Message, at Timing) {
 	s := r.sender
+	s.mu.Lock()
 	r.sent, r.due = driver.Now(), at.Due
-	r.sequence = r.caller.track.Next()
-	r.caller.course.Sent(r.sent, r.sequence)
+	r.sequence = s.track.Next()
+	s.track.Sent(r.sent, r.sequence)
+	s.mu.Unlock()
 	if r.due == 0 {
 		r.due, r.loop = r.sent, recording.Closed
 	} else {
@@ -99,18 +122,45 @@ func (r *request) begin(m *driver.Message, at Timing) {
 	r.series.count(recording.Sent, 1, r.sent)
 	r.series.add(recording.BytesSent, int64(len(m.Body)))
 	if s.stamp != StampOff {
-		stamp := Stamp{Run: s.pub.run.ID, Producer: r.caller.id, Sequence: r.sequence, Closed: r.loop == recording.Closed, Due: r.due, Sent: r.sent}
+		stamp := Stamp{
+			Run: s.pub.run.ID, Producer: s.track.ID(), Sequence: r.sequence,
+			Closed: r.loop == recording.Closed, Due: r.due, Sent: r.sent,
+		}
 		writeStamp(&stamp, m, s.stamp, new([StampSize]byte))
 	}
 }
 
-// confirmed says that the broker has the request.
+// send hands the request over, and calls done when its fate is known.
+func (r *request) send(ctx context.Context, m driver.Message, done func(error)) {
+	s := r.sender
+	hand := func() {
+		s.pub.producer.Send(ctx, driver.Batch{m}, func(_ int, err error) {
+			if err == nil {
+				r.confirmed()
+			} else {
+				s.pub.topic.failed.Add(1)
+			}
+			s.pub.window.release(1)
+			done(err)
+		})
+	}
+	if s.pub.workers == nil {
+		hand()
+		return
+	}
+	go func() { // the reply need not wait for the confirmation
+		defer s.pub.workers.release(1)
+		hand()
+	}()
+}
+
+// confirmed records that the broker has the request.
 func (r *request) confirmed() {
-	r.sender.expect(r.series, r.caller.track, r.sequence, 1)
+	r.sender.expect(r.series, r.sequence, 1)
 	r.series.count(recording.Confirmed, 1, driver.Now())
 }
 
-// answered says that the reply is there.
+// answered records the reply.
 func (r *request) answered(now int64, reply *driver.Message) {
 	shard := r.sender.shard
 	r.series.add(recording.BytesReceived, int64(len(reply.Body)))
@@ -118,7 +168,7 @@ func (r *request) answered(now int64, reply *driver.Message) {
 	r.series.record(shard, r.loop, recording.RequestTime, r.due, now-r.sent)
 }
 
-// failed says that there is no reply: because of an error, or because it was waited for long enough, or by a test that has ended.
+// failed records that there is no reply, because of an error or after the timeout.
 func (r *request) failed(waiting context.Context, now int64, err error) error {
 	s := r.sender
 	if waiting.Err() != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,9 +12,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Result returns what the run has found out so far.
+// Result returns the result so far.
 func (c *Collector) Result() (*result.Result, error) {
-	r, err := c.Unmeasured() // before what was measured, so that no account has what the distributions have not
+	r, err := c.Unmeasured() // first, so that no account has more than the distributions
 	if err != nil {
 		return nil, err
 	}
@@ -23,122 +22,89 @@ func (c *Collector) Result() (*result.Result, error) {
 	defer c.mu.Unlock()
 	c.taken = append(c.taken, c.collect(true)...)
 	r.Measure(&c.recording)
-	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() }) // a script may describe what it then does not use
+	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
 	for i := range r.Topics {
-		of := &r.Topics[i]
-		t := c.run.known(topicKey{of.Broker, of.Topic})
-		if over := t.over.Load(); over != nil && t.forgets() {
-			of.After = of.Counts[recording.Confirmed.String()] - over.confirmed
+		t := &r.Topics[i]
+		settles := slices.ContainsFunc(c.run.Topics(), func(of *Topic) bool {
+			return of.Address.Driver.Name == t.Driver && of.Address.Driver.Features.Settle.Has(driver.Ack)
+		})
+		if settles && t.Counts[recording.Received.String()] > 0 {
+			t.Counts[recording.Acked.String()] += 0 // that there was none is worth showing
 		}
-		settles(of, t.Address.Driver.Features)
 	}
 	r.Describe()
 	return r, nil
 }
 
-// Unmeasured returns what the run has found out so far without what the recording has.
+// Unmeasured returns the result so far without what the recording has.
 func (c *Collector) Unmeasured() (*result.Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	whole, err := account.Of([]*account.Ledger{c.run.Ledger()}, account.Known{Complete: !c.run.shared})
+	all, err := account.Compute([]*account.Ledger{c.run.Ledger()}, account.Options{Complete: !c.run.shared})
 	if err != nil {
-		return nil, err // of sets in memory there is none
+		return nil, err
 	}
 	groups := map[topicKey][]account.Account{}
-	for _, t := range whole.Topics {
+	for _, t := range all.Topics {
 		groups[topicKey{t.Broker, t.Topic}] = t.Groups
 	}
 	processes, _ := c.run.Processes()
 	r := &result.Result{
-		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: processes, Siblings: c.run.heardOf(),
+		Version: result.Version, Run: c.run.ID, Instance: c.run.instance, Processes: processes,
 		Started: time.Unix(0, c.run.Started).UTC(),
 		Seconds: seconds(driver.Now() - c.run.Started),
-		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{}, Topics: []result.Topic{},
-		Platform: c.platform.result(),
+		Test:    result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{},
+		Marks: []result.Annotation{}, Topics: []result.Topic{}, Platform: c.platform.result(),
 	}
+	c.run.siblings.Range(func(any, any) bool {
+		r.Siblings++
+		return true
+	})
 	for _, t := range c.run.Topics() {
-		key := topicKey{t.Address.String(), t.Name}
-		of := t.result(groups[key])
-		for _, s := range c.run.All() {
-			if (topicKey{s.Broker, s.Topic}) == key {
-				of.OpenLoop = of.OpenLoop || s.sent[recording.Open].Load()
-				of.ClosedLoop = of.ClosedLoop || s.sent[recording.Closed].Load()
-			}
-		}
-		r.Topics = append(r.Topics, of)
+		r.Topics = append(r.Topics, t.result(groups[topicKey{t.Address.String(), t.Name}]))
 	}
 	return r, nil
 }
 
-// drops lists the options in use by which the broker drops messages, received or not.
-func drops(d *driver.Driver, uses result.Uses) (all []string) {
-	for _, o := range d.Options {
-		unlimited, err := o.Parse(o.Default)
-		if !o.Drops || err != nil {
-			continue
-		}
-		for _, used := range slices.Concat(uses["topic"], uses["producer"], uses["consumer"]) {
-			value, ok := used[o.Name]
-			if ok && value != d.Redact(driver.Values{o.Name: unlimited})[o.Name] {
-				all = append(all, fmt.Sprintf("%s %v", o.Name, value))
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
+// result returns the topic's part of the result, with the accounts of its groups.
 func (t *Topic) result(accounts []account.Account) result.Topic {
-	members, strangers := t.members(), t.strangers()
+	f := t.Address.Driver.Features
+	series, members, strangers := t.series(), map[string]int{}, map[string]int64{}
+	kept := map[string]bool{}
+	for _, g := range t.everyGroup() {
+		label := g.label()
+		strangers[label] += g.strangers.Load()
+		if !t.run.shared { // else messages of other processes may be of this topic
+			strangers[label] += int64(g.track.Tally().Foreign) //gosec:disable G115 -- a count
+		}
+		b := g.final.Load()
+		kept[label] = g.kept && (b == nil || !b.Estimate) // an estimate may count settled messages as unsettled
+		g.mu.Lock()
+		members[label] += g.most
+		g.mu.Unlock()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	of := result.Topic{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: t.Address.Driver.Features.Start == 0, HeldUnseen: t.Address.Driver.Features.HeldUnseen, Drops: drops(t.Address.Driver, t.uses), Proofs: []result.Proof{},
-		Options: t.uses.Sorted(), Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{},
-		Info: result.Server(t.info), Errors: []result.ErrorCount{}, Groups: []result.Group{},
-		Shared: t.shared(), Alone: !t.shared(), Routed: t.routed.Load(), Declared: t.declared.Load(),
-		Interrupted: maps.Clone(t.interrupted),
+	r := result.Topic{
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: f.Start == 0,
+		HeldUnseen: f.HeldUnseen, Proofs: []result.Proof{}, Options: t.uses.Sorted(), Counts: map[string]int64{},
+		Trends: map[string]*hist.Histogram{}, Info: result.Server(t.info), Errors: []result.ErrorCount{},
+		Groups: []result.Group{}, Shared: t.run.shared, Alone: !t.run.shared, Routed: t.selected.Load(),
+		Declared: t.declared.Load(), Interrupted: maps.Clone(t.interrupted),
 	}
-	for _, p := range slices.AppendSeq(slices.Clone(t.proven), maps.Values(t.proofs)) {
-		select {
-		case <-p.known:
-			of.Proves(p.Proof)
-		default:
-		}
+	r.Proves(t.proven()...)
+	for _, s := range series {
+		r.OpenLoop = r.OpenLoop || s.sent[recording.Open].Load()
+		r.ClosedLoop = r.ClosedLoop || s.sent[recording.Closed].Load()
 	}
 	if t.readBack.Expected > 0 {
 		accounts = append([]account.Account{t.readBack}, accounts...)
 	}
 	for _, a := range accounts {
-		of.Groups = append(of.Groups, result.Group{
+		r.Groups = append(r.Groups, result.Group{
 			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
-			Kept: a.Subscribers == 0 && a.Group != account.ReadBack && t.groups[a.Group].keepsUnsettled(), Strangers: strangers[a.Group],
+			Kept: kept[a.Group], Strangers: strangers[a.Group],
 		})
 	}
-	return of
-}
-
-// connected keeps a connection that the topic is used by, and what that says of the broker.
-func (t *Topic) connected(conn driver.Conn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conn = conn
-	if informer, ok := conn.(driver.Informer); ok {
-		t.info = informer.Info()
-	}
-}
-
-// settles makes the count of acknowledgements one of those that are there, though it be 0, where the broker takes them.
-func settles(t *result.Topic, f driver.Features) {
-	if f.Settle.Has(driver.Ack) && t.Counts[recording.Received.String()] > 0 {
-		t.Counts[recording.Acked.String()] += 0
-	}
-}
-
-// Use notes the options in force for one that uses the topic, defaults included and secrets masked: of a connection ("connect"), of
-// the topic's creation ("topic"), of a "producer" or a "consumer", or of a loop ("produce", "consume").
-func (t *Topic) Use(of string, options map[string]any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.uses.Add(of, options)
+	return r
 }

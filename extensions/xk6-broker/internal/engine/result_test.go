@@ -2,10 +2,8 @@ package engine
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -24,22 +22,6 @@ func TestUsersOfATopicAreKeptOnceAndInOrder(t *testing.T) {
 	}
 	if n := len(topic.uses["produce"]); n != result.MostUses {
 		t.Errorf("%d users are kept", n)
-	}
-}
-
-func TestOptionsThatDropMessages_InUse_Listed(t *testing.T) {
-	d := &driver.Driver{Options: []driver.Option{
-		{Name: "maxLength", Type: driver.Int, Drops: true},
-		{Name: "messageTTL", Type: driver.Duration, Drops: true},
-		{Name: "expires", Type: driver.Duration, Drops: true},
-		{Name: "priority", Type: driver.Int},
-	}}
-	uses := result.Uses{
-		"topic":    {{"maxLength": int64(5), "expires": "0s", "priority": int64(3)}, {"maxLength": int64(5)}},
-		"consumer": {{"messageTTL": "1s", "maxLength": int64(0)}},
-	}
-	if got, want := drops(d, uses), []string{"maxLength 5", "messageTTL 1s"}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

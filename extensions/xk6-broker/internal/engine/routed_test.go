@@ -15,7 +15,7 @@ import (
 func (b *bench) elsewhere(topic, broker, group string) *Consumer {
 	b.t.Helper()
 	at := b.run.Topic(b.topic.Address, topic)
-	series := b.run.Series(Labels{Broker: at.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: topic, Group: GroupOf(at.Address.Driver.Features, group)})
+	series := b.run.Series(Labels{Broker: at.Address.String(), Driver: b.topic.Address.Driver.Name, Topic: topic, Group: GroupLabel(at.Address.Driver.Features, group)})
 	c, err := b.run.NewConsumer(b.t.Context(), b.conn, at,
 		driver.ConsumerConfig{Topic: broker, Group: group, Prefetch: 1000, Start: driver.StartNew}, series)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// StampSize is how many bytes the trace stamp takes at the front of a body; in a header it is base64 text.
+// StampSize is the size in bytes of a stamp at the front of a body; in a header it is base64 text.
 const StampSize = 40
 
-// StampHeader is the name of the header that carries the trace stamp where the driver keeps headers.
+// StampHeader is the name of the header that carries the stamp if the driver keeps headers.
 const StampHeader = "X-K6-Stamp"
 
 // Layout, little-endian: magic 2, run 4, producer 8, sequence 6, due 8, sent 8, checksum 4.
@@ -27,7 +27,7 @@ const (
 	closedDue    = 0 // stands for the due time of a closed loop
 )
 
-// Stamp is what travels with a message so that its latency and its fate can be told at the other end.
+// Stamp travels with a message, for its latency and its account at the other end.
 type Stamp struct {
 	Run      uint32 // the test; processes of one test share it
 	Producer uint64
@@ -36,10 +36,10 @@ type Stamp struct {
 	Due      int64  // ns since the Unix epoch, by the sender's clock
 	Sent     int64
 
-	inBody bool // where it was found
+	inBody bool // it was found there
 }
 
-// loop is which loop sent it.
+// loop returns which loop sent it.
 func (s *Stamp) loop() recording.Loop {
 	if s.Closed {
 		return recording.Closed
@@ -72,7 +72,7 @@ func (s *Stamp) put(dst, payload []byte) {
 	binary.LittleEndian.PutUint32(dst[stampSumAt:], checksum(dst[:stampSumAt], payload))
 }
 
-// get reads a stamp that stands before payload. A foreign body gives errNoStamp, a damaged one errCorrupt.
+// get reads the stamp of a payload. A foreign body gives errNoStamp, a damaged one errCorrupt.
 func (s *Stamp) get(src, payload []byte) error {
 	if len(src) < StampSize || binary.LittleEndian.Uint16(src) != stampMagic {
 		return errNoStamp
@@ -96,9 +96,8 @@ func checksum(stamp, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(stamp, castagnoli), castagnoli, payload)
 }
 
-// take reads the stamp of a received message, from its header or else from the front of its body, and takes it off.
-// Where there is none, or a damaged one, the message is left as it is. What only looks like a stamp, or like one of another run that does
-// not check, is taken for no stamp at all.
+// take reads the stamp of a received message, from its header or the front of its body, and takes it
+// off. Without a valid one the message stays as it is.
 func (s *Stamp) take(m *driver.Message, run uint32) error {
 	for i := range m.Headers {
 		if m.Headers[i].Name != StampHeader {
@@ -111,7 +110,7 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 		if _, err := stampBase64.Decode(raw[:], m.Headers[i].Value); err != nil {
 			return errNoStamp
 		}
-		if err := s.of(run, raw[:], m.Body); err != nil {
+		if err := s.check(run, raw[:], m.Body); err != nil {
 			return err
 		}
 		m.Headers = append(m.Headers[:i:i], m.Headers[i+1:]...)
@@ -120,15 +119,15 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 	if len(m.Body) < StampSize {
 		return errNoStamp
 	}
-	if err := s.of(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
+	if err := s.check(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
 		return err
 	}
 	m.Body, s.inBody = m.Body[StampSize:], true
 	return nil
 }
 
-// of is get, by which only what may be a stamp of this run can be damaged.
-func (s *Stamp) of(run uint32, src, payload []byte) error {
+// check is get, but only a stamp of this run can be damaged: others are none.
+func (s *Stamp) check(run uint32, src, payload []byte) error {
 	s.inBody = false
 	err := s.get(src, payload)
 	if err != nil && s.Run != run {
@@ -137,7 +136,7 @@ func (s *Stamp) of(run uint32, src, payload []byte) error {
 	return err
 }
 
-// size is how many bytes of a body the stamp took.
+// size returns how many bytes of a body the stamp took.
 func (s *Stamp) size() int {
 	if s.inBody {
 		return StampSize
@@ -150,14 +149,14 @@ type StampMode string
 
 // Stamp modes.
 const (
-	StampAuto     StampMode = "auto"   // a script's messages: header where there are headers, else body; generated ones: body; none where nothing is received
+	StampAuto     StampMode = "auto"   // see [StampMode.Resolve]
 	StampInHeader StampMode = "header" // always a header
 	StampInBody   StampMode = "body"   // always the front of the body
 	StampOff      StampMode = "off"    // none: no end-to-end latency and no accounting
 )
 
-// Resolve turns auto into what it means for a driver, and says where a mode cannot be had. Generated messages carry their
-// stamp in the body, which costs no more bytes than were asked for; a script's own go out as the script made them.
+// Resolve returns the mode that auto means for a driver, and an error for one that it cannot have.
+// Generated messages have their stamp in the body, a script's own in a header if there are headers.
 func (m StampMode) Resolve(f driver.Features, generated bool) (StampMode, error) {
 	switch m {
 	case "", StampAuto:
@@ -179,7 +178,7 @@ func (m StampMode) Resolve(f driver.Features, generated bool) (StampMode, error)
 	return "", fmt.Errorf(`option "stamp": %q is not one of auto, header, body, off`, string(m))
 }
 
-// Front is how many bytes of a body come before what is sent.
+// Front returns how many bytes of a body the stamp takes.
 func (m StampMode) Front() int {
 	if m == StampInBody {
 		return StampSize
@@ -200,7 +199,7 @@ func attachStamp(m *driver.Message, mode StampMode) {
 	}
 }
 
-// writeStamp fills the room that attachStamp made. It makes a stamp for a header in raw, which is the caller's as it would not be on the stack.
+// writeStamp fills the room that attachStamp made. raw is room for the stamp of a header.
 func writeStamp(s *Stamp, m *driver.Message, mode StampMode, raw *[StampSize]byte) {
 	if mode == StampInBody {
 		s.put(m.Body, m.Body[StampSize:])

@@ -497,7 +497,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 					}
 				}
 				admin, _ := b.conn.(driver.Admin)
-				err := b.run.Settle(t.Context(), b.topic, Drain{Limit: time.Second}, false, func() error { return admin.DeleteTopic(t.Context(), "orders") })
+				err := b.run.Remove(t.Context(), b.topic, Drain{Limit: time.Second}, false, func() error { return admin.DeleteTopic(t.Context(), "orders") })
 				if err != nil {
 					t.Fatal(err)
 				}

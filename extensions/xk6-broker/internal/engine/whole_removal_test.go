@@ -13,7 +13,7 @@ import (
 // purge empties the topic in a process.
 func (b *bench) purge() {
 	b.t.Helper()
-	err := b.run.Settle(b.t.Context(), b.topic, Drain{Limit: time.Second}, true, func() error {
+	err := b.run.Remove(b.t.Context(), b.topic, Drain{Limit: time.Second}, true, func() error {
 		return b.conn.(driver.Admin).PurgeTopic(b.t.Context(), "orders")
 	})
 	if err != nil {

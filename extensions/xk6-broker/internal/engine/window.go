@@ -19,10 +19,10 @@ func newWindow(size int) *window {
 	return w
 }
 
-// inFlight is how many are taken now.
+// inFlight returns how many are taken.
 func (w *window) inFlight() int64 { return w.size - w.free.Load() }
 
-// tryAcquire takes up to most, and gives 0 where fewer than least are free.
+// tryAcquire takes up to most, or nothing if fewer than least are free.
 func (w *window) tryAcquire(least, most int64) int64 {
 	for {
 		free := w.free.Load()
@@ -36,7 +36,7 @@ func (w *window) tryAcquire(least, most int64) int64 {
 	}
 }
 
-// acquire takes up to most, waiting until at least least are free. It returns how many, or ctx's error.
+// acquire takes up to most, and waits until least are free. It returns how many, or ctx's error.
 func (w *window) acquire(ctx context.Context, least, most int64) (int64, error) {
 	least = min(least, w.size)
 	if n := w.tryAcquire(least, most); n > 0 {

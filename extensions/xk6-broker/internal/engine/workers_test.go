@@ -129,7 +129,7 @@ func TestFailuresOfASeries(t *testing.T) {
 		for at, want := range map[*Series][recording.NumLoops]uint64{b.series: {}, rare: {recording.Closed: 2}} {
 			for l := range recording.Loop(recording.NumLoops) {
 				for trend, n := range map[recording.Trend]uint64{recording.PublishLatency: want[l], recording.PublishTime: want[l], recording.RequestLatency: 0, recording.ScheduleLag: 0} {
-					if got := at.Measured().Failed(l, trend); got != n {
+					if got := at.measured(everyPhase).Failed(l, trend); got != n {
 						t.Errorf("%v, %s %s: %d, want %d", at.Tags, l, trend, got, n)
 					}
 				}

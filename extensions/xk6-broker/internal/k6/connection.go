@@ -49,7 +49,7 @@ func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, e
 
 func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error) {
 	if drain := o.duration("drainTimeout", 0); drain > 0 {
-		in.run.Patient(drain)
+		in.run.SetDrainTimeout(drain)
 	}
 	if warmUp := o.duration("warmup", 0); warmUp > 0 {
 		if in.vu.State() != nil {
@@ -197,13 +197,7 @@ func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.remove("delete topic ", topic, false, func(a driver.Admin, ctx context.Context, topic string) error {
-		err := a.DeleteTopic(ctx, topic)
-		if err == nil {
-			c.in.run.Topic(c.address, topic).Deleted()
-		}
-		return err
-	}), nil
+	return c.remove("delete topic ", topic, false, driver.Admin.DeleteTopic), nil
 }
 
 func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
@@ -216,15 +210,10 @@ func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
 
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	agreed := false
-	how := func(t together, ctx context.Context, do func() error) error {
-		agreed = t.point != ""
-		return t.removing(ctx, do)
-	}
-	return c.admin(op+topic, how, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
-		drain := engine.Drain{Limit: run.Patience(), Stop: ctx.Done(), Agreed: agreed}
-		return run.Settle(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })
+		drain := engine.Drain{Limit: run.DrainTimeout(), Stop: ctx.Done()}
+		return run.Remove(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })
 	})
 }
 

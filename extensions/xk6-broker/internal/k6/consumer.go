@@ -79,9 +79,9 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	if k.config.Group != "" && !f.Groups {
 		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups: leave group out", c.address.Driver.Name)
 	}
-	k.group = engine.GroupOf(f, k.config.Group)
+	k.group = engine.GroupLabel(f, k.config.Group)
 	c.in.run.declared.add(k.group)
-	c.in.run.Topic(c.address, topic).Declare(k.config.Group, k.config.Start)
+	c.in.run.Topic(c.address, topic).Declare(k.config.Group)
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
 		"ready": k.ready, "receive": k.receive, "ack": k.ack, "nack": k.nack, "reject": k.reject, "reply": k.reply,

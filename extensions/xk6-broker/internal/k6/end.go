@@ -77,7 +77,7 @@ func (r *run) hearSignals() {
 
 // interrupt has nothing wait for a broker that does not answer.
 func (r *run) interrupt() {
-	r.Interrupt()
+	r.StopWaiting()
 	r.logger.Infof("interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave", interruptedDrain+interruptedEnd, r.InFlight())
 	r.stopWaiting()
 }
@@ -103,10 +103,10 @@ func (r *run) end() {
 		r.endUnused()
 		return
 	}
-	drain := r.Patience()
+	drain := r.DrainTimeout()
 	if state.execution.GetCurrentExecutionStatus() == lib.ExecutionStatusInterrupted {
 		drain = min(drain, interruptedDrain)
-		r.Hurry()
+		r.StopWaiting()
 	}
 	ctx, cancel := r.within(math.MaxInt64, interruptedEnd)
 	defer r.stopWaiting()

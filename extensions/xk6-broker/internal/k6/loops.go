@@ -71,8 +71,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	senders = max(1, part.Scale(senders)) // each process has messages to send
 	vu := p.conn.in.vu.State().VUID
 	return p.conn.in.async(func(ctx context.Context) (any, error) {
-		lane := series.Lane(senders)
-		defer lane.End()
+		before := series.Distributions()
 		all := make([]*engine.Sender, senders)
 		for i := range all {
 			pub, err := p.open(ctx, vu+uint64(i))
@@ -80,18 +79,18 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 				series.Fail("connect", p.conn.address.Driver.KindOf(err))
 				return nil, err
 			}
-			all[i] = pub.NewSender(stamp, lane.Series)
+			all[i] = pub.NewSender(stamp, series)
 		}
 		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		if err != nil {
-			loop.Interrupted(topic, 0, 0)
+			loop.Interrupted(topic, 0)
 			return nil, err
 		}
 		loop.Start = turn
 		r, err := loop.Run(ctx, all)
 		return &produced{
 			Due: r.Due, Sent: r.Sent, Confirmed: r.Confirmed, Failed: r.Failed, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
+			Rate: float64(r.Confirmed) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
 		}, err
 	}), nil
 }
@@ -257,7 +256,6 @@ func consuming(given map[string]any, loop engine.Consume, members int, group str
 // consumed is what consume resolves to.
 type consumed struct {
 	Received   uint64  `js:"received"`
-	Prefetched uint64  `js:"prefetched"` // of the received, those that had come before the call
 	Settled    uint64  `js:"settled"`
 	Errors     uint64  `js:"errors"`
 	Seconds    float64 `js:"seconds"` // to the last message
@@ -296,14 +294,12 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	vu := k.conn.in.vu.State().VUID
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
-	loop.Called = driver.Now()
 	return k.conn.in.async(func(ctx context.Context) (any, error) {
 		k.narrow(members)
 		k.loop(1)
 		defer k.loop(-1)
-		lane := series.Lane(members)
-		defer lane.End()
-		all, err := k.members(ctx, vu, members, lane.Series)
+		before := series.Distributions()
+		all, err := k.members(ctx, vu, members, series)
 		opened()
 		if err != nil {
 			return nil, err
@@ -314,8 +310,8 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		r, err := loop.Run(ctx, all)
 		looped(r.Received > 0)
 		return &consumed{
-			Received: r.Received, Prefetched: r.Prefetched, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
-			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(lane.End()),
+			Received: r.Received, Settled: r.Settled, Errors: r.Errors, Seconds: r.Elapsed.Seconds(),
+			Rate: float64(r.Received) / r.Elapsed.Seconds(), Latencies: latencies(series.Distributions().Since(&before)),
 		}, err
 	}), nil
 }

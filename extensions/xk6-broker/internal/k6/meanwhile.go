@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
@@ -30,14 +28,4 @@ func (r *run) reportMeanwhile() error {
 		return err
 	}
 	return r.meanwhile.Load().WriteMeanwhile(so, r.savedLedger())
-}
-
-// queued is how many arrivals of open-arrival-rate wait for a VU that would send under some labels: as many as so far came of an arrival of the scenario.
-func queued(l engine.Labels, due int64) uint64 {
-	for _, t := range executors.Totals() {
-		if t.Waiting > 0 && t.Started > 0 && tagsOf(l).Map()["scenario"] == t.Scenario {
-			return uint64(float64(due) * float64(t.Waiting) / float64(t.Started)) //gosec:disable G115 -- a count
-		}
-	}
-	return 0
 }

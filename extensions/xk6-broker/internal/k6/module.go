@@ -252,7 +252,6 @@ func newRun(vu modules.VU) (*run, error) {
 	r.wanted.Store(r.coordination != nil)
 	r.interrupted, r.stopWaiting = context.WithCancel(context.Background())
 	r.collector = r.NewCollector()
-	r.collector.Waiting = queued
 	r.subscribe(vu)
 	return r, nil
 }

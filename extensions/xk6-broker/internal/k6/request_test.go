@@ -56,8 +56,8 @@ func TestRequestsThatGoWrong(t *testing.T) {
 	for call, want := range map[string]string{
 		`await p.request('?', { timeout: '20ms' })`:                       "(timeout)",
 		`await p.request(['?', '!'])`:                                     "one message at a time",
-		`await p.request({ body: '?', headers: { 'reply-to': 'me' } })`:   `header "reply-to": the name is that of what makes request and reply belong together`,
-		`await conn.producer('t', { replyTopic: 'absent' }).request('?')`: "the topic for replies, absent, could not be read",
+		`await p.request({ body: '?', headers: { 'reply-to': 'me' } })`:   `header "reply-to"`,
+		`await conn.producer('t', { replyTopic: 'absent' }).request('?')`: "topic absent for replies could not be read",
 		`const c = conn.consumer('t'); await c.ready(); await p.send('?'); const [m] = await c.receive({ wait: '10m' });
 			await c.reply(m, 'x').finally(() => c.close())`: "the message asks for no reply",
 		`broker.connect('memory://h').producer('t', { replyTopic: 'x' })`: `no option "replyTopic"`,

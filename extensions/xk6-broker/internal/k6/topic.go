@@ -55,7 +55,7 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 		}
 		made := c.in.run.Topic(c.address, topic)
 		made.Use("topic", t.uses)
-		c.in.run.Created(made, t.TopicSpec)
+		made.Created(t.TopicSpec)
 		return nil
 	}), nil
 }

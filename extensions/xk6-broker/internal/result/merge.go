@@ -240,20 +240,20 @@ func (m *merger) account() error {
 		ledgers[i] = p.Ledger
 		of[p.Ledger] = p.Result
 	}
-	known := account.Known{Complete: len(m.parts) == m.processes, Apart: func(a, b *account.Ledger) time.Duration {
+	options := account.Options{Complete: len(m.parts) == m.processes, ClockGap: func(a, b *account.Ledger) time.Duration {
 		if c, ok := ahead(of[a], of[b]); ok {
 			return time.Duration(c.apart())
 		}
 		return ClockSkew
 	}}
 	if m.known.Backlog != nil {
-		known.Backlog = func(broker, driver, topic, group string) (account.Backlog, bool, error) {
+		options.Backlog = func(broker, driver, topic, group string) (account.Backlog, bool, error) {
 			b, known, err := m.known.Backlog(broker, driver, topic, group)
 			m.askedLate = m.askedLate || known && err == nil
 			return b, known, err
 		}
 	}
-	all, err := account.Of(ledgers, known)
+	all, err := account.Compute(ledgers, options)
 	if err != nil {
 		return err
 	}

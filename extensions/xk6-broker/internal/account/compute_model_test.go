@@ -38,10 +38,10 @@ type process struct {
 	id            uint32
 	orders, dead  *account.Topic
 	producer      *account.Producer
-	course        *account.Recorder
 	group, others *account.Group
 	reader, other *account.Reader
-	there         []account.Presence
+	there, left   []account.Presence
+	doubtful      bool
 	removed       []int64
 	failed        int64
 	asked         int64
@@ -56,7 +56,7 @@ func newWorld(choose func(n int) int) *world {
 		since = account.Earliest
 	}
 	for i := range uint32(1 + choose(3)) { //gosec:disable G115 -- a small count
-		p := &process{id: i + 1, orders: account.NewTopic(), dead: account.NewTopic(), course: &account.Recorder{}}
+		p := &process{id: i + 1, orders: account.NewTopic(), dead: account.NewTopic()}
 		p.producer = p.orders.Producer(uint64(p.id) << 32)
 		p.group, p.others = p.orders.Group("g", since), p.dead.Group("d", account.Earliest)
 		p.reader, p.other = p.group.Reader(), p.others.Reader()
@@ -123,6 +123,7 @@ func (w *world) leave(p *process) {
 	p.there[len(p.there)-1].Until = w.now
 	if !w.kept {
 		p.group.Close()
+		p.left = append(p.left, account.Presence{From: w.now, Until: w.now})
 	}
 	for _, s := range w.queue {
 		if s.lent == p {
@@ -133,7 +134,7 @@ func (w *world) leave(p *process) {
 
 func (w *world) send(p *process) {
 	first := p.producer.Next()
-	p.course.Sent(w.now, first)
+	p.producer.Sent(w.now, first)
 	m, f := message{p.producer.ID(), first}, &fate{}
 	w.fates[m] = f
 	w.sent = append(w.sent, m)
@@ -188,7 +189,7 @@ func (w *world) settle() {
 func (w *world) giveBack() {
 	for _, s := range w.queue {
 		if s.lent != nil && w.choose(2) == 0 {
-			s.lent.reader.Doubted(s.id, s.seq)
+			s.lent.doubtful = true
 			s.lent, w.doubts = nil, true
 			return
 		}
@@ -200,10 +201,8 @@ func (w *world) remove(p *process) {
 		w.fates[s.message].removed = true
 	}
 	w.queue, w.removals = nil, true
-	p.course.Note(w.now, p.producer.Next())
-	w.fates[message{p.producer.ID(), p.orders.Numbered()[p.producer.ID()] - 1}] = &fate{} // a number that was never sent
 	p.removed = append(p.removed, w.now)
-	p.group.Remove()
+	p.orders.Remove(w.now)
 }
 
 // end has the processes end one after the other: what is left is drained, perhaps, and the broker is asked.
@@ -231,8 +230,7 @@ func (w *world) drain(p *process) {
 			left = append(left, s)
 			continue
 		}
-		p.reader.Drained(s.id, s.seq)
-		p.reader.Cleared(s.id, s.seq)
+		p.reader.Drained(s.id, s.seq, true)
 		f := w.fates[s.message]
 		f.drained = !f.received
 	}
@@ -244,9 +242,8 @@ func (p *process) ledger(kept, earliest bool) *account.Ledger {
 	return &account.Ledger{Instance: p.id, Clock: "one", Ended: p.ended, Topics: []account.TopicLedger{
 		{
 			Driver: "d", Topic: "orders", Failed: p.failed, Removed: p.removed, Producers: orders.Producers,
-			Courses: map[uint64]account.Course{p.producer.ID(): p.course.Course(orders.Producers[0].Next)},
 			Groups: []account.GroupLedger{{
-				GroupSnapshot: orders.Groups[0], Kept: kept, Earliest: earliest, There: p.there, Asked: p.asked, Backlog: p.backlog,
+				GroupSnapshot: orders.Groups[0], Kept: kept, Earliest: earliest, There: p.there, Left: p.left, Asked: p.asked, Backlog: p.backlog, Doubtful: p.doubtful,
 			}},
 		},
 		{Driver: "d", Topic: "dead", Groups: []account.GroupLedger{{GroupSnapshot: dead.Groups[0], Kept: true, There: []account.Presence{{0, math.MaxInt64}}}}},
@@ -288,7 +285,7 @@ func (w *world) check(t *testing.T) {
 		ledgers[i] = p.ledger(w.kept, w.earliest)
 		joined = joined || len(p.there) > 0
 	}
-	whole, err := account.Of(ledgers, account.Known{Complete: true})
+	whole, err := account.Compute(ledgers, account.Options{Complete: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +342,7 @@ func history(t *testing.T, choose func(n int) int, steps int) {
 
 // Random histories of send, confirm, receive, settle, redeliver, remove and leave: the account never says more than is true, and of one process
 // whose broker tells what it has it says everything.
-func TestOf_RandomHistories_AgreeWithTheTruth(t *testing.T) {
+func TestCompute_RandomHistories_AgreeWithTheTruth(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 0)) //gosec:disable G404 -- the same histories each time
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { history(t, random.IntN, 20+random.IntN(120)) })
@@ -355,7 +352,7 @@ func TestOf_RandomHistories_AgreeWithTheTruth(t *testing.T) {
 	}
 }
 
-func FuzzOf(f *testing.F) {
+func FuzzCompute(f *testing.F) {
 	f.Add([]byte("a history"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		next := 0
