@@ -92,7 +92,7 @@ export const run = dashboard
   .withPanel(lines('VUs', 'That are active.', 'suffix:VUs', gauge('vus', ofRun, 'active'), gauge('vus_max', ofRun, 'initialized')))
   .withPanel(numbers('What else was counted', 'docs/metrics.md says what each is.', ofTopic,
     'unstamped', 'unaccounted', 'foreign', 'sibling', 'earlier', 'routed', 'aliased', 'negative', 'blocked',
-    'unanswered', 'late_replies', 'duplicate_replies', 'stray_replies'))
+    'unanswered', 'stray_replies'))
 
   .withRow(new RowBuilder('Closed loops: no schedule says when to send, so that waiting does not show'))
   .withPanel(latencies('Publish time, closed loop', 'Sent to confirmed.', quantiles('publish_time', ofProducers, '', 'closed')))

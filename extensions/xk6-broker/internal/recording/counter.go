@@ -25,8 +25,6 @@ const (
 	Blocked
 	Unaccounted
 	Unanswered
-	LateReplies
-	DuplicateReplies
 	StrayReplies
 	NumCounters = iota
 )
@@ -65,10 +63,8 @@ var counters = [NumCounters]struct {
 	Negative:      {"negative", "received before they were sent, by the clocks of two machines", 0},
 	Blocked:       {"blocked", "sends that waited because the window was full, or all workers were busy", InText},
 
-	Unanswered:       {"unanswered", "requests that were sent and had no reply in time", InText},
-	LateReplies:      {"late_replies", "replies to requests that had been given up", InText},
-	DuplicateReplies: {"duplicate_replies", "further replies to requests that had theirs", InText},
-	StrayReplies:     {"stray_replies", "replies to no request of this test: an earlier one's, or none at all", InText},
+	Unanswered:   {"unanswered", "requests that were sent and had no reply in time", InText},
+	StrayReplies: {"stray_replies", "replies to no waiting request: late, again, or of another test", InText},
 }
 
 // String is the counter's name.
@@ -88,7 +84,7 @@ func (c Counter) Bytes() bool { return c == BytesSent || c == BytesReceived }
 
 // Requesters tells whether it counts what happens to requests, where they are sent.
 func (c Counter) Requesters() bool {
-	return c == Unanswered || c == LateReplies || c == DuplicateReplies || c == StrayReplies
+	return c == Unanswered || c == StrayReplies
 }
 
 // Outcome is what was done with messages that the counter counts, where it is one of the three that are one metric by the tag outcome.

@@ -189,7 +189,6 @@ var table = map[Code]entry{
 			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell; when all processes have ended, merge --broker URL can ask it."},
 			{"other-reader", "{count:messages} never arrived, and another reader may have them", "Name each group once, and let the test read each key or partition that it writes."},
 			{"killed", "{count:messages} never arrived, and a process that was killed may have them", ""},
-			{"interrupted", "{count:messages} had no answer from the broker when the test was interrupted", "Let the test run to its end."},
 			{"missing-process", "{count:messages} never arrived, and a process whose result is missing may have them", "Merge the results of all processes."},
 			{"aliased", "{count:messages} arrived[ at {broker}] and went out to another address", "If both are the same broker, name it by one URL."},
 		},
@@ -223,7 +222,7 @@ var table = map[Code]entry{
 		against: Nothing, levels: note, worst: "count",
 		variants: []variant{
 			{"messages", "{count:messages} came from other tests: no latency counts them, but they took the consumers' time", "Give each test topics of its own."},
-			{"replies", "{count} replies answer no request of this test", "See whether another client uses the topic of the replies."},
+			{"replies", "{count} replies came for no waiting request: late, again, or of another test", "Raise the timeout of requests, or see who else uses the topic of the replies."},
 		},
 		cause: "Another test or another client uses the topic.",
 	},
