@@ -93,8 +93,8 @@ func (p *processes) merge(out string, names []string, options ...string) (harnes
 	return r, &merged.Topics[0].Groups[0], merged.Verdict
 }
 
-// The consumers' process ends long before the producers'. What the broker has of what was sent since is not lost; whether it has it, the
-// process that ends last says if it knows of the group, and the broker itself at any time.
+// The consumers' process ends long before the producers'. If the process that ends last knows of the group, what the broker still has is
+// not lost; else it is uncertain.
 func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 	t.Parallel()
 	for _, announced := range []string{"", "yes"} {
@@ -104,30 +104,12 @@ func TestWhatTheBrokerStillHasIsNotLostInTheWhole(t *testing.T) {
 		p.run(map[string][]string{"consumer": {"ROLE=consume", "COUNT=300"}})
 		p.run(map[string][]string{"": {"ROLE=signal", "GIVES=ended"}})
 		producing.Wait()
-		both := []string{"consumer", "producer"}
-		r, g, v := p.merge("whole", both)
-		if g.Expected != 2500 || g.Missing != 2500-g.Received || g.Missing < 1000 || g.Lost != 0 || (announced == "yes") != (g.Uncertain == 0) || r.Code != 99 {
+		r, g, v := p.merge("whole", []string{"consumer", "producer"})
+		if g.Missing < 1000 || g.Lost != 0 || g.Undelivered+g.Uncertain != g.Missing || (announced == "yes") != (g.Undelivered > 0) || r.Code != 99 {
 			t.Errorf("announced %q: %+v\n%v", announced, g.Account, r)
 		}
 		if announced == "" && !v.Has("uncertain", "no-backlog") {
 			t.Error(r)
-		}
-		r, g, v = p.merge("asked", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
-		if g.Undelivered != g.Missing || r.Code != 0 || !v.Has("undelivered", "asked-late") {
-			t.Errorf("%+v\n%v", g.Account, r)
-		}
-		// Somebody who is not of the test takes some of them away.
-		taken := harness.K6(t, append(p.env, "BROKER_RUN=", "BROKER_PROCESSES=", "ROLE=consume", "COUNT=70"), "run", "--quiet", p.script)
-		var lost uint64
-		if _, counts, ok := strings.Cut(taken.Stdout, ", acked "); taken.Code != 0 || !ok {
-			t.Fatal(taken)
-		} else if _, err := fmt.Sscan(counts, &lost); err != nil || lost < 70 {
-			t.Fatal(err, taken)
-		}
-		r, g, _ = p.merge("less", both, "--broker", harness.URL(t, "BROKER_URL_NATS_JETSTREAM"), "--allow-invalid", "--fail-if", "lost > 0")
-		says := fmt.Sprintf("FAILED fail if lost > 0: %s: %d", p.topic, lost)
-		if g.Lost != lost || g.Undelivered != g.Missing-lost || r.Code != 99 || !strings.Contains(r.Stdout, says) {
-			t.Errorf("%+v\n%v", g.Account, r)
 		}
 	}
 }
@@ -187,8 +169,6 @@ func TestMergeNoticesAMissingProcess(t *testing.T) {
 		"nothing to be compared": {one, two, "--fail-if", "lost > 1.1x"},
 		"it is not understood":   {one, two, "--fail-if", "lost"},
 		"--processes 1":          {one, two, "--processes", "1"},
-		"--broker: ":             {one, two, "--broker", "nowhere"},
-		"cannot say what it has": {one, two, "--broker", "embedded-nats:"},
 	} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "merge", "-o", filepath.Join(p.dir, "refused")}, args...)...); r.Code == 0 || r.Code == 99 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)

@@ -15,10 +15,6 @@ type Options struct {
 
 	// ClockGap returns how far the clocks of two processes may differ. It is not called for one clock.
 	ClockGap func(a, b *Ledger) time.Duration
-
-	// Backlog asks the broker for a group's backlog after the test; if it is nil, or the answer is not
-	// exact, the last one in the ledgers counts.
-	Backlog func(broker, driver, topic, group string) (b Backlog, exact bool, err error)
 }
 
 // Accounts are the accounts of a test.
@@ -36,9 +32,8 @@ type TopicAccount struct {
 	Routed, Aliased, Absent uint64
 }
 
-// Compute returns the accounts of a test from the ledgers of its processes. An error comes from the
-// broker.
-func Compute(ledgers []*Ledger, o Options) (*Accounts, error) {
+// Compute returns the accounts of a test from the ledgers of its processes.
+func Compute(ledgers []*Ledger, o Options) *Accounts {
 	t := newTest(ledgers, o)
 	all := &Accounts{Absent: map[uint32]uint64{}}
 	for _, topic := range t.topics {
@@ -46,12 +41,9 @@ func Compute(ledgers []*Ledger, o Options) (*Accounts, error) {
 	}
 	t.options.Complete = o.Complete && len(all.Absent) == 0
 	for i, topic := range t.topics {
-		var err error
-		if all.Topics[i].Groups, err = t.accounts(topic); err != nil {
-			return nil, err
-		}
+		all.Topics[i].Groups = t.accounts(topic)
 	}
-	return all, nil
+	return all
 }
 
 // test is the ledgers of all processes, by topic.
@@ -202,7 +194,7 @@ func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
 }
 
 // accounts returns the accounts of a topic's groups, and one of all its subscribers.
-func (t *test) accounts(at *topic) (all []Account, err error) {
+func (t *test) accounts(at *topic) (all []Account) {
 	slices.SortFunc(at.producers, func(a, b producer) int { return cmp.Compare(a.ID, b.ID) })
 	var subscribers *Account
 	for _, name := range sortedKeys(at.groups) {
@@ -210,10 +202,7 @@ func (t *test) accounts(at *topic) (all []Account, err error) {
 		if !slices.ContainsFunc(members, func(m member) bool { return m.joined() }) {
 			continue // a process asked for its backlog, and no consumer joined it
 		}
-		a, err := t.account(at, members)
-		if err != nil {
-			return nil, err
-		}
+		a := t.account(at, members)
 		switch {
 		case !members[0].Subscriber:
 			all = append(all, a)
@@ -227,7 +216,7 @@ func (t *test) accounts(at *topic) (all []Account, err error) {
 	if subscribers != nil {
 		all = append(all, *subscribers)
 	}
-	return all, nil
+	return all
 }
 
 // clockGap returns by how much the clocks of two processes may differ, in ns.
@@ -330,20 +319,14 @@ func (t *test) removedBelow(at *topic, p producer) (below uint64) {
 
 // backlog returns the last exact answer of the broker about a group. There is none if a process
 // sent or received after it.
-func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool, err error) {
+func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool) {
 	if !members[0].Kept {
-		return b, false, nil
-	}
-	if t.options.Backlog != nil {
-		b, exact, err = t.options.Backlog(at.ledgers[0].Broker, at.key.driver, at.key.name, members[0].Name)
-		if err != nil || exact {
-			return b, exact, err
-		}
+		return b, false
 	}
 	last := slices.MaxFunc(members, func(a, b member) int { return cmp.Compare(a.Asked, b.Asked) })
 	for _, m := range members {
 		if m.process != last.process && m.joined() && m.lastRead() >= last.Asked-t.clockGap(m.process, last.process) {
-			return Backlog{}, false, nil
+			return Backlog{}, false
 		}
 	}
 	for _, p := range at.producers {
@@ -351,10 +334,10 @@ func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool, err 
 			continue
 		}
 		if sent, _ := p.sentBefore(last.Asked - t.clockGap(p.process, last.process) - p.slowest); sent < p.Next {
-			return Backlog{}, false, nil
+			return Backlog{}, false
 		}
 	}
-	return last.Backlog, last.Asked > 0, nil
+	return last.Backlog, last.Asked > 0
 }
 
 // lastRead returns when the process may have read from the group for the last time.

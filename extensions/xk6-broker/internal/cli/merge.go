@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/compare"
@@ -24,7 +22,6 @@ type merging struct {
 	out          string
 	overwrite    bool
 	processes    int
-	brokers      []string // URLs
 	failIf       []string
 	allowInvalid bool
 	allowKilled  bool
@@ -54,7 +51,6 @@ func (o *merging) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&o.overwrite, "overwrite", false, "replace the results in the folder if there are any")
 	c.Flags().IntVar(&o.processes, "processes", 0, "how many processes the test had (default what BROKER_PROCESSES said): only if all are here, "+
 		"what none of them received can be called lost")
-	c.Flags().StringArrayVar(&o.brokers, "broker", nil, "the `URL` of a broker of the test, with its credentials: it is asked what it has now; may be given several times")
 	c.Flags().BoolVar(&o.allowKilled, "allow-killed", false, "processes that were killed were to be: that they ended before their time is no reason against the result")
 	c.Flags().StringArrayVar(&o.failIf, "fail-if", nil, "fail where this holds, such as 'lost > 0' or 'e2e_latency p99 > 50ms'; may be given several times")
 	c.Flags().BoolVar(&o.allowInvalid, "allow-invalid", false, "a result that is not valid is no failure")
@@ -83,7 +79,7 @@ func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folde
 			return err
 		}
 	}
-	merged, err := o.merge(gs.Ctx, parts)
+	merged, err := result.Merge(parts, result.Siblings{Processes: o.processes, Absent: o.absent, Killed: o.allowKilled})
 	if err != nil {
 		return err
 	}
@@ -123,23 +119,4 @@ func (o *merging) check() ([]compare.Condition, error) {
 		}
 	}
 	return conditions, nil
-}
-
-// merge merges, and asks the brokers what they have.
-func (o *merging) merge(ctx context.Context, parts []result.Part) (*result.Result, error) {
-	all, err := dial(ctx, o.brokers)
-	defer all.hangUp(ctx)
-	if err != nil {
-		return nil, err
-	}
-	merged, err := result.Merge(parts, result.Siblings{
-		Processes: o.processes, Absent: o.absent, Killed: o.allowKilled,
-		Backlog: func(address, driver, topic, group string) (account.Backlog, bool, error) {
-			return all.backlog(ctx, address, driver, topic, group)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return merged, all.unasked(merged)
 }

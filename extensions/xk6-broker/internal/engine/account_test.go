@@ -13,7 +13,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 func (b *bench) produce(s *Sender, n uint64) Produced {
@@ -28,10 +27,7 @@ func (b *bench) produce(s *Sender, n uint64) Produced {
 // accounts are those of the only topic, as one process of the test computes them.
 func (b *bench) accounts() []account.Account {
 	b.t.Helper()
-	whole, err := account.Compute([]*account.Ledger{b.run.Ledger()}, account.Options{Complete: !b.run.shared})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	whole := account.Compute([]*account.Ledger{b.run.Ledger()}, account.Options{Complete: !b.run.shared})
 	if len(whole.Topics) != 1 {
 		b.t.Fatalf("%d topics, want 1", len(whole.Topics))
 	}
@@ -45,16 +41,6 @@ func (b *bench) only() account.Account {
 		b.t.Fatalf("%d groups, want 1: %v", len(accounts), accounts)
 	}
 	return accounts[0]
-}
-
-// resultOf is the result so far.
-func resultOf(t *testing.T, c *Collector) *result.Result {
-	t.Helper()
-	r, err := c.Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestTheEndDrainsWhatNobodyRead(t *testing.T) {
@@ -74,7 +60,7 @@ func TestWithoutAConsumerLossIsNotObserved(t *testing.T) {
 		b := newBench(t, memory.Config{})
 		b.produce(b.sender(100), 500)
 		b.finish()
-		if groups := resultOf(t, b.run.NewCollector()).Topics[0].Groups; len(groups) != 0 {
+		if groups := b.run.NewCollector().Result().Topics[0].Groups; len(groups) != 0 {
 			t.Errorf("%+v", groups)
 		}
 	})

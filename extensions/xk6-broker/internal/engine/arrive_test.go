@@ -289,7 +289,7 @@ func TestWhatIsSentAfterTheConsumersHaveEnded(t *testing.T) {
 			}
 			b.produce(s, 20)
 			b.finish()
-			r := resultOf(t, collector)
+			r := collector.Result()
 			r.Judge(result.Circumstances{})
 			says := reasontest.Has(r.Verdict.Notes(), "no-consumer why=away topic=orders count=20")
 			if r.Verdict.Valid == keeps || says == keeps {
@@ -310,7 +310,7 @@ func TestWhatIsSentBeforeTheConsumersCome(t *testing.T) {
 		b.produce(s, 70)
 		b.receive(c, 70)
 		b.finish()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "no-consumer why=away count=30") {
 			t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))

@@ -59,7 +59,7 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 					b.settle(consumer, in, c.acked, 2000, c.outcome)
 				}
 				b.finish()
-				r := resultOf(t, collector)
+				r := collector.Result()
 				r.Judge(result.Circumstances{})
 				if n, there := r.Topics[0].Counts["acked"]; there != c.counted || n != int64(c.acked) {
 					t.Errorf("acked %d, told %v", n, there)
@@ -132,7 +132,7 @@ func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 				}
 				wg.Wait()
 				b.finish()
-				r := resultOf(t, collector)
+				r := collector.Result()
 				r.Judge(result.Circumstances{})
 				said := slices.DeleteFunc(r.Verdict.Notes(), func(r reason.Reason) bool { return r.Code != reason.ConsumersSlower })
 				if len(said) != min(1, len(c.says)) || c.says != "" && !reasontest.Has(said, c.says) {

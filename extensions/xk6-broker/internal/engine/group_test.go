@@ -75,7 +75,7 @@ func TestMembersAreThoseAtATime(t *testing.T) {
 func (b *bench) members() map[string]int {
 	b.t.Helper()
 	members := map[string]int{}
-	for _, g := range resultOf(b.t, b.run.NewCollector()).Topics[0].Groups {
+	for _, g := range b.run.NewCollector().Result().Topics[0].Groups {
 		members[g.Group] = g.Members
 	}
 	return members

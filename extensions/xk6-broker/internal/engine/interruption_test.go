@@ -70,7 +70,7 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 					}
 				}
 				b.finish()
-				r := resultOf(t, b.run.NewCollector())
+				r := b.run.NewCollector().Result()
 				r.Judge(result.Circumstances{Ended: c.ended})
 				const of = "load-incomplete "
 				v := r.Verdict

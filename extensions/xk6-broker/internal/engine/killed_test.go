@@ -25,8 +25,8 @@ func TestAccount_KilledAfterItsLedger_MissingUncertain(t *testing.T) {
 		left.Ledger.Unfinished = true
 		killed.work(reading, 100)
 		killed.close(reading) // the broker sees that it is gone
-		whole := together(t, result.Siblings{Processes: 2, Backlog: b.backlogNow}, left, alive.end())
-		want := fates{expected: 300, received: 100, undelivered: 100, uncertain: 100, why: string(account.Killed)}
+		whole := together(t, result.Siblings{Processes: 2}, left, alive.end())
+		want := fates{expected: 300, received: 100, uncertain: 200, why: string(account.NoBacklog)}
 		if got := whole.fates(t); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}

@@ -31,7 +31,7 @@ func (b *bench) process(name string) *bench {
 func (b *bench) part(name string, c *Collector) result.Part {
 	b.t.Helper()
 	c.Collect()
-	r := resultOf(b.t, c)
+	r := c.Result()
 	r.Name = name
 	r.Judge(result.Circumstances{})
 	var text bytes.Buffer

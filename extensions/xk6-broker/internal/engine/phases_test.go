@@ -136,7 +136,7 @@ func TestPhasesAddUpToTheWhole(t *testing.T) {
 				}
 				all.Wait()
 				b.finish()
-				r := resultOf(t, c)
+				r := c.Result()
 				if r.Topics[0].Counts["received"] == 0 {
 					t.Fatal("nothing was received")
 				}
@@ -178,7 +178,7 @@ func TestACutIsExact(t *testing.T) {
 		}
 		all.Wait()
 		b.finish()
-		r := resultOf(t, c)
+		r := c.Result()
 		addUp(t, r)
 		if names := r.PhaseNames(); !slices.Equal(names, []string{"start", "measured", "after"}) || r.Leading != "measured" {
 			t.Errorf("the phases are %v, and %q leads", names, r.Leading)
@@ -228,7 +228,7 @@ func TestPhases_ConfirmedInTheNextPhase_LatencyOfTheFirstCountOfTheSecond(t *tes
 		}
 		all.Wait()
 		b.finish()
-		r := resultOf(t, c)
+		r := c.Result()
 		addUp(t, r)
 		for name, want := range map[string][3]int64{"a": {2, 2, 2}, "b": {2, 2, 2}} { // due at 0 and 3, at 1 and 2; confirmed at 2.7 and 3.7, at 0.7 and 1.7
 			w := r.Topics[0].Phases[name]
@@ -276,7 +276,7 @@ func TestPhases_LittlesLaw(t *testing.T) {
 		}
 		all.Wait()
 		b.finish()
-		w := resultOf(t, c).Topics[0].Phases["measured"]
+		w := c.Result().Topics[0].Phases["measured"]
 		if want := float64(w.Counts["due"]) / 30 * w.Trends["publish_latency"].Mean() / float64(time.Second); math.Abs(underway-want) > 0.02*want {
 			t.Errorf("%.3f messages are under way on average, and by Little's law %.3f", underway, want)
 		}
@@ -354,7 +354,7 @@ func FuzzPhasesAddUp(f *testing.F) {
 				s.recordN(uint32(i), recording.Loop(i%recording.NumLoops), recording.Trend(int(op)%recording.NumTrends), due, ns, int64(1+i%5))
 			}
 		}
-		addUp(t, resultOf(t, c))
+		addUp(t, c.Result())
 	})
 }
 

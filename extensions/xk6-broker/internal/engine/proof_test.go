@@ -35,7 +35,7 @@ func TestWhatConfirmationsProved(t *testing.T) {
 		if asked.times != 2 {
 			t.Errorf("asked %d times for two sorts of producers", asked.times)
 		}
-		r := resultOf(t, b.run.NewCollector())
+		r := b.run.NewCollector().Result()
 		topic := r.Topics[0]
 		if topic.Confirm != "unconfirmed" || topic.Meaning() != "unconfirmed: acks=none; replicated: acks=all" {
 			t.Errorf("%s: %s", topic.Confirm, topic.Meaning())
@@ -82,7 +82,7 @@ func TestAProducerThatProvesLess(t *testing.T) {
 				t.Errorf("%+v, %v, want %q", got, err, p.How)
 			}
 		}
-		topic := resultOf(t, b.run.NewCollector()).Topics[0]
+		topic := b.run.NewCollector().Result().Topics[0]
 		if want := "accepted: one server; replicated: 1 replica"; topic.Confirm != "accepted" || topic.Meaning() != want {
 			t.Errorf("%s: %s, want %s", topic.Confirm, topic.Meaning(), want)
 		}
@@ -126,7 +126,7 @@ func TestWhatAConsumerDidNotSelectIsNotCalledLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.finish()
-		if a := resultOf(t, collector).Topics[0].Groups[0]; a.Lost != 0 || a.Why[account.OtherReader] != 5 {
+		if a := collector.Result().Topics[0].Groups[0]; a.Lost != 0 || a.Why[account.OtherReader] != 5 {
 			t.Errorf("%+v", a.Account)
 		}
 	})
@@ -146,7 +146,7 @@ func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.finish()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
 			t.Errorf("%+v", a.Account)

@@ -13,11 +13,8 @@ import (
 )
 
 // Result returns the result so far.
-func (c *Collector) Result() (*result.Result, error) {
-	r, err := c.Unmeasured() // first, so that no account has more than the distributions
-	if err != nil {
-		return nil, err
-	}
+func (c *Collector) Result() *result.Result {
+	r := c.Unmeasured() // first, so that no account has more than the distributions
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.taken = append(c.taken, c.collect(true)...)
@@ -33,17 +30,14 @@ func (c *Collector) Result() (*result.Result, error) {
 		}
 	}
 	r.Describe()
-	return r, nil
+	return r
 }
 
 // Unmeasured returns the result so far without what the recording has.
-func (c *Collector) Unmeasured() (*result.Result, error) {
+func (c *Collector) Unmeasured() *result.Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all, err := account.Compute([]*account.Ledger{c.run.Ledger()}, account.Options{Complete: !c.run.shared})
-	if err != nil {
-		return nil, err
-	}
+	all := account.Compute([]*account.Ledger{c.run.Ledger()}, account.Options{Complete: !c.run.shared})
 	groups := map[topicKey][]account.Account{}
 	for _, t := range all.Topics {
 		groups[topicKey{t.Broker, t.Topic}] = t.Groups
@@ -63,7 +57,7 @@ func (c *Collector) Unmeasured() (*result.Result, error) {
 	for _, t := range c.run.Topics() {
 		r.Topics = append(r.Topics, t.result(groups[topicKey{t.Address.String(), t.Name}]))
 	}
-	return r, nil
+	return r
 }
 
 // result returns the topic's part of the result, with the accounts of its groups.

@@ -98,7 +98,7 @@ type judgedGroup struct {
 func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 	b.t.Helper()
 	b.finish()
-	r := resultOf(b.t, c)
+	r := c.Result()
 	r.Judge(result.Circumstances{})
 	for i := range r.Topics {
 		for _, g := range r.Topics[i].Groups {
@@ -160,7 +160,7 @@ func TestAccount_ReceivedOnAnotherTopic_Routed(t *testing.T) {
 		b.read(copies, 4)
 		b.read(workers, 15)
 		b.finish()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		for _, topic := range r.Topics {
 			switch a := topic.Groups[0].Account; topic.Topic {
 			case "orders":

@@ -107,7 +107,7 @@ func TestTheDrainIsNotTheApplication(t *testing.T) {
 		if err := b.run.Finish(t.Context(), Drain{Limit: time.Minute, Tell: func(w Waiting) { waited = append(waited, w) }}); err != nil {
 			t.Fatal(err)
 		}
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		topic := r.Topics[0]
 		a := topic.Groups[0]
@@ -249,7 +249,7 @@ func TestMessagesWithoutStampAreNotAccountedFor(t *testing.T) {
 		if waited := driver.Now() - began; waited > int64(time.Second) {
 			t.Errorf("the end waited %v", time.Duration(waited))
 		}
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Expected != 0 || a.Lost != 0 || r.Topics[0].Counts["unaccounted"] != 20 || r.Topics[0].Counts["unstamped"] != 20 {
 			t.Errorf("%+v %v", a, r.Topics[0].Counts)
@@ -274,7 +274,7 @@ func TestAnEarlierTestOfTheSameName(t *testing.T) {
 		today.produce(today.sender(100), 50)
 		today.receive(c, 100)
 		today.end()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		topic := r.Topics[0]
 		if h := topic.Trends["e2e_latency"]; h.Count() != 50 || h.Max() > int64(time.Second) {
@@ -318,7 +318,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				b.produce(b.sender(100), 40)
 				b.receive(workers, 40*(c.before+1))
 				b.finish()
-				r := resultOf(t, collector)
+				r := collector.Result()
 				r.Judge(result.Circumstances{})
 				topic := r.Topics[0]
 				if topic.Counts[c.counter.String()] != int64(40*c.before) || r.Verdict.Valid != c.valid || r.Verdict.Latencies != c.valid {
@@ -397,7 +397,7 @@ func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 			}
 		}
 		b.finish()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		r.Judge(result.Circumstances{})
 		if r.Verdict.Account || !r.Verdict.Latencies {
 			t.Errorf("%+v", r.Verdict)
@@ -423,7 +423,7 @@ func TestTheTwoLoopsAreNotPutTogether(t *testing.T) {
 		b.receive(c, 1010)
 		collector.Collect()
 		b.finish()
-		r := resultOf(t, collector)
+		r := collector.Result()
 		topic := r.Topics[0]
 		for name, want := range map[string]uint64{
 			"publish_latency": 10, "publish_latency_closed": 1000, "e2e_latency": 10, "e2e_latency_closed": 1000, "schedule_lag": 10,
@@ -462,7 +462,7 @@ func TestEachGroupHasItsOwnLatencies(t *testing.T) {
 		time.Sleep(time.Second)
 		b.receive(consumers["audit"], 50)
 		b.finish()
-		topic := resultOf(t, collector).Topics[0]
+		topic := collector.Result().Topics[0]
 		if topic.Trends["e2e_latency"].Count() != 100 || len(topic.Groups) != 2 {
 			t.Fatalf("%+v", topic.Groups)
 		}
@@ -507,7 +507,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 					t.Errorf("%+v", a)
 				}
 				// Whichever became of them, the slowest of all are in no latency.
-				r := resultOf(t, collector)
+				r := collector.Result()
 				r.Judge(result.Circumstances{})
 				want := map[bool]string{false: "drained count=150 share=0.75", true: "uncertain why=removed count=150"}[present]
 				if v := r.Verdict; v.Valid || v.Account == present || !reasontest.Has(v.Invalid(), want) {
@@ -542,7 +542,7 @@ func TestOneProcessWithANameKnowsWhatIsLost(t *testing.T) {
 			}
 			b.steal(7)
 			b.finish()
-			if got := (told{resultOf(t, collector)}).fates(t); got != want {
+			if got := (told{collector.Result()}).fates(t); got != want {
 				t.Errorf("of %d: %+v, want %+v", processes, got, want)
 			}
 		})

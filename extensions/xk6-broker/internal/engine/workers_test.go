@@ -47,7 +47,7 @@ func theory(rate int, total int) (waits, responses []time.Duration) {
 
 func (b *bench) valid(t *testing.T) {
 	t.Helper()
-	r := resultOf(t, b.run.NewCollector())
+	r := b.run.NewCollector().Result()
 	r.Judge(result.Circumstances{})
 	if !r.Verdict.Valid {
 		t.Errorf("not valid: %q", reasontest.Codes(r.Verdict.Reasons))

@@ -173,23 +173,18 @@ func (r *run) result() *result.Result {
 
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *result.Result {
-	result, err := r.collector.Result()
-	if err != nil { // of sets in memory there is none
-		panic(err)
-	}
+	result := r.collector.Result()
 	r.describe(result)
 	result.Judge(r.circumstances())
 	return result
 }
 
 // unmeasured is what is known of the run without what its recording has.
-func (r *run) unmeasured() (*result.Result, error) {
-	result, err := r.collector.Unmeasured()
-	if err == nil {
-		r.describe(result)
-		result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
-	}
-	return result, err
+func (r *run) unmeasured() *result.Result {
+	result := r.collector.Unmeasured()
+	r.describe(result)
+	result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
+	return result
 }
 
 // describe adds what only k6 and the process know.

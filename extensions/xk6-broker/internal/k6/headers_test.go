@@ -68,7 +68,7 @@ func TestForwardedHeadersLeaveTheStampBehind(t *testing.T) {
 	if want := strings.Join([]string{x, x, x, y, y, y}, " "); got != want {
 		t.Errorf("%v; want %s", got, want)
 	}
-	if accounts := resultOf(t, s.module.run.collector).Topics[0].Counts; accounts["unstamped"] != 1 || accounts["corrupted"] != 0 {
+	if accounts := s.module.run.collector.Result().Topics[0].Counts; accounts["unstamped"] != 1 || accounts["corrupted"] != 0 {
 		t.Errorf("%v; want only the first message without a stamp", accounts)
 	}
 }

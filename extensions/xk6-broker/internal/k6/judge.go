@@ -120,7 +120,7 @@ func corrupted(m *metrics.Metric) decider {
 		case received == 0:
 			return result.Undecided("nothing was received")
 		case !j.result.Verdict.Account:
-			return result.Undecided("the account of this run cannot be believed")
+			return result.Undecided("the account of this run is not valid")
 		}
 		return counter(m)(j, asked, c)
 	}
@@ -148,7 +148,7 @@ func lastOf(values []float64, c result.Condition) result.Decision {
 func quantile(m *metrics.Metric) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		if !j.result.Verdict.Latencies {
-			return result.Undecided("the latencies of this run cannot be believed")
+			return result.Undecided("the latencies of this run are not valid")
 		}
 		return lastOf(j.run.pushed.of(m, asked), c)
 	}

@@ -255,12 +255,12 @@ func consuming(given map[string]any, loop engine.Consume, members int, group str
 
 // consumed is what consume resolves to.
 type consumed struct {
-	Received   uint64  `js:"received"`
-	Settled    uint64  `js:"settled"`
-	Errors     uint64  `js:"errors"`
-	Seconds    float64 `js:"seconds"` // to the last message
-	Rate       float64 `js:"rate"`    // received per second
-	Latencies  any     `js:"latencies"`
+	Received  uint64  `js:"received"`
+	Settled   uint64  `js:"settled"`
+	Errors    uint64  `js:"errors"`
+	Seconds   float64 `js:"seconds"` // to the last message
+	Rate      float64 `js:"rate"`    // received per second
+	Latencies any     `js:"latencies"`
 }
 
 // consume runs the loop in Go.

@@ -23,9 +23,5 @@ func (r *run) keepMeanwhile() (halt func()) {
 }
 
 func (r *run) reportMeanwhile() error {
-	so, err := r.unmeasured() // the recording beside it has what was measured
-	if err != nil {
-		return err
-	}
-	return r.meanwhile.Load().WriteMeanwhile(so, r.savedLedger())
+	return r.meanwhile.Load().WriteMeanwhile(r.unmeasured(), r.savedLedger()) // the recording beside it has what was measured
 }

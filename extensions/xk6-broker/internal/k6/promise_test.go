@@ -71,7 +71,7 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 			if err := s.module.run.Finish(t.Context(), engine.Drain{Limit: time.Second}); err != nil {
 				t.Error(err)
 			}
-			topic := resultOf(t, s.module.run.collector).Topics[0]
+			topic := s.module.run.collector.Result().Topics[0]
 			var failed int64
 			for _, e := range topic.Errors {
 				failed += e.Count
@@ -155,7 +155,7 @@ func TestAnActivationThatEndsInAnAwait(t *testing.T) {
 	if err := s.module.run.Finish(t.Context(), engine.Drain{Limit: time.Second}); err != nil {
 		t.Error(err)
 	}
-	topic := resultOf(t, s.module.run.collector).Topics[0]
+	topic := s.module.run.collector.Result().Topics[0]
 	if g := topic.Groups[0]; topic.Counts["confirmed"] != 4 || topic.Counts["received"] != 0 || g.Expected != 4 || g.Drained != 4 || g.Lost != 0 {
 		t.Errorf("%v, %+v", topic.Counts, g)
 	}

@@ -102,7 +102,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 		}
 	})
 	<-evaluated
-	made := resultOf(t, r.NewCollector())
+	made := r.NewCollector().Result()
 	made.Judge(result.Circumstances{})
 	r.decide(made)
 	close(stop)
@@ -143,14 +143,4 @@ func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
 	if !d.Judged || !d.Held || *d.Value != 3 {
 		t.Errorf("%+v", d)
 	}
-}
-
-// resultOf is the result so far.
-func resultOf(t *testing.T, c *engine.Collector) *result.Result {
-	t.Helper()
-	r, err := c.Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

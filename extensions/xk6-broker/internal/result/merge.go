@@ -35,8 +35,6 @@ type Siblings struct {
 	Processes int      // how many there were; 0 if only the results say it
 	Absent    []string // names of processes that are missing
 	Killed    bool     // a killed process is no reason against the test
-	// Backlog returns what a broker has now for a group; known is false if it was not asked. It may be nil.
-	Backlog func(broker, driver, topic, group string) (b account.Backlog, known bool, err error)
 }
 
 // Merge joins the results of the processes of one test: measurements are those of their joined recordings, and the
@@ -63,9 +61,7 @@ func Merge(parts []Part, known Siblings) (*Result, error) {
 	}
 	slices.SortStableFunc(m.result.Marks, func(a, b Annotation) int { return cmp.Compare(a.At, b.At) })
 	m.result.Measure(m.recording())
-	if err := m.account(); err != nil {
-		return nil, err
-	}
+	m.account()
 	m.compareClocks()
 	m.result.Describe()
 	m.result.Judge(c)
@@ -127,7 +123,6 @@ type merger struct {
 
 	absent     map[uint32]uint64 // messages from processes that are not here, by instance
 	uncompared bool              // two processes exchanged messages, and their clocks were not compared
-	askedLate  bool              // a broker was asked after the test
 }
 
 // sameTopics reports whether two brokers have a topic of one name.
@@ -233,7 +228,7 @@ func (t *Topic) group(name string) *Group {
 }
 
 // account sets the account of all ledgers.
-func (m *merger) account() error {
+func (m *merger) account() {
 	ledgers := make([]*account.Ledger, len(m.parts))
 	of := map[*account.Ledger]*Result{}
 	for i, p := range m.parts {
@@ -246,17 +241,7 @@ func (m *merger) account() error {
 		}
 		return ClockSkew
 	}}
-	if m.known.Backlog != nil {
-		options.Backlog = func(broker, driver, topic, group string) (account.Backlog, bool, error) {
-			b, known, err := m.known.Backlog(broker, driver, topic, group)
-			m.askedLate = m.askedLate || known && err == nil
-			return b, known, err
-		}
-	}
-	all, err := account.Compute(ledgers, options)
-	if err != nil {
-		return err
-	}
+	all := account.Compute(ledgers, options)
 	m.absent = all.Absent
 	for i := range all.Topics {
 		a := &all.Topics[i]
@@ -270,7 +255,6 @@ func (m *merger) account() error {
 			to.Account, to.Kept = g, m.keepsUnsettled(t, g.Group)
 		}
 	}
-	return nil
 }
 
 // keepsUnsettled reports whether a broker that counts its backlog delivers a group's unsettled messages again.
@@ -309,10 +293,6 @@ func (m *merger) judge(v *Verdict) {
 	m.judgePhases(v)
 	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
 		v.note(subject{}, reason.Clocks, reason.Values{"why": "not-compared", "count": len(m.parts)})
-	}
-	if m.askedLate {
-		ended := m.result.Started.Add(time.Duration(m.result.Seconds * float64(time.Second)))
-		v.note(subject{}, reason.Undelivered, reason.Values{"why": "asked-late", "at": instant(time.Now()), "ended": instant(ended)})
 	}
 	var all []reason.Reason
 	for i, p := range m.parts {

@@ -174,11 +174,9 @@ var table = map[Code]entry{
 	},
 	Undelivered: {
 		against: Latencies, levels: either, worst: "share", byMerge: true,
-		variants: []variant{
-			{"", "{count:messages} ({share:percent}) remained at the broker when the test ended: the latencies lack the slowest", "Let the consumers run longer, or give them more capacity."},
-			{"asked-late", "the brokers were asked at {at} what they still had, and not when the last process ended, at {ended}", ""},
-		},
-		cause: "The consumers ended before they had received everything.",
+		variants: []variant{{text: "{count:messages} ({share:percent}) remained at the broker when the test ended: the latencies lack the slowest"}},
+		cause:    "The consumers ended before they had received everything.",
+		remedy:   "Let the consumers run longer, or give them more capacity.",
 	},
 	Uncertain: {
 		against: Account, levels: either, worst: "count", byMerge: true,
@@ -186,7 +184,7 @@ var table = map[Code]entry{
 			{"joining", "{count:messages} went out before or just when a consumer came, and never arrived", "Let consumers be ready before the first send."},
 			{"leaving", "{count:messages} went out just when a consumer left, and never arrived", "Let consumers leave after the last send."},
 			{"removed", "{count:messages} never arrived, and the test purged or deleted the topic", "Let the consumers read to the end first."},
-			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell; when all processes have ended, merge --broker URL can ask it."},
+			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell. Of several processes let one with the consumers in its script end last, or use a coordinator."},
 			{"other-reader", "{count:messages} never arrived, and another reader may have them", "Name each group once, and let the test read each key or partition that it writes."},
 			{"killed", "{count:messages} never arrived, and a process that was killed may have them", ""},
 			{"missing-process", "{count:messages} never arrived, and a process whose result is missing may have them", "Merge the results of all processes."},
