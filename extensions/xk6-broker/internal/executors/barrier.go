@@ -76,7 +76,7 @@ func (b *barrier) leave(m *Member) {
 	delete(b.members, m)
 }
 
-// idleSince is since when all VUs of consumers wait for messages: now where one is at work.
+// idleSince returns since when no VU of consumers has been busy: now if one is.
 func (b *barrier) idleSince(now int64) (since int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

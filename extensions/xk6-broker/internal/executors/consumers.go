@@ -165,9 +165,8 @@ func (c *crew) add(vu lib.InitializedVU) {
 	c.loops.Go(func() {
 		defer c.barrier.leave(m)
 		for c.over.Err() == nil {
-			m.iterates(true)
 			ok := iterate(c.ctx, c.state, c.logger, active, c.abort)
-			m.iterates(false)
+			m.setBusy(false)
 			m.isReady() // as far as it will ever be
 			if !ok {
 				_ = machine.Timer(c.over, driver.Now()+int64(failurePause))

@@ -468,77 +468,37 @@ func TestConsumersWaitForThoseThatBeginLater(t *testing.T) {
 	}
 }
 
-// A VU is at work from when it has got something until it has asked for more and again, having found nothing, or has asked for long; and when it
-// does something else than to ask. One that has found nothing and asks again at once has waited all the time.
-func TestWhoIsAtWork(t *testing.T) {
+func TestMember_BusyUntilItAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := driver.Now()
 		m := &Member{idle: start}
-		const atWork = -1
 		is := func(what string, want time.Duration) {
 			t.Helper()
-			now := driver.Now()
-			if want == atWork {
-				want = time.Duration(now - start)
-			}
-			if got := time.Duration(m.idleSince(now) - start); got != want {
-				t.Errorf("%s: it has waited since %v, want %v", what, got, want)
+			if got := time.Duration(m.idleSince(driver.Now()) - start); got != want {
+				t.Errorf("%s: idle since %v, want %v", what, got, want)
 			}
 		}
-		receive := func(wait time.Duration, found bool) {
+		time.Sleep(time.Second)
+		is("before it waits", 0)
+		for range 3 {
 			done := m.Waiting()
-			time.Sleep(wait)
-			done(found)
+			time.Sleep(time.Second)
+			done(false)
 		}
-		m.iterates(true)
-		time.Sleep(20 * time.Millisecond)
-		is("an iteration begins", 0)
-		for range 5 { // it polls
-			receive(100*time.Millisecond, false)
-			time.Sleep(10 * time.Millisecond)
-		}
-		is("polling", 0)
+		is("nothing came", 0)
+		m.Waiting()(true) // at 4 s
 		time.Sleep(time.Second)
-		is("pausing", atWork)
-		receive(430*time.Millisecond, true) // at 2 s
-		time.Sleep(time.Millisecond)
-		is("it got something", atWork)
-		m.iterates(false)
-		m.iterates(true)
+		is("works on what came", 5*time.Second)
 		done := m.Waiting()
-		time.Sleep(999 * time.Millisecond)
-		is("it asks for more", atWork)
-		done(false) // at 3 s
-		time.Sleep(10 * time.Millisecond)
-		is("it found nothing, and may work on what it has", atWork)
-		done = m.Waiting()
 		time.Sleep(time.Second)
-		is("it asks again", 2001*time.Millisecond)
-		done(true) // at 4.01 s
-		done = m.Waiting()
-		time.Sleep(time.Second)
-		is("it asks after it got something", atWork)
-		time.Sleep(2 * time.Second)
-		is("it goes on asking", 4010*time.Millisecond)
+		is("asks for more", 5*time.Second)
 		other := m.Waiting()
-		done(true) // at 7.01 s
+		done(true) // at 6 s
 		time.Sleep(time.Second)
-		is("it got something, and waits for something else", atWork)
 		other(false)
-		m.iterates(false)
-		m.iterates(true)
-		over := m.Looping() // at 8.01 s
+		is("works beside another wait", 7*time.Second)
+		m.setBusy(false)
 		time.Sleep(time.Second)
-		is("a loop receives", 8010*time.Millisecond)
-		over(true)
-		is("it is over", atWork)
-		for range 10 { // at 9.01 s
-			m.iterates(false)
-			m.iterates(true)
-			over = m.Looping()
-			time.Sleep(100 * time.Millisecond)
-			over(false)
-		}
-		is("short loops found nothing", 9010*time.Millisecond)
+		is("its iteration ended", 7*time.Second)
 	})
 }

@@ -306,7 +306,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		ctx, stop := untilOver(ctx, false)
 		defer stop()
-		looped := looping(ctx)
+		looped := waiting(ctx)
 		r, err := loop.Run(ctx, all)
 		looped(r.Received > 0)
 		return &consumed{
@@ -322,12 +322,10 @@ func (k *consumer) elsewhere() *sobek.Promise {
 	return k.conn.in.async(func(ctx context.Context) (any, error) {
 		opened()
 		if m, ok := executors.MemberFrom(ctx); ok {
-			done := m.Looping()
 			select {
 			case <-m.Over().Done():
 			case <-ctx.Done():
 			}
-			done(false)
 		}
 		return &consumed{Latencies: map[string]any{}}, ctx.Err()
 	})

@@ -25,14 +25,6 @@ func (r *run) arrived(ctx context.Context, idle func(now int64) int64) error {
 	return r.Arrived(ctx, idle)
 }
 
-// looping says that a loop receives for a VU, until done is called with whether any messages came.
-func looping(ctx context.Context) (done func(found bool)) {
-	if m, ok := executors.MemberFrom(ctx); ok {
-		return m.Looping()
-	}
-	return func(bool) {}
-}
-
 // waiting says that a VU waits for messages, until done is called with whether any came.
 func waiting(ctx context.Context) (done func(found bool)) {
 	if m, ok := executors.MemberFrom(ctx); ok {
