@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// Address is a broker's URL, understood: which driver, which servers, and the options that the query sets. Options of
-// every scope may stand in the query, those of producers, consumers and topics are defaults for what the script makes.
+// Address is a broker's URL, understood: which driver, which servers, and the options that the
+// query sets. Options of every scope may stand in the query, those of producers, consumers and
+// topics are defaults for what the script makes.
 type Address struct {
 	Driver *Driver
 	url    *url.URL
@@ -22,8 +23,8 @@ type Address struct {
 	files  map[string]file // by their names in given, once ReadFiles has read them
 }
 
-// Errors about a URL quote nothing of it. Its parts are in doubt: an unescaped character in a password makes a port, a path, a query or
-// an option of what follows it.
+// Errors about a URL quote nothing of it. Its parts are in doubt: an unescaped character in a
+// password makes a port, a path, a query or an option of what follows it.
 var (
 	errMalformed = errors.New(`the broker's URL is malformed: it should look like "nats://user:password@host1:4222,host2:4222?option=value", ` +
 		"and in the user and the password what is neither letter nor digit as %2F for /, %23 for #, %3F for ?, %40 for @, %25 for %")
@@ -37,8 +38,8 @@ var (
 //
 //	nats://user:password@host1:4222,host2:4222?tlsCA=ca.pem
 //
-// together with the options given beside it, which win over those in the query. It does no I/O, and its errors hold no
-// credentials.
+// together with the options given beside it, which win over those in the query. It does no I/O, and
+// its errors hold no credentials.
 func ParseURL(raw string, given map[string]any) (*Address, error) {
 	single, hosts, behind := splitHosts(raw)
 	if strings.ContainsAny(behind, "@#") {
@@ -149,7 +150,8 @@ func (a *Address) Profile(given map[string]any) (Profile, error) {
 	return Latency, nil
 }
 
-// Resolve gives every option of a scope its value: from given, else the URL, else the profile, else the driver's default.
+// Resolve gives every option of a scope its value: from given, else the URL, else the profile, else
+// the driver's default.
 func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	profile, err := a.Profile(given)
 	if err != nil {
@@ -158,7 +160,8 @@ func (a *Address) Resolve(scope Scope, given map[string]any) (Values, error) {
 	return a.Driver.Resolve(scope, profile, a.asked(scope, given))
 }
 
-// Asked lists, in order, the options of a scope that somebody gave: in the URL, or in given. The others have a default.
+// Asked lists, in order, the options of a scope that somebody gave: in the URL, or in given. The
+// others have a default.
 func (a *Address) Asked(scope Scope, given map[string]any) []string {
 	return slices.Sorted(maps.Keys(a.asked(scope, given)))
 }
@@ -209,7 +212,8 @@ func (a *Address) String() string {
 	return a.url.Scheme + "://" + strings.Join(a.hosts, ",") + a.url.Path
 }
 
-// checkHosts checks every host of a URL: the scheme once, no blank, a port from 1 to 65535, IPv6 in brackets.
+// checkHosts checks every host of a URL: the scheme once, no blank, a port from 1 to 65535, IPv6 in
+// brackets.
 func checkHosts(scheme string, hosts []string, behind string) error {
 	wrong := func(i int, problem string) error {
 		return fmt.Errorf(`the broker's URL is malformed: host %d %s; several hosts look like "%s://host1:port,host2:port"`, i+1, problem, scheme)
@@ -239,8 +243,8 @@ func checkHosts(scheme string, hosts []string, behind string) error {
 	return nil
 }
 
-// splitHosts takes the list of hosts out of a URL, which net/url does not know of, and leaves the first. It gives besides what is
-// behind the hosts: everything where it finds none.
+// splitHosts takes the list of hosts out of a URL, which net/url does not know of, and leaves the
+// first. It gives besides what is behind the hosts: everything where it finds none.
 func splitHosts(raw string) (single string, hosts []string, behind string) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	if !ok {

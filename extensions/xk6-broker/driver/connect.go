@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// ConnectOptions are what every driver takes that connects over a network: connectTimeout, user, password, and those of TLS.
+// ConnectOptions are the options of every driver that connects over a network: connectTimeout,
+// user, password and TLS.
 func ConnectOptions() []Option {
 	return append([]Option{
 		{Name: "connectTimeout", Scope: OnConnect, Type: Duration, Default: "10s", Min: int64(time.Millisecond), Doc: "How long connecting to a server may take, until it has answered."},
@@ -28,7 +29,8 @@ func (t Target) Login() (user, password string) {
 	return user, password
 }
 
-// Addresses are the hosts, each with its port: the one given here where the URL names none. A host that is empty is this machine.
+// Addresses are the hosts, each with its port: the one given here where the URL names none. A host
+// that is empty is this machine.
 func (t Target) Addresses(port string) []string {
 	all := make([]string, len(t.Hosts))
 	for i, host := range t.Hosts {
@@ -41,7 +43,8 @@ func (t Target) Addresses(port string) []string {
 	return all
 }
 
-// Dial opens a connection, for as long as ctx lives and no longer than connectTimeout; with TLS the handshake is over when it returns.
+// Dial opens a connection, for as long as ctx lives and no longer than connectTimeout; with TLS the
+// handshake is over when it returns.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Dialer is what connects to the servers as the options say.
@@ -62,7 +65,8 @@ func (t Target) Dialer() (Dial, error) {
 	}, nil
 }
 
-// over opens connections with TLS by one that opens them without. The server's name is the address's where the configuration has none.
+// over opens connections with TLS by one that opens them without. The server's name is the
+// address's where the configuration has none.
 func over(plain Dial, config *tls.Config) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		stream, err := plain(ctx, network, address)

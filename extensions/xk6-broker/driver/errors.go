@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Kind sorts errors into the few sorts that a load test counts apart. It is the value of the metric tag "kind".
+// Kind sorts errors into the few sorts that a load test counts apart. It is the value of the metric
+// tag "kind".
 type Kind string
 
 // Kinds.
@@ -26,7 +27,8 @@ const (
 // ErrClosed is what a driver returns when something is used after Close.
 var ErrClosed = errors.New("closed")
 
-// OptionError is what a driver returns where the value of an option turns out to be of no use; its kind is [Rejected].
+// OptionError is what a driver returns where the value of an option turns out to be of no use; its
+// kind is [Rejected].
 type OptionError struct {
 	Name string
 	Err  error
@@ -34,7 +36,7 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return fmt.Sprintf("option %q: %v", e.Name, e.Err) }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // Error is an error with its kind. The engine makes it, once; Unwrap gives the client's own.
@@ -62,7 +64,7 @@ func (d *Driver) Wrap(op string, err error) error {
 	return &Error{Kind: d.KindOf(err), Driver: d.Name, Op: op, Err: err}
 }
 
-// KindOf tells the kind of an error of this driver; "" for nil.
+// KindOf returns the kind of an error of this driver; "" for nil.
 func (d *Driver) KindOf(err error) Kind {
 	var e *Error
 	var option *OptionError

@@ -1,7 +1,7 @@
 package driver
 
-// Features is what a driver claims about its deliveries. The conformance kit proves each claim, and proves that what is
-// not claimed is refused.
+// Features is what a driver claims about its deliveries. The conformance kit proves each claim, and
+// that everything else is refused.
 type Features struct {
 	Order           Order           // within what the broker keeps the order of one producer's messages
 	Confirm         Confirm         // what a nil error in [Done] proves at most: see [Prover]
@@ -9,7 +9,7 @@ type Features struct {
 	Settle          Outcome         // the outcomes that Settle takes, a bit set; 0 where nothing is settled
 	Start           Start           // where a consumer may begin, a bit set; 0 of a driver that only sends, and has no consumers
 	SettleConfirmed SettleConfirmed // whether Settle knows that the broker knows
-	Position        Form            // what Driver.Place tells of where a received message is
+	Position        Form            // the form of positions that Driver.Place returns
 
 	Async    bool // Send returns before the broker has answered; where it does not, the engine calls it in workers
 	Replay   bool // a new group may read what other groups have settled
@@ -18,23 +18,24 @@ type Features struct {
 	Key      bool // the key of a message is kept
 	Headers  bool // the headers of a message are kept
 	Attempts bool // Message.Attempt is set
-	// Tombstones says that a message may have no body at all, which is not the same as an empty one: Message.Body is nil.
+	// Tombstones: a message may have no body, Message.Body is nil then. An empty body is not nil.
 	Tombstones bool
 	Requests   bool // producers are [Requester]s and consumers [Replier]s; where they are not the engine does it with two topics
 	Partitions bool // topics have partitions: Message.Partition and Place.Partition are set
-	Timestamps bool // Driver.Place tells when a received message is from
-	Receipts   bool // Message.Place is filled by a producer whose broker tells, with its settings
-	// BacklogEstimated says that what a [Backlogger] tells is an estimate: what is missing is never called lost by it, nor undelivered, but uncertain.
+	Timestamps bool // Driver.Place returns the time of a received message
+	Receipts   bool // Message.Place is filled by a producer, if its settings allow it
+	// BacklogEstimated: every [Backlog] is an estimate, so missing messages are uncertain.
 	BacklogEstimated bool
-	// BacklogWhole says that what a [Backlogger] tells is whole, whichever connection it is that is asked: the others of this process are not asked too.
+	// BacklogWhole: one connection's [Backlog] includes the messages held by all connections of
+	// this process.
 	BacklogWhole bool
-	// HeldUnseen says that what clients outside of this process hold unsettled is in no [Backlog], and that nothing tells of all of them.
+	// HeldUnseen: messages held by clients of other processes are in no [Backlog].
 	HeldUnseen bool
 
 	MaxMessageBytes int // the largest body with the server's default settings; 0 where there is no fixed limit
 }
 
-// ofSending is what is left of the features without consumers.
+// ofSending returns the features that need no consumer.
 func (f Features) ofSending() Features {
 	return Features{
 		Confirm: f.Confirm, Async: f.Async, Key: f.Key, Headers: f.Headers, Tombstones: f.Tombstones, Partitions: f.Partitions,
@@ -42,7 +43,8 @@ func (f Features) ofSending() Features {
 	}
 }
 
-// Order is the scope within which messages of one producer are delivered in the order they were sent, while nothing fails.
+// Order is the scope within which messages of one producer are delivered in the order they were
+// sent, while nothing fails.
 type Order uint8
 
 // Orders, from none to all.
@@ -77,7 +79,7 @@ const (
 
 func (d Deliver) String() string { return [...]string{"at-most-once", "at-least-once"}[d] }
 
-// SettleConfirmed says whether a settlement is answered by the broker.
+// SettleConfirmed is whether the broker answers a settlement.
 type SettleConfirmed uint8
 
 // When a settlement is confirmed.
@@ -89,7 +91,7 @@ const (
 
 func (s SettleConfirmed) String() string { return [...]string{"never", "on-request", "always"}[s] }
 
-// Has tells whether all outcomes of q are in the set o.
+// Has reports whether the set o has all outcomes of q.
 func (o Outcome) Has(q Outcome) bool { return o&q == q }
 
 // String names a single outcome as the metric tag "outcome" does.
@@ -106,7 +108,7 @@ func (o Outcome) String() string {
 	}
 }
 
-// Has tells whether all starts of q are in the set s.
+// Has reports whether the set s has all starts of q.
 func (s Start) Has(q Start) bool { return s&q == q }
 
 // String names a single start as the consumer's option "start" does.

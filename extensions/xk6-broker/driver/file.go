@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// file is the file that an option of type [File] names: where it is, and its text when it was read first.
+// file is the file that an option of type [File] names: where it is, and its text when it was read
+// first.
 type file struct{ path, text string }
 
-// ReadFiles reads the files that the options name by another way than the process's own, such as a script's. Read returns where a file is
-// besides its text. An error names the option.
+// ReadFiles reads the files that the options name by another way than the process's own, such as a
+// script's. Read returns where a file is besides its text. An error names the option.
 func (a *Address) ReadFiles(read func(name string) (path string, text []byte, err error)) error {
 	for _, option := range slices.Sorted(maps.Keys(a.given)) {
 		o, _ := a.Driver.Option(option)
@@ -38,8 +39,9 @@ func isText(value string) bool {
 	return strings.Contains(value, "-----BEGIN") || strings.Contains(value, "\n")
 }
 
-// File returns the text of an option of type [File]; "" if the option is not set. A file that is there is read again, because credentials are
-// renewed; a file of an archive has the text that was packed. Errors name the option and the path.
+// File returns the text of an option of type [File]; "" if the option is not set. A file that is
+// there is read again, because credentials are renewed; a file of an archive has the text that was
+// packed. Errors name the option and the path.
 func (t Target) File(option string) (string, error) {
 	name := t.Options.String(option)
 	if name == "" || isText(name) {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Join is [errors.Join] for what became of several messages in one call: a reason that many of them failed for is there once, with their number.
+// Join is [errors.Join] for what became of several messages in one call: a reason that many of them
+// failed for is there once, with their number.
 func Join(errs ...error) error {
 	times := map[string]int{}
 	var first []error
@@ -25,7 +26,8 @@ func Join(errs ...error) error {
 	return errors.Join(first...)
 }
 
-// PartError is the error of a [Consumer.Settle] for some of its messages. The broker has confirmed that it settled the others.
+// PartError is the error of a [Consumer.Settle] for some of its messages. The broker has confirmed
+// that it settled the others.
 type PartError struct {
 	Settled int
 	Err     error
@@ -38,7 +40,8 @@ func (e *PartError) Error() string {
 // Unwrap returns the error of the messages that are not settled.
 func (e *PartError) Unwrap() error { return e.Err }
 
-// JoinSettled is [Join] for the answers to each message of a [Consumer.Settle]. It returns a [PartError] if some of them are nil.
+// JoinSettled is [Join] for the answers to each message of a [Consumer.Settle]. It returns a
+// [PartError] if some of them are nil.
 func JoinSettled(errs ...error) error {
 	err, settled := Join(errs...), 0
 	for _, e := range errs {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// NetworkKind tells the kind of an error of the network or of TLS, the same for all drivers; [Unknown] of any other. [Driver.KindOf] asks it
-// where Classify cannot tell; a driver asks it itself where what it knows of its client comes after that.
+// NetworkKind returns the kind of an error of the network or of TLS, else [Unknown].
+// [Driver.KindOf] uses it if Classify returns Unknown.
 func NetworkKind(err error) Kind {
 	var op *net.OpError
 	var network net.Error

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Option is one thing that a user may set: in the URL's query, or in the options object of connect, producer, consumer
-// or createTopic. Parsing, validation, defaults and documentation all come from here.
+// Option is one thing that a user may set: in the URL's query, or in the options object of connect,
+// producer, consumer or createTopic. Parsing, validation, defaults and documentation all come from
+// here.
 type Option struct {
 	Name    string // camelCase, as JavaScript writes it
 	Scope   Scope
@@ -25,17 +26,19 @@ type Option struct {
 	Max     int64              // the greatest; 0 is no limit
 	Step    int64              // what an Int, Size or Duration (in ns) must be a multiple of; 0 is any
 	Secret  bool               // never shown
-	// Drops says that the broker drops messages by the option, received or not.
+	// Drops: the broker drops messages because of the option, received or not.
 	Drops bool
-	// Selects says that a consumer with the option does not get every message of the topic.
+	// Selects: a consumer with the option does not receive every message of the topic.
 	Selects bool
-	// Spends is the value with which the topic need not keep, for a group that comes later, what was sent before; "" if there is none.
+	// Spends is the value with which the topic need not keep, for a group that comes later, what
+	// was sent before; "" if there is none.
 	Spends string
-	// SendOnly says of a property of messages that it does not come with what is received.
+	// SendOnly: received messages do not have this property.
 	SendOnly bool
-	// Reorders says that the broker delivers messages out of their order because of it: sooner or later by a number, and so much later by a duration.
+	// Reorders: the broker delivers messages out of order because of it, by priority if a number,
+	// later if a duration.
 	Reorders bool
-	// ZeroIsDefault says that 0 leaves it to the broker: whatever a topic has then is as it was asked for.
+	// ZeroIsDefault: with 0 the broker decides, and any value of an existing topic is accepted.
 	ZeroIsDefault bool
 	ZeroMeans     any    // what 0 stands for, where that is known; nil where 0 is itself, or left to the broker
 	Doc           string // one sentence, with units
@@ -128,8 +131,9 @@ func (d *Driver) Option(name string) (Option, bool) {
 	return d.Options[i], true
 }
 
-// Resolve gives every option of a scope its value: from given where it is named there, else the profile's default, else
-// the option's. Names in given that belong to another scope of the driver, or to none, are errors.
+// Resolve gives every option of a scope its value: from given where it is named there, else the
+// profile's default, else the option's. Names in given that belong to another scope of the driver,
+// or to none, are errors.
 func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Values, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if o, ok := d.Option(name); !ok || o.Scope&scope == 0 {
@@ -154,7 +158,8 @@ func (d *Driver) Resolve(scope Scope, profile Profile, given map[string]any) (Va
 	return values, nil
 }
 
-// Properties reads the properties of a message: nothing but what was given, and nil where that is nothing.
+// Properties reads the properties of a message: nothing but what was given, and nil where that is
+// nothing.
 func (d *Driver) Properties(given map[string]any) (Values, error) {
 	var values Values
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -195,7 +200,8 @@ func (o Option) defaultFor(p Profile) string {
 	return o.Default
 }
 
-// Parse turns a value from a URL (a string) or from JavaScript (string, number, boolean, array) into the option's Go type.
+// Parse turns a value from a URL (a string) or from JavaScript (string, number, boolean, array)
+// into the option's Go type.
 func (o Option) Parse(raw any) (any, error) {
 	fail := func(want string) (any, error) {
 		shown := Show(raw)
@@ -276,8 +282,8 @@ func (o Option) Parse(raw any) (any, error) {
 
 func items(raw any) []any { list, _ := raw.([]any); return list }
 
-// Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it says no more than that it is one: it
-// may hold anything, itself included.
+// Show gives a value that a URL or a script set as an error quotes it. Of a list or an object it
+// says no more than that it is one: it may hold anything, itself included.
 func Show(raw any) string {
 	switch v := raw.(type) {
 	case string:
@@ -298,7 +304,7 @@ func (o Option) within(n int64) bool {
 	return n >= o.Min && (o.Max == 0 || n <= o.Max) && (o.Step == 0 || n%o.Step == 0)
 }
 
-// limits says what a number must be.
+// limits describes the limits of a number.
 func (o Option) limits() string {
 	show := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if o.Type == Duration {
@@ -362,7 +368,8 @@ func parseSize(raw any) (int64, bool) {
 	return n * unit, true
 }
 
-// ParseDuration reads a duration as k6 does: a string in Go's form, or a number of milliseconds, also within a string.
+// ParseDuration reads a duration as k6 does: a string in Go's form, or a number of milliseconds,
+// also within a string.
 func ParseDuration(raw any) (time.Duration, bool) {
 	var ms float64
 	switch v := raw.(type) {

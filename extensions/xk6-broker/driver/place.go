@@ -9,22 +9,23 @@ import (
 type Place struct {
 	// Partition is the part of the topic, where Features.Partitions; else 0.
 	Partition int32
-	// Position is where in there it is; none where the broker does not tell of this message.
+	// Position is the position in the partition; none if not known.
 	Position Position
-	// Timestamp is when the broker says that the message is from, in ns since the Unix epoch by the clock of whoever set it; 0 where it does
-	// not tell. Only of what is received.
+	// Timestamp is the message's time at the broker in ns since the Unix epoch, by the clock that
+	// set it; 0 if not known. Only of received messages.
 	Timestamp int64
 }
 
-// Position is where a broker has a message: in the order of a partition, or of a topic that has none. The zero value is none.
+// Position is a message's position in its partition, or in a topic without partitions. The zero
+// value is none.
 type Position struct {
 	Form   Form
 	Number uint64 // the offset or sequence number, or the first part of the identifier
 	Sub    uint64 // the second part of an identifier
-	Item   uint64 // which message it is of those that the broker keeps together as one entry, counted from 0
+	Item   uint64 // index of the message in an entry of several messages
 }
 
-// Form is what positions look like.
+// Form is the form of positions.
 type Form uint8
 
 // Forms. A later message of a partition has a greater position, be it a number or an identifier.
@@ -39,7 +40,8 @@ func (f Form) String() string { return [...]string{"none", "offset", "id"}[f] }
 // At is the position at an offset or a sequence number.
 func At(number uint64) Position { return Position{Form: Offset, Number: number} }
 
-// Compare is negative where p is before q, which is one of the same partition, and 0 where they are the same.
+// Compare is negative where p is before q, which is one of the same partition, and 0 where they are
+// the same.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Form, q.Form), cmp.Compare(p.Number, q.Number), cmp.Compare(p.Sub, q.Sub), cmp.Compare(p.Item, q.Item))
 }

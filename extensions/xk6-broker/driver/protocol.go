@@ -20,13 +20,15 @@ import (
 type Protocol struct {
 	// Name is what its users call it, such as "AMQP 1.0" or "the protocol of Redis".
 	Name string
-	// Text is how answers begin that are text, such as "INFO "; none where the protocol is binary. A driver whose servers speak HTTP, as web servers
-	// of all kinds do, tells by itself those that are none of its own.
+	// Text is how answers begin that are text, such as "INFO "; none where the protocol is binary.
+	// A driver whose servers speak HTTP, as web servers of all kinds do, tells by itself those that
+	// are none of its own.
 	Text []string
 }
 
-// ProtocolError is that what answers at a port speaks another protocol than the driver does; its kind is [Unsupported]. It unwraps to nothing: what a
-// client makes of such an answer may be anything, the end of a context too.
+// ProtocolError is that what answers at a port speaks another protocol than the driver does; its
+// kind is [Unsupported]. It unwraps to nothing: what a client makes of such an answer may be
+// anything, the end of a context too.
 type ProtocolError struct {
 	Protocol string // the driver's
 	Err      error
@@ -36,17 +38,19 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the server does not speak %s at this port: %v", e.Protocol, e.Err)
 }
 
-// soon is how long opening may take before the server is asked what it is.
+// soon is how long opening may take before the server is probed.
 const soon = time.Second
 
-// explainTimeout bounds how long a server is asked what it is after opening failed, within connectTimeout.
+// explainTimeout bounds the probe of a server after opening failed, within connectTimeout.
 const explainTimeout = 5 * time.Second
 
-// asking holds a token while one of those that wait for an answer asks: a server that is slow because many connect is not asked by all of them at once.
+// asking holds a token while one of those that wait for an answer asks: a server that is slow
+// because many connect is not asked by all of them at once.
 var asking = make(chan struct{}, 1)
 
-// open opens a connection, and says of one that fails what answers at the port, where that is why. Some clients, and some who are no servers of theirs, wait
-// for one another's first word: so the only host of a URL is asked meanwhile where it does not answer soon.
+// open opens a connection, and says of one that fails what answers at the port, where that is why.
+// Some clients, and some who are no servers of theirs, wait for one another's first word: so the
+// only host of a URL is asked meanwhile where it does not answer soon.
 func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
 	if _, networked := d.Option("connectTimeout"); !networked || len(t.Hosts) == 0 {
 		return d.Open(ctx, t)
@@ -95,8 +99,9 @@ func (t Target) meanwhile(opening context.Context, giveUp context.CancelCauseFun
 	}
 }
 
-// explain adds to a connection's failure what the port speaks, if that is the reason: clients call it by many names, or by none. Opening that timed out is not
-// explained, because meanwhile has asked already.
+// explain adds to a connection's failure what the port speaks, if that is the reason: clients call
+// it by many names, or by none. Opening that timed out is not explained, because meanwhile has
+// asked already.
 func (t Target) explain(ctx context.Context, err error, kind Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
@@ -109,7 +114,8 @@ func (t Target) explain(ctx context.Context, err error, kind Kind) error {
 	return t.mismatch(ctx, err, kind)
 }
 
-// strange asks the first host what it is, by connections of its own. The error quotes what it says, where that is text and none of the driver's protocol.
+// strange asks the first host what it is, by connections of its own. The error quotes what it says,
+// where that is text and none of the driver's protocol.
 func (t Target) strange(ctx context.Context) error {
 	dials := []Dial{t.Plain()}
 	if secure, err := t.TLS(); err == nil && secure != nil {
@@ -137,8 +143,9 @@ func greeting(ctx context.Context, dial Dial, address string) string {
 	return text
 }
 
-// answer is how a server begins what it says by itself or to a line that is none of its protocol, as web servers do, up to the end of its first line. There is an
-// error where it hangs up before that, or has nothing to say.
+// answer is how a server begins what it says by itself or to a line that is none of its protocol,
+// as web servers do, up to the end of its first line. There is an error where it hangs up before
+// that, or has nothing to say.
 func answer(ctx context.Context, dial Dial, address string) ([]byte, error) {
 	c, err := dial(ctx, "tcp", address)
 	if err != nil {

@@ -15,8 +15,9 @@ var registry struct {
 	watchers []func(*Driver)
 }
 
-// Register makes a driver known. It panics where the name, a scheme or an option is missing or already taken, or where features contradict
-// one another: that is a mistake in a program, found at its start.
+// Register makes a driver known. It panics where the name, a scheme or an option is missing or
+// already taken, or where features contradict one another: that is a mistake in a program, found at
+// its start.
 func Register(d Driver) {
 	if d.Name == "" || len(d.Schemes) == 0 || d.Open == nil {
 		panic(fmt.Sprintf("driver %q: Name, Schemes and Open are required", d.Name))

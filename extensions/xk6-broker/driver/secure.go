@@ -21,7 +21,8 @@ func tlsOptions() []Option {
 	}
 }
 
-// TLS is what the options of [ConnectOptions] and the scheme ask for; nil where they do not ask for TLS. Its errors name the option.
+// TLS is what the options of [ConnectOptions] and the scheme ask for; nil where they do not ask for
+// TLS. Its errors name the option.
 func (t Target) TLS() (*tls.Config, error) {
 	o := t.Options
 	ca, cert, key, name := o.String("tlsCA"), o.String("tlsCert"), o.String("tlsKey"), o.String("tlsServerName")
@@ -53,7 +54,8 @@ func (t Target) TLS() (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The field Certificates would be passed over, without a word, where the server does not name their authority.
+		// The field Certificates would be passed over, without a word, where the server does not
+		// name their authority.
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	t.Network.beside(c)
@@ -75,7 +77,8 @@ func (t Target) keyPair() (pair tls.Certificate, err error) {
 	return pair, err
 }
 
-// mismatch adds to a connection's failure that only one of both sides speaks TLS, where that is so: neither says so by itself.
+// mismatch adds to a connection's failure that only one of both sides speaks TLS, where that is so:
+// neither says so by itself.
 func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 	secure, invalid := t.TLS()
 	switch {
@@ -92,7 +95,8 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 
 const setTLS = `it speaks TLS and hangs up on who does not, so set option "tls"`
 
-// wantsTLS tells whether a server speaks nothing but TLS: there are those that find out what a client speaks, as RocketMQ's proxy, and may just be slow.
+// wantsTLS tells whether a server speaks nothing but TLS: there are those that find out what a
+// client speaks, as RocketMQ's proxy, and may just be slow.
 func (t Target) wantsTLS(ctx context.Context) bool {
 	if !t.speaksTLS(ctx) {
 		return false

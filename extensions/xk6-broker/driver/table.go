@@ -26,7 +26,8 @@ func Text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// parseMap reads an object, or name=value: one string, or a list of such. A comma is part of a value.
+// parseMap reads an object, or name=value: one string, or a list of such. A comma is part of a
+// value.
 func parseMap(raw any) (map[string]any, bool) {
 	if text, isText := raw.(string); isText {
 		if text == "" {

@@ -5,15 +5,18 @@ import (
 	"net"
 )
 
-// Network is how connections are opened, and what holds of TLS beside a target's own options. The zero value is the machine's own network.
+// Network is how connections are opened, and what holds of TLS beside a target's own options. The
+// zero value is the machine's own network.
 type Network struct {
 	// Dial resolves an address and opens a connection without TLS; nil is [net.Dialer]'s.
 	Dial Dial
-	// TLS has the client's certificates, InsecureSkipVerify, versions and cipher suites for targets that speak TLS and do not set them; nil has none.
+	// TLS has the client's certificates, InsecureSkipVerify, versions and cipher suites for targets
+	// that speak TLS and do not set them; nil has none.
 	TLS *tls.Config
 }
 
-// Plain opens connections without TLS. All that a driver dials goes through it or [Target.Dialer], unless [Driver.OwnDialer].
+// Plain opens connections without TLS. All that a driver dials goes through it or [Target.Dialer],
+// unless [Driver.OwnDialer].
 func (t Target) Plain() Dial {
 	if t.Network.Dial != nil {
 		return t.Network.Dial

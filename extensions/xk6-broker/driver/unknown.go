@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// UnknownOptionError is the error about an option that a driver does not have where it was given. Whoever has options beside the
-// driver's adds them.
+// UnknownOptionError is the error about an option that a driver does not have where it was given.
+// Whoever has options beside the driver's adds them.
 type UnknownOptionError struct {
 	Driver string
 	Name   string
@@ -22,8 +22,8 @@ func (e *UnknownOptionError) Error() string {
 	return fmt.Sprintf("%s has no option %q%s%s: known are %s", e.Driver, e.Name, e.Where, Suggest(e.Name, e.Known), strings.Join(e.Known, ", "))
 }
 
-// Suggest is what an error about an unknown name adds: which of the known ones may be meant, " (did you mean group?)", or "" where none
-// is near.
+// Suggest is what an error about an unknown name adds: which of the known ones may be meant, " (did
+// you mean group?)", or "" where none is near.
 func Suggest(given string, known []string) string {
 	meant := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasPrefix(name, given+"-") }) // of that family
 	least := min(2, (len(given)+1)/4)
@@ -42,7 +42,8 @@ func Suggest(given string, known []string) string {
 	return fmt.Sprintf(" (did you mean %s or %s?)", strings.Join(meant[:last], ", "), meant[last])
 }
 
-// distance is how many letters one must add, leave out, replace, or exchange with the next, to make b of a.
+// distance is how many letters one must add, leave out, replace, or exchange with the next, to make
+// b of a.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -1,6 +1,6 @@
-// Package inbox is what lies between a client library that brings messages and a driver's Receive: an [Inbox] is a queue with its errors and its end,
-// [Room] is how much of a consumer's prefetch is free, and [Inbox.Poll] fills the one within the other from a client that has to be asked.
-// A client that has such a queue itself, as those that are polled, needs no second one.
+// Package inbox queues messages between a client library and a driver's Receive. An [Inbox] is the
+// queue, [Room] the free part of a consumer's prefetch, and [Inbox.Poll] fills an inbox from a
+// client that has to be polled. A client library with a queue of its own needs no inbox.
 package inbox
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/redial"
 )
 
-// Inbox holds what has come for a consumer until it is received, each in the form T that the driver keeps it in. One side fills a slice while
-// the other empties a second one, so that they meet once per batch and not once per message.
+// Inbox holds messages, in the driver's form T, until the consumer receives them. One side fills a
+// slice while the other empties a second one, so they synchronise once per batch and not once per
+// message.
 //
 // Receive, Take and Wait are called by one goroutine at a time, the other methods by any.
 type Inbox[T any] struct {
@@ -31,15 +32,15 @@ type Inbox[T any] struct {
 	next   int // the first of out that has not been received
 }
 
-// New returns an empty inbox. hand turns what came into messages: it fills b, which is as long as came. While it runs Waiting, Len and Clear wait, so that
-// what hand notes of a message and what still waits are always the whole; it must call none of them itself.
+// New returns an empty inbox. hand converts came to messages in b, which is as long as came.
+// Waiting, Len and Clear block while it runs, and it must not call them.
 func New[T any](hand func(b driver.Batch, came []T)) *Inbox[T] {
 	in := &Inbox[T]{hand: hand, ready: make(chan struct{}, 1)}
 	in.life, in.end = context.WithCancel(context.Background()) //gosec:disable G118 -- Close calls it
 	return in
 }
 
-// Put adds what has come. It never waits.
+// Put adds messages. It never blocks.
 func (in *Inbox[T]) Put(all ...T) {
 	in.mu.Lock()
 	in.in = append(in.in, all...)
@@ -50,8 +51,8 @@ func (in *Inbox[T]) Put(all ...T) {
 	}
 }
 
-// Fail makes one call of Receive return err, before what waits. An error that says the same as the one before, which nobody has heard yet, takes its
-// place, and of very many that nobody hears the first ones are kept.
+// Fail makes one call of Receive return err, before any queued message. An error with the text of
+// the last queued one replaces it. Of more than 16 errors the first are kept.
 func (in *Inbox[T]) Fail(err error) {
 	const most = 16
 	in.mu.Lock()
@@ -74,7 +75,8 @@ func (in *Inbox[T]) Wake() {
 	}
 }
 
-// Close makes every Receive return [driver.ErrClosed] from now on. It tells whether it was the first to do so. What waits stays.
+// Close makes every Receive return [driver.ErrClosed] from now on, and reports whether it is the
+// first Close. Queued messages stay.
 func (in *Inbox[T]) Close() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -83,8 +85,8 @@ func (in *Inbox[T]) Close() bool {
 	return first
 }
 
-// Receive waits for something to come and fills b with as much as there is, in the order of coming. Its errors are those of Fail, each once, ctx's,
-// and [driver.ErrClosed].
+// Receive waits for messages and fills b in their order. It returns each error of Fail once, ctx's
+// error, or [driver.ErrClosed].
 func (in *Inbox[T]) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	for {
 		if n, err := in.Take(b); n > 0 || err != nil || len(b) == 0 {
@@ -114,7 +116,7 @@ func (in *Inbox[T]) Take(b driver.Batch) (int, error) {
 	return n, nil
 }
 
-// begin tells what there is to tell before anything is taken, and else has Take go on with what came, once it has taken what came before.
+// begin returns an error that is due, or swaps the slices if out is empty.
 func (in *Inbox[T]) begin() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -131,7 +133,7 @@ func (in *Inbox[T]) begin() error {
 	return nil
 }
 
-// swap exchanges the slices, of which out is empty. Both locks are held.
+// swap exchanges the slices; out must be empty. Both locks are held.
 func (in *Inbox[T]) swap() { in.in, in.out, in.next = in.out[:0], in.in, 0 }
 
 // move hands over as much of out as b has places for.
@@ -145,7 +147,7 @@ func (in *Inbox[T]) move(b driver.Batch) int {
 	return len(came)
 }
 
-// Wait returns when there may be something to take, or there is an end: the inbox's, which Take tells, or ctx's.
+// Wait returns when there may be messages or an error, or with ctx's error.
 func (in *Inbox[T]) Wait(ctx context.Context) error {
 	select {
 	case <-in.ready:
@@ -156,7 +158,7 @@ func (in *Inbox[T]) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Waiting is a copy of what has come and was not received.
+// Waiting returns a copy of the queued messages.
 func (in *Inbox[T]) Waiting() []T {
 	in.taking.Lock()
 	defer in.taking.Unlock()
@@ -165,7 +167,7 @@ func (in *Inbox[T]) Waiting() []T {
 	return slices.Concat(in.out[in.next:], in.in)
 }
 
-// Len is how much waits.
+// Len returns the number of queued messages.
 func (in *Inbox[T]) Len() int {
 	in.taking.Lock()
 	defer in.taking.Unlock()
@@ -174,7 +176,7 @@ func (in *Inbox[T]) Len() int {
 	return len(in.out) - in.next + len(in.in)
 }
 
-// Clear drops what waits: it cannot be settled any more and the broker delivers it again.
+// Clear drops the queued messages, which can no longer be settled: the broker delivers them again.
 func (in *Inbox[T]) Clear() {
 	in.taking.Lock()
 	defer in.taking.Unlock()
@@ -185,11 +187,12 @@ func (in *Inbox[T]) Clear() {
 	in.next, in.in = len(in.out), in.in[:0]
 }
 
-// Poll is for clients that have to be asked: while there is room it calls fetch for so much of it as is free, at most for a given number, and puts what comes.
-// An error is told by Receive, and fetch is called again after a [redial.Pause]. Poll returns after Close, which ends fetch's
-// context; what fetch brings then waits like everything else, for the driver to give back. Several may poll into one inbox.
+// Poll calls fetch while there is room, for at most so many messages, and queues the result.
+// Receive returns its error, and fetch is called again after a [redial.Pause]. Poll returns after
+// Close, which cancels fetch's context; messages of that fetch are queued for the driver to give
+// back. Several goroutines may poll for one inbox.
 //
-// What is settled, or need not be once it is received, the driver gives back to room.
+// The driver gives room back for messages that are settled or need no settlement.
 func (in *Inbox[T]) Poll(room *Room, most int, fetch func(ctx context.Context, most int) ([]T, error)) {
 	for failures := 0; ; {
 		n, err := room.Reserve(in.life, 1, most)

@@ -8,9 +8,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Lent is what was received from a broker that lends messages for a time, and is not settled. A message that has been for longer than that is lent to the
-// next who asks, so that it takes no [Room] any more; it stays, as it may be settled late or be given back. What waits and was not received takes room for
-// as long as it does: who is too slow would else have ever more of it. It may be used by any number of goroutines.
+// Lent holds the unsettled messages of a broker that lends messages for a time. After that time the
+// broker lends a message to another consumer, so it takes no [Room]; it stays in Lent, because it
+// may be settled late or given back. Queued messages that were not received keep their room. Any
+// number of goroutines may use it.
 type Lent[T comparable] struct {
 	room *Room
 	time time.Duration
@@ -25,12 +26,12 @@ type loan struct {
 	takes bool  // room
 }
 
-// NewLent is for messages that take room for so long at most.
+// NewLent returns a Lent whose messages take room for at most the given time.
 func NewLent[T comparable](room *Room, time time.Duration) *Lent[T] {
 	return &Lent[T]{room: room, time: time, held: map[T]loan{}}
 }
 
-// Add notes what is received now and came when it says.
+// Add adds a message that is received now and arrived at came.
 func (l *Lent[T]) Add(one T, came int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,13 +41,13 @@ func (l *Lent[T]) Add(one T, came int64) {
 	}
 }
 
-// pause is until when the next look is due: not for each message by itself.
+// pause returns the time until the next sweep, which is not done for each message.
 func (l *Lent[T]) pause(next int64) time.Duration {
 	const looks = 16 // at most, while a message is lent
 	return max(time.Duration(next-driver.Now()), l.time/looks)
 }
 
-// sweep gives back the room of what has been lent for long enough.
+// sweep gives back the room of messages whose time is over.
 func (l *Lent[T]) sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +74,7 @@ func (l *Lent[T]) sweep() {
 	l.room.Give(over)
 }
 
-// Has tells whether something is held.
+// Has reports whether a message is held.
 func (l *Lent[T]) Has(one T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,10 +82,10 @@ func (l *Lent[T]) Has(one T) bool {
 	return held
 }
 
-// Settled takes what was settled from what is held, with its room, and tells whether it was.
+// Settled removes a settled message and its room, and reports whether it was held.
 func (l *Lent[T]) Settled(one T) bool { return l.end(one, true) }
 
-// Doubted has that take no room which could not be settled: nobody knows whether the broker has done it.
+// Doubted gives back the room of a message whose settlement failed: the broker may have settled it.
 func (l *Lent[T]) Doubted(one T) { l.end(one, false) }
 
 func (l *Lent[T]) end(one T, settled bool) bool {
@@ -102,7 +103,7 @@ func (l *Lent[T]) end(one T, settled bool) bool {
 	return held
 }
 
-// All is what is held.
+// All returns the held messages.
 func (l *Lent[T]) All() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +114,7 @@ func (l *Lent[T]) All() []T {
 	return all
 }
 
-// Clear gives what is held, which is held no more, and leaves its room taken: it is for the end.
+// Clear removes and returns the held messages, at the end. Their room stays taken.
 func (l *Lent[T]) Clear() []T {
 	all := l.All()
 	l.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Room is how many more messages may be with a consumer: its prefetch, less those that are on their way to it, wait in it, or are received and
-// not settled. It may be used by any number of goroutines.
+// Room is the free part of a consumer's prefetch: without messages that are on their way, queued,
+// or received and not settled. Any number of goroutines may use it.
 type Room struct {
 	mu     sync.Mutex
 	free   int
@@ -16,11 +16,11 @@ type Room struct {
 	change chan struct{} // closed by the next change; nil while nobody waits for one
 }
 
-// NewRoom is for so many messages.
+// NewRoom returns a Room for so many messages.
 func NewRoom(messages int) *Room { return &Room{free: messages} }
 
-// Reserve waits until at least so many messages have room, takes that of most of them at most, and tells how many. Its errors are ctx's and
-// after Close [driver.ErrClosed].
+// Reserve waits for room for at least so many messages, takes it for at most so many, and returns
+// for how many. It returns ctx's error and, after Close, [driver.ErrClosed].
 func (r *Room) Reserve(ctx context.Context, least, most int) (int, error) {
 	for {
 		r.mu.Lock()
@@ -47,14 +47,14 @@ func (r *Room) Reserve(ctx context.Context, least, most int) (int, error) {
 	}
 }
 
-// Take is for messages that come whether there is room for them or not.
+// Take takes room for messages that arrived without a reservation.
 func (r *Room) Take(messages int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free -= messages
 }
 
-// Give is for messages that came not, or went.
+// Give gives back the room of messages that did not come, or are done.
 func (r *Room) Give(messages int) {
 	if messages == 0 {
 		return
@@ -65,14 +65,14 @@ func (r *Room) Give(messages int) {
 	r.wake()
 }
 
-// Free is how many messages have room; less than 0 where more came than have.
+// Free returns for how many messages there is room; negative if too many came.
 func (r *Room) Free() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.free
 }
 
-// Close ends the waiting.
+// Close ends every Reserve.
 func (r *Room) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

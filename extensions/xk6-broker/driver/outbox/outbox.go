@@ -1,10 +1,11 @@
-// Package outbox is the queue of a producer whose requests each take what has come since the last one: what is sent while one is on its way goes with the
-// next.
+// Package outbox is the queue of a producer that has one request under way: messages sent meanwhile
+// go with the next one.
 package outbox
 
 import "sync"
 
-// Outbox holds what was sent and has not gone out, in its order. Several goroutines may take from it, where requests may overtake each other.
+// Outbox holds messages in the order of Put until Next takes them. Several goroutines may take, if
+// requests may overtake each other.
 type Outbox[T any] struct {
 	size func(T) int
 
@@ -15,14 +16,15 @@ type Outbox[T any] struct {
 	closed bool
 }
 
-// New returns an empty one. Size is what an item counts for the bytes of [Outbox.Next]; nil is nothing.
+// New returns an empty outbox. size returns the bytes of an item for [Outbox.Next]; nil counts
+// none.
 func New[T any](size func(T) int) *Outbox[T] {
 	o := &Outbox[T]{size: size}
 	o.some.L = &o.mu
 	return o
 }
 
-// Put adds n items. It is false, and adds none, after Close.
+// Put adds n items. After Close it adds none and returns false.
 func (o *Outbox[T]) Put(n int, item func(i int) T) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -41,8 +43,9 @@ func (o *Outbox[T]) Put(n int, item func(i int) T) bool {
 	return true
 }
 
-// Next waits until there is something and gives it, the oldest first: at most so many items, of so many bytes together unless it is one. It gives nothing
-// when all has been taken after Close. Spare is what Next gave last: it is cleared and its place used again.
+// Next waits for items and returns the oldest: at most so many, and so many bytes unless it is one
+// item. After Close it returns nil once all are taken. spare is the slice that Next returned last,
+// which is used again.
 func (o *Outbox[T]) Next(spare []T, most, bytes int) []T {
 	clear(spare)
 	o.mu.Lock()
@@ -65,7 +68,7 @@ func (o *Outbox[T]) Next(spare []T, most, bytes int) []T {
 	return all
 }
 
-// within is how many of the oldest items may go together.
+// within returns how many of the oldest items go together.
 func (o *Outbox[T]) within(most, bytes int) int {
 	waiting := o.queue[o.first:]
 	most = min(len(waiting), most)
@@ -81,7 +84,7 @@ func (o *Outbox[T]) within(most, bytes int) int {
 	return most
 }
 
-// Close lets nothing more in. What is there can still be taken.
+// Close refuses further items. Next still returns the queued ones.
 func (o *Outbox[T]) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
