@@ -106,7 +106,7 @@ type Threshold struct {
 	Why            string
 }
 
-// Verdict says whether the run can be believed.
+// Verdict reports whether the run can be believed.
 type Verdict struct {
 	Valid   bool
 	UpTo    float64

@@ -55,7 +55,7 @@ func unsettled(all map[*consumer]holding) (messages int64) {
 	return messages
 }
 
-// fills tells whether consumers only get messages, which the prefetch ends soon, or are others than before.
+// fills reports whether consumers only get messages, which the prefetch ends soon, or are others than before.
 func fills(before, after map[*consumer]holding) bool {
 	for r, was := range before {
 		if is := after[r]; is.intake == was.intake && is.settled > was.settled {

@@ -88,7 +88,7 @@ func (p *producer) resolve(b *outbox) {
 	}
 }
 
-// over tells whether nothing is left and nothing will come.
+// over reports whether nothing is left and nothing will come.
 func (p *producer) over(b *outbox) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

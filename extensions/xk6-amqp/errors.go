@@ -31,7 +31,7 @@ func (e blockedError) Error() string {
 	return fmt.Sprintf("the broker blocks publishing connections: %s", string(e))
 }
 
-// classify tells the kind of an error of the client library, or of this package.
+// classify returns the kind of an error of the client library, or of this package.
 func classify(err error) driver.Kind {
 	var (
 		protocol *amqp.Error

@@ -42,7 +42,7 @@ func (c *conn) route(p driver.ProducerConfig) route {
 	return r
 }
 
-// mayMiss tells whether messages may go past the topic, or past some of its groups, because of their keys.
+// mayMiss reports whether messages may go past the topic, or past some of its groups, because of their keys.
 func (r route) mayMiss(created *driver.TopicSpec) bool {
 	switch {
 	case r.exchange == "":

@@ -33,7 +33,7 @@ func (r *consumer) renew(ctx context.Context, last *amqp.Delivery) (known bool, 
 	return true, err
 }
 
-// holds tells whether the stream has the message where it was.
+// holds reports whether the stream has the message where it was.
 func (r *consumer) holds(ctx context.Context, last *amqp.Delivery) (bool, error) {
 	offset, ok := integer(last.Headers, streamOffset)
 	if !ok { // nothing came of it yet

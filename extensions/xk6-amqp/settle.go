@@ -15,7 +15,7 @@ type settled struct {
 	tags  []uint64            // of the batch in hand
 }
 
-// settle marks tags, which are in ascending order, as settled and tells how many of the first of them form, with what was settled
+// settle marks tags, which are in ascending order, as settled and returns how many of the first of them form, with what was settled
 // before, a row without gaps from the very first delivery: those may be settled by one frame for all up to the last.
 func (l *settled) settle(tags []uint64) (together int) {
 	l.count += uint64(len(tags))
@@ -42,7 +42,7 @@ func (l *settled) settle(tags []uint64) (together int) {
 	return together
 }
 
-// has tells whether a tag is settled.
+// has reports whether a tag is settled.
 func (l *settled) has(tag uint64) bool {
 	if tag <= l.low || len(l.above) == 0 {
 		return tag <= l.low

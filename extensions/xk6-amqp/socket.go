@@ -90,7 +90,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// full tells whether who wants to send should wait first. A broken socket is not: the write will tell.
+// full reports whether who wants to send should wait first. A broken socket is not: the write will tell.
 func (s *socket) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -132,7 +132,7 @@ const (
 	unknown // nobody may ask
 )
 
-// likeness tells whether a queue that is there is what it was created as. RabbitMQ does not tell what a queue is, but refuses to declare it again as
+// likeness reports whether a queue that is there is what it was created as. RabbitMQ does not tell what a queue is, but refuses to declare it again as
 // another one. One that expires is not asked for, as that would keep it, and what is refused once is not asked again.
 func (c *conn) likeness(ctx context.Context, created *driver.TopicSpec) likeness {
 	o := created.Options
@@ -181,7 +181,7 @@ func (c *conn) refuseQueue(o driver.Values) error {
 	return nil
 }
 
-// isDurable tells whether the queue of a topic survives a restart, as every replicated one does.
+// isDurable reports whether the queue of a topic survives a restart, as every replicated one does.
 func (c *conn) isDurable(o driver.Values) bool {
 	return c.mode == stream || o.String("queueType") == "quorum" || o.Bool("durable")
 }

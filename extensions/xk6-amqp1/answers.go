@@ -52,7 +52,7 @@ func (a *answers) signal() {
 	}
 }
 
-// take gives what is due, whose place spare takes, and tells whether nothing can come after that.
+// take gives what is due, whose place spare takes, and reports whether nothing can come after that.
 func (a *answers) take(spare []answer) (all []answer, ended bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

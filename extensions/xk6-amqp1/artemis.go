@@ -53,7 +53,7 @@ func (a *artemis) createTopic(ctx context.Context, spec driver.TopicSpec) error 
 	return err
 }
 
-// durable tells whether a queue outlives a restart.
+// durable reports whether a queue outlives a restart.
 func (a *artemis) durable(ctx context.Context, name string) (is bool, err error) {
 	err = a.attribute(ctx, "queue."+name, "durable", &is)
 	return is, err

@@ -79,7 +79,7 @@ const notPermitted = "does not have permission="
 // noAddress is the code of Artemis's message that an address does not exist, whose condition is "failed".
 const noAddress = "AMQ119002"
 
-// classify tells the kind of an error of the client library or of the server.
+// classify returns the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	var known *kindError
 	var server *amqp.Error
@@ -103,7 +103,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// closedBelow tells whether a link, its session or its connection is gone.
+// closedBelow reports whether a link, its session or its connection is gone.
 func closedBelow(err error) bool {
 	return errors.As(err, new(*amqp.LinkError)) || errors.As(err, new(*amqp.SessionError)) || errors.As(err, new(*amqp.ConnError))
 }

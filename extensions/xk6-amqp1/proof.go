@@ -27,7 +27,7 @@ func (c *conn) Proof(ctx context.Context, p driver.ProducerConfig, created *driv
 	return accepted("as a durable message in a durable queue")
 }
 
-// durable tells whether a queue outlives a restart of the broker: Artemis says so of any, and RabbitMQ made it as this test asked, or refused to.
+// durable reports whether a queue outlives a restart of the broker: Artemis says so of any, and RabbitMQ made it as this test asked, or refused to.
 func (c *conn) durable(ctx context.Context, topic string, created *driver.TopicSpec) (is, known bool) {
 	if c.management == nil || c.options.String("address") != "" {
 		return false, false

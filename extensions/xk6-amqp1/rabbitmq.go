@@ -211,7 +211,7 @@ func (r *rabbitMQ) request(ctx context.Context, method, path string, body map[st
 // attempts are how often a request is made at most that was refused for what passes. To make one twice does no harm, as what is there already is no error.
 const attempts = 10
 
-// passing tells whether a request was there before the credit for its reply, which the client library gives when it gets about to, or was a declaration of what
+// passing reports whether a request was there before the credit for its reply, which the client library gives when it gets about to, or was a declaration of what
 // another one declared at that moment, over which RabbitMQ 4.0 fails.
 func passing(err error) bool {
 	var server *amqp.Error

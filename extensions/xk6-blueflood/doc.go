@@ -8,7 +8,7 @@
 //	blueflood://127.0.0.1:19000/tenant
 //
 // A topic is what the names of some metrics begin with. What is sent together, by send() or by produce() with its batch, is one request (POST
-// /v2.0/tenant/ingest), and workers says how many there are at a time. Each message is one point, of a metric that no other point of the request is of, as
+// /v2.0/tenant/ingest), and workers is their number. Each message is one point, of a metric that no other point of the request is of, as
 // long as there are no more points than metrics:
 //
 //   - the metrics are called topic.producer.0, topic.producer.1 and so on, as many as the option metrics says, and take turns. What stands for the producer

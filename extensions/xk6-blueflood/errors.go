@@ -76,7 +76,7 @@ func (e *pointError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.status, http.StatusText(e.status), e.entry)
 }
 
-// classify tells the kind of an error.
+// classify returns the kind of an error.
 func classify(err error) driver.Kind {
 	var answer *answerError
 	switch {

@@ -62,7 +62,7 @@ func (f *form) point(to []byte, m *driver.Message, metric int, at int64) ([]byte
 	return append(to, f.tail...), nil
 }
 
-// isNumber tells whether a body is the text of a number that is one in JSON, too, and not without bounds.
+// isNumber reports whether a body is the text of a number that is one in JSON, too, and not without bounds.
 func isNumber(body []byte) bool {
 	if len(body) == 0 || len(body) > maxNumber || body[0] != '-' && (body[0] < '0' || body[0] > '9') || !json.Valid(body) {
 		return false

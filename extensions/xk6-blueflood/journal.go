@@ -62,7 +62,7 @@ func mayBeStored(err error) bool {
 	return true
 }
 
-// among tells how many of a metric's points, which are there by their times, are of those that were confirmed.
+// among returns how many of a metric's points, which are there by their times, are of those that were confirmed.
 func (j *journal) among(metric int, times []int64) (n int64) {
 	for _, at := range times {
 		if _, doubtful := j.doubtful[place{metric, at}]; !doubtful {

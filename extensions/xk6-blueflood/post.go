@@ -35,7 +35,7 @@ func (c *conn) post(ctx context.Context, t *http.Transport, url string, body []b
 	return said, nil
 }
 
-// late says which option it was that an answer took too long for.
+// late returns which option it was that an answer took too long for.
 func (c *conn) late(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("option \"timeout\": no answer within %v: %w", c.timeout, context.DeadlineExceeded)

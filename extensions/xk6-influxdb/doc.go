@@ -8,7 +8,7 @@
 //	influxdb://user:password@127.0.0.1:8086/database
 //
 // A topic is a measurement of the URL's database. What is sent together, by send() or by produce() with its batch, is one request (POST /write), and
-// workers says how many there are at a time. Each message is one point:
+// workers returns how many there are at a time. Each message is one point:
 //
 //   - the tag producer, which no other producer has, the tags of the option tags, and the tag key where the message has a key,
 //   - its body as the string field body, or in base64 as the field base64 where it is no text; with the option body at fields, the body is the fields of the

@@ -30,7 +30,7 @@ func newAnswerError(answer *http.Response, said []byte) *answerError {
 	return e
 }
 
-// partial tells whether some of the points are stored, and it does not say which.
+// partial reports whether some of the points are stored, and it does not say which.
 func (e *answerError) partial() bool { return strings.HasPrefix(e.text, "partial write") }
 
 func (e *answerError) Error() string {
@@ -41,7 +41,7 @@ func (e *answerError) Error() string {
 	return text
 }
 
-// classify tells the kind of an error.
+// classify returns the kind of an error.
 func classify(err error) driver.Kind {
 	var answer *answerError
 	switch {

@@ -218,7 +218,7 @@ func (c *conn) NewConsumer(ctx context.Context, cfg driver.ConsumerConfig) (driv
 }
 
 // Backlog is how far the group's committed offsets are behind the ends of the partitions, or behind their starts where
-// the group has committed nothing. Share groups count what is in flight too. Of a topic that is compacted it is an estimate: nobody tells which offsets have a
+// the group has committed nothing. Share groups count what is in flight too. Of a topic that is compacted it is an estimate: nobody returns which offsets have a
 // record.
 func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog, error) {
 	b, err := c.backlog(c, ctx, topic, group)
@@ -226,7 +226,7 @@ func (c *conn) Backlog(ctx context.Context, topic, group string) (driver.Backlog
 	return b, err
 }
 
-// compacts tells whether the broker removes records of a topic that others of their keys follow. Who may not ask has seen no such topic.
+// compacts reports whether the broker removes records of a topic that others of their keys follow. Who may not ask has seen no such topic.
 func (c *conn) compacts(ctx context.Context, topic string) bool {
 	configs, err := c.configs(ctx, topic)
 	return err == nil && strings.Contains(configs["cleanup.policy"], "compact")
@@ -272,13 +272,13 @@ func (c *conn) patiently(ctx context.Context, do func() error) error {
 	}
 }
 
-// partitions tells how many partitions a topic has.
+// partitions returns how many partitions a topic has.
 func (c *conn) partitions(ctx context.Context, topic string) (int, error) {
 	detail, err := c.detail(ctx, topic)
 	return len(detail.Partitions), err
 }
 
-// leaders tells how many brokers lead partitions of a topic.
+// leaders returns how many brokers lead partitions of a topic.
 func (c *conn) leaders(ctx context.Context, topic string) (int, error) {
 	detail, err := c.detail(ctx, topic)
 	leaders := map[int32]bool{}

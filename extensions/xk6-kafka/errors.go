@@ -74,7 +74,7 @@ var kinds = map[int16]driver.Kind{
 	kerr.UnknownServerError.Code: driver.Unknown,
 }
 
-// classify tells the kind of a franz-go error.
+// classify returns the kind of a franz-go error.
 func classify(err error) driver.Kind {
 	if broker := (*kerr.Error)(nil); errors.As(err, &broker) {
 		if kind, ok := kinds[broker.Code]; ok {

@@ -172,7 +172,7 @@ func (k *kmqConsumer) start(ctx context.Context, messages []*kgo.Record) error {
 	return err
 }
 
-// lostMembership tells whether a commit failed because the partitions are somebody else's.
+// lostMembership reports whether a commit failed because the partitions are somebody else's.
 func lostMembership(err error) bool {
 	for _, lost := range []error{kerr.UnknownMemberID, kerr.IllegalGeneration, kerr.FencedInstanceID, kerr.FencedMemberEpoch, kerr.RebalanceInProgress} {
 		if errors.Is(err, lost) {

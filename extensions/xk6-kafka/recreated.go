@@ -15,7 +15,7 @@ import (
 // The library keeps to the topic that it began with. Of one that was deleted and created again by the same name it goes on saying that there is no
 // such topic, until it is told to forget the first.
 
-// noTopic tells whether a topic is not there, or not the one that the client knows.
+// noTopic reports whether a topic is not there, or not the one that the client knows.
 func noTopic(err error) bool {
 	return errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID)
 }

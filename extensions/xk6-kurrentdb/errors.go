@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// classify tells the kind of an error of gRPC or of a server.
+// classify returns the kind of an error of gRPC or of a server.
 func classify(err error) driver.Kind {
 	var answer *answerError
 	switch {
@@ -97,7 +97,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// says tells whether an error is a server's answer of that code or name.
+// says reports whether an error is a server's answer of that code or name.
 func says(err error, code codes.Code, exception string) bool {
 	var answer *answerError
 	return errors.As(err, &answer) && (answer.code == code || exception != "" && answer.exception == exception)

@@ -203,7 +203,7 @@ func explain(err error, address string) error {
 	return err
 }
 
-// stale tells whether another node is to be found.
+// stale reports whether another node is to be found.
 func (n *node) stale() bool { return len(n.replaced) > 0 }
 
 // replace has the next use look for another node.

@@ -28,7 +28,7 @@ type cluster struct {
 	members int    // of the replica set, that have data and are not hidden; at least 1
 }
 
-// changeStreams tells whether the server has them.
+// changeStreams reports whether the server has them.
 func (t cluster) changeStreams() bool { return t.kind != standalone }
 
 func (t cluster) String() string {

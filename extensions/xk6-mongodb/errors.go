@@ -93,7 +93,7 @@ var kinds = map[int]driver.Kind{
 	59: driver.Unsupported, 115: driver.Unsupported, 263: driver.Unsupported, 40573: driver.Unsupported,
 }
 
-// classify tells the kind of an error of the client library or of the server.
+// classify returns the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	switch {
 	case errors.Is(err, errSettled), errors.Is(err, errLarge), errors.Is(err, errWeaker), errors.As(err, new(*differenceError)):

@@ -66,7 +66,7 @@ func returning(from bson.DateTime, undone bool) bson.D {
 	return update
 }
 
-// end runs the command of an outcome and tells how many messages it was about.
+// end runs the command of an outcome and returns how many messages it was about.
 func (r *consumer) end(ctx context.Context, all []*delivery, o driver.Outcome) (int64, error) {
 	if o == driver.Requeue {
 		done, err := r.settling.UpdateMany(ctx, these(all), returning(bson.NewDateTimeFromTime(r.conn.now().Add(r.delay)), false))

@@ -58,7 +58,7 @@ func (c *conn) look(ctx context.Context, topic string) (indexed bool, err error)
 	return false, &absentError{c.db.Name(), topic}
 }
 
-// indexed tells whether a collection has the index by which messages are found.
+// indexed reports whether a collection has the index by which messages are found.
 func (c *conn) indexed(ctx context.Context, topic string) (bool, error) {
 	cursor, err := c.db.Collection(topic).Indexes().List(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *conn) CreateTopic(ctx context.Context, s driver.TopicSpec) error {
 	return c.reason(ctx, err)
 }
 
-// DescribeTopic tells how many members have a topic.
+// DescribeTopic returns how many members have a topic.
 func (c *conn) DescribeTopic(ctx context.Context, topic string) (driver.TopicInfo, error) {
 	return driver.TopicInfo{Replicas: c.monitor.cluster().members}, c.exists(ctx, topic)
 }

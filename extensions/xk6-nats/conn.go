@@ -248,7 +248,7 @@ func (c *conn) subscribed(ctx context.Context, subject string) error {
 	return nil
 }
 
-// denies tells whether err is the server's refusal to let us publish or subscribe to subject, which may end in [anything].
+// denies reports whether err is the server's refusal to let us publish or subscribe to subject, which may end in [anything].
 func denies(err error, what, subject string) bool {
 	subject, open := strings.CutSuffix(subject, anything)
 	if !open {

@@ -165,7 +165,7 @@ func (k *coreConsumer) deliver(msg *nats.Msg) {
 }
 
 // Receive implements [driver.Consumer]. After messages were dropped, because more than pendingMessages or pendingBytes were
-// waiting, it returns an error that wraps [nats.ErrSlowConsumer] and says how many.
+// waiting, it returns an error that wraps [nats.ErrSlowConsumer] and returns how many.
 func (k *coreConsumer) Receive(ctx context.Context, b driver.Batch) (int, error) {
 	for {
 		if k.dropped.Load() > 0 {

@@ -6,7 +6,7 @@
 // nats: at most once. A message goes to those who are subscribed when the server reads it, and is gone. Consumers that name
 // a group share the messages (a queue group); a consumer without one gets them all. A producer can request and a consumer
 // can reply. Nothing is settled. A consumer that does not keep up drops messages beyond pendingMessages or pendingBytes, and
-// its Receive says how many (kind throttled); a consumer whose connection breaks may have missed some, and its Receive says
+// its Receive returns how many (kind throttled); a consumer whose connection breaks may have missed some, and its Receive says
 // so (kind disconnected).
 //
 // nats-jetstream: at least once, in the order of the stream while nothing is redelivered. A topic is a stream with the topic

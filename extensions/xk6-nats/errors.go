@@ -75,7 +75,7 @@ const (
 	classUnavailable = 503
 )
 
-// classify tells the kind of an error of nats.go, or of JetStream's API.
+// classify returns the kind of an error of nats.go, or of JetStream's API.
 func classify(err error) driver.Kind {
 	for _, k := range kinds {
 		for _, known := range k.errs {

@@ -63,7 +63,7 @@ func setHeaders(h nats.Header, headers []driver.Header) error {
 // separators are what nats.go refuses in a name besides what is not printable.
 const separators = `"()/,:;<=>?@[\]{}`
 
-// legal tells whether nats.go takes a name.
+// legal reports whether nats.go takes a name.
 func legal(name string) bool {
 	for _, c := range []byte(name) {
 		if c <= ' ' || c > '~' || strings.IndexByte(separators, c) >= 0 {
@@ -73,7 +73,7 @@ func legal(name string) bool {
 	return name != ""
 }
 
-// intact tells whether a value survives: nats.go trims its ends and turns line breaks into spaces without a word.
+// intact reports whether a value survives: nats.go trims its ends and turns line breaks into spaces without a word.
 func intact(value []byte) bool {
 	if len(value) == 0 {
 		return true

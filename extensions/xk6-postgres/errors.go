@@ -19,7 +19,7 @@ type doubtError string
 
 func (e doubtError) Error() string { return "the server warned: " + string(e) }
 
-// missingError is a transaction that stored not as many rows as it had messages. The server says how many, and not which.
+// missingError is a transaction that stored not as many rows as it had messages. The server returns how many, and not which.
 type missingError struct {
 	stored   int64
 	messages int
@@ -38,7 +38,7 @@ var kinds = map[string]driver.Kind{
 	"55P03": driver.Throttled, "40": driver.Throttled, "0A": driver.Unsupported, "58": driver.Rejected,
 }
 
-// classify tells the kind of an error of the client library or of the server.
+// classify returns the kind of an error of the client library or of the server.
 func classify(err error) driver.Kind {
 	var server *pgconn.PgError
 	switch {
@@ -59,7 +59,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// code tells whether the server's answer was one of these SQLSTATEs.
+// code reports whether the server's answer was one of these SQLSTATEs.
 func code(err error, codes ...string) bool {
 	var server *pgconn.PgError
 	if errors.As(err, &server) {

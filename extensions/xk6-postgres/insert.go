@@ -57,7 +57,7 @@ func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, con
 	return nil
 }
 
-// committed reads the answer to the first statement and to the commit behind it, and tells how many rows it is of.
+// committed reads the answer to the first statement and to the commit behind it, and returns how many rows it is of.
 func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error) {
 	for {
 		switch got, err := pipeline.GetResults(); got := got.(type) {

@@ -44,10 +44,10 @@ func (p *proof) copies() int {
 	return 1
 }
 
-// onDisk tells whether a commit is on the server's disk.
+// onDisk reports whether a commit is on the server's disk.
 func (p *proof) onDisk() bool { return p.fsync && !p.unlogged && p.commit != "off" }
 
-// weaker tells whether a commit proves less than another.
+// weaker reports whether a commit proves less than another.
 func (p *proof) weaker(than proof) bool {
 	return p.copies() < than.copies() || !p.onDisk() && than.onDisk() || p.unlogged && !than.unlogged
 }

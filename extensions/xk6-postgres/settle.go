@@ -96,7 +96,7 @@ func (s *settlement) add(d *delivery, becomes int32) {
 	s.attempts, s.becomes = append(s.attempts, d.attempt), append(s.becomes, becomes)
 }
 
-// end runs the statement of an outcome and tells how many messages it was about.
+// end runs the statement of an outcome and returns how many messages it was about.
 func (r *consumer) end(ctx context.Context, all *settlement, o driver.Outcome, delay time.Duration) (int64, error) {
 	var tag pgconn.CommandTag
 	err := r.settling.do(ctx, func(ctx context.Context, s *session) (err error) {

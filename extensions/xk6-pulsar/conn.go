@@ -196,7 +196,7 @@ func (c *conn) greet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answered tells whether a broker has answered what it was asked of a topic: also that there is none, or none that one may know of.
+// answered reports whether a broker has answered what it was asked of a topic: also that there is none, or none that one may know of.
 func answered(err error) bool {
 	return err == nil || classify(err) == driver.NotFound || strings.Contains(err.Error(), "AuthorizationError")
 }

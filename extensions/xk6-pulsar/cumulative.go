@@ -75,7 +75,7 @@ func (p *permits) doneThrough(last pulsar.MessageID, some []*delivery) int {
 	return len(some)
 }
 
-// after tells whether a message is behind another of its partition.
+// after reports whether a message is behind another of its partition.
 func after(one, other pulsar.MessageID) bool {
 	return positioned(one).Position.Compare(positioned(other).Position) > 0
 }

@@ -94,7 +94,7 @@ var answers = []struct {
 	{"connection error", driver.Disconnected},
 }
 
-// classify tells the kind of an error of the client or of the admin API.
+// classify returns the kind of an error of the client or of the admin API.
 func classify(err error) driver.Kind {
 	var status *statusError
 	var own *pulsar.Error

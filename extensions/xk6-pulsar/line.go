@@ -45,7 +45,7 @@ func (p *producer) outgoing() *outgoing {
 	return o
 }
 
-// has tells whether there is such a partition.
+// has reports whether there is such a partition.
 func (l *line) has(partition int32) error {
 	if n := l.partitions.Load(); partition >= n {
 		return &driver.OptionError{Name: "partition", Err: fmt.Errorf("%d: topic %s has partitions 0 to %d", partition, l.p.options.Topic, n-1)}
@@ -133,7 +133,7 @@ func (o *outgoing) answered(id pulsar.MessageID, _ *pulsar.ProducerMessage, err 
 	}
 }
 
-// final tells whether an error is the end of its producer.
+// final reports whether an error is the end of its producer.
 func final(err error) bool {
 	for _, end := range []error{pulsar.ErrProducerClosed, pulsar.ErrTopicNotfound, pulsar.ErrTopicTerminated, pulsar.ErrProducerFenced} {
 		if err != nil && errors.Is(err, end) {

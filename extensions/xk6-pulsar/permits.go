@@ -65,7 +65,7 @@ func (p *permits) change() {
 	}
 }
 
-// tooMany tells whether more is in the client's queues than must be. The lock is held.
+// tooMany reports whether more is in the client's queues than must be. The lock is held.
 func (p *permits) tooMany() bool { return p.queued > max(min(p.open, 1), p.open-p.beyond) }
 
 // settle notes that messages are done with, and gives their identifiers. Those of another receiver went with their topic.
@@ -98,7 +98,7 @@ func (p *permits) done(d *delivery) {
 	}
 }
 
-// surplus tells whether something is to be taken from the client's queues.
+// surplus reports whether something is to be taken from the client's queues.
 func (p *permits) surplus() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -97,7 +97,7 @@ func (c *conn) PurgeTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// find understands the name of a topic that is there, and tells how many partitions it has.
+// find understands the name of a topic that is there, and returns how many partitions it has.
 func (c *conn) find(ctx context.Context, topic string) (topicName, int, error) {
 	t, err := c.topic(topic)
 	if err != nil {

@@ -26,7 +26,7 @@ func (b *barrier) again() *barrier {
 	return &barrier{replicas: b.replicas, fsync: b.fsync, timeout: b.timeout}
 }
 
-// raised tells whether a writer must wait.
+// raised reports whether a writer must wait.
 func (b *barrier) raised() bool { return b != nil && b.up.Load() }
 
 // hold keeps what the server accepted until the barrier has been answered.

@@ -27,7 +27,7 @@ var kinds = map[string]driver.Kind{
 	"NOGROUP": driver.NotFound, "NOSCRIPT": driver.NotFound,
 }
 
-// classify tells the kind of an error of the client library, of the server, or of the network.
+// classify returns the kind of an error of the client library, of the server, or of the network.
 func classify(err error) driver.Kind {
 	var server redis.Error
 	switch {
@@ -75,7 +75,7 @@ func kindOfAnswer(answer string) driver.Kind {
 	return driver.Rejected
 }
 
-// elsewhere tells whether the server answered that another one must be asked.
+// elsewhere reports whether the server answered that another one must be asked.
 func elsewhere(err error) bool {
 	word, _, _ := strings.Cut(err.Error(), " ")
 	return word == "MOVED" || word == "READONLY" || word == "CLUSTERDOWN" || word == "MASTERDOWN"

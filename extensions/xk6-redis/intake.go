@@ -60,7 +60,7 @@ func (in *intake) hand(b driver.Batch, came []*delivery) {
 	}
 }
 
-// begin says how many to ask the server for, and marks that it is done. While there is something to receive, asking
+// begin returns how many to ask the server for, and marks that it is done. While there is something to receive, asking
 // waits until it is worth it: a request for each single message that is settled would cost more than it brings.
 func (in *intake) begin() int {
 	waiting, room := in.Len(), in.room.Free()
@@ -86,7 +86,7 @@ func (in *intake) finish(err error) {
 	}
 }
 
-// shut makes Receive return and tells whether it is the first to do so.
+// shut makes Receive return and reports whether it is the first to do so.
 func (in *intake) shut() bool {
 	in.mu.Lock()
 	in.closed = true

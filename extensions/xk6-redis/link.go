@@ -164,7 +164,7 @@ func (c *conn) greet(socket interface{ Write(b []byte) (int, error) }, in reader
 	return id, nil
 }
 
-// optional tells whether an answer only says that CLIENT is not allowed or not known.
+// optional reports whether an answer only says that CLIENT is not allowed or not known.
 func optional(err error) bool {
 	return answered(err) && !strings.HasPrefix(err.Error(), "NOAUTH") && !strings.HasPrefix(err.Error(), "LOADING")
 }

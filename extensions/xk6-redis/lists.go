@@ -121,7 +121,7 @@ func (c listConn) PurgeTopic(ctx context.Context, topic string) error {
 	return c.client.Del(ctx, topic).Err()
 }
 
-// exists tells whether the list has messages or was created.
+// exists reports whether the list has messages or was created.
 func (c listConn) exists(ctx context.Context, topic string) error {
 	keys := keysOf(topic)
 	n, err := c.client.Exists(ctx, keys.list, keys.members).Result()

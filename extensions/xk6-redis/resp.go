@@ -48,7 +48,7 @@ func discreet(answer string) string {
 	return answer
 }
 
-// answered tells whether err is an answer of the server, so that what follows in the stream can be read.
+// answered reports whether err is an answer of the server, so that what follows in the stream can be read.
 func answered(err error) bool { return errors.As(err, new(replyError)) }
 
 // reader reads replies. Each method reads one, and its error is a [replyError] or means that the stream is broken.
@@ -196,7 +196,7 @@ func (r reader) integer() (int64, error) {
 	return n, err
 }
 
-// skip reads a reply of any type and tells whether it was one of "none".
+// skip reads a reply of any type and reports whether it was one of "none".
 func (r reader) skip() (none bool, err error) {
 	kind, n, err := r.header()
 	switch {

@@ -171,7 +171,7 @@ func (c streamConn) count(ctx context.Context, topic, after string, s *redis.XIn
 	}
 }
 
-// before tells whether an entry's ID, two numbers with a dash between them, is below another's.
+// before reports whether an entry's ID, two numbers with a dash between them, is below another's.
 func before(a, b string) bool {
 	ms, n := numbers(a)
 	otherMs, otherN := numbers(b)

@@ -14,7 +14,7 @@ import (
 
 // exchange is some commands and what becomes of their replies.
 type exchange interface {
-	// encode appends the commands, and says how many replies they have. It takes no locks.
+	// encode appends the commands, and returns how many replies they have. It takes no locks.
 	encode(b []byte) ([]byte, int)
 	// read reads the i-th reply. A [replyError] that it returns, and nil, leave the wire in use.
 	read(r reader, i int) error
@@ -240,7 +240,7 @@ func (w *wire) abort(err error) {
 	w.work.Broadcast()
 }
 
-// broken tells whether the wire is of no use any more.
+// broken reports whether the wire is of no use any more.
 func (w *wire) broken() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -70,7 +70,7 @@ var remotes = map[int]driver.Kind{
 	remoteTopicMissing: driver.NotFound, remoteGroupMissing: driver.NotFound, remoteOffsetMissing: driver.NotFound,
 }
 
-// classify tells the kind of an error of gRPC or of a server.
+// classify returns the kind of an error of gRPC or of a server.
 func classify(err error) driver.Kind {
 	var answer *statusError
 	var remote *remoting.Error
@@ -104,7 +104,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// isNotFound tells whether something is not there.
+// isNotFound reports whether something is not there.
 func isNotFound(err error) bool { return err != nil && classify(err) == driver.NotFound }
 
 // called gives an error of a gRPC call the form of the context that ended it, where that is what did.

@@ -68,7 +68,7 @@ func newRoute(queues []*v2.MessageQueue) *route {
 	return r
 }
 
-// fifo tells whether the topic takes FIFO messages and no others.
+// fifo reports whether the topic takes FIFO messages and no others.
 func (r *route) fifo() bool {
 	return slices.Equal(r.queues[0].GetAcceptMessageTypes(), []v2.MessageType{v2.MessageType_FIFO})
 }

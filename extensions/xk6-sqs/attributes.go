@@ -20,7 +20,7 @@ var (
 
 const emptyValue = "-"
 
-// encodeAttributes makes attributes of headers, and tells how many bytes they have.
+// encodeAttributes makes attributes of headers, and returns how many bytes they have.
 func encodeAttributes(headers []driver.Header, isBase64 bool) (all map[string]types.MessageAttributeValue, size int, err error) {
 	if len(headers) == 0 && !isBase64 {
 		return nil, 0, nil

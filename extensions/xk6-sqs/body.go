@@ -34,7 +34,7 @@ func decodeBody(encoded string) ([]byte, bool) {
 	return body[:n], err == nil
 }
 
-// plain tells whether the service takes it as text: the characters of XML 1.0, and at least one.
+// plain reports whether the service takes it as text: the characters of XML 1.0, and at least one.
 func plain(text []byte) bool {
 	for i := 0; i < len(text); {
 		c := text[i]

@@ -48,7 +48,7 @@
 // service gives out none of a group of which some are with a consumer. What a script sees as a message's partition numbers the groups in the order in which
 // the consumer met them. A standard queue has no use for keys.
 //
-// Every message of a FIFO queue has a deduplication id that no other has, unless its property deduplicationId says which. A second one of five minutes is
+// Every message of a FIFO queue has a deduplication id that no other has, unless its property deduplicationId returns which. A second one of five minutes is
 // confirmed by the service, dropped, and counts as missing.
 //
 // # Confirm means

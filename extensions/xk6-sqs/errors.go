@@ -54,7 +54,7 @@ var kinds = []struct {
 	{"UnknownOperation", driver.Unsupported},
 }
 
-// classify tells the kind of an error of the client library or of the service.
+// classify returns the kind of an error of the client library or of the service.
 func classify(err error) driver.Kind {
 	var answer interface{ ErrorCode() string }
 	switch {
@@ -71,7 +71,7 @@ func classify(err error) driver.Kind {
 	return driver.Unknown
 }
 
-// forbidden tells whether the service knows who asks, and does not let him do this.
+// forbidden reports whether the service knows who asks, and does not let him do this.
 func forbidden(err error) bool {
 	var answer smithy.APIError
 	return errors.As(err, &answer) && strings.Contains(answer.ErrorCode(), "AccessDenied")

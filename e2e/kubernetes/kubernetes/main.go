@@ -1,5 +1,5 @@
 // Command kubernetes is all of Kubernetes that a single machine needs, as one program, for the parts have most of their code in common: what it is
-// called by says which of them it is.
+// called by returns which of them it is.
 package main
 
 import (

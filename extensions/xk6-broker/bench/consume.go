@@ -19,7 +19,7 @@ type Receiving struct {
 	// Config is without a topic. A group that it names gets a new name in every round, so that each receives everything.
 	Config  driver.ConsumerConfig
 	Options map[string]any
-	// Feed, where there is one, sends while the consumer is there. received tells how many messages have come so far.
+	// Feed, where there is one, sends while the consumer is there. received returns how many messages have come so far.
 	Feed func(received func() int64) error
 }
 

@@ -95,7 +95,7 @@ func (t Target) mismatch(ctx context.Context, err error, kind Kind) error {
 
 const setTLS = `it speaks TLS and hangs up on who does not, so set option "tls"`
 
-// wantsTLS tells whether a server speaks nothing but TLS: there are those that find out what a
+// wantsTLS reports whether a server speaks nothing but TLS: there are those that find out what a
 // client speaks, as RocketMQ's proxy, and may just be slow.
 func (t Target) wantsTLS(ctx context.Context) bool {
 	if !t.speaksTLS(ctx) {

@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// settleFrozen settles at a frozen server and tells whether Settle was back, and with what, before it thawed.
+// settleFrozen settles at a frozen server and reports whether Settle was back, and with what, before it thawed.
 func (k *kit) settleFrozen(t *testing.T, confirm bool) (back bool, err error) {
 	t.Helper()
 	url, freeze := k.freezer(t)

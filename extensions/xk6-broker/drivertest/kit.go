@@ -211,7 +211,7 @@ func timed(t *testing.T) {
 	}
 }
 
-// onlySends tells whether the driver has no consumers.
+// onlySends reports whether the driver has no consumers.
 func (k *kit) onlySends() bool { return k.f.Start == 0 }
 
 // consumes skips the test where the driver has no consumers.
@@ -352,11 +352,11 @@ func (k *kit) start() driver.Start {
 	return driver.StartEarliest
 }
 
-// kept tells whether messages wait for a consumer that is not there.
+// kept reports whether messages wait for a consumer that is not there.
 func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce || k.onlySends() }
 
-// shared tells whether the consumers of the kit's usual group share its messages.
+// shared reports whether the consumers of the kit's usual group share its messages.
 func (k *kit) shared() bool { return k.f.Groups || !k.f.Fanout }
 
-// confirmed tells whether a nil error in a Done proves that the broker has the message.
+// confirmed reports whether a nil error in a Done proves that the broker has the message.
 func (k *kit) confirmed() bool { return k.f.Confirm != driver.Unconfirmed }

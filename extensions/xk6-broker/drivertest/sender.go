@@ -195,7 +195,7 @@ func (s *sender) wait(t testing.TB, r *receipts) {
 	}
 }
 
-// all tells whether every error is one of the kinds, and there is one.
+// all reports whether every error is one of the kinds, and there is one.
 func (k *kit) all(errs []error, kinds ...driver.Kind) bool {
 	for _, err := range errs {
 		if !slices.Contains(kinds, k.d.KindOf(err)) {

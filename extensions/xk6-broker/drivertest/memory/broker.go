@@ -362,5 +362,5 @@ func (b *Broker) create(name string, partitions int) *topic {
 	return t
 }
 
-// shared tells whether consumers without a group share one flow.
+// shared reports whether consumers without a group share one flow.
 func (b *Broker) shared() bool { return !b.config.Features.Fanout }

@@ -54,7 +54,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Refuse says whether new connections are broken as soon as they are made. Those that exist stay.
+// Refuse has new connections broken as soon as they are made, or no longer. Existing ones stay.
 func (p *Proxy) Refuse(refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,7 +27,7 @@ type barrier struct {
 	members map[*Member]struct{}
 }
 
-// Aborted tells whether a script has ended the test in an iteration of an executor of this package. k6 does not take that for an
+// Aborted reports whether a script has ended the test in an iteration of an executor of this package. k6 does not take that for an
 // interruption.
 func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() }
 
@@ -244,7 +244,7 @@ func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start
 	return nil
 }
 
-// allReady tells whether all scenarios of consumers are there, or have had their time to be: those that begin later may send on what they
+// allReady reports whether all scenarios of consumers are there, or have had their time to be: those that begin later may send on what they
 // receive, too.
 func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
@@ -260,7 +260,7 @@ func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
 	return true
 }
 
-// isOver tells whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.
+// isOver reports whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.
 func (b *barrier) isOver(c lib.ExecutorConfig, es *lib.ExecutionState, spent time.Duration) bool {
 	switch c.(type) {
 	case *Config, *ProducersConfig:

@@ -46,7 +46,7 @@ func (p Part) Scale(n int) int {
 	return int(p.segment.ScaleInt64(int64(n)))
 }
 
-// Ours tells whether a scenario's executor is of this package. What those have no share of nobody misses.
+// Ours reports whether a scenario's executor is of this package. What those have no share of nobody misses.
 func Ours(c lib.ExecutorConfig) bool {
 	switch c.(type) {
 	case *Config, *ConsumersConfig, *ProducersConfig:

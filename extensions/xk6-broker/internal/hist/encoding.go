@@ -150,7 +150,7 @@ func fromHDR(from *hdrhistogram.Histogram) (*Histogram, error) {
 	return h, nil
 }
 
-// SameDistribution tells whether two distributions have the same values in the same buckets.
+// SameDistribution reports whether two distributions have the same values in the same buckets.
 func (h *Histogram) SameDistribution(other *Histogram) bool {
 	if h.count != other.count {
 		return false
@@ -168,7 +168,7 @@ func (h *Histogram) SameDistribution(other *Histogram) bool {
 	return true
 }
 
-// check tells whether the exact numbers fit the buckets, which hold total values.
+// check reports whether the exact numbers fit the buckets, which hold total values.
 func (h *Histogram) check(total uint64) error {
 	if h.count != total {
 		return fmt.Errorf("histogram: count %d, but %d values", h.count, total)

@@ -24,7 +24,7 @@ type Packed struct {
 // Count is what [Histogram.Count] was.
 func (p Packed) Count() uint64 { return p.count }
 
-// Empty tells whether there is nothing in it, as in one that Pack did not make.
+// Empty reports whether there is nothing in it, as in one that Pack did not make.
 func (p Packed) Empty() bool { return p.count == 0 && p.negative == 0 && p.overflow == 0 }
 
 // Size returns how many bytes the buckets take.

@@ -61,7 +61,7 @@ func (h *Histogram) Quantiles(ascending ...float64) []int64 {
 // Beyond is how many values rank above the quantile q: Count - q*Count, rounded down.
 func (h *Histogram) Beyond(q float64) uint64 { return h.count - h.rank(q) }
 
-// Supported tells whether the quantile q is worth printing: at least 10 values lie beyond it, Count*(1-q) >= 10. It is
+// Supported reports whether the quantile q is worth printing: at least 10 values lie beyond it, Count*(1-q) >= 10. It is
 // false for q = 1; the maximum is exact and speaks for itself.
 func (h *Histogram) Supported(q float64) bool { return h.Beyond(q) >= enough }
 

@@ -26,7 +26,7 @@ func newAudience(u usage, thresholds map[string]metrics.Thresholds) audience {
 	return a
 }
 
-// stored tells whether k6 has made an output, by --out, K6_OUT or its configuration. Its web dashboard is none of them: it shows a metric
+// stored reports whether k6 has made an output, by --out, K6_OUT or its configuration. Its web dashboard is none of them: it shows a metric
 // without its tags, as the summary does. What cannot be known counts as stored.
 func stored(u usage) bool {
 	if u == nil {
@@ -45,7 +45,7 @@ func stored(u usage) bool {
 	return false
 }
 
-// wants tells whether a sample is passed on. The summary prints one line for all that a metric has: where that means something only tag by tag
+// wants reports whether a sample is passed on. The summary prints one line for all that a metric has: where that means something only tag by tag
 // it would be nonsense, and a zero that nobody asked for is a line more to read.
 func (a audience) wants(m *brokerMetrics, s *metrics.Sample) bool {
 	if a.stored || a.asked[s.Metric.Name] {

@@ -124,7 +124,7 @@ func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
 	return ab, ok
 }
 
-// hasNames tells whether an object is one of names and values, rather than a list, a Map, a function, or bytes.
+// hasNames reports whether an object is one of names and values, rather than a list, a Map, a function, or bytes.
 func (in *instance) hasNames(o *sobek.Object) bool {
 	if _, bytes, err := in.bytesIn(o); bytes || err != nil {
 		return false

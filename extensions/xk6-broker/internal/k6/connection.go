@@ -160,7 +160,7 @@ func (c *connection) require(wanted map[string]any) error {
 	return nil
 }
 
-// satisfies tells whether a feature is what is wanted, or has it among others.
+// satisfies reports whether a feature is what is wanted, or has it among others.
 func satisfies(got, want any) bool {
 	if list, ok := got.([]string); ok {
 		text, ok := want.(string)

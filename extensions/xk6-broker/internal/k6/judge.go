@@ -90,7 +90,7 @@ func counter(m *metrics.Metric, event ...string) decider {
 	}
 }
 
-// inUse tells whether anything was done under these tags.
+// inUse reports whether anything was done under these tags.
 func (j *judge) inUse(tags *metrics.TagSet) bool {
 	if state := j.run.state.Load(); state != nil && state.runTags.Contains(tags) {
 		return true

@@ -77,7 +77,7 @@ func (d *dialers) add(of *driver.Driver) {
 	}
 }
 
-// refuse says which of k6's options cannot hold for the test's drivers.
+// refuse returns which of k6's options cannot hold for the test's drivers.
 func (d *dialers) refuse(o lib.Options) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -106,7 +106,7 @@ func (l *promises) add(p *promise) {
 	l.last = p
 }
 
-// remove tells whether the promise was not settled yet.
+// remove reports whether the promise was not settled yet.
 func (l *promises) remove(p *promise) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

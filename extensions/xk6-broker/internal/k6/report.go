@@ -93,7 +93,7 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	return saved.Path(), nil
 }
 
-// endedUnsaid tells whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.
+// endedUnsaid reports whether the test has ended although k6 has not said so, as it does not where it panics itself; then it is ended here.
 func (in *instance) endedUnsaid() bool {
 	r := in.run
 	state := r.state.Load()
@@ -177,7 +177,7 @@ func (r *run) scriptName() string {
 	return "run"
 }
 
-// thinned tells whether k6 has fewer samples of a latency than there were. The last must have been passed on.
+// thinned reports whether k6 has fewer samples of a latency than there were. The last must have been passed on.
 func (r *run) thinned() bool {
 	for _, trend := range r.flusher.thinners {
 		if trend.Thinned() {

@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// byTopics tells whether requests are answered by way of a second topic, as the broker has no request and reply of its own.
+// byTopics reports whether requests are answered by way of a second topic, as the broker has no request and reply of its own.
 func (c *connection) byTopics() bool {
 	f := c.address.Driver.Features
 	return !f.Requests && f.Start != 0

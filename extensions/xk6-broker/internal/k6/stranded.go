@@ -30,7 +30,7 @@ func (in *instance) checkResumption() {
 	})
 }
 
-// resumes tells whether the runtime does what waits for a promise. Only the event loop may ask.
+// resumes reports whether the runtime does what waits for a promise. Only the event loop may ask.
 func (in *instance) resumes() (yes bool) {
 	rt := in.vu.Runtime()
 	promise, resolve, _ := rt.NewPromise()

@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// tagging says which tags the samples of a metric can have.
+// tagging returns which tags the samples of a metric can have.
 type tagging struct {
 	own map[string][]string // of the module, each with its values; nil where they are not known beforehand
 	vus bool                // and those of the VU: scenario, group, what the script sets; else only those of the whole test
@@ -27,7 +27,7 @@ var (
 // shownValues is how many of a tag's values are named to one who gave another.
 const shownValues = 10
 
-// check says which tag no sample of the metric can have.
+// check returns which tag no sample of the metric can have.
 func (t tagging) check(asked *metrics.TagSet) error {
 	wanted := asked.Map()
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {

@@ -63,7 +63,7 @@ func (s *subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.T
 	return all
 }
 
-// refuse says which of the test's thresholds could never be judged, as no sample of the metric can have the tags. k6 has set up all
+// refuse returns which of the test's thresholds could never be judged, as no sample of the metric can have the tags. k6 has set up all
 // thresholds before it makes the VUs, whose instances of the module ask.
 func (r *run) refuse() error {
 	for _, t := range r.thresholds() {
@@ -88,7 +88,7 @@ func (d *declared) add(group string) {
 	}
 }
 
-// refuseGroups says which of the test's thresholds name a group that no consumer is in. It is asked when the init contexts of the VUs are
+// refuseGroups returns which of the test's thresholds name a group that no consumer is in. It is asked when the init contexts of the VUs are
 // over: where they declare no consumer, some will be made later; and in a test of several processes others may have them.
 func (r *run) refuseGroups() error {
 	r.declared.mu.Lock()

@@ -39,7 +39,7 @@ func (m *meter) run(stop <-chan struct{}) {
 	}
 }
 
-// once sleeps once and tells how long it is since it last had, in ns: a standstill between two sleeps is one too.
+// once sleeps once and returns how long it is since it last had, in ns: a standstill between two sleeps is one too.
 func (m *meter) once() int64 {
 	m.sleep(tick)
 	before := m.woke

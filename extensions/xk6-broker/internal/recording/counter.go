@@ -73,16 +73,16 @@ func (c Counter) String() string { return counters[c].name }
 // Doc is what it counts.
 func (c Counter) Doc() string { return counters[c].doc }
 
-// Shown tells whether the counter is shown in one of these places.
+// Shown reports whether the counter is shown in one of these places.
 func (c Counter) Shown(where Shown) bool { return counters[c].shown&where != 0 }
 
-// Consumers tells whether it counts what consumers always do, which is not there where a driver only sends.
+// Consumers reports whether it counts what consumers always do, which is not there where a driver only sends.
 func (c Counter) Consumers() bool { return c == Received || c == BytesReceived || c == Corrupted }
 
-// Bytes tells whether it counts bytes.
+// Bytes reports whether it counts bytes.
 func (c Counter) Bytes() bool { return c == BytesSent || c == BytesReceived }
 
-// Requesters tells whether it counts what happens to requests, where they are sent.
+// Requesters reports whether it counts what happens to requests, where they are sent.
 func (c Counter) Requesters() bool {
 	return c == Unanswered || c == StrayReplies
 }

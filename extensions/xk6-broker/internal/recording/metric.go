@@ -55,10 +55,10 @@ func (t Trend) Label() string {
 	return trends[t].title + " (" + trends[t].span + ")"
 }
 
-// Consumers tells whether the trend is measured where messages are received.
+// Consumers reports whether the trend is measured where messages are received.
 func (t Trend) Consumers() bool { return trends[t].consumers }
 
-// Looped tells whether the trend is measured of both loops, apart.
+// Looped reports whether the trend is measured of both loops, apart.
 func (t Trend) Looped() bool { return trends[t].looped }
 
 // TrendNamed is the trend of a name; false where there is none.

@@ -70,7 +70,7 @@ func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 	})
 }
 
-// Check tells whether results can be written there: ErrExists where there are some and they shall not be replaced.
+// Check reports whether results can be written there: ErrExists where there are some and they shall not be replaced.
 func (f Folder) Check() error {
 	if f.Name == "" || f.Name != Sanitise(f.Name) {
 		return fmt.Errorf("report: %q is no name for a folder: use letters, digits, '.', '_' and '-'", f.Name)
@@ -95,7 +95,7 @@ func (f Folder) Check() error {
 	return fmt.Errorf("report: the folder %s %w and holds no results that could be overwritten: choose another name", f.Path(), ErrExists)
 }
 
-// replaceable tells whether a folder holds results, or nothing.
+// replaceable reports whether a folder holds results, or nothing.
 func replaceable(folder string) bool {
 	if _, err := os.Stat(filepath.Join(folder, SummaryFile)); err == nil {
 		return true

@@ -10,7 +10,7 @@ import (
 )
 
 // publish gives a draft its name. What has that name now is moved out of the way as a whole, and its results go: so whoever comes last
-// has the name, and nothing is ever of two runs. It tells whether the draft is to stay, as it does after an error if by then it holds what
+// has the name, and nothing is ever of two runs. It reports whether the draft is to stay, as it does after an error if by then it holds what
 // was in the folder beside results.
 func (f Folder) publish(draft string) (stays bool, err error) {
 	for {
@@ -36,7 +36,7 @@ func (f Folder) publish(draft string) (stays bool, err error) {
 
 var errNoResults = errors.New("it holds no results")
 
-// takeOver moves what has the folder's name out of the way, and into the draft what no run has written there; it tells whether there was
+// takeOver moves what has the folder's name out of the way, and into the draft what no run has written there; it reports whether there was
 // any. After an error everything is where it was.
 func (f Folder) takeOver(draft string) (moved bool, err error) {
 	aside, err := os.MkdirTemp(f.Dir, f.aside()+"*")
@@ -83,7 +83,7 @@ func moveOthers(from, to string) (moved []string, err error) {
 	return moved, nil
 }
 
-// isResult tells whether a file is one that a run writes.
+// isResult reports whether a file is one that a run writes.
 func isResult(name string) bool {
 	switch name {
 	case SummaryFile, PageFile, LedgerFile, RecordingFile:

@@ -48,7 +48,7 @@ func rates(id, title, unit, note string, counters []recording.Counter, history [
 	return chart
 }
 
-// equal tells whether two counters are as good as equal from the first interval to the last.
+// equal reports whether two counters are as good as equal from the first interval to the last.
 func equal(a, b recording.Counter, history []result.Point) bool {
 	var most, ahead, apart int64
 	for _, p := range history {

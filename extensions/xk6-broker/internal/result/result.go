@@ -121,10 +121,10 @@ type ErrorCount struct {
 	Count int64  `json:"count"`
 }
 
-// Several tells whether the result is joined from those of several processes.
+// Several reports whether the result is joined from those of several processes.
 func (r *Result) Several() bool { return r.Environment["processes"] != "" }
 
-// Used tells whether anything was done with the topic, beyond its creation.
+// Used reports whether anything was done with the topic, beyond its creation.
 func (t *Topic) Used() bool {
 	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
 }

@@ -35,7 +35,7 @@ type Trend struct {
 // Passed is the distribution of what was passed on so far. The caller does not change it.
 func (t *Trend) Passed() *hist.Histogram { return &t.passed }
 
-// Thinned tells whether anything was left out so far.
+// Thinned reports whether anything was left out so far.
 func (t *Trend) Thinned() bool { return t.passed.Count() < t.taken }
 
 // Take gives the samples of an interval, in ns and in no order. Interval is nil where nothing was measured; expected is the greatest

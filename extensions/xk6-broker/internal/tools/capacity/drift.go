@@ -16,7 +16,7 @@ const (
 // changes are by how much the logarithm of the capacity may have changed over all probes.
 var changes = []float64{0.05, 0.1, 0.2, 0.4, 0.8, 1.6}
 
-// drifted tells whether the capacity changed while it was searched for: whether the answers are much more likely of one that grew or
+// drifted reports whether the capacity changed while it was searched for: whether the answers are much more likely of one that grew or
 // fell steadily, from the first probe to the last, than of one that stayed.
 func (s Search) drifted(probes []Probe) bool {
 	probes = slices.DeleteFunc(slices.Clone(probes), func(p Probe) bool { return p.Answer == Generator }) // of the system these say nothing

@@ -151,12 +151,12 @@ func (s Search) outcome(probes []Probe, e evidence) Outcome {
 	return o
 }
 
-// narrow tells whether two rates are as close as was asked for, or as whole numbers can be.
+// narrow reports whether two rates are as close as was asked for, or as whole numbers can be.
 func (s Search) narrow(low, high int64) bool {
 	return high-low <= 1 || float64(high-low) <= s.Width*float64(low)
 }
 
-// blame tells whether most of the probes that were not met at the interval or above it have this answer.
+// blame reports whether most of the probes that were not met at the interval or above it have this answer.
 func (o Outcome) blame(a Answer) bool {
 	all, these := 0, 0
 	for _, p := range o.Probes {

@@ -174,7 +174,7 @@ const (
 // measured are the traits that are measured: repetitions never are alike to the last message.
 var measured = map[string]bool{sentRate: true, meanSize: true}
 
-// near tells whether numbers are within a twentieth of one another.
+// near reports whether numbers are within a twentieth of one another.
 func near(all map[string]bool) bool {
 	least, most := math.Inf(1), 0.0
 	for text := range all {

@@ -61,7 +61,7 @@ func (c *Condition) parseLimit(text string) (err error) {
 	return nil
 }
 
-// Relative tells whether the condition needs another side to compare with.
+// Relative reports whether the condition needs another side to compare with.
 func (c Condition) Relative() bool { return c.ratio }
 
 // Judge tries a condition that is not relative on every topic of one result. What cannot be decided fails.

@@ -144,7 +144,7 @@ func (m Measure) OfRun(r *result.Result) (float64, error) {
 	return sum, nil
 }
 
-// absent tells whether a topic has nothing that the measure could be of: nobody received from it. That is no reason for a sum not to be known.
+// absent reports whether a topic has nothing that the measure could be of: nobody received from it. That is no reason for a sum not to be known.
 func absent(t *result.Topic) bool { return len(t.Groups) == 0 }
 
 // Doubt says why the value of a topic may be less than the truth, and why more; "" where it cannot.

@@ -65,7 +65,7 @@ func (m Measure) ParseLimit(text string) (float64, error) {
 	return v, nil
 }
 
-// Holds tells whether a value is on the right side of a limit.
+// Holds reports whether a value is on the right side of a limit.
 func Holds(v float64, op string, limit float64) bool {
 	switch op {
 	case ">":
@@ -82,5 +82,5 @@ func Holds(v float64, op string, limit float64) bool {
 	return v == limit
 }
 
-// Met tells whether a value meets the objective.
+// Met reports whether a value meets the objective.
 func (o Objective) Met(v float64) bool { return Holds(v, o.Op, o.Limit) }
