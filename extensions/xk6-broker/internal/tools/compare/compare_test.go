@@ -368,7 +368,8 @@ func TestWhatDiffersBesidesTheResultsIsSaid(t *testing.T) {
 	want := map[string][2]string{
 		"k6": {"v2.2.0", "v2.3.0 / v2.2.0"}, "producer linger": {"0s", "10ms / 0s"}, "bytes per message": {"100", "1000 / 100"},
 		"scenario produce rate": {"500", "1000 / 500"}, "scenario produce VUs": {"50", "50 to 200 / 50"},
-		"scenario probe": {"–", "VUs 1, duration 5s, executor constant-vus, function ask / –"},
+		"scenario probe VUs": {"–", "1 / –"}, "scenario probe duration": {"–", "5s / –"},
+		"scenario probe executor": {"–", "constant-vus / –"}, "scenario probe function": {"–", "ask / –"},
 	}
 	for _, d := range c.Differences {
 		if got := [2]string(d.Values); got != want[d.Name] {

@@ -15,57 +15,44 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Sort is what a difference is about.
+// Sort is the sort of a difference.
 type Sort uint8
 
 // Sorts of differences.
 const (
-	Tested       Sort = iota // what was asked for: the load, the options
-	Circumstance             // what it ran on: versions, machine
+	Tested       Sort = iota // the load and the options
+	Circumstance             // versions and machine
 )
 
-// Difference is something other than a measurement in which the sides differ.
+// Difference is a fact, not a measurement, that differs between the sides.
 type Difference struct {
 	Sort   Sort
-	Topic  string // "" where it is of the whole run
+	Topic  string // "" if it is a fact of the whole run
 	Name   string
-	Values []string // by side; of several repetitions that differ, each value once
+	Values []string // by side; each different value of the repetitions once
 }
 
-// differ looks for what makes a comparison unfair, or needs to be known: what matters and is not the same.
+// differ adds the differences between the sides, and warnings about them.
 func (c *Comparison) differ() {
-	for _, s := range c.Sides {
-		for i, r := range s.Runs {
+	runs := make([][]*result.Result, len(c.Sides))
+	for i, s := range c.Sides {
+		runs[i] = s.Runs
+		for k, r := range s.Runs {
 			if !r.Verdict.Valid {
-				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not valid: %s", runName(s, i), reason.Codes(r.Verdict.Invalid())))
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not valid: %s", runName(s, k), reason.Codes(r.Verdict.Invalid())))
 			}
 		}
 	}
-	ofRuns := func(sort Sort, read func(*result.Result) traits) {
-		c.compare(sort, "", func(side int) []traits {
-			var all []traits
-			for _, r := range c.Sides[side].Runs {
-				all = append(all, read(r))
-			}
-			return all
-		})
-	}
-	ofTopics := func(sort Sort, read func(*result.Topic) traits) {
+	topics := func(sort Sort, read func(*result.Topic) facts) {
 		for _, t := range c.Topics {
-			c.compare(sort, t.Name, func(side int) []traits {
-				var all []traits
-				for _, topic := range t.pairs.topics[side] {
-					all = append(all, read(topic))
-				}
-				return all
-			})
+			c.Differences = append(c.Differences, differing(sort, t.Name, t.pairs.topics, read)...)
 		}
 	}
-	ofTopics(Tested, rates)
-	ofRuns(Tested, scenarios)
-	ofTopics(Tested, options)
-	ofTopics(Circumstance, broker)
-	ofRuns(Circumstance, environment)
+	topics(Tested, loadFacts)
+	c.Differences = append(c.Differences, differing(Tested, "", runs, scenarioFacts)...)
+	topics(Tested, optionFacts)
+	topics(Circumstance, brokerFacts)
+	c.Differences = append(c.Differences, differing(Circumstance, "", runs, func(r *result.Result) facts { return r.Environment })...)
 	if len(c.DifferencesOf(Tested)) > 0 {
 		c.Warnings = append(c.Warnings, "these are not the same tests: see what differs")
 	}
@@ -74,9 +61,8 @@ func (c *Comparison) differ() {
 	}
 }
 
-// DifferencesOf are those of a sort.
-func (c *Comparison) DifferencesOf(sort Sort) []Difference {
-	var all []Difference
+// DifferencesOf returns the differences of a sort.
+func (c *Comparison) DifferencesOf(sort Sort) (all []Difference) {
 	for _, d := range c.Differences {
 		if d.Sort == sort {
 			all = append(all, d)
@@ -92,78 +78,43 @@ func runName(s Side, i int) string {
 	return fmt.Sprintf("%s, run %d (%s)", s.Name, i+1, s.Runs[i].Name)
 }
 
-// trait is something that a run has besides its results: an option of a scenario, a version.
-type trait struct {
-	of   string // whose it is: "scenario produce", "producer"; "" for the test's own
-	name string
-}
+// facts are values by name.
+type facts = map[string]string
 
-func (t trait) String() string { return strings.TrimSpace(t.of + " " + t.name) }
-
-// traits are those of a run, or of a topic in it.
-type traits map[trait]string
-
-// whole are all traits of one owner in a line.
-func (t traits) whole(of string) string {
-	var parts []string
-	for k, value := range t {
-		if k.of == of {
-			parts = append(parts, k.name+" "+value)
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ", ")
-}
-
-// absent is the value of what a run has not.
+// absent is the value of a fact that a run does not have.
 const absent = "–"
 
-// compare notes every trait that is not the same in all runs. An owner that some side has not is one difference, whatever its traits.
-func (c *Comparison) compare(sort Sort, topic string, of func(side int) []traits) {
-	sides := make([][]traits, len(c.Sides))
-	all, owners := map[trait]bool{}, map[string]int{}
-	for i := range sides {
-		sides[i] = of(i)
-		here := map[string]bool{}
-		for _, run := range sides[i] {
-			for k := range run {
-				all[k], here[k.of] = true, true
-			}
-		}
-		for owner := range here {
-			owners[owner]++
-		}
-	}
-	for _, owner := range slices.Sorted(maps.Keys(owners)) {
-		if owner != "" && owners[owner] < len(sides) {
-			c.note(Difference{Sort: sort, Topic: topic, Name: owner}, sides, func(run traits) string { return cmp.Or(run.whole(owner), absent) })
-			continue
-		}
-		for _, k := range slices.SortedFunc(maps.Keys(all), func(a, b trait) int { return cmp.Compare(a.name, b.name) }) {
-			if k.of == owner {
-				c.note(Difference{Sort: sort, Topic: topic, Name: k.String()}, sides, func(run traits) string { return cmp.Or(run[k], absent) })
-			}
-		}
-	}
-}
-
-// note adds a difference, if it is one.
-func (c *Comparison) note(d Difference, sides [][]traits, read func(traits) string) {
-	all := map[string]bool{}
-	for _, runs := range sides {
-		var values []string
+// differing compares a fact of all runs of all sides, by name.
+func differing[T any](sort Sort, topic string, sides [][]T, read func(T) facts) (found []Difference) {
+	all := make([][]facts, len(sides))
+	names := map[string]bool{}
+	for i, runs := range sides {
 		for _, run := range runs {
-			value := read(run)
-			all[value] = true
-			if !slices.Contains(values, value) {
-				values = append(values, value)
+			f := read(run)
+			all[i] = append(all[i], f)
+			for name := range f {
+				names[name] = true
 			}
 		}
-		d.Values = append(d.Values, strings.Join(values, " / "))
 	}
-	if len(all) > 1 && !(measured[d.Name] && near(all)) {
-		c.Differences = append(c.Differences, d)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		d, different := Difference{Sort: sort, Topic: topic, Name: name}, map[string]bool{}
+		for _, runs := range all {
+			var values []string
+			for _, run := range runs {
+				value := cmp.Or(run[name], absent)
+				different[value] = true
+				if !slices.Contains(values, value) {
+					values = append(values, value)
+				}
+			}
+			d.Values = append(d.Values, strings.Join(values, " / "))
+		}
+		if len(different) > 1 && !((name == sentRate || name == meanSize) && near(different)) {
+			found = append(found, d)
+		}
 	}
+	return found
 }
 
 const (
@@ -171,15 +122,12 @@ const (
 	meanSize = "bytes per message"
 )
 
-// measured are the traits that are measured: repetitions never are alike to the last message.
-var measured = map[string]bool{sentRate: true, meanSize: true}
-
-// near reports whether numbers are within a twentieth of one another.
+// near reports whether measured numbers are within a twentieth of one another.
 func near(all map[string]bool) bool {
 	least, most := math.Inf(1), 0.0
 	for text := range all {
 		v, err := strconv.ParseFloat(text, 64)
-		if err != nil { // a run knows none
+		if err != nil { // a run without it
 			return false
 		}
 		least, most = min(least, v), max(most, v)
@@ -187,40 +135,35 @@ func near(all map[string]bool) bool {
 	return most <= 1.05*least
 }
 
-// rates are how much load there was.
-func rates(t *result.Topic) traits {
-	all := traits{{name: "open loop"}: fmt.Sprint(t.OpenLoop)}
+func loadFacts(t *result.Topic) facts {
+	all := facts{"open loop": fmt.Sprint(t.OpenLoop)}
 	if sent, err := measure.Rate("sent").Of(t); err == nil {
-		all[trait{name: sentRate}] = rounded(sent)
+		all[sentRate] = rounded(sent)
 	}
 	if sent := t.Counts["sent"]; sent > 0 {
-		all[trait{name: meanSize}] = rounded(float64(t.Counts["bytes_sent"]) / float64(sent))
+		all[meanSize] = rounded(float64(t.Counts["bytes_sent"]) / float64(sent))
 	}
 	return all
 }
 
-// scenarios are what k6 was asked for.
-func scenarios(r *result.Result) traits {
-	all := traits{}
-	if r.Test.Script != "" {
-		all[trait{name: "script"}] = r.Test.Script
-	}
+func scenarioFacts(r *result.Result) facts {
+	all := facts{"script": r.Test.Script}
 	for _, s := range r.Test.Scenarios {
-		of := "scenario " + s.Name
-		all[trait{of, "executor"}], all[trait{of, "function"}], all[trait{of, "VUs"}] = s.Executor, s.Exec, fmt.Sprint(s.VUs)
+		of := "scenario " + s.Name + " "
+		all[of+"executor"], all[of+"function"], all[of+"VUs"] = s.Executor, s.Exec, fmt.Sprint(s.VUs)
 		if s.MaxVUs > s.VUs {
-			all[trait{of, "VUs"}] = fmt.Sprintf("%d to %d", s.VUs, s.MaxVUs)
+			all[of+"VUs"] = fmt.Sprintf("%d to %d", s.VUs, s.MaxVUs)
 		}
 		for name, value := range s.Options {
-			all[trait{of, name}] = report.Value(value)
+			all[of+name] = report.Value(value)
 		}
 	}
 	return all
 }
 
-// options are those of all that used a topic.
-func options(t *result.Topic) traits {
-	all := traits{{name: "groups"}: fmt.Sprint(len(t.Groups))}
+// optionFacts are the options of all users of a topic.
+func optionFacts(t *result.Topic) facts {
+	all := facts{"groups": fmt.Sprint(len(t.Groups))}
 	for of, users := range t.Options {
 		for i, options := range users {
 			user := of
@@ -228,31 +171,21 @@ func options(t *result.Topic) traits {
 				user = fmt.Sprintf("%s %d", of, i+1)
 			}
 			for name, value := range options {
-				all[trait{user, name}] = report.Value(value)
+				all[user+" "+name] = report.Value(value)
 			}
 		}
 	}
 	return all
 }
 
-// broker is what the messages went through.
-func broker(t *result.Topic) traits {
-	return traits{
-		{name: "driver"}: t.Driver, {name: "server"}: t.Info.Server, {name: "client"}: t.Info.Client, {name: "nodes"}: fmt.Sprint(t.Info.Nodes),
-		{name: "embedded"}: fmt.Sprint(t.Info.Embedded), {name: "confirmed means"}: t.Meaning(),
+func brokerFacts(t *result.Topic) facts {
+	return facts{
+		"driver": t.Driver, "server": t.Info.Server, "client": t.Info.Client, "nodes": fmt.Sprint(t.Info.Nodes),
+		"embedded": fmt.Sprint(t.Info.Embedded), "confirmed means": t.Meaning(),
 	}
 }
 
-// environment is what the test ran on.
-func environment(r *result.Result) traits {
-	all := traits{}
-	for name, value := range r.Environment {
-		all[trait{name: name}] = value
-	}
-	return all
-}
-
-// rounded is a number to two digits.
+// rounded returns a number with two digits.
 func rounded(v float64) string {
 	if v <= 0 {
 		return "0"
