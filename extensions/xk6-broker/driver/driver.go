@@ -157,10 +157,10 @@ type Consumer interface {
 type Outcome uint8
 
 const (
-	// Ack: the message is processed.
+	// Ack ends the delivery of a processed message.
 	Ack Outcome = 1 << iota
 	// Requeue gives the message back, to be delivered again.
 	Requeue
-	// Reject: the message is not delivered again but dropped or dead-lettered.
+	// Reject drops or dead-letters the message: it is not delivered again.
 	Reject
 )
