@@ -58,19 +58,12 @@ func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
 	return backlogs
 }
 
-// askBacklogs asks the brokers what they have at the end, for groups of other processes too: the
-// last process to end may have no member of them.
+// askBacklogs asks the brokers what they have at the end.
 func (t *Topic) askBacklogs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	t.mu.Lock()
-	complete, conn := t.complete(), t.conn
-	var absent []string
-	for name := range t.elsewhere {
-		if t.groups[name] == nil {
-			absent = append(absent, name)
-		}
-	}
+	complete := t.complete()
 	t.mu.Unlock()
 	if complete { // it was asked before the topic was removed
 		return
@@ -78,12 +71,6 @@ func (t *Topic) askBacklogs(ctx context.Context) {
 	for _, g := range t.everyGroup() {
 		b := g.ask(ctx)
 		g.final.Store(&b)
-	}
-	for _, name := range absent {
-		b, _ := t.ask(ctx, name, []driver.Conn{conn})
-		t.mu.Lock()
-		t.elsewhere[name] = b
-		t.mu.Unlock()
 	}
 }
 

@@ -126,7 +126,7 @@ func (r *Run) Disconnect(ctx context.Context) error {
 	r.connections.closed = true
 	all := slices.Collect(maps.Values(r.connections.open))
 	r.connections.mu.Unlock()
-	return each(all, func(c *connection) error {
+	return each(ctx, OpenTimeout, all, func(ctx context.Context, c *connection) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.conn == nil {
@@ -136,12 +136,14 @@ func (r *Run) Disconnect(ctx context.Context) error {
 	})
 }
 
-// each does one thing to all, side by side.
-func each[T any](all []T, do func(T) error) error {
+// each does one thing to all, side by side, within a time.
+func each[T any](ctx context.Context, limit time.Duration, all []T, do func(context.Context, T) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, one := range all {
-		wg.Go(func() { errs[i] = do(one) })
+		wg.Go(func() { errs[i] = do(ctx, one) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -146,9 +146,6 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	for i := in.next; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
 		bytes += int64(len(m.Body) + stamp.size())
-		if !c.driver.Features.Headers {
-			unwrap(c.driver, m)
-		}
 		counts, isFresh := c.account(series, in, i)
 		if isFresh {
 			fresh++

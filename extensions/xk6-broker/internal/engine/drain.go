@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -24,9 +23,9 @@ const (
 
 // Drain bounds the reading of what is outstanding.
 type Drain struct {
-	Limit time.Duration   // of each step
-	Stop  <-chan struct{} // ends the reading early; nil is never
-	Tell  func(Waiting)   // is called with what is waited for; may be nil
+	Limit time.Duration                             // of each step
+	Stop  <-chan struct{}                           // ends the reading early; nil is never
+	Tell  func(topic, group string, missing uint64) // is called for what is waited for; may be nil
 }
 
 // context returns a context for reading, which ends after the limit or early.
@@ -42,20 +41,6 @@ func (d Drain) context(ctx context.Context, limit time.Duration) (context.Contex
 	return ctx, cancel
 }
 
-// Waiting is what a drain waits for.
-type Waiting struct {
-	Topic, Group string
-	Messages     uint64
-}
-
-func (w Waiting) String() string {
-	receivers := "the consumers"
-	if w.Group != "" {
-		receivers = fmt.Sprintf("group %q", w.Group)
-	}
-	return fmt.Sprintf("%s: %d messages that %s should have received have not arrived", w.Topic, w.Messages, receivers)
-}
-
 // drain reads on until nothing is outstanding in the groups that the broker keeps messages for, or
 // nothing more can come.
 func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
@@ -66,7 +51,7 @@ func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
 		for _, g := range t.everyGroup() {
 			if n := g.track.Outstanding(); n > 0 && g.canDrain() {
 				if d.Tell != nil {
-					d.Tell(Waiting{t.Name, g.account, n})
+					d.Tell(t.Name, g.account, n)
 				}
 				wg.Go(func() { g.drain(ctx) })
 			}

@@ -22,31 +22,19 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	if done {
 		return nil
 	}
-	step, cancel := context.WithTimeout(ctx, d.Limit)
-	_ = each(publishers, func(p *Publisher) error {
-		p.proveAgain(step)
-		return nil
-	})
-	cancel()
-	step, cancel = context.WithTimeout(ctx, d.Limit)
-	err := each(publishers, func(p *Publisher) error {
-		return p.driver.Wrap("close producer", p.producer.Close(step))
-	})
-	cancel()
-	step, cancel = context.WithTimeout(ctx, d.Limit)
-	err = errors.Join(err,
-		each(r.open(nil), func(c *Consumer) error { return c.Leave(step) }),
-		each(repliers, func(by *replier) error { return by.producer.Close(step) }),
+	_ = each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error { return p.proveAgain(ctx) })
+	err := errors.Join(
+		each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error {
+			return p.driver.Wrap("close producer", p.producer.Close(ctx))
+		}),
+		each(ctx, d.Limit, r.open(nil), func(ctx context.Context, c *Consumer) error { return c.Leave(ctx) }),
+		each(ctx, d.Limit, repliers, func(ctx context.Context, by *replier) error { return by.producer.Close(ctx) }),
+		each(ctx, OpenTimeout, replies, func(ctx context.Context, p *Replies) error { return p.close(ctx) }),
 	)
-	cancel()
-	step, cancel = context.WithTimeout(ctx, OpenTimeout)
-	err = errors.Join(err, each(replies, func(p *Replies) error { return p.close(step) }))
-	cancel()
 	r.drain(ctx, r.Topics(), d)
-	_ = each(r.Topics(), func(t *Topic) error {
+	for _, t := range r.Topics() {
 		t.askBacklogs(ctx)
-		return nil
-	})
+	}
 	return errors.Join(err, r.audit(ctx, publishers, d))
 }
 
@@ -61,13 +49,7 @@ func (r *Run) audit(ctx context.Context, publishers []*Publisher, d Drain) error
 	}
 	ctx, cancel := d.context(ctx, limit)
 	defer cancel()
-	return each(publishers, func(p *Publisher) error {
-		err := p.audit(ctx)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("%w: reading back took longer than %v: raise the option drainTimeout", err, limit)
-		}
-		return err
-	})
+	return each(ctx, limit, publishers, func(ctx context.Context, p *Publisher) error { return p.audit(ctx) })
 }
 
 func (p *Publisher) audit(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -37,13 +36,6 @@ func (t *Topic) ledger() account.TopicLedger {
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })
 		l.Groups = append(l.Groups, g.ledger(all.Groups[i]))
-	}
-	for _, name := range slices.Sorted(maps.Keys(t.elsewhere)) {
-		if b := t.elsewhere[name]; b.exact() && t.groups[name] == nil {
-			l.Groups = append(l.Groups, account.GroupLedger{
-				GroupSnapshot: account.GroupSnapshot{Name: name}, Kept: true, Asked: b.at, Backlog: b.account(),
-			})
-		}
 	}
 	return l
 }

@@ -10,7 +10,7 @@ import (
 type Measured struct {
 	Counters recording.Counts
 	Trends   Distributions
-	Errors   map[ErrorLabels]int64
+	Errors   recording.Errors
 	Spans    recording.Spans
 }
 
@@ -30,7 +30,7 @@ const everyPhase = -1
 
 // measured returns what the series has measured so far in a phase, or in all.
 func (s *Series) measured(phase int) *Measured {
-	m := &Measured{Trends: s.distributions(phase), Errors: map[ErrorLabels]int64{}}
+	m := &Measured{Trends: s.distributions(phase), Errors: recording.Errors{}}
 	for p := range s.counts {
 		if c := s.counts[p].Load(); c != nil && (phase == everyPhase || p == phase) {
 			c.addTo(m)
@@ -59,7 +59,7 @@ func (m *Measured) since(earlier *Measured) Measured {
 	if earlier == nil {
 		earlier = &Measured{}
 	}
-	d := Measured{Trends: m.Trends.Since(&earlier.Trends), Errors: map[ErrorLabels]int64{}, Spans: m.Spans}
+	d := Measured{Trends: m.Trends.Since(&earlier.Trends), Errors: recording.Errors{}, Spans: m.Spans}
 	for i := range d.Counters {
 		d.Counters[i] = m.Counters[i] - earlier.Counters[i]
 	}

@@ -51,13 +51,7 @@ type counts struct {
 	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
 
 	mu     sync.Mutex
-	errors map[ErrorLabels]int64
-}
-
-// ErrorLabels name a sort of errors.
-type ErrorLabels struct {
-	Op   string
-	Kind driver.Kind
+	errors recording.Errors
 }
 
 // at returns the recorders of the phase in which something was due.
@@ -79,7 +73,7 @@ func (s *Series) now() *counts {
 	phase := s.phases.present()
 	c := s.counts[phase].Load()
 	if c == nil {
-		s.counts[phase].CompareAndSwap(nil, &counts{errors: map[ErrorLabels]int64{}})
+		s.counts[phase].CompareAndSwap(nil, &counts{errors: recording.Errors{}})
 		c = s.counts[phase].Load()
 	}
 	return c
@@ -148,6 +142,9 @@ func (s *Series) Count(c recording.Counter) (n int64) {
 	return n
 }
 
+// Abandon counts arrivals that were never sent as due.
+func (s *Series) Abandon(n uint64) { s.add(recording.Due, int64(n)) } //gosec:disable G115 -- a count
+
 // Fail counts an error of an operation of the caller, such as "connect".
 func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
 
@@ -155,7 +152,7 @@ func (s *Series) fail(op string, kind driver.Kind) {
 	now := s.now()
 	now.mu.Lock()
 	defer now.mu.Unlock()
-	now.errors[ErrorLabels{op, kind}]++
+	now.errors[recording.ErrorKey{Op: op, Kind: string(kind)}]++
 }
 
 // mostShards is how many shards a recorder has at most.

@@ -41,7 +41,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 	}
 	t.noteOptions(effective(d, driver.OnProducer), c.Options)
 	t.connected(conn)
-	pub.proof = pub.prove()
+	pub.proof = pub.prove("")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -127,7 +127,8 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finish
 		s.refuse(f, errBatchTooLarge)
 		return
 	}
-	waited, err := s.admit(ctx, int64(len(batch)))
+	n := int64(len(batch))
+	_, waited, err := s.admit(ctx, n, n)
 	if err != nil {
 		s.refuse(f, err)
 		return
@@ -138,17 +139,18 @@ func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finish
 	f.launch(ctx)
 }
 
-// admit waits for room for n messages in the window and for a worker. It reports whether it had to.
-func (s *Sender) admit(ctx context.Context, n int64) (waited bool, err error) {
-	_, waited, err = s.take(ctx, s.pub.window, n, n)
+// admit waits for room for messages in the window, least to most, and for a worker. It returns how many
+// places it got, and whether it had to wait.
+func (s *Sender) admit(ctx context.Context, least, most int64) (n int64, waited bool, err error) {
+	n, waited, err = s.take(ctx, s.pub.window, least, most)
 	if err != nil || s.pub.workers == nil {
-		return waited, err
+		return n, waited, err
 	}
 	_, busy, err := s.take(ctx, s.pub.workers, 1, 1)
 	if err != nil {
 		s.pub.window.release(n)
 	}
-	return waited || busy, err
+	return n, waited || busy, err
 }
 
 // take takes places of a window, and counts if it had to wait for them.

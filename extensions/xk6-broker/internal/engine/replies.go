@@ -66,9 +66,6 @@ func (r *Run) openReplies(
 			return nil, fmt.Errorf("topic %s for replies could not be created: give the producer's option replyTopic: %w", p.topic, err)
 		}
 	}
-	if len(p.topic) > maxReplyTo {
-		return nil, fmt.Errorf("the name of topic %.40q... is too long", p.topic)
-	}
 	if err := p.subscribe(ctx, a); err != nil {
 		return nil, errors.Join(fmt.Errorf("topic %s for replies could not be read: %w", p.topic, err), p.deleteTopic(ctx))
 	}
@@ -176,9 +173,6 @@ func (p *Replies) read(ctx context.Context) {
 // take gives a reply to the request that waits for it. Another one is counted, unless it may be for
 // another reader of the topic.
 func (p *Replies) take(m *driver.Message) {
-	if !p.driver.Features.Headers {
-		unwrap(p.driver, m)
-	}
 	id, _ := correlation(p.driver, m)
 	number, ours := p.number(id)
 	p.mu.Lock()

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
@@ -14,20 +16,18 @@ var errNoReplyTo = errors.New("the message asks for no reply: it has no topic fo
 // by the connection e to the topic that the message names, and is done when the broker has it.
 func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Message) error {
 	series := c.series.Load()
-	size := int64(len(reply.Body))
 	var err error
 	if by, ok := c.consumer.(driver.Replier); ok {
 		err = by.Reply(ctx, to, reply)
 	} else {
 		err = c.run.reply(ctx, e, &to, &reply)
-		size = int64(len(reply.Body))
 	}
 	if err != nil {
 		err = c.driver.Wrap("reply", err)
 		series.fail("reply", c.driver.KindOf(err))
 		return err
 	}
-	series.add(recording.BytesSent, size)
+	series.add(recording.BytesSent, int64(len(reply.Body)))
 	return nil
 }
 
@@ -38,7 +38,7 @@ func (r *Run) reply(ctx context.Context, e Endpoint, to, reply *driver.Message) 
 	if len(replyTo) == 0 {
 		return refused(d, "reply", errNoReplyTo)
 	}
-	if err := correlate(d, reply, string(id), "", 0); err != nil {
+	if err := correlate(d, reply, string(id), ""); err != nil {
 		return refused(d, "reply", err)
 	}
 	topic := string(replyTo)
@@ -50,6 +50,41 @@ func (r *Run) reply(ctx context.Context, e Endpoint, to, reply *driver.Message) 
 		return err
 	}
 	return by.send(ctx, *reply)
+}
+
+// correlate makes m a request or a reply with an identifier by two headers; the reply to a request
+// goes to a topic.
+func correlate(d *driver.Driver, m *driver.Message, id, replyTo string) error {
+	if !d.Features.Headers {
+		return fmt.Errorf("%s has no headers to match requests and replies: %w", d.Name, errors.ErrUnsupported)
+	}
+	names := d.Correlation
+	for i := range m.Headers {
+		if name := m.Headers[i].Name; name == names.ID || name == names.ReplyTo {
+			return fmt.Errorf("header %q is used to match requests and replies: choose another name", name)
+		}
+	}
+	m.Headers = slices.Clip(m.Headers)
+	if id != "" { // the request of another program may have none
+		m.Headers = append(m.Headers, driver.Header{Name: names.ID, Value: []byte(id)})
+	}
+	if replyTo != "" {
+		m.Headers = append(m.Headers, driver.Header{Name: names.ReplyTo, Value: []byte(replyTo)})
+	}
+	return nil
+}
+
+// correlation returns the identifier of a message and the topic for the reply; both may be empty.
+func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
+	for i := range m.Headers {
+		switch h := &m.Headers[i]; h.Name {
+		case d.Correlation.ID:
+			id = h.Value
+		case d.Correlation.ReplyTo:
+			replyTo = h.Value
+		}
+	}
+	return id, replyTo
 }
 
 // refused is an error of a message that cannot be sent as it is.

@@ -60,13 +60,11 @@ func (r *request) byTopics(
 	s := r.sender
 	id, answers := replies.expect()
 	defer replies.forget(id)
-	if err := correlate(s.pub.driver, m, replies.text(id), replies.topic, s.stamp.Front()); err != nil {
+	if err := correlate(s.pub.driver, m, replies.text(id), replies.topic); err != nil {
 		return driver.Message{}, refused(s.pub.driver, "request", err)
 	}
-	if s.pub.driver.Features.Headers {
-		attachStamp(m, s.stamp)
-	}
-	waited, err := s.admit(waiting, 1)
+	attachStamp(m, s.stamp)
+	_, waited, err := s.admit(waiting, 1, 1)
 	if waited {
 		at.Free = driver.Now()
 	}

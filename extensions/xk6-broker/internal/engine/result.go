@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -23,15 +22,6 @@ func (c *Collector) Result() (*result.Result, error) {
 	c.taken = append(c.taken, c.collect(true)...)
 	r.Measure(&c.recording)
 	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
-	for i := range r.Topics {
-		t := &r.Topics[i]
-		settles := slices.ContainsFunc(c.run.Topics(), func(of *Topic) bool {
-			return of.Address.Driver.Name == t.Driver && of.Address.Driver.Features.Settle.Has(driver.Ack)
-		})
-		if settles && t.Counts[recording.Received.String()] > 0 {
-			t.Counts[recording.Acked.String()] += 0 // that there was none is worth showing
-		}
-	}
 	r.Describe()
 	return r, nil
 }
@@ -90,7 +80,7 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		HeldUnseen: f.HeldUnseen, Proofs: []result.Proof{}, Options: t.uses.Sorted(), Counts: map[string]int64{},
 		Trends: map[string]*hist.Histogram{}, Info: result.Server(t.info), Errors: []result.ErrorCount{},
 		Groups: []result.Group{}, Shared: t.run.shared, Alone: !t.run.shared, Routed: t.selected.Load(),
-		Declared: t.declared.Load(), Interrupted: maps.Clone(t.interrupted),
+		Declared: t.declared.Load(),
 	}
 	r.Proves(t.proven()...)
 	for _, s := range series {

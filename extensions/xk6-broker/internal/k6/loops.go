@@ -83,7 +83,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		if err != nil {
-			loop.Interrupted(topic, 0)
+			series.Abandon(loop.Total())
 			return nil, err
 		}
 		loop.Start = turn
