@@ -95,6 +95,6 @@ type held struct{ least, most int64 }
 func (b Backlog) divide(missing uint64, h held, other int64) (lost, undelivered uint64) {
 	least := max(0, max(0, b.Undelivered, b.Messages-h.most)-other)
 	most := max(0, b.Undelivered, b.Messages-max(0, h.least-b.Dropped))
-	undelivered = min(missing, uint64(least))      //gosec:disable G115 -- not negative
+	undelivered = min(missing, uint64(least))                //gosec:disable G115 -- not negative
 	return missing - min(missing, uint64(most)), undelivered //gosec:disable G115 -- not negative
 }

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
-	"unsafe"
 )
 
 // A page is a KiB: small enough for thousands of producers of a few messages each.
@@ -39,7 +38,6 @@ var (
 type bitmap struct {
 	pages atomic.Pointer[[]atomic.Pointer[page]]
 	mu    sync.Mutex // held to change what pages points to
-	live  atomic.Int64
 }
 
 // set adds a number and reports whether it is new.
@@ -120,7 +118,6 @@ func (b *bitmap) grow(i uint64) *page {
 	}
 	if pages[i].Load() == nil {
 		pages[i].Store(&page{})
-		b.live.Add(1)
 	}
 	return pages[i].Load()
 }
@@ -130,7 +127,6 @@ func (b *bitmap) collapse(i uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	(*b.pages.Load())[i].Store(full)
-	b.live.Add(-1)
 }
 
 // count returns how many numbers are in the set.
@@ -148,10 +144,4 @@ func (b *bitmap) len() int {
 		return len(*pages)
 	}
 	return 0
-}
-
-// memory returns about how many bytes the bitmap uses.
-func (b *bitmap) memory() int64 {
-	pages := b.live.Load() * int64(unsafe.Sizeof(page{}))
-	return pages + int64(b.len())*int64(unsafe.Sizeof(full)) + int64(unsafe.Sizeof(*b))
 }

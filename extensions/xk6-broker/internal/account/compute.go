@@ -4,6 +4,7 @@ package account
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -166,9 +167,10 @@ func (t *test) topic(l *TopicLedger) *topic {
 	if !t.byAddress {
 		key.broker = ""
 	}
-	i := slices.IndexFunc(t.topics, func(known *topic) bool { return known.key == key })
-	if i >= 0 {
-		return t.topics[i]
+	for _, found := range t.topics {
+		if found.key == key {
+			return found
+		}
 	}
 	to := &topic{key: key, groups: map[string][]member{}}
 	t.topics = append(t.topics, to)
@@ -205,7 +207,7 @@ func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
 func (t *test) accounts(at *topic) (all []Account, err error) {
 	slices.SortFunc(at.producers, func(a, b producer) int { return cmp.Compare(a.ID, b.ID) })
 	var subscribers *Account
-	for _, name := range sortedKeys(at.groups) {
+	for _, name := range slices.Sorted(maps.Keys(at.groups)) {
 		members := at.groups[name]
 		if !slices.ContainsFunc(members, func(m member) bool { return m.joined() }) {
 			continue // a process asked for its backlog, and no consumer joined it
@@ -238,10 +240,19 @@ func (t *test) clockGap(a, b *Ledger) int64 {
 	return int64(t.options.ClockGap(a, b))
 }
 
+// presences lists the members whose times decide what the group expects: of a group whose messages are
+// kept the first one, because the group is there from then on.
+func presences(members []member) []member {
+	if first := firstMember(members); first.Kept {
+		return []member{first}
+	}
+	return members
+}
+
 // possible returns what a group may expect of a producer. Of its own producers a process knows the
 // numbers; of others they follow from times.
 func (t *test) possible(p producer, members []member) (all []Bounds) {
-	for _, m := range members {
+	for _, m := range presences(members) {
 		if p.process == m.process {
 			if s := m.source(p.ID); s != nil {
 				all = append(all, s.Spans...)
@@ -258,7 +269,7 @@ func (t *test) possible(p producer, members []member) (all []Bounds) {
 				_, b.Until = p.sentBefore(there.Until + gap + 1)
 			}
 			all = append(all, b)
-			if m.Kept { // it is there from its first member on
+			if m.Kept {
 				break
 			}
 		}
@@ -266,16 +277,10 @@ func (t *test) possible(p producer, members []member) (all []Bounds) {
 	return all
 }
 
-// joining returns what was sent when members came, as far as it is not known which was first.
+// joining returns what was sent when members of other processes came, as far as clocks and marks are exact.
 func (t *test) joining(p producer, members []member) (all []Bounds) {
-	if first := firstMember(members); first.Kept { // the group is there from its first member on
-		members = []member{first}
-	}
-	for _, m := range members {
+	for _, m := range presences(members) {
 		if p.process == m.process {
-			if s := m.source(p.ID); m.Kept && s != nil && len(s.Spans) > 0 {
-				all = append(all, Bounds{0, s.Spans[0].From})
-			}
 			continue
 		}
 		gap := t.clockGap(p.process, m.process)
@@ -285,9 +290,6 @@ func (t *test) joining(p producer, members []member) (all []Bounds) {
 			}
 			from, _ := p.sentBefore(there.From - gap)
 			_, until := p.sentBefore(there.From + gap)
-			if m.Kept {
-				from = 0
-			}
 			all = append(all, Bounds{from, until})
 		}
 	}
@@ -359,8 +361,7 @@ func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool, err 
 
 // lastRead returns when the process may have read from the group for the last time.
 func (m member) lastRead() int64 {
-	drained := slices.ContainsFunc(m.Sources, func(s SourceSnapshot) bool { return s.Drained.Len() > 0 })
-	if drained {
+	if slices.ContainsFunc(m.Sources, func(s SourceSnapshot) bool { return s.Drained.Len() > 0 }) {
 		return m.process.Ended
 	}
 	return min(m.There[len(m.There)-1].Until, m.process.Ended)

@@ -45,7 +45,6 @@ type recorder struct {
 	mu    sync.Mutex
 	width int64 // ns that one mark covers
 	marks Course
-	noted Course // these stay
 }
 
 const (
@@ -75,11 +74,11 @@ func (r *recorder) sent(at int64, first uint64) {
 	r.until.Store(at + r.width)
 }
 
-// note keeps how many numbers had been handed out at an instant.
+// note records how many numbers had been handed out at an instant.
 func (r *recorder) note(at int64, next uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.noted = append(r.noted, Mark{at, next})
+	r.marks = append(r.marks, Mark{at, next})
 }
 
 // course returns the course of a producer that has handed out next numbers.
@@ -87,7 +86,7 @@ func (r *recorder) course(next uint64) Course {
 	last := r.last.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := slices.Concat(r.marks, r.noted)
+	all := slices.Clone(r.marks)
 	if last != 0 {
 		all = append(all, Mark{last + 1, next})
 	}

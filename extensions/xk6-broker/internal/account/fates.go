@@ -1,10 +1,7 @@
 //gosec:disable G115 -- counts, far below their limits
 package account
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // groupAccount is the account of a group, or of one subscriber, while it is computed.
 type groupAccount struct {
@@ -179,5 +176,3 @@ func sources(members []member) (ids []uint64) {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -39,7 +39,7 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 // Where the broker keeps nothing, what was sent after a killed process's last checkpoint may have come to its consumers.
 func TestCompute_SubscriberKilled_LaterMessagesUncertain(t *testing.T) {
 	sender, receiver := NewTopic(), NewTopic()
-	p := sender.Producer(1<<32)
+	p := sender.Producer(1 << 32)
 	reader := receiver.Group("g", New).Reader()
 	second := int64(1e9)
 	for i := range int64(10) { // one each second, of which those of the first five came before the checkpoint

@@ -16,7 +16,7 @@ type model struct {
 	spans             map[uint64][]account.Bounds // by producer
 	received, settled map[message]bool
 	drained           map[message]bool
-	cleared           map[message]bool  // received, and settled when they were read to complete the account
+	cleared           map[message]bool // received, and settled when they were read to complete the account
 	tally             account.Tally
 	open              bool
 }

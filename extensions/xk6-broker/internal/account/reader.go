@@ -1,7 +1,5 @@
 package account
 
-import "strings"
-
 // Reception is what a received copy of a message is, a bit set.
 type Reception uint8
 
@@ -13,20 +11,6 @@ const (
 	Reordered                         // a first copy, not redelivered, that a later message has overtaken
 	Foreign                           // no producer of the topic has numbered it
 )
-
-// Has reports whether all of q are in the set v.
-func (v Reception) Has(q Reception) bool { return v&q == q }
-
-// String names what is in the set, joined by "+".
-func (v Reception) String() string {
-	var names []string
-	for i, name := range []string{"first", "redelivered", "duplicated", "reordered", "foreign"} {
-		if v.Has(1 << i) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "+")
-}
 
 // Reader is one consumer of a group. One goroutine may use it at a time; different readers of a
 // group may be used at the same time.
@@ -67,7 +51,7 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Recept
 		v |= Redelivered
 	}
 	switch {
-	case v.Has(Redelivered):
+	case v&Redelivered != 0:
 		r.group.redelivered.Add(1)
 	case v == First && s.overtaken(seq, partition):
 		v |= Reordered
@@ -91,7 +75,7 @@ func (r *Reader) Drained(id, seq uint64, settled bool) {
 
 // Settled records that the group is done with a message, by an ack or a rejection. If a driver
 // settles nothing, call it as soon as the message is received.
-func (r *Reader) Settled(id, seq uint64) bool { return r.SettledN(id, seq, 1) == 1 }
+func (r *Reader) Settled(id, seq uint64) { r.SettledN(id, seq, 1) }
 
 // SettledN does for n consecutive messages as [Reader.Settled] does for one, and returns how many
 // of them are accounted for.

@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"math/bits"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -77,58 +75,43 @@ func (s Set) within(ranges []Bounds) Set {
 	return s.and(Set{within})
 }
 
-// WriteTo encodes the set in RoaringBitmap's portable 64-bit serialization.
-func (s Set) WriteTo(w io.Writer) (int64, error) { return s.get().WriteTo(w) }
-
-// MarshalText encodes the set in base64; the empty set is empty text.
+// MarshalText encodes the set in base64 of RoaringBitmap's portable 64-bit serialization; the empty
+// set is empty text.
 func (s Set) MarshalText() ([]byte, error) {
 	if s.Len() == 0 {
 		return nil, nil
 	}
-	var b bytes.Buffer
-	if _, err := s.WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("account: %w", err)
-	}
-	return base64.StdEncoding.AppendEncode(nil, b.Bytes()), nil
+	text, err := s.bitmap.ToBase64()
+	return []byte(text), err
 }
 
-// UnmarshalText decodes what MarshalText encoded.
+// UnmarshalText decodes what MarshalText encoded, and refuses anything else.
 func (s *Set) UnmarshalText(text []byte) error {
+	*s = Set{}
 	if len(text) == 0 {
-		*s = Set{}
 		return nil
 	}
-	b, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err == nil {
-		*s, err = ReadSet(b)
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil {
+		return errors.Join(errSet, err)
 	}
-	return err
+	const least = 12 // bytes of each 32-bit set in it; it begins with their number
+	if len(raw) < 8 || binary.LittleEndian.Uint64(raw) > uint64(len(raw)/least) {
+		return errSet
+	}
+	b, from := roaring64.New(), bytes.NewReader(raw)
+	if _, err := b.ReadFrom(from); err != nil || from.Len() > 0 || b.IsEmpty() {
+		return errors.Join(errSet, err)
+	}
+	if err := b.Validate(); err != nil {
+		return errors.Join(errSet, err)
+	}
+	s.bitmap = b
+	return nil
 }
 
 // IsZero reports whether the set is empty.
 func (s Set) IsZero() bool { return s.Len() == 0 }
-
-// ReadSet decodes what WriteTo encoded, and refuses anything else.
-func ReadSet(text []byte) (Set, error) {
-	const least = 12 // bytes of each 32-bit set in it; it begins with their number
-	if len(text) < 8 || binary.LittleEndian.Uint64(text) > uint64(len(text)/least) {
-		return Set{}, errSet
-	}
-	b, from := roaring64.New(), bytes.NewReader(text)
-	if _, err := b.ReadFrom(from); err != nil {
-		return Set{}, fmt.Errorf("%w: %w", errSet, err)
-	}
-	if from.Len() > 0 {
-		return Set{}, errSet
-	}
-	if b.IsEmpty() {
-		return Set{}, nil
-	}
-	if err := b.Validate(); err != nil {
-		return Set{}, fmt.Errorf("%w: %w", errSet, err)
-	}
-	return Set{b}, nil
-}
 
 var errSet = errors.New("account: no set of numbers")
 

@@ -146,19 +146,3 @@ func (t *Topic) Numbered() (n uint64) {
 	}
 	return n
 }
-
-// Memory returns about how many bytes the accounting uses.
-func (t *Topic) Memory() int64 {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var bytes int64
-	for _, p := range t.producers {
-		bytes += p.expected.memory()
-	}
-	for _, g := range t.groups {
-		for _, d := range g.deliveries {
-			bytes += d.memory()
-		}
-	}
-	return bytes
-}

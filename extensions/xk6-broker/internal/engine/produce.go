@@ -271,14 +271,14 @@ func (l *produceLoop) abandon() {
 	if l.schedule == nil || until == never {
 		return
 	}
-	rest := l.Total()
+	rest := l.total()
 	rest = l.share.Count(rest) - min(l.next, l.share.Count(rest))
 	l.next += rest
 	l.sender.series.Load().add(recording.Due, int64(rest)) //gosec:disable G115 -- a count
 }
 
-// Total returns how many messages the schedule has for this process; 0 without a schedule.
-func (p Produce) Total() uint64 {
+// total returns how many messages the schedule has for this process; 0 without a schedule.
+func (p Produce) total() uint64 {
 	if p.Schedule == nil {
 		return 0
 	}

@@ -3,12 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Publisher is an open producer of a driver. Any number of senders share it.
@@ -181,4 +183,87 @@ func (s *Sender) refuse(f *flight, err error) {
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}
 	f.ends.end(f)
+}
+
+// proof is an answer to what confirmations prove for some producers of a topic.
+type proof struct {
+	result.Proof
+
+	done chan struct{} // closed when there is one
+}
+
+// prove asks what a confirmation proves, when the producer opens and at the end: for each producer
+// that finds out by itself, and else once for all of the same options. Nothing waits for the answer.
+func (p *Publisher) prove(when string) *proof {
+	key := when + fmt.Sprint(p.config.Options)
+	prover, ok := p.producer.(driver.Prover)
+	if ok {
+		key = when + fmt.Sprintf("%p", p)
+	} else {
+		prover, ok = p.conn.(driver.Prover)
+	}
+	t := p.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if asked, ok := t.proofs[key]; ok {
+		return asked
+	}
+	asked, created := &proof{done: make(chan struct{})}, t.created
+	t.proofs[key] = asked
+	if !ok {
+		asked.Confirm = p.driver.Features.Confirm.String()
+		close(asked.done)
+		return asked
+	}
+	go func() {
+		defer close(asked.done)
+		ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+		defer cancel()
+		is := prover.Proof(ctx, p.config, created)
+		asked.Confirm, asked.How = is.Confirm.String(), is.How
+		if is.Routed {
+			t.selected.Store(true)
+		}
+	}()
+	return asked
+}
+
+// proveAgain asks once more at the end, because settings may have changed, unless the topic is gone.
+func (p *Publisher) proveAgain(ctx context.Context) error {
+	p.topic.mu.Lock()
+	removed := len(p.topic.removed) > 0
+	p.topic.mu.Unlock()
+	all := []*proof{p.proof}
+	if !removed {
+		all = append(all, p.prove("at the end: "))
+	}
+	for _, asked := range all {
+		select {
+		case <-asked.done:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// Proof returns what a confirmation proves.
+func (s *Sender) Proof(ctx context.Context) (result.Proof, error) {
+	select {
+	case <-s.pub.proof.done:
+		return s.pub.proof.Proof, nil
+	case <-ctx.Done():
+		return result.Proof{}, ctx.Err()
+	}
+}
+
+// proven lists what confirmations proved. The lock is held.
+func (t *Topic) proven() (all []result.Proof) {
+	for _, p := range t.proofs {
+		select {
+		case <-p.done:
+			all = append(all, p.Proof)
+		default:
+		}
+	}
+	return all
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
@@ -87,9 +88,6 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		r.OpenLoop = r.OpenLoop || s.sent[recording.Open].Load()
 		r.ClosedLoop = r.ClosedLoop || s.sent[recording.Closed].Load()
 	}
-	if t.readBack.Expected > 0 {
-		accounts = append([]account.Account{t.readBack}, accounts...)
-	}
 	for _, a := range accounts {
 		r.Groups = append(r.Groups, result.Group{
 			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},
@@ -97,4 +95,54 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		})
 	}
 	return r
+}
+
+// Ledger returns the run's ledger. It is complete once the run has finished.
+func (r *Run) Ledger() *account.Ledger {
+	l := &account.Ledger{Version: account.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: machine.Machine()}
+	for _, t := range r.Topics() {
+		of := t.ledger()
+		if len(of.Producers)+len(of.Groups)+len(of.Removed) > 0 { // a script may describe a topic and not use it
+			l.Topics = append(l.Topics, of)
+		}
+	}
+	l.Ended = driver.Now()
+	return l
+}
+
+func (t *Topic) ledger() account.TopicLedger {
+	all, slowest := t.track.Snapshot(), t.slowest()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := account.TopicLedger{
+		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
+		Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
+	}
+	if !t.complete() {
+		l.Removed = slices.Clone(t.removed)
+	}
+	for _, g := range t.order {
+		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })
+		l.Groups = append(l.Groups, g.ledger(all.Groups[i]))
+	}
+	return l
+}
+
+// slowest returns the longest time of a send or request of the topic, in ns.
+func (t *Topic) slowest() (longest int64) {
+	for _, s := range t.series() {
+		all := s.Distributions()
+		for l := range recording.Loop(recording.NumLoops) {
+			for _, trend := range []recording.Trend{recording.PublishTime, recording.RequestTime} {
+				longest = max(longest, all.Trend(l, trend).Max())
+			}
+		}
+	}
+	return longest
+}
+
+// series lists the series of the topic.
+func (t *Topic) series() []*Series {
+	broker := t.Address.String()
+	return slices.DeleteFunc(slices.Clone(t.run.All()), func(s *Series) bool { return s.Broker != broker || s.Topic != t.Name })
 }

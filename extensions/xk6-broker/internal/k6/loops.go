@@ -83,7 +83,9 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		if err != nil {
-			series.Abandon(loop.Total())
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_, _ = loop.Run(ended, all) // which counts what was not sent
 			return nil, err
 		}
 		loop.Start = turn
@@ -255,12 +257,12 @@ func consuming(given map[string]any, loop engine.Consume, members int, group str
 
 // consumed is what consume resolves to.
 type consumed struct {
-	Received   uint64  `js:"received"`
-	Settled    uint64  `js:"settled"`
-	Errors     uint64  `js:"errors"`
-	Seconds    float64 `js:"seconds"` // to the last message
-	Rate       float64 `js:"rate"`    // received per second
-	Latencies  any     `js:"latencies"`
+	Received  uint64  `js:"received"`
+	Settled   uint64  `js:"settled"`
+	Errors    uint64  `js:"errors"`
+	Seconds   float64 `js:"seconds"` // to the last message
+	Rate      float64 `js:"rate"`    // received per second
+	Latencies any     `js:"latencies"`
 }
 
 // consume runs the loop in Go.
