@@ -39,6 +39,9 @@ func TestTheSweepOfAStore(t *testing.T) {
 					}
 				}
 			}
+			if name == "blueflood" && !strings.Contains(r.Stdout, " confirmed are there, lost 0") {
+				t.Errorf("it was not read back:\n%s", r.Stdout)
+			}
 		})
 	}
 }

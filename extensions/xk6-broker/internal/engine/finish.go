@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
 // Finish ends the run: it waits for the fate of what is in flight, makes the consumers leave, reads
@@ -33,7 +34,33 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	for _, t := range r.Topics() {
 		t.askBacklogs(ctx)
 	}
-	return err
+	limit := max(d.Limit, r.brief(time.Minute)) // reading back is the broker's work
+	ctx, cancel := d.context(ctx, limit)
+	defer cancel()
+	return errors.Join(err, each(ctx, limit, publishers, func(ctx context.Context, p *Publisher) error { return p.audit(ctx) }))
+}
+
+// audit asks the broker of a driver that only sends what it has of what it confirmed.
+func (p *Publisher) audit(ctx context.Context) error {
+	auditor, ok := p.producer.(driver.Auditor)
+	if !ok || p.driver.Features.Start != 0 {
+		return nil
+	}
+	is, err := auditor.Audit(ctx)
+	if is.Confirmed == 0 {
+		return nil
+	}
+	a := account.Account{Tally: account.Tally{Expected: is.Confirmed, Missing: is.Confirmed}}
+	if err != nil {
+		a.Doubt(account.NoBacklog, is.Confirmed)
+	} else {
+		a.Drained, a.Missing, a.Lost = is.Confirmed-is.Missing, is.Missing, is.Missing
+	}
+	p.topic.mu.Lock()
+	defer p.topic.mu.Unlock()
+	p.topic.readBack.Group = account.ReadBack
+	p.topic.readBack.Sum(a)
+	return p.driver.Wrap("read back "+p.topic.Name, err)
 }
 
 // Remove runs a function that deletes or empties a topic. If nothing is going on, what is outstanding

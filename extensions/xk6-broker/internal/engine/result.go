@@ -88,6 +88,9 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		r.OpenLoop = r.OpenLoop || s.sent[recording.Open].Load()
 		r.ClosedLoop = r.ClosedLoop || s.sent[recording.Closed].Load()
 	}
+	if t.readBack.Expected > 0 {
+		accounts = append([]account.Account{t.readBack}, accounts...)
+	}
 	for _, a := range accounts {
 		r.Groups = append(r.Groups, result.Group{
 			Account: a, Members: members[a.Group], Trends: map[string]*hist.Histogram{},

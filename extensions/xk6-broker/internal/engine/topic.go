@@ -26,16 +26,17 @@ type Topic struct {
 	spends    atomic.Bool  // settled messages are not kept for groups that come later
 	failed    atomic.Int64 // sends that failed; the broker may have their messages
 
-	mu      sync.Mutex
-	groups  map[string]*group // by the broker's name for them
-	order   []*group          // all, subscribers too
-	conn    driver.Conn       // the one opened last, to ask for the backlog
-	info    driver.Info
-	uses    result.Uses
-	created *driver.TopicSpec // by this test
-	proofs  map[string]*proof // by when they were asked for, and the producers' options
-	removed []int64           // when this process deleted or emptied it
-	settled uint64            // one more than the messages numbered when it was removed with a complete account; 0 if it was not
+	mu       sync.Mutex
+	groups   map[string]*group // by the broker's name for them
+	order    []*group          // all, subscribers too
+	conn     driver.Conn       // the one opened last, to ask for the backlog
+	info     driver.Info
+	uses     result.Uses
+	created  *driver.TopicSpec // by this test
+	readBack account.Account   // of a driver that only sends
+	proofs   map[string]*proof // by when they were asked for, and the producers' options
+	removed  []int64           // when this process deleted or emptied it
+	settled  uint64            // one more than the messages numbered when it was removed with a complete account; 0 if it was not
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {

@@ -1,12 +1,16 @@
 package k6
 
 import (
+	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -59,5 +63,94 @@ func TestADriverThatOnlySends(t *testing.T) {
 	if got := page.String(); !strings.Contains(got, "The driver only sends: what becomes of the messages is not observed.") ||
 		strings.Contains(got, `data-count="received"`) || strings.Contains(got, "could not be observed") || strings.Contains(got, `"label":"received"`) {
 		t.Error("the page speaks of what was received")
+	}
+}
+
+// audited is a store whose producers read back what they were confirmed.
+type audited struct {
+	driver.Conn
+	missing uint64
+	err     error
+}
+
+type auditedProducer struct {
+	driver.Producer
+	of        *audited
+	confirmed atomic.Uint64
+}
+
+func (c *audited) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
+	p, err := c.Conn.NewProducer(ctx, config)
+	return &auditedProducer{Producer: p, of: c}, err
+}
+
+func (p *auditedProducer) Send(ctx context.Context, b driver.Batch, done driver.Done) {
+	p.Producer.Send(ctx, b, func(i int, err error) {
+		if err == nil {
+			p.confirmed.Add(1)
+		}
+		done(i, err)
+	})
+}
+
+func (p *auditedProducer) Audit(context.Context) (driver.Audit, error) {
+	return driver.Audit{Confirmed: p.confirmed.Load(), Missing: p.of.missing}, p.of.err
+}
+
+// What a store confirmed and does not have is lost: the account, the threshold, the text and the page say so. Where it cannot be asked they say that.
+func TestWhatAStoreLosesIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		audited
+		lost, uncertain uint64
+		passes          bool
+		text            string
+	}{
+		"auditedwell": {lost: 0, passes: true, text: "read back at the end: 10 of 10 confirmed are there, lost 0"},
+		"auditedlost": {audited: audited{missing: 3}, lost: 3, text: "read back at the end: 7 of 10 confirmed are there, lost 3"},
+		"auditedaway": {audited: audited{missing: 3, err: errors.New("nobody answers")}, uncertain: 10, text: "it could not be asked for 10 of 10 confirmed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := memory.New(memory.Config{Name: name, Features: memory.Store(), Bare: true}).Driver()
+			open := d.Open
+			d.Open = func(ctx context.Context, to driver.Target) (driver.Conn, error) {
+				conn, err := open(ctx, to)
+				return &audited{Conn: conn, missing: c.missing, err: c.err}, err
+			}
+			driver.Register(d)
+			s := newScript(t).begin()
+			s.mustRun(`
+				const producer = broker.connect('` + name + `://127.0.0.1:7').producer('metrics');
+				for (let i = 0; i < 10; i++) await producer.send('cpu');`)
+			s.module.run.ended.Do(s.module.run.end)
+			r := s.module.run.buildResult()
+			topic := r.Topics[0]
+			if len(topic.Groups) != 1 || topic.Groups[0].Expected != 10 || topic.Groups[0].Lost != c.lost || topic.Groups[0].Uncertain != c.uncertain {
+				t.Fatalf("%+v", topic.Groups)
+			}
+			if r.Verdict.Account == (c.uncertain > 0) {
+				t.Errorf("the account can be believed: %v: %q", r.Verdict.Account, reasontest.Codes(r.Verdict.Reasons))
+			}
+			zero, err := result.ParseCondition("count==0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := func(*result.Topic, *result.Group) bool { return true }
+			if d := r.Account(zero, "lost", all, 1); d.Held != c.passes {
+				t.Errorf("lost: %+v", d)
+			}
+			if d := r.Account(zero, "duplicated", all, 1); d.Held || d.Judged {
+				t.Errorf("duplicated: %+v: nobody knows", d)
+			}
+			var text, page strings.Builder
+			if err := report.Text(&text, r); err != nil {
+				t.Fatal(err)
+			}
+			if err := report.HTML(&page, r); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(text.String(), c.text) || strings.Contains(text.String(), "not observed") || !strings.Contains(page.String(), `data-group="read back"`) {
+				t.Error(text.String())
+			}
+		})
 	}
 }
