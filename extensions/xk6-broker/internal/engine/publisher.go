@@ -115,30 +115,9 @@ var errBatchTooLarge = errors.New("more messages in one send than the producer's
 // Send sends some messages that were due at one time, and calls finished once, from any goroutine,
 // when the fate of all is known. It waits for room in the window and for a worker.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
-	f := newReceipted(s, batch)
-	f.free = at.Free
-	f.closed = at.Due == 0
+	f := newReceipted(s, batch, at)
 	f.ends = receiptsTo(finished)
-	for i := range batch {
-		f.due = append(f.due, at.Due)
-		if s.pub.driver.Features.Receipts {
-			batch[i].Place = &f.receipts[i].Place
-		}
-	}
-	if int64(len(batch)) > s.pub.window.size {
-		s.refuse(f, errBatchTooLarge)
-		return
-	}
-	n := int64(len(batch))
-	_, waited, err := s.admit(ctx, n, n)
-	if err != nil {
-		s.refuse(f, err)
-		return
-	}
-	if waited {
-		f.free = driver.Now()
-	}
-	f.launch(ctx)
+	f.depart(ctx, ctx)
 }
 
 // admit waits for room for messages in the window, least to most, and for a worker. It returns how many
@@ -168,8 +147,11 @@ func (s *Sender) take(ctx context.Context, w *window, least, most int64) (n int6
 // refuse fails a flight that was never handed over.
 func (s *Sender) refuse(f *flight, err error) {
 	now := driver.Now()
-	err = s.pub.driver.Wrap("send", s.pub.topic.explain(err))
+	err = s.pub.driver.Wrap(f.op(), s.pub.topic.explain(err))
 	series := s.series.Load()
+	if f.ask != nil {
+		f.ask.failed.Store(true)
+	}
 	if !f.closed {
 		series.add(recording.Due, int64(len(f.batch)))
 	}
@@ -178,7 +160,7 @@ func (s *Sender) refuse(f *flight, err error) {
 		if f.closed {
 			due = now
 		}
-		series.fail("send", s.pub.driver.KindOf(err))
+		series.fail(f.op(), s.pub.driver.KindOf(err))
 		series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}

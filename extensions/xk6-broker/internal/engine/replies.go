@@ -35,12 +35,6 @@ type Replies struct {
 	waiting map[uint64]chan<- answer // by request
 }
 
-// answer is what becomes of a request: the reply, or why there is none.
-type answer struct {
-	reply driver.Message
-	err   error
-}
-
 // Replies opens the replies to requests of a topic on a connection, or returns those that are open:
 // on a topic of that name, or on one of its own if the name is empty.
 func (r *Run) Replies(ctx context.Context, e Endpoint, asked, named string, series *Series) (*Replies, error) {
@@ -198,15 +192,14 @@ func (p *Replies) number(id []byte) (uint64, bool) {
 // text writes the identifier of a request.
 func (p *Replies) text(number uint64) string { return p.prefix + strconv.FormatUint(number, 16) }
 
-// expect makes room for the reply to a request.
-func (p *Replies) expect() (number uint64, answers chan answer) {
-	answers = make(chan answer, 2) // the reply, and that the request failed
+// expect gives the reply to a request to a channel, which must have room for it.
+func (p *Replies) expect(answers chan<- answer) (number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	number = p.next
 	p.next++
 	p.waiting[number] = answers
-	return number, answers
+	return number
 }
 
 // forget waits for the reply to a request no longer.
