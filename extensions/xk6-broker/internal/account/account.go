@@ -29,7 +29,7 @@ type Account struct {
 	Group       string `json:"group"`       // or [Subscribers], or [ReadBack]
 	Subscribers int    `json:"subscribers"` // how many at a time; each expects every message
 	Tally
-	Routed      uint64         `json:"routed"`              // missing here, received by a consumer of the test on another topic
+	Routed      uint64         `json:"routed"`              // missing, but received by the test on another topic
 	Lost        uint64         `json:"lost"`                // missing, and not in the group's backlog
 	Undelivered uint64         `json:"undelivered"`         // missing, and the group's backlog has as many
 	Uncertain   uint64         `json:"uncertain"`           // missing for a reason that cannot be decided
@@ -84,7 +84,7 @@ func (a *Account) Sum(b Account) {
 type Backlog struct {
 	Messages    int64 `json:"messages"`          // not settled by the group: not delivered, or in flight
 	Undelivered int64 `json:"undelivered"`       // never delivered to the group, as part of Messages; 0 if not reported
-	Dropped     int64 `json:"dropped,omitempty"` // received here, not settled, and not in Messages: the broker dropped them
+	Dropped     int64 `json:"dropped,omitempty"` // received, not settled, and dropped by the broker: not in Messages
 }
 
 // held is how many messages of a backlog the group has received, at least and at most.

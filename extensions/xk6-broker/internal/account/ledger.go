@@ -38,7 +38,7 @@ type TopicLedger struct {
 	Failed    int64              `json:"failed,omitempty"`    // sends that failed; the broker may have their messages
 	Selected  bool               `json:"selected,omitempty"`  // not every group gets every message: by keys, or by choice
 	Unordered bool               `json:"unordered,omitempty"` // the broker reorders by design, such as by priority
-	Spends    bool               `json:"spends,omitempty"`    // messages that a group has settled are not kept for later groups
+	Spends    bool               `json:"spends,omitempty"`    // settled messages are not kept for later groups
 	Removed   []int64            `json:"removed,omitempty"`   // when this process deleted or emptied the topic
 	Slowest   int64              `json:"slowest,omitempty"`   // the longest time of a send, in ns
 	Producers []ProducerSnapshot `json:"producers"`
@@ -53,7 +53,7 @@ type GroupLedger struct {
 	Earliest   bool       `json:"earliest,omitempty"`   // it expects everything, also what was sent before it came
 	There      []Presence `json:"there"`                // when it had members
 	Left       []Presence `json:"left,omitempty"`       // when members left, where the broker keeps nothing
-	Asked      int64      `json:"asked,omitempty"`      // when the broker reported Backlog; 0 if it did not, or not exactly
+	Asked      int64      `json:"asked,omitempty"`      // when the broker reported Backlog exactly; 0 if it did not
 	Backlog    Backlog    `json:"backlog"`
 	Leftovers  int64      `json:"leftovers,omitempty"` // of Backlog, none of the test's messages: at most
 	Held       int64      `json:"held,omitempty"`      // received and not settled beside those of Sources: at most

@@ -139,7 +139,9 @@ func (g *group) readSome(
 }
 
 // drained settles and accounts for what is not handed over of a buffer.
-func (g *group) drained(ctx context.Context, consumer driver.Consumer, reader *account.Reader, in *Buffer, settles bool) {
+func (g *group) drained(
+	ctx context.Context, consumer driver.Consumer, reader *account.Reader, in *Buffer, settles bool,
+) {
 	settled := false
 	if settles && in.n > in.next {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.topic.run.brief(settleTimeout))

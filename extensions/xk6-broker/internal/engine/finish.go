@@ -21,14 +21,14 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	if done {
 		return nil
 	}
-	_ = each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error { return p.proveAgain(ctx) })
+	_ = each(ctx, d.Limit, publishers, (*Publisher).proveAgain)
 	err := errors.Join(
-		each(ctx, d.Limit, publishers, func(ctx context.Context, p *Publisher) error {
+		each(ctx, d.Limit, publishers, func(p *Publisher, ctx context.Context) error {
 			return p.driver.Wrap("close producer", p.producer.Close(ctx))
 		}),
-		each(ctx, d.Limit, r.open(nil), func(ctx context.Context, c *Consumer) error { return c.Leave(ctx) }),
-		each(ctx, d.Limit, repliers, func(ctx context.Context, by *replier) error { return by.producer.Close(ctx) }),
-		each(ctx, OpenTimeout, replies, func(ctx context.Context, p *Replies) error { return p.close(ctx) }),
+		each(ctx, d.Limit, r.open(nil), (*Consumer).Leave),
+		each(ctx, d.Limit, repliers, func(by *replier, ctx context.Context) error { return by.producer.Close(ctx) }),
+		each(ctx, OpenTimeout, replies, (*Replies).close),
 	)
 	r.drain(ctx, r.Topics(), d)
 	for _, t := range r.Topics() {
@@ -37,7 +37,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	limit := max(d.Limit, r.brief(time.Minute)) // reading back is the broker's work
 	ctx, cancel := d.context(ctx, limit)
 	defer cancel()
-	return errors.Join(err, each(ctx, limit, publishers, func(ctx context.Context, p *Publisher) error { return p.audit(ctx) }))
+	return errors.Join(err, each(ctx, limit, publishers, (*Publisher).audit))
 }
 
 // audit asks the broker of a driver that only sends what it has of what it confirmed.
@@ -73,8 +73,8 @@ func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove 
 		t.askBacklogs(ctx)
 	}
 	err := remove()
-	switch t.Address.Driver.KindOf(err) {
-	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed: // it was not done
+	switch t.Address.Driver.KindOf(err) { // those by which it was not done
+	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed:
 		return err
 	}
 	for _, other := range r.Topics() { // one of that name at another address may be the same

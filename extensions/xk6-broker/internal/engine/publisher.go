@@ -28,7 +28,9 @@ type Publisher struct {
 }
 
 // NewPublisher opens a producer on conn.
-func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig) (*Publisher, error) {
+func (r *Run) NewPublisher(
+	ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig,
+) (*Publisher, error) {
 	d := t.Address.Driver
 	p, err := conn.NewProducer(ctx, c)
 	if err != nil {
@@ -65,7 +67,8 @@ type Sender struct {
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 	id := p.run.producerID(p.topic)
-	s := &Sender{pub: p, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp} //gosec:disable G115 -- bits, no number
+	shard := uint32(id) //gosec:disable G115 -- bits, no number
+	s := &Sender{pub: p, track: p.topic.track.Producer(id), shard: shard, stamp: stamp}
 	s.series.Store(series)
 	return s
 }

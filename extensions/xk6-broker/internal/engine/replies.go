@@ -58,7 +58,7 @@ func (r *Run) openReplies(
 	if named == "" {
 		p.topic = besideTopic(asked, fmt.Sprintf("replies-%08x-%d", r.instance, n))
 		if p.made, err = makeTopic(ctx, conn, a, p.topic); err != nil {
-			return nil, fmt.Errorf("topic %s for replies could not be created: give the producer's option replyTopic: %w", p.topic, err)
+			return nil, fmt.Errorf("topic %s for replies could not be created: give option replyTopic: %w", p.topic, err)
 		}
 	}
 	if err := p.subscribe(ctx, a); err != nil {

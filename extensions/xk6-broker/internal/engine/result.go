@@ -104,9 +104,9 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 func (r *Run) Ledger() *account.Ledger {
 	l := &account.Ledger{Version: account.LedgerVersion, Run: r.ID, Instance: r.instance, Clock: machine.Machine()}
 	for _, t := range r.Topics() {
-		of := t.ledger()
-		if len(of.Producers)+len(of.Groups)+len(of.Removed) > 0 { // a script may describe a topic and not use it
-			l.Topics = append(l.Topics, of)
+		topic := t.ledger()
+		if len(topic.Producers)+len(topic.Groups)+len(topic.Removed) > 0 { // a script may not use it
+			l.Topics = append(l.Topics, topic)
 		}
 	}
 	l.Ended = driver.Now()
@@ -147,5 +147,7 @@ func (t *Topic) slowest() (longest int64) {
 // series lists the series of the topic.
 func (t *Topic) series() []*Series {
 	broker := t.Address.String()
-	return slices.DeleteFunc(slices.Clone(t.run.All()), func(s *Series) bool { return s.Broker != broker || s.Topic != t.Name })
+	return slices.DeleteFunc(slices.Clone(t.run.All()), func(s *Series) bool {
+		return s.Broker != broker || s.Topic != t.Name
+	})
 }

@@ -36,7 +36,7 @@ type Topic struct {
 	readBack account.Account   // of a driver that only sends
 	proofs   map[string]*proof // by when they were asked for, and the producers' options
 	removed  []int64           // when this process deleted or emptied it
-	settled  uint64            // one more than the messages numbered when it was removed with a complete account; 0 if it was not
+	settled  uint64            // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
