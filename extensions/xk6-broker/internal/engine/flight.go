@@ -281,7 +281,7 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 	if f.ask != nil && f.ask.failed.Swap(true) {
 		return
 	}
-	series.fail(f.op(), s.pub.driver.KindOf(err))
+	series.Fail(f.op(), s.pub.driver.KindOf(err))
 	due := f.dueAt(i)
 	series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 }

@@ -143,10 +143,8 @@ func (s *Series) Count(c recording.Counter) (n int64) {
 	return n
 }
 
-// Fail counts an error of an operation of the caller, such as "connect".
-func (s *Series) Fail(op string, kind driver.Kind) { s.fail(op, kind) }
-
-func (s *Series) fail(op string, kind driver.Kind) {
+// Fail counts an error of an operation.
+func (s *Series) Fail(op string, kind driver.Kind) {
 	now := s.now()
 	now.mu.Lock()
 	defer now.mu.Unlock()

@@ -163,7 +163,7 @@ func (s *Sender) refuse(f *flight, err error) {
 		if f.closed {
 			due = now
 		}
-		series.fail(f.op(), s.pub.driver.KindOf(err))
+		series.Fail(f.op(), s.pub.driver.KindOf(err))
 		series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}

@@ -147,7 +147,7 @@ func (p *Replies) read(ctx context.Context) {
 			if ctx.Err() != nil || errors.Is(err, driver.ErrClosed) {
 				return
 			}
-			p.series.fail("receive", p.driver.KindOf(err))
+			p.series.Fail("receive", p.driver.KindOf(err))
 			if machine.Timer(ctx, driver.Now()+int64(repliesErrorPause)) != nil {
 				return
 			}
@@ -158,7 +158,7 @@ func (p *Replies) read(ctx context.Context) {
 		}
 		if p.driver.Features.Settle.Has(driver.Ack) {
 			if err := p.consumer.Settle(ctx, in[:n], driver.Ack); err != nil && ctx.Err() == nil {
-				p.series.fail("ack", p.driver.KindOf(err))
+				p.series.Fail("ack", p.driver.KindOf(err))
 			}
 		}
 		clear(in[:n]) // the requests have them
@@ -230,7 +230,7 @@ func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Messa
 	}
 	if err != nil {
 		err = c.driver.Wrap("reply", err)
-		series.fail("reply", c.driver.KindOf(err))
+		series.Fail("reply", c.driver.KindOf(err))
 		return err
 	}
 	series.add(recording.BytesSent, int64(len(reply.Body)))

@@ -71,7 +71,7 @@ func (s *Sender) Request(
 		series.add(recording.Unanswered, 1)
 	}
 	if !f.ask.failed.Swap(true) {
-		series.fail("request", s.pub.driver.KindOf(a.err))
+		series.Fail("request", s.pub.driver.KindOf(a.err))
 		due := called
 		if !f.closed {
 			due = at.Due
