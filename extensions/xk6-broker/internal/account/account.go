@@ -87,14 +87,11 @@ type Backlog struct {
 	Dropped     int64 `json:"dropped,omitempty"` // received, not settled, and dropped by the broker: not in Messages
 }
 
-// held is how many messages of a backlog the group has received, at least and at most.
-type held struct{ least, most int64 }
-
-// divide splits missing messages into lost, undelivered and the rest, which is uncertain. At most
-// other messages of the backlog are none of the missing.
-func (b Backlog) divide(missing uint64, h held, other int64) (lost, undelivered uint64) {
-	least := max(0, max(0, b.Undelivered, b.Messages-h.most)-other)
-	most := max(0, b.Undelivered, b.Messages-max(0, h.least-b.Dropped))
+// divide splits missing messages into lost, undelivered and the rest, which is uncertain. The group has
+// received at least and at most so many messages of the backlog; at most other ones are not missing.
+func (b Backlog) divide(missing uint64, atLeast, atMost, other int64) (lost, undelivered uint64) {
+	least := max(0, max(0, b.Undelivered, b.Messages-atMost)-other)
+	most := max(0, b.Undelivered, b.Messages-max(0, atLeast-b.Dropped))
 	undelivered = min(missing, uint64(least))                //gosec:disable G115 -- not negative
 	return missing - min(missing, uint64(most)), undelivered //gosec:disable G115 -- not negative
 }

@@ -70,10 +70,9 @@ type topicKey struct{ broker, driver, name string }
 
 type topic struct {
 	key       topicKey
-	ledgers   []*TopicLedger
+	parts     []part
 	producers []producer
 	groups    map[string][]member
-	removals  []removal
 }
 
 type producer struct {
@@ -95,8 +94,9 @@ type member struct {
 // killed reports whether the process was killed while it may have had members of the group.
 func (m member) killed() bool { return m.joined() && m.process.Unfinished }
 
-type removal struct {
-	at      int64
+// part is a topic's ledger of one process.
+type part struct {
+	*TopicLedger
 	process *Ledger
 }
 
@@ -137,7 +137,7 @@ func severalAddresses(ledgers []*Ledger) bool {
 // add adds the ledger that a process has of a topic.
 func (t *test) add(process *Ledger, l *TopicLedger) {
 	to := t.topic(l)
-	to.ledgers = append(to.ledgers, l)
+	to.parts = append(to.parts, part{l, process})
 	for i := range l.Producers {
 		p := producer{&l.Producers[i], process, to, l.Slowest}
 		to.producers = append(to.producers, p)
@@ -155,9 +155,6 @@ func (t *test) add(process *Ledger, l *TopicLedger) {
 				t.elsewhere[s.ID] = append(t.elsewhere[s.ID], reception{to, s.Received})
 			}
 		}
-	}
-	for _, at := range l.Removed {
-		to.removals = append(to.removals, removal{at, process})
 	}
 }
 
@@ -180,7 +177,7 @@ func (t *test) topic(l *TopicLedger) *topic {
 // origins counts what the topic's groups received of other processes' producers that are none of
 // its own.
 func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
-	first := at.ledgers[0]
+	first := at.parts[0]
 	a := TopicAccount{Broker: first.Broker, Driver: first.Driver, Topic: first.Topic}
 	for _, members := range at.groups {
 		for _, m := range members {
@@ -319,13 +316,14 @@ func (t *test) leaving(p producer, members []member) (all []Bounds) {
 
 // removedBelow returns the number below which the test may have removed the producer's messages.
 func (t *test) removedBelow(at *topic, p producer) (below uint64) {
-	for _, r := range at.removals {
-		instant := r.at
-		if r.process != p.process {
-			instant += t.clockGap(r.process, p.process) + margin
+	for _, part := range at.parts {
+		for _, instant := range part.Removed {
+			if part.process != p.process {
+				instant += t.clockGap(part.process, p.process) + margin
+			}
+			_, most := p.sentBefore(instant)
+			below = max(below, most)
 		}
-		_, most := p.sentBefore(instant)
-		below = max(below, most)
 	}
 	return below
 }
@@ -337,7 +335,7 @@ func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool, err 
 		return b, false, nil
 	}
 	if t.options.Backlog != nil {
-		b, exact, err = t.options.Backlog(at.ledgers[0].Broker, at.key.driver, at.key.name, members[0].Name)
+		b, exact, err = t.options.Backlog(at.parts[0].Broker, at.key.driver, at.key.name, members[0].Name)
 		if err != nil || exact {
 			return b, exact, err
 		}

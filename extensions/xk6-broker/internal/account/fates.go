@@ -34,14 +34,16 @@ func (t *test) account(at *topic, members []member) (Account, error) {
 		}
 	}
 	g.Unexpected = g.unexpected()
-	for _, l := range at.ledgers {
-		g.other += l.Failed
-		g.Unordered = g.Unordered || l.Unordered
+	removed := false
+	for _, p := range at.parts {
+		g.other += p.Failed
+		g.Unordered = g.Unordered || p.Unordered
+		removed = removed || len(p.Removed) > 0
 	}
 	if g.Unordered {
 		g.Reordered = 0
 	}
-	g.decide(backlog, exact, len(at.removals) > 0)
+	g.decide(backlog, exact, removed)
 	switch {
 	case slices.ContainsFunc(members, member.killed):
 		g.doubtLost(Killed)
@@ -61,8 +63,8 @@ func (at *topic) selected(first member) bool {
 			others = others || m.Name != first.Name && m.joined()
 		}
 	}
-	return slices.ContainsFunc(at.ledgers, func(l *TopicLedger) bool {
-		return l.Selected || l.Spends && first.Earliest && others
+	return slices.ContainsFunc(at.parts, func(p part) bool {
+		return p.Selected || p.Spends && first.Earliest && others
 	})
 }
 
@@ -140,24 +142,25 @@ func (g *groupAccount) decide(b Backlog, exact, removed bool) {
 	case !exact:
 		g.Doubt(NoBacklog, g.open)
 	default:
-		g.Lost, g.Undelivered = b.divide(g.open, g.inBacklog(removed), g.other+first.Leftovers)
+		least, most := g.inBacklog(removed)
+		g.Lost, g.Undelivered = b.divide(g.open, least, most, g.other+first.Leftovers)
 		g.Doubt(NoBacklog, g.open-g.Lost-g.Undelivered)
 	}
 }
 
 // inBacklog returns how many received messages are in the backlog. Messages that were given back,
 // came again or were removed need not be.
-func (g *groupAccount) inBacklog(removed bool) (h held) {
-	h.most = int64(g.held)
+func (g *groupAccount) inBacklog(removed bool) (least, most int64) {
+	most = int64(g.held)
 	doubtful := removed || g.crossed || g.Redelivered > 0
 	for _, m := range g.members {
-		h.most += m.Held
+		most += m.Held
 		doubtful = doubtful || m.Doubtful
 	}
-	if !doubtful {
-		h.least = h.most
+	if doubtful {
+		return 0, most
 	}
-	return h
+	return most, most
 }
 
 // doubtLost makes the lost messages uncertain.

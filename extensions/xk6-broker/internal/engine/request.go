@@ -57,7 +57,11 @@ func (s *Sender) Request(
 	select {
 	case a = <-answers:
 	case <-waiting.Done():
-		a.err = waiting.Err()
+		select {
+		case a = <-answers: // it has come at the same time
+		default:
+			a.err = waiting.Err()
+		}
 	}
 	series, now := s.series.Load(), driver.Now()
 	if a.err == nil {
