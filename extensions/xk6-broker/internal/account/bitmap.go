@@ -194,9 +194,6 @@ var nothing = roaring64.New()
 // Len returns how many numbers are in the set.
 func (s Set) Len() uint64 { return s.get().GetCardinality() }
 
-// Equal reports whether both have the same numbers.
-func (s Set) Equal(o Set) bool { return s.get().Equals(o.get()) }
-
 func (s Set) and(o Set) Set    { return Set{roaring64.And(s.get(), o.get())} }
 func (s Set) andNot(o Set) Set { return Set{roaring64.AndNot(s.get(), o.get())} }
 

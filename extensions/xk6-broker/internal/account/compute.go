@@ -13,10 +13,8 @@ import (
 // Options are facts about a test beside its ledgers.
 type Options struct {
 	Complete bool // the ledgers of all processes are there
-
 	// ClockGap returns how far the clocks of two processes may differ. It is not called for one clock.
 	ClockGap func(a, b *Ledger) time.Duration
-
 	// Backlog asks the broker for a group's backlog after the test; if it is nil, or the answer is not
 	// exact, the last one in the ledgers counts.
 	Backlog func(broker, driver, topic, group string) (b Backlog, exact bool, err error)
@@ -237,22 +235,17 @@ func (t *test) clockGap(a, b *Ledger) int64 {
 	return int64(t.options.ClockGap(a, b))
 }
 
-// presences lists the members whose times decide what the group expects: of a group whose messages are
-// kept the first one, because the group is there from then on.
-func presences(members []member) []member {
+// expects returns what a group may expect of a producer, and what of that was sent when members came,
+// as far as clocks and marks are exact. Of its own producers a process knows the numbers. A group whose
+// messages are kept is there from its first member on.
+func (t *test) expects(p producer, members []member) (possible, joining []Bounds) {
 	if first := firstMember(members); first.Kept {
-		return []member{first}
+		members = []member{first}
 	}
-	return members
-}
-
-// possible returns what a group may expect of a producer. Of its own producers a process knows the
-// numbers; of others they follow from times.
-func (t *test) possible(p producer, members []member) (all []Bounds) {
-	for _, m := range presences(members) {
+	for _, m := range members {
 		if p.process == m.process {
 			if s := m.source(p.ID); s != nil {
-				all = append(all, s.Spans...)
+				possible = append(possible, s.Spans...)
 			}
 			continue
 		}
@@ -261,36 +254,19 @@ func (t *test) possible(p producer, members []member) (all []Bounds) {
 			b := Bounds{0, math.MaxUint64}
 			if i > 0 || !m.Earliest {
 				b.From, _ = p.sentBefore(there.From - gap)
+				_, until := p.sentBefore(there.From + gap)
+				joining = append(joining, Bounds{b.From, until})
 			}
 			if !m.Kept && there.Until != math.MaxInt64 {
 				_, b.Until = p.sentBefore(there.Until + gap + 1)
 			}
-			all = append(all, b)
+			possible = append(possible, b)
 			if m.Kept {
 				break
 			}
 		}
 	}
-	return all
-}
-
-// joining returns what was sent when members of other processes came, as far as clocks and marks are exact.
-func (t *test) joining(p producer, members []member) (all []Bounds) {
-	for _, m := range presences(members) {
-		if p.process == m.process {
-			continue
-		}
-		gap := t.clockGap(p.process, m.process)
-		for i, there := range m.There {
-			if i == 0 && m.Earliest || i > 0 && m.Kept {
-				continue
-			}
-			from, _ := p.sentBefore(there.From - gap)
-			_, until := p.sentBefore(there.From + gap)
-			all = append(all, Bounds{from, until})
-		}
-	}
-	return all
+	return possible, joining
 }
 
 // margin is how long before a consumer's going a message may have been sent that it did not get.

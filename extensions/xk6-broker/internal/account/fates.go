@@ -71,7 +71,7 @@ func (at *topic) selected(first member) bool {
 // addProducer adds the fates of a producer's messages.
 func (t *test) addProducer(g *groupAccount, at *topic, p producer) {
 	s := g.gather(p.ID)
-	possible := t.possible(p, g.members)
+	possible, joining := t.expects(p, g.members)
 	expected := p.Expected.within(possible)
 	drained := s.Drained.within(possible).andNot(s.Received)
 	missing := expected.andNot(s.Received).andNot(drained)
@@ -96,7 +96,7 @@ func (t *test) addProducer(g *groupAccount, at *topic, p producer) {
 		leaving = Killed
 	}
 	missing = g.doubt(Removed, missing, []Bounds{{0, t.removedBelow(at, p)}})
-	missing = g.doubt(Joining, missing, t.joining(p, g.members))
+	missing = g.doubt(Joining, missing, joining)
 	missing = g.doubt(leaving, missing, t.leaving(p, g.members))
 	g.open += missing.Len()
 }

@@ -25,9 +25,7 @@ type Ledger struct {
 	Unfinished bool          `json:"unfinished,omitempty"` // the test went on: the process was killed
 	Topics     []TopicLedger `json:"topics"`
 
-	// Summary is the result of the same instant, as JSON, of an unfinished ledger: a process that
-	// is killed while it writes may leave files of two instants, and this is one file.
-	Summary json.RawMessage `json:"summary,omitempty"`
+	Summary json.RawMessage `json:"summary,omitempty"` // of an unfinished ledger: the result of the same instant
 }
 
 // TopicLedger is the ledger of one topic.
