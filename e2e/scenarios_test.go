@@ -13,16 +13,18 @@ import (
 
 func receives(f driver.Features) bool { return f.Start != 0 }
 
+func answers(f driver.Features) bool { return f.Requests || f.Start != 0 && f.Headers }
+
 // scenarios are those of the repository, each with what it needs of a driver.
 var scenarios = map[string]func(driver.Features) bool{
 	"backlog-drain":     func(f driver.Features) bool { return f.Start&driver.StartEarliest != 0 },
 	"batch-concurrency": func(f driver.Features) bool { return f.Start == 0 && !f.Async }, // TestTheSweepOfAStore runs it
-	"echo":              receives,
+	"echo":              answers,
 	"fan-out":           func(f driver.Features) bool { return f.Fanout },
 	"one-at-a-time":     receives,
 	"producer-consumer": receives,
 	"quickstart":        receives,
-	"request-reply":     receives,
+	"request-reply":     answers,
 	"senders-receivers": receives,
 	"throughput":        receives,
 }

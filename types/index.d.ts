@@ -184,7 +184,7 @@ declare module 'k6/x/broker' {
     send(messages: Array<OutgoingMessage | string | ArrayBuffer | ArrayBufferView>): Promise<Receipt[]>;
     /**
      * Sends and waits for one reply, 5s at most. Where the broker has no request and reply of its own, the message says in two headers where its reply goes and what that
-     * has to repeat: `reply-to` and `correlation-id`, on Kafka `kafka_replyTopic` and `kafka_correlationId`; a broker without headers has them before the body.
+     * has to repeat: `reply-to` and `correlation-id`, on Kafka `kafka_replyTopic` and `kafka_correlationId`. `redis-list` and `redis-pubsub` have no headers and refuse it.
      */
     request(message: OutgoingMessage | string, options?: { timeout?: Duration }): Promise<Message>;
     /**
@@ -289,7 +289,7 @@ declare module 'k6/x/broker' {
   }
 
   /**
-   * What a loop measured of its own messages, by the metrics' names without `broker_`: of `produce()` publish_latency, publish_time, schedule_lag,
+   * What was measured under the topic and tags of a loop while it ran, by the metrics' names without `broker_`: of `produce()` publish_latency, publish_time, schedule_lag,
    * generator_lag and failed_latency, of `consume()` e2e_latency, e2e_time, delivery_wait, settle_time and redelivery_time. What has no samples is not
    * there. Where a consumer gets messages of both loops, those of the closed one are apart: e2e_latency_closed.
    */

@@ -29,7 +29,7 @@ type Account struct {
 	Group       string `json:"group"`       // or [Subscribers], or [ReadBack]
 	Subscribers int    `json:"subscribers"` // how many at a time; each expects every message
 	Tally
-	Routed      uint64         `json:"routed"`              // missing here, received by a consumer of the test on another topic
+	Routed      uint64         `json:"routed"`              // missing, but received by the test on another topic
 	Lost        uint64         `json:"lost"`                // missing, and not in the group's backlog
 	Undelivered uint64         `json:"undelivered"`         // missing, and the group's backlog has as many
 	Uncertain   uint64         `json:"uncertain"`           // missing for a reason that cannot be decided
@@ -84,17 +84,14 @@ func (a *Account) Sum(b Account) {
 type Backlog struct {
 	Messages    int64 `json:"messages"`          // not settled by the group: not delivered, or in flight
 	Undelivered int64 `json:"undelivered"`       // never delivered to the group, as part of Messages; 0 if not reported
-	Dropped     int64 `json:"dropped,omitempty"` // received here, not settled, and not in Messages: the broker dropped them
+	Dropped     int64 `json:"dropped,omitempty"` // received, not settled, and dropped by the broker: not in Messages
 }
 
-// held is how many messages of a backlog the group has received, at least and at most.
-type held struct{ least, most int64 }
-
-// divide splits missing messages into lost, undelivered and the rest, which is uncertain. At most
-// other messages of the backlog are none of the missing.
-func (b Backlog) divide(missing uint64, h held, other int64) (lost, undelivered uint64) {
-	least := max(0, max(0, b.Undelivered, b.Messages-h.most)-other)
-	most := max(0, b.Undelivered, b.Messages-max(0, h.least-b.Dropped))
+// divide splits missing messages into lost, undelivered and the rest, which is uncertain. The group has
+// received at least and at most so many messages of the backlog; at most other ones are not missing.
+func (b Backlog) divide(missing uint64, atLeast, atMost, other int64) (lost, undelivered uint64) {
+	least := max(0, max(0, b.Undelivered, b.Messages-atMost)-other)
+	most := max(0, b.Undelivered, b.Messages-max(0, atLeast-b.Dropped))
 	undelivered = min(missing, uint64(least))                //gosec:disable G115 -- not negative
 	return missing - min(missing, uint64(most)), undelivered //gosec:disable G115 -- not negative
 }

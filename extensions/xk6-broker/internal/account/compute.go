@@ -4,6 +4,7 @@ package account
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -12,7 +13,6 @@ import (
 // Options are facts about a test beside its ledgers.
 type Options struct {
 	Complete bool // the ledgers of all processes are there
-
 	// ClockGap returns how far the clocks of two processes may differ. It is not called for one clock.
 	ClockGap func(a, b *Ledger) time.Duration
 }
@@ -61,10 +61,9 @@ type topicKey struct{ broker, driver, name string }
 
 type topic struct {
 	key       topicKey
-	ledgers   []*TopicLedger
+	parts     []part
 	producers []producer
 	groups    map[string][]member
-	removals  []removal
 }
 
 type producer struct {
@@ -86,8 +85,9 @@ type member struct {
 // killed reports whether the process was killed while it may have had members of the group.
 func (m member) killed() bool { return m.joined() && m.process.Unfinished }
 
-type removal struct {
-	at      int64
+// part is a topic's ledger of one process.
+type part struct {
+	*TopicLedger
 	process *Ledger
 }
 
@@ -128,7 +128,7 @@ func severalAddresses(ledgers []*Ledger) bool {
 // add adds the ledger that a process has of a topic.
 func (t *test) add(process *Ledger, l *TopicLedger) {
 	to := t.topic(l)
-	to.ledgers = append(to.ledgers, l)
+	to.parts = append(to.parts, part{l, process})
 	for i := range l.Producers {
 		p := producer{&l.Producers[i], process, to, l.Slowest}
 		to.producers = append(to.producers, p)
@@ -147,9 +147,6 @@ func (t *test) add(process *Ledger, l *TopicLedger) {
 			}
 		}
 	}
-	for _, at := range l.Removed {
-		to.removals = append(to.removals, removal{at, process})
-	}
 }
 
 // topic finds or makes the topic of a ledger.
@@ -158,9 +155,10 @@ func (t *test) topic(l *TopicLedger) *topic {
 	if !t.byAddress {
 		key.broker = ""
 	}
-	i := slices.IndexFunc(t.topics, func(known *topic) bool { return known.key == key })
-	if i >= 0 {
-		return t.topics[i]
+	for _, found := range t.topics {
+		if found.key == key {
+			return found
+		}
 	}
 	to := &topic{key: key, groups: map[string][]member{}}
 	t.topics = append(t.topics, to)
@@ -170,7 +168,7 @@ func (t *test) topic(l *TopicLedger) *topic {
 // origins counts what the topic's groups received of other processes' producers that are none of
 // its own.
 func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
-	first := at.ledgers[0]
+	first := at.parts[0]
 	a := TopicAccount{Broker: first.Broker, Driver: first.Driver, Topic: first.Topic}
 	for _, members := range at.groups {
 		for _, m := range members {
@@ -197,7 +195,7 @@ func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
 func (t *test) accounts(at *topic) (all []Account) {
 	slices.SortFunc(at.producers, func(a, b producer) int { return cmp.Compare(a.ID, b.ID) })
 	var subscribers *Account
-	for _, name := range sortedKeys(at.groups) {
+	for _, name := range slices.Sorted(maps.Keys(at.groups)) {
 		members := at.groups[name]
 		if !slices.ContainsFunc(members, func(m member) bool { return m.joined() }) {
 			continue // a process asked for its backlog, and no consumer joined it
@@ -227,13 +225,17 @@ func (t *test) clockGap(a, b *Ledger) int64 {
 	return int64(t.options.ClockGap(a, b))
 }
 
-// possible returns what a group may expect of a producer. Of its own producers a process knows the
-// numbers; of others they follow from times.
-func (t *test) possible(p producer, members []member) (all []Bounds) {
+// expects returns what a group may expect of a producer, and what of that was sent when members came,
+// as far as clocks and marks are exact. Of its own producers a process knows the numbers. A group whose
+// messages are kept is there from its first member on.
+func (t *test) expects(p producer, members []member) (possible, joining []Bounds) {
+	if first := firstMember(members); first.Kept {
+		members = []member{first}
+	}
 	for _, m := range members {
 		if p.process == m.process {
 			if s := m.source(p.ID); s != nil {
-				all = append(all, s.Spans...)
+				possible = append(possible, s.Spans...)
 			}
 			continue
 		}
@@ -242,45 +244,19 @@ func (t *test) possible(p producer, members []member) (all []Bounds) {
 			b := Bounds{0, math.MaxUint64}
 			if i > 0 || !m.Earliest {
 				b.From, _ = p.sentBefore(there.From - gap)
+				_, until := p.sentBefore(there.From + gap)
+				joining = append(joining, Bounds{b.From, until})
 			}
 			if !m.Kept && there.Until != math.MaxInt64 {
 				_, b.Until = p.sentBefore(there.Until + gap + 1)
 			}
-			all = append(all, b)
-			if m.Kept { // it is there from its first member on
+			possible = append(possible, b)
+			if m.Kept {
 				break
 			}
 		}
 	}
-	return all
-}
-
-// joining returns what was sent when members came, as far as it is not known which was first.
-func (t *test) joining(p producer, members []member) (all []Bounds) {
-	if first := firstMember(members); first.Kept { // the group is there from its first member on
-		members = []member{first}
-	}
-	for _, m := range members {
-		if p.process == m.process {
-			if s := m.source(p.ID); m.Kept && s != nil && len(s.Spans) > 0 {
-				all = append(all, Bounds{0, s.Spans[0].From})
-			}
-			continue
-		}
-		gap := t.clockGap(p.process, m.process)
-		for i, there := range m.There {
-			if i == 0 && m.Earliest || i > 0 && m.Kept {
-				continue
-			}
-			from, _ := p.sentBefore(there.From - gap)
-			_, until := p.sentBefore(there.From + gap)
-			if m.Kept {
-				from = 0
-			}
-			all = append(all, Bounds{from, until})
-		}
-	}
-	return all
+	return possible, joining
 }
 
 // margin is how long before a consumer's going a message may have been sent that it did not get.
@@ -306,13 +282,14 @@ func (t *test) leaving(p producer, members []member) (all []Bounds) {
 
 // removedBelow returns the number below which the test may have removed the producer's messages.
 func (t *test) removedBelow(at *topic, p producer) (below uint64) {
-	for _, r := range at.removals {
-		instant := r.at
-		if r.process != p.process {
-			instant += t.clockGap(r.process, p.process) + margin
+	for _, part := range at.parts {
+		for _, instant := range part.Removed {
+			if part.process != p.process {
+				instant += t.clockGap(part.process, p.process) + margin
+			}
+			_, most := p.sentBefore(instant)
+			below = max(below, most)
 		}
-		_, most := p.sentBefore(instant)
-		below = max(below, most)
 	}
 	return below
 }
@@ -342,8 +319,7 @@ func (t *test) backlog(at *topic, members []member) (b Backlog, exact bool) {
 
 // lastRead returns when the process may have read from the group for the last time.
 func (m member) lastRead() int64 {
-	drained := slices.ContainsFunc(m.Sources, func(s SourceSnapshot) bool { return s.Drained.Len() > 0 })
-	if drained {
+	if slices.ContainsFunc(m.Sources, func(s SourceSnapshot) bool { return s.Drained.Len() > 0 }) {
 		return m.process.Ended
 	}
 	return min(m.There[len(m.There)-1].Until, m.process.Ended)

@@ -1,10 +1,7 @@
 //gosec:disable G115 -- counts, far below their limits
 package account
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // groupAccount is the account of a group, or of one subscriber, while it is computed.
 type groupAccount struct {
@@ -34,14 +31,16 @@ func (t *test) account(at *topic, members []member) Account {
 		}
 	}
 	g.Unexpected = g.unexpected()
-	for _, l := range at.ledgers {
-		g.other += l.Failed
-		g.Unordered = g.Unordered || l.Unordered
+	removed := false
+	for _, p := range at.parts {
+		g.other += p.Failed
+		g.Unordered = g.Unordered || p.Unordered
+		removed = removed || len(p.Removed) > 0
 	}
 	if g.Unordered {
 		g.Reordered = 0
 	}
-	g.decide(backlog, exact, len(at.removals) > 0)
+	g.decide(backlog, exact, removed)
 	switch {
 	case slices.ContainsFunc(members, member.killed):
 		g.doubtLost(Killed)
@@ -61,15 +60,15 @@ func (at *topic) selected(first member) bool {
 			others = others || m.Name != first.Name && m.joined()
 		}
 	}
-	return slices.ContainsFunc(at.ledgers, func(l *TopicLedger) bool {
-		return l.Selected || l.Spends && first.Earliest && others
+	return slices.ContainsFunc(at.parts, func(p part) bool {
+		return p.Selected || p.Spends && first.Earliest && others
 	})
 }
 
 // addProducer adds the fates of a producer's messages.
 func (t *test) addProducer(g *groupAccount, at *topic, p producer) {
 	s := g.gather(p.ID)
-	possible := t.possible(p, g.members)
+	possible, joining := t.expects(p, g.members)
 	expected := p.Expected.within(possible)
 	drained := s.Drained.within(possible).andNot(s.Received)
 	missing := expected.andNot(s.Received).andNot(drained)
@@ -94,7 +93,7 @@ func (t *test) addProducer(g *groupAccount, at *topic, p producer) {
 		leaving = Killed
 	}
 	missing = g.doubt(Removed, missing, []Bounds{{0, t.removedBelow(at, p)}})
-	missing = g.doubt(Joining, missing, t.joining(p, g.members))
+	missing = g.doubt(Joining, missing, joining)
 	missing = g.doubt(leaving, missing, t.leaving(p, g.members))
 	g.open += missing.Len()
 }
@@ -140,24 +139,25 @@ func (g *groupAccount) decide(b Backlog, exact, removed bool) {
 	case !exact:
 		g.Doubt(NoBacklog, g.open)
 	default:
-		g.Lost, g.Undelivered = b.divide(g.open, g.inBacklog(removed), g.other+first.Leftovers)
+		least, most := g.inBacklog(removed)
+		g.Lost, g.Undelivered = b.divide(g.open, least, most, g.other+first.Leftovers)
 		g.Doubt(NoBacklog, g.open-g.Lost-g.Undelivered)
 	}
 }
 
 // inBacklog returns how many received messages are in the backlog. Messages that were given back,
 // came again or were removed need not be.
-func (g *groupAccount) inBacklog(removed bool) (h held) {
-	h.most = int64(g.held)
+func (g *groupAccount) inBacklog(removed bool) (least, most int64) {
+	most = int64(g.held)
 	doubtful := removed || g.crossed || g.Redelivered > 0
 	for _, m := range g.members {
-		h.most += m.Held
+		most += m.Held
 		doubtful = doubtful || m.Doubtful
 	}
-	if !doubtful {
-		h.least = h.most
+	if doubtful {
+		return 0, most
 	}
-	return h
+	return most, most
 }
 
 // doubtLost makes the lost messages uncertain.
@@ -176,5 +176,3 @@ func sources(members []member) (ids []uint64) {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,6 +1,12 @@
+//gosec:disable G115 -- counts, not negative, and those of a page small
 package account
 
-import "sync/atomic"
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
 
 // Since is the first message that a group expects.
 type Since uint8
@@ -22,9 +28,6 @@ type Group struct {
 	duplicated, redelivered, reordered, foreign atomic.Uint64
 }
 
-// Name returns the name of the group.
-func (g *Group) Name() string { return g.name }
-
 // watch begins to account for the messages of a producer. The topic's lock is held.
 func (g *Group) watch(p *Producer) {
 	d := &delivery{producer: p}
@@ -34,8 +37,7 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
-// A group remembers so many producers of other topics and processes, and so many messages of each,
-// which take 64 MiB of empty pages at worst.
+// Limits of what a group remembers of other topics and processes.
 const (
 	maxForeignProducers = 1 << 16
 	maxForeignMessages  = 1 << 36
@@ -170,4 +172,270 @@ func (g *Group) Held() (n uint64) {
 func (g *Group) Outstanding() (n uint64) {
 	g.each(func(d *delivery) { n += d.count().outstanding })
 	return n
+}
+
+// delivery is what has become of one producer's messages in one group.
+type delivery struct {
+	producer *Producer
+	received bitmap
+	settled  bitmap
+	again    bitmap // of received, those whose first copy the broker had delivered before
+	drained  bitmap // read and, if received before, settled to complete the account
+	foreign  bool   // the producer is of another topic or process
+
+	mu    sync.Mutex
+	spans []Bounds // what the group expects, ascending
+}
+
+// Bounds is a range of numbers: From <= number < Until.
+type Bounds struct {
+	From  uint64 `json:"from"`
+	Until uint64 `json:"until"`
+}
+
+// counts are numbers of messages.
+type counts struct{ expected, received, drained, missing, outstanding uint64 }
+
+// open makes the group expect the numbers from from on.
+func (d *delivery) open(from uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans = append(d.spans, Bounds{from, math.MaxUint64})
+}
+
+// close makes it expect nothing from until on.
+func (d *delivery) close(until uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spans[len(d.spans)-1].Until = until
+}
+
+// expects returns the ranges that the group expects.
+func (d *delivery) expects() []Bounds {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]Bounds(nil), d.spans...)
+}
+
+// count counts a producer's messages in the group.
+func (d *delivery) count() (c counts) {
+	spans, removed := d.expects(), d.producer.removed.Load()
+	for i := range uint64(max(d.producer.expected.len(), d.received.len(), d.drained.len())) {
+		expected, received, drained := d.producer.expected.page(i), d.received.page(i), d.drained.page(i)
+		inside := covers(spans, i*pageBits, (i+1)*pageBits)
+		if inside && expected == full && received == full {
+			c.expected += pageBits
+			c.received += pageBits
+			continue
+		}
+		for k := range pageWords {
+			first := i*pageBits + uint64(k)*64
+			within := ^uint64(0)
+			if !inside {
+				within = inSpans(spans, first)
+			}
+			e, r := expected.words[k].Load()&within, received.words[k].Load()
+			l := drained.words[k].Load() & within &^ r
+			missing := e &^ (r | l)
+			c.expected += uint64(bits.OnesCount64(e))
+			c.received += uint64(bits.OnesCount64(r))
+			c.drained += uint64(bits.OnesCount64(l))
+			c.missing += uint64(bits.OnesCount64(missing))
+			c.outstanding += uint64(bits.OnesCount64(missing &^ between(0, removed, first)))
+		}
+	}
+	return c
+}
+
+// covers reports whether one of the spans has all numbers of a range.
+func covers(spans []Bounds, from, until uint64) bool {
+	for _, s := range spans {
+		if s.From <= from && until <= s.Until {
+			return true
+		}
+	}
+	return false
+}
+
+// inSpans returns a word with a bit for each number of the spans; the first bit is number first.
+func inSpans(spans []Bounds, first uint64) uint64 {
+	var w uint64
+	for _, s := range spans {
+		w |= between(s.From, s.Until, first)
+	}
+	return w
+}
+
+// between returns a word with a bit for each number of from <= n < until; the first bit is number
+// first.
+func between(from, until, first uint64) uint64 {
+	return ^uint64(0) << distance(from, first) &^ (^uint64(0) << distance(until, first))
+}
+
+// distance returns how far n is above first, 64 at most. A shift by 64 leaves nothing.
+func distance(n, first uint64) uint64 {
+	if n <= first {
+		return 0
+	}
+	return min(n-first, 64)
+}
+
+// held returns how many messages were received and not settled.
+func (d *delivery) held() (n uint64) {
+	for i := range uint64(d.received.len()) {
+		received, settled, drained := d.received.page(i), d.settled.page(i), d.drained.page(i)
+		if received == empty || settled == full {
+			continue
+		}
+		for k := range pageWords {
+			done := settled.words[k].Load() | drained.words[k].Load()
+			n += uint64(bits.OnesCount64(received.words[k].Load() &^ done))
+		}
+	}
+	return n
+}
+
+// Reception is what a received copy of a message is, a bit set.
+type Reception uint8
+
+// What it may be.
+const (
+	First       Reception = 1 << iota // the first copy that the group has received
+	Redelivered                       // delivered before by the broker's count, or a further copy of an unsettled message
+	Duplicated                        // a further copy of a settled message
+	Reordered                         // a first copy, not redelivered, that a later message has overtaken
+	Foreign                           // no producer of the topic has numbered it
+)
+
+// Reader is one consumer of a group. One goroutine may use it at a time; different readers of a
+// group may be used at the same time.
+type Reader struct {
+	group   *Group
+	last    *source // of the last message
+	sources map[uint64]*source
+}
+
+// Reader adds a consumer to the group.
+func (g *Group) Reader() *Reader {
+	return &Reader{group: g, sources: map[uint64]*source{}}
+}
+
+// Received accounts for a copy of a message and returns what it is. attempt is the broker's count of
+// deliveries, this one included, and 0 if the broker does not count. A message with an attempt above
+// 1 that the group has never received, because a consumer died with it, is First and Redelivered.
+func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
+	s := r.source(id)
+	if s == nil || !s.producer.numbered(seq) {
+		r.group.foreign.Add(1)
+		return Foreign
+	}
+	var v Reception
+	switch {
+	case s.received.set(seq):
+		v = First
+		if attempt > 1 {
+			s.again.set(seq)
+		}
+	case s.settled.has(seq):
+		v = Duplicated
+		r.group.duplicated.Add(1)
+	default:
+		v = Redelivered
+	}
+	if attempt > 1 {
+		v |= Redelivered
+	}
+	switch {
+	case v&Redelivered != 0:
+		r.group.redelivered.Add(1)
+	case v == First && s.overtaken(seq, partition):
+		v |= Reordered
+		r.group.reordered.Add(1)
+	}
+	if s.foreign {
+		v |= Foreign
+		r.group.foreign.Add(1)
+	}
+	return v
+}
+
+// Drained accounts for a message that was read only to complete the account. It is not received. If
+// it was received before, it is now settled as settled says, and the group holds it no longer.
+func (r *Reader) Drained(id, seq uint64, settled bool) {
+	s := r.source(id)
+	if s != nil && s.producer.numbered(seq) && (settled || !s.received.has(seq)) {
+		s.drained.set(seq)
+	}
+}
+
+// Settled records that the group is done with a message, by an ack or a rejection. If a driver
+// settles nothing, call it as soon as the message is received.
+func (r *Reader) Settled(id, seq uint64) { r.SettledN(id, seq, 1) }
+
+// SettledN does for n consecutive messages as [Reader.Settled] does for one, and returns how many
+// of them are accounted for.
+func (r *Reader) SettledN(id, first uint64, n int) (accounted int) {
+	s := r.source(id)
+	if n <= 0 || s == nil {
+		return 0
+	}
+	if s.producer.numbered(first + uint64(n) - 1) {
+		s.settled.setRange(first, uint64(n))
+		return n
+	}
+	for i := range uint64(n) { // some of them, perhaps
+		if s.producer.numbered(first + i) {
+			s.settled.set(first + i)
+			accounted++
+		}
+	}
+	return accounted
+}
+
+// source returns the source of a producer's messages, or nil if there are too many producers.
+func (r *Reader) source(id uint64) *source {
+	if r.last != nil && r.last.producer.id == id {
+		return r.last
+	}
+	s, ok := r.sources[id]
+	if !ok {
+		r.group.topic.mu.RLock()
+		d := r.group.deliveries[id]
+		r.group.topic.mu.RUnlock()
+		if d == nil {
+			d = r.group.adopt(id)
+		}
+		if d == nil {
+			return nil
+		}
+		s = &source{delivery: d, next: map[int32]uint64{}}
+		r.sources[id] = s
+	}
+	r.last = s
+	return s
+}
+
+// source is one producer as one reader sees it.
+type source struct {
+	*delivery
+	near []uint64         // by partition: one more than the highest number among its first copies
+	next map[int32]uint64 // the same for partitions that are no index
+}
+
+// nearPartitions is how many partitions need no look into a map.
+const nearPartitions = 1024
+
+// overtaken reports whether a later message of the partition came before this first copy.
+func (s *source) overtaken(seq uint64, partition int32) bool {
+	if partition < 0 || partition >= nearPartitions {
+		next := s.next[partition]
+		s.next[partition] = max(next, seq+1)
+		return seq < next
+	}
+	for int(partition) >= len(s.near) {
+		s.near = append(s.near, 0)
+	}
+	next := s.near[partition]
+	s.near[partition] = max(next, seq+1)
+	return seq < next
 }

@@ -29,7 +29,7 @@ func TestWhatABacklogSaysOfTheMissing(t *testing.T) {
 		{100, 70, 90, 30, 0, 70},
 		{100, -5, 0, 100, 0, 0},
 	} {
-		lost, undelivered := Backlog{Messages: c.waiting}.divide(c.missing, held{}, c.other)
+		lost, undelivered := Backlog{Messages: c.waiting}.divide(c.missing, 0, 0, c.other)
 		if lost != c.lost || undelivered != c.undelivered || c.missing-lost-undelivered != c.uncertain {
 			t.Errorf("%+v: lost %d, undelivered %d", c, lost, undelivered)
 		}

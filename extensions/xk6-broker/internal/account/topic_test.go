@@ -80,7 +80,7 @@ func TestWhatAGroupExpects(t *testing.T) {
 		stage.do()
 		for i, g := range groups {
 			if got := g.Tally(); got != (account.Tally{Expected: stage.want[i], Missing: stage.want[i]}) {
-				t.Errorf("after %s, group %q: %+v, want %d expected", stage.what, g.Name(), got, stage.want[i])
+				t.Errorf("after %s, group %d: %+v, want %d expected", stage.what, i, got, stage.want[i])
 			}
 		}
 	}

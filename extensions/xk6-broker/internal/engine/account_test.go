@@ -345,7 +345,7 @@ func BenchmarkStamp(b *testing.B) {
 		s.Sequence++
 		s.put(body, body[StampSize:])
 		var got Stamp
-		if got.get(body[:StampSize], body[StampSize:]) != nil {
+		if got.get(0, body[:StampSize], body[StampSize:]) != nil {
 			b.Fatal("damaged")
 		}
 	}

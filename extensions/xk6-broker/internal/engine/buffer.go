@@ -30,7 +30,8 @@ const (
 // NewBuffer makes room for some messages.
 func NewBuffer(size int) *Buffer {
 	return &Buffer{
-		Messages: make(driver.Batch, size), Stamps: make([]Stamp, size), Stamped: make([]bool, size), marks: make([]mark, size),
+		Messages: make(driver.Batch, size), Stamps: make([]Stamp, size),
+		Stamped: make([]bool, size), marks: make([]mark, size),
 	}
 }
 

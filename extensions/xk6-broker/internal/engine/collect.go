@@ -163,11 +163,11 @@ func (all records) add(key recording.Key, d *Measured) {
 	for i := range d.Spans {
 		r.Spans[i] = r.Spans[i].And(d.Spans[i])
 	}
-	for labels, n := range d.Errors {
+	for key, n := range d.Errors {
 		if r.Errors == nil {
 			r.Errors = recording.Errors{}
 		}
-		r.Errors[recording.ErrorKey{Op: labels.Op, Kind: string(labels.Kind)}] += n
+		r.Errors[key] += n
 	}
 	for l := range d.Trends {
 		for t, h := range d.Trends[l] {

@@ -84,7 +84,8 @@ func (c *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, erro
 
 // opening opens something on a connection, once for each key of a map of the connection.
 func opening[T any](
-	ctx context.Context, r *Run, e Endpoint, in func(*connection) map[string]T, key string, open func(context.Context, driver.Conn) (T, error),
+	ctx context.Context, r *Run, e Endpoint, in func(*connection) map[string]T, key string,
+	open func(context.Context, driver.Conn) (T, error),
 ) (opened T, err error) {
 	c, err := r.connections.find(e)
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *Run) Disconnect(ctx context.Context) error {
 	r.connections.closed = true
 	all := slices.Collect(maps.Values(r.connections.open))
 	r.connections.mu.Unlock()
-	return each(all, func(c *connection) error {
+	return each(ctx, OpenTimeout, all, func(c *connection, ctx context.Context) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.conn == nil {
@@ -136,12 +137,14 @@ func (r *Run) Disconnect(ctx context.Context) error {
 	})
 }
 
-// each does one thing to all, side by side.
-func each[T any](all []T, do func(T) error) error {
+// each does one thing to all, side by side, within a time.
+func each[T any](ctx context.Context, limit time.Duration, all []T, do func(T, context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, one := range all {
-		wg.Go(func() { errs[i] = do(one) })
+		wg.Go(func() { errs[i] = do(one, ctx) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -87,7 +87,7 @@ func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return 0, nil
 		}
-		c.series.Load().fail("receive", c.driver.KindOf(err))
+		c.series.Load().Fail("receive", c.driver.KindOf(err))
 		return 0, c.driver.Wrap("receive", err)
 	}
 	in.read(n, c.run.ID)
@@ -146,9 +146,6 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	for i := in.next; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
 		bytes += int64(len(m.Body) + stamp.size())
-		if !c.driver.Features.Headers {
-			unwrap(c.driver, m)
-		}
 		counts, isFresh := c.account(series, in, i)
 		if isFresh {
 			fresh++
@@ -172,12 +169,15 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	}
 }
 
+// strangers are the counters of messages without a stamp of this test.
+var strangers = [...]recording.Counter{unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign}
+
 // account accounts for a message. It reports whether its latency counts, like that of a first copy of
 // this test, and whether it is fresh: no copy of an earlier one.
 func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh bool) {
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	if !in.Stamped[i] {
-		series.add(c.run.origin(in, i), 1)
+		series.add(strangers[in.marks[i]], 1)
 		c.group.strange(m)
 		return false, true
 	}
@@ -203,18 +203,6 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 		c.reader.Settled(stamp.Producer, stamp.Sequence)
 	}
 	return counts, is&(account.Redelivered|account.Duplicated) == 0
-}
-
-// origin returns the counter of a message without a stamp of this test.
-func (r *Run) origin(in *Buffer, i int) recording.Counter {
-	switch in.marks[i] {
-	case corrupt:
-		return recording.Corrupted
-	case stamped:
-		return recording.Foreign
-	default:
-		return recording.Unstamped
-	}
 }
 
 // sender returns the counter of a message of this test that no producer of its topic sent.
@@ -256,7 +244,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 				c.group.takeRequeued(in.id(i))
 			}
 		}
-		series.fail(o.String(), c.driver.KindOf(err))
+		series.Fail(o.String(), c.driver.KindOf(err))
 		if part := (*driver.PartError)(nil); errors.As(err, &part) && !c.reports {
 			series.add(settled(o), int64(part.Settled))
 		}
@@ -299,7 +287,7 @@ func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	series := c.series.Load()
 	if err != nil {
 		for range max(n, 1) {
-			series.fail(o.String(), c.driver.KindOf(err))
+			series.Fail(o.String(), c.driver.KindOf(err))
 		}
 		return
 	}

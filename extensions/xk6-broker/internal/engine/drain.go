@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -24,9 +23,9 @@ const (
 
 // Drain bounds the reading of what is outstanding.
 type Drain struct {
-	Limit time.Duration   // of each step
-	Stop  <-chan struct{} // ends the reading early; nil is never
-	Tell  func(Waiting)   // is called with what is waited for; may be nil
+	Limit time.Duration                             // of each step
+	Stop  <-chan struct{}                           // ends the reading early; nil is never
+	Tell  func(topic, group string, missing uint64) // is called for what is waited for; may be nil
 }
 
 // context returns a context for reading, which ends after the limit or early.
@@ -42,20 +41,6 @@ func (d Drain) context(ctx context.Context, limit time.Duration) (context.Contex
 	return ctx, cancel
 }
 
-// Waiting is what a drain waits for.
-type Waiting struct {
-	Topic, Group string
-	Messages     uint64
-}
-
-func (w Waiting) String() string {
-	receivers := "the consumers"
-	if w.Group != "" {
-		receivers = fmt.Sprintf("group %q", w.Group)
-	}
-	return fmt.Sprintf("%s: %d messages that %s should have received have not arrived", w.Topic, w.Messages, receivers)
-}
-
 // drain reads on until nothing is outstanding in the groups that the broker keeps messages for, or
 // nothing more can come.
 func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
@@ -66,7 +51,7 @@ func (r *Run) drain(ctx context.Context, topics []*Topic, d Drain) {
 		for _, g := range t.everyGroup() {
 			if n := g.track.Outstanding(); n > 0 && g.canDrain() {
 				if d.Tell != nil {
-					d.Tell(Waiting{t.Name, g.account, n})
+					d.Tell(t.Name, g.account, n)
 				}
 				wg.Go(func() { g.drain(ctx) })
 			}
@@ -132,33 +117,38 @@ func (g *group) drain(ctx context.Context) {
 
 // read receives until ctx ends.
 func (g *group) read(ctx context.Context, consumer driver.Consumer) {
-	r, reader := g.topic.run, g.track.Reader()
-	settles := g.drainSettles()
-	in := NewBuffer(drainBatch)
-	for ctx.Err() == nil {
-		n, err := consumer.Receive(ctx, in.Messages)
-		if err != nil && n == 0 {
-			if errors.Is(err, driver.ErrClosed) || r.sleep(ctx, driver.Now()+int64(errorPause)) != nil {
-				return
-			}
-			continue
-		}
-		in.read(n, r.ID)
-		settled := false
-		if settles {
-			settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.brief(settleTimeout))
-			settled = consumer.Settle(settling, in.Messages[:n], driver.Ack) == nil
-			cancel()
-			if !settled {
-				g.unread.Store(true)
-			}
-		}
-		g.drained(reader, in, settled)
+	reader, settles, in := g.track.Reader(), g.drainSettles(), NewBuffer(drainBatch)
+	for open := true; open && ctx.Err() == nil; {
+		_, open = g.readSome(ctx, ctx, consumer, reader, in, settles)
 	}
 }
 
-// drained accounts for what is not handed over of a buffer.
-func (g *group) drained(reader *account.Reader, in *Buffer, settled bool) {
+// readSome accounts for what comes before reading ends, and settles it. It returns how many messages
+// that were, and whether more can come before ctx ends.
+func (g *group) readSome(
+	ctx, reading context.Context, consumer driver.Consumer, reader *account.Reader, in *Buffer, settles bool,
+) (n int, open bool) {
+	r := g.topic.run
+	n, err := consumer.Receive(reading, in.Messages)
+	in.read(n, r.ID)
+	if n == 0 && err != nil && reading.Err() == nil {
+		return 0, !errors.Is(err, driver.ErrClosed) && r.sleep(ctx, driver.Now()+int64(errorPause)) == nil
+	}
+	g.drained(ctx, consumer, reader, in, settles)
+	return n, true
+}
+
+// drained settles and accounts for what is not handed over of a buffer.
+func (g *group) drained(
+	ctx context.Context, consumer driver.Consumer, reader *account.Reader, in *Buffer, settles bool,
+) {
+	settled := false
+	if settles && in.n > in.next {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.topic.run.brief(settleTimeout))
+		defer cancel()
+		settled = consumer.Settle(ctx, in.Messages[in.next:in.n], driver.Ack) == nil
+		g.unread.CompareAndSwap(false, !settled)
+	}
 	for i := in.next; i < in.n; i++ {
 		if in.Stamped[i] {
 			reader.Drained(in.Stamps[i].Producer, in.Stamps[i].Sequence, settled)
@@ -182,15 +172,17 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 	defer c.receives.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	settles := c.driver.Features.Settle.Has(driver.Ack) // so that the broker gives more
 	for in := range c.waiting {
-		c.group.drained(c.reader, in, false)
-		c.release(ctx, in.Messages[in.next:in.n])
+		c.group.drained(ctx, c.consumer, c.reader, in, settles)
 	}
 	clear(c.waiting)
 	c.ahead = nil
 	in := NewBuffer(drainBatch)
 	for received := began; ; {
-		n, open := c.drainSome(ctx, in)
+		reading, stop := context.WithTimeout(ctx, drainPoll)
+		n, open := c.group.readSome(ctx, reading, c.consumer, c.reader, in, settles)
+		stop()
 		now := driver.Now()
 		if n > 0 {
 			received = now
@@ -211,25 +203,105 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 	}
 }
 
-// drainSome accounts for what comes within a moment. It returns how many messages that were, and
-// whether more can come.
-func (c *Consumer) drainSome(ctx context.Context, in *Buffer) (n int, open bool) {
-	reading, stop := context.WithTimeout(ctx, drainPoll)
-	n, err := c.consumer.Receive(reading, in.Messages)
-	stop()
-	in.read(n, c.run.ID)
-	if n == 0 && err != nil && reading.Err() == nil {
-		open := !errors.Is(err, driver.ErrClosed) && c.run.sleep(ctx, driver.Now()+int64(errorPause)) == nil
-		return 0, open
-	}
-	c.group.drained(c.reader, in, false)
-	c.release(ctx, in.Messages[:n])
-	return n, true
+// backlogTimeout bounds a question to a broker.
+const backlogTimeout = 5 * time.Second
+
+// backlog is a broker's answer about a group.
+type backlog struct {
+	driver.Backlog
+	at int64 // ns since the Unix epoch; 0 if there is no answer
 }
 
-// release settles drained messages, so that the broker gives more.
-func (c *Consumer) release(ctx context.Context, batch driver.Batch) {
-	if len(batch) > 0 && c.driver.Features.Settle.Has(driver.Ack) {
-		_ = c.consumer.Settle(ctx, batch, driver.Ack) // if it fails, no more comes
+// exact reports whether missing messages can be judged by it.
+func (b *backlog) exact() bool { return b.at > 0 && !b.Estimate }
+
+func (b *backlog) account() account.Backlog {
+	return account.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
+}
+
+// GroupKey names a group of consumers of a run.
+type GroupKey struct{ Broker, Driver, Topic, Group string }
+
+// Backlog asks the broker how many messages of a topic a group has not settled. conn is for groups
+// without members in this process.
+func (r *Run) Backlog(ctx context.Context, t *Topic, name string, conn driver.Conn) (int64, error) {
+	t.mu.Lock()
+	g := t.groups[name]
+	t.mu.Unlock()
+	conns := []driver.Conn{conn}
+	if g != nil {
+		conns = g.connections()
 	}
+	b, err := t.ask(ctx, name, conns)
+	return b.Messages, err
+}
+
+// Backlogs asks the brokers how many messages each group has not settled. Groups without an answer
+// are left out.
+func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	backlogs := map[GroupKey]int64{}
+	for _, t := range r.Topics() {
+		for _, g := range t.everyGroup() {
+			if b := g.ask(ctx); b.at > 0 {
+				backlogs[GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.account}] = b.Messages
+			}
+		}
+	}
+	return backlogs
+}
+
+// askBacklogs asks the brokers what they have at the end.
+func (t *Topic) askBacklogs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
+	defer cancel()
+	t.mu.Lock()
+	complete := t.complete()
+	t.mu.Unlock()
+	if complete { // it was asked before the topic was removed
+		return
+	}
+	for _, g := range t.everyGroup() {
+		b := g.ask(ctx)
+		g.final.Store(&b)
+	}
+}
+
+// ask asks the broker what it has for the group, and keeps the answer.
+func (g *group) ask(ctx context.Context) backlog {
+	if g.subscriber { // the broker keeps nothing for it
+		return backlog{}
+	}
+	b, _ := g.topic.ask(ctx, g.name, g.connections())
+	g.backlog.Store(&b)
+	return b
+}
+
+// exhausted reports whether the broker has nothing for the group.
+func (g *group) exhausted(ctx context.Context) bool {
+	b := g.ask(ctx)
+	return b.at > 0 && b.Messages == 0
+}
+
+// ask asks by one connection after another, unless one answers for all: each first passes on what it
+// has settled, so the last answer counts. With several it is an estimate.
+func (t *Topic) ask(ctx context.Context, group string, conns []driver.Conn) (b backlog, err error) {
+	f := t.Address.Driver.Features
+	estimate := f.BacklogEstimated || len(conns) > 1
+	if f.BacklogWhole {
+		conns = conns[:1]
+	}
+	for _, conn := range conns {
+		asked, ok := conn.(driver.Backlogger)
+		if !ok {
+			return backlog{}, errors.ErrUnsupported
+		}
+		if b.Backlog, err = asked.Backlog(ctx, t.Name, group); err != nil {
+			return backlog{}, err
+		}
+		estimate = estimate || b.Estimate
+	}
+	b.Estimate, b.at = estimate, driver.Now()
+	return b, nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,54 +21,26 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	if done {
 		return nil
 	}
-	step, cancel := context.WithTimeout(ctx, d.Limit)
-	_ = each(publishers, func(p *Publisher) error {
-		p.proveAgain(step)
-		return nil
-	})
-	cancel()
-	step, cancel = context.WithTimeout(ctx, d.Limit)
-	err := each(publishers, func(p *Publisher) error {
-		return p.driver.Wrap("close producer", p.producer.Close(step))
-	})
-	cancel()
-	step, cancel = context.WithTimeout(ctx, d.Limit)
-	err = errors.Join(err,
-		each(r.open(nil), func(c *Consumer) error { return c.Leave(step) }),
-		each(repliers, func(by *replier) error { return by.producer.Close(step) }),
+	_ = each(ctx, d.Limit, publishers, (*Publisher).proveAgain)
+	err := errors.Join(
+		each(ctx, d.Limit, publishers, func(p *Publisher, ctx context.Context) error {
+			return p.driver.Wrap("close producer", p.producer.Close(ctx))
+		}),
+		each(ctx, d.Limit, r.open(nil), (*Consumer).Leave),
+		each(ctx, d.Limit, repliers, func(by *replier, ctx context.Context) error { return by.producer.Close(ctx) }),
+		each(ctx, OpenTimeout, replies, (*Replies).close),
 	)
-	cancel()
-	step, cancel = context.WithTimeout(ctx, OpenTimeout)
-	err = errors.Join(err, each(replies, func(p *Replies) error { return p.close(step) }))
-	cancel()
 	r.drain(ctx, r.Topics(), d)
-	_ = each(r.Topics(), func(t *Topic) error {
+	for _, t := range r.Topics() {
 		t.askBacklogs(ctx)
-		return nil
-	})
-	return errors.Join(err, r.audit(ctx, publishers, d))
-}
-
-// auditLimit is how long a broker may take to read back what it confirmed, unless waiting is stopped.
-const auditLimit = time.Minute
-
-// audit asks the brokers of drivers that only send what they have of what they confirmed.
-func (r *Run) audit(ctx context.Context, publishers []*Publisher, d Drain) error {
-	limit := d.Limit
-	if !r.stopped.Load() {
-		limit = max(limit, auditLimit)
 	}
+	limit := max(d.Limit, r.brief(time.Minute)) // reading back is the broker's work
 	ctx, cancel := d.context(ctx, limit)
 	defer cancel()
-	return each(publishers, func(p *Publisher) error {
-		err := p.audit(ctx)
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("%w: reading back took longer than %v: raise the option drainTimeout", err, limit)
-		}
-		return err
-	})
+	return errors.Join(err, each(ctx, limit, publishers, (*Publisher).audit))
 }
 
+// audit asks the broker of a driver that only sends what it has of what it confirmed.
 func (p *Publisher) audit(ctx context.Context) error {
 	auditor, ok := p.producer.(driver.Auditor)
 	if !ok || p.driver.Features.Start != 0 {
@@ -79,9 +50,8 @@ func (p *Publisher) audit(ctx context.Context) error {
 	if is.Confirmed == 0 {
 		return nil
 	}
-	a := account.Account{Tally: account.Tally{Expected: is.Confirmed}}
+	a := account.Account{Tally: account.Tally{Expected: is.Confirmed, Missing: is.Confirmed}}
 	if err != nil {
-		a.Missing = is.Confirmed
 		a.Doubt(account.NoBacklog, is.Confirmed)
 	} else {
 		a.Drained, a.Missing, a.Lost = is.Confirmed-is.Missing, is.Missing, is.Missing
@@ -90,10 +60,7 @@ func (p *Publisher) audit(ctx context.Context) error {
 	defer p.topic.mu.Unlock()
 	p.topic.readBack.Group = account.ReadBack
 	p.topic.readBack.Sum(a)
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.topic.Name, p.driver.Wrap("read back", err))
-	}
-	return nil
+	return p.driver.Wrap("read back "+p.topic.Name, err)
 }
 
 // Remove runs a function that deletes or empties a topic. If nothing is going on, what is outstanding
@@ -106,8 +73,8 @@ func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove 
 		t.askBacklogs(ctx)
 	}
 	err := remove()
-	switch t.Address.Driver.KindOf(err) {
-	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed: // it was not done
+	switch t.Address.Driver.KindOf(err) { // those by which it was not done
+	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed:
 		return err
 	}
 	for _, other := range r.Topics() { // one of that name at another address may be the same
@@ -138,4 +105,74 @@ func (t *Topic) removeAll(complete, deleted bool) {
 			g.forget()
 		}
 	}
+}
+
+// arrivedQuiet is how long nothing must come until everything has arrived.
+const arrivedQuiet = 200 * time.Millisecond
+
+// progress is what changes while messages of the test are on their way.
+type progress struct {
+	inFlight int64  // sends without an answer
+	missing  uint64 // not received
+	held     uint64 // received, and not settled although the test settles
+	fresh    int64  // received, of whatever origin
+}
+
+// Arrived returns when the consumers have received all that was sent, have settled it as far as they
+// settle, and wait for more; or when nothing has changed for the drain timeout. idle returns since
+// when the script's consumers wait for messages: now if one is at work.
+func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
+	var before progress
+	for changed := driver.Now(); ; {
+		now := driver.Now()
+		is := r.progress()
+		if is != before {
+			before, changed = is, now
+		}
+		done := is.inFlight == 0 && is.missing+is.held == 0
+		switch quiet := now - max(changed, idle(now), r.idleSince(now)); {
+		case done && quiet > int64(arrivedQuiet):
+			return nil
+		case now-changed > int64(r.DrainTimeout()):
+			r.StopWaiting()
+			return nil
+		}
+		if err := r.sleep(ctx, now+int64(arrivedPoll)); err != nil {
+			return err
+		}
+	}
+}
+
+const arrivedPoll = 20 * time.Millisecond
+
+// progress adds up what is on its way to groups that have members, or whose members may come back.
+func (r *Run) progress() progress {
+	p := progress{inFlight: r.InFlight(), fresh: r.fresh.Load()}
+	for _, t := range r.Topics() {
+		for _, g := range t.everyGroup() {
+			g.mu.Lock()
+			attended := g.members > 0 || g.left && g.kept
+			g.mu.Unlock()
+			if !attended {
+				continue
+			}
+			p.missing += g.track.Outstanding()
+			if g.settles.Load() && g.kept {
+				p.held += g.track.Held()
+			}
+		}
+	}
+	return p
+}
+
+// idleSince returns since when all consumers wait for messages: now if one is at work.
+func (r *Run) idleSince(now int64) (since int64) {
+	for _, c := range r.open(nil) {
+		at := c.idle.Load()
+		if at == atWork {
+			return now
+		}
+		since = max(since, at)
+	}
+	return since
 }

@@ -23,6 +23,7 @@ type flight struct {
 	receipts []Receipt // nil if none are wanted
 	done     driver.Done
 	ends     ender
+	ask      *requesting     // nil if it is no request
 	stamp    [StampSize]byte // room to make one
 }
 
@@ -50,14 +51,16 @@ func newFlight(s *Sender, capacity int) *flight {
 	return f
 }
 
-// newReceipted makes a flight of messages whose receipts are wanted, with room for their stamps.
-func newReceipted(s *Sender, batch driver.Batch) *flight {
+// newReceipted makes a flight of messages that were due at one time and whose receipts are wanted, with
+// room for their stamps.
+func newReceipted(s *Sender, batch driver.Batch, at Timing) *flight {
 	if len(batch) != 1 {
 		f := newFlight(s, len(batch))
 		f.receipts, f.batch = make([]Receipt, len(batch)), batch
 		for i := range batch {
 			attachStamp(&batch[i], s.stamp)
 		}
+		f.plan(at)
 		return f
 	}
 	one := &single{}
@@ -69,7 +72,36 @@ func newReceipted(s *Sender, batch driver.Batch) *flight {
 		attachStamp(m, s.stamp)
 	}
 	one.begin(s)
+	one.plan(at)
 	return &one.flight
+}
+
+// plan sets when the messages were due, and where their places go.
+func (f *flight) plan(at Timing) {
+	f.free, f.closed = at.Free, at.Due == 0
+	for i := range f.batch {
+		f.due = append(f.due, at.Due)
+		if f.sender.pub.driver.Features.Receipts {
+			f.batch[i].Place = &f.receipts[i].Place
+		}
+	}
+}
+
+// depart hands a flight over when there is room for it, or refuses it if waiting ends before.
+func (f *flight) depart(waiting, sending context.Context) {
+	s, n := f.sender, int64(len(f.batch))
+	err := errBatchTooLarge
+	if n <= s.pub.window.size {
+		var waited bool
+		if _, waited, err = s.admit(waiting, n, n); waited {
+			f.free = driver.Now()
+		}
+	}
+	if err != nil {
+		s.refuse(f, err)
+		return
+	}
+	f.launch(sending)
 }
 
 func (f *flight) begin(s *Sender) {
@@ -115,6 +147,11 @@ func (f *flight) hand(ctx context.Context) {
 			series.record(s.shard, recording.Open, recording.GeneratorLag, due, f.sent-max(due, f.free))
 		}
 	}
+	if f.ask != nil {
+		s.mu.Unlock()
+		f.ask.send(ctx, f.batch, f.done)
+		return
+	}
 	if !s.pub.driver.Features.Async { // there is no order to keep, and the next sender need not wait
 		s.mu.Unlock()
 		s.pub.producer.Send(ctx, f.batch, f.done)
@@ -151,6 +188,13 @@ func (f *flight) loop() recording.Loop {
 	return recording.Open
 }
 
+func (f *flight) op() string {
+	if f.ask != nil {
+		return "request"
+	}
+	return "send"
+}
+
 func (f *flight) dueAt(i int) int64 {
 	if f.closed {
 		return f.sent
@@ -166,9 +210,11 @@ func (f *flight) confirmed(i int, err error) {
 	if err != nil {
 		f.failed(series, i, now, err)
 	} else {
-		due := f.dueAt(i)
 		s.expect(series, f.first+uint64(i), 1)
 		series.count(recording.Confirmed, 1, now)
+	}
+	if err == nil && f.ask == nil {
+		due := f.dueAt(i)
 		series.record(s.shard, f.loop(), recording.PublishLatency, due, now-due)
 		series.record(s.shard, f.loop(), recording.PublishTime, due, now-f.sent)
 	}
@@ -208,10 +254,13 @@ func (f *flight) handedOver(i int, err error) {
 			s.expect(series, f.first+uint64(j), 1)
 		}
 		due := f.dueAt(j)
+		f.receipt(j, now, nil)
+		if f.ask != nil {
+			continue
+		}
 		at := series.at(due)
 		latency.record(at, f.loop(), now-due)
 		took.record(at, f.loop(), now-f.sent)
-		f.receipt(j, now, nil)
 	}
 	latency.flush()
 	took.flush()
@@ -229,7 +278,10 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 	s := f.sender
 	f.failures.Add(1)
 	s.pub.topic.failed.Add(1)
-	series.fail("send", s.pub.driver.KindOf(err))
+	if f.ask != nil && f.ask.failed.Swap(true) {
+		return
+	}
+	series.Fail(f.op(), s.pub.driver.KindOf(err))
 	due := f.dueAt(i)
 	series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 }
@@ -240,6 +292,6 @@ func (f *flight) receipt(i int, now int64, err error) {
 	}
 	f.receipts[i] = Receipt{
 		Sequence: f.first + uint64(i), Due: f.dueAt(i), Sent: f.sent, Confirmed: now, Place: f.receipts[i].Place,
-		Err: f.sender.pub.driver.Wrap("send", f.sender.pub.topic.explain(err)),
+		Err: f.sender.pub.driver.Wrap(f.op(), f.sender.pub.topic.explain(err)),
 	}
 }

@@ -31,7 +31,7 @@ const (
 	mostCuts   = 1000
 )
 
-var errPhases = fmt.Errorf("phase: there are %d phases already, or %d changes from one to another", mostPhases-1, mostCuts)
+var errPhases = fmt.Errorf("phase: there are %d phases already, or %d changes", mostPhases-1, mostCuts)
 
 func newPhases() *phases {
 	p := &phases{}

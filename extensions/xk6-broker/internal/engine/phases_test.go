@@ -125,7 +125,7 @@ func TestPhasesAddUpToTheWhole(t *testing.T) {
 					case 0:
 						c.Collect()
 					default:
-						b.series.fail("send", driver.Timeout)
+						b.series.Fail("send", driver.Timeout)
 						if _, err := c.Begin(fmt.Sprint("phase ", n%4)); err != nil {
 							t.Error(err)
 						}
@@ -342,7 +342,7 @@ func FuzzPhasesAddUp(f *testing.F) {
 				}
 				dues = append(dues, driver.Now())
 			case op >= 240:
-				s.fail("send", driver.Kind(fmt.Sprint(op%3)))
+				s.Fail("send", driver.Kind(fmt.Sprint(op%3)))
 			case op >= 200:
 				s.add(recording.Counter(op%recording.NumCounters), int64(op))
 			case op >= 190:

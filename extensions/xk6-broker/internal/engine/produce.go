@@ -10,7 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
@@ -62,10 +61,6 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 		sending.Go(func() { loops[i].run(ctx) })
 	}
 	sending.Wait()
-	interrupted := ctx.Err() != nil && slices.ContainsFunc(loops, func(l *produceLoop) bool {
-		_, until := l.due()
-		return until != never
-	})
 	var total Produced
 	for _, l := range loops {
 		l.wait()
@@ -74,41 +69,8 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 		total.Failed += l.failed
 		total.Confirmed += l.confirmed
 	}
-	if interrupted {
-		p.Interrupted(senders[0].pub.topic, total.Due)
-	}
 	total.Elapsed = time.Duration(driver.Now() - p.Start)
 	return total, nil
-}
-
-// Interrupted records that a loop with a schedule ended when so many of its messages were due, which
-// were not all.
-func (p Produce) Interrupted(t *Topic, due uint64) {
-	if p.Schedule == nil {
-		return
-	}
-	s := p.Share.Of(schedule.Even(p.Schedule()))
-	n, ends := schedule.Count(s)
-	if p.Duration > 0 {
-		n, ends = schedule.Until(s, p.Duration-1), true
-	}
-	if p.Count > 0 {
-		count := p.Share.Count(p.Count)
-		if !ends || count < n {
-			n = count
-		}
-	}
-	if due >= n {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	goal := result.Goal{Loop: recording.Open, Unit: "messages"}
-	all := t.interrupted[goal]
-	all.Loops++
-	all.Done += float64(due)
-	all.Total += float64(n)
-	t.interrupted[goal] = all
 }
 
 // produceLoop is one sender's share of a produce loop.
@@ -221,17 +183,9 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 	if l.schedule == nil { // nothing is late in a closed loop: wake once for many
 		least = min(most, int(w.size)/2+1)
 	}
-	n, waited, err := l.sender.take(ctx, w, int64(least), int64(most))
+	n, waited, err := l.sender.admit(ctx, int64(least), int64(most))
 	if err != nil {
 		return false
-	}
-	if workers := l.sender.pub.workers; workers != nil {
-		_, busy, err := l.sender.take(ctx, workers, 1, 1)
-		if err != nil {
-			w.release(n)
-			return false
-		}
-		waited = waited || busy
 	}
 	now := driver.Now()
 	if waited {
@@ -310,17 +264,33 @@ func (l *produceLoop) end(f *flight) {
 	}
 }
 
-// abandon counts the arrivals that were due before ctx ended and never sent as due.
+// abandon counts what the schedule has left as due if ctx ended before it was sent. Of random
+// arrivals these are as many as there are on average.
 func (l *produceLoop) abandon() {
-	if l.schedule == nil {
+	_, until := l.due()
+	if l.schedule == nil || until == never {
 		return
 	}
-	var n int64
-	for now := driver.Now(); (l.Count == 0 || l.next < l.count) && l.look() && l.ahead.due <= now; l.next++ {
-		l.ahead.looked = false
-		n++
+	rest := l.total()
+	rest = l.share.Count(rest) - min(l.next, l.share.Count(rest))
+	l.next += rest
+	l.sender.series.Load().add(recording.Due, int64(rest)) //gosec:disable G115 -- a count
+}
+
+// total returns how many messages the schedule has for this process; 0 without a schedule.
+func (p Produce) total() uint64 {
+	if p.Schedule == nil {
+		return 0
 	}
-	l.sender.series.Load().add(recording.Due, n)
+	s := p.Share.Of(schedule.Even(p.Schedule()))
+	n, ends := schedule.Count(s)
+	if p.Duration > 0 {
+		n, ends = schedule.Until(s, p.Duration-1), true
+	}
+	if count := p.Share.Count(p.Count); p.Count > 0 && (!ends || count < n) {
+		n = count
+	}
+	return n
 }
 
 // wait returns when nothing is in flight. The driver bounds that time.

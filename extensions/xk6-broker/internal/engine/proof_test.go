@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -32,8 +33,8 @@ func TestWhatConfirmationsProved(t *testing.T) {
 				t.Errorf("acks=%s: %+v, %v", acks, got, err)
 			}
 		}
-		if asked.times != 2 {
-			t.Errorf("asked %d times for two sorts of producers", asked.times)
+		if n := asked.times.Load(); n != 2 {
+			t.Errorf("asked %d times for two sorts of producers", n)
 		}
 		r := b.run.NewCollector().Result()
 		topic := r.Topics[0]
@@ -54,11 +55,11 @@ func TestWhatConfirmationsProved(t *testing.T) {
 type asked struct {
 	driver.Conn
 
-	times int
+	times atomic.Int32
 }
 
 func (a *asked) Proof(_ context.Context, c driver.ProducerConfig, created *driver.TopicSpec) driver.Proof {
-	a.times++
+	a.times.Add(1)
 	acks := c.Options.String("acks")
 	if acks == "all" && created != nil && created.Replicas == 3 {
 		return driver.Proof{Confirm: driver.Replicated, How: "acks=all"}

@@ -3,12 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Publisher is an open producer of a driver. Any number of senders share it.
@@ -26,7 +28,9 @@ type Publisher struct {
 }
 
 // NewPublisher opens a producer on conn.
-func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig) (*Publisher, error) {
+func (r *Run) NewPublisher(
+	ctx context.Context, conn driver.Conn, t *Topic, c driver.ProducerConfig,
+) (*Publisher, error) {
 	d := t.Address.Driver
 	p, err := conn.NewProducer(ctx, c)
 	if err != nil {
@@ -41,7 +45,7 @@ func (r *Run) NewPublisher(ctx context.Context, conn driver.Conn, t *Topic, c dr
 	}
 	t.noteOptions(effective(d, driver.OnProducer), c.Options)
 	t.connected(conn)
-	pub.proof = pub.prove()
+	pub.proof = pub.prove("")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -63,7 +67,8 @@ type Sender struct {
 // NewSender makes a sender whose measurements go to series.
 func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 	id := p.run.producerID(p.topic)
-	s := &Sender{pub: p, track: p.topic.track.Producer(id), shard: uint32(id), stamp: stamp} //gosec:disable G115 -- bits, no number
+	shard := uint32(id) //gosec:disable G115 -- bits, no number
+	s := &Sender{pub: p, track: p.topic.track.Producer(id), shard: shard, stamp: stamp}
 	s.series.Store(series)
 	return s
 }
@@ -113,42 +118,23 @@ var errBatchTooLarge = errors.New("more messages in one send than the producer's
 // Send sends some messages that were due at one time, and calls finished once, from any goroutine,
 // when the fate of all is known. It waits for room in the window and for a worker.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
-	f := newReceipted(s, batch)
-	f.free = at.Free
-	f.closed = at.Due == 0
+	f := newReceipted(s, batch, at)
 	f.ends = receiptsTo(finished)
-	for i := range batch {
-		f.due = append(f.due, at.Due)
-		if s.pub.driver.Features.Receipts {
-			batch[i].Place = &f.receipts[i].Place
-		}
-	}
-	if int64(len(batch)) > s.pub.window.size {
-		s.refuse(f, errBatchTooLarge)
-		return
-	}
-	waited, err := s.admit(ctx, int64(len(batch)))
-	if err != nil {
-		s.refuse(f, err)
-		return
-	}
-	if waited {
-		f.free = driver.Now()
-	}
-	f.launch(ctx)
+	f.depart(ctx, ctx)
 }
 
-// admit waits for room for n messages in the window and for a worker. It reports whether it had to.
-func (s *Sender) admit(ctx context.Context, n int64) (waited bool, err error) {
-	_, waited, err = s.take(ctx, s.pub.window, n, n)
+// admit waits for room for messages in the window, least to most, and for a worker. It returns how many
+// places it got, and whether it had to wait.
+func (s *Sender) admit(ctx context.Context, least, most int64) (n int64, waited bool, err error) {
+	n, waited, err = s.take(ctx, s.pub.window, least, most)
 	if err != nil || s.pub.workers == nil {
-		return waited, err
+		return n, waited, err
 	}
 	_, busy, err := s.take(ctx, s.pub.workers, 1, 1)
 	if err != nil {
 		s.pub.window.release(n)
 	}
-	return waited || busy, err
+	return n, waited || busy, err
 }
 
 // take takes places of a window, and counts if it had to wait for them.
@@ -164,8 +150,11 @@ func (s *Sender) take(ctx context.Context, w *window, least, most int64) (n int6
 // refuse fails a flight that was never handed over.
 func (s *Sender) refuse(f *flight, err error) {
 	now := driver.Now()
-	err = s.pub.driver.Wrap("send", s.pub.topic.explain(err))
+	err = s.pub.driver.Wrap(f.op(), s.pub.topic.explain(err))
 	series := s.series.Load()
+	if f.ask != nil {
+		f.ask.failed.Store(true)
+	}
 	if !f.closed {
 		series.add(recording.Due, int64(len(f.batch)))
 	}
@@ -174,9 +163,92 @@ func (s *Sender) refuse(f *flight, err error) {
 		if f.closed {
 			due = now
 		}
-		series.fail("send", s.pub.driver.KindOf(err))
+		series.Fail(f.op(), s.pub.driver.KindOf(err))
 		series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
 	}
 	f.ends.end(f)
+}
+
+// proof is an answer to what confirmations prove for some producers of a topic.
+type proof struct {
+	result.Proof
+
+	done chan struct{} // closed when there is one
+}
+
+// prove asks what a confirmation proves, when the producer opens and at the end: for each producer
+// that finds out by itself, and else once for all of the same options. Nothing waits for the answer.
+func (p *Publisher) prove(when string) *proof {
+	key := when + fmt.Sprint(p.config.Options)
+	prover, ok := p.producer.(driver.Prover)
+	if ok {
+		key = when + fmt.Sprintf("%p", p)
+	} else {
+		prover, ok = p.conn.(driver.Prover)
+	}
+	t := p.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if asked, ok := t.proofs[key]; ok {
+		return asked
+	}
+	asked, created := &proof{done: make(chan struct{})}, t.created
+	t.proofs[key] = asked
+	if !ok {
+		asked.Confirm = p.driver.Features.Confirm.String()
+		close(asked.done)
+		return asked
+	}
+	go func() {
+		defer close(asked.done)
+		ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+		defer cancel()
+		is := prover.Proof(ctx, p.config, created)
+		asked.Confirm, asked.How = is.Confirm.String(), is.How
+		if is.Routed {
+			t.selected.Store(true)
+		}
+	}()
+	return asked
+}
+
+// proveAgain asks once more at the end, because settings may have changed, unless the topic is gone.
+func (p *Publisher) proveAgain(ctx context.Context) error {
+	p.topic.mu.Lock()
+	removed := len(p.topic.removed) > 0
+	p.topic.mu.Unlock()
+	all := []*proof{p.proof}
+	if !removed {
+		all = append(all, p.prove("at the end: "))
+	}
+	for _, asked := range all {
+		select {
+		case <-asked.done:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// Proof returns what a confirmation proves.
+func (s *Sender) Proof(ctx context.Context) (result.Proof, error) {
+	select {
+	case <-s.pub.proof.done:
+		return s.pub.proof.Proof, nil
+	case <-ctx.Done():
+		return result.Proof{}, ctx.Err()
+	}
+}
+
+// proven lists what confirmations proved. The lock is held.
+func (t *Topic) proven() (all []result.Proof) {
+	for _, p := range t.proofs {
+		select {
+		case <-p.done:
+			all = append(all, p.Proof)
+		default:
+		}
+	}
+	return all
 }

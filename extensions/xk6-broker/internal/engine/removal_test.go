@@ -20,7 +20,7 @@ func TestAGroupExpectsNothingOfWhatWasRemovedBeforeItCame(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t, memory.Config{})
 					admin := b.conn.(driver.Admin)
-					b.topic.Declare("workers")
+					b.topic.Declare()
 					s := b.sender(1000)
 					if others {
 						c := b.consumer(driver.ConsumerConfig{Group: "warm"})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,12 +35,6 @@ type Replies struct {
 	waiting map[uint64]chan<- answer // by request
 }
 
-// answer is what becomes of a request: the reply, or why there is none.
-type answer struct {
-	reply driver.Message
-	err   error
-}
-
 // Replies opens the replies to requests of a topic on a connection, or returns those that are open:
 // on a topic of that name, or on one of its own if the name is empty.
 func (r *Run) Replies(ctx context.Context, e Endpoint, asked, named string, series *Series) (*Replies, error) {
@@ -63,11 +58,8 @@ func (r *Run) openReplies(
 	if named == "" {
 		p.topic = besideTopic(asked, fmt.Sprintf("replies-%08x-%d", r.instance, n))
 		if p.made, err = makeTopic(ctx, conn, a, p.topic); err != nil {
-			return nil, fmt.Errorf("topic %s for replies could not be created: give the producer's option replyTopic: %w", p.topic, err)
+			return nil, fmt.Errorf("topic %s for replies could not be created: give option replyTopic: %w", p.topic, err)
 		}
-	}
-	if len(p.topic) > maxReplyTo {
-		return nil, fmt.Errorf("the name of topic %.40q... is too long", p.topic)
 	}
 	if err := p.subscribe(ctx, a); err != nil {
 		return nil, errors.Join(fmt.Errorf("topic %s for replies could not be read: %w", p.topic, err), p.deleteTopic(ctx))
@@ -155,7 +147,7 @@ func (p *Replies) read(ctx context.Context) {
 			if ctx.Err() != nil || errors.Is(err, driver.ErrClosed) {
 				return
 			}
-			p.series.fail("receive", p.driver.KindOf(err))
+			p.series.Fail("receive", p.driver.KindOf(err))
 			if machine.Timer(ctx, driver.Now()+int64(repliesErrorPause)) != nil {
 				return
 			}
@@ -166,7 +158,7 @@ func (p *Replies) read(ctx context.Context) {
 		}
 		if p.driver.Features.Settle.Has(driver.Ack) {
 			if err := p.consumer.Settle(ctx, in[:n], driver.Ack); err != nil && ctx.Err() == nil {
-				p.series.fail("ack", p.driver.KindOf(err))
+				p.series.Fail("ack", p.driver.KindOf(err))
 			}
 		}
 		clear(in[:n]) // the requests have them
@@ -176,9 +168,6 @@ func (p *Replies) read(ctx context.Context) {
 // take gives a reply to the request that waits for it. Another one is counted, unless it may be for
 // another reader of the topic.
 func (p *Replies) take(m *driver.Message) {
-	if !p.driver.Features.Headers {
-		unwrap(p.driver, m)
-	}
 	id, _ := correlation(p.driver, m)
 	number, ours := p.number(id)
 	p.mu.Lock()
@@ -203,15 +192,14 @@ func (p *Replies) number(id []byte) (uint64, bool) {
 // text writes the identifier of a request.
 func (p *Replies) text(number uint64) string { return p.prefix + strconv.FormatUint(number, 16) }
 
-// expect makes room for the reply to a request.
-func (p *Replies) expect() (number uint64, answers chan answer) {
-	answers = make(chan answer, 2) // the reply, and that the request failed
+// expect gives the reply to a request to a channel, which must have room for it.
+func (p *Replies) expect(answers chan<- answer) (number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	number = p.next
 	p.next++
 	p.waiting[number] = answers
-	return number, answers
+	return number
 }
 
 // forget waits for the reply to a request no longer.
@@ -226,4 +214,134 @@ func (p *Replies) close(ctx context.Context) error {
 	p.stop()
 	p.reading.Wait()
 	return p.driver.Wrap("close replies", errors.Join(p.consumer.Close(ctx), p.deleteTopic(ctx)))
+}
+
+var errNoReplyTo = errors.New("the message asks for no reply: it has no topic for it")
+
+// Reply answers a message that this consumer received. If the broker has no requests, the reply goes
+// by the connection e to the topic that the message names, and is done when the broker has it.
+func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Message) error {
+	series := c.series.Load()
+	var err error
+	if by, ok := c.consumer.(driver.Replier); ok {
+		err = by.Reply(ctx, to, reply)
+	} else {
+		err = c.run.reply(ctx, e, &to, &reply)
+	}
+	if err != nil {
+		err = c.driver.Wrap("reply", err)
+		series.Fail("reply", c.driver.KindOf(err))
+		return err
+	}
+	series.add(recording.BytesSent, int64(len(reply.Body)))
+	return nil
+}
+
+// reply sends a reply to the topic that a message names.
+func (r *Run) reply(ctx context.Context, e Endpoint, to, reply *driver.Message) error {
+	d := e.Address.Driver
+	id, replyTo := correlation(d, to)
+	if len(replyTo) == 0 {
+		return refused(d, "reply", errNoReplyTo)
+	}
+	if err := correlate(d, reply, string(id), ""); err != nil {
+		return refused(d, "reply", err)
+	}
+	topic := string(replyTo)
+	in := func(on *connection) map[string]*replier { return on.repliers }
+	by, err := opening(ctx, r, e, in, topic, func(ctx context.Context, conn driver.Conn) (*replier, error) {
+		return r.openReplier(ctx, conn, e.Address, topic)
+	})
+	if err != nil {
+		return err
+	}
+	return by.send(ctx, *reply)
+}
+
+// correlate makes m a request or a reply with an identifier by two headers; the reply to a request
+// goes to a topic.
+func correlate(d *driver.Driver, m *driver.Message, id, replyTo string) error {
+	if !d.Features.Headers {
+		return fmt.Errorf("%s has no headers to match requests and replies: %w", d.Name, errors.ErrUnsupported)
+	}
+	names := d.Correlation
+	for i := range m.Headers {
+		if name := m.Headers[i].Name; name == names.ID || name == names.ReplyTo {
+			return fmt.Errorf("header %q is used to match requests and replies: choose another name", name)
+		}
+	}
+	m.Headers = slices.Clip(m.Headers)
+	if id != "" { // the request of another program may have none
+		m.Headers = append(m.Headers, driver.Header{Name: names.ID, Value: []byte(id)})
+	}
+	if replyTo != "" {
+		m.Headers = append(m.Headers, driver.Header{Name: names.ReplyTo, Value: []byte(replyTo)})
+	}
+	return nil
+}
+
+// correlation returns the identifier of a message and the topic for the reply; both may be empty.
+func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
+	for i := range m.Headers {
+		switch h := &m.Headers[i]; h.Name {
+		case d.Correlation.ID:
+			id = h.Value
+		case d.Correlation.ReplyTo:
+			replyTo = h.Value
+		}
+	}
+	return id, replyTo
+}
+
+// refused is an error of a message that cannot be sent as it is.
+func refused(d *driver.Driver, op string, err error) error {
+	return &driver.Error{Kind: driver.Rejected, Driver: d.Name, Op: op, Err: err}
+}
+
+// replier sends replies to one topic. They carry no stamp.
+type replier struct {
+	producer driver.Producer
+	window   *window // of replies, each of which may take a worker
+}
+
+// Replies on their way to one topic, at most: of a driver that waits for the broker, as many as it
+// has workers.
+const (
+	repliesWindow  = 4096
+	repliesWorkers = 32
+)
+
+func (r *Run) openReplier(ctx context.Context, conn driver.Conn, a *driver.Address, topic string) (*replier, error) {
+	options, err := a.Resolve(driver.OnProducer, nil)
+	if err != nil {
+		return nil, err
+	}
+	config := driver.ProducerConfig{Topic: topic, Window: repliesWindow, Options: options}
+	if !a.Driver.Features.Async {
+		config.Window, config.Workers = repliesWorkers, repliesWorkers
+	}
+	by := &replier{window: newWindow(config.Window)}
+	if by.producer, err = conn.NewProducer(ctx, config); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.finished { // nothing would close it
+		return nil, errors.Join(ErrEnded, by.producer.Close(ctx))
+	}
+	r.repliers = append(r.repliers, by)
+	return by, nil
+}
+
+// send sends a reply and waits until the broker has it.
+func (by *replier) send(ctx context.Context, m driver.Message) error {
+	if _, err := by.window.acquire(ctx, 1, 1); err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	by.producer.Send(ctx, driver.Batch{m}, func(_ int, err error) {
+		by.window.release(1)
+		sent <- err
+	})
+	return <-sent
 }

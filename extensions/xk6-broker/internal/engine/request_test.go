@@ -104,20 +104,27 @@ func without(f driver.Features) driver.Features {
 	return f
 }
 
+// subject is a subject with headers.
+func subject() driver.Features {
+	f := memory.Subject()
+	f.Headers = true
+	return f
+}
+
 func deferred(f driver.Features) driver.Features {
 	f.Async = false
 	return f
 }
 
-// Wherever there are consumers each request has its own reply, whatever the driver can do: with headers and without, where Send waits for the
+// Wherever there are consumers each request has its own reply, whatever the driver can do: where Send waits for the
 // broker, where topics are made and where they are just there. The account of the requests is whole and none of the replies is in it.
 func TestRequestsAreAnsweredByTwoTopics(t *testing.T) {
 	for name, config := range map[string]memory.Config{
 		"log":                    {Features: memory.Log()},
 		"queue":                  {Features: without(memory.Queue())},
-		"subject, no headers":    {Features: memory.Subject()},
+		"subject":                {Features: subject()},
 		"log, send waits":        {Features: deferred(memory.Log())},
-		"subject, send waits":    {Features: deferred(memory.Subject())},
+		"subject, send waits":    {Features: deferred(subject())},
 		"topics are made by use": {Features: without(memory.Full()), Bare: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +217,7 @@ func TestRequestLatencyByTwoTopics(t *testing.T) {
 
 // A request whose reply does not come is an error in time, and is counted. A reply that comes later, or again, is a stray.
 func TestRepliesThatAreLateOrComeAgain(t *testing.T) {
-	for name, features := range map[string]driver.Features{"headers": memory.Log(), "envelope": memory.Subject()} {
+	for name, features := range map[string]driver.Features{"log": memory.Log(), "subject": subject()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOffice(t, memory.Config{Features: features}, "")
@@ -256,7 +263,7 @@ func TestRepliesThatAreLateOrComeAgain(t *testing.T) {
 						t.Errorf("%v: %d, want %d", counter, n, want)
 					}
 				}
-				if n := o.series.measured(everyPhase).Errors[ErrorLabels{"request", driver.Timeout}]; n != 1 {
+				if n := o.series.measured(everyPhase).Errors[recording.ErrorKey{Op: "request", Kind: string(driver.Timeout)}]; n != 1 {
 					t.Errorf("%v", o.series.measured(everyPhase).Errors)
 				}
 				if h := o.series.Trend(recording.Closed, recording.FailedLatency); h.Count() != 1 || h.Max() < int64(time.Second) {
@@ -401,38 +408,13 @@ func TestRequestsWaitForTheWindow(t *testing.T) {
 		if sent, unanswered := o.series.Count(recording.Sent), o.series.Count(recording.Unanswered); sent != 2 || unanswered != 2 {
 			t.Errorf("%d sent, %d unanswered: one was still waiting", sent, unanswered)
 		}
-		if n := o.series.measured(everyPhase).Errors[ErrorLabels{"request", driver.Timeout}]; n != 3 {
+		if n := o.series.measured(everyPhase).Errors[recording.ErrorKey{Op: "request", Kind: string(driver.Timeout)}]; n != 3 {
 			t.Errorf("%v", o.series.measured(everyPhase).Errors)
 		}
 		if lag := o.series.Trend(recording.Open, recording.GeneratorLag).Max(); lag > int64(time.Millisecond) {
 			t.Errorf("the generator is blamed for %v in the window", time.Duration(lag))
 		}
 	})
-}
-
-// A body that only looks as if it began with an envelope is left alone.
-func TestUnwrap(t *testing.T) {
-	d := &driver.Driver{Correlation: driver.Correlated}
-	whole := envelop("id", "there", []byte("body"), 0)
-	for cut := range whole {
-		m := driver.Message{Body: whole[:cut]}
-		if unwrap(d, &m); len(m.Headers) > 0 && cut < len(whole)-len("body") {
-			t.Errorf("%d bytes of it were enough", cut)
-		}
-	}
-	for i := range len(whole) - len("body") {
-		b := append([]byte{}, whole...)
-		b[i] ^= 0x20
-		m := driver.Message{Body: b}
-		if unwrap(d, &m); len(m.Headers) > 0 {
-			t.Errorf("byte %d may be damaged", i)
-		}
-	}
-	m := driver.Message{Body: whole}
-	unwrap(d, &m)
-	if id, to := correlation(d, &m); string(id) != "id" || string(to) != "there" || string(m.Body) != "body" {
-		t.Errorf("%s %s %s", id, to, m.Body)
-	}
 }
 
 // parrot is a producer whose broker answers each request at once.
@@ -450,7 +432,7 @@ func (p parrot) Send(_ context.Context, b driver.Batch, done driver.Done) {
 
 // BenchmarkRequest is what a request by two topics costs beside the broker.
 func BenchmarkRequest(b *testing.B) {
-	for name, features := range map[string]driver.Features{"headers": memory.Log(), "envelope": memory.Subject()} {
+	for name, features := range map[string]driver.Features{"log": memory.Log(), "subject": subject()} {
 		b.Run(name, func(b *testing.B) {
 			features.Async = true
 			broker := memory.New(memory.Config{Name: fmt.Sprintf("memory%d", addresses.Add(1)), Features: features})

@@ -24,14 +24,3 @@ func TestUsersOfATopicAreKeptOnceAndInOrder(t *testing.T) {
 		t.Errorf("%d users are kept", n)
 	}
 }
-
-func TestWaiting_BrokerWithoutGroups_NamesNone(t *testing.T) {
-	for w, want := range map[Waiting]string{
-		{"jobs", "", 3}:  "jobs: 3 messages that the consumers should have received have not arrived",
-		{"jobs", "g", 3}: `jobs: 3 messages that group "g" should have received have not arrived`,
-	} {
-		if got := w.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}

@@ -109,7 +109,7 @@ func TestSettle_AnsweredLater_CountsWhatTheBrokerConfirmed(t *testing.T) {
 	conn.last.report(driver.Ack, 4, &driver.Error{Kind: driver.Rejected, Op: "ack", Err: errors.New("invalid record state")})
 	failed := int64(0)
 	for of, n := range b.series.measured(everyPhase).Errors {
-		if of.Op == "ack" && of.Kind == driver.Rejected {
+		if of.Op == "ack" && of.Kind == string(driver.Rejected) {
 			failed += n
 		}
 	}

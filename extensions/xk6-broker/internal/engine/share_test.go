@@ -85,7 +85,7 @@ func sentBy(t *testing.T, load Produce, shares []schedule.Share, senders int) (a
 		for _, b := range benches {
 			for _, m := range b.broker.Stored("orders") {
 				var s Stamp
-				if err := s.get(m.Body, m.Body[StampSize:]); err != nil {
+				if err := s.get(s.Run, m.Body, m.Body[StampSize:]); err != nil {
 					t.Fatal(err)
 				}
 				due := time.Duration(0)

@@ -72,8 +72,10 @@ func (s *Stamp) put(dst, payload []byte) {
 	binary.LittleEndian.PutUint32(dst[stampSumAt:], checksum(dst[:stampSumAt], payload))
 }
 
-// get reads the stamp of a payload. A foreign body gives errNoStamp, a damaged one errCorrupt.
-func (s *Stamp) get(src, payload []byte) error {
+// get reads the stamp of a payload. A foreign body gives errNoStamp, a damaged one of this run
+// errCorrupt.
+func (s *Stamp) get(run uint32, src, payload []byte) error {
+	s.inBody = false
 	if len(src) < StampSize || binary.LittleEndian.Uint16(src) != stampMagic {
 		return errNoStamp
 	}
@@ -86,10 +88,13 @@ func (s *Stamp) get(src, payload []byte) error {
 	if s.Closed {
 		s.Due = s.Sent
 	}
-	if binary.LittleEndian.Uint32(src[stampSumAt:]) != checksum(src[:stampSumAt], payload) {
-		return errCorrupt
+	switch {
+	case binary.LittleEndian.Uint32(src[stampSumAt:]) == checksum(src[:stampSumAt], payload):
+		return nil
+	case s.Run != run:
+		return errNoStamp
 	}
-	return nil
+	return errCorrupt
 }
 
 func checksum(stamp, payload []byte) uint32 {
@@ -110,7 +115,7 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 		if _, err := stampBase64.Decode(raw[:], m.Headers[i].Value); err != nil {
 			return errNoStamp
 		}
-		if err := s.check(run, raw[:], m.Body); err != nil {
+		if err := s.get(run, raw[:], m.Body); err != nil {
 			return err
 		}
 		m.Headers = append(m.Headers[:i:i], m.Headers[i+1:]...)
@@ -119,21 +124,11 @@ func (s *Stamp) take(m *driver.Message, run uint32) error {
 	if len(m.Body) < StampSize {
 		return errNoStamp
 	}
-	if err := s.check(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
+	if err := s.get(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
 		return err
 	}
 	m.Body, s.inBody = m.Body[StampSize:], true
 	return nil
-}
-
-// check is get, but only a stamp of this run can be damaged: others are none.
-func (s *Stamp) check(run uint32, src, payload []byte) error {
-	s.inBody = false
-	err := s.get(src, payload)
-	if err != nil && s.Run != run {
-		return errNoStamp
-	}
-	return err
 }
 
 // size returns how many bytes of a body the stamp took.

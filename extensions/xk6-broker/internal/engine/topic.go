@@ -26,43 +26,31 @@ type Topic struct {
 	spends    atomic.Bool  // settled messages are not kept for groups that come later
 	failed    atomic.Int64 // sends that failed; the broker may have their messages
 
-	mu          sync.Mutex
-	groups      map[string]*group  // by the broker's name for them
-	order       []*group           // all, subscribers too
-	elsewhere   map[string]backlog // of a shared run: groups without a member in this process, with their last backlogs
-	conn        driver.Conn        // the one opened last, to ask for the backlog
-	info        driver.Info
-	uses        result.Uses
-	created     *driver.TopicSpec // by this test
-	proofs      map[string]*proof // of what confirmations prove, by the producers' options
-	removed     []int64           // when this process deleted or emptied it
-	settled     uint64            // one more than the messages numbered when it was removed with a complete account; 0 if it was not
-	readBack    account.Account   // of a driver that only sends
-	interrupted map[result.Goal]result.Interruption
+	mu       sync.Mutex
+	groups   map[string]*group // by the broker's name for them
+	order    []*group          // all, subscribers too
+	conn     driver.Conn       // the one opened last, to ask for the backlog
+	info     driver.Info
+	uses     result.Uses
+	created  *driver.TopicSpec // by this test
+	readBack account.Account   // of a driver that only sends
+	proofs   map[string]*proof // by when they were asked for, and the producers' options
+	removed  []int64           // when this process deleted or emptied it
+	settled  uint64            // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
 		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: result.Uses{},
-		elsewhere: map[string]backlog{}, proofs: map[string]*proof{}, interrupted: map[result.Goal]result.Interruption{},
+		proofs: map[string]*proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)
 	return t
 }
 
-// Declare records that the script has a consumer for the topic, in a group or none. With several
-// processes it may be opened in another one.
-func (t *Topic) Declare(group string) {
-	t.declared.Store(true)
-	if !t.run.shared || !keeps(t.Address.Driver.Features, group) {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, ok := t.elsewhere[group]; !ok { // a script may be read again after the test
-		t.elsewhere[group] = backlog{}
-	}
-}
+// Declare records that the script has a consumer for the topic. With several processes it may be opened
+// in another one.
+func (t *Topic) Declare() { t.declared.Store(true) }
 
 // Use records the options in force for a user of the topic: "connect", "topic", "producer",
 // "consumer", "produce" or "consume". Secrets are masked.

@@ -116,7 +116,7 @@ func features(f driver.Features) map[string]any {
 		"order": f.Order.String(), "confirm": f.Confirm.String(), "deliver": deliver,
 		"settle": names(f.Settle, driver.Ack, driver.Requeue, driver.Reject), "start": names(f.Start, driver.StartNew, driver.StartEarliest),
 		"settleConfirmed": f.SettleConfirmed.String(), "async": f.Async, "replay": f.Replay, "groups": f.Groups, "fanout": f.Fanout,
-		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests || f.Start != 0,
+		"key": f.Key, "headers": f.Headers, "attempts": f.Attempts, "tombstones": f.Tombstones, "requests": f.Requests || f.Start != 0 && f.Headers,
 		"partitions": f.Partitions, "position": f.Position.String(), "timestamps": f.Timestamps, "receipts": f.Receipts, "maxMessageBytes": f.MaxMessageBytes,
 	}
 }

@@ -81,7 +81,7 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	}
 	k.group = engine.GroupLabel(f, k.config.Group)
 	c.in.run.declared.add(k.group)
-	c.in.run.Topic(c.address, topic).Declare(k.config.Group)
+	c.in.run.Topic(c.address, topic).Declare()
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
 		"ready": k.ready, "receive": k.receive, "ack": k.ack, "nack": k.nack, "reject": k.reject, "reply": k.reply,

@@ -112,8 +112,8 @@ func (r *run) end() {
 	defer r.stopWaiting()
 	defer cancel()
 	r.awaitLeaving(ctx, drain+leaveTimeout)
-	err := r.Finish(ctx, engine.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(w engine.Waiting) {
-		r.logger.Infof("%v: reading on for up to %v (Ctrl-C ends that)", w, drain)
+	err := r.Finish(ctx, engine.Drain{Limit: drain, Stop: r.interrupted.Done(), Tell: func(topic, group string, missing uint64) {
+		r.logger.Infof("%s: %d messages for group %q have not arrived: reading on for up to %v (Ctrl-C ends that)", topic, missing, group, drain)
 	}})
 	r.part(ctx)
 	if err != nil {

@@ -217,7 +217,7 @@ func (f *flusher) counters(d *engine.Delta, tags *metrics.TagSet, b *samples.Bun
 		}
 	}
 	for labels, n := range d.Errors {
-		b.Count(m.errors, tags.With("op", labels.Op).With("kind", string(labels.Kind)), float64(n))
+		b.Count(m.errors, tags.With("op", labels.Op).With("kind", labels.Kind), float64(n))
 	}
 }
 

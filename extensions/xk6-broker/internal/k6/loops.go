@@ -83,7 +83,9 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		}
 		turn, err := executors.AwaitTurn(ctx, p.conn.in.run.logger)
 		if err != nil {
-			loop.Interrupted(topic, 0)
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			_, _ = loop.Run(ended, all) // which counts what was not sent
 			return nil, err
 		}
 		loop.Start = turn

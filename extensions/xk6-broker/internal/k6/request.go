@@ -23,6 +23,9 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if p.conn.address.Driver.Features.Start == 0 {
 		return nil, fmt.Errorf("request: %s only sends: there is nothing that a reply could be received from", p.conn.address.Driver.Name)
 	}
+	if p.conn.byTopics() && !p.conn.address.Driver.Features.Headers {
+		return nil, fmt.Errorf("request: %s has no headers to match requests and replies", p.conn.address.Driver.Name)
+	}
 	o, err := readOptions("request", opts)
 	if err != nil {
 		return nil, err
@@ -35,7 +38,7 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 	if err == nil && !single {
 		err = errors.New("one message at a time")
 	}
-	if err == nil && batch[0].Body == nil && (p.mode(false) == engine.StampInBody || !p.conn.address.Driver.Features.Headers) {
+	if err == nil && batch[0].Body == nil && p.mode(false) == engine.StampInBody {
 		err = errors.New("body: null: what is needed goes into the body")
 	}
 	if err != nil {
@@ -100,9 +103,6 @@ func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
 		return nil, fmt.Errorf("reply: %w", err)
 	}
 	reply, err := k.conn.message(v)
-	if err == nil && reply.Body == nil && !k.conn.address.Driver.Features.Headers {
-		err = errors.New("body: null: what is needed goes into the body")
-	}
 	if err != nil {
 		return nil, fmt.Errorf("reply: %w", err)
 	}

@@ -184,7 +184,7 @@ var table = map[Code]entry{
 			{"joining", "{count:messages} went out before or just when a consumer came, and never arrived", "Let consumers be ready before the first send."},
 			{"leaving", "{count:messages} went out just when a consumer left, and never arrived", "Let consumers leave after the last send."},
 			{"removed", "{count:messages} never arrived, and the test purged or deleted the topic", "Let the consumers read to the end first."},
-			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell. Of several processes let one with the consumers in its script end last, or use a coordinator."},
+			{"no-backlog", "{count:messages} never arrived, and may be lost, still at the broker, or removed by the test", "The broker cannot tell. Of several processes let one that consumes end last, or use a coordinator."},
 			{"other-reader", "{count:messages} never arrived, and another reader may have them", "Name each group once, and let the test read each key or partition that it writes."},
 			{"killed", "{count:messages} never arrived, and a process that was killed may have them", ""},
 			{"missing-process", "{count:messages} never arrived, and a process whose result is missing may have them", "Merge the results of all processes."},
