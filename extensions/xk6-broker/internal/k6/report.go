@@ -116,7 +116,7 @@ type reported struct {
 	sent   bool    // it has it
 }
 
-var errNotReported = errors.New("report: the script asks for results, and handleSummary did not write them")
+var errNotReported = errors.New("report: results were asked for, and handleSummary did not write them: export { handleSummary } from 'k6/x/broker', or see its error")
 
 // unwritten says why results that were asked for are not there as a whole, if so.
 func (r *run) unwritten() error {
