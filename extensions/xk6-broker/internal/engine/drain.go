@@ -26,6 +26,7 @@ type Drain struct {
 	Limit time.Duration                             // of each step
 	Stop  <-chan struct{}                           // ends the reading early; nil is never
 	Tell  func(topic, group string, missing uint64) // is called for what is waited for; may be nil
+	Leave time.Duration                             // how long consumers that are leaving are waited for first
 }
 
 // context returns a context for reading, which ends after the limit or early.

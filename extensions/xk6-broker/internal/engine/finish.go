@@ -67,6 +67,11 @@ func (p *Publisher) audit(ctx context.Context) error {
 // is drained first. Missing messages that were sent before are uncertain, unless the account was
 // complete and nothing is sent afterwards. stays is false if the topic is deleted.
 func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
+	for until := driver.Now() + int64(d.Leave); len(r.open(t)) > 0 && driver.Now() < until; {
+		if r.sleep(ctx, driver.Now()+int64(drainPoll)) != nil {
+			break
+		}
+	}
 	idle := len(r.open(t)) == 0 && r.InFlight() == 0
 	if idle {
 		r.drain(ctx, []*Topic{t}, d)

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -208,11 +210,17 @@ func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
 	return c.remove("purge topic ", topic, true, driver.Admin.PurgeTopic), nil
 }
 
+// teardownLeave is how long teardown waits for the consumers of the scenarios, which leave when it begins.
+const teardownLeave = 2 * time.Second
+
 // remove takes messages away that consumers may be waiting for: their account is completed first.
 func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
 	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := engine.Drain{Limit: run.DrainTimeout(), Stop: ctx.Done()}
+		if run.state.Load().execution.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {
+			drain.Leave = teardownLeave
+		}
 		return run.Remove(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })
 	})
 }
