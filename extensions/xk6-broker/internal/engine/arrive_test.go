@@ -79,7 +79,7 @@ func TestArrivedWaitsForNothingThatCannotCome(t *testing.T) {
 		if err := b.conn.(driver.Admin).PurgeTopic(t.Context(), "orders"); err != nil {
 			t.Fatal(err)
 		}
-		between(t, "the broker has no more", b.arrived(7*time.Second, Consume{}, stays), 7*time.Second, 8*time.Second)
+		between(t, "the broker has no more", b.arrived(7*time.Second, Consume{}, stays), time.Second, 2*time.Second)
 		b.finish()
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -124,10 +124,12 @@ type progress struct {
 }
 
 // Arrived returns when the consumers have received all that was sent, have settled it as far as they
-// settle, and wait for more; or when nothing has changed for the drain timeout. idle returns since
-// when the script's consumers wait for messages: now if one is at work.
+// settle, and wait for more; when they have waited for a second and the brokers have no more; or when
+// nothing has changed for the drain timeout. idle returns since when the script's consumers wait for
+// messages: now if one is at work.
 func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 	var before progress
+	var asked int64
 	for changed := driver.Now(); ; {
 		now := driver.Now()
 		is := r.progress()
@@ -141,6 +143,10 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 		case now-changed > int64(r.DrainTimeout()):
 			r.StopWaiting()
 			return nil
+		case is.inFlight == 0 && quiet > int64(time.Second) && now-asked > int64(askEvery):
+			if asked = now; r.exhausted(ctx) {
+				return nil
+			}
 		}
 		if err := r.sleep(ctx, now+int64(arrivedPoll)); err != nil {
 			return err
@@ -149,6 +155,24 @@ func (r *Run) Arrived(ctx context.Context, idle func(now int64) int64) error {
 }
 
 const arrivedPoll = 20 * time.Millisecond
+
+// exhausted reports whether the brokers have nothing more for the groups that lack messages: other
+// processes of the test may have received them.
+func (r *Run) exhausted(ctx context.Context) bool {
+	for _, t := range r.Topics() {
+		for _, g := range t.everyGroup() {
+			g.mu.Lock()
+			attended, kept := g.members > 0 || g.left && g.kept, g.kept
+			g.mu.Unlock()
+			switch {
+			case !attended, g.track.Outstanding()+g.track.Held() == 0:
+			case kept && !g.exhausted(ctx), !kept && !r.shared:
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // progress adds up what is on its way to groups that have members, or whose members may come back.
 func (r *Run) progress() progress {
