@@ -25,7 +25,8 @@ type Client struct {
 	base, token string
 	http        *http.Client
 	hello       Hello
-	clocks      [2]Clock // at the start and at the end
+	clocks      [2]Clock        // at the start and at the end
+	there       context.Context // until Close
 	stop        context.CancelFunc
 	stopped     sync.WaitGroup
 
@@ -60,12 +61,11 @@ func Join(ctx context.Context, address, token string, h Hello, tell func(error))
 		return nil, err
 	}
 	c.clocks[1] = c.clocks[0]
-	var there context.Context
-	there, c.stop = context.WithCancel(context.Background())
+	c.there, c.stop = context.WithCancel(context.Background())
 	c.stopped.Go(func() { // as long as the request lasts, the coordinator knows that the process is there
-		for there.Err() == nil {
-			_ = c.ask(there, fmt.Sprint("/v1/present?instance=", h.Instance), nil, nil)
-			pause(there)
+		for c.there.Err() == nil {
+			_ = c.ask(c.there, fmt.Sprint("/v1/present?instance=", h.Instance), nil, nil)
+			pause(c.there)
 		}
 	})
 	return c, nil
@@ -177,12 +177,12 @@ func (c *Client) Lost() error {
 // patience is how long a question is repeated to a coordinator that does not answer.
 const patience = 10 * time.Second
 
-// Reach says that this process has come to a point.
+// Reach reports that this process has reached a point.
 func (c *Client) Reach(point string) {
 	if c.Lost() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(c.there, patience)
 	defer cancel()
 	if err := c.insist(ctx, nil, func() error { return c.ask(ctx, "/v1/reach", arrival{c.hello.Instance, point}, nil) }); err != nil {
 		c.lose(err)
@@ -250,7 +250,7 @@ func (c *Client) Upload(ctx context.Context, pack func(io.Writer) error, tell fu
 	})
 }
 
-// Close ends the connections.
+// Close ends the questions and the connections.
 func (c *Client) Close() {
 	c.stop()
 	c.stopped.Wait()

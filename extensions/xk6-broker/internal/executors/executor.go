@@ -71,7 +71,6 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 		},
 	}
 	planned, most := e.config.vus(e.state.ExecutionTuple)
-	p.full.Store(most <= planned)
 
 	defer p.activation.Wait() // every VU is given back
 	defer stop(nil)

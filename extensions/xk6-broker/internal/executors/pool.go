@@ -32,9 +32,7 @@ type pool struct {
 	short      chan struct{} // the last idle VU has gone to work
 	allocated  atomic.Int64
 	busy       atomic.Int64
-	full       atomic.Bool   // there are all VUs that there may be
-	spent      atomic.Int64  // by iterations, ns
-	kept       atomic.Uint64 // arrivals that waited for one of all VUs
+	spent      atomic.Int64 // by iterations, ns
 	loops      sync.WaitGroup
 	activation sync.WaitGroup
 }
@@ -63,9 +61,6 @@ func (p *pool) add(vu lib.InitializedVU) {
 				case p.short <- struct{}{}:
 				default: // it is known already
 				}
-			}
-			if s.Free > s.Due && p.full.Load() {
-				p.kept.Add(1)
 			}
 			s.Started = driver.Now()
 			p.tally.lag.Record(shard, s.Started-s.Due)
@@ -101,7 +96,6 @@ func (p *pool) grow(ctx context.Context, more int64) {
 		}
 		p.add(vu)
 	}
-	p.full.Store(true)
 }
 
 // lack returns when an arrival is due that no VU is free for.
@@ -154,18 +148,21 @@ func (p *pool) overflow(waiting, most uint64) error {
 	return errext.WithAbortReasonIfNone(errext.WithExitCodeIfNone(err, exitcodes.ScriptAborted), errext.AbortedByScriptAbort)
 }
 
-// insufficient describes a lack of VUs; "" if fewer than one arrival in a thousand waited for one.
+// insufficient describes a lack of VUs; "" if they are as many as iterations run at a time on average.
 func (p *pool) insufficient(t ScenarioTotals) string {
-	kept := p.kept.Load() + t.Unserved
-	if kept*1000 < max(1, t.Due) || t.Started == 0 {
+	if t.Started == 0 {
 		return ""
 	}
 	plan, _ := p.config.plan() // both were validated
 	arrivals, _ := plan.Schedule()
 	mean := time.Duration(p.spent.Load() / int64(t.Started)) //gosec:disable G115 -- a count, far below the limit
-	return fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more: %d of %d arrivals waited for one and were late. "+
+	busy := math.Ceil(schedule.Peak(arrivals) * mean.Seconds())
+	if busy <= float64(p.allocated.Load()) {
+		return ""
+	}
+	return fmt.Sprintf("Insufficient VUs, reached %d active VUs and cannot initialize more. "+
 		"At up to %.4g arrivals/s and %v an iteration on average, %.0f are busy: raise maxVUs",
-		p.allocated.Load(), kept, t.Due, schedule.Peak(arrivals), mean.Round(10*time.Microsecond), math.Ceil(schedule.Peak(arrivals)*mean.Seconds()))
+		p.allocated.Load(), schedule.Peak(arrivals), mean.Round(10*time.Microsecond), busy)
 }
 
 // iterate runs an iteration and does the bookkeeping that k6 leaves to executors. A script that ends the test ends it by

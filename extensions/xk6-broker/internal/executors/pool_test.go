@@ -52,9 +52,9 @@ func TestTooFewVUsAreToldHowManyAreNeeded(t *testing.T) {
 		work                       func(context.Context, Arrival) error
 		want                       string
 	}{
-		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "597 of 600 arrivals waited for one and were late. At up to 300 arrivals/s and 20ms an iteration on average, 6 are busy"},
-		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more: 199 of 200 arrivals"},
-		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "21 of 24 arrivals waited"},
+		{`"rate":300,"duration":"2s"`, "", "", takes(20 * time.Millisecond), "At up to 300 arrivals/s and 20ms an iteration on average, 6 are busy"},
+		{`"rate":300,"duration":"2s"`, "0:1/3", "0,1/3,1", takes(20 * time.Millisecond), "reached 1 active VUs and cannot initialize more."},
+		{`"rate":10,"duration":"5s","maxQueue":20`, "", "", takes(time.Hour), "At up to 10 arrivals/s"},
 		{`"rate":100,"duration":"3s"`, "", "", quickThenStuck, "204.56ms an iteration on average, 21 are busy"},
 	} {
 		o := scenario{

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // The files of a results folder that have fixed names. The distributions are beside them, <topic>.<trend>.hgrm and .hlog.
@@ -53,6 +54,7 @@ func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 	}
 	named := *r
 	named.Name, named.Unfinished = f.Name, true
+	named.Verdict = result.Verdict{Reasons: []reason.Reason{}} // it is about the recording, which is not read here
 	var text bytes.Buffer
 	if err := WriteSummary(&text, &named); err != nil {
 		return err
