@@ -27,14 +27,14 @@ func TestStudyOfProcesses(t *testing.T) {
 		t.Fatal(r)
 	}
 	tables := string(harness.Read(t, filepath.Join(out, "tables.md")))
-	for _, want := range []string{"| 1 at a time | 20000 |", "| 2 at a time | 40000 |"} {
-		if !strings.Contains(tables, want) {
+	for _, want := range []string{`1 at a time .* \| 20000 \|`, `2 at a time .* \| 40000 \|`} {
+		if !regexp.MustCompile(want).MatchString(tables) {
 			t.Errorf("no %s in\n%s", want, tables)
 		}
 	}
 }
 
-var row = regexp.MustCompile(`\| (sent|received) \| (\d+) \| (\d+) \| (\d+) \|`)
+var row = regexp.MustCompile(`\| (sent|received) .*? \| – \| (\d+) \| – \| (\d+) \| – \| (\d+) \|`)
 
 // A process is killed while it sends, and one that has received and not acknowledged: what was confirmed to the one, and what the other had, the others receive.
 func TestStudyOfAKilledProcess(t *testing.T) {
@@ -65,7 +65,7 @@ func TestStudyOfAKilledProcess(t *testing.T) {
 		t.Fatal(tables)
 	}
 	for _, f := range found {
-		if f[2] == "0" || f[3] != "0" || (f[4] != "0") != (f[1] == "received") {
+		if f[2] == "0" || f[3] != "0" || f[1] == "received" && f[4] == "0" {
 			t.Errorf("%s: confirmed %s, lost %s, delivered again %s", f[1], f[2], f[3], f[4])
 		}
 	}
