@@ -1,4 +1,4 @@
-// Package js is the k6 module k6/x/broker: it lends the engine to JavaScript and gives k6 the metrics.
+// Package k6 is the k6 module k6/x/broker: it lends the engine to JavaScript and gives k6 the metrics.
 package k6
 
 import (
