@@ -146,7 +146,7 @@ declare module 'k6/x/broker' {
   }
 
   export interface OutgoingMessage {
-    /** null is a tombstone, and refused without `features.tombstones`. A Map, a Set or a promise is refused, in an object too, because JSON has no form for it. */
+    /** null is a tombstone, and refused without `features.tombstones`. A Map, a Set or a promise is refused, because JSON has no form for it. */
     body: Bytes | null;
     /** Chooses the partition, where the broker has partitions, or the route, where a producer's option says so (`routeByKey`); ignored otherwise. */
     key?: Bytes;

@@ -7,9 +7,9 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// activation gives the context of a VU's activation, which ends when its scenario is over for it, from that of one of its iterations. k6
-// lends only the latter, which is made of the former and ends with the iteration; setup and teardown have one context. Should a later Go
-// make contexts otherwise, consumers leave with each iteration, and join again with the next.
+// activation returns the context of a VU's time in its scenario, which is the parent of the context of an
+// iteration. k6 gives modules only the latter. Setup and teardown have one context. If a later Go hides the
+// parent, consumers leave with each iteration.
 func activation(iteration context.Context) context.Context {
 	if lib.GetScenarioState(iteration) == nil {
 		return iteration

@@ -7,12 +7,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib/fsext"
 )
 
-// bodies are what files hold, read once for all VUs.
+// bodies are the message bodies in files, read once for all VUs.
 type bodies struct {
 	Count int `js:"count"`
 	all   [][]byte
@@ -20,7 +21,7 @@ type bodies struct {
 
 var errBodiesInInit = errors.New("bodies: files are read in the init context only, as with open()")
 
-// bodies reads a file, the lines of one, or all files of a folder: the bodies of messages that produce sends.
+// bodies reads the bodies for produce: a file, its lines, or all files of a folder.
 func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 	file, err := textOf("bodies", "the path", at)
 	if err != nil {
@@ -41,15 +42,15 @@ func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 	if fs == nil {
 		return nil, errBodiesInInit
 	}
-	b, err := in.run.bodies(fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) })
+	b, err := in.run.files.get(fmt.Sprint(lines, " ", path), func() (*bodies, error) { return readBodies(fs, path, lines) })
 	if err != nil {
 		return nil, fmt.Errorf("bodies: %s: %w", file, err)
 	}
 	return in.vu.Runtime().ToValue(b).ToObject(in.vu.Runtime()), nil
 }
 
-// files returns k6's files, from which an archive is packed, and the path of one of them: relative names are relative to the script, as with
-// open(). It returns nil outside of the init context.
+// files returns k6's file system and the path in it of a name, as open() resolves it; nil outside of the init
+// context.
 func (in *instance) files(name string) (fs fsext.Fs, path string) {
 	env := in.vu.InitEnv()
 	if env == nil || in.vu.State() != nil {
@@ -68,21 +69,27 @@ func (in *instance) readFile(name string) (path string, text []byte, err error) 
 	return path, text, err
 }
 
-// bodies reads files unless they have been read: the init context is run for each VU.
-func (r *run) bodies(of string, read func() (*bodies, error)) (*bodies, error) {
-	r.filesLock.Lock()
-	defer r.filesLock.Unlock()
-	if b := r.files[of]; b != nil {
+// bodyFiles are the bodies of files, by path and mode.
+type bodyFiles struct {
+	mu   sync.Mutex
+	read map[string]*bodies
+}
+
+// get reads files once, because the init context runs for each VU.
+func (f *bodyFiles) get(key string, read func() (*bodies, error)) (*bodies, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := f.read[key]; b != nil {
 		return b, nil
 	}
 	b, err := read()
 	if err == nil {
-		r.files[of] = b
+		f.read[key] = b
 	}
 	return b, err
 }
 
-// byteOrderMark begins the UTF-8 text files of some editors and exports.
+// byteOrderMark begins the UTF-8 files of some editors.
 var byteOrderMark = []byte("\ufeff")
 
 func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
@@ -118,12 +125,12 @@ func readBodies(fs fsext.Fs, at string, lines bool) (*bodies, error) {
 		}
 	}
 	if b.Count = len(b.all); b.Count == 0 {
-		return nil, errors.New("there is no body in it")
+		return nil, errors.New("it has no body")
 	}
 	return b, nil
 }
 
-// bodiesOf reads the option of that name: what [instance.bodies] gave, or a list of what a body may be.
+// bodiesOf reads the option: the value of [instance.bodies], or a list of bodies.
 func (in *instance) bodiesOf(v sobek.Value) ([][]byte, error) {
 	if b, ok := v.Export().(*bodies); ok {
 		return b.all, nil

@@ -1,7 +1,6 @@
 package k6
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,11 +12,11 @@ func given(v sobek.Value) bool { return v != nil && !sobek.IsUndefined(v) && !so
 
 var (
 	errMissing  = errors.New("it is missing: a string, an object, an ArrayBuffer, a typed array or a DataView is needed")
-	errDetached = errors.New("it is an ArrayBuffer, or a view of one, whose bytes were given away")
+	errDetached = errors.New("it is a detached ArrayBuffer, or a view of one")
 )
 
-// bytesOf copies a string, an ArrayBuffer, a view of one or, as JSON, any other value. The copy is the message's: the script may
-// change its own at once.
+// bytesOf copies a string, an ArrayBuffer, a view of one or, as JSON, any other value. The script can change
+// its own value at once.
 func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if !given(v) {
 		return nil, errMissing
@@ -32,26 +31,22 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if b, ok, err := in.bytesIn(o); ok || err != nil {
 		return b, err
 	}
-	// JSON would make "null" and "{}" of these, which is nobody's wish.
-	if _, callable := sobek.AssertFunction(o); callable {
-		return nil, errors.New("it is a function, which cannot be sent")
-	}
-	if err := formless(o); err != nil {
+	if err := refuseJSON(o); err != nil {
 		return nil, err
 	}
 	text, err := o.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be written as JSON: %w", err)
 	}
-	if bytes.Contains(text, []byte("{}")) { // which spares most objects the search
-		err = formlessIn(o)
-	}
-	return text, err
+	return text, nil
 }
 
-// formless returns why JSON would make "{}" of an object.
-func formless(o *sobek.Object) error {
+// refuseJSON returns an error for an object that JSON writes as "null" or "{}" whatever its content.
+func refuseJSON(o *sobek.Object) error {
+	_, callable := sobek.AssertFunction(o)
 	switch t := o.ExportType(); {
+	case callable:
+		return errors.New("it is a function, which cannot be sent")
 	case t == mapType:
 		return errors.New("it is a Map, which JSON has no form for: send Object.fromEntries(map)")
 	case t == listType && !isArray(o):
@@ -62,29 +57,8 @@ func formless(o *sobek.Object) error {
 	return nil
 }
 
-// formlessIn returns why JSON would make "{}" of something in an object. What has a toJSON says itself what it becomes.
-func formlessIn(o *sobek.Object) error {
-	for _, name := range o.Keys() {
-		held, ok := o.Get(name).(*sobek.Object)
-		if !ok {
-			continue
-		}
-		if _, has := sobek.AssertFunction(held.Get("toJSON")); has {
-			continue
-		}
-		err := formless(held)
-		if err == nil {
-			err = formlessIn(held)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView; any other object is not ok. It asks for the class and not
-// for the properties, which any object may have.
+// bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView, by the class of the object. Any
+// other object is not ok.
 func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 	if ab, ok := arrayBuffer(o); ok {
 		if ab.Detached() {
@@ -92,7 +66,7 @@ func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 		}
 		return append([]byte{}, ab.Bytes()...), true, nil
 	}
-	if o.Get("byteLength") == nil { // which spares most objects the next question
+	if o.Get("byteLength") == nil { // the fast path of most objects
 		return nil, false, nil
 	}
 	view, err := in.isView(sobek.Undefined(), o)
@@ -102,9 +76,9 @@ func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 	if ab, ok := arrayBuffer(o.Get("buffer")); ok && ab.Detached() {
 		return nil, true, errDetached
 	}
-	var lent []byte // the script's own
-	err = in.vu.Runtime().ExportTo(o, &lent)
-	return append([]byte{}, lent...), true, err
+	var shared []byte // with the script
+	err = in.vu.Runtime().ExportTo(o, &shared)
+	return append([]byte{}, shared...), true, err
 }
 
 var (
@@ -115,7 +89,7 @@ var (
 	proxyType       = reflect.TypeFor[sobek.Proxy]()
 )
 
-// arrayBuffer asks for the type first: to export another object would copy all that it holds.
+// arrayBuffer checks the type first, because an export copies the content of other objects.
 func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
 	if v == nil || v.ExportType() != arrayBufferType {
 		return ab, false
@@ -124,7 +98,7 @@ func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
 	return ab, ok
 }
 
-// hasNames reports whether an object is one of names and values, rather than a list, a Map, a function, or bytes.
+// hasNames reports whether an object has names and values, unlike a list, a Map, a function or bytes.
 func (in *instance) hasNames(o *sobek.Object) bool {
 	if _, bytes, err := in.bytesIn(o); bytes || err != nil {
 		return false

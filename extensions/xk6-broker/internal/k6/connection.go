@@ -17,22 +17,22 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// connection describes a broker. It opens nothing: the first use does.
+// connection describes a broker. The first use opens it.
 type connection struct {
 	in      *instance
 	address *driver.Address
-	key     string         // of what all VUs that say the same share
-	uses    map[string]any // what a result says of its options
+	key     string         // equal for VUs that share the connection
+	uses    map[string]any // the options in the result
 	objects objects        // producers and consumers
 
-	last struct { // what series found, which mostly it finds again
+	last struct { // the last result of series
 		tags         *metrics.TagSet
 		topic, group string
 		series       *engine.Series
 	}
 }
 
-// connect understands the URL and the options.
+// connect parses the URL and the options.
 func (in *instance) connect(url sobek.Value, opts sobek.Value) (*sobek.Object, error) {
 	var exported any
 	if given(url) {
@@ -82,13 +82,13 @@ func (in *instance) newConnection(raw string, o *options) (*sobek.Object, error)
 	}), nil
 }
 
-// endpoint describes one of the connections that are described in the same words.
+// endpoint names one of the connections with equal descriptions.
 func (c *connection) endpoint(name string) engine.Endpoint {
 	return engine.Endpoint{Address: c.address, Words: c.key + " " + name, Uses: c.uses, Network: c.in.network}
 }
 
-// resolve gives the driver's options of a scope their values, and what a result says of them: secrets masked, with the profile that
-// they come from.
+// resolve returns the values of the driver's options of a scope, and the values for the result: with secrets
+// masked, and with the profile.
 func (c *connection) resolve(scope driver.Scope, given map[string]any) (values driver.Values, shown map[string]any, err error) {
 	if values, err = c.address.Resolve(scope, given); err != nil {
 		return nil, nil, err
@@ -99,16 +99,7 @@ func (c *connection) resolve(scope driver.Scope, given map[string]any) (values d
 	return values, shown, err
 }
 
-// object lends properties and functions to a script.
-func (in *instance) object(properties map[string]any) *sobek.Object {
-	o := in.vu.Runtime().NewObject()
-	for name, value := range properties {
-		_ = o.Set(name, in.guarded(name, value)) // a fresh object takes any property
-	}
-	return o
-}
-
-// features is what a script sees of a driver's claims.
+// features returns a driver's claims for scripts.
 func features(f driver.Features) map[string]any {
 	deliver := f.Deliver.String()
 	if f.Start == 0 { // it only sends
@@ -137,7 +128,7 @@ func names[T interface {
 	return list
 }
 
-// require throws where the broker cannot do what the scenario needs, and says what is missing.
+// require fails with the features that a scenario needs and the broker lacks.
 func (c *connection) require(wanted map[string]any) error {
 	have := features(c.address.Driver.Features)
 	var missing []string
@@ -162,7 +153,7 @@ func (c *connection) require(wanted map[string]any) error {
 	return nil
 }
 
-// satisfies reports whether a feature is what is wanted, or has it among others.
+// satisfies reports whether a feature has the wanted value.
 func satisfies(got, want any) bool {
 	if list, ok := got.([]string); ok {
 		text, ok := want.(string)
@@ -175,57 +166,55 @@ func satisfies(got, want any) bool {
 	return false
 }
 
-// admin runs something on the connection's client, and how says by whom, where all processes of the test do. A broker whose topics need no creation has
-// nothing to do.
+// admin runs do on the connection's client, in the way of how in a test of several processes. Without
+// topic administration at the broker it does nothing.
 func (c *connection) admin(
-	op string, how func(t together, ctx context.Context, do func() error) error, do func(ctx context.Context, admin driver.Admin) error,
+	op string, how func(commonCall, context.Context, func() error) error, do func(context.Context, driver.Admin) error,
 ) *sobek.Promise {
-	all := c.in.together(c.in.vu.Context(), op)
-	return c.in.async(func(ctx context.Context) (any, error) {
+	call := c.in.commonCall(c.in.vu.Context(), op)
+	return c.in.async(op, func(ctx context.Context) (any, error) {
 		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
 		if err != nil {
 			return nil, err
 		}
 		admin, ok := conn.(driver.Admin)
 		if !ok {
-			return nil, nil // undefined is what the promise resolves to
+			return nil, nil // the promise resolves to undefined
 		}
-		return nil, c.address.Driver.Wrap(op, how(all, ctx, func() error { return do(ctx, admin) }))
+		return nil, c.address.Driver.Wrap(op, how(call, ctx, func() error { return do(ctx, admin) }))
 	})
 }
 
 func (c *connection) deleteTopic(name sobek.Value) (*sobek.Promise, error) {
-	topic, err := topicOf("deleteTopic", name)
-	if err != nil {
-		return nil, err
-	}
-	return c.remove("delete topic ", topic, false, driver.Admin.DeleteTopic), nil
+	return c.remove("deleteTopic", "delete topic ", name, false, driver.Admin.DeleteTopic)
 }
 
 func (c *connection) purge(name sobek.Value) (*sobek.Promise, error) {
-	topic, err := topicOf("purge", name)
+	return c.remove("purge", "purge topic ", name, true, driver.Admin.PurgeTopic)
+}
+
+// teardownLeave is how long teardown waits for the consumers of the scenarios to leave.
+const teardownLeave = 2 * time.Second
+
+// remove removes messages after their account is complete.
+func (c *connection) remove(
+	verb, op string, name sobek.Value, stays bool, do func(driver.Admin, context.Context, string) error,
+) (*sobek.Promise, error) {
+	topic, err := topicOf(verb, name)
 	if err != nil {
 		return nil, err
 	}
-	return c.remove("purge topic ", topic, true, driver.Admin.PurgeTopic), nil
-}
-
-// teardownLeave is how long teardown waits for the consumers of the scenarios, which leave when it begins.
-const teardownLeave = 2 * time.Second
-
-// remove takes messages away that consumers may be waiting for: their account is completed first.
-func (c *connection) remove(op, topic string, stays bool, do func(driver.Admin, context.Context, string) error) *sobek.Promise {
-	return c.admin(op+topic, together.removing, func(ctx context.Context, a driver.Admin) error {
+	return c.admin(op+topic, commonCall.removing, func(ctx context.Context, a driver.Admin) error {
 		run := c.in.run
 		drain := engine.Drain{Limit: run.DrainTimeout(), Stop: ctx.Done()}
 		if run.state.Load().execution.GetCurrentExecutionStatus() == lib.ExecutionStatusTeardown {
 			drain.Leave = teardownLeave
 		}
 		return run.Remove(ctx, run.Topic(c.address, topic), drain, stays, func() error { return do(a, ctx, topic) })
-	})
+	}), nil
 }
 
-// backlog resolves to how many messages of the topic the group has not settled.
+// backlog resolves to the number of the topic's messages that the group has not settled.
 func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
 	topic, err := topicOf("backlog", name)
 	if err != nil {
@@ -235,7 +224,7 @@ func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.in.async(func(ctx context.Context) (any, error) {
+	return c.in.async("backlog", func(ctx context.Context) (any, error) {
 		conn, err := c.in.run.Connect(ctx, c.endpoint("producers 0"))
 		if err != nil {
 			return nil, err
@@ -243,13 +232,13 @@ func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
 		if _, ok := conn.(driver.Backlogger); !ok {
 			return nil, c.address.Driver.Wrap("backlog", fmt.Errorf("backlog: %w by this broker", errors.ErrUnsupported))
 		}
-		said, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
-		return said, c.address.Driver.Wrap("backlog of "+topic, err)
+		n, err := c.in.run.Backlog(ctx, c.in.run.Topic(c.address, topic), group, conn)
+		return n, c.address.Driver.Wrap("backlog of "+topic, err)
 	}), nil
 }
 
-// series is where a VU's measurements on a topic go, those of consumers by their group, by the tags that the VU has now. It is called on
-// the event loop.
+// series returns the series of a VU's measurements by topic, group and the VU's tags. It is called on the
+// event loop.
 func (c *connection) series(topic, group string) (*engine.Series, error) {
 	state, err := c.in.use()
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// consumer describes a consumer in one VU. The VU joins with its first receive, or ready, and is one member of the group until it is
-// deactivated.
+// consumer describes a consumer in one VU. The VU joins the group with its first receive or ready, and leaves
+// when it is deactivated.
 type consumer struct {
 	conn   *connection
 	config driver.ConsumerConfig
-	group  string // by which its measurements go
+	group  string // the label of its measurements
 	spread int
-	uses   map[string]any // what a result says of its options
+	uses   map[string]any // the options in the result
 
-	receiving sync.Mutex // held until what came is on its way to the script: what several receives bring is handed over in order
+	receiving sync.Mutex // keeps the messages of several receives in order
 
 	mu     sync.Mutex         // held while opening
-	opened []*engine.Consumer // the VU's own first, then those of consume loops
-	loops  int                // consume loops under way
+	opened []*engine.Consumer // of the VU, and after it of consume loops
+	loops  int                // consume loops in progress
 }
 
 const (
@@ -68,7 +68,7 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 		return nil, o.explain(err)
 	}
 	maps.Copy(k.uses, map[string]any{
-		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shared(k.spread),
+		"prefetch": k.config.Prefetch, "start": k.config.Start.String(), "confirmAcks": k.config.ConfirmSettle, "connections": shownConnections(k.spread),
 	})
 	if k.config.Group != "" {
 		k.uses["group"] = k.config.Group
@@ -80,7 +80,6 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 		return nil, fmt.Errorf("consumer: option \"group\": %s has no groups: leave group out", c.address.Driver.Name)
 	}
 	k.group = engine.GroupLabel(f, k.config.Group)
-	c.in.run.declared.add(k.group)
 	c.in.run.Topic(c.address, topic).Declare()
 	return c.in.object(map[string]any{
 		"topic": topic, "options": c.address.Driver.Redact(k.config.Options),
@@ -89,27 +88,23 @@ func (c *connection) newConsumer(topic string, o *options) (*sobek.Object, error
 	}), nil
 }
 
-// startOf reads the option start; by default a consumer begins with what is new, where the broker knows of that.
+// startOf reads the option start. The default is new messages, if the broker has that.
 func startOf(o *options, f driver.Features) driver.Start {
 	def := driver.StartNew
 	if !f.Start.Has(def) {
 		def = driver.StartEarliest
 	}
-	switch text := o.text("start", def.String()); text {
-	case def.String():
-		return def
-	case driver.StartEarliest.String():
-		if f.Start.Has(driver.StartEarliest) {
-			return driver.StartEarliest
+	text := o.text("start", def.String())
+	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
+		if text == start.String() && f.Start.Has(start) {
+			return start
 		}
-		fallthrough
-	default:
-		o.fail("start", text, fmt.Sprintf("one of %v for this broker", names(f.Start, driver.StartNew, driver.StartEarliest)))
-		return def
 	}
+	o.fail("start", text, fmt.Sprintf("one of %v for this broker", names(f.Start, driver.StartNew, driver.StartEarliest)))
+	return def
 }
 
-// open gives the VU's n-th consumer, ready. It leaves when the VU's activation is over.
+// open returns the VU's n-th consumer, ready. The consumer leaves when the VU's activation ends.
 func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Series) (*engine.Consumer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -119,7 +114,7 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Se
 		if k.spread == 0 && len(k.opened) > 0 {
 			name = fmt.Sprintf("%s.%d", name, len(k.opened))
 		}
-		topic := run.Topic(k.conn.address, k.config.Topic) // also where it cannot be opened: its errors are part of the result
+		topic := run.Topic(k.conn.address, k.config.Topic) // before opening, whose errors are part of the result
 		topic.Use("connect", k.conn.uses)
 		topic.Use("consumer", k.uses)
 		conn, err := run.Connect(ctx, k.conn.endpoint(name))
@@ -145,8 +140,7 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Se
 	return k.opened[n], nil
 }
 
-// narrow lets those leave that a loop of several consumers has left and nobody is going to use: what came to them is for the others of the
-// group.
+// narrow closes the consumers beyond n that an ended loop has left, so that the group gets their messages.
 func (k *consumer) narrow(n int) {
 	k.mu.Lock()
 	var rest []*engine.Consumer
@@ -158,7 +152,7 @@ func (k *consumer) narrow(n int) {
 	k.dismiss(rest)
 }
 
-// leave leaves the group, as one whose time is over.
+// leave leaves the group at the end of the VU's activation.
 func (k *consumer) leave() {
 	k.mu.Lock()
 	opened := k.opened
@@ -177,53 +171,52 @@ func (k *consumer) dismiss(opened []*engine.Consumer) {
 	}
 }
 
-// with runs work with the VU's consumer, in a goroutine.
-func (k *consumer) with(work func(context.Context, *engine.Consumer) (func() (any, error), error)) *sobek.Promise {
-	return k.do(func(ctx context.Context, c *engine.Consumer, of *promise) {
+// with runs work with the VU's consumer in a goroutine, and settles the promise of the verb.
+func (k *consumer) with(verb string, work func(context.Context, *engine.Consumer) (func() (any, error), error)) *sobek.Promise {
+	return k.do(verb, func(ctx context.Context, c *engine.Consumer, settle settler) {
 		value, err := work(ctx, c)
 		if err != nil {
 			value = func() (any, error) { return nil, err }
 		}
-		of.settle(value)
+		settle(value)
 	})
 }
 
-// do runs work with the VU's consumer, in a goroutine. Work settles the promise.
-func (k *consumer) do(work func(ctx context.Context, c *engine.Consumer, of *promise)) *sobek.Promise {
+// do runs work with the VU's consumer in a goroutine. Work settles the promise of the verb.
+func (k *consumer) do(verb string, work func(ctx context.Context, c *engine.Consumer, settle settler)) *sobek.Promise {
 	in := k.conn.in
-	of := &promise{}
-	promise := of.make(in)
+	made, settle := in.promise(verb)
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		of.settle(func() (any, error) { return nil, err })
-		return promise
+		settle(func() (any, error) { return nil, err })
+		return made
 	}
 	ctx, vu := in.vu.Context(), in.vu.State().VUID
 	opened := in.opening(ctx)
-	in.spawn(in.verb, of.settle, func() {
+	go func() {
 		k.narrow(1)
 		consumer, err := k.open(ctx, vu, 0, series)
 		opened()
 		if err != nil {
 			series.Fail("connect", k.conn.address.Driver.KindOf(err))
-			of.settle(func() (any, error) { return nil, err })
+			settle(func() (any, error) { return nil, err })
 			return
 		}
-		work(ctx, consumer, of)
-	})
-	return promise
+		work(ctx, consumer, settle)
+	}()
+	return made
 }
 
 func undefined() (any, error) { return sobek.Undefined(), nil }
 
 // ready resolves when the consumer is assigned and would see the next message.
 func (k *consumer) ready() *sobek.Promise {
-	return k.with(func(context.Context, *engine.Consumer) (func() (any, error), error) { return undefined, nil })
+	return k.with("ready", func(context.Context, *engine.Consumer) (func() (any, error), error) { return undefined, nil })
 }
 
 const defaultWait = time.Second
 
-// receive resolves to the messages that are there, waiting for the first.
+// receive resolves to the messages that have arrived, and waits for the first.
 func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("receive", opts)
 	if err != nil {
@@ -233,8 +226,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 	if err := o.done(); err != nil {
 		return nil, err
 	}
-	rt := k.conn.in.vu.Runtime()
-	return k.do(func(ctx context.Context, c *engine.Consumer, of *promise) {
+	return k.do("receive", func(ctx context.Context, c *engine.Consumer, settle settler) {
 		ctx, stop := untilOver(ctx, true)
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, wait)
@@ -245,7 +237,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 		waited := waiting(ctx)
 		n, err := c.Receive(ctx, in)
 		waited(n > 0)
-		of.settle(func() (any, error) { // the script goes on with what it gets
+		settle(func() (any, error) { // on the event loop, where the script continues
 			if err != nil {
 				return nil, err
 			}
@@ -254,7 +246,7 @@ func (k *consumer) receive(opts sobek.Value) (*sobek.Promise, error) {
 			for i := range list {
 				list[i] = k.conn.in.newMessage(k, in, i)
 			}
-			return rt.NewArray(list...), nil
+			return k.conn.in.vu.Runtime().NewArray(list...), nil
 		})
 	}), nil
 }
@@ -266,8 +258,8 @@ func (k *consumer) ack(v sobek.Value) (*sobek.Promise, error) {
 	if _, err := k.received(v); err != nil {
 		return nil, fmt.Errorf("ack: %w", err)
 	}
-	p, settle := k.conn.in.promise()
-	settle(undefined) // delivered is done: there is nothing to say
+	p, settle := k.conn.in.promise("ack")
+	settle(undefined) // the broker has no acknowledgements
 	return p, nil
 }
 
@@ -301,7 +293,7 @@ func (k *consumer) settle(verb string, v sobek.Value, outcome driver.Outcome) (*
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
-	return k.with(func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
+	return k.with(verb, func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
 		return undefined, c.Settle(ctx, in, 0, len(in.Messages), outcome)
 	}), nil
 }
@@ -311,7 +303,7 @@ var (
 	errElsewhere   = errors.New("the message was received by another consumer: settle it and reply to it with that one")
 )
 
-// received collects what a script names, in one buffer.
+// received collects the messages of a script's argument in one buffer.
 func (k *consumer) received(v sobek.Value) (*engine.Buffer, error) {
 	in := &engine.Buffer{}
 	if !isArray(v) {
@@ -319,7 +311,7 @@ func (k *consumer) received(v sobek.Value) (*engine.Buffer, error) {
 	}
 	array := v.ToObject(k.conn.in.vu.Runtime())
 	n := array.Get("length").ToInteger()
-	room := int(min(n, int64(k.config.Prefetch))) // a script may have made the array as long as it likes
+	room := int(min(n, int64(k.config.Prefetch))) // the script sets the length of the array
 	in.Messages, in.Stamps, in.Stamped = make(driver.Batch, 0, room), make([]engine.Stamp, 0, room), make([]bool, 0, room)
 	for i := range int(n) {
 		if err := k.collect(in, array.Get(strconv.Itoa(i))); err != nil {
@@ -343,7 +335,7 @@ func (k *consumer) collect(in *engine.Buffer, v sobek.Value) error {
 
 var messageType = reflect.TypeFor[*message]()
 
-// asMessage gives the message that this consumer received and handed to the script, also before it was closed and opened again.
+// asMessage returns the message of an argument, which this consumer must have received.
 func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 	o, ok := v.(*sobek.Object)
 	switch {
@@ -364,7 +356,7 @@ func (k *consumer) asMessage(v sobek.Value) (*message, error) {
 
 // close leaves the group; the next receive joins again.
 func (k *consumer) close() *sobek.Promise {
-	return k.conn.in.async(func(ctx context.Context) (any, error) {
+	return k.conn.in.async("close", func(ctx context.Context) (any, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		var errs []error

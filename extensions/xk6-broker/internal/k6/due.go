@@ -15,31 +15,29 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
-// dueTimes tells when what a VU sends was due.
-//
-// The first send of an iteration was due when the iteration was. The iteration's lateness holds for its further sends too: each was due
-// that much before it was called. Where no schedule drives the VU, due is 0 and the loop a closed one.
+// dueTimes has the due times of a VU's sends. The first send of an iteration was due when the iteration was,
+// and each further one the iteration's lateness before its call. Without a schedule the loop is closed: due is 0.
 type dueTimes struct {
 	in        *instance
 	iteration int64
 	scenario  string
-	slots     slots // of the scenario; nil where it has no schedule
-	lag       int64 // of the present iteration
+	slots     slots // of the scenario; nil without a schedule
+	lag       int64 // of the iteration
 }
 
-// next is when the send that is being called was due. It is called on the event loop.
+// next returns the due time of a send. It is called on the event loop.
 func (d *dueTimes) next() engine.Timing {
-	if d.in.vu.State() == nil { // in init, where nothing is sent
+	if d.in.vu.State() == nil { // in the init context
 		return engine.Timing{}
 	}
 	if arrival, ok := executors.FromContext(d.in.vu.Context()); ok {
-		return d.of(arrival)
+		return d.exact(arrival)
 	}
 	return engine.Timing{Due: d.derived()}
 }
 
-// of is for a send in an open-arrival-rate scenario, which knows its due times.
-func (d *dueTimes) of(arrival executors.Arrival) engine.Timing {
+// exact is for a send in an open-arrival-rate scenario.
+func (d *dueTimes) exact(arrival executors.Arrival) engine.Timing {
 	if iteration := d.in.vu.State().Iteration; d.scenario != arrival.Scenario || d.iteration != iteration {
 		d.scenario, d.iteration = arrival.Scenario, iteration
 		return engine.Timing{Due: arrival.Due, Free: arrival.Free}
@@ -72,44 +70,45 @@ func (d *dueTimes) derived() int64 {
 	return due
 }
 
-// slots gives the due times of a scenario's iterations.
+// slots are the due times of a scenario's iterations.
 type slots interface {
 	due(state *lib.State, now int64) int64
 }
 
-// slotsOf finds the schedule of one of k6's own arrival-rate executors.
+// ramps are the schedules of k6's ramping-arrival-rate scenarios.
+type ramps struct {
+	mu     sync.Mutex
+	shared map[string]*rampSlots // by scenario
+}
+
+// slotsOf returns the schedule of one of k6's own arrival-rate executors; nil for others.
 func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) slots {
 	switch c := config.(type) {
 	case *executor.ConstantArrivalRateConfig:
-		return &constantSlots{start: unixNow(start), period: constantPeriod(c), dropped: r.dropped}
+		return &constantSlots{start: driver.Now() - int64(time.Since(start)), period: constantPeriod(c), dropped: r.dropped}
 	case *executor.RampingArrivalRateConfig:
-		r.slotsLock.Lock()
-		defer r.slotsLock.Unlock()
-		shared, ok := r.ramps[c.Name]
+		r.ramps.mu.Lock()
+		defer r.ramps.mu.Unlock()
+		ramp, ok := r.ramps.shared[c.Name]
 		if !ok {
-			shared = newRampSlots(c, r.dropped)
-			r.ramps[c.Name] = shared
+			ramp = newRampSlots(c, r.dropped)
+			r.ramps.shared[c.Name] = ramp
 		}
-		if shared == nil {
-			return nil
+		if ramp != nil {
+			return ramp
 		}
-		return shared
 	}
 	return nil
 }
 
-// unixNow puts a time of this process on the scale of [driver.Now].
-func unixNow(t time.Time) int64 { return driver.Now() - int64(time.Since(t)) }
-
-// constantPeriod is the time between two arrivals, cut to whole nanoseconds as k6's executor does it.
+// constantPeriod returns the time between two arrivals, in whole nanoseconds as k6's executor has it.
 func constantPeriod(c *executor.ConstantArrivalRateConfig) int64 {
 	period, _ := new(big.Rat).SetFrac64(int64(c.TimeUnit.TimeDuration()), c.Rate.Int64).Float64()
 	return int64(period)
 }
 
-// constantSlots are those of constant-arrival-rate: the counter of iterations identifies the slot, as long as k6 has dropped
-// none. From then on an iteration's slot is not known, and the latest one before now stands for it: its lateness shows no more
-// than a period, which is why the count of dropped arrivals goes with the result.
+// constantSlots are the due times of constant-arrival-rate, by the counter of iterations. After k6 has dropped
+// one, the due time is taken as the latest slot before now, and the dropped arrivals are a reason against the run.
 type constantSlots struct {
 	start, period int64
 	dropped       func() uint64
@@ -122,8 +121,8 @@ func (s *constantSlots) due(state *lib.State, now int64) int64 {
 	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter())) //gosec:disable G115 -- a count, far below the limit
 }
 
-// rampSlots are those of ramping-arrival-rate. k6 counts its time from a moment that it does not show: the earliest that
-// any iteration's start allows is taken for it.
+// rampSlots are the due times of ramping-arrival-rate. Its start is taken as the earliest that the iterations
+// allow, because k6 does not show it.
 type rampSlots struct {
 	dropped  func() uint64
 	schedule schedule.Schedule
@@ -141,7 +140,7 @@ func newRampSlots(c *executor.RampingArrivalRateConfig, dropped func() uint64) *
 		})
 	}
 	ramp, err := plan.Schedule()
-	if err != nil { // k6 allows stages that never send anything
+	if err != nil { // k6 allows stages without arrivals
 		return nil
 	}
 	return &rampSlots{dropped: dropped, schedule: ramp, start: 1<<63 - 1}
@@ -164,7 +163,7 @@ func (s *rampSlots) due(state *lib.State, now int64) int64 {
 	return min(now, s.start+int64(at))
 }
 
-// dropped is how many arrivals k6 has dropped, some 50 ms ago.
+// dropped returns the number of arrivals that k6 dropped, as of some 50 ms ago.
 func (r *run) dropped() uint64 {
 	state := r.state.Load()
 	if state == nil {
@@ -173,7 +172,7 @@ func (r *run) dropped() uint64 {
 	return droppedSoFar(state.builtin.DroppedIterations)
 }
 
-// droppedSoFar reads k6's own count. k6 writes it under a lock that it does not lend; the word is read whole all the same.
+// droppedSoFar reads k6's own count, one word. A module cannot take the lock under which k6 writes it.
 //
 //go:norace
 func droppedSoFar(m *metrics.Metric) uint64 {
@@ -184,7 +183,7 @@ func droppedSoFar(m *metrics.Metric) uint64 {
 	return uint64(sink.Value)
 }
 
-// arrival tells a script what its iteration was started for; undefined outside an open-arrival-rate scenario.
+// arrival returns the arrival of the iteration; undefined outside an open-arrival-rate scenario.
 func (in *instance) arrival() any {
 	a, ok := executors.FromContext(in.vu.Context())
 	if !ok {

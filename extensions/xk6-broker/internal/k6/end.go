@@ -7,6 +7,9 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,17 +18,28 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// k6's global events. Their type is in an internal package; untyped constants fit it all the same.
+// This file ends the test and makes its result.
+
+// ending is the state of the end of the test.
+type ending struct {
+	once  sync.Once
+	done  atomic.Bool
+	final atomic.Pointer[result.Result]
+}
+
+// k6's global events. Their type is in an internal package; untyped constants fit it.
 const (
 	eventTestStart = 2
 	eventTestEnd   = 3
 	eventExit      = 6
 )
 
-// subscribe waits for the start of the test, which may be before k6 is told to go on where it stands paused, and for its end. k6 does not close its flow of samples, nor decide on thresholds, before TestEnd is done.
+// subscribe listens for the start of the test, which can be long after the process's, and for its end. k6
+// takes samples and evaluates thresholds until TestEnd is done.
 func (r *run) subscribe(vu modules.VU) {
 	events := vu.Events().Global
 	if events == nil {
@@ -40,13 +54,12 @@ func (r *run) subscribe(vu modules.VU) {
 					r.meet(es)
 				}
 			case eventTestEnd:
-				r.ended.Do(r.end)
-				r.over.Store(true)
+				r.finish()
 			case eventExit:
 				if r.state.Load() != nil {
-					r.ended.Do(r.end)
+					r.finish()
 				}
-				r.send()
+				r.upload()
 				r.printTable()
 			}
 			e.Done()
@@ -56,12 +69,12 @@ func (r *run) subscribe(vu modules.VU) {
 
 // Limits of the end of a test.
 const (
-	interruptedDrain = time.Second      // each step, if the test was interrupted
-	interruptedEnd   = 2 * time.Second  // all steps, if Ctrl-C interrupted the test
-	leaveTimeout     = 20 * time.Second // the leaving of consumers when nothing is late
+	interruptedDrain = time.Second      // of each step, if the test was interrupted
+	interruptedEnd   = 2 * time.Second  // of all steps, if Ctrl-C interrupted the test
+	leaveTimeout     = 20 * time.Second // of the leaving of consumers
 )
 
-// hearSignals has the first Ctrl-C interrupt the run. k6 hears signals too: the second one ends the process.
+// hearSignals makes the first Ctrl-C interrupt the run. With the second, k6 ends the process.
 func (r *run) hearSignals() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -75,14 +88,14 @@ func (r *run) hearSignals() {
 	}()
 }
 
-// interrupt has nothing wait for a broker that does not answer.
+// interrupt stops waiting for brokers.
 func (r *run) interrupt() {
 	r.StopWaiting()
 	r.logger.Infof("interrupted: waiting for up to %v for the answers to %d sends, and for the consumers to leave", interruptedDrain+interruptedEnd, r.InFlight())
 	r.stopWaiting()
 }
 
-// within is a context that ends after the limit, or a while after the test was interrupted.
+// within returns a context that ends after the limit, or a while after the test was interrupted.
 func (r *run) within(limit, afterInterrupt time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	stop := context.AfterFunc(r.interrupted, func() { time.AfterFunc(afterInterrupt, cancel) })
@@ -92,15 +105,37 @@ func (r *run) within(limit, afterInterrupt time.Duration) (context.Context, cont
 	}
 }
 
-// end drains, accounts, passes on the last of the metrics and closes everything. What is known of the run is final then.
-func (r *run) end() {
+// finish ends the test once.
+func (r *run) finish() {
+	r.end.once.Do(r.close)
+	r.end.done.Store(true)
+}
+
+// ended reports whether the test has ended. k6 has no event for the end if it panics: then the test ends here.
+func (r *run) ended(vu modules.VU) bool {
+	if r.end.done.Load() {
+		return true
+	}
+	state := r.state.Load()
+	if state == nil { // no broker was used; a VU that runs has k6's state
+		return lib.GetExecutionState(vu.Context()) == nil
+	}
+	if state.execution.GetCurrentExecutionStatus() != lib.ExecutionStatusInterrupted {
+		return false
+	}
+	r.finish()
+	return true
+}
+
+// close drains, makes the result and closes everything.
+func (r *run) close() {
 	state := r.state.Load()
 	if state == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), engine.OpenTimeout)
 		defer cancel()
 		r.part(ctx)
 		r.disconnect(ctx)
-		r.endUnused()
+		r.closeUnused()
 		return
 	}
 	drain := r.DrainTimeout()
@@ -132,11 +167,11 @@ func (r *run) disconnect(ctx context.Context) {
 	}
 }
 
-// endUnused ends a test that never used a broker. Should it set thresholds on the module's metrics, there is nothing to judge them by.
-func (r *run) endUnused() {
+// closeUnused ends a test that never used a broker. Its thresholds on the module's metrics fail.
+func (r *run) closeUnused() {
 	result := r.buildResult()
 	r.decide(result)
-	r.final.Store(result)
+	r.end.final.Store(result)
 	for _, t := range result.Thresholds {
 		if !t.Judged {
 			r.logger.Warnf("threshold %s %s could not be judged, and fails: %s", t.Metric, t.Source, t.Why)
@@ -144,7 +179,7 @@ func (r *run) endUnused() {
 	}
 }
 
-// awaitLeaving waits for the consumers of VUs that have just been deactivated.
+// awaitLeaving waits for the consumers of VUs that have just ended.
 func (r *run) awaitLeaving(ctx context.Context, limit time.Duration) {
 	left := make(chan struct{})
 	go func() {
@@ -160,40 +195,15 @@ func (r *run) awaitLeaving(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// result is what is known of the run: once it has ended, always the same.
+// result returns the result: after the end always the same, except for k6's checks, which are complete later.
 func (r *run) result() *result.Result {
-	final := r.final.Load()
+	final := r.end.final.Load()
 	if final == nil {
 		return r.buildResult()
 	}
-	checked := *final // of its checks k6 has the last only after the end
+	checked := *final
 	checked.Checks = r.checks()
 	return &checked
-}
-
-// buildResult sums up the run, with what only k6 and the process know.
-func (r *run) buildResult() *result.Result {
-	result := r.collector.Result()
-	r.describe(result)
-	result.Judge(r.circumstances())
-	return result
-}
-
-// unmeasured is what is known of the run without what its recording has.
-func (r *run) unmeasured() *result.Result {
-	result := r.collector.Unmeasured()
-	r.describe(result)
-	result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
-	return result
-}
-
-// describe adds what only k6 and the process know.
-func (r *run) describe(result *result.Result) {
-	result.Environment = environment()
-	result.Test = r.test()
-	result.Segment = r.segment
-	result.Marks = r.marked()
-	r.met(result)
 }
 
 func (r *run) resultJSON() ([]byte, error) {
@@ -204,12 +214,44 @@ func (r *run) resultJSON() ([]byte, error) {
 	return text, nil
 }
 
-// printTable prints the latency table after k6's own summary, and where the results were written.
-func (r *run) printTable() {
-	if r.state.Load() == nil || r.quiet {
-		return
+// buildResult sums up the run so far.
+func (r *run) buildResult() *result.Result { return r.describe(r.collector.Result()) }
+
+// unmeasured returns the result so far without its measurements, which the recording has.
+func (r *run) unmeasured() *result.Result { return r.describe(r.collector.Unmeasured()) }
+
+// describe adds the properties of the test, of k6 and of the machine, and the verdict.
+func (r *run) describe(result *result.Result) *result.Result {
+	result.Environment = environment()
+	result.Test = r.test()
+	result.Segment = r.processes.segment
+	result.Marks = r.annotations()
+	r.describeOthers(result)
+	result.Judge(r.circumstances())
+	return result
+}
+
+// circumstances returns the facts about k6 and the process that the verdict needs.
+func (r *run) circumstances() result.Circumstances {
+	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
+	for _, scenario := range executors.Totals() {
+		c.Unserved += scenario.Unserved
 	}
-	if err := r.printReport(); err != nil {
-		r.logger.Error(err)
+	if state := r.state.Load(); state != nil {
+		used, available := machine.CPU()-state.cpu, time.Since(state.began)*time.Duration(runtime.GOMAXPROCS(0))
+		c.CPU = min(1, float64(used)/float64(available))
+		c.Ended, c.After = endedEarly(state.execution), state.execution.GetCurrentTestRunDuration()
 	}
+	return c
+}
+
+// endedEarly returns the variant of [reason.EndedEarly] for the test; "" for none.
+func endedEarly(execution *lib.ExecutionState) string {
+	switch status := execution.GetCurrentExecutionStatus(); {
+	case status == lib.ExecutionStatusInterrupted, executors.Aborted(execution):
+		return "interrupted"
+	case status == lib.ExecutionStatusEnded && execution.GetFullIterationCount()+execution.GetPartialIterationCount() == 0:
+		return "no-iteration"
+	}
+	return ""
 }

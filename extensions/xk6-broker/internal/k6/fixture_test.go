@@ -126,7 +126,7 @@ func (s *script) begin() *script {
 		}
 	}()
 	s.t.Cleanup(func() {
-		s.module.run.ended.Do(s.module.run.end)
+		s.module.run.finish()
 		close(done)
 	})
 	return s

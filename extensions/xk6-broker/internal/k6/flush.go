@@ -16,28 +16,28 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// quantiles are those that the gauges carry.
+// quantiles are the quantiles of the gauges.
 var quantiles = []struct {
 	q    float64
 	name string
 }{{0.5, "0.5"}, {0.9, "0.9"}, {0.99, "0.99"}, {0.999, "0.999"}, {0.9999, "0.9999"}, {1, "1"}}
 
-// flusher gives k6 once a second what was measured since.
+// flusher gives k6 the measurements of each second.
 type flusher struct {
 	run   *run
 	halts []func()
 
-	unsaved sync.Once // was warned of
+	unsaved sync.Once // an error of the disk is logged once
 
 	mu       sync.Mutex
-	over     bool
+	closed   bool
 	tags     map[labels]*metrics.TagSet
 	thinners map[thinnerKey]*samples.Trend
 	accounts map[engine.GroupKey]account.Account
 	flushed  time.Time
 }
 
-// labels are those of what was measured in a phase; "" if the run had none.
+// labels are the labels of a series in a phase; "" if the run has no phases.
 type labels struct {
 	engine.Labels
 	phase string
@@ -57,22 +57,22 @@ func startFlusher(r *run) *flusher {
 	}
 	r.mark("start", f.flushed)
 	ctx, cancel := context.WithCancel(r.interrupted)
-	// The brokers are asked apart, for one may take its time to answer.
+	// Backlogs have their own goroutine, because a broker can be slow to answer.
 	f.halts = []func(){samples.Each(func(time.Time) { f.flush() }), cancel, samples.Each(func(now time.Time) { f.ask(ctx, now) })}
-	if r.meanwhile.Load() != nil {
+	if r.output.meanwhile.Load() != nil {
 		f.halts = append(f.halts, r.keepMeanwhile())
 	}
 	return f
 }
 
-// halt ends what is done each interval; flush may be called by its caller afterwards.
+// halt stops the goroutines. The caller can call flush afterwards.
 func (f *flusher) halt() {
 	for _, halt := range f.halts {
 		halt()
 	}
 }
 
-// flush pushes everything since the last flush.
+// flush pushes the measurements since the last flush.
 func (f *flusher) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *flusher) flush() {
 	f.run.push(b.Close())
 }
 
-// measured returns what was measured since the last time.
+// measured returns the measurements since the last call.
 func (f *flusher) measured() []engine.Delta {
 	deltas := f.run.collector.Collect()
 	if err := f.run.collector.Save(); err != nil {
@@ -91,11 +91,11 @@ func (f *flusher) measured() []engine.Delta {
 	return deltas
 }
 
-// begin begins a phase: what was measured until now is passed on as of the one before.
+// begin begins a phase, and pushes the measurements of the one before.
 func (f *flusher) begin(phase string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.closed {
 		return nil
 	}
 	deltas, err := f.run.collector.Begin(phase)
@@ -104,23 +104,22 @@ func (f *flusher) begin(phase string) error {
 	}
 	b := f.collect(deltas, false)
 	f.run.push(b.Close())
-	what := "phase " + phase
-	f.run.mark(what, b.Now)
-	f.run.remember(what, b.Now)
+	f.run.mark("phase "+phase, b.Now)
+	f.run.remember("phase "+phase, b.Now)
 	return nil
 }
 
-// last pushes the rest, and what is known only now: it makes the result, once, and decides the thresholds by it.
+// last pushes the rest, makes the result and decides the thresholds by it.
 func (f *flusher) last() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.over = true
+	f.closed = true
 	rest := f.collect(f.measured(), true)
 	f.run.push(rest.Close())
-	f.run.mark("end", rest.Now) // thresholds may be on it
+	f.run.mark("end", rest.Now) // before the thresholds
 	result := f.run.buildResult()
 	f.run.decide(result)
-	f.run.final.Store(result)
+	f.run.end.final.Store(result)
 	f.run.collector.Unwatch()
 	b := &samples.Bundle{Now: rest.Now}
 	valid := 0.0
@@ -133,7 +132,7 @@ func (f *flusher) last() {
 	f.run.push(b.Close())
 }
 
-// collect gathers what was measured since the last time; the last time holds nothing back.
+// collect makes samples of measurements. The last call holds nothing back.
 func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
 	b := &samples.Bundle{From: f.flushed, Now: time.Now()}
 	defer func() { f.flushed = b.End() }()
@@ -148,7 +147,7 @@ func (f *flusher) collect(measured []engine.Delta, last bool) *samples.Bundle {
 		}
 	}
 	for key := range f.thinners {
-		if last { // what was held back
+		if last { // the rest of each trend
 			b.Shift++
 			f.trend(key, nil, f.tagsOf(labels{key.series.Labels, key.phase}), true, b)
 		}
@@ -170,12 +169,12 @@ func (f *flusher) tagsOf(l labels) *metrics.TagSet {
 	return tags
 }
 
-// tagsOf are the tags of what a series measures.
+// tagsOf returns the tags of a series.
 func tagsOf(l engine.Labels) *metrics.TagSet {
-	return named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // this package puts it there
+	return named(l.Tags.(*metrics.TagSet), l.Driver, l.Topic, l.Group) //nolint:forcetypeassert // series sets it
 }
 
-// trendTags are those of a trend of a series, made of the series' own.
+// trendTags returns the tags of a trend of a series.
 func trendTags(tags *metrics.TagSet, t recording.Trend, l recording.Loop) *metrics.TagSet {
 	if t.Looped() {
 		return tags.With("loop", l.String())
@@ -183,7 +182,7 @@ func trendTags(tags *metrics.TagSet, t recording.Trend, l recording.Loop) *metri
 	return tags
 }
 
-// named adds to tags the names of what was measured.
+// named adds the tags driver, topic and consumer_group.
 func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
 	tags = tags.With("driver", driver).With("topic", tagValue(topic))
 	if group != "" {
@@ -192,7 +191,8 @@ func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
 	return tags
 }
 
-// tagValue is a name as a tag can have it: InfluxDB's line protocol knows no way to write a line break, nor a backslash at the end.
+// tagValue returns a name as InfluxDB's line protocol can write it: without line breaks, and without a
+// backslash at the end.
 func tagValue(name string) string {
 	return strings.TrimRight(strings.NewReplacer("\r", " ", "\n", " ").Replace(name), `\`)
 }
@@ -221,7 +221,7 @@ func (f *flusher) counters(d *engine.Delta, tags *metrics.TagSet, b *samples.Bun
 	}
 }
 
-// trend passes on an interval of a trend: samples within the budget, and exact quantiles as gauges.
+// trend adds an interval of a trend: samples within the budget, and exact quantiles as gauges.
 func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.TagSet, last bool, b *samples.Bundle) {
 	th := f.thinners[key]
 	if th == nil {
@@ -239,10 +239,10 @@ func (f *flusher) trend(key thinnerKey, interval *hist.Histogram, tags *metrics.
 			}
 		}
 	}
-	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.expected(), last))
+	b.Spread(f.run.metrics.trends[key.trend], tags, th.Take(interval, f.run.peak.Load(), last))
 }
 
-// accounting passes on what the accounting of each group has counted since the last time.
+// accounting adds the counts of each group since the last call.
 func (f *flusher) accounting(b *samples.Bundle) {
 	m := f.run.metrics
 	for key, a := range f.run.Counts() {
@@ -257,7 +257,7 @@ func (f *flusher) accounting(b *samples.Bundle) {
 	}
 }
 
-// fates passes on what became of the messages, which is known at the end.
+// fates adds the fates of the messages, at the end.
 func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
 	m := f.run.metrics
 	for _, t := range r.Topics {
@@ -270,12 +270,12 @@ func (f *flusher) fates(r *result.Result, b *samples.Bundle) {
 			}
 			b.Count(m.undelivered, tags, float64(g.Undelivered))
 			b.Count(m.drained, tags, float64(g.Drained))
-			b.Count(m.counters[recording.Corrupted], tags, 0) // that there was none is worth saying
+			b.Count(m.counters[recording.Corrupted], tags, 0) // a zero is shown
 		}
 	}
 }
 
-// ask asks the brokers for their backlogs and passes them on.
+// ask reads the backlogs from the brokers and pushes them.
 func (f *flusher) ask(ctx context.Context, now time.Time) {
 	b := &samples.Bundle{Now: now}
 	for key, n := range f.run.Backlogs(ctx) {

@@ -15,7 +15,7 @@ func TestTheNameOfTheStampIsRefused(t *testing.T) {
 	for _, name := range []string{"X-K6-Stamp", "x-k6-stamp", "X-K6-STAMP"} {
 		for _, call := range []string{"p.send({ body: 'x', headers })", "p.send(['y', { body: 'x', headers }])", "p.request({ body: 'x', headers })"} {
 			_, err := s.run("const headers = { a: 'b', '" + name + "': 'c' }; await " + call)
-			if want := `header "` + name + `": the name is that of the trace stamp, which the producer adds: choose another`; err == nil || !strings.Contains(err.Error(), want) {
+			if want := `header "` + name + `": the producer adds the trace stamp under this name: choose another`; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v; want %q", call, err, want)
 			}
 		}

@@ -1,45 +1,48 @@
 package k6
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// judge decides conditions on the metrics of the module by what the run found out.
+// judge decides conditions on the module's metrics by the result of the run. Measurements are final then.
 type judge struct {
 	run    *run
 	result *result.Result
-
-	series map[string]map[*engine.Series]*engine.Measured // by phase, "" for the whole run; what was measured is final
 }
 
-// decider decides a condition on a metric, or on the part of it that has the tags asked for.
+// decider decides a condition on the part of a metric that has the tags asked for.
 type decider = func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision
 
-// latency is for a trend of the engine: exact, by its histograms.
+// latency is for a trend of the engine, by its exact histograms.
 func latency(t recording.Trend) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		var portions []result.Portion
-		in, why := j.portion(asked)
+		part, why := j.portion(asked)
 		if why != "" {
 			return result.Undecided("%s", why)
 		}
-		for _, s := range j.run.All() {
+		var portions []result.Portion
+		for s, m := range part.measured {
 			for l := range recording.Loop(recording.NumLoops) {
-				if !trendTags(tagsOf(s.Labels), t, l).Contains(in.tags) {
-					continue
+				if trendTags(tagsOf(s.Labels), t, l).Contains(part.tags) {
+					portions = append(portions, result.Portion{
+						Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l,
+						Histogram: m.Trends.Trend(l, t), Missing: m.Failed(l, t),
+					})
 				}
-				of := in.measured(s)
-				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Trend(l, t), Missing: of.Failed(l, t)})
 			}
 		}
-		return in.result.Latency(c, t.String(), portions)
+		return part.result.Latency(c, t.String(), portions)
 	}
 }
 
@@ -63,7 +66,7 @@ func accountCount(count string) decider {
 	}
 }
 
-// seconds is how long k6 says that the test took.
+// seconds returns k6's duration of the test.
 func (j *judge) seconds() float64 {
 	if state := j.run.state.Load(); state != nil {
 		return state.execution.GetCurrentTestRunDuration().Seconds()
@@ -71,49 +74,62 @@ func (j *judge) seconds() float64 {
 	return j.result.Seconds
 }
 
-// counter is for a counter of what happened: that something never did is known where its tags, without those of the event, were in use.
-func counter(m *metrics.Metric, event ...string) decider {
+// eventValues are the values of tags that come from events.
+var eventValues = map[string][]string{
+	"outcome": {driver.Ack.String(), driver.Requeue.String(), driver.Reject.String()},
+	"kind": {
+		string(driver.Timeout), string(driver.Disconnected), string(driver.Throttled), string(driver.Rejected), string(driver.NotFound),
+		string(driver.Denied), string(driver.Unsupported), string(driver.Closed), string(driver.Canceled), string(driver.Unknown),
+	},
+}
+
+// counter is for a counter of events, and events are its tags that come from them. It is 0 if no event happened
+// under tags that the test used.
+func counter(m *metrics.Metric, events ...string) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)
-		in, why := j.portion(asked)
+		part, why := j.portion(asked)
 		if why != "" {
 			return result.Undecided("%s", why)
 		}
-		rest := in.tags
-		for _, tag := range event {
+		rest := part.tags
+		for _, tag := range events {
+			v, ok := rest.Get(tag)
+			if allowed := eventValues[tag]; ok && allowed != nil && !slices.Contains(allowed, v) {
+				return result.Undecided("no %s %q: there are %s", tag, v, strings.Join(allowed, ", "))
+			}
 			rest = rest.Without(tag)
 		}
-		if len(values) == 0 && !asked.IsEmpty() && !j.inUse(rest) {
+		if len(values) == 0 && !asked.IsEmpty() && !j.used(rest) {
 			return result.Undecided("nothing in the test had these tags")
 		}
-		return c.DecideCount(total(values), in.seconds)
+		sum := 0.0
+		for _, v := range values {
+			sum += v
+		}
+		return c.DecideCount(sum, part.seconds)
 	}
 }
 
-// inUse reports whether anything was done under these tags.
-func (j *judge) inUse(tags *metrics.TagSet) bool {
+// used reports whether anything was measured under these tags.
+func (j *judge) used(tags *metrics.TagSet) bool {
 	if state := j.run.state.Load(); state != nil && state.runTags.Contains(tags) {
 		return true
 	}
-	for _, s := range j.run.All() {
-		if tagsOf(s.Labels).Contains(tags) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.run.All(), func(s *engine.Series) bool { return tagsOf(s.Labels).Contains(tags) })
 }
 
-// corrupted is for the counter that only what is received can add to.
+// corrupted is for the counter that only received messages add to.
 func corrupted(m *metrics.Metric) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		received := int64(0)
-		in, why := j.portion(asked)
+		part, why := j.portion(asked)
 		if why != "" {
 			return result.Undecided("%s", why)
 		}
-		for _, s := range j.run.All() {
-			if tagsOf(s.Labels).Contains(in.tags) {
-				received += in.measured(s).Counters[recording.Received]
+		received := int64(0)
+		for s, measured := range part.measured {
+			if tagsOf(s.Labels).Contains(part.tags) {
+				received += measured.Counters[recording.Received]
 			}
 		}
 		switch {
@@ -126,65 +142,25 @@ func corrupted(m *metrics.Metric) decider {
 	}
 }
 
-// gauge is for one that k6 keeps the last value of.
+// gauge is for a metric of which k6 keeps the last value. It has one only if it has one series.
 func gauge(m *metrics.Metric) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		return lastOf(j.run.pushed.of(m, asked), c)
-	}
-}
-
-// lastOf decides by the last value of the one series that there should be.
-func lastOf(values []float64, c result.Condition) result.Decision {
-	switch len(values) {
-	case 0:
-		return result.Undecided("there are no samples")
-	case 1:
-		return c.Decide(values[0])
-	}
-	return result.Undecided("it has %d series, whose last values are not one: name the tags of one of them", len(values))
-}
-
-// quantile is for the gauge of a latency's quantiles, each second's.
-func quantile(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		if !j.result.Verdict.Latencies {
-			return result.Undecided("the latencies of this run are not valid")
+		values := j.run.pushed.of(m, asked)
+		switch len(values) {
+		case 0:
+			return result.Undecided("there are no samples")
+		case 1:
+			return c.Decide(values[0])
 		}
-		return lastOf(j.run.pushed.of(m, asked), c)
+		return result.Undecided("it has %d series: name the tags of one of them", len(values))
 	}
 }
 
-// arrivalCount is for a counter of the executor open-arrival-rate.
-func arrivalCount(of func(executors.ScenarioTotals) uint64) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		values := ofScenarios(asked, of)
-		if len(values) == 0 && !asked.IsEmpty() {
-			return result.Undecided("no scenario of open-arrival-rate had these tags")
-		}
-		return c.DecideCount(total(values), j.seconds())
+// insteadOf is for gauges that only draw a latency.
+func insteadOf(metric string) decider {
+	return func(*judge, *metrics.TagSet, result.Condition) result.Decision {
+		return result.Undecided("it is for charts: set the threshold on the latency itself, as in %s: p(99)<50", metric)
 	}
-}
-
-// queue is for the gauge of the arrivals that wait, of which those are left in the end that were never served.
-func (j *judge) queue(asked *metrics.TagSet, c result.Condition) result.Decision {
-	return lastOf(ofScenarios(asked, func(t executors.ScenarioTotals) uint64 { return t.Unserved }), c)
-}
-
-// ofScenarios gives a count of each scenario with these tags.
-func ofScenarios(asked *metrics.TagSet, of func(executors.ScenarioTotals) uint64) (values []float64) {
-	for _, t := range executors.Totals() {
-		if t.Tags.Contains(asked) {
-			values = append(values, float64(of(t)))
-		}
-	}
-	return values
-}
-
-func total(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }
 
 // valid is for the verdict, after everything else was decided.
@@ -195,43 +171,7 @@ func (j *judge) valid(_ *metrics.TagSet, c result.Condition) result.Decision {
 	return c.Decide(0)
 }
 
-// curve is for one point of a percentile curve of the whole run. Where a topic has it of both loops, or of several groups, it is that of the
-// open loop, and of all groups together.
-func (j *judge) curve(asked *metrics.TagSet, c result.Condition) result.Decision {
-	type place struct {
-		topic int
-		trend string
-		q     float64
-	}
-	found := map[place]result.Decision{}
-	for i := range j.result.Topics {
-		topic := &j.result.Topics[i]
-		j.run.eachPoint(topic, func(of curve, p curvePoint, tags *metrics.TagSet) {
-			if !tags.Contains(asked) {
-				return
-			}
-			at := c
-			at.Method, at.Quantile = "p", p.q
-			portion := result.Portion{Broker: topic.Broker, Topic: topic.Topic, Group: of.group, Histogram: of.values}
-			if of.loop == recording.Closed.String() {
-				portion.Loop = recording.Closed
-			}
-			portion.Missing = topic.Failed(of.name)
-			found[place{i, of.trend, p.q}] = j.result.Latency(at, of.trend, []result.Portion{portion})
-		})
-	}
-	switch len(found) {
-	case 0:
-		return result.Undecided("there is no such point: there are no samples, or too few")
-	case 1:
-		for _, d := range found {
-			return d
-		}
-	}
-	return result.Undecided("it has %d points: name the tags of one of them", len(found))
-}
-
-// pushed is what k6 was given of counters, added up, and of gauges, the last.
+// pushed is the sum of each counter that k6 was given, and the last value of each gauge.
 type pushed struct {
 	mu     sync.Mutex
 	values map[metrics.TimeSeries]float64
@@ -250,7 +190,7 @@ func (p *pushed) note(samples metrics.Samples) {
 	}
 }
 
-// of gives the values of a metric's series with these tags.
+// of returns the values of a metric's series that have these tags.
 func (p *pushed) of(m *metrics.Metric, asked *metrics.TagSet) (values []float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,4 +200,31 @@ func (p *pushed) of(m *metrics.Metric, asked *metrics.TagSet) (values []float64)
 		}
 	}
 	return values
+}
+
+// portion is the part of a run that tags ask for: all of it, or a phase.
+type portion struct {
+	tags     *metrics.TagSet // without that of the phase
+	result   *result.Result
+	seconds  float64
+	measured map[*engine.Series]*engine.Measured
+}
+
+// portion returns the part that tags ask for, or why there is none.
+func (j *judge) portion(asked *metrics.TagSet) (p portion, why string) {
+	name, ok := asked.Get(phaseTag)
+	if !ok || len(j.result.Phases) == 0 {
+		return portion{asked, j.result, j.seconds(), j.measured("")}, ""
+	}
+	of := j.result.Phase(name)
+	if of == nil || name == result.Starting {
+		return p, fmt.Sprintf("there was no phase %q: there were %s", name, strings.Join(j.result.PhaseNames(), ", "))
+	}
+	return portion{asked.Without(phaseTag), j.result.During(name), of.Seconds, j.measured(name)}, ""
+}
+
+// measured returns the measurements of each series in a phase, or in the whole run.
+func (j *judge) measured(phase string) map[*engine.Series]*engine.Measured {
+	all, _ := j.run.collector.During(phase)
+	return all
 }

@@ -9,34 +9,34 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// latencies is what a script gets of the distributions of a loop: by the trend's name, in ms. Where messages of both loops came, those of
-// the closed one are apart.
-func latencies(of engine.Distributions) map[string]any {
+// latencies returns the distributions of a loop for scripts, by trend, in ms. With open and closed loops the
+// closed ones have names of their own.
+func latencies(all engine.Distributions) map[string]any {
 	open := false
-	for t, h := range of[recording.Open] {
+	for t, h := range all[recording.Open] {
 		open = open || h != nil && recording.Trend(t).Looped()
 	}
-	all := map[string]any{}
+	named := map[string]any{}
 	for l := range recording.Loop(recording.NumLoops) {
 		for t := range recording.Trend(recording.NumTrends) {
-			h := of[l][t]
+			h := all[l][t]
 			switch {
 			case h == nil || h.Count() == 0:
 			case open:
-				all[t.In(l)] = latencyOf(h)
+				named[t.In(l)] = latencyOf(h)
 			default:
-				all[t.String()] = latencyOf(h)
+				named[t.String()] = latencyOf(h)
 			}
 		}
 	}
-	return all
+	return named
 }
 
-// latencyOf spells out a distribution as far as its samples support it.
+// latencyOf returns the statistics of a distribution that its samples support.
 func latencyOf(h *hist.Histogram) map[string]any {
-	spelt := map[string]any{"count": h.Count(), "min": ms(h.Min()), "mean": h.Mean() / float64(time.Millisecond), "max": ms(h.Max())}
+	stats := map[string]any{"count": h.Count(), "min": ms(h.Min()), "mean": h.Mean() / float64(time.Millisecond), "max": ms(h.Max())}
 	for name, value := range result.Spell(h) {
-		spelt[name] = ms(value)
+		stats[name] = ms(value)
 	}
-	return spelt
+	return stats
 }

@@ -29,8 +29,7 @@ type produced struct {
 	Latencies any     `js:"latencies"`
 }
 
-// produce runs the loop in Go: one k6 iteration for a whole run, at rates that no JavaScript loop reaches. Where each process of the test calls it, each sends
-// its share.
+// produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its share.
 func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("produce", opts)
 	if err != nil {
@@ -48,29 +47,29 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	if err = errors.Join(err, o.done()); err != nil {
 		return nil, err
 	}
-	if err := due.recorded(&loop.Payload); err != nil {
+	if err := due.shape(&loop.Payload); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	if loop.Duration == 0 && loop.Count == 0 && !due.end {
 		return nil, errors.New(`produce: it would never end: give "duration", "count", "stages" or "trace"`)
 	}
-	stamp := p.mode(loop.Payload.Bodies == nil) // into others' bodies it goes only where there are no headers
+	stamp := p.mode(loop.Payload.Bodies == nil) // given bodies have it only if the broker has no headers
 	if err := loop.Payload.Check(stamp.Front()); err != nil {
 		return nil, fmt.Errorf("produce: %w", err)
 	}
 	loop.Schedule = due.schedule
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
-		return p.conn.in.rejected(err), nil
+		return p.conn.in.rejected("produce", err), nil
 	}
 	part := p.conn.in.part()
 	loop.Share = part.Share()
 	p.conn.in.run.expectRate(due.peak * loop.Share.Fraction())
 	topic := p.conn.in.run.Topic(p.conn.address, p.config.Topic)
 	topic.Use("produce", producing(given, loop, senders))
-	senders = max(1, part.Scale(senders)) // each process has messages to send
+	senders = max(1, part.Scale(senders)) // each process sends
 	vu := p.conn.in.vu.State().VUID
-	return p.conn.in.async(func(ctx context.Context) (any, error) {
+	return p.conn.in.async("produce", func(ctx context.Context) (any, error) {
 		before := series.Distributions()
 		all := make([]*engine.Sender, senders)
 		for i := range all {
@@ -85,7 +84,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 		if err != nil {
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
-			_, _ = loop.Run(ended, all) // which counts what was not sent
+			_, _ = loop.Run(ended, all) // counts the unsent messages
 			return nil, err
 		}
 		loop.Start = turn
@@ -97,7 +96,7 @@ func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-// producing is what a result says of a loop: what the script gives, and what is in force where it gives nothing. A trace is too long.
+// producing returns the options of a loop for the result, defaults included and a trace left out.
 func producing(given map[string]any, loop engine.Produce, senders int) map[string]any {
 	if _, ok := given["trace"]; ok {
 		given["trace"] = "given"
@@ -116,17 +115,17 @@ func producing(given map[string]any, loop engine.Produce, senders int) map[strin
 	return given
 }
 
-// arrivals is when messages are due.
+// arrivals are the due times of messages.
 type arrivals struct {
 	schedule func() schedule.Schedule // nil in a closed loop
 	peak     float64                  // messages per second
-	end      bool                     // the schedule has one of its own
-	sizes    payload.Sizes            // of a trace that has them
-	keys     payload.Keys             // likewise
+	end      bool                     // the schedule ends by itself
+	sizes    payload.Sizes            // of a trace with sizes
+	keys     payload.Keys             // of a trace with keys
 }
 
-// recorded has messages be as a trace says, where it says something of them.
-func (a *arrivals) recorded(spec *payload.Spec) error {
+// shape gives messages the sizes and keys of a trace.
+func (a *arrivals) shape(spec *payload.Spec) error {
 	if a.sizes != nil {
 		if spec.Bodies != nil || spec.Size != nil {
 			return errors.New(`options "trace" and "payload": the trace has sizes: give no others, and no bodies`)
@@ -145,8 +144,7 @@ func (a *arrivals) recorded(spec *payload.Spec) error {
 	return nil
 }
 
-// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without any there is no schedule: a closed
-// loop.
+// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without them the loop is closed.
 func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, error) {
 	if text, ok := o.take("trace"); ok {
 		return traceOf(o, text)
@@ -158,7 +156,7 @@ func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, erro
 	start, hasStart := o.take("startRate")
 	if !hasRate && !hasStages {
 		if plan.Arrivals != "" || hasStart {
-			return arrivals{}, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.of)
+			return arrivals{}, fmt.Errorf(`%s: "arrivals" and "startRate" need "rate" or "stages"`, o.call)
 		}
 		return arrivals{}, nil
 	}
@@ -181,7 +179,7 @@ func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, erro
 	}
 	first, err := plan.Schedule()
 	if err != nil {
-		return arrivals{}, fmt.Errorf("%s: %w", o.of, err)
+		return arrivals{}, fmt.Errorf("%s: %w", o.call, err)
 	}
 	return arrivals{
 		schedule: func() schedule.Schedule { s, _ := plan.Schedule(); return s }, peak: schedule.Peak(first), end: len(plan.Stages) > 0,
@@ -191,11 +189,11 @@ func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, erro
 func rateOf(o *options, name string, raw any, unit time.Duration) (schedule.Rate, error) {
 	n, ok := number(raw)
 	if !ok {
-		return schedule.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.of, name, driver.Show(raw))
+		return schedule.Rate{}, fmt.Errorf("%s: option %q: %s is not a number", o.call, name, driver.Show(raw))
 	}
 	r, err := schedule.NewRate(n, unit)
 	if err != nil {
-		return r, fmt.Errorf("%s: option %q: %w", o.of, name, err)
+		return r, fmt.Errorf("%s: option %q: %w", o.call, name, err)
 	}
 	return r, nil
 }
@@ -203,15 +201,15 @@ func rateOf(o *options, name string, raw any, unit time.Duration) (schedule.Rate
 func stagesOf(o *options, raw any, unit time.Duration) ([]schedule.Stage, error) {
 	list, ok := raw.([]any)
 	if !ok {
-		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.of, driver.Show(raw))
+		return nil, fmt.Errorf(`%s: option "stages": %s is not an array of {target, duration}`, o.call, driver.Show(raw))
 	}
 	stages := make([]schedule.Stage, len(list))
 	for i, item := range list {
 		fields, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf(`%s: option "stages": stage %d is not {target, duration}`, o.of, i+1)
+			return nil, fmt.Errorf(`%s: option "stages": stage %d is not {target, duration}`, o.call, i+1)
 		}
-		stage := &options{of: fmt.Sprintf("%s: stage %d", o.of, i+1), given: fields}
+		stage := &options{call: fmt.Sprintf("%s: stage %d", o.call, i+1), given: fields}
 		stages[i].Duration = stage.duration("duration", 0)
 		target, _ := stage.take("target")
 		var err error
@@ -228,12 +226,12 @@ func stagesOf(o *options, raw any, unit time.Duration) ([]schedule.Stage, error)
 func traceOf(o *options, raw any) (arrivals, error) {
 	for _, other := range []string{"rate", "timeUnit", "stages", "startRate", "arrivals"} {
 		if _, ok := o.take(other); ok {
-			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.of, other)
+			return arrivals{}, fmt.Errorf("%s: options \"trace\" and %q: a trace has all the due times there are: give one of the two", o.call, other)
 		}
 	}
 	text, ok := raw.(string)
 	if !ok {
-		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.of)
+		return arrivals{}, fmt.Errorf(`%s: option "trace": the text of a trace file is needed, as open() gives it`, o.call)
 	}
 	text, sizes, keys, err := payload.Trace(text)
 	var trace schedule.Schedule
@@ -241,12 +239,12 @@ func traceOf(o *options, raw any) (arrivals, error) {
 		trace, err = schedule.Trace(strings.NewReader(text))
 	}
 	if err != nil {
-		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.of, err)
+		return arrivals{}, fmt.Errorf("%s: option \"trace\": %w", o.call, err)
 	}
 	return arrivals{schedule: func() schedule.Schedule { return trace }, peak: schedule.Peak(trace), end: true, sizes: sizes, keys: keys}, nil
 }
 
-// consuming is what a result says of a loop: what the script gives, and what is in force where it gives nothing.
+// consuming returns the options of a loop for the result, defaults included.
 func consuming(given map[string]any, loop engine.Consume, members int, group string) map[string]any {
 	maps.Copy(given, map[string]any{"consumers": members, "batch": loop.Batch, "ack": string(loop.Ack)})
 	if group != "" {
@@ -288,7 +286,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	series, err := k.conn.series(k.config.Topic, k.group)
 	if err != nil {
-		return k.conn.in.rejected(err), nil
+		return k.conn.in.rejected("consume", err), nil
 	}
 	k.conn.in.run.Topic(k.conn.address, k.config.Topic).Use("consume", consuming(given, loop, members, k.config.Group))
 	if members = k.conn.in.part().Scale(members); members == 0 {
@@ -296,7 +294,7 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}
 	vu := k.conn.in.vu.State().VUID
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
-	return k.conn.in.async(func(ctx context.Context) (any, error) {
+	return k.conn.in.async("consume", func(ctx context.Context) (any, error) {
 		k.narrow(members)
 		k.loop(1)
 		defer k.loop(-1)
@@ -318,10 +316,10 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-// elsewhere is the loop of a process that has none of its consumers: it lasts as long as the scenario.
+// elsewhere is the loop of a process without any of its consumers: it lasts as long as the scenario.
 func (k *consumer) elsewhere() *sobek.Promise {
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
-	return k.conn.in.async(func(ctx context.Context) (any, error) {
+	return k.conn.in.async("consume", func(ctx context.Context) (any, error) {
 		opened()
 		if m, ok := executors.MemberFrom(ctx); ok {
 			select {
@@ -333,14 +331,14 @@ func (k *consumer) elsewhere() *sobek.Promise {
 	})
 }
 
-// loop counts the loops under way.
+// loop counts the loops in progress.
 func (k *consumer) loop(n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.loops += n
 }
 
-// members gives the VU's first n consumers, ready.
+// members returns the VU's first n consumers, ready.
 func (k *consumer) members(ctx context.Context, vu uint64, n int, series *engine.Series) ([]*engine.Consumer, error) {
 	all := make([]*engine.Consumer, n)
 	for i := range all {
@@ -351,4 +349,40 @@ func (k *consumer) members(ctx context.Context, vu uint64, n int, series *engine
 		}
 	}
 	return all, nil
+}
+
+// part returns this process's share of a loop.
+func (in *instance) part() executors.Part {
+	return executors.PartOf(in.vu.Context(), in.run.state.Load().execution)
+}
+
+// opening announces that a VU of executor consumers opens a consumer. The caller calls done after that.
+func (in *instance) opening(ctx context.Context) (done func()) {
+	if m, ok := executors.MemberFrom(ctx); ok {
+		return m.Opening(in.run.Arrived)
+	}
+	return func() {}
+}
+
+// waiting announces that a VU waits for messages. The caller calls done with whether any arrived.
+func waiting(ctx context.Context) (done func(found bool)) {
+	if m, ok := executors.MemberFrom(ctx); ok {
+		return m.Waiting()
+	}
+	return func(bool) {}
+}
+
+// untilOver returns ctx, which under executor consumers also ends when everything has arrived. A bounded call
+// that begins later keeps its bound, because a script that receives in a loop would spin.
+func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
+	m, ok := executors.MemberFrom(ctx)
+	if !ok || bounded && m.Over().Err() != nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(m.Over(), cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }

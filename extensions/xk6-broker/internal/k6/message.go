@@ -14,8 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// messages turns what a script sends into a batch of at most so many: one message or an array of them, each an object with body, key
-// and headers, or only a body. What is no array is put into one.
+// messages reads the argument of send: one message, for which one has room, or an array of at most most. A
+// message is an object with body, key and headers, or only a body.
 func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
 		one[0], err = c.message(v)
@@ -27,8 +27,7 @@ func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (
 		return nil, false, errors.New("the array of messages is empty")
 	}
 	if n > int64(most) {
-		return nil, false, fmt.Errorf("an array of %d messages is more than may be on their way at a time: "+
-			"send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most)
+		return nil, false, fmt.Errorf("an array of %d messages: send at most %d at once, or raise the producer's option \"maxInFlight\"", n, most)
 	}
 	batch = make(driver.Batch, n)
 	for i := range batch {
@@ -67,7 +66,7 @@ func (c *connection) message(v sobek.Value) (m driver.Message, err error) {
 	} else if m.Body, err = c.in.bytesOf(body); err != nil {
 		return m, fmt.Errorf("body: %w", err)
 	}
-	if key := o.Get("key"); given(key) { // also where keys are not kept: the driver may route by it, and ignores it otherwise
+	if key := o.Get("key"); given(key) { // a driver without keys ignores it
 		if m.Key, err = c.in.bytesOf(key); err != nil {
 			return m, fmt.Errorf("key: %w", err)
 		}
@@ -105,7 +104,7 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 	headers := make([]driver.Header, len(names))
 	for i, name := range names {
 		if strings.EqualFold(name, engine.StampHeader) {
-			return nil, fmt.Errorf("header %q: the name is that of the trace stamp, which the producer adds: choose another", name)
+			return nil, fmt.Errorf("header %q: the producer adds the trace stamp under this name: choose another", name)
 		}
 		value, err := c.in.bytesOf(o.Get(name))
 		if err != nil {
@@ -116,11 +115,11 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 	return headers, nil
 }
 
-// message is a received message in a script: nothing is decoded until it is asked for.
+// message is the script's object for a received message. Its properties are decoded when they are read.
 type message struct {
 	rt    *sobek.Runtime
 	parse sobek.Callable
-	of    *consumer // that received it; nil for the reply to a request
+	of    *consumer // its receiver; nil for the reply to a request
 	in    *engine.Buffer
 	i     int
 }
@@ -147,8 +146,8 @@ func (m *message) Get(name string) sobek.Value {
 	case "headers":
 		headers := m.rt.NewObject()
 		for _, h := range msg.Headers {
-			if h.Name != engine.StampHeader { // a damaged one, which was left where it is
-				_ = headers.Set(h.Name, m.textOrBytes(h.Value)) // a fresh object takes any property
+			if h.Name != engine.StampHeader { // a damaged stamp stays in the message
+				_ = headers.Set(h.Name, m.textOrBytes(h.Value)) // a new object takes any property
 			}
 		}
 		return headers
@@ -158,7 +157,7 @@ func (m *message) Get(name string) sobek.Value {
 			if d, ok := value.(time.Duration); ok {
 				value = ms(int64(d))
 			}
-			_ = properties.Set(name, value) // likewise
+			_ = properties.Set(name, value)
 		}
 		return properties
 	case "body":
@@ -191,7 +190,7 @@ func (m *message) Get(name string) sobek.Value {
 	return nil
 }
 
-// place is where the broker has the message; nowhere where it does not tell.
+// place returns the place of the message at the broker; zero if it is unknown.
 func (m *message) place() driver.Place {
 	if m.of == nil || m.of.conn.address.Driver.Place == nil {
 		return driver.Place{}
@@ -199,7 +198,7 @@ func (m *message) place() driver.Place {
 	return m.of.conn.address.Driver.Place(&m.in.Messages[m.i])
 }
 
-// positionOf is a number where the broker counts, a string where it has identifiers, and nil for none.
+// positionOf returns a number for an offset, a string for an identifier, and nil for none.
 func positionOf(rt *sobek.Runtime, p driver.Position) sobek.Value {
 	switch p.Form {
 	case driver.Offset:
@@ -211,13 +210,13 @@ func positionOf(rt *sobek.Runtime, p driver.Position) sobek.Value {
 	}
 }
 
-// sinceEpoch gives ns since the Unix epoch in ms, whole ones exactly.
+// sinceEpoch returns ns as ms, whole ones exactly.
 func sinceEpoch(ns int64) float64 {
 	const unit = int64(time.Millisecond)
 	return float64(ns/unit) + float64(ns%unit)/float64(unit)
 }
 
-// textOrBytes gives a string where the bytes are one: they would not survive as one otherwise, nor be sent on unharmed.
+// textOrBytes returns valid UTF-8 as a string, which keeps the bytes, and anything else as an ArrayBuffer.
 func (m *message) textOrBytes(b []byte) sobek.Value {
 	if utf8.Valid(b) {
 		return m.rt.ToValue(string(b))

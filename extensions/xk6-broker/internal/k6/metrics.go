@@ -1,41 +1,58 @@
 package k6
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"go.k6.io/k6/v2/ext"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// brokerMetrics are the module's metrics, by what they are in the engine. docs/metrics.md describes each.
+// brokerMetrics are the module's metrics. docs/metrics.md describes each.
 type brokerMetrics struct {
 	trends    [recording.NumTrends]*metrics.Metric
 	quantiles [recording.NumTrends]*metrics.Metric
-	counters  [recording.NumCounters]*metrics.Metric // nil for those that have no metric of their own
+	counters  [recording.NumCounters]*metrics.Metric // nil for a counter that is part of another metric
 
-	settled, errors                    *metrics.Metric
+	settled, errors, marks             *metrics.Metric
 	lost, undelivered                  *metrics.Metric
 	uncertain, drained                 *metrics.Metric
 	duplicated, reordered, redelivered *metrics.Metric
 	backlog, inFlight, valid, cpu      *metrics.Metric
-	curve, marks                       *metrics.Metric
-
-	tagged map[*metrics.Metric]bool // those whose values mean something only tag by tag, or beside one another over time
-	atZero map[*metrics.Metric]bool // counters whose zero is worth saying
+	curve                              *metrics.Metric
 }
 
 const prefix = "broker_"
 
 func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
-	m := &brokerMetrics{}
-	var firstErr error
+	var errs []error
 	register := func(name string, t metrics.MetricType, v ...metrics.ValueType) *metrics.Metric {
 		registered, err := r.NewMetric(prefix+name, t, v...)
-		if err != nil && firstErr == nil {
-			firstErr = fmt.Errorf("metric %s: %w", prefix+name, err)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("metric %s%s: %w", prefix, name, err))
 		}
 		return registered
+	}
+	m := &brokerMetrics{
+		settled:     register("settled", metrics.Counter),
+		errors:      register("errors", metrics.Counter),
+		marks:       register("marks", metrics.Counter),
+		lost:        register("lost", metrics.Counter),
+		undelivered: register("undelivered", metrics.Counter),
+		uncertain:   register("uncertain", metrics.Counter),
+		drained:     register("drained", metrics.Counter),
+		duplicated:  register("duplicated", metrics.Counter),
+		reordered:   register("reordered", metrics.Counter),
+		redelivered: register("redelivered", metrics.Counter),
+		backlog:     register("backlog", metrics.Gauge),
+		inFlight:    register("in_flight", metrics.Gauge),
+		valid:       register("valid", metrics.Gauge),
+		cpu:         register("cpu", metrics.Gauge),
+		curve:       register("curve", metrics.Gauge, metrics.Time),
 	}
 	for t := range recording.Trend(recording.NumTrends) {
 		m.trends[t] = register(t.String(), metrics.Trend, metrics.Time)
@@ -43,32 +60,76 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	}
 	for c := range recording.Counter(recording.NumCounters) {
 		switch {
-		case c.Outcome() != "": // of settled
+		case c.Outcome() != "": // part of settled
 		case c.Bytes():
 			m.counters[c] = register(c.String(), metrics.Counter, metrics.Data)
 		default:
 			m.counters[c] = register(c.String(), metrics.Counter)
 		}
 	}
-	m.settled = register("settled", metrics.Counter)
-	m.errors = register("errors", metrics.Counter)
-	m.lost = register("lost", metrics.Counter)
-	m.undelivered = register("undelivered", metrics.Counter)
-	m.uncertain = register("uncertain", metrics.Counter)
-	m.drained = register("drained", metrics.Counter)
-	m.duplicated = register("duplicated", metrics.Counter)
-	m.reordered = register("reordered", metrics.Counter)
-	m.redelivered = register("redelivered", metrics.Counter)
-	m.backlog = register("backlog", metrics.Gauge)
-	m.inFlight = register("in_flight", metrics.Gauge)
-	m.valid = register("valid", metrics.Gauge)
-	m.cpu = register("cpu", metrics.Gauge)
-	m.curve = register("curve", metrics.Gauge, metrics.Time)
-	m.marks = register("marks", metrics.Counter)
-	m.tagged = map[*metrics.Metric]bool{m.cpu: true, m.curve: true, m.marks: true}
-	for _, q := range m.quantiles {
-		m.tagged[q] = true
+	return m, errors.Join(errs...)
+}
+
+// summarized reports whether k6's summary, which joins all samples of a metric in one line, shows a sample.
+func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
+	switch s.Metric {
+	case m.cpu, m.curve, m.marks: // one line is no summary of these
+		return false
+	case m.lost, m.duplicated, m.reordered:
+		return true
 	}
-	m.atZero = map[*metrics.Metric]bool{m.lost: true, m.duplicated: true, m.reordered: true}
-	return m, firstErr
+	return !slices.Contains(m.quantiles[:], s.Metric) && (s.Value != 0 || s.Metric.Type != metrics.Counter)
+}
+
+// audience is the receivers of samples: always k6's summary, and the outputs and thresholds of the test.
+type audience struct {
+	stored bool            // an output stores samples with their tags
+	asked  map[string]bool // metrics with a threshold
+}
+
+// usage is k6's list of the features that a test uses. Its type is in an internal package of k6.
+type usage interface{ Map() map[string]any }
+
+func newAudience(u usage, thresholds map[string]metrics.Thresholds) audience {
+	a := audience{stored: stored(u), asked: map[string]bool{}}
+	for name := range thresholds {
+		metric, _, _ := strings.Cut(name, "{")
+		a.asked[metric] = true
+	}
+	return a
+}
+
+// stored reports whether k6 has an output. An unknown usage counts as one.
+func stored(u usage) bool {
+	if u == nil {
+		return true
+	}
+	used := u.Map()
+	if builtin, _ := used["outputs"].([]string); len(builtin) > 0 {
+		return true
+	}
+	extensions, _ := used["extensions"].([]any)
+	return slices.ContainsFunc(extensions, func(e any) bool {
+		extension, ok := e.(*ext.Extension)
+		return ok && extension.Type == ext.OutputExtension
+	})
+}
+
+// push gives samples to k6.
+func (r *run) push(samples metrics.Samples) {
+	state := r.state.Load()
+	a := state.audience
+	samples = slices.DeleteFunc(samples, func(s metrics.Sample) bool {
+		return !a.stored && !a.asked[s.Metric.Name] && !r.metrics.summarized(&s)
+	})
+	if len(samples) > 0 {
+		r.pushed.note(samples)
+		state.give(samples)
+	}
+}
+
+// give gives samples to k6, which closes their channel before the test's end if k6 panics.
+func (s *testState) give(samples metrics.Samples) {
+	defer func() { _ = recover() }() // the channel is closed
+	s.samples <- samples
 }

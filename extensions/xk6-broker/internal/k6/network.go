@@ -15,7 +15,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// networkOf is a VU's network, as far as k6's options say anything of it.
+// networkOf returns the dialer and the TLS of a VU, if k6's options set them.
 func networkOf(state *lib.State) *driver.Network {
 	n := &driver.Network{}
 	if len(dialed(state.Options)) > 0 {
@@ -27,7 +27,7 @@ func networkOf(state *lib.State) *driver.Network {
 	return n
 }
 
-// dialed are those of k6's options that are set and hold for connections being opened.
+// dialed lists k6's options for dialing that are set.
 func dialed(o lib.Options) (names []string) {
 	for _, option := range []struct {
 		name string
@@ -46,7 +46,7 @@ func dialed(o lib.Options) (names []string) {
 	return names
 }
 
-// dialThrough opens connections by k6's dialer. Their bytes are in none of k6's counters, which are those of its protocols.
+// dialThrough dials by k6's dialer, without k6's byte counters, which are for its own protocols.
 func dialThrough(dialer lib.DialContexter) driver.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dialer.DialContext(ctx, network, address)
@@ -63,26 +63,26 @@ func dialThrough(dialer lib.DialContexter) driver.Dial {
 	}
 }
 
-// dialers are the drivers of the test whose client libraries open connections by themselves.
+// dialers are the drivers of the test whose client libraries dial by themselves.
 type dialers struct {
 	mu  sync.Mutex
 	own []string
 }
 
-func (d *dialers) add(of *driver.Driver) {
+func (d *dialers) add(client *driver.Driver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if of.OwnDialer && !slices.Contains(d.own, of.Name) {
-		d.own = append(d.own, of.Name)
+	if client.OwnDialer && !slices.Contains(d.own, client.Name) {
+		d.own = append(d.own, client.Name)
 	}
 }
 
-// refuse returns which of k6's options cannot hold for the test's drivers.
+// refuse returns an error if k6's options cannot hold for the test's drivers.
 func (d *dialers) refuse(o lib.Options) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if names := dialed(o); len(names) > 0 && len(d.own) > 0 {
-		return fmt.Errorf("k6's options %s do not hold for %s: its client library opens connections by itself; leave them out, or use another driver",
+		return fmt.Errorf("k6's options %s do not hold for %s: its client library dials by itself; leave them out, or use another driver",
 			strings.Join(names, ", "), strings.Join(d.own, ", "))
 	}
 	return nil

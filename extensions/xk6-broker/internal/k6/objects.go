@@ -6,13 +6,13 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// objects are the connections, producers and consumers of a VU by their descriptions. A description that is repeated, as in each
-// iteration, gives the same object.
+// objects are the connections, producers and consumers of a VU by their descriptions. A repeated description,
+// as in each iteration, returns the same object.
 type objects map[string]*sobek.Object
 
 func (all objects) get(kind, name string, o *options, describe func() (*sobek.Object, error)) (*sobek.Object, error) {
 	key, err := json.Marshal([]any{kind, name, o.given})
-	if err != nil { // describe refuses such options
+	if err != nil { // describe returns the error
 		return describe()
 	}
 	if object := all[string(key)]; object != nil {

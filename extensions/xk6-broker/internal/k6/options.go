@@ -14,46 +14,45 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// options reads an options object of a script: every option is taken by name and type, and what is left at the end is
-// a mistake.
+// options reads an options object of a script: each option is taken by name and type, and the rest is an error.
 type options struct {
-	of    string // "producer", "receive", ...
+	call  string // "producer", "receive", ...
 	given map[string]any
 	known []string
 	err   error
 }
 
-func readOptions(of string, v sobek.Value) (*options, error) {
-	o := &options{of: of, given: map[string]any{}}
+func readOptions(call string, v sobek.Value) (*options, error) {
+	o := &options{call: call, given: map[string]any{}}
 	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
 		return o, nil
 	}
 	given, ok := v.Export().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s: options must be an object, not %s", of, v)
+		return nil, fmt.Errorf("%s: options must be an object, not %s", call, v)
 	}
 	for name, value := range given {
-		if value != nil { // undefined and null are as if not given
+		if value != nil { // neither undefined nor null
 			o.given[name] = value
 		}
 	}
 	return o, nil
 }
 
-// textOf reads an argument that must be a string: JavaScript makes one of any value. It returns "" where the argument is missing.
-func textOf(call, what string, v sobek.Value) (string, error) {
+// textOf reads a string argument; "" if it is missing.
+func textOf(call, argument string, v sobek.Value) (string, error) {
 	if !given(v) {
 		return "", nil
 	}
 	raw := v.Export()
 	text, ok := raw.(string)
 	if !ok {
-		return "", fmt.Errorf("%s: %s must be a string, not %s", call, what, driver.Show(raw))
+		return "", fmt.Errorf("%s: %s must be a string, not %s", call, argument, driver.Show(raw))
 	}
 	return text, nil
 }
 
-// topicOf reads the argument that is a topic's name. A script that builds it of a variable without a value gives "undefined" or "null".
+// topicOf reads a topic's name. The texts "undefined" and "null" come from a variable without a value.
 func topicOf(call string, v sobek.Value) (string, error) {
 	topic, err := textOf(call, "the topic's name", v)
 	switch {
@@ -67,7 +66,7 @@ func topicOf(call string, v sobek.Value) (string, error) {
 	return topic, err
 }
 
-// take removes an option and gives its raw value.
+// take removes an option and returns its value.
 func (o *options) take(name string) (any, bool) {
 	o.known = append(o.known, name)
 	raw, ok := o.given[name]
@@ -77,7 +76,7 @@ func (o *options) take(name string) (any, bool) {
 
 func (o *options) fail(name string, raw any, want string) {
 	if o.err == nil {
-		o.err = fmt.Errorf("%s: option %q: %s is not %s", o.of, name, driver.Show(raw), want)
+		o.err = fmt.Errorf("%s: option %q: %s is not %s", o.call, name, driver.Show(raw), want)
 	}
 }
 
@@ -106,17 +105,17 @@ func (o *options) integer(name string, def, least, most int) int {
 	return int(n)
 }
 
-// required is an integer that must be given.
+// required reads an integer that must be given.
 func (o *options) required(name string, least, most int) int {
 	if _, ok := o.given[name]; !ok && o.err == nil {
 		o.known = append(o.known, name)
-		o.err = fmt.Errorf("%s: option %q is missing: an integer from %d to %d", o.of, name, least, most)
+		o.err = fmt.Errorf("%s: option %q is missing: an integer from %d to %d", o.call, name, least, most)
 		return least
 	}
 	return o.integer(name, least, least, most)
 }
 
-// fold has the mistakes of an option that is an object be those of its owner.
+// fold takes over the errors of an option that is an object.
 func (o *options) fold(part *options) {
 	if err := part.done(); err != nil && o.err == nil {
 		o.err = err
@@ -172,33 +171,33 @@ func (o *options) boolean(name string) bool {
 func (o *options) object(name string) (*options, bool) {
 	raw, ok := o.take(name)
 	if !ok {
-		return &options{of: o.of + ": " + name, given: map[string]any{}}, false
+		return &options{call: o.call + ": " + name, given: map[string]any{}}, false
 	}
 	given, isObject := raw.(map[string]any)
 	if !isObject {
 		o.fail(name, raw, "an object")
 	}
-	return &options{of: o.of + ": " + name, given: given}, true
+	return &options{call: o.call + ": " + name, given: given}, true
 }
 
-// rest gives what has not been taken: the driver's own options.
+// rest returns the options that are left: those of the driver.
 func (o *options) rest() (map[string]any, error) {
 	return maps.Clone(o.given), o.err
 }
 
-// done says what was wrong, or that something was given that nobody knows.
+// done returns the first error; an unknown option is one.
 func (o *options) done() error {
 	if o.err != nil {
 		return o.err
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.given)) {
 		slices.Sort(o.known)
-		return fmt.Errorf("%s: no option %q%s: known are %s", o.of, name, driver.Suggest(name, o.known), strings.Join(o.known, ", "))
+		return fmt.Errorf("%s: no option %q%s: known are %s", o.call, name, driver.Suggest(name, o.known), strings.Join(o.known, ", "))
 	}
 	return nil
 }
 
-// explain names, in an error about an option that the driver lacks, those that are not the driver's, too.
+// explain adds the module's own options to the driver's error about an unknown option.
 func (o *options) explain(err error) error {
 	var unknown *driver.UnknownOptionError
 	switch {
@@ -206,7 +205,7 @@ func (o *options) explain(err error) error {
 	case unknown.Where != driver.InURL:
 		unknown.Known = append(slices.Clone(o.known), unknown.Known...)
 	case slices.Contains(o.known, unknown.Name):
-		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.of, unknown.Name)
+		return fmt.Errorf("%s: option %q belongs in the options beside the URL, and not in its query", o.call, unknown.Name)
 	}
-	return fmt.Errorf("%s: %w", o.of, err)
+	return fmt.Errorf("%s: %w", o.call, err)
 }

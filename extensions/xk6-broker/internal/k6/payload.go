@@ -17,19 +17,19 @@ const (
 	maxKeys = 1 << 24
 )
 
-// defaultSize is how many bytes a generated body has.
+// defaultSize is the default of a generated body, in bytes.
 const defaultSize = 100
 
-// payloadOf reads the option "payload" of produce, whose values a script has in opts. Size and keys are nil where nothing is said of them.
+// payloadOf reads the option "payload" of produce. Size and keys are nil if they are not given.
 func (p *producer) payloadOf(o *options, opts sobek.Value, seed uint64) (payload.Spec, error) {
-	of, some := o.object("payload")
-	spec := payload.Spec{Seed: seed, Random: of.number("random", 1)}
-	spec.Size, spec.Keys = sizesOf(of, p.mode(true).Front()), keysOf(of)
-	order := of.text("order", "")
+	part, some := o.object("payload")
+	spec := payload.Spec{Seed: seed, Random: part.number("random", 1)}
+	spec.Size, spec.Keys = sizesOf(part, p.mode(true).Front()), keysOf(part)
+	order := part.text("order", "")
 	for _, name := range []string{"bodies", "headers", "properties"} {
-		of.take(name)
+		part.take(name)
 	}
-	if err := errors.Join(o.err, of.done()); err != nil || !some {
+	if err := errors.Join(o.err, part.done()); err != nil || !some {
 		return spec, err
 	}
 	var err error
@@ -54,12 +54,13 @@ func (p *producer) payloadOf(o *options, opts sobek.Value, seed uint64) (payload
 	}
 	spec.Shuffled = order == "random"
 	if err != nil {
-		return spec, fmt.Errorf("%s: %w", of.of, err)
+		return spec, fmt.Errorf("%s: %w", part.call, err)
 	}
 	return spec, nil
 }
 
-// sizesOf reads a number of bytes, a distribution, or a list of sizes with their weights. Distributions begin with what every body has, if nothing is said.
+// sizesOf reads a number of bytes, a distribution, or a list of sizes with weights. Front is the default
+// minimum of a distribution.
 func sizesOf(o *options, front int) payload.Sizes {
 	switch raw := o.given["size"].(type) {
 	case nil:
@@ -99,15 +100,15 @@ func mixedOf(o *options, list []any) payload.Sizes {
 			o.fail("size", item, fmt.Sprintf("{ size, weight }, as the entry %d of a list has to be", i))
 			return payload.Fixed(0)
 		}
-		of := &options{of: fmt.Sprintf("%s: size %d", o.of, i), given: fields}
-		sizes = append(sizes, of.required("size", 0, maxSize))
-		weight := of.number("weight", 1)
+		entry := &options{call: fmt.Sprintf("%s: size %d", o.call, i), given: fields}
+		sizes = append(sizes, entry.required("size", 0, maxSize))
+		weight := entry.number("weight", 1)
 		if weight < 0 || weight > 1e300 {
-			of.fail("weight", weight, "a number of 0 or more")
+			entry.fail("weight", weight, "a number of 0 or more")
 		}
 		weights = append(weights, weight)
 		sum += weight
-		o.fold(of)
+		o.fold(entry)
 	}
 	if o.err == nil && (len(list) == 0 || sum <= 0) {
 		o.fail("size", list, "a list of { size, weight } of which one has a weight above 0")
@@ -118,7 +119,7 @@ func mixedOf(o *options, list []any) payload.Sizes {
 	return payload.Mixed(sizes, weights)
 }
 
-// keysOf reads how many keys there are, in turn, or a distribution.
+// keysOf reads a number of keys, in turn, or a distribution.
 func keysOf(o *options) payload.Keys {
 	if _, ok := o.given["keys"].(map[string]any); !ok {
 		if n := o.integer("keys", 0, 0, maxKeys); n > 0 {
@@ -145,7 +146,7 @@ func keysOf(o *options) payload.Keys {
 	return nil
 }
 
-// batchOf reads how many messages go in one call: so many at most, or a number drawn for each.
+// batchOf reads the number of messages in one call: a maximum, or the limits of a random number.
 func batchOf(o *options) (least, most int) {
 	if _, ok := o.given["batch"].(map[string]any); !ok {
 		return 0, o.integer("batch", 0, 0, maxBatch)
@@ -158,7 +159,7 @@ func batchOf(o *options) (least, most int) {
 
 const maxBatch = 1 << 16
 
-// describePayload is what a result says of the messages of a loop.
+// describePayload adds the options of a loop's messages for the result.
 func describePayload(spec *payload.Spec, shown map[string]any) {
 	if spec.Bodies != nil {
 		order := "in turn"
@@ -167,15 +168,15 @@ func describePayload(spec *payload.Spec, shown map[string]any) {
 		}
 		shown["payload.bodies"] = fmt.Sprintf("%d, %s", len(spec.Bodies), order)
 	} else {
-		shown["payload.size"], shown["payload.random"] = plainly(spec.Size.String()), spec.Random
+		shown["payload.size"], shown["payload.random"] = numberOrText(spec.Size.String()), spec.Random
 	}
 	shown["payload.keys"] = 0
 	if spec.Keys != nil {
-		shown["payload.keys"] = plainly(spec.Keys.String())
+		shown["payload.keys"] = numberOrText(spec.Keys.String())
 	}
 	if len(spec.Headers) > 0 {
 		var names []string
-		for _, h := range spec.Headers { // whose values may be secrets
+		for _, h := range spec.Headers { // values can be secrets
 			names = append(names, h.Name)
 		}
 		slices.Sort(names)
@@ -186,8 +187,8 @@ func describePayload(spec *payload.Spec, shown map[string]any) {
 	}
 }
 
-// plainly is a number where a text is one.
-func plainly(s string) any {
+// numberOrText returns the number of a text, or the text.
+func numberOrText(s string) any {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n
 	}

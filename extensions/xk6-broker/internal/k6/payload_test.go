@@ -54,7 +54,7 @@ func TestMistakesInAPayload(t *testing.T) {
 		`payload: { bodies: ['a'], order: 'sorted' }`:                               `option "order": "sorted" is not one of in-turn, random`,
 		`payload: { order: 'random' }`:                                              `option "order" needs "bodies"`,
 		`payload: { headers: { a: 1 } }`:                                            fine,
-		`payload: { headers: { 'x-k6-stamp': 1 } }`:                                 `the name is that of the trace stamp`,
+		`payload: { headers: { 'x-k6-stamp': 1 } }`:                                 `the producer adds the trace stamp`,
 		`payload: { properties: { nosuch: 1 } }`:                                    `produce: payload: option "properties": messages of memory have none`,
 		`batch: { min: 1, max: 10 }`:                                                fine,
 		`batch: { min: 11, max: 10 }`:                                               `produce: batch: option "max": 10 is not an integer from 11`,
@@ -141,8 +141,8 @@ func TestBodiesOfFiles(t *testing.T) {
 	}
 	for call, want := range map[string]string{
 		`broker.bodies('none.txt')`:                      "bodies: none.txt: ",
-		`broker.bodies('nothing')`:                       "bodies: nothing: there is no body in it",
-		`broker.bodies('empty.ndjson', { lines: true })`: "there is no body in it",
+		`broker.bodies('nothing')`:                       "bodies: nothing: it has no body",
+		`broker.bodies('empty.ndjson', { lines: true })`: "it has no body",
 		`broker.bodies('a.txt', { line: true })`:         `bodies: no option "line" (did you mean lines?): known are lines`,
 		`broker.bodies()`:                                "the path of a file or a folder is missing",
 	} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,23 +13,25 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// phaseTag is the tag of what was measured in a phase, where the run has any.
+// This file has the phases of a run, the warm-up, and the marks of scripts.
+
+// phaseTag is the tag of a phase's samples.
 const phaseTag = "phase"
 
 const envWarmUp = "BROKER_WARMUP"
 
 var (
 	errNoPhase    = errors.New("phase(name): the phase has no name")
+	errNoMark     = errors.New("mark(text): the text of the annotation is empty")
 	errLateWarmUp = errors.New(`connect: option "warmup" belongs in the init context: the load may have begun`)
 )
 
-// warmUp is the time from the first message of a scenario that is in no measured window.
+// warmUp is the first part of a run, which is not in the measured phase.
 type warmUp struct {
 	begun atomic.Bool
 
@@ -38,10 +39,10 @@ type warmUp struct {
 	length time.Duration
 	set    bool // by the environment, which has precedence
 	on     bool
-	next   string // the phase that follows
+	next   string // the phase after it
 }
 
-// warmUpOf reads what the environment says.
+// warmUpOf reads the environment.
 func warmUpOf(lookup func(string) (string, bool)) (length time.Duration, set bool, err error) {
 	text, ok := lookup(envWarmUp)
 	if !ok || text == "" {
@@ -54,7 +55,7 @@ func warmUpOf(lookup func(string) (string, bool)) (length time.Duration, set boo
 	return length, true, nil
 }
 
-// want asks for a warm-up. The longest that any connection asks for is it.
+// want asks for a warm-up. The longest of all connections counts.
 func (w *warmUp) want(length time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,28 +64,28 @@ func (w *warmUp) want(length time.Duration) {
 	}
 }
 
-// asked is how long it is to be; 0 where there is none.
+// asked returns the length; 0 without a warm-up.
 func (w *warmUp) asked() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.length
 }
 
-// beginWarmUp begins the first phase of the run, where there is to be a warm-up.
+// beginWarmUp begins the phase of the warm-up, if there is one.
 func (r *run) beginWarmUp() {
 	r.warmUp.mu.Lock()
 	defer r.warmUp.mu.Unlock()
 	if r.warmUp.length > 0 {
 		r.warmUp.on = true
-		_, _ = r.collector.Begin(result.WarmUp) // nothing was measured, and it is the first
+		_, _ = r.collector.Begin(result.WarmUp) // the first phase of a run has no error
 	}
 }
 
-// warmUpPoll is how exactly the beginning of a warm-up is found.
+// warmUpPoll is the precision of a warm-up's start.
 const warmUpPoll = 5 * time.Millisecond
 
-// watchWarmUp ends the warm-up its length after the first message of a scenario. The first use of a broker by a scenario
-// calls it.
+// watchWarmUp ends the warm-up its length after the first message of a scenario. A scenario's first use of a
+// broker calls it.
 func (in *instance) watchWarmUp() {
 	r := in.run
 	if r.warmUp.begun.Load() || lib.GetScenarioState(in.vu.Context()) == nil || !r.warmUp.begun.CompareAndSwap(false, true) {
@@ -94,15 +95,9 @@ func (in *instance) watchWarmUp() {
 	if length == 0 {
 		return
 	}
-	messages := func() (n int64) {
-		for _, s := range r.All() {
-			n += s.Count(recording.Sent) + s.Count(recording.Received)
-		}
-		return n
-	}
-	before := messages()
+	before := r.messages()
 	go func() {
-		for messages() == before {
+		for r.messages() == before {
 			if machine.Timer(r.interrupted, driver.Now()+int64(warmUpPoll)) != nil {
 				return
 			}
@@ -113,17 +108,25 @@ func (in *instance) watchWarmUp() {
 	}()
 }
 
+// messages returns how many were sent and received so far.
+func (r *run) messages() (n int64) {
+	for _, s := range r.All() {
+		n += s.Count(recording.Sent) + s.Count(recording.Received)
+	}
+	return n
+}
+
 func (r *run) endWarmUp() {
 	r.warmUp.mu.Lock()
 	r.warmUp.on = false
 	next := cmp.Or(r.warmUp.next, result.Measure)
 	r.warmUp.mu.Unlock()
-	if err := r.flusher.begin(next); err != nil { // there are not so many yet
+	if err := r.flusher.begin(next); err != nil {
 		r.logger.Warn(err)
 	}
 }
 
-// phase begins a phase, or goes on with one of that name. One that is begun during the warm-up begins when that is over.
+// phase begins a phase, or continues the one of that name. During the warm-up it waits for the end of it.
 func (in *instance) phase(text sobek.Value) error {
 	name, err := textOf("phase", "the name", text)
 	if err != nil {
@@ -148,45 +151,51 @@ func (in *instance) phase(text sobek.Value) error {
 	return in.run.flusher.begin(name)
 }
 
-// portion is the part of a run that tags ask for: all of it, or a phase.
-type portion struct {
-	tags     *metrics.TagSet // the others
-	result   *result.Result
-	seconds  float64
-	measured func(*engine.Series) *engine.Measured
+// marks are the first annotations of the script, in order.
+type marks struct {
+	mu  sync.Mutex
+	all []result.Annotation
 }
 
-// portion finds what tags ask for. There is a reason where it is a phase that never was. Where the run has no phases, the tag is the script's own.
-func (j *judge) portion(asked *metrics.TagSet) (p portion, why string) {
-	p = portion{asked, j.result, j.seconds(), j.measured("")}
-	name, ok := asked.Get(phaseTag)
-	if !ok || len(j.result.Phases) == 0 {
-		return p, ""
+// maxMarks bounds the marks in the result.
+const maxMarks = 1000
+
+// mark notes an event of the script, such as a stopped broker.
+func (in *instance) mark(text sobek.Value) error {
+	event, err := textOf("mark", "the text", text)
+	if err != nil {
+		return err
 	}
-	if name == result.Starting {
-		return p, "what was before the first phase has no samples of its own: begin a phase at once"
+	if tagValue(event) == "" {
+		return errNoMark
 	}
-	of := j.result.Phase(name)
-	if of == nil {
-		return p, fmt.Sprintf("there was no phase %q: there were %s", name, strings.Join(j.result.PhaseNames(), ", "))
+	if _, err := in.use(); err != nil {
+		return err
 	}
-	return portion{asked.Without(phaseTag), j.result.During(name), of.Seconds, j.measured(name)}, ""
+	now := time.Now()
+	in.run.mark(event, now)
+	in.run.remember(event, now)
+	return nil
 }
 
-// measured gives what each series measured in a phase, or in the whole run, and finds it out once.
-func (j *judge) measured(phase string) func(*engine.Series) *engine.Measured {
-	return func(s *engine.Series) *engine.Measured {
-		if j.series == nil {
-			j.series = map[string]map[*engine.Series]*engine.Measured{}
-		}
-		all, known := j.series[phase]
-		if !known {
-			all, _ = j.run.collector.During(phase)
-			j.series[phase] = all
-		}
-		if m := all[s]; m != nil {
-			return m
-		}
-		return &engine.Measured{}
+// mark gives k6 a sample of an event, which dashboards show as an annotation.
+func (r *run) mark(event string, at time.Time) {
+	tags := r.state.Load().runTags.With("mark", tagValue(event))
+	r.push(metrics.Samples{{TimeSeries: metrics.TimeSeries{Metric: r.metrics.marks, Tags: tags}, Time: at, Value: 1}})
+}
+
+// remember adds an event to the result.
+func (r *run) remember(event string, at time.Time) {
+	r.marks.mu.Lock()
+	defer r.marks.mu.Unlock()
+	if len(r.marks.all) < maxMarks {
+		r.marks.all = append(r.marks.all, result.Annotation{At: at.Sub(time.Unix(0, r.Started)).Seconds(), What: event})
 	}
+}
+
+// annotations returns the events of the script.
+func (r *run) annotations() []result.Annotation {
+	r.marks.mu.Lock()
+	defer r.marks.mu.Unlock()
+	return append([]result.Annotation{}, r.marks.all...)
 }

@@ -1,7 +1,6 @@
 package k6
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,25 +14,25 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// producer describes a producer in one VU; what it opens is shared with the VUs that describe the same.
+// producer describes a producer in one VU. VUs with equal descriptions share the publisher.
 type producer struct {
 	conn   *connection
 	config driver.ProducerConfig
 	key    string
-	uses   map[string]any // what a result says of its options
+	uses   map[string]any // the options in the result
 	stamp  engine.StampMode
-	spread int    // how many connections the VUs share; 0 is one for each
-	named  string // the topic that replies come to; "" is one that the test makes
+	spread int    // number of connections that the VUs share; 0 is one for each
+	named  string // the topic of the replies; "" is one that the test makes
 
-	replies atomic.Pointer[engine.Replies] // to this VU's requests, once they can come
+	replies atomic.Pointer[engine.Replies] // to this VU's requests
 	sender  atomic.Pointer[engine.Sender]  // of this VU, once it is open
-	series  *engine.Series                 // that the sender has now; for the event loop only
+	series  *engine.Series                 // of the sender; for the event loop only
 }
 
 const (
 	defaultWindow = 4096
 	maxWindow     = 1 << 20
-	// Each worker mostly takes a connection, of which brokers with blocking clients rarely like many.
+	// Most workers take a connection each.
 	defaultWorkers = 32
 	maxWorkers     = 1 << 12
 )
@@ -67,7 +66,7 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	if p.config.Options, p.uses, err = c.resolve(driver.OnProducer, given); err != nil {
 		return nil, o.explain(err)
 	}
-	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shared(p.spread)
+	p.uses["maxInFlight"], p.uses["connections"] = p.config.Window, shownConnections(p.spread)
 	if _, err = p.stamp.Resolve(c.address.Driver.Features, false); err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
@@ -81,7 +80,7 @@ func (c *connection) newProducer(topic string, o *options) (*sobek.Object, error
 	}), nil
 }
 
-// connections reads the option of that name: a number, or 'per-vu', which is 0.
+// connections reads the option: a number, or 'per-vu', which is 0.
 func connections(o *options, def int) int {
 	raw, ok := o.take("connections")
 	if !ok {
@@ -97,15 +96,15 @@ func connections(o *options, def int) int {
 	return int(n)
 }
 
-// shared writes how many connections there are as the option of that name does.
-func shared(spread int) any {
+// shownConnections returns the value of the option connections.
+func shownConnections(spread int) any {
 	if spread == 0 {
 		return "per-vu"
 	}
 	return spread
 }
 
-// connectionName is which of the shared connections a VU uses.
+// connectionName names the shared connection that a VU uses.
 func connectionName(of string, vu uint64, spread int) string {
 	if spread > 0 {
 		vu %= uint64(spread)
@@ -113,41 +112,31 @@ func connectionName(of string, vu uint64, spread int) string {
 	return fmt.Sprintf("%s %d", of, vu)
 }
 
-// open gives this VU's publisher, from the VU's own number.
+// open returns this VU's publisher.
 func (p *producer) open(ctx context.Context, vu uint64) (*engine.Publisher, error) {
 	at := p.conn.endpoint(connectionName("producers", vu, p.spread))
 	return p.conn.in.run.Publisher(ctx, at, p.key, p.config, p.uses)
 }
 
-// ready resolves when the producer is open, to what its confirmations prove.
+// ready resolves, when the producer is open, to the proof of its confirmations.
 func (p *producer) ready() *sobek.Promise {
-	return p.withSender(func(ctx context.Context, s *engine.Sender, settle settler, _ int64) {
-		p.conn.in.spawn("ready", settle, func() { // whoever is to answer may take a while
-			proof, err := s.Proof(ctx)
-			settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, err })
-		})
-	})
-}
-
-// work is done with a VU's sender, and settles a promise. It is told for how many ns the sender was being opened.
-type work interface {
-	with(ctx context.Context, s *engine.Sender, opening int64)
-}
-
-type workFunc func(ctx context.Context, s *engine.Sender, opening int64)
-
-func (w workFunc) with(ctx context.Context, s *engine.Sender, opening int64) { w(ctx, s, opening) }
-
-// withSender does something with this VU's sender that settles a promise.
-func (p *producer) withSender(do func(context.Context, *engine.Sender, settler, int64)) *sobek.Promise {
 	of := &promise{}
-	promise := of.make(p.conn.in)
-	p.work(of, workFunc(func(ctx context.Context, s *engine.Sender, opening int64) { do(ctx, s, of.settle, opening) }))
-	return promise
+	made := of.make(p.conn.in, "ready")
+	p.withSender(of, func(ctx context.Context, s *engine.Sender, _ int64) {
+		go func() {
+			proof, err := s.Proof(ctx)
+			of.settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, err })
+		}()
+	})
+	return made
 }
 
-// work does something with this VU's sender, opening it first where need be. The fast path, an open sender, stays on the event loop.
-func (p *producer) work(of *promise, do work) {
+// senderWork uses a VU's sender and settles a promise. Opening is how long the sender was being opened, in ns.
+type senderWork func(ctx context.Context, s *engine.Sender, opening int64)
+
+// withSender calls work with this VU's sender, which it opens if need be. With an open sender, work runs on
+// the event loop.
+func (p *producer) withSender(of *promise, work senderWork) {
 	in := p.conn.in
 	series, err := p.conn.series(p.config.Topic, "")
 	if err != nil {
@@ -160,46 +149,32 @@ func (p *producer) work(of *promise, do work) {
 			p.series = series
 			s.SetSeries(series)
 		}
-		p.use(ctx, s, of, do, 0)
+		work(ctx, s, 0)
 		return
 	}
 	vu, asked := in.vu.State().VUID, driver.Now()
-	in.spawn(of.verb, of.settle, func() {
+	go func() {
 		pub, err := p.open(ctx, vu)
 		if err != nil {
 			series.Fail("connect", p.conn.address.Driver.KindOf(err))
 			of.settle(func() (any, error) { return nil, err })
 			return
 		}
-		s := pub.NewSender(p.mode(false), series)
-		if !p.sender.CompareAndSwap(nil, s) {
-			s = cmp.Or(p.sender.Load(), s)
-		}
-		p.use(ctx, s, of, do, driver.Now()-asked)
-	})
-}
-
-// use does something with the sender, which is not used again where that panics: it may hold its lock for ever.
-func (p *producer) use(ctx context.Context, s *engine.Sender, of *promise, do work, opening int64) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			p.sender.CompareAndSwap(s, nil)
-			p.conn.in.reject(of.verb, of.settle, cause)
-		}
+		p.sender.CompareAndSwap(nil, pub.NewSender(p.mode(false), series))
+		work(ctx, p.sender.Load(), driver.Now()-asked)
 	}()
-	do.with(ctx, s, opening)
 }
 
-// mode is where stamps go; that it can be had was checked in init.
+// mode returns the place of the stamp. The init context has checked the option.
 func (p *producer) mode(generated bool) engine.StampMode {
 	mode, _ := p.stamp.Resolve(p.conn.address.Driver.Features, generated)
 	return mode
 }
 
-// receipt is what a script gets for a message that was confirmed. Nothing is made of it until it is asked for.
+// receipt is the script's object for a confirmed message. Its properties are made when they are read.
 type receipt struct {
 	rt    *sobek.Runtime
-	parts bool // its partition is known
+	parts bool // the partition is known
 	of    engine.Receipt
 }
 
@@ -242,26 +217,26 @@ func (r *receipt) Keys() []string { return receiptKeys }
 
 func ms(ns int64) float64 { return float64(ns) / float64(time.Millisecond) }
 
-// send sends one message or an array of them and resolves to a receipt or an array of receipts. It has the form that the runtime
-// calls directly: any other is called by reflection, which would cost more than all the rest of it.
+// send sends one message or an array of them and resolves to a receipt or an array of receipts. The runtime
+// calls this form of function without reflection (BenchmarkSend).
 func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 	rt := p.conn.in.vu.Runtime()
 	promise, err := p.dispatch(call.Argument(0))
 	if err != nil {
-		panic(rt.NewGoError(err)) // which the runtime throws in the script
+		panic(rt.NewGoError(err)) // the runtime throws it in the script
 	}
 	return rt.ToValue(promise)
 }
 
 func bodiless(m driver.Message) bool { return m.Body == nil }
 
-// sending is what a script sends, on its way: the promise and the messages in one piece.
+// sending is a call of send: the promise and the messages in one allocation.
 type sending struct {
 	promise
 	by       *producer
 	due      engine.Timing
 	batch    driver.Batch
-	one      [1]driver.Message // the batch, where that is one message and no array
+	one      [1]driver.Message // the batch of one message
 	single   bool
 	receipts []engine.Receipt
 }
@@ -276,20 +251,19 @@ func (p *producer) dispatch(v sobek.Value) (*sobek.Promise, error) {
 		return nil, errors.New(`send: body: null: there is a stamp in each body, by the producer's option "stamp"`)
 	}
 	s.due = p.conn.in.due.next()
-	promise := s.make(p.conn.in)
-	p.work(&s.promise, s)
-	return promise, nil
+	made := s.make(p.conn.in, "send")
+	p.withSender(&s.promise, s.start)
+	return made, nil
 }
 
-func (s *sending) with(ctx context.Context, sender *engine.Sender, opening int64) {
+// start is a [senderWork].
+func (s *sending) start(ctx context.Context, sender *engine.Sender, opening int64) {
 	s.due = s.due.After(opening)
 	if s.by.conn.address.Driver.Features.Async {
 		sender.Send(ctx, s.batch, s.due, s.finished)
 		return
 	}
-	s.in.spawn("send", s.settle, func() { // it may wait for a worker, the event loop must not
-		sender.Send(ctx, s.batch, s.due, s.finished)
-	})
+	go sender.Send(ctx, s.batch, s.due, s.finished) // it can wait for a worker
 }
 
 func (s *sending) finished(receipts []engine.Receipt) {

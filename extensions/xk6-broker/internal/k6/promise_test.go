@@ -60,7 +60,7 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t).begin()
-			s.module.run.patience = 100 * time.Millisecond
+			s.module.run.promiseGrace = 100 * time.Millisecond
 			ctx, over := context.WithCancel(s.ctx)
 			s.ctx = ctx
 			unheard = over
@@ -86,7 +86,7 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 // Ctrl-C ends a test whatever a broker and the options make it wait for.
 func TestInterrupt_PromiseWithoutAnswer_IsGivenUp(t *testing.T) {
 	s := newScript(t).begin()
-	s.module.run.patience = 24 * time.Hour
+	s.module.run.promiseGrace = 24 * time.Hour
 	ctx, over := context.WithCancel(s.ctx)
 	s.ctx = ctx
 	unheard = func() {
@@ -102,7 +102,7 @@ func TestInterrupt_PromiseWithoutAnswer_IsGivenUp(t *testing.T) {
 // A VU that has another activation soon after the first waits in it for as long as it likes.
 func TestAnotherActivationIsNotGivenUp(t *testing.T) {
 	s := newScript(t).begin()
-	s.module.run.patience = 100 * time.Millisecond
+	s.module.run.promiseGrace = 100 * time.Millisecond
 	alive := s.ctx
 	ctx, over := context.WithCancel(alive)
 	s.ctx = ctx
@@ -181,7 +181,7 @@ func TestAnActivationThatEndsInAResumedScript(t *testing.T) {
 	s.ctx = next
 	end() // so that a stranded VU pauses for nobody
 	for range 2 {
-		if _, err := s.run(`await p.send('b')`); err == nil || !strings.Contains(err.Error(), "this VU can await nothing any more") {
+		if _, err := s.run(`await p.send('b')`); err == nil || !strings.Contains(err.Error(), "promises do not work in it any more") {
 			t.Fatal(err)
 		}
 		s.waiting, s.calls = 0, make(chan func() error, 1)

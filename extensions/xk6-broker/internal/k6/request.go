@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// byTopics reports whether requests are answered by way of a second topic, as the broker has no request and reply of its own.
+// byTopics reports whether replies come by a second topic, because the broker has no request and reply.
 func (c *connection) byTopics() bool {
 	f := c.address.Driver.Features
 	return !f.Requests && f.Start != 0
@@ -39,38 +39,47 @@ func (p *producer) request(v, opts sobek.Value) (*sobek.Promise, error) {
 		err = errors.New("one message at a time")
 	}
 	if err == nil && batch[0].Body == nil && p.mode(false) == engine.StampInBody {
-		err = errors.New("body: null: what is needed goes into the body")
+		err = errors.New("body: null: the stamp needs a body")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
 	due := p.conn.in.due.next()
 	var vu uint64
-	if state := p.conn.in.vu.State(); state != nil { // else there is going to be no sender
+	if state := p.conn.in.vu.State(); state != nil { // without it there is no sender
 		vu = state.VUID
 	}
-	return p.withSender(func(ctx context.Context, s *engine.Sender, settle settler, opening int64) {
-		p.conn.in.spawn("request", settle, func() {
-			replies, took, err := p.openReplies(ctx, vu, s.Series())
-			if err != nil {
-				s.Series().Fail("request", p.conn.address.Driver.KindOf(err))
-				settle(func() (any, error) { return nil, err })
-				return
-			}
-			reply, err := s.Request(ctx, timeout, batch[0], due.After(opening+took), replies)
-			settle(func() (any, error) {
+	of := &promise{}
+	made := of.make(p.conn.in, "request")
+	p.withSender(of, func(ctx context.Context, s *engine.Sender, opening int64) {
+		go func() {
+			value, err := p.exchange(ctx, s, vu, timeout, batch[0], due, opening)
+			of.settle(func() (any, error) {
 				if err != nil {
 					return nil, err
 				}
-				in := &engine.Buffer{Messages: driver.Batch{reply}, Stamps: make([]engine.Stamp, 1), Stamped: make([]bool, 1)}
+				in := &engine.Buffer{Messages: driver.Batch{value}, Stamps: make([]engine.Stamp, 1), Stamped: make([]bool, 1)}
 				return p.conn.in.newMessage(nil, in, 0), nil
 			})
-		})
-	}), nil
+		}()
+	})
+	return made, nil
 }
 
-// openReplies gives where the replies come, nil where that is the broker's affair, and for how many ns it was being opened. Those to a topic that
-// was named come to one place for all; to topics of their own they come by the connections that the requests go out by.
+// exchange sends a request and waits for the reply.
+func (p *producer) exchange(
+	ctx context.Context, s *engine.Sender, vu uint64, timeout time.Duration, m driver.Message, due engine.Timing, opening int64,
+) (driver.Message, error) {
+	replies, took, err := p.openReplies(ctx, vu, s.Series())
+	if err != nil {
+		s.Series().Fail("request", p.conn.address.Driver.KindOf(err))
+		return driver.Message{}, err
+	}
+	return s.Request(ctx, timeout, m, due.After(opening+took), replies)
+}
+
+// openReplies opens the receiver of the replies, nil if the broker has request and reply, and returns how long
+// that took in ns. A named reply topic has one receiver; else each connection has one.
 func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Series) (*engine.Replies, int64, error) {
 	if !p.conn.byTopics() {
 		return nil, 0, nil
@@ -96,7 +105,7 @@ func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Se
 	return opened, driver.Now() - asked, nil
 }
 
-// reply answers a message that asked for a reply.
+// reply answers a request.
 func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
 	m, err := k.asMessage(to)
 	if err != nil {
@@ -107,7 +116,7 @@ func (k *consumer) reply(to, v sobek.Value) (*sobek.Promise, error) {
 		return nil, fmt.Errorf("reply: %w", err)
 	}
 	at := k.conn.endpoint(connectionName("producers", 0, 1))
-	return k.with(func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
+	return k.with("reply", func(ctx context.Context, c *engine.Consumer) (func() (any, error), error) {
 		return undefined, c.Reply(ctx, at, m.in.Messages[m.i], reply)
 	}), nil
 }

@@ -34,7 +34,7 @@ func TestRequestAndReply(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 			over() // the VU's activation
-			s.module.run.ended.Do(s.module.run.end)
+			s.module.run.finish()
 			result := s.module.run.buildResult()
 			if len(result.Topics) != 1 {
 				t.Fatalf("%d topics have an account", len(result.Topics))

@@ -37,7 +37,7 @@ func TestADriverThatOnlySends(t *testing.T) {
 	if got != "0   1000 none none 0 none" {
 		t.Errorf("%v", got)
 	}
-	s.module.run.ended.Do(s.module.run.end)
+	s.module.run.finish()
 	result := s.module.run.buildResult()
 	topic := result.Topics[0]
 	if topic.Counts["confirmed"] != 1001 || len(topic.Groups) != 0 || topic.Trends["publish_latency"] == nil {
@@ -121,7 +121,7 @@ func TestWhatAStoreLosesIsFound(t *testing.T) {
 			s.mustRun(`
 				const producer = broker.connect('` + name + `://127.0.0.1:7').producer('metrics');
 				for (let i = 0; i < 10; i++) await producer.send('cpu');`)
-			s.module.run.ended.Do(s.module.run.end)
+			s.module.run.finish()
 			r := s.module.run.buildResult()
 			topic := r.Topics[0]
 			if len(topic.Groups) != 1 || topic.Groups[0].Expected != 10 || topic.Groups[0].Lost != c.lost || topic.Groups[0].Uncertain != c.uncertain {

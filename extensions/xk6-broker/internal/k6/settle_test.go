@@ -36,9 +36,9 @@ func TestOnlyTheConsumersOwnMessagesAreSettled(t *testing.T) {
 		`c.reply(theirs[0], 'x')`:              "reply: " + elsewhere,
 		`c.reply({}, 'x')`:                     "reply: " + none,
 		`c.reply(mine[0], { text: 'x' })`:      `reply: a message is an object with "body"`,
-		`c.reply(mine[0], viewOfDetached)`:     "whose bytes were given away",
+		`c.reply(mine[0], viewOfDetached)`:     "detached ArrayBuffer",
 		`p.request([mine[0], mine[1]])`:        "one message at a time",
-		`p.request(new Array(4294967295))`:     "more than may be on their way",
+		`p.request(new Array(4294967295))`:     "send at most",
 		`p.request({ body: Symbol.iterator })`: "it is a symbol",
 	} {
 		if _, err := s.run("await " + call); err == nil || !strings.Contains(err.Error(), want) {

@@ -8,19 +8,18 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// errStranded is what a script gets, in each of its iterations, in a VU whose scripts wait for ever at their first await. It comes of a
-// fault of k6's JavaScript runtime: where an async function that has been resumed is interrupted, as by the end of its scenario's time, no
-// promise resumes any in later activations, whoever settles it.
-var errStranded = errors.New("this VU can await nothing any more: k6 interrupted its script in the middle when the time of its scenario before was over, " +
-	"after which k6's JavaScript runtime resumes no script that waits for a promise; give that scenario a gracefulStop within which its iterations end")
+// errStranded is the error of each iteration in a VU whose scripts no promise resumes. k6's JavaScript runtime
+// comes to that if an async function is interrupted after it was resumed, as at the end of its scenario.
+var errStranded = errors.New("k6 interrupted the script of this VU at the end of an earlier scenario, and promises do not work in it any more: " +
+	"give that scenario a gracefulStop within which its iterations end")
 
 // strandedPause keeps a VU whose iterations all fail from spinning.
 const strandedPause = time.Second
 
-// checkResumption sees to it that an iteration fails whose script would never be resumed.
+// checkResumption makes an iteration fail if no promise resumes its script.
 func (in *instance) checkResumption() {
 	strand := in.strand(in.vu.Context())
-	in.vu.RegisterCallback()(func() error { // what it is called by in the script has returned by then: it waits for a promise, or is done
+	in.vu.RegisterCallback()(func() error { // the script waits for a promise by then, or has ended
 		if in.resumes() {
 			return nil
 		}
@@ -30,25 +29,25 @@ func (in *instance) checkResumption() {
 	})
 }
 
-// resumes reports whether the runtime does what waits for a promise. Only the event loop may ask.
-func (in *instance) resumes() (yes bool) {
+// resumes reports whether a settled promise resumes its waiter. It is called on the event loop.
+func (in *instance) resumes() (resumed bool) {
 	rt := in.vu.Runtime()
 	promise, resolve, _ := rt.NewPromise()
 	object := rt.ToValue(promise).ToObject(rt)
 	if then, ok := sobek.AssertFunction(object.Get("then")); ok {
-		_, _ = then(object, rt.ToValue(func() { yes = true }))
+		_, _ = then(object, rt.ToValue(func() { resumed = true }))
 	}
-	_ = resolve(sobek.Undefined()) // nothing of the script is called, so nothing is interrupted
-	return yes
+	_ = resolve(sobek.Undefined()) // it calls nothing of the script
+	return resumed
 }
 
-// strand gives what ends an iteration in a stranded VU, for the event loop.
+// strand returns a function for the event loop that ends an iteration in a stranded VU.
 func (in *instance) strand(iteration context.Context) func() error {
-	over := activation(iteration)
+	ended := activation(iteration)
 	return func() error {
 		select {
 		case <-time.After(strandedPause):
-		case <-over.Done():
+		case <-ended.Done():
 		}
 		return errStranded
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// test is what k6 was asked for, as a whole: also where this process has a part of it only.
+// test returns the script and the scenarios of all processes.
 func (r *run) test() result.Test {
 	test := result.Test{Scenarios: []result.Scenario{}}
 	state := r.state.Load()
-	if state == nil { // no VU has used the module
+	if state == nil { // no VU used the module
 		return test
 	}
 	test.Script = r.scriptFile()
@@ -36,7 +36,7 @@ func (r *run) test() result.Test {
 	return test
 }
 
-// rateDefaults are what an executor takes where the script says nothing, of the options without which a load is not described.
+// rateDefaults are the executors' defaults of the options that describe a load.
 var rateDefaults = map[string]map[string]any{
 	"constant-arrival-rate": {"timeUnit": "1s"},
 	"ramping-arrival-rate":  {"timeUnit": "1s"},
@@ -45,15 +45,15 @@ var rateDefaults = map[string]map[string]any{
 	"shared-iterations":     {"iterations": 1.0},
 }
 
-// scenarioOptions are what the script says of a scenario, but for what the result says otherwise and the environment, which may hold
-// secrets.
+// scenarioOptions returns the options of a scenario, without those that the result has elsewhere, and without
+// the environment, which can hold secrets.
 func scenarioOptions(c lib.ExecutorConfig) map[string]any {
 	given := map[string]any{}
 	text, err := json.Marshal(c)
 	if err == nil {
 		err = json.Unmarshal(text, &given)
 	}
-	if err != nil { // an executor of another extension, with something that is no JSON
+	if err != nil { // an executor of another extension
 		return map[string]any{}
 	}
 	for name, value := range given {
@@ -78,7 +78,7 @@ func withDefaults(given, defaults map[string]any) map[string]any {
 	return given
 }
 
-// checks are the script's checks so far. They are complete, and may be read, once k6's outputs have ended: in handleSummary and after.
+// checks returns the script's checks. They are complete once k6's outputs have ended, in handleSummary.
 func (r *run) checks() []result.Check {
 	all := []result.Check{}
 	state := r.state.Load()

@@ -4,148 +4,142 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
+// This file finds the thresholds of a test on the module's metrics, and makes k6 come to the module's
+// decision. judge.go decides.
+
+// subject is a metric that the module decides thresholds on.
+type subject struct {
+	metric *metrics.Metric
+	decide decider
+}
+
+// subjects lists the metrics. k6 decides thresholds on the counts of arrivals by itself.
+func subjects(m *brokerMetrics, queue *executors.Metrics) []subject {
+	all := []subject{
+		{m.lost, accountCount("lost")},
+		{m.undelivered, accountCount("undelivered")},
+		{m.uncertain, accountCount("uncertain")},
+		{m.drained, accountCount("drained")},
+		{m.duplicated, accountCount("duplicated")},
+		{m.reordered, accountCount("reordered")},
+		{m.redelivered, accountCount("redelivered")},
+		{m.settled, counter(m.settled, "outcome")},
+		{m.errors, counter(m.errors, "op", "kind")},
+		{m.marks, counter(m.marks, "mark")},
+		{m.backlog, gauge(m.backlog)},
+		{m.inFlight, gauge(m.inFlight)},
+		{m.cpu, gauge(m.cpu)},
+		{m.curve, insteadOf("broker_e2e_latency")},
+		{queue.Wait, (*judge).wait},
+	}
+	for t, metric := range m.trends {
+		all = append(all, subject{metric, latency(recording.Trend(t))}, subject{m.quantiles[t], insteadOf(metric.Name)})
+	}
+	for c, metric := range m.counters {
+		switch {
+		case metric == nil:
+		case recording.Counter(c) == recording.Corrupted:
+			all = append(all, subject{metric, corrupted(metric)})
+		default:
+			all = append(all, subject{metric, counter(metric)})
+		}
+	}
+	return append(all, subject{m.valid, (*judge).valid}) // last, because an undecided threshold is a reason against the run
+}
+
 // threshold is one that the test sets on a metric of the module.
 type threshold struct {
-	on    *subject
-	name  string               // of the metric, with its tags
-	tags  *metrics.TagSet      // those tags; the empty set where it names none
-	among []*metrics.Threshold // where k6 finds it each time it evaluates
-	place int
+	subject
+	name   string               // of the metric, with its tags
+	tags   *metrics.TagSet      // empty if the threshold has no tags
+	among  []*metrics.Threshold // where k6 finds it each time it evaluates
+	place  int
+	source string // the condition
 
-	source        string             // the condition, as the test has it
-	held, notHeld *metrics.Threshold // one of them k6 is to find there once it is decided
+	held, notHeld *metrics.Threshold // one of them is put in the place once it is decided
 }
 
-// thresholds are those of the test, once they are known.
+// thresholds are those of the test.
 type thresholds struct {
-	mu    sync.Mutex
-	known []threshold
+	subjects []subject
+	noTags   *metrics.TagSet
+
+	mu  sync.Mutex
+	all []threshold
 }
 
-// thresholds lists those of the test, by name, once k6 has read its options; none before, and none where k6 is not to evaluate any.
+// thresholds returns the thresholds of the test once k6 has read its options; none with --no-thresholds.
 func (r *run) thresholds() []threshold {
 	r.limits.mu.Lock()
 	defer r.limits.mu.Unlock()
-	if len(r.limits.known) == 0 {
-		r.limits.known = r.findThresholds()
+	if len(r.limits.all) > 0 {
+		return r.limits.all
 	}
-	return slices.Clone(r.limits.known)
-}
-
-func (r *run) findThresholds() (all []threshold) {
-	for i := range r.subjects {
-		s := &r.subjects[i]
-		all = s.thresholds(all, s.metric, r.noTags)
+	for _, s := range r.limits.subjects {
+		var found []threshold
+		found = s.thresholds(found, s.metric, r.limits.noTags)
 		for _, sub := range s.metric.Submetrics {
-			all = s.thresholds(all, sub.Metric, sub.Tags)
+			found = s.thresholds(found, sub.Metric, sub.Tags)
 		}
+		slices.SortStableFunc(found, func(a, b threshold) int { return cmp.Compare(a.name, b.name) })
+		r.limits.all = append(r.limits.all, found...)
 	}
-	slices.SortStableFunc(all, func(a, b threshold) int { return cmp.Compare(a.name, b.name) })
-	return all
+	return r.limits.all
 }
 
-func (s *subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.TagSet) []threshold {
+func (s subject) thresholds(all []threshold, m *metrics.Metric, tags *metrics.TagSet) []threshold {
 	for i, t := range m.Thresholds.Thresholds {
 		all = append(all, threshold{
-			on: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i,
-			source: t.Source, held: settled(t, s.metric.Type, true), notHeld: settled(t, s.metric.Type, false),
+			subject: s, name: m.Name, tags: tags, among: m.Thresholds.Thresholds, place: i, source: t.Source,
+			held: decided(t, s.metric.Type, true), notHeld: decided(t, s.metric.Type, false),
 		})
 	}
 	return all
 }
 
-// refuse returns which of the test's thresholds could never be judged, as no sample of the metric can have the tags. k6 has set up all
-// thresholds before it makes the VUs, whose instances of the module ask.
-func (r *run) refuse() error {
-	for _, t := range r.thresholds() {
-		if err := t.on.tags.check(t.tags); err != nil {
-			return fmt.Errorf("threshold on %s: %s has %w", t.name, t.on.metric.Name, err)
-		}
-	}
-	return nil
-}
-
-// declared are the groups that the consumers of the script are in.
-type declared struct {
-	mu     sync.Mutex
-	groups []string
-}
-
-func (d *declared) add(group string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !slices.Contains(d.groups, group) {
-		d.groups = append(d.groups, group)
-	}
-}
-
-// refuseGroups returns which of the test's thresholds name a group that no consumer is in. It is asked when the init contexts of the VUs are
-// over: where they declare no consumer, some will be made later; and in a test of several processes others may have them.
-func (r *run) refuseGroups() error {
-	r.declared.mu.Lock()
-	known := slices.Sorted(slices.Values(r.declared.groups))
-	r.declared.mu.Unlock()
-	if len(known) == 0 || r.shared {
-		return nil
-	}
-	for _, t := range r.thresholds() {
-		if group, ok := t.tags.Get("consumer_group"); ok && group != "" && !slices.Contains(known, group) {
-			return fmt.Errorf("threshold on %s: no consumer is in the group %q%s: those of the init context are in %s; declare there what others there are", t.name, group,
-				driver.Suggest(group, known), strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-// decide judges the thresholds of the test by its result, and sees that k6 comes to the same. That the run is valid is decided last.
+// decide judges the thresholds of the test by its result, and makes k6 come to the same.
 func (r *run) decide(result *result.Result) {
 	j := judge{run: r, result: result}
-	all := r.thresholds()
-	last := slices.DeleteFunc(slices.Clone(all), func(t threshold) bool { return t.on.metric != r.metrics.valid })
-	for _, t := range append(slices.DeleteFunc(all, func(t threshold) bool { return t.on.metric == r.metrics.valid }), last...) {
-		t.enforce(t.decide(&j))
+	for _, t := range r.thresholds() {
+		t.enforce(t.judge(&j).Held)
 	}
 }
 
-func (t *threshold) decide(j *judge) result.Decision {
-	decided := result.Undecided("%q is not understood", t.source)
+func (t *threshold) judge(j *judge) result.Decision {
+	d := result.Undecided("%q is not understood", t.source)
 	if c, err := result.ParseCondition(t.source); err == nil {
-		decided = t.on.decide(j, t.tags, c)
+		d = t.decide(j, t.tags, c)
 	}
-	j.result.AddThreshold(result.Threshold{Metric: t.name, Source: t.source, Decision: decided})
-	return decided
+	j.result.AddThreshold(result.Threshold{Metric: t.name, Source: t.source, Decision: d})
+	return d
 }
 
-// enforce makes k6 come to a decision, unless k6 comes to it by itself.
+// enforce makes k6 come to a decision.
 //
-// k6 reads the place every two seconds, under a lock that it does not lend, and the last time after the end of the test is through. So no
-// more is written here than that one word, of which k6 reads the old value or the new. What the new one points to is older than each VU, and
-// so than each sample of a metric of ours: k6 does not evaluate a metric during the test before it has taken in a sample of it. docs/design.md says why
-// there is no way by that lock.
+// k6 reads the place every two seconds, under a lock that a module cannot take. So one word is written,
+// and it points to a threshold that is older than each VU. docs/design.md has the reasons.
 //
 //go:norace
-func (t *threshold) enforce(d result.Decision) {
-	_, phase := t.tags.Get(phaseTag) // k6 takes a rate by the time of the whole test
-	switch {
-	case d.Judged && t.on.by == byK6 && !phase:
-	case d.Held:
+func (t *threshold) enforce(held bool) {
+	if held {
 		t.among[t.place] = t.held
-	default:
+	} else {
 		t.among[t.place] = t.notHeld
 	}
 }
 
-// settled is a threshold that k6 shows as it shows the given one, and that always holds, or never does: nothing equals NaN.
-func settled(t *metrics.Threshold, on metrics.MetricType, held bool) *metrics.Threshold {
+// decided returns a threshold that k6 shows as the given one, and that always holds or never does: nothing
+// equals NaN.
+func decided(t *metrics.Threshold, on metrics.MetricType, held bool) *metrics.Threshold {
 	condition := map[metrics.MetricType]string{metrics.Trend: "max", metrics.Counter: "count", metrics.Gauge: "value"}[on]
 	if held {
 		condition += "!=NaN"
@@ -153,10 +147,10 @@ func settled(t *metrics.Threshold, on metrics.MetricType, held bool) *metrics.Th
 		condition += "==NaN"
 	}
 	made := metrics.NewThresholds([]string{condition})
-	if err := made.Parse(); err != nil { // a condition of ours that k6 refuses: its tests do not let that happen
+	if err := made.Parse(); err != nil { // the condition is a constant
 		panic(fmt.Errorf("threshold %q: %w", condition, err))
 	}
-	decided := made.Thresholds[0]
-	decided.Source, decided.AbortOnFail, decided.AbortGracePeriod = t.Source, t.AbortOnFail, t.AbortGracePeriod
-	return decided
+	d := made.Thresholds[0]
+	d.Source, d.AbortOnFail, d.AbortGracePeriod = t.Source, t.AbortOnFail, t.AbortGracePeriod
+	return d
 }

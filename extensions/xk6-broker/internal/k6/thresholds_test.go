@@ -26,23 +26,7 @@ func registered(t *testing.T) (*metrics.Registry, *run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry, &run{Run: engine.NewRun("", 0), metrics: m, subjects: subjects(m, queue), noTags: registry.RootTagSet()}
-}
-
-func TestEveryMetricIsDecidedByOneSubject(t *testing.T) {
-	registry, r := registered(t)
-	seen := map[*metrics.Metric]int{}
-	for _, s := range r.subjects {
-		seen[s.metric]++
-	}
-	for _, m := range registry.All() {
-		if seen[m] != 1 {
-			t.Errorf("%s has %d subjects", m.Name, seen[m])
-		}
-	}
-	if len(seen) != len(registry.All()) {
-		t.Errorf("%d subjects of %d metrics", len(seen), len(registry.All()))
-	}
+	return registry, &run{Run: engine.NewRun("", 0), metrics: m, limits: thresholds{subjects: subjects(m, queue), noTags: registry.RootTagSet()}}
 }
 
 // Whatever k6 has of a metric, a decided threshold comes to the decision, and looks as before.
@@ -51,7 +35,7 @@ func TestADecidedThresholdComesToTheDecision(t *testing.T) {
 	given.AbortOnFail, given.AbortGracePeriod = true, types.NullDurationFrom(7*time.Second)
 	for _, on := range []metrics.MetricType{metrics.Trend, metrics.Counter, metrics.Gauge} {
 		for _, held := range []bool{true, false} {
-			decided := settled(given, on, held)
+			decided := decided(given, on, held)
 			if decided.Source != given.Source || !decided.AbortOnFail || decided.AbortGracePeriod != given.AbortGracePeriod {
 				t.Errorf("%+v", decided)
 			}
@@ -79,6 +63,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 		t.Fatal(err)
 	}
 	sub.Metric.Thresholds = list // a copy, as the engine makes it
+	r.collector = r.NewCollector()
 	all := r.thresholds()
 	if len(all) != 2 || all[0].name != "broker_e2e_latency{topic:a , 'loop':open}" || all[1].among[all[1].place].Source != "max<100" ||
 		all[0].tags != registry.RootTagSet().With("topic", "a").With("loop", "open") {
@@ -136,7 +121,7 @@ func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := gauge(r.metrics.backlog)(j, r.noTags, c); d.Judged || d.Held {
+	if d := gauge(r.metrics.backlog)(j, r.limits.noTags, c); d.Judged || d.Held {
 		t.Errorf("%+v", d)
 	}
 	d := gauge(r.metrics.backlog)(j, registry.RootTagSet().With("consumer_group", "a"), c)

@@ -89,8 +89,8 @@ func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 		want    string // "" where it is deleted
 	}{
 		"all":   {time.Minute, nil, ""},
-		"alone": {0, nil, "in teardown it needs a coordinator if a test has 3 processes"},
-		"gone":  {500 * time.Millisecond, []int{2}, "all processes of the test are to come to it first"},
+		"alone": {0, nil, "it needs a coordinator if a test has 3 processes"},
+		"gone":  {500 * time.Millisecond, []int{2}, "all processes of the test must come to it first"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topic := "kept-" + name

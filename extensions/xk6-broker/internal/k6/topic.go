@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/grafana/sobek"
 
@@ -18,8 +17,8 @@ import (
 type newTopic struct {
 	driver.TopicSpec
 
-	uses  map[string]any // what a result says of its options
-	asked []string       // the options that the script or the URL gives, partitions and replicas among them: of the others any value will do
+	uses  map[string]any // the options in the result
+	asked []string       // the options that the script or the URL gives; of others any value will do
 }
 
 func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error) {
@@ -46,11 +45,11 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 		return nil, o.explain(err)
 	}
 	t.asked = append(t.asked, c.address.Asked(driver.OnTopic, given)...)
-	return c.admin("create topic "+topic, together.once, func(ctx context.Context, a driver.Admin) error {
+	return c.admin("create topic "+topic, commonCall.once, func(ctx context.Context, a driver.Admin) error {
 		if err := a.CreateTopic(ctx, t.TopicSpec); err != nil {
 			return err
 		}
-		if err := c.describe(ctx, a, &t); err != nil {
+		if err := c.compare(ctx, a, &t); err != nil {
 			return err
 		}
 		made := c.in.run.Topic(c.address, topic)
@@ -60,26 +59,29 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	}), nil
 }
 
-// describe notes what the broker has of a topic: it may have been there before. One that is not as it was asked for is an error, as a test
-// of it would measure something else than its script says. What a broker does not tell is not known, and not said.
-func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) error {
+// compare reads the topic from the broker, where it can be older than the test. It notes the values for the
+// result, and fails if one is not as asked for. Without a [driver.TopicDescriber] it does nothing.
+func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) error {
 	describer, ok := a.(driver.TopicDescriber)
-	if !ok { // then nobody says how many partitions and copies there are
+	if !ok {
 		return nil
 	}
 	has, err := describer.DescribeTopic(ctx, t.Name)
 	if err != nil { // the topic is there all the same
-		c.in.run.logger.WithError(err).Warnf("createTopic: what %s is like is not known", t.Name)
+		c.in.run.logger.WithError(err).Warnf("createTopic: the options of %s cannot be read", t.Name)
 	} else if err := t.differs(c.address.Driver, has); err != nil {
 		return err
 	}
 	shown := c.address.Driver.Redact(has.Options)
 	for name := range t.Options {
-		switch value, told := shown[name]; {
-		case !told:
-			delete(t.uses, name)
-		case !slices.Contains([]reflect.Kind{reflect.Slice, reflect.Map}, reflect.ValueOf(value).Kind()): // of which the broker may have many more than matter
+		value, known := shown[name]
+		switch value.(type) {
+		case []string, map[string]any: // the broker can have many more entries than asked for
+		default:
 			t.uses[name] = value
+		}
+		if !known {
+			delete(t.uses, name)
 		}
 	}
 	if has.Replicas > 0 {
@@ -91,75 +93,54 @@ func (c *connection) describe(ctx context.Context, a driver.Admin, t *newTopic) 
 	return nil
 }
 
-// differs is an error where a topic is not as it was asked for.
+// differs returns an error for each option of the topic that is not as asked for.
 func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
-	all := maps.Clone(has.Options)
-	if all == nil {
-		all = driver.Values{}
-	}
-	wanted := maps.Clone(t.Options)
-	all["replicas"] = has.Replicas
+	all, wanted := driver.Values{"replicas": has.Replicas}, driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
+	maps.Copy(all, has.Options)
+	maps.Copy(wanted, t.Options)
 	if has.Partitions > 0 {
 		all["partitions"] = has.Partitions
 	}
-	wanted["partitions"], wanted["replicas"] = t.Partitions, t.Replicas
 	var errs []error
 	for _, name := range t.asked {
-		value, told := all[name]
-		if !told {
+		value, known := all[name]
+		if !known {
 			continue
 		}
 		option, _ := of.Option(name)
-		for _, d := range differences(option, value, wanted[name]) {
+		if d := difference(option, value, wanted[name]); d != "" {
 			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists %s", t.Name, d)})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// differences says how a value is not what was asked for: of a list, what of it is not there. A default that only the broker knows is any value.
-func differences(o driver.Option, has, asked any) (all []string) {
-	if o.ZeroMeans != nil && reflect.ValueOf(asked).IsZero() {
+// difference describes how a value differs from the one asked for; "" if it does not. A list or map must have
+// the entries asked for.
+func difference(o driver.Option, has, asked any) string {
+	zero := reflect.ValueOf(asked).IsZero()
+	if zero && o.ZeroIsDefault {
+		return ""
+	}
+	if zero && o.ZeroMeans != nil {
 		asked = o.ZeroMeans
 	}
 	list, isList := asked.([]string)
-	items, _ := has.([]string)
-	if entries, isMap := asked.(map[string]any); isMap {
+	entries, _ := has.([]string)
+	if m, isMap := asked.(map[string]any); isMap {
 		there, _ := has.(map[string]any)
-		list, items, isList = driver.Pairs(entries), driver.Pairs(there), true
+		list, entries, isList = driver.Pairs(m), driver.Pairs(there), true
 	}
-	switch {
-	case isList:
-		for _, item := range list {
-			if d := lacks(items, item); d != "" {
-				all = append(all, d)
-			}
-		}
-	case has != asked && (!o.ZeroIsDefault || !reflect.ValueOf(asked).IsZero()):
-		all = append(all, fmt.Sprintf("with %v, asked for %v", has, asked))
-	}
-	return all
-}
-
-// lacks says what a list has instead of an item; "" where it has it.
-func lacks(list []string, item string) string {
-	name, _, named := strings.Cut(item, "=")
-	instead := "without " + item
-	for _, other := range list {
-		if unordered(other) == unordered(item) {
+	if !isList {
+		if has == asked {
 			return ""
 		}
-		if named && strings.HasPrefix(other, name+"=") {
-			instead = fmt.Sprintf("with %s, asked for %s", other, item)
+		return fmt.Sprintf("with %v, asked for %v", has, asked)
+	}
+	for _, entry := range list {
+		if !slices.Contains(entries, entry) {
+			return fmt.Sprintf("without %s", entry)
 		}
 	}
-	return instead
-}
-
-// unordered is an item such as cleanup.policy=delete,compact, whose value is a list that may be in any order.
-func unordered(item string) string {
-	name, value, _ := strings.Cut(item, "=")
-	values := strings.Split(value, ",")
-	slices.Sort(values)
-	return name + "=" + strings.Join(values, ",")
+	return ""
 }
