@@ -2,7 +2,6 @@ package k6
 
 import (
 	"math/big"
-	"sync"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
@@ -12,7 +11,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
 // dueTimes has the due times of a VU's sends. The first send of an iteration was due when the iteration was,
@@ -21,8 +19,8 @@ type dueTimes struct {
 	in        *instance
 	iteration int64
 	scenario  string
-	slots     slots // of the scenario; nil without a schedule
-	lag       int64 // of the iteration
+	slots     *slots // of the scenario; nil without a schedule
+	lag       int64  // of the iteration
 }
 
 // next returns the due time of a send. It is called on the event loop.
@@ -46,7 +44,7 @@ func (d *dueTimes) exact(arrival executors.Arrival) engine.Timing {
 	return engine.Timing{Due: now - (arrival.Started - arrival.Due), Free: now - (arrival.Started - arrival.Free)}
 }
 
-// derived is for one of k6's own arrival-rate scenarios; 0 in any other.
+// derived is for a scenario of k6's constant-arrival-rate; 0 in any other.
 func (d *dueTimes) derived() int64 {
 	state := d.in.vu.State()
 	scenario := lib.GetScenarioState(d.in.vu.Context())
@@ -70,97 +68,30 @@ func (d *dueTimes) derived() int64 {
 	return due
 }
 
-// slots are the due times of a scenario's iterations.
-type slots interface {
-	due(state *lib.State, now int64) int64
-}
-
-// ramps are the schedules of k6's ramping-arrival-rate scenarios.
-type ramps struct {
-	mu     sync.Mutex
-	shared map[string]*rampSlots // by scenario
-}
-
-// slotsOf returns the schedule of one of k6's own arrival-rate executors; nil for others.
-func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) slots {
-	switch c := config.(type) {
-	case *executor.ConstantArrivalRateConfig:
-		return &constantSlots{start: driver.Now() - int64(time.Since(start)), period: constantPeriod(c), dropped: r.dropped}
-	case *executor.RampingArrivalRateConfig:
-		r.ramps.mu.Lock()
-		defer r.ramps.mu.Unlock()
-		ramp, ok := r.ramps.shared[c.Name]
-		if !ok {
-			ramp = newRampSlots(c, r.dropped)
-			r.ramps.shared[c.Name] = ramp
-		}
-		if ramp != nil {
-			return ramp
-		}
-	}
-	return nil
-}
-
-// constantPeriod returns the time between two arrivals, in whole nanoseconds as k6's executor has it.
-func constantPeriod(c *executor.ConstantArrivalRateConfig) int64 {
-	period, _ := new(big.Rat).SetFrac64(int64(c.TimeUnit.TimeDuration()), c.Rate.Int64).Float64()
-	return int64(period)
-}
-
-// constantSlots are the due times of constant-arrival-rate, by the counter of iterations. After k6 has dropped
-// one, the due time is taken as the latest slot before now, and the dropped arrivals are a reason against the run.
-type constantSlots struct {
+// slots are the due times of the iterations of k6's constant-arrival-rate, by their number.
+type slots struct {
 	start, period int64
 	dropped       func() uint64
 }
 
-func (s *constantSlots) due(state *lib.State, now int64) int64 {
-	if s.dropped() > 0 {
-		return now - (now-s.start)%s.period
-	}
-	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter())) //gosec:disable G115 -- a count, far below the limit
-}
-
-// rampSlots are the due times of ramping-arrival-rate. Its start is taken as the earliest that the iterations
-// allow, because k6 does not show it.
-type rampSlots struct {
-	dropped  func() uint64
-	schedule schedule.Schedule
-
-	mu    sync.Mutex
-	start int64
-}
-
-func newRampSlots(c *executor.RampingArrivalRateConfig, dropped func() uint64) *rampSlots {
-	unit := c.TimeUnit.TimeDuration()
-	plan := schedule.Plan{StartRate: schedule.Rate{Events: c.StartRate.Int64, Per: unit}}
-	for _, stage := range c.Stages {
-		plan.Stages = append(plan.Stages, schedule.Stage{
-			Target: schedule.Rate{Events: stage.Target.Int64, Per: unit}, Duration: stage.Duration.TimeDuration(),
-		})
-	}
-	ramp, err := plan.Schedule()
-	if err != nil { // k6 allows stages without arrivals
+// slotsOf returns the slots of a scenario; nil if it is not one of constant-arrival-rate. k6 cuts the period
+// to whole nanoseconds, and does not show the start of a ramp.
+func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) *slots {
+	c, ok := config.(*executor.ConstantArrivalRateConfig)
+	if !ok {
 		return nil
 	}
-	return &rampSlots{dropped: dropped, schedule: ramp, start: 1<<63 - 1}
+	period, _ := new(big.Rat).SetFrac64(int64(c.TimeUnit.TimeDuration()), c.Rate.Int64).Float64()
+	return &slots{start: driver.Now() - int64(time.Since(start)), period: int64(period), dropped: r.dropped}
 }
 
-func (s *rampSlots) due(state *lib.State, now int64) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, ok := s.schedule.At(state.GetScenarioGlobalVUIter())
-	if !ok {
+// due returns the due time of the iteration. After k6 has dropped an arrival it is not known, and the dropped
+// arrivals are a reason against the run.
+func (s *slots) due(state *lib.State, now int64) int64 {
+	if s.dropped() > 0 {
 		return now
 	}
-	s.start = min(s.start, now-int64(at))
-	if s.dropped() > 0 {
-		latest := schedule.Until(s.schedule, time.Duration(now-s.start))
-		if at, ok = s.schedule.At(max(latest, 1) - 1); !ok {
-			return now
-		}
-	}
-	return min(now, s.start+int64(at))
+	return min(now, s.start+s.period*int64(state.GetScenarioGlobalVUIter())) //gosec:disable G115 -- a count, far below the limit
 }
 
 // dropped returns the number of arrivals that k6 dropped, as of some 50 ms ago.

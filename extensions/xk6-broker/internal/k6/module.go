@@ -141,7 +141,6 @@ type run struct {
 	output    output
 	marks     marks
 	files     bodyFiles
-	ramps     ramps
 
 	used     sync.Once
 	state    atomic.Pointer[testState] // once a VU runs
@@ -171,7 +170,7 @@ type testState struct {
 
 func newRun(vu modules.VU) (*run, error) {
 	r := &run{
-		promiseGrace: promiseGrace, logger: logrus.StandardLogger(), ramps: ramps{shared: map[string]*rampSlots{}},
+		promiseGrace: promiseGrace, logger: logrus.StandardLogger(),
 		files: bodyFiles{read: map[string]*bodies{}}, pushed: pushed{values: map[metrics.TimeSeries]float64{}},
 	}
 	var of identity

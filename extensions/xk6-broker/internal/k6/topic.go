@@ -1,12 +1,12 @@
 package k6
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 
 	"github.com/grafana/sobek"
 
@@ -93,7 +93,8 @@ func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) e
 	return nil
 }
 
-// differs returns an error for each option of the topic that is not as asked for.
+// differs returns an error for each option of the topic that is not as asked for. Lists and maps are not
+// compared, nor is an option whose zero value leaves the choice to the broker.
 func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 	all, wanted := driver.Values{"replicas": has.Replicas}, driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
 	maps.Copy(all, has.Options)
@@ -104,43 +105,20 @@ func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 	var errs []error
 	for _, name := range t.asked {
 		value, known := all[name]
-		if !known {
+		option, _ := of.Option(name)
+		if !known || !reflect.TypeOf(wanted[name]).Comparable() {
 			continue
 		}
-		option, _ := of.Option(name)
-		if d := difference(option, value, wanted[name]); d != "" {
-			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists %s", t.Name, d)})
+		asked := wanted[name]
+		if reflect.ValueOf(asked).IsZero() {
+			if option.ZeroIsDefault {
+				continue
+			}
+			asked = cmp.Or[any](option.ZeroMeans, asked)
+		}
+		if value != asked {
+			errs = append(errs, &driver.OptionError{Name: name, Err: fmt.Errorf("%s exists with %v, asked for %v", t.Name, value, asked)})
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// difference describes how a value differs from the one asked for; "" if it does not. A list or map must have
-// the entries asked for.
-func difference(o driver.Option, has, asked any) string {
-	zero := reflect.ValueOf(asked).IsZero()
-	if zero && o.ZeroIsDefault {
-		return ""
-	}
-	if zero && o.ZeroMeans != nil {
-		asked = o.ZeroMeans
-	}
-	list, isList := asked.([]string)
-	entries, _ := has.([]string)
-	if m, isMap := asked.(map[string]any); isMap {
-		there, _ := has.(map[string]any)
-		list, entries, isList = driver.Pairs(m), driver.Pairs(there), true
-	}
-	if !isList {
-		if has == asked {
-			return ""
-		}
-		return fmt.Sprintf("with %v, asked for %v", has, asked)
-	}
-	for _, entry := range list {
-		if !slices.Contains(entries, entry) {
-			return fmt.Sprintf("without %s", entry)
-		}
-	}
-	return ""
 }
