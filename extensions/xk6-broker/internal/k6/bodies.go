@@ -49,8 +49,8 @@ func (in *instance) bodies(at, opts sobek.Value) (*sobek.Object, error) {
 	return in.vu.Runtime().ToValue(b).ToObject(in.vu.Runtime()), nil
 }
 
-// files returns k6's file system and the path in it of a name, as open() resolves it; nil outside of the init
-// context.
+// files returns k6's file system and the path in it of a name, as open() resolves it; nil outside
+// of the init context.
 func (in *instance) files(name string) (fs fsext.Fs, path string) {
 	env := in.vu.InitEnv()
 	if env == nil || in.vu.State() != nil {

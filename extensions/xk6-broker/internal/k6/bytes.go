@@ -15,8 +15,8 @@ var (
 	errDetached = errors.New("it is a detached ArrayBuffer, or a view of one")
 )
 
-// bytesOf copies a string, an ArrayBuffer, a view of one or, as JSON, any other value. The script can change
-// its own value at once.
+// bytesOf copies a string, an ArrayBuffer, a view of one or, as JSON, any other value. The script
+// can change its own value at once.
 func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	if !given(v) {
 		return nil, errMissing
@@ -41,7 +41,8 @@ func (in *instance) bytesOf(v sobek.Value) ([]byte, error) {
 	return text, nil
 }
 
-// refuseJSON returns an error for an object that JSON writes as "null" or "{}" whatever its content.
+// refuseJSON returns an error for an object that JSON writes as "null" or "{}" whatever its
+// content.
 func refuseJSON(o *sobek.Object) error {
 	_, callable := sobek.AssertFunction(o)
 	switch t := o.ExportType(); {
@@ -57,8 +58,8 @@ func refuseJSON(o *sobek.Object) error {
 	return nil
 }
 
-// bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView, by the class of the object. Any
-// other object is not ok.
+// bytesIn copies the bytes of an ArrayBuffer, a typed array or a DataView, by the class of the
+// object. Any other object is not ok.
 func (in *instance) bytesIn(o *sobek.Object) (b []byte, ok bool, err error) {
 	if ab, ok := arrayBuffer(o); ok {
 		if ab.Detached() {
@@ -98,7 +99,8 @@ func arrayBuffer(v sobek.Value) (ab sobek.ArrayBuffer, ok bool) {
 	return ab, ok
 }
 
-// hasNames reports whether an object has names and values, unlike a list, a Map, a function or bytes.
+// hasNames reports whether an object has names and values, unlike a list, a Map, a function or
+// bytes.
 func (in *instance) hasNames(o *sobek.Object) bool {
 	if _, bytes, err := in.bytesIn(o); bytes || err != nil {
 		return false

@@ -87,8 +87,8 @@ func (c *connection) endpoint(name string) engine.Endpoint {
 	return engine.Endpoint{Address: c.address, Words: c.key + " " + name, Uses: c.uses, Network: c.in.network}
 }
 
-// resolve returns the values of the driver's options of a scope, and the values for the result: with secrets
-// masked, and with the profile.
+// resolve returns the values of the driver's options of a scope, and the values for the result:
+// with secrets masked, and with the profile.
 func (c *connection) resolve(scope driver.Scope, given map[string]any) (values driver.Values, shown map[string]any, err error) {
 	if values, err = c.address.Resolve(scope, given); err != nil {
 		return nil, nil, err
@@ -166,8 +166,8 @@ func satisfies(got, want any) bool {
 	return false
 }
 
-// admin runs do on the connection's client, in the way of how in a test of several processes. Without
-// topic administration at the broker it does nothing.
+// admin runs do on the connection's client, in the way of how in a test of several processes.
+// Without topic administration at the broker it does nothing.
 func (c *connection) admin(
 	op string, how func(commonCall, context.Context, func() error) error, do func(context.Context, driver.Admin) error,
 ) *sobek.Promise {
@@ -237,8 +237,8 @@ func (c *connection) backlog(name, of sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-// series returns the series of a VU's measurements by topic, group and the VU's tags. It is called on the
-// event loop.
+// series returns the series of a VU's measurements by topic, group and the VU's tags. It is called
+// on the event loop.
 func (c *connection) series(topic, group string) (*engine.Series, error) {
 	state, err := c.in.use()
 	if err != nil {

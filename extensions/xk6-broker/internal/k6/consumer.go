@@ -17,8 +17,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// consumer describes a consumer in one VU. The VU joins the group with its first receive or ready, and leaves
-// when it is deactivated.
+// consumer describes a consumer in one VU. The VU joins the group with its first receive or ready,
+// and leaves when it is deactivated.
 type consumer struct {
 	conn   *connection
 	config driver.ConsumerConfig
@@ -140,7 +140,8 @@ func (k *consumer) open(ctx context.Context, vu uint64, n int, series *engine.Se
 	return k.opened[n], nil
 }
 
-// narrow closes the consumers beyond n that an ended loop has left, so that the group gets their messages.
+// narrow closes the consumers beyond n that an ended loop has left, so that the group gets their
+// messages.
 func (k *consumer) narrow(n int) {
 	k.mu.Lock()
 	var rest []*engine.Consumer

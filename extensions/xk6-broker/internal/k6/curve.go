@@ -11,7 +11,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// curveSteps divide a decade of the curve evenly on a logarithmic axis: 2 is the median, 10 is p90, 20 is p95.
+// curveSteps divide a decade of the curve evenly on a logarithmic axis: 2 is the median, 10 is p90,
+// 20 is p95.
 var curveSteps = []float64{1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8}
 
 // curveDecades is the length of a curve: to one value in ten million.
@@ -36,13 +37,15 @@ var curvePoints = func() (points []curvePoint) {
 	return points
 }()
 
-// curve is the percentile curve of a trend of a topic and loop, of one consumer group or of all together.
+// curve is the percentile curve of a trend of a topic and loop, of one consumer group or of all
+// together.
 type curve struct {
 	trend, loop, group string // loop and group are "" if the curve has none
 	values             *hist.Histogram
 }
 
-// curvesOf lists the curves of a topic. All groups together have one only if no single group has all values.
+// curvesOf lists the curves of a topic. All groups together have one only if no single group has
+// all values.
 func curvesOf(topic *result.Topic) (all []curve) {
 	for _, name := range slices.Sorted(maps.Keys(topic.Trends)) {
 		trend, loop := topic.Loop(name)
@@ -60,8 +63,8 @@ func curvesOf(topic *result.Topic) (all []curve) {
 	return all
 }
 
-// curves passes on the percentile curves of the run, as far as the samples support them. The tag one_in is
-// the axis: one value in so many is greater.
+// curves passes on the percentile curves of the run, as far as the samples support them. The tag
+// one_in is the axis: one value in so many is greater.
 func (f *flusher) curves(result *result.Result, b *samples.Bundle) {
 	for i := range result.Topics {
 		topic := &result.Topics[i]

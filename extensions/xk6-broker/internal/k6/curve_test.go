@@ -20,7 +20,8 @@ func constant(at time.Duration, n int) *hist.Histogram {
 	return h
 }
 
-// trends of a topic that one group received at 1 ms and another at 3 ms, in an open loop, and the first in a closed one too.
+// trends of a topic that one group received at 1 ms and another at 3 ms, in an open loop, and the
+// first in a closed one too.
 func trendsOfGroups() result.Topic {
 	all := constant(time.Millisecond, 100)
 	all.Merge(constant(3*time.Millisecond, 300))

@@ -6,7 +6,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// NewDriver makes the module k6/x/broker/NAME, which describes the driver. A script that imports it requires it.
+// NewDriver makes the module k6/x/broker/NAME, which describes the driver. A script that imports it
+// requires it.
 func NewDriver(d *driver.Driver) modules.Module { return &driverModule{d} }
 
 type driverModule struct{ d *driver.Driver }

@@ -13,8 +13,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
-// dueTimes has the due times of a VU's sends. The first send of an iteration was due when the iteration was,
-// and each further one the iteration's lateness before its call. Without a schedule the loop is closed: due is 0.
+// dueTimes has the due times of a VU's sends. The first send of an iteration was due when the
+// iteration was, and each further one the iteration's lateness before its call. Without a schedule
+// the loop is closed: due is 0.
 type dueTimes struct {
 	in        *instance
 	iteration int64
@@ -74,8 +75,8 @@ type slots struct {
 	dropped       func() uint64
 }
 
-// slotsOf returns the slots of a scenario; nil if it is not one of constant-arrival-rate. k6 cuts the period
-// to whole nanoseconds, and does not show the start of a ramp.
+// slotsOf returns the slots of a scenario; nil if it is not one of constant-arrival-rate. k6 cuts
+// the period to whole nanoseconds, and does not show the start of a ramp.
 func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) *slots {
 	c, ok := config.(*executor.ConstantArrivalRateConfig)
 	if !ok {
@@ -85,8 +86,8 @@ func (r *run) slotsOf(config lib.ExecutorConfig, start time.Time) *slots {
 	return &slots{start: driver.Now() - int64(time.Since(start)), period: int64(period), dropped: r.dropped}
 }
 
-// due returns the due time of the iteration. After k6 has dropped an arrival it is not known, and the dropped
-// arrivals are a reason against the run.
+// due returns the due time of the iteration. After k6 has dropped an arrival it is not known, and
+// the dropped arrivals are a reason against the run.
 func (s *slots) due(state *lib.State, now int64) int64 {
 	if s.dropped() > 0 {
 		return now
@@ -103,7 +104,8 @@ func (r *run) dropped() uint64 {
 	return droppedSoFar(state.builtin.DroppedIterations)
 }
 
-// droppedSoFar reads k6's own count, one word. A module cannot take the lock under which k6 writes it.
+// droppedSoFar reads k6's own count, one word. A module cannot take the lock under which k6 writes
+// it.
 //
 //go:norace
 func droppedSoFar(m *metrics.Metric) uint64 {

@@ -38,8 +38,8 @@ const (
 	eventExit      = 6
 )
 
-// subscribe listens for the start of the test, which can be long after the process's, and for its end. k6
-// takes samples and evaluates thresholds until TestEnd is done.
+// subscribe listens for the start of the test, which can be long after the process's, and for its
+// end. k6 takes samples and evaluates thresholds until TestEnd is done.
 func (r *run) subscribe(vu modules.VU) {
 	events := vu.Events().Global
 	if events == nil {
@@ -111,7 +111,8 @@ func (r *run) finish() {
 	r.end.done.Store(true)
 }
 
-// ended reports whether the test has ended. k6 has no event for the end if it panics: then the test ends here.
+// ended reports whether the test has ended. k6 has no event for the end if it panics: then the test
+// ends here.
 func (r *run) ended(vu modules.VU) bool {
 	if r.end.done.Load() {
 		return true
@@ -195,7 +196,8 @@ func (r *run) awaitLeaving(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// result returns the result: after the end always the same, except for k6's checks, which are complete later.
+// result returns the result: after the end always the same, except for k6's checks, which are
+// complete later.
 func (r *run) result() *result.Result {
 	final := r.end.final.Load()
 	if final == nil {

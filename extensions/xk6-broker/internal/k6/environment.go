@@ -65,13 +65,15 @@ func field(file, name string) string {
 }
 
 const (
-	// gcPercent replaces Go's 100, with which the collector takes a third of the CPU of a script that sends.
+	// gcPercent replaces Go's 100, with which the collector takes a third of the CPU of a script
+	// that sends.
 	gcPercent = 400
 	// memoryShare is the share of the memory at which Go collects more often all the same.
 	memoryShare = 0.7
 )
 
-// collector lets Go collect garbage less often, unless the user sets GOGC or the memory limit is unknown.
+// collector lets Go collect garbage less often, unless the user sets GOGC or the memory limit is
+// unknown.
 var collector = sync.OnceFunc(func() {
 	if _, chosen := os.LookupEnv("GOGC"); chosen {
 		return

@@ -22,8 +22,10 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
-// The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither groups nor acknowledgements,
-// apart: is said to be in no process of its clients, waits: has a client that waits for the broker in each send, discard: confirms at once and keeps nothing, files: is the same with options that name files, and broken: panics.
+// The brokers in memory that scripts connect to: memory: can do everything, subject: knows neither
+// groups nor acknowledgements, apart: is said to be in no process of its clients, waits: has a
+// client that waits for the broker in each send, discard: confirms at once and keeps nothing,
+// files: is the same with options that name files, and broken: panics.
 func TestMain(m *testing.M) {
 	driver.Register(memory.New(memory.Config{}).Driver())
 	driver.Register(memory.New(memory.Config{Name: "apart", Apart: true}).Driver())
@@ -42,7 +44,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// script is what k6 is to the module: one VU, with its runtime and its event loop. It implements modules.VU.
+// script is what k6 is to the module: one VU, with its runtime and its event loop. It implements
+// modules.VU.
 type script struct {
 	t       testing.TB
 	ctx     context.Context
@@ -211,7 +214,8 @@ func (discard) Send(_ context.Context, b driver.Batch, done driver.Done) {
 
 func (discard) Close(context.Context) error { return nil }
 
-// broken is a broker whose client has a bug: the call that the topic or the scheme names panics, the first time.
+// broken is a broker whose client has a bug: the call that the topic or the scheme names panics,
+// the first time.
 type broken struct{ topic string }
 
 var alreadyBroken sync.Map

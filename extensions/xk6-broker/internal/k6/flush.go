@@ -191,8 +191,8 @@ func named(tags *metrics.TagSet, driver, topic, group string) *metrics.TagSet {
 	return tags
 }
 
-// tagValue returns a name as InfluxDB's line protocol can write it: without line breaks, and without a
-// backslash at the end.
+// tagValue returns a name as InfluxDB's line protocol can write it: without line breaks, and
+// without a backslash at the end.
 func tagValue(name string) string {
 	return strings.TrimRight(strings.NewReplacer("\r", " ", "\n", " ").Replace(name), `\`)
 }

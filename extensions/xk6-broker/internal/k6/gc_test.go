@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Garbage is collected less often, in memory that has a limit, unless the user has chosen; and a result says how it was. It is of the process,
-// so that each case has one of its own.
+// Garbage is collected less often, in memory that has a limit, unless the user has chosen; and a
+// result says how it was. It is of the process, so that each case has one of its own.
 func TestHowGarbageIsCollected(t *testing.T) {
 	if want := os.Getenv("WANT"); want != "" {
 		newScript(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// A header of that name would be read as the trace stamp, and the message be counted as corrupted and as lost.
+// A header of that name would be read as the trace stamp, and the message be counted as corrupted
+// and as lost.
 func TestTheNameOfTheStampIsRefused(t *testing.T) {
 	s := withBytes(t)
 	for _, name := range []string{"X-K6-Stamp", "x-k6-stamp", "X-K6-STAMP"} {
@@ -25,7 +26,8 @@ func TestTheNameOfTheStampIsRefused(t *testing.T) {
 	}
 }
 
-// What a script forwards keeps its headers, without the stamp of its way so far, be that one or not.
+// What a script forwards keeps its headers, without the stamp of its way so far, be that one or
+// not.
 func TestForwardedHeadersLeaveTheStampBehind(t *testing.T) {
 	s := withBytes(t)
 	stamp := driver.Header{Name: engine.StampHeader, Value: []byte("damaged")}

@@ -15,7 +15,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// judge decides conditions on the module's metrics by the result of the run. Measurements are final then.
+// judge decides conditions on the module's metrics by the result of the run. Measurements are final
+// then.
 type judge struct {
 	run    *run
 	result *result.Result
@@ -83,8 +84,8 @@ var eventValues = map[string][]string{
 	},
 }
 
-// counter is for a counter of events, and events are its tags that come from them. It is 0 if no event happened
-// under tags that the test used.
+// counter is for a counter of events, and events are its tags that come from them. It is 0 if no
+// event happened under tags that the test used.
 func counter(m *metrics.Metric, events ...string) decider {
 	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)

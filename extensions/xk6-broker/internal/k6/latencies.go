@@ -9,8 +9,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// latencies returns the distributions of a loop for scripts, by trend, in ms. With open and closed loops the
-// closed ones have names of their own.
+// latencies returns the distributions of a loop for scripts, by trend, in ms. With open and closed
+// loops the closed ones have names of their own.
 func latencies(all engine.Distributions) map[string]any {
 	open := false
 	for t, h := range all[recording.Open] {

@@ -29,7 +29,8 @@ type produced struct {
 	Latencies any     `js:"latencies"`
 }
 
-// produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its share.
+// produce runs the loop in Go: one k6 iteration for a whole run. Each process of the test sends its
+// share.
 func (p *producer) produce(opts sobek.Value) (*sobek.Promise, error) {
 	o, err := readOptions("produce", opts)
 	if err != nil {
@@ -144,7 +145,8 @@ func (a *arrivals) shape(spec *payload.Spec) error {
 	return nil
 }
 
-// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without them the loop is closed.
+// arrivalsOf reads rate, timeUnit, stages, startRate, arrivals and trace. Without them the loop is
+// closed.
 func arrivalsOf(o *options, duration time.Duration, seed uint64) (arrivals, error) {
 	if text, ok := o.take("trace"); ok {
 		return traceOf(o, text)
@@ -316,7 +318,8 @@ func (k *consumer) consume(opts sobek.Value) (*sobek.Promise, error) {
 	}), nil
 }
 
-// elsewhere is the loop of a process without any of its consumers: it lasts as long as the scenario.
+// elsewhere is the loop of a process without any of its consumers: it lasts as long as the
+// scenario.
 func (k *consumer) elsewhere() *sobek.Promise {
 	opened := k.conn.in.opening(k.conn.in.vu.Context())
 	return k.conn.in.async("consume", func(ctx context.Context) (any, error) {
@@ -356,7 +359,8 @@ func (in *instance) part() executors.Part {
 	return executors.PartOf(in.vu.Context(), in.run.state.Load().execution)
 }
 
-// opening announces that a VU of executor consumers opens a consumer. The caller calls done after that.
+// opening announces that a VU of executor consumers opens a consumer. The caller calls done after
+// that.
 func (in *instance) opening(ctx context.Context) (done func()) {
 	if m, ok := executors.MemberFrom(ctx); ok {
 		return m.Opening(in.run.Arrived)
@@ -372,8 +376,9 @@ func waiting(ctx context.Context) (done func(found bool)) {
 	return func(bool) {}
 }
 
-// untilOver returns ctx, which under executor consumers also ends when everything has arrived. A bounded call
-// that begins later keeps its bound, because a script that receives in a loop would spin.
+// untilOver returns ctx, which under executor consumers also ends when everything has arrived. A
+// bounded call that begins later keeps its bound, because a script that receives in a loop would
+// spin.
 func untilOver(ctx context.Context, bounded bool) (context.Context, context.CancelFunc) {
 	m, ok := executors.MemberFrom(ctx)
 	if !ok || bounded && m.Over().Err() != nil {

@@ -44,7 +44,8 @@ func TestArrivalsEndAndDoNotContradictEachOther(t *testing.T) {
 	}
 }
 
-// A loop that ends within what it has received drops nothing, whatever the broker can take back: the next loop or receive goes on with it.
+// A loop that ends within what it has received drops nothing, whatever the broker can take back:
+// the next loop or receive goes on with it.
 func TestBoundedLoopsDropNothing(t *testing.T) {
 	for scheme, group := range map[string]string{"memory": `{ group: 'g' }`, "subject": `{}`} {
 		t.Run(scheme, func(t *testing.T) {
@@ -76,7 +77,8 @@ func TestBoundedLoopsDropNothing(t *testing.T) {
 	}
 }
 
-// What produce had not sent when its scenario ended speaks against the run, also where it was to wait for consumers that did not come.
+// What produce had not sent when its scenario ended speaks against the run, also where it was to
+// wait for consumers that did not come.
 func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
 	for name, c := range map[string]struct{ scenarios, want string }{
 		"under way":           {`{ "p": { "executor": "per-vu-iterations" } }`, "load-incomplete why=due"},
@@ -111,7 +113,8 @@ func TestAScheduleThatTheScenarioEndsIsNotValid(t *testing.T) {
 	}
 }
 
-// What came to the members of a loop of several is for the next loop, or the next receive, of fewer.
+// What came to the members of a loop of several is for the next loop, or the next receive, of
+// fewer.
 func TestALoopOfFewerConsumersHasWhatTheOthersHeld(t *testing.T) {
 	for _, rest := range []string{"await c.consume({ count: 200 - all })", "await c.receive({ max: 500, wait: '10m' }).then(async (list) => { await c.ack(list); return { received: list.length }; })"} {
 		s := newScript(t).begin()
@@ -124,8 +127,8 @@ func TestALoopOfFewerConsumersHasWhatTheOthersHeld(t *testing.T) {
 	}
 }
 
-// A loop gives the latencies of what was measured while it ran, as far as there are enough of them, and has one more distribution where a
-// consumer got messages of both loops.
+// A loop gives the latencies of what was measured while it ran, as far as there are enough of them,
+// and has one more distribution where a consumer got messages of both loops.
 func TestLoopsGiveTheirLatencies(t *testing.T) {
 	s := newScript(t).begin()
 	s.mustRun(`

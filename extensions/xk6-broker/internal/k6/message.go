@@ -14,8 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// messages reads the argument of send: one message, for which one has room, or an array of at most most. A
-// message is an object with body, key and headers, or only a body.
+// messages reads the argument of send: one message, for which one has room, or an array of at most
+// most. A message is an object with body, key and headers, or only a body.
 func (c *connection) messages(v sobek.Value, most int, one *[1]driver.Message) (batch driver.Batch, single bool, err error) {
 	if !isArray(v) {
 		one[0], err = c.message(v)
@@ -115,7 +115,8 @@ func (c *connection) headers(v sobek.Value) ([]driver.Header, error) {
 	return headers, nil
 }
 
-// message is the script's object for a received message. Its properties are decoded when they are read.
+// message is the script's object for a received message. Its properties are decoded when they are
+// read.
 type message struct {
 	rt    *sobek.Runtime
 	parse sobek.Callable
@@ -216,7 +217,8 @@ func sinceEpoch(ns int64) float64 {
 	return float64(ns/unit) + float64(ns%unit)/float64(unit)
 }
 
-// textOrBytes returns valid UTF-8 as a string, which keeps the bytes, and anything else as an ArrayBuffer.
+// textOrBytes returns valid UTF-8 as a string, which keeps the bytes, and anything else as an
+// ArrayBuffer.
 func (m *message) textOrBytes(b []byte) sobek.Value {
 	if utf8.Valid(b) {
 		return m.rt.ToValue(string(b))

@@ -11,7 +11,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// Of a broker that keeps no keys the driver may route by them all the same; what to do with one is the driver's to decide.
+// Of a broker that keeps no keys the driver may route by them all the same; what to do with one is
+// the driver's to decide.
 func TestTheKeyIsTheDriversWhateverTheBrokerKeeps(t *testing.T) {
 	s := newScript(t).begin()
 	address, err := driver.ParseURL("discard://h", nil)
@@ -31,7 +32,8 @@ func TestTheKeyIsTheDriversWhateverTheBrokerKeeps(t *testing.T) {
 	}
 }
 
-// Whatever bytes a key, a header or a body has, the script gets them as they are, and what it sends on is the same.
+// Whatever bytes a key, a header or a body has, the script gets them as they are, and what it sends
+// on is the same.
 func TestBytesReachTheScriptUnharmed(t *testing.T) {
 	driver.Register(memory.New(memory.Config{Name: "bytes", Features: memory.Log()}).Driver())
 	s := newScript(t).begin()

@@ -70,7 +70,8 @@ func registerMetrics(r *metrics.Registry) (*brokerMetrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// summarized reports whether k6's summary, which joins all samples of a metric in one line, shows a sample.
+// summarized reports whether k6's summary, which joins all samples of a metric in one line, shows a
+// sample.
 func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
 	switch s.Metric {
 	case m.cpu, m.curve, m.marks: // one line is no summary of these
@@ -81,7 +82,8 @@ func (m *brokerMetrics) summarized(s *metrics.Sample) bool {
 	return !slices.Contains(m.quantiles[:], s.Metric) && (s.Value != 0 || s.Metric.Type != metrics.Counter)
 }
 
-// audience is the receivers of samples: always k6's summary, and the outputs and thresholds of the test.
+// audience is the receivers of samples: always k6's summary, and the outputs and thresholds of the
+// test.
 type audience struct {
 	stored bool            // an output stores samples with their tags
 	asked  map[string]bool // metrics with a threshold

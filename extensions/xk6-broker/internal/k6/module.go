@@ -193,7 +193,8 @@ func newRun(vu modules.VU) (*run, error) {
 		if r.metrics, err = registerMetrics(env.Registry); err != nil {
 			return nil, err
 		}
-		// k6 refuses thresholds on unknown metrics after it has read the script, before there is an executor.
+		// k6 refuses thresholds on unknown metrics after it has read the script, before there is an
+		// executor.
 		queue, err := executors.RegisterMetrics(env.Registry)
 		if err != nil {
 			return nil, err

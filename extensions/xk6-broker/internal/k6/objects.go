@@ -6,8 +6,8 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// objects are the connections, producers and consumers of a VU by their descriptions. A repeated description,
-// as in each iteration, returns the same object.
+// objects are the connections, producers and consumers of a VU by their descriptions. A repeated
+// description, as in each iteration, returns the same object.
 type objects map[string]*sobek.Object
 
 func (all objects) get(kind, name string, o *options, describe func() (*sobek.Object, error)) (*sobek.Object, error) {

@@ -10,7 +10,8 @@ import (
 	"go.k6.io/k6/v2/lib/fsext"
 )
 
-// A script that describes all that it uses in each iteration uses one consumer, which gets all messages.
+// A script that describes all that it uses in each iteration uses one consumer, which gets all
+// messages.
 func TestObjectsDescribedAgain_AreTheSame(t *testing.T) {
 	s := newScript(t).begin()
 	got := s.mustRun(`
@@ -43,7 +44,8 @@ func TestObjectsDescribedOtherwise_AreOthers(t *testing.T) {
 	}
 }
 
-// Files are read in the init context. A connection that was described there may be described again in a VU.
+// Files are read in the init context. A connection that was described there may be described again
+// in a VU.
 func TestFilesOfOptions_OutsideOfInit_Refused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), nil, 0o600); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// options reads an options object of a script: each option is taken by name and type, and the rest is an error.
+// options reads an options object of a script: each option is taken by name and type, and the rest
+// is an error.
 type options struct {
 	call  string // "producer", "receive", ...
 	given map[string]any
@@ -52,7 +53,8 @@ func textOf(call, argument string, v sobek.Value) (string, error) {
 	return text, nil
 }
 
-// topicOf reads a topic's name. The texts "undefined" and "null" come from a variable without a value.
+// topicOf reads a topic's name. The texts "undefined" and "null" come from a variable without a
+// value.
 func topicOf(call string, v sobek.Value) (string, error) {
 	topic, err := textOf(call, "the topic's name", v)
 	switch {

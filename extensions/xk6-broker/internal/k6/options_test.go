@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whoever mistypes an option is shown all there are, those of this module first, and the one that was meant.
+// Whoever mistypes an option is shown all there are, those of this module first, and the one that
+// was meant.
 func TestAMistypedOption(t *testing.T) {
 	for call, want := range map[string]string{
 		`broker.connect('memory://h').consumer('t', { gruop: 'g' })`: `no option "gruop" here (did you mean group?): known are connections, group, prefetch, ` +

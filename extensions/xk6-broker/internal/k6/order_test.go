@@ -2,7 +2,8 @@ package k6
 
 import "testing"
 
-// Several receives of one VU at a time get the messages in some order, but each message after those before it: nothing was reordered.
+// Several receives of one VU at a time get the messages in some order, but each message after those
+// before it: nothing was reordered.
 func TestReceivesSideBySideKeepTheOrder(t *testing.T) {
 	s := withBytes(t)
 	s.mustRun(`

@@ -118,7 +118,8 @@ func (in *instance) checkSettings() error {
 	return s.folder.Check()
 }
 
-// handleSummary writes the results by the environment. It returns undefined, so k6 prints its own summary too.
+// handleSummary writes the results by the environment. It returns undefined, so k6 prints its own
+// summary too.
 func (in *instance) handleSummary() error {
 	s, err := in.settings()
 	if err == nil && s.on {
@@ -160,8 +161,8 @@ func (in *instance) report(v sobek.Value) (any, error) {
 	return in.write(f)
 }
 
-// write writes the folder and returns its path; undefined if the test used no broker. An error of the disk
-// is not thrown: it is printed at the end, and changes the exit code.
+// write writes the folder and returns its path; undefined if the test used no broker. An error of
+// the disk is not thrown: it is printed at the end, and changes the exit code.
 func (in *instance) write(f report.Folder) (any, error) {
 	r := in.run
 	if in.vu.State() == nil || !r.ended(in.vu) {
@@ -229,8 +230,8 @@ func (r *run) unwritten() error {
 	return nil
 }
 
-// ExitUnwritten is the exit code if requested results could not be written: EX_IOERR of sysexits.h, which is
-// not a code of k6.
+// ExitUnwritten is the exit code if requested results could not be written: EX_IOERR of sysexits.h,
+// which is not a code of k6.
 const ExitUnwritten = 74
 
 // ExitCode returns the exit code of the process in place of k6's.

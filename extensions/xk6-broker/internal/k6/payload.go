@@ -59,8 +59,8 @@ func (p *producer) payloadOf(o *options, opts sobek.Value, seed uint64) (payload
 	return spec, nil
 }
 
-// sizesOf reads a number of bytes, a distribution, or a list of sizes with weights. Front is the default
-// minimum of a distribution.
+// sizesOf reads a number of bytes, a distribution, or a list of sizes with weights. Front is the
+// default minimum of a distribution.
 func sizesOf(o *options, front int) payload.Sizes {
 	switch raw := o.given["size"].(type) {
 	case nil:

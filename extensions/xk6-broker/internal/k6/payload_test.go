@@ -72,7 +72,8 @@ func TestMistakesInAPayload(t *testing.T) {
 	}
 }
 
-// What a script asks for is what consumers get, in order of the messages, and the same again with the same seed.
+// What a script asks for is what consumers get, in order of the messages, and the same again with
+// the same seed.
 func TestPayloadsArrive(t *testing.T) {
 	s := newScript(t).begin()
 	s.mustRun(`

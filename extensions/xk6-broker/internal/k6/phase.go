@@ -84,8 +84,8 @@ func (r *run) beginWarmUp() {
 // warmUpPoll is the precision of a warm-up's start.
 const warmUpPoll = 5 * time.Millisecond
 
-// watchWarmUp ends the warm-up its length after the first message of a scenario. A scenario's first use of a
-// broker calls it.
+// watchWarmUp ends the warm-up its length after the first message of a scenario. A scenario's first
+// use of a broker calls it.
 func (in *instance) watchWarmUp() {
 	r := in.run
 	if r.warmUp.begun.Load() || lib.GetScenarioState(in.vu.Context()) == nil || !r.warmUp.begun.CompareAndSwap(false, true) {
@@ -126,7 +126,7 @@ func (r *run) endWarmUp() {
 	}
 }
 
-// phase begins a phase, or continues the one of that name. During the warm-up it waits for the end of it.
+// phase begins a phase, or continues the one of that name. During the warm-up it waits.
 func (in *instance) phase(text sobek.Value) error {
 	name, err := textOf("phase", "the name", text)
 	if err != nil {

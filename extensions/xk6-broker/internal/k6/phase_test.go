@@ -25,7 +25,8 @@ func sum(values []float64) (total float64) {
 	return total
 }
 
-// A phase that a script begins has what comes after the call, and a threshold on it is decided by that alone.
+// A phase that a script begins has what comes after the call, and a threshold on it is decided by
+// that alone.
 func TestAScriptDividesItsRun(t *testing.T) {
 	s := newScript(t).begin()
 	s.mustRun(phasing + `
@@ -99,7 +100,8 @@ func TestAScriptDividesItsRun(t *testing.T) {
 	}
 }
 
-// The warm-up ends so long after the first scenario that uses a broker began, and what a script calls the next phase meanwhile begins then.
+// The warm-up ends so long after the first scenario that uses a broker began, and what a script
+// calls the next phase meanwhile begins then.
 func TestTheMeasuredWindowComesAfterTheWarmUp(t *testing.T) {
 	for named, want := range map[string]string{"": "warmup measured", "broker.phase('peak');": "warmup peak"} {
 		s := newScript(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 )
 
-// What the broker tells is there, on both ends the same; what it does not tell is undefined, and not 0.
+// What the broker tells is there, on both ends the same; what it does not tell is undefined, and
+// not 0.
 func TestAScriptSeesWhereMessagesAre(t *testing.T) {
 	driver.Register(memory.New(memory.Config{Name: "places", Features: memory.Log()}).Driver())
 	numbered := memory.Queue()

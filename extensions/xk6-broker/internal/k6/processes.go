@@ -24,7 +24,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// This file has the part of this process in a test of several processes, with a coordinator or without.
+// This file has the part of this process in a test of several processes, with a coordinator or
+// without.
 
 // The environment names the test and its coordinator.
 const (
@@ -76,8 +77,8 @@ func segments(es *lib.ExecutionState) (all []*lib.ExecutionTuple, index int) {
 	return all, et.SegmentIndex
 }
 
-// placeOf returns the number of processes and the index of this one by k6's sequence of segments; 0 and -1
-// without one.
+// placeOf returns the number of processes and the index of this one by k6's sequence of segments; 0
+// and -1 without one.
 func placeOf(es *lib.ExecutionState) (count, index int) {
 	if es.Test.Options.ExecutionSegmentSequence == nil {
 		return 0, -1
@@ -266,7 +267,8 @@ func (r *run) separated() error {
 	return nil
 }
 
-// statusPoll is the interval of reading k6's state of the test, which has no event for its scenarios.
+// statusPoll is the interval of reading k6's state of the test, which has no event for its
+// scenarios.
 const statusPoll = 10 * time.Millisecond
 
 // announceScenarios reports to the others when the scenarios of this process begin and end.
@@ -345,7 +347,8 @@ func (r *run) upload() {
 	r.output.reported.Store(&now)
 }
 
-// commonCall is a call of setup or teardown that all processes make. The zero one is of one process.
+// commonCall is a call of setup or teardown that all processes make. The zero one is of one
+// process.
 type commonCall struct {
 	run   *run
 	point string // "" for one process
@@ -353,7 +356,8 @@ type commonCall struct {
 	count int
 }
 
-// commonCall numbers the call. It runs on the event loop, so all processes number their calls alike.
+// commonCall numbers the call. It runs on the event loop, so all processes number their calls
+// alike.
 func (in *instance) commonCall(ctx context.Context, op string) commonCall {
 	if _, err := in.use(); err != nil || lib.GetScenarioState(ctx) != nil {
 		return commonCall{}
@@ -385,8 +389,8 @@ func (c commonCall) once(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// removing has the first process remove something when all have come to the call. The others wait for that.
-// Without a coordinator it fails, with an error that is not "unsupported".
+// removing has the first process remove something when all have come to the call. The others wait
+// for that. Without a coordinator it fails, with an error that is not "unsupported".
 func (c commonCall) removing(ctx context.Context, do func() error) error {
 	if c.point == "" {
 		return do()

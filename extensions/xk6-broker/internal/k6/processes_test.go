@@ -36,7 +36,8 @@ func (s *script) divided(segment, sequence, scenarios string) *script {
 	return s
 }
 
-// What a process is of a test its execution segment says, as k6-operator gives it: how many there are, which it is, and what it has no VU of.
+// What a process is of a test its execution segment says, as k6-operator gives it: how many there
+// are, which it is, and what it has no VU of.
 func TestAProcessKnowsWhichItIs(t *testing.T) {
 	const scenarios = `{"loop":{"executor":"per-vu-iterations"},"few":{"executor":"constant-vus","vus":3,"duration":"1s"},"produce":{"executor":"producers"}}`
 	for name, c := range map[string]struct {
@@ -75,7 +76,8 @@ func TestAProcessKnowsWhichItIs(t *testing.T) {
 	}
 }
 
-// The loops of setup, which each process runs, are divided, so that together they fill a topic once.
+// The loops of setup, which each process runs, are divided, so that together they fill a topic
+// once.
 func TestSetupFillsATopicOnceInAllProcesses(t *testing.T) {
 	sent := 0.0
 	for _, segment := range []string{"0:1/3", "1/3:2/3", "2/3:1"} {
@@ -96,7 +98,8 @@ func TestSetupFillsATopicOnceInAllProcesses(t *testing.T) {
 	}
 }
 
-// A test begins when k6 says so, which may be long after its process has: k6-operator has it stand paused.
+// A test begins when k6 says so, which may be long after its process has: k6-operator has it stand
+// paused.
 func TestATestBeginsWhenK6SaysSo(t *testing.T) {
 	s := newScript(t)
 	process := s.module.run.Started

@@ -131,11 +131,12 @@ func (p *producer) ready() *sobek.Promise {
 	return made
 }
 
-// senderWork uses a VU's sender and settles a promise. Opening is how long the sender was being opened, in ns.
+// senderWork uses a VU's sender and settles a promise. Opening is how long the sender was being
+// opened, in ns.
 type senderWork func(ctx context.Context, s *engine.Sender, opening int64)
 
-// withSender calls work with this VU's sender, which it opens if need be. With an open sender, work runs on
-// the event loop.
+// withSender calls work with this VU's sender, which it opens if need be. With an open sender, work
+// runs on the event loop.
 func (p *producer) withSender(of *promise, work senderWork) {
 	in := p.conn.in
 	series, err := p.conn.series(p.config.Topic, "")
@@ -171,7 +172,8 @@ func (p *producer) mode(generated bool) engine.StampMode {
 	return mode
 }
 
-// receipt is the script's object for a confirmed message. Its properties are made when they are read.
+// receipt is the script's object for a confirmed message. Its properties are made when they are
+// read.
 type receipt struct {
 	rt    *sobek.Runtime
 	parts bool // the partition is known
@@ -217,8 +219,8 @@ func (r *receipt) Keys() []string { return receiptKeys }
 
 func ms(ns int64) float64 { return float64(ns) / float64(time.Millisecond) }
 
-// send sends one message or an array of them and resolves to a receipt or an array of receipts. The runtime
-// calls this form of function without reflection (BenchmarkSend).
+// send sends one message or an array of them and resolves to a receipt or an array of receipts. The
+// runtime calls this form of function without reflection (BenchmarkSend).
 func (p *producer) send(call sobek.FunctionCall) sobek.Value {
 	rt := p.conn.in.vu.Runtime()
 	promise, err := p.dispatch(call.Argument(0))

@@ -10,8 +10,8 @@ import (
 	"go.k6.io/k6/v2/js/common"
 )
 
-// settler settles a promise, from any goroutine. Only the first call has an effect. The function runs on the
-// event loop and returns the value or the error.
+// settler settles a promise, from any goroutine. Only the first call has an effect. The function
+// runs on the event loop and returns the value or the error.
 type settler func(value func() (any, error))
 
 // promise is settled by work outside the event loop.
@@ -50,8 +50,8 @@ func (f outcomeFunc) value() (any, error) { return f() }
 // settle is a [settler].
 func (p *promise) settle(value func() (any, error)) { p.settleWith(outcomeFunc(value)) }
 
-// settleWith leaves the promise pending if the VU's activation has ended: a script that is resumed while k6
-// interrupts it cannot be resumed in a later activation either.
+// settleWith leaves the promise pending if the VU's activation has ended: a script that is resumed
+// while k6 interrupts it cannot be resumed in a later activation either.
 func (p *promise) settleWith(o outcome) {
 	if !p.in.promises.remove(p) {
 		return
@@ -115,8 +115,8 @@ func (l *promises) remove(p *promise) bool {
 	return was
 }
 
-// giveUp rejects the promises of an activation that are still unsettled, so that k6 stops waiting for them.
-// Their work goes on: the account has the outcome of a send when its producer closes.
+// giveUp rejects the promises of an activation that are still unsettled, so that k6 stops waiting
+// for them. Their work goes on: the account has the outcome of a send when its producer closes.
 func (l *promises) giveUp(activation context.Context) {
 	var left []*promise
 	l.mu.Lock()

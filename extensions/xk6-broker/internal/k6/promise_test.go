@@ -52,7 +52,8 @@ func init() {
 	})
 }
 
-// A broker that answers nothing does not hold up the end of a test, and what was sent to it has failed.
+// A broker that answers nothing does not hold up the end of a test, and what was sent to it has
+// failed.
 func TestABrokerThatDoesNotAnswer(t *testing.T) {
 	for name, call := range map[string]string{
 		"send":    `p.send(['a', 'b'])`,
@@ -118,7 +119,8 @@ func TestAnotherActivationIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// end is the end of the VU's activation, as k6 makes it, while the script awaits the promise of a call whose answer is there already.
+// end is the end of the VU's activation, as k6 makes it, while the script awaits the promise of a
+// call whose answer is there already.
 func (s *script) end(over context.CancelFunc, body string) {
 	s.t.Helper()
 	if _, err := s.rt.RunString("globalThis.resumed = 0; (async () => { " + body + "; resumed++ })()"); err != nil {
@@ -134,8 +136,8 @@ func (s *script) end(over context.CancelFunc, body string) {
 	s.rt.ClearInterrupt()
 }
 
-// A script that waited when its VU's activation ended is not resumed, and those of the VU's next activation are. What it would have been
-// handed over it never received.
+// A script that waited when its VU's activation ended is not resumed, and those of the VU's next
+// activation are. What it would have been handed over it never received.
 func TestAnActivationThatEndsInAnAwait(t *testing.T) {
 	s := newScript(t).begin()
 	alive := s.ctx
@@ -161,7 +163,8 @@ func TestAnActivationThatEndsInAnAwait(t *testing.T) {
 	}
 }
 
-// A VU whose script k6 has interrupted in the middle, after it was resumed, is never resumed again. Its iterations fail and the run is not valid.
+// A VU whose script k6 has interrupted in the middle, after it was resumed, is never resumed again.
+// Its iterations fail and the run is not valid.
 func TestAnActivationThatEndsInAResumedScript(t *testing.T) {
 	s := newScript(t).begin()
 	alive := s.ctx

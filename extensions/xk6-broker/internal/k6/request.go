@@ -12,7 +12,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// byTopics reports whether replies come by a second topic, because the broker has no request and reply.
+// byTopics reports whether replies come by a second topic, because the broker has no request and
+// reply.
 func (c *connection) byTopics() bool {
 	f := c.address.Driver.Features
 	return !f.Requests && f.Start != 0
@@ -78,8 +79,9 @@ func (p *producer) exchange(
 	return s.Request(ctx, timeout, m, due.After(opening+took), replies)
 }
 
-// openReplies opens the receiver of the replies, nil if the broker has request and reply, and returns how long
-// that took in ns. A named reply topic has one receiver; else each connection has one.
+// openReplies opens the receiver of the replies, nil if the broker has request and reply, and
+// returns how long that took in ns. A named reply topic has one receiver; else each connection has
+// one.
 func (p *producer) openReplies(ctx context.Context, vu uint64, series *engine.Series) (*engine.Replies, int64, error) {
 	if !p.conn.byTopics() {
 		return nil, 0, nil

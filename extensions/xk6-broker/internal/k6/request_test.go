@@ -8,7 +8,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// A script asks and answers in the same words, whether the broker has request and reply of its own or not.
+// A script asks and answers in the same words, whether the broker has request and reply of its own
+// or not.
 func TestRequestAndReply(t *testing.T) {
 	for scheme, named := range map[string]string{"memory": "", "subject": "to subject-questions-replies-"} {
 		t.Run(scheme, func(t *testing.T) {

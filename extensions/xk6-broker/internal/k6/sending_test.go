@@ -14,8 +14,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
-// A driver that only sends is tested as far as that goes: publish latency is measured, what becomes of the messages is not observed, and
-// nothing says that a consumer is missing.
+// A driver that only sends is tested as far as that goes: publish latency is measured, what becomes
+// of the messages is not observed, and nothing says that a consumer is missing.
 func TestADriverThatOnlySends(t *testing.T) {
 	driver.Register(memory.New(memory.Config{Name: "store", Features: memory.Store()}).Driver())
 	init := newScript(t)
@@ -97,7 +97,8 @@ func (p *auditedProducer) Audit(context.Context) (driver.Audit, error) {
 	return driver.Audit{Confirmed: p.confirmed.Load(), Missing: p.of.missing}, p.of.err
 }
 
-// What a store confirmed and does not have is lost: the account, the threshold, the text and the page say so. Where it cannot be asked they say that.
+// What a store confirmed and does not have is lost: the account, the threshold, the text and the
+// page say so. Where it cannot be asked they say that.
 func TestWhatAStoreLosesIsFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		audited

@@ -73,7 +73,8 @@ func TestAnAckThatDoesNothingChecksWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// A message that was kept over a close belongs to its consumer, which is the broker's to judge: here it has given it to the next.
+// A message that was kept over a close belongs to its consumer, which is the broker's to judge:
+// here it has given it to the next.
 func TestAMessageKeptOverACloseIsTheConsumers(t *testing.T) {
 	s := withBytes(t)
 	_, err := s.run(`

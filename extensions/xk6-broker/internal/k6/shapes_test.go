@@ -8,7 +8,8 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// shapes are what a script may give for a body, a key or the value of a header, and what arrives of each: its bytes, or an error.
+// shapes are what a script may give for a body, a key or the value of a header, and what arrives of
+// each: its bytes, or an error.
 var shapes = []struct{ shape, arrives, fails string }{
 	{shape: `'hi'`, arrives: "hi"},
 	{shape: `''`, arrives: ""},

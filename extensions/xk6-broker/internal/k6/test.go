@@ -45,8 +45,8 @@ var rateDefaults = map[string]map[string]any{
 	"shared-iterations":     {"iterations": 1.0},
 }
 
-// scenarioOptions returns the options of a scenario, without those that the result has elsewhere, and without
-// the environment, which can hold secrets.
+// scenarioOptions returns the options of a scenario, except the ones the result has elsewhere, and
+// without the environment, which can hold secrets.
 func scenarioOptions(c lib.ExecutorConfig) map[string]any {
 	given := map[string]any{}
 	text, err := json.Marshal(c)
@@ -78,7 +78,8 @@ func withDefaults(given, defaults map[string]any) map[string]any {
 	return given
 }
 
-// checks returns the script's checks. They are complete once k6's outputs have ended, in handleSummary.
+// checks returns the script's checks. They are complete once k6's outputs have ended, in
+// handleSummary.
 func (r *run) checks() []result.Check {
 	all := []result.Check{}
 	state := r.state.Load()

@@ -13,8 +13,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// This file finds the thresholds of a test on the module's metrics, and makes k6 come to the module's
-// decision. judge.go decides.
+// This file finds the thresholds of a test on the module's metrics, and makes k6 come to the
+// module's decision. judge.go decides.
 
 // subject is a metric that the module decides thresholds on.
 type subject struct {
@@ -68,7 +68,7 @@ type threshold struct {
 	held, notHeld *metrics.Threshold // one of them is put in the place once it is decided
 }
 
-// thresholds are those of the test.
+// thresholds are the thresholds of the test.
 type thresholds struct {
 	subjects []subject
 	noTags   *metrics.TagSet
@@ -77,7 +77,8 @@ type thresholds struct {
 	all []threshold
 }
 
-// thresholds returns the thresholds of the test once k6 has read its options; none with --no-thresholds.
+// thresholds returns the thresholds of the test once k6 has read its options; none with
+// --no-thresholds.
 func (r *run) thresholds() []threshold {
 	r.limits.mu.Lock()
 	defer r.limits.mu.Unlock()
@@ -125,8 +126,8 @@ func (t *threshold) judge(j *judge) result.Decision {
 
 // enforce makes k6 come to a decision.
 //
-// k6 reads the place every two seconds, under a lock that a module cannot take. So one word is written,
-// and it points to a threshold that is older than each VU. docs/design.md has the reasons.
+// k6 reads the place every two seconds, under a lock that a module cannot take. So one word is
+// written, and it points to a threshold that is older than each VU. docs/design.md has the reasons.
 //
 //go:norace
 func (t *threshold) enforce(held bool) {
@@ -137,8 +138,8 @@ func (t *threshold) enforce(held bool) {
 	}
 }
 
-// decided returns a threshold that k6 shows as the given one, and that always holds or never does: nothing
-// equals NaN.
+// decided returns a threshold that k6 shows as the given one, and that always holds or never does:
+// nothing equals NaN.
 func decided(t *metrics.Threshold, on metrics.MetricType, held bool) *metrics.Threshold {
 	condition := map[metrics.MetricType]string{metrics.Trend: "max", metrics.Counter: "count", metrics.Gauge: "value"}[on]
 	if held {

@@ -14,8 +14,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/coordinator"
 )
 
-// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status says; those of `absent` never come. Their coordinator
-// waits for one for so long; with 0 they have none.
+// inProcesses runs the body in setup or teardown of a test's processes, side by side, as status
+// says; those of `absent` never come. Their coordinator waits for one for so long; with 0 they have
+// none.
 func inProcesses(t *testing.T, count int, timeout time.Duration, status lib.ExecutionStatus, topic, body string, absent ...int) []error {
 	t.Helper()
 	environment := map[string]string{"BROKER_RUN": topic}
@@ -59,7 +60,8 @@ func inProcesses(t *testing.T, count int, timeout time.Duration, status lib.Exec
 	return errs
 }
 
-// A setup that makes a topic anew and fills it leaves it filled once, whichever process comes first: what one makes or sends no other deletes.
+// A setup that makes a topic anew and fills it leaves it filled once, whichever process comes
+// first: what one makes or sends no other deletes.
 func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 	for round := range 2 {
 		topic := fmt.Sprintf("together-%d", round)
@@ -80,8 +82,9 @@ func TestSetupInAllProcessesIsAsInOne(t *testing.T) {
 	}
 }
 
-// A teardown that deletes a topic waits for all processes. Where one never comes, or they cannot talk with each other, nothing is deleted, and an error says so,
-// also to scripts that go on where a broker cannot delete.
+// A teardown that deletes a topic waits for all processes. Where one never comes, or they cannot
+// talk with each other, nothing is deleted, and an error says so, also to scripts that go on where
+// a broker cannot delete.
 func TestTeardownDestroysNothingThatOthersUse(t *testing.T) {
 	for name, c := range map[string]struct {
 		timeout time.Duration

@@ -59,8 +59,9 @@ func (c *connection) createTopic(name, opts sobek.Value) (*sobek.Promise, error)
 	}), nil
 }
 
-// compare reads the topic from the broker, where it can be older than the test. It notes the values for the
-// result, and fails if one is not as asked for. Without a [driver.TopicDescriber] it does nothing.
+// compare reads the topic from the broker, where it can be older than the test. It notes the values
+// for the result, and fails if one is not as asked for. Without a [driver.TopicDescriber] it does
+// nothing.
 func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) error {
 	describer, ok := a.(driver.TopicDescriber)
 	if !ok {
@@ -93,8 +94,8 @@ func (c *connection) compare(ctx context.Context, a driver.Admin, t *newTopic) e
 	return nil
 }
 
-// differs returns an error for each option of the topic that is not as asked for. Lists and maps are not
-// compared, nor is an option whose zero value leaves the choice to the broker.
+// differs returns an error for each option of the topic that is not as asked for. Lists and maps
+// are not compared, nor is an option whose zero value leaves the choice to the broker.
 func (t *newTopic) differs(of *driver.Driver, has driver.TopicInfo) error {
 	all, wanted := driver.Values{"replicas": has.Replicas}, driver.Values{"partitions": t.Partitions, "replicas": t.Replicas}
 	maps.Copy(all, has.Options)

@@ -27,7 +27,8 @@ var (
 	interfaced = regexp.MustCompile(`(?m)^    (?:readonly )?(\w+)\??[:(]`)
 )
 
-// The types for scripts have just the functions that the module exports, and its objects just the members.
+// The types for scripts have just the functions that the module exports, and its objects just the
+// members.
 func TestTheTypesHaveWhatTheModuleHas(t *testing.T) {
 	text := declarations(t)
 	s := newScript(t)
@@ -137,7 +138,8 @@ func TestTheTypesHaveTheOptionsThatTheCodeKnows(t *testing.T) {
 
 var member = regexp.MustCompile(`(?m)^ *(\w+)\?:|[{;] (\w+)\?:`)
 
-// declaredIn are the optional members of an interface, of an object type, or of the options in a method's parameters.
+// declaredIn are the optional members of an interface, of an object type, or of the options in a
+// method's parameters.
 func declaredIn(t *testing.T, text, what string) (names []string) {
 	t.Helper()
 	begin := "export interface " + what

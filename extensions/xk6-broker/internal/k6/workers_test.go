@@ -2,7 +2,8 @@ package k6
 
 import "testing"
 
-// A client that waits for the broker in each send keeps neither the event loop nor whoever sends next waiting, as long as a worker is idle.
+// A client that waits for the broker in each send keeps neither the event loop nor whoever sends
+// next waiting, as long as a worker is idle.
 func TestSendingThroughWorkers(t *testing.T) {
 	s := newScript(t).begin()
 	got := s.mustRun(`

@@ -6,10 +6,10 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// Interval is how often k6 gets what was measured. Its outputs would store a point for each sample, so everything is summed up first.
+// Interval is the time between two bundles. k6's outputs store a point for each sample.
 const Interval = time.Second
 
-// Each calls flush at the end of each interval, which is a whole second of the clock, in a goroutine of its own, until halt is called, which waits for it.
+// Each calls flush at each whole second of the clock, in a goroutine that halt stops and waits for.
 func Each(flush func(now time.Time)) (halt func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -29,21 +29,22 @@ func Each(flush func(now time.Time)) (halt func()) {
 	}
 }
 
-// Bundle is what one flush gives to k6. InfluxDB knows a point by metric, tags and time, so no two samples are alike in all three.
+// Bundle is the samples of one flush. No two have the same metric, tags and time, which identify a
+// point in InfluxDB.
 type Bundle struct {
 	From  time.Time     // the [Bundle.End] of the one before
 	Now   time.Time     // its own end
-	Shift time.Duration // of the present series, against those with the same tags
+	Shift time.Duration // of the series, against others with the same tags
 
 	samples metrics.Samples
 	sums    map[metrics.TimeSeries]float64
 	last    time.Time // of what was spread
 }
 
-// raster keeps the values of series apart that are spread over the same time: all of them are on it, each series shifted by its own few ns.
+// raster is the unit of times of spread values, so that the shift of a series keeps them apart.
 const raster = 1 << 16 * time.Nanosecond
 
-// End is where the next bundle begins, so that what it spreads does not meet what this one spread.
+// End returns the start of the next bundle: after the last spread value.
 func (b *Bundle) End() time.Time {
 	if b.last.After(b.Now) {
 		return b.last
@@ -59,10 +60,10 @@ func (b *Bundle) Count(m *metrics.Metric, tags *metrics.TagSet, n float64) {
 	b.sums[metrics.TimeSeries{Metric: m, Tags: tags}] += n
 }
 
-// Add gives a value as it is now.
+// Add adds a value at the end of the bundle.
 func (b *Bundle) Add(m *metrics.Metric, tags *metrics.TagSet, v float64) { b.add(m, tags, b.Now, v) }
 
-// Spread gives the values of a trend, in ns, as k6 has them, in ms, each at a time of its own within the bundle's.
+// Spread adds values of a trend, in ns, at times spread over the bundle.
 func (b *Bundle) Spread(m *metrics.Metric, tags *metrics.TagSet, values []int64) {
 	step := max(raster, b.Now.Sub(b.From)/time.Duration(len(values)+1))
 	for i, v := range values {
@@ -78,11 +79,11 @@ func (b *Bundle) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, v fl
 	b.samples = append(b.samples, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at.Add(b.Shift), Value: v})
 }
 
-// Close gives all of it.
+// Close returns the samples.
 func (b *Bundle) Close() metrics.Samples {
 	at := b.Now
 	for series, n := range b.sums {
-		// Each its own time, also where the tags differ: an output may be told to store some of the tags as fields.
+		// Each has its own time, because an output can store tags as fields.
 		at = at.Add(1)
 		b.samples = append(b.samples, metrics.Sample{TimeSeries: series, Time: at, Value: n})
 	}

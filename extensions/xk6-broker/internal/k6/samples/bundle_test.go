@@ -10,8 +10,9 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 )
 
-// An output may store some of the tags as fields, and then knows the series apart by the time alone: no two of the values that are spread have the
-// same, whatever their number and however short or late a flush.
+// An output may store some of the tags as fields, and then knows the series apart by the time
+// alone: no two of the values that are spread have the same, whatever their number and however
+// short or late a flush.
 func TestNoTwoSpreadValuesHaveOneTime(t *testing.T) {
 	registry := metrics.NewRegistry()
 	trend := registry.MustNewMetric("trend", metrics.Trend)

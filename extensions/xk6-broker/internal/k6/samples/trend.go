@@ -1,5 +1,5 @@
-// Package samples gives k6 what was measured, interval by interval, and chooses which of the values are samples: k6 keeps each sample of a
-// trend in memory for ever, and its outputs store each one.
+// Package samples makes k6's samples of measurements, interval by interval. k6 keeps each sample of
+// a trend in memory, so trends are thinned.
 package samples
 
 import (
@@ -10,37 +10,37 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
-// Budget is how many samples in an interval each trend of each tag set passes on. Beyond that they are a systematic choice from
-// the interval's sorted distribution, at one ratio for the whole run.
+// Budget is the number of samples of a trend of a tag set in an interval. Beyond it samples are a
+// systematic choice from the sorted distribution, at one ratio for the whole run.
 const Budget = 200
 
-// mostSamples is how many samples a trend passes on in a whole run, however long: an hour's.
-const mostSamples = 3600 * Budget
+// maxSamples is the number of samples of a trend in a run: those of an hour.
+const maxSamples = 3600 * Budget
 
-// BudgetFor is the budget of each second of a run that may last so long: [Budget] up to an hour, then less.
+// BudgetFor returns the budget of each second of a run: [Budget] up to an hour, then less.
 func BudgetFor(run time.Duration) uint64 {
-	return uint64(max(1, min(Budget, mostSamples/max(1, int64(run.Seconds())))))
+	return uint64(max(1, min(Budget, maxSamples/max(1, int64(run.Seconds())))))
 }
 
 // Trend thins one trend. It holds the first interval back until the second has shown the rate.
 type Trend struct {
-	Budget uint64 // samples in an interval; 0 is the constant of that name
+	Budget uint64 // samples in an interval; 0 is [Budget]
 
 	held    *hist.Histogram
 	sampler *hist.Sampler
 	passed  hist.Histogram
-	taken   uint64 // values, of which some were passed on
+	taken   uint64 // values
 }
 
-// Passed is the distribution of what was passed on so far. The caller does not change it.
+// Passed returns the distribution of the samples so far. The caller does not change it.
 func (t *Trend) Passed() *hist.Histogram { return &t.passed }
 
 // Thinned reports whether anything was left out so far.
 func (t *Trend) Thinned() bool { return t.passed.Count() < t.taken }
 
-// Take gives the samples of an interval, in ns and in no order. Interval is nil where nothing was measured; expected is the greatest
-// number of values that an interval may have, 0 where that is not known; the last interval of a run holds nothing back. The greatest
-// and the least value of the run so far are always among what was passed on.
+// Take returns the samples of an interval, in ns and in no order. Interval is nil without values;
+// expected is the greatest number of values in an interval, 0 if unknown. The last interval holds
+// nothing back. The greatest and the least value of the run are always samples.
 func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int64 {
 	if t.sampler == nil {
 		count := expected
@@ -65,9 +65,8 @@ func (t *Trend) Take(interval *hist.Histogram, expected uint64, last bool) []int
 	return values
 }
 
-// take chooses from an interval that has values. Its extremes take the place of the outermost values chosen, but only where they are
-// those of the run so far: were each interval's greatest value a sample, every 200th would be one, and the high percentiles of the
-// samples would be those of the greatest values.
+// take chooses from an interval with values. Extremes of the run so far replace the outermost
+// choices. The extremes of each interval would distort the percentiles of the samples.
 func (t *Trend) take(h *hist.Histogram) []int64 {
 	var values []int64
 	t.taken += h.Count()

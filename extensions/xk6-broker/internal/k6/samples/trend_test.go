@@ -69,7 +69,8 @@ func rare(far ...int64) *hist.Histogram {
 	return h
 }
 
-// A stall that only 45 of 300,000 messages met is in no systematic choice of 3,000, and is what a threshold on the maximum asks for.
+// A stall that only 45 of 300,000 messages met is in no systematic choice of 3,000, and is what a
+// threshold on the maximum asks for.
 func TestTheExtremesOfTheRunPass(t *testing.T) {
 	var trend samples.Trend
 	var got []int64
@@ -99,8 +100,8 @@ func TestTheExtremesOfTheRunPass(t *testing.T) {
 	}
 }
 
-// Each second has a greatest value, but one in 20,000 must not become one in 200: the high percentiles of the samples would be those of
-// the greatest values.
+// Each second has a greatest value, but one in 20,000 must not become one in 200: the high
+// percentiles of the samples would be those of the greatest values.
 func TestTheExtremesOfEachIntervalDoNotMoveThePercentiles(t *testing.T) {
 	var trend samples.Trend
 	all := &hist.Histogram{}
@@ -114,7 +115,8 @@ func TestTheExtremesOfEachIntervalDoNotMoveThePercentiles(t *testing.T) {
 	}
 }
 
-// Where nothing is thinned the samples are the values themselves: none twice, none that is not there.
+// Where nothing is thinned the samples are the values themselves: none twice, none that is not
+// there.
 func TestTheExtremesAddNothing(t *testing.T) {
 	for _, values := range [][]int64{{5_000_000}, {7, 7}, {3, 9}, {1_000_001, 2_000_001, 3_000_001}} {
 		var trend samples.Trend
