@@ -76,7 +76,7 @@ vulncheck: ## what Go's vulnerability database, in the network, has on k6 with e
 generate: ## the tables in the documents, and the types for scripts, that come from the code
 	cd e2e && go run ./docgen ..
 
-methodology: build ## the tables of docs/methodology.md, from real runs on a server of its own
+methodology: build ## the tables of docs/evidence/lies.md, from real runs on a server of its own
 	scripts/methodology
 
 report-assets: ## the script and style of the report pages, built from extensions/xk6-broker/internal/report/web; needs node

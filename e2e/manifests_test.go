@@ -155,7 +155,7 @@ func TestManifestsFitTogether(t *testing.T) {
 	if want := "ghcr.io/grafana/k6-operator:starter-" + version; m.TestRun.Spec.Starter.Image != want {
 		t.Errorf("the starter is %s, not %s", m.TestRun.Spec.Starter.Image, want)
 	}
-	for _, where := range []string{"docs/distributed.md", "scripts/kubernetes"} {
+	for _, where := range []string{"docs/several-machines.md", "scripts/kubernetes"} {
 		if !strings.Contains(text(t, where), version) {
 			t.Errorf("%s is of another operator than %s", where, version)
 		}

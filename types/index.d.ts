@@ -23,7 +23,7 @@ declare module 'k6/x/broker' {
   /** A number of bytes, or a text such as "64KiB" or "1MB". */
   export type Size = number | string;
 
-  /** Defaults for the driver's options: docs/drivers.md. */
+  /** Defaults for the driver's options: docs/brokers.md. */
   export type Profile = 'latency' | 'throughput' | 'durable';
 
   /** The driver's options for producers, consumers and topics may be given here too, as defaults for all of them. */
@@ -104,7 +104,7 @@ declare module 'k6/x/broker' {
      * whose topics need no creation do nothing.
      */
     createTopic(topic: string, options?: TopicOptions): Promise<void>;
-    /** In setup and teardown of a test of several processes, as purge, done once, when all have come to it: docs/executors.md. */
+    /** In setup and teardown of a test of several processes, as purge, done once, when all have come to it: docs/load-models.md. */
     deleteTopic(topic: string): Promise<void>;
     /** Removes the messages and keeps the topic. */
     purge(topic: string): Promise<void>;
@@ -429,7 +429,7 @@ declare module 'k6/x/broker' {
   /** A scenario of one of k6's executors, or of this module's. */
   export type Scenario = K6Scenario | OpenArrivalRateScenario | ProducersScenario | ConsumersScenario;
 
-  /** Iterations start when a schedule says, and an arrival that finds no VU free waits for one: docs/executors.md. */
+  /** Iterations start when a schedule says, and an arrival that finds no VU free waits for one: docs/load-models.md. */
   export type OpenArrivalRateScenario = OpenArrivalRate & (SteadyRate | RampingRate);
 
   /** `rate` arrivals in every `timeUnit`, for `duration`. */
@@ -470,7 +470,7 @@ declare module 'k6/x/broker' {
 
   /**
    * VUs that loop until all other scenarios are over and everything has arrived. `open-arrival-rate` and `produce` begin when they are ready:
-   * docs/executors.md.
+   * docs/load-models.md.
    */
   export interface ConsumersScenario extends Omit<BaseScenario, 'executor'> {
     executor: 'consumers';
@@ -480,7 +480,7 @@ declare module 'k6/x/broker' {
     duration?: Duration;
   }
 
-  /** One VU in each process, which calls its function once; `produce` in it sends the share of the process: docs/executors.md. */
+  /** One VU in each process, which calls its function once; `produce` in it sends the share of the process: docs/load-models.md. */
   export interface ProducersScenario extends Omit<BaseScenario, 'executor'> {
     executor: 'producers';
     /** How long the function may take. As long as it does. */
@@ -554,7 +554,7 @@ declare module 'k6/x/broker' {
   export function phase(name: string): void;
 
   /**
-   * What a file exports as `study`, for `k6 x broker study FILE.js`: docs/studies.md. Such a file is data: it has __ENV and SCALE, and imports nothing but other
+   * What a file exports as `study`, for `k6 x broker study FILE.js`: docs/sweeps-and-capacity.md. Such a file is data: it has __ENV and SCALE, and imports nothing but other
    * files by relative paths.
    */
   export interface Study {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest"
@@ -94,4 +95,17 @@ func conformance(proven map[string]drivertest.Outcome, name string) string {
 		text += ", on " + o.On
 	}
 	return text
+}
+
+// provenOn names the server on which the conformance kit passed.
+func provenOn(proven map[string]drivertest.Outcome, name string) string {
+	o, ok := proven[name]
+	switch {
+	case !ok:
+		return "own double"
+	case o.On != "" && !strings.HasPrefix(o.On, "a server"): // such a server is the product
+		server, _, _ := strings.Cut(o.On, ",")
+		return server
+	}
+	return "real server"
 }

@@ -74,8 +74,8 @@ func current(repository string) (map[string]string, error) {
 // documents are the files with tables, and the tables of each by the name in its markers.
 func documents(proven map[string]drivertest.Outcome) map[string]map[string]string {
 	return map[string]map[string]string{
-		"README.md":       {"drivers": features(proven)},
-		"docs/drivers.md": {"options": options()},
+		"README.md":       {"drivers": drivers(proven)},
+		"docs/brokers.md": {"features": features(proven), "options": options()},
 	}
 }
 
@@ -121,6 +121,24 @@ func requests(f driver.Features) string {
 	return "–"
 }
 
+// drivers is a row for each driver: its URL, its guarantees, and the server that proved them.
+func drivers(proven map[string]drivertest.Outcome) string {
+	var b strings.Builder
+	b.WriteString("| driver | URL | confirmed means at most | delivery | proven on |\n|---|---|---|---|---|\n")
+	for _, d := range driver.Drivers() {
+		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s |\n",
+			d.Name, d.Schemes[0], d.Features.Confirm, delivery(d.Features), provenOn(proven, d.Name))
+	}
+	return b.String()
+}
+
+func delivery(f driver.Features) string {
+	if f.Start == 0 {
+		return "–" // it only sends
+	}
+	return f.Deliver.String()
+}
+
 // features is a row for each driver.
 func features(proven map[string]drivertest.Outcome) string {
 	var b strings.Builder
@@ -129,12 +147,8 @@ func features(proven map[string]drivertest.Outcome) string {
 	for _, d := range driver.Drivers() {
 		f := d.Features
 		received, confirmed := place(f)
-		deliver := f.Deliver.String()
-		if f.Start == 0 { // it only sends
-			deliver = "–"
-		}
 		fmt.Fprintf(&b, "| `%s` | `%s:` | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
-			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, deliver, f.Order,
+			d.Name, strings.Join(d.Schemes, ":` `"), f.Confirm, delivery(f), f.Order,
 			set(f.Settle, driver.Ack, driver.Requeue, driver.Reject), set(f.Start, driver.StartNew, driver.StartEarliest),
 			yes(f.Groups), yes(f.Fanout), yes(f.Replay), yes(f.Key), yes(f.Headers), yes(f.Attempts), yes(f.Tombstones), requests(f),
 			received, confirmed,

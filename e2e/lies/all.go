@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// All are the experiments of the table in docs/methodology.md.
+// All are the experiments of the table in docs/evidence/lies.md.
 func All() []Lie {
 	return []Lie{
 		{

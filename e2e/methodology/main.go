@@ -1,4 +1,4 @@
-// Command methodology writes the tables of docs/methodology.md, from real runs: what each way to drive load reports of a stall, and what is
+// Command methodology writes the tables of docs/evidence/lies.md, from real runs: what each way to drive load reports of a stall, and what is
 // said of the falsehoods that a load test can state.
 //
 //	methodology K6 JETSTREAM-URL DOCUMENT

@@ -129,7 +129,7 @@ func (d *deployed) ended() (complete bool, said string) {
 	return complete, d.must("logs", "job/"+d.name)
 }
 
-// result copies the whole's results, as docs/distributed.md says.
+// result copies the whole's results, as docs/several-machines.md says.
 func (d *deployed) result() *summary.Summary {
 	d.t.Helper()
 	d.must("apply", "-f", harness.Repo("deploy/kubernetes/results.yaml"))

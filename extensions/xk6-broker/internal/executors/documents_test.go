@@ -20,7 +20,7 @@ var (
 
 // The table of an executor's options has all that there are, and their defaults.
 func TestTheOptionsOfExecutorsAreAsTheCodeSays(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/executors.md")
+	text, err := os.ReadFile("../../../../docs/load-models.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package metric is what is measured: each latency and each count, with what it is called wherever it shows.
 package recording
 
-// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see docs/methodology.md.
+// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see docs/latencies.md.
 type Trend uint8
 
 // Trends.

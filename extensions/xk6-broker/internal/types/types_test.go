@@ -185,7 +185,7 @@ func scriptsIn(t *testing.T, document string) (scripts []string) {
 	for _, found := range fenced.FindAllStringSubmatch(read(t, document), -1) {
 		scripts = append(scripts, found[1])
 	}
-	if name := filepath.Base(document); len(scripts) == 0 && (name == "README.md" || name == "executors.md") {
+	if name := filepath.Base(document); len(scripts) == 0 && (name == "README.md" || name == "load-models.md") {
 		t.Fatalf("%s shows no script", document)
 	}
 	return scripts

@@ -1,5 +1,5 @@
 // Package capacity searches for the greatest rate that a system meets its objectives at: an interval that has it with a stated confidence. It
-// knows nothing of what a probe is; docs/studies.md says why the confidence holds.
+// knows nothing of what a probe is; docs/sweeps-and-capacity.md says why the confidence holds.
 package capacity
 
 import (
