@@ -5,11 +5,11 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time
@@ -205,10 +205,13 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 	return counts, is&(account.Redelivered|account.Duplicated) == 0
 }
 
+// earliestSend is how long before this process, in ns, another one of the test may have sent.
+const earliestSend = int64(5 * time.Second)
+
 // sender returns the counter of a message of this test that no producer of its topic sent.
 func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
-		if !r.shared || s.Sent < r.Started-int64(result.ClockSkew) {
+		if !r.shared || s.Sent < r.Started-earliestSend {
 			return recording.Earlier
 		}
 		if _, seen := r.siblings.Load(from); !seen {

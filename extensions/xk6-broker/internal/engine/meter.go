@@ -7,7 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Labels name a series of measurements.
@@ -271,12 +270,23 @@ func (m *Measured) Failed(l recording.Loop, t recording.Trend) uint64 {
 		if labels.Op == "send" || labels.Op == "request" {
 			sends += n
 		}
-		if labels.Op == result.SentBy(t.String()) {
+		if labels.Op == operation(t) {
 			failed += n
 		}
 	}
 	other := int64(m.Trends.Trend(1-l, recording.FailedLatency).Count()) //gosec:disable G115 -- a count
 	return uint64(max(0, min(failed, sends-other)))                      //gosec:disable G115 -- not negative
+}
+
+// operation returns the operation that a trend of the producers' side measures; "" of another trend.
+func operation(t recording.Trend) string {
+	switch t {
+	case recording.PublishLatency, recording.PublishTime:
+		return "send"
+	case recording.RequestLatency, recording.RequestTime:
+		return "request"
+	}
+	return ""
 }
 
 // Distributions returns those of the series so far.

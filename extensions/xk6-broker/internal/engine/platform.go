@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// window is the mean of a share over the last [result.SaturatedWindow] seconds under load.
+// windowSeconds is the length of a window of shares.
+const windowSeconds = 5.0
+
+// busyWindow is the mean of a share over the last window under load.
 type busyWindow struct {
 	parts []weighted
 	most  float64 // of all windows
@@ -22,7 +25,7 @@ func (w *busyWindow) add(value, seconds float64) float64 {
 	for i := len(w.parts) - 1; i >= 0; i-- {
 		length += w.parts[i].seconds
 		sum += w.parts[i].value * w.parts[i].seconds
-		if length >= result.SaturatedWindow-0.5 {
+		if length >= windowSeconds-0.5 {
 			w.parts = w.parts[i:]
 			w.most, w.full = max(w.most, sum/length), true
 			return sum / length
@@ -51,7 +54,7 @@ func (w *busyWindow) worst() *float64 {
 // platform gathers what a witness saw of the machine, as far as the run was at work.
 type platform struct {
 	witness *machine.Witness
-	shares  [6]busyWindow // in the order of [result.Platform]
+	shares  [6]busyWindow // in the order of [summary.Machine]
 }
 
 // add adds what the witness saw since the last call, and returns the hiccups.
@@ -77,13 +80,13 @@ func (p *platform) add(working bool) *hist.Histogram {
 	return i.Hiccups
 }
 
-// result returns everything but the hiccups, which are in the recording; nil without a witness.
-func (p *platform) result() *result.Platform {
+// summary returns the worst shares; nil without a witness.
+func (p *platform) summary() *summary.Machine {
 	if p.witness == nil {
 		return nil
 	}
-	return &result.Platform{
-		Hiccups: &hist.Histogram{}, Process: p.shares[0].worst(), Host: p.shares[1].worst(), Others: p.shares[2].worst(),
+	return &summary.Machine{
+		Process: p.shares[0].worst(), Host: p.shares[1].worst(), Others: p.shares[2].worst(),
 		Steal: p.shares[3].worst(), Pressure: p.shares[4].worst(), GroupPressure: p.shares[5].worst(),
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Publisher is an open producer of a driver. Any number of senders share it.
@@ -172,7 +172,7 @@ func (s *Sender) refuse(f *flight, err error) {
 
 // proof is an answer to what confirmations prove for some producers of a topic.
 type proof struct {
-	result.Proof
+	summary.Proof
 
 	done chan struct{} // closed when there is one
 }
@@ -232,17 +232,17 @@ func (p *Publisher) proveAgain(ctx context.Context) error {
 }
 
 // Proof returns what a confirmation proves.
-func (s *Sender) Proof(ctx context.Context) (result.Proof, error) {
+func (s *Sender) Proof(ctx context.Context) (summary.Proof, error) {
 	select {
 	case <-s.pub.proof.done:
 		return s.pub.proof.Proof, nil
 	case <-ctx.Done():
-		return result.Proof{}, ctx.Err()
+		return summary.Proof{}, ctx.Err()
 	}
 }
 
 // proven lists what confirmations proved. The lock is held.
-func (t *Topic) proven() (all []result.Proof) {
+func (t *Topic) proven() (all []summary.Proof) {
 	for _, p := range t.proofs {
 		select {
 		case <-p.done:

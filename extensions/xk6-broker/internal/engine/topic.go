@@ -10,7 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 )
 
 // Topic is one topic of one broker, with the accounting of its messages.
@@ -31,7 +31,7 @@ type Topic struct {
 	order    []*group          // all, subscribers too
 	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
-	uses     result.Uses
+	uses     summary.Options
 	created  *driver.TopicSpec // by this test
 	readBack account.Account   // of a driver that only sends
 	proofs   map[string]*proof // by when they were asked for, and the producers' options
@@ -41,7 +41,7 @@ type Topic struct {
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
-		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: result.Uses{},
+		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: summary.Options{},
 		proofs: map[string]*proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)

@@ -173,7 +173,7 @@ func (r *run) result() *result.Result {
 
 // buildResult sums up the run, with what only k6 and the process know.
 func (r *run) buildResult() *result.Result {
-	result := r.collector.Result()
+	result := result.New(r.collector.Measured())
 	r.describe(result)
 	result.Judge(r.circumstances())
 	return result
@@ -181,7 +181,7 @@ func (r *run) buildResult() *result.Result {
 
 // unmeasured is what is known of the run without what its recording has.
 func (r *run) unmeasured() *result.Result {
-	result := r.collector.Unmeasured()
+	result := result.New(r.collector.Summary(), nil)
 	r.describe(result)
 	result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
 	return result

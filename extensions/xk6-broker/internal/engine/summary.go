@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+)
+
+// Measured returns the summary and the recording of the run so far. The recording must be read only.
+func (c *Collector) Measured() (*summary.Run, *recording.Recording) {
+	s := c.Summary() // first, so that no account has more than the distributions
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.taken = append(c.taken, c.collect(true)...)
+	return s, &c.recording
+}
+
+// Summary returns the summary of the run so far.
+func (c *Collector) Summary() *summary.Run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.run
+	all := account.Compute([]*account.Ledger{r.Ledger()}, account.Options{Complete: !r.shared})
+	accounts := map[topicKey][]account.Account{}
+	for _, t := range all.Topics {
+		accounts[topicKey{t.Broker, t.Topic}] = t.Groups
+	}
+	processes, _ := r.Processes()
+	s := &summary.Run{
+		ID: r.ID, Instance: r.instance, Processes: processes, Shared: r.shared, Machine: c.platform.summary(),
+		Started: time.Unix(0, r.Started).UTC(), Elapsed: time.Duration(driver.Now() - r.Started),
+	}
+	r.siblings.Range(func(any, any) bool {
+		s.Siblings++
+		return true
+	})
+	for _, t := range r.Topics() {
+		s.Topics = append(s.Topics, t.summary(accounts[topicKey{t.Address.String(), t.Name}]))
+	}
+	return s
+}
+
+// summary returns the topic's part of the summary, with the accounts of its groups.
+func (t *Topic) summary(accounts []account.Account) summary.Topic {
+	members := map[string]summary.Group{}
+	for _, g := range t.everyGroup() {
+		g.addTo(members)
+	}
+	s := summary.Topic{Address: t.Address, Name: t.Name, Selected: t.selected.Load(), Declared: t.declared.Load()}
+	for _, series := range t.series() {
+		s.OpenLoop = s.OpenLoop || series.sent[recording.Open].Load()
+		s.ClosedLoop = s.ClosedLoop || series.sent[recording.Closed].Load()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Info, s.Options, s.Proofs = t.info, t.uses.Sorted(), t.proven()
+	if t.readBack.Expected > 0 {
+		s.Groups = append(s.Groups, summary.Group{Account: t.readBack})
+	}
+	for _, a := range accounts {
+		g := members[a.Group]
+		g.Account = a
+		s.Groups = append(s.Groups, g)
+	}
+	return s
+}
+
+// addTo adds the group's members and strangers to the summary of its label.
+func (g *group) addTo(all map[string]summary.Group) {
+	s := all[g.label()]
+	s.Strangers += g.strangers.Load()
+	if !g.topic.run.shared { // else messages of other processes may be of this topic
+		s.Strangers += int64(g.track.Tally().Foreign) //gosec:disable G115 -- a count
+	}
+	b := g.final.Load()
+	s.Kept = g.kept && (b == nil || !b.Estimate) // an estimate may count settled messages as unsettled
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.Members += g.most
+	all[g.label()] = s
+}
