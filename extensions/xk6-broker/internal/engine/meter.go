@@ -150,6 +150,9 @@ func (s *Series) Fail(op string, kind driver.Kind) {
 	now.errors[recording.ErrorKey{Op: op, Kind: string(kind)}]++
 }
 
+// fail counts an error of a sender's operation.
+func (s *Series) fail(by *Sender, op string, err error) { s.Fail(op, by.pub.driver.KindOf(err)) }
+
 // mostShards is how many shards a recorder has at most.
 const mostShards = 8
 

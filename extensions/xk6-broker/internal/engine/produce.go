@@ -238,7 +238,7 @@ func (l *produceLoop) flight() *flight {
 	if n == 0 {
 		f := newFlight(l.sender, l.Batch)
 		f.closed = l.schedule == nil
-		f.ends = l
+		f.end = l.land
 		return f
 	}
 	f := l.idle[n-1]
@@ -247,8 +247,8 @@ func (l *produceLoop) flight() *flight {
 	return f
 }
 
-// end takes a flight back when the fate of its messages is known.
-func (l *produceLoop) end(f *flight) {
+// land takes a flight back when the fate of its messages is decided.
+func (l *produceLoop) land(f *flight) {
 	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count
 	l.mu.Lock()
 	n := uint64(len(f.batch))
