@@ -12,7 +12,7 @@ import (
 )
 
 // LedgerVersion is the version of the format of [Ledger.Write].
-const LedgerVersion = 10
+const LedgerVersion = 11
 
 // Ledger is what one process of a test knows of its messages, one by one. Times are ns since the
 // Unix epoch.
@@ -54,7 +54,6 @@ type GroupLedger struct {
 	Asked      int64      `json:"asked,omitempty"`      // when the broker reported Backlog exactly; 0 if it did not
 	Backlog    Backlog    `json:"backlog"`
 	Leftovers  int64      `json:"leftovers,omitempty"` // of Backlog, none of the test's messages: at most
-	Held       int64      `json:"held,omitempty"`      // received and not settled beside those of Sources: at most
 	Doubtful   bool       `json:"doubtful,omitempty"`  // the backlog need not have what was received and not settled
 	Cut        bool       `json:"cut,omitempty"`       // a member left before everything on its way to it had arrived
 }

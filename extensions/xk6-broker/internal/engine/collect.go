@@ -188,19 +188,16 @@ func (all records) working() bool {
 	return false
 }
 
-// addQueues adds how many messages wait for the groups of each topic.
+// addQueues adds the number of messages that wait for each group.
 func (c *Collector) addQueues(all records, phase string) {
-	for _, t := range c.run.Topics() {
-		for _, g := range t.everyGroup() {
-			key := recording.Key{
-				Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Group: g.account, Phase: phase,
-			}
-			if n := g.track.Outstanding(); n > 0 {
-				all.find(key).Outstanding = n
-			}
-			if b := g.backlog.Load(); b != nil && b.at > 0 {
-				all.find(key).Backlog = &b.Messages
-			}
+	for _, g := range c.run.groups() {
+		a := g.topic.Address
+		key := recording.Key{Broker: a.String(), Driver: a.Driver.Name, Topic: g.topic.Name, Group: g.account, Phase: phase}
+		if n := g.track.Outstanding(); n > 0 {
+			all.find(key).Outstanding = n
+		}
+		if b := g.backlog.Load(); b != nil && b.at > 0 {
+			all.find(key).Backlog = &b.Messages
 		}
 	}
 }
@@ -208,14 +205,11 @@ func (c *Collector) addQueues(all records, phase string) {
 // Counts returns the counts of every group so far, without the fates of missing messages.
 func (r *Run) Counts() map[GroupKey]account.Account {
 	counts := map[GroupKey]account.Account{}
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			key := GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.label()}
-			sum := counts[key]
-			sum.Tally.Add(g.track.Tally())
-			sum.Unordered = t.unordered.Load()
-			counts[key] = sum
-		}
+	for _, g := range r.groups() {
+		sum := counts[g.key()]
+		sum.Tally.Add(g.track.Tally())
+		sum.Unordered = g.topic.unordered.Load()
+		counts[g.key()] = sum
 	}
 	return counts
 }

@@ -178,13 +178,13 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	if !in.Stamped[i] {
 		series.add(strangers[in.marks[i]], 1)
-		c.group.strange(m)
+		c.group.strange()
 		return false, true
 	}
 	is := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
 	counts = is&(account.First|account.Foreign) != 0
 	if is == account.Foreign { // it is in no account
-		c.group.strange(m)
+		c.group.strange()
 	}
 	if is&account.Foreign != 0 {
 		from := c.run.sender(stamp, c.topic)
@@ -273,12 +273,9 @@ func (c *Consumer) settled(in *Buffer, from, to int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := from; i < to; {
-		n, accounted := in.consecutive(i, to), 0
+		n := in.consecutive(i, to)
 		if in.Stamped[i] {
-			accounted = c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
-		}
-		if accounted < n {
-			c.group.held.Add(int64(accounted - n))
+			c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
 		i += n
 	}

@@ -30,7 +30,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 		each(ctx, d.Limit, repliers, func(by *replier, ctx context.Context) error { return by.producer.Close(ctx) }),
 		each(ctx, OpenTimeout, replies, (*Replies).close),
 	)
-	r.drain(ctx, r.Topics(), d)
+	r.drain(ctx, r.groups(), d)
 	for _, t := range r.Topics() {
 		t.askBacklogs(ctx)
 	}
@@ -74,7 +74,7 @@ func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove 
 	}
 	idle := len(r.open(t)) == 0 && r.InFlight() == 0
 	if idle {
-		r.drain(ctx, []*Topic{t}, d)
+		r.drain(ctx, t.everyGroup(), d)
 		t.askBacklogs(ctx)
 	}
 	err := remove()
@@ -159,36 +159,27 @@ const arrivedPoll = 20 * time.Millisecond
 // exhausted reports whether the brokers have nothing more for the groups that lack messages: other
 // processes of the test may have received them.
 func (r *Run) exhausted(ctx context.Context) bool {
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			g.mu.Lock()
-			attended, kept := g.members > 0 || g.left && g.kept, g.kept
-			g.mu.Unlock()
-			switch {
-			case !attended, g.track.Outstanding()+g.track.Held() == 0:
-			case kept && !g.exhausted(ctx), !kept && !r.shared:
-				return false
-			}
+	for _, g := range r.groups() {
+		switch {
+		case !g.attended(), g.track.Outstanding()+g.track.Held() == 0:
+		case g.kept && !g.exhausted(ctx), !g.kept && !r.shared:
+			return false
 		}
 	}
 	return true
 }
 
-// progress adds up what is on its way to groups that have members, or whose members may come back.
+// progress adds up the messages on their way to groups that have members, or whose members may come
+// back.
 func (r *Run) progress() progress {
 	p := progress{inFlight: r.InFlight(), fresh: r.fresh.Load()}
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			g.mu.Lock()
-			attended := g.members > 0 || g.left && g.kept
-			g.mu.Unlock()
-			if !attended {
-				continue
-			}
-			p.missing += g.track.Outstanding()
-			if g.settles.Load() && g.kept {
-				p.held += g.track.Held()
-			}
+	for _, g := range r.groups() {
+		if !g.attended() {
+			continue
+		}
+		p.missing += g.track.Outstanding()
+		if g.settles.Load() && g.kept {
+			p.held += g.track.Held()
 		}
 	}
 	return p

@@ -159,6 +159,14 @@ func (r *Run) Topics() []*Topic {
 	return r.order[:len(r.order):len(r.order)]
 }
 
+// groups lists the groups of all topics.
+func (r *Run) groups() (all []*group) {
+	for _, t := range r.Topics() {
+		all = append(all, t.everyGroup()...)
+	}
+	return all
+}
+
 // producerID makes an ID that no other producer of the test has.
 func (r *Run) producerID(t *Topic) uint64 {
 	id := uint64(r.instance)<<32 | uint64(r.producers.Add(1))

@@ -70,7 +70,8 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 
 // addTo adds the group's members and strangers to the summary of its label.
 func (g *group) addTo(all map[string]summary.Group) {
-	s := all[g.label()]
+	label := g.key().Group
+	s := all[label]
 	s.Strangers += g.strangers.Load()
 	if !g.topic.run.shared { // else messages of other processes may be of this topic
 		s.Strangers += int64(g.track.Tally().Foreign) //gosec:disable G115 -- a count
@@ -80,5 +81,5 @@ func (g *group) addTo(all map[string]summary.Group) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s.Members += g.most
-	all[g.label()] = s
+	all[label] = s
 }
