@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
@@ -19,7 +20,7 @@ type Publisher struct {
 	conn     driver.Conn
 	config   driver.ProducerConfig
 	producer driver.Producer
-	proof    *proof
+	proof    summary.Proof
 	window   *window         // of messages
 	workers  *window         // of calls of Send; nil if they do not wait for the broker
 	effects  []driver.Option // properties of messages, see [effective]
@@ -43,7 +44,7 @@ func (r *Run) NewPublisher(
 	}
 	t.noteOptions(effective(d, driver.OnProducer), c.Options)
 	t.connected(conn)
-	pub.proof = pub.prove("")
+	pub.proof = pub.prove(ctx, "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)

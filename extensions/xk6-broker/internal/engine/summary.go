@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -56,7 +58,7 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Info, s.Options, s.Proofs = t.info, t.uses.Sorted(), t.proven()
+	s.Info, s.Options, s.Proofs = t.info, t.uses.Sorted(), slices.Collect(maps.Values(t.proofs))
 	if t.readBack.Expected > 0 {
 		s.Groups = append(s.Groups, summary.Group{Account: t.readBack})
 	}

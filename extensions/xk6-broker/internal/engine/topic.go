@@ -34,7 +34,7 @@ type Topic struct {
 	uses     summary.Options
 	created  *driver.TopicSpec // by this test
 	readBack account.Account   // of a driver that only sends
-	proofs   map[string]*proof // by when they were asked for, and the producers' options
+	proofs   map[string]summary.Proof // by when they were asked for, and the producers' options
 	removed  []int64           // when this process deleted or emptied it
 	settled  uint64            // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
 }
@@ -42,7 +42,7 @@ type Topic struct {
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
 		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: summary.Options{},
-		proofs: map[string]*proof{},
+		proofs: map[string]summary.Proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)
 	return t
