@@ -32,11 +32,11 @@ type Topic struct {
 	conn     driver.Conn       // the one opened last, to ask for the backlog
 	info     driver.Info
 	uses     summary.Options
-	created  *driver.TopicSpec // by this test
-	readBack account.Account   // of a driver that only sends
+	created  *driver.TopicSpec        // by this test
+	readBack account.Account          // of a driver that only sends
 	proofs   map[string]summary.Proof // by when they were asked for, and the producers' options
-	removed  []int64           // when this process deleted or emptied it
-	settled  uint64            // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
+	removed  []int64                  // when this process deleted or emptied it
+	settled  uint64                   // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
