@@ -84,8 +84,9 @@ func (c *Collector) collect(last bool) []Delta {
 	all := records{}
 	for _, s := range c.run.All() {
 		for phase, name := range cuts.names {
-			late := s.wasLate(phase)
-			if !last && !late && phase != present && !slices.Contains(c.phases[:], phase) {
+			part := s.parts[phase].Load()
+			recent := phase == present || slices.Contains(c.phases[:], phase)
+			if part == nil || !part.late.Swap(false) && !recent && !last {
 				continue
 			}
 			if d := c.delta(seriesPhase{s, phase}); !d.empty() {

@@ -254,7 +254,7 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 		return c.driver.Wrap(o.String(), err)
 	}
 	if c.timed {
-		series.recordN(c.shard, recording.Open, recording.SettleTime, called, driver.Now()-called, int64(to-from))
+		series.at(called).trends[recording.Open][recording.SettleTime].RecordN(c.shard, driver.Now()-called, uint64(to-from)) //gosec:disable G115 -- a count
 	}
 	c.group.settles.Store(true)
 	if c.reports {

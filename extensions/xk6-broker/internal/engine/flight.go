@@ -244,7 +244,7 @@ func (f *flight) failed(series *Series, i int, now int64, err error) {
 	f.sender.pub.topic.failed.Add(1)
 	if !f.request {
 		due := f.dueAt(i)
-		series.fail(f.sender, "send", err)
+		series.Fail("send", f.sender.pub.driver.KindOf(err))
 		series.record(f.sender.shard, f.loop(), recording.FailedLatency, due, now-due)
 	}
 }

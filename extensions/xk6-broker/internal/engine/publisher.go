@@ -163,7 +163,7 @@ func (s *Sender) refuse(f *flight, err error) {
 			due = now
 		}
 		if !f.request {
-			series.fail(s, "send", err)
+			series.Fail("send", s.pub.driver.KindOf(err))
 			series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
 		}
 		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: s.wrap(f.op(), err)}

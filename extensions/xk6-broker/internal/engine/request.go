@@ -86,7 +86,7 @@ func (s *Sender) unanswered(f *flight, a answer, called int64, late bool) {
 	if !f.closed {
 		due = f.due[0]
 	}
-	series.fail(s, "request", a.err)
+	series.Fail("request", s.pub.driver.KindOf(a.err))
 	series.record(s.shard, f.loop(), recording.FailedLatency, due, driver.Now()-due)
 }
 
