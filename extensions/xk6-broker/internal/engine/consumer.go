@@ -27,12 +27,12 @@ type Consumer struct {
 	reports  bool // the driver calls answered for each settlement that the broker has answered
 	closed   atomic.Bool
 	idle     atomic.Int64 // since when it waits for messages, or [atWork]
-	receives sync.Mutex   // the rest is read after the script's last receive
+	receives sync.Mutex   // the drain begins after the script's last receive
 
 	mu      sync.Mutex
 	reader  *account.Reader
 	waiting map[*Buffer]struct{} // received and not fully handed over
-	ahead   []*Buffer            // of these, what loops left: the next receives get it, in this order
+	ahead   []*Buffer            // of these, the ones that loops left: the next receives get them in this order
 }
 
 // atWork is the idle time of a consumer that has received messages and not asked for more.
@@ -71,26 +71,26 @@ func (r *Run) NewConsumer(
 // SetSeries sends further measurements to another series.
 func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 
-// Receive fills the buffer from its start and returns how many messages came. It waits for the
+// Receive fills the buffer from its start and returns the number of messages. It waits for the
 // first; if ctx ends first it returns 0 and no error. Messages count as received by
 // [Consumer.HandOver] only.
 func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
 	c.idle.CompareAndSwap(atWork, driver.Now())
-	if n := c.takeAhead(in); n > 0 {
-		c.idle.Store(atWork)
-		return n, nil
-	}
-	n, err := c.consumer.Receive(ctx, in.Messages)
-	if err != nil && n == 0 {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return 0, nil
+	n := c.takeAhead(in)
+	if n == 0 {
+		var err error
+		n, err = c.consumer.Receive(ctx, in.Messages)
+		if err != nil && n == 0 {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return 0, nil
+			}
+			c.series.Load().Fail("receive", c.driver.KindOf(err))
+			return 0, c.driver.Wrap("receive", err)
 		}
-		c.series.Load().Fail("receive", c.driver.KindOf(err))
-		return 0, c.driver.Wrap("receive", err)
+		in.read(n, c.run.ID)
 	}
-	in.read(n, c.run.ID)
 	if n == 0 {
 		return 0, nil
 	}
@@ -101,7 +101,7 @@ func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	return n, nil
 }
 
-// leaveAhead keeps the rest of a buffer, which its caller has no more use for, for the next receives.
+// leaveAhead keeps the rest of a buffer that its caller no longer needs for the next receives.
 func (c *Consumer) leaveAhead(in *Buffer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,16 +110,15 @@ func (c *Consumer) leaveAhead(in *Buffer) {
 	}
 }
 
-// takeAhead fills the buffer with what a loop left, and returns how many messages that were.
-func (c *Consumer) takeAhead(in *Buffer) int {
+// takeAhead fills the buffer with messages that a loop left, and returns their number.
+func (c *Consumer) takeAhead(in *Buffer) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.ahead) == 0 {
 		return 0
 	}
 	from := c.ahead[0]
-	n := in.take(from)
-	c.waiting[in] = struct{}{}
+	n = in.take(from)
 	if from.next == from.n {
 		delete(c.waiting, from)
 		c.ahead = c.ahead[1:]
@@ -128,7 +127,7 @@ func (c *Consumer) takeAhead(in *Buffer) int {
 }
 
 // HandOver gives the application the messages of the buffer up to, and without, place to: here
-// end-to-end latency ends. Those before the place of the last call are handed over already.
+// end-to-end latency ends. Messages of earlier calls are handed over already.
 func (c *Consumer) HandOver(in *Buffer, to int) {
 	now := driver.Now()
 	c.mu.Lock()
@@ -170,7 +169,9 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 }
 
 // strangers are the counters of messages without a stamp of this test.
-var strangers = [...]recording.Counter{unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign}
+var strangers = [...]recording.Counter{
+	unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign,
+}
 
 // account accounts for a message. It reports whether its latency counts, like that of a first copy of
 // this test, and whether it is fresh: no copy of an earlier one.
@@ -220,102 +221,22 @@ func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 		return recording.Sibling
 	}
 	r.mu.Lock()
-	from := r.senders[s.Producer]
-	r.mu.Unlock()
-	if from != nil && from.Name == at.Name {
+	defer r.mu.Unlock()
+	if from := r.senders[s.Producer]; from != nil && from.Name == at.Name {
 		return recording.Aliased
 	}
 	return recording.Routed
 }
 
-// Settle ends the delivery of some messages of the buffer, which this consumer received.
-func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o driver.Outcome) error {
-	if from == to {
-		return nil
-	}
-	series := c.series.Load()
-	called := driver.Now()
-	if o == driver.Requeue { // they may come again before the broker has answered
-		c.topic.unordered.Store(true)
-		c.group.doubtful.Store(true) // the broker may give them up
-		c.group.requeue(in, from, to, called)
-	}
-	if err := c.consumer.Settle(ctx, in.Messages[from:to], o); err != nil {
-		c.group.doubtful.Store(true) // some of them may be settled
-		if o == driver.Requeue {
-			for i := from; i < to; i++ {
-				c.group.takeRequeued(in.id(i))
-			}
-		}
-		series.Fail(o.String(), c.driver.KindOf(err))
-		if part := (*driver.PartError)(nil); errors.As(err, &part) && !c.reports {
-			series.add(settled(o), int64(part.Settled))
-		}
-		return c.driver.Wrap(o.String(), err)
-	}
-	if c.timed {
-		series.at(called).trends[recording.Open][recording.SettleTime].RecordN(c.shard, driver.Now()-called, uint64(to-from)) //gosec:disable G115 -- a count
-	}
-	c.group.settles.Store(true)
-	if c.reports {
-		c.group.unanswered.Add(int64(to - from))
-	} else {
-		series.add(settled(o), int64(to-from))
-	}
-	if o != driver.Requeue {
-		c.settled(in, from, to)
-	}
-	return nil
-}
-
-// settled accounts for messages that are settled.
-func (c *Consumer) settled(in *Buffer, from, to int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := from; i < to; {
-		n := in.consecutive(i, to)
-		if in.Stamped[i] {
-			c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
-		}
-		i += n
-	}
-}
-
-// answered counts n messages whose settlement the broker has answered. After an error they may be in
-// its backlog.
-func (c *Consumer) answered(o driver.Outcome, n int, err error) {
-	series := c.series.Load()
-	if err != nil {
-		for range max(n, 1) {
-			series.Fail(o.String(), c.driver.KindOf(err))
-		}
-		return
-	}
-	c.group.unanswered.Add(-int64(n))
-	series.add(settled(o), int64(n))
-}
-
-func settled(o driver.Outcome) recording.Counter {
-	switch o {
-	case driver.Requeue:
-		return recording.Requeued
-	case driver.Reject:
-		return recording.Rejected
-	default:
-		return recording.Acked
-	}
-}
-
-// Close leaves the group for good: what then is outstanding stays with the broker, unless other
-// members read it.
+// Close leaves the group for good: outstanding messages stay with the broker, unless other members
+// read them.
 func (c *Consumer) Close(ctx context.Context) error {
 	c.group.abandon()
 	return c.Leave(ctx)
 }
 
-// Leave leaves the group. What was received and not settled goes back to the broker. If the broker
-// keeps nothing for absent members, the rest is drained at once, and the last member to leave
-// expects nothing more.
+// Leave leaves the group. Unsettled messages go back to the broker. If the broker keeps nothing for
+// absent members, the rest is drained at once, and the last member to leave expects nothing more.
 func (c *Consumer) Leave(ctx context.Context) error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
