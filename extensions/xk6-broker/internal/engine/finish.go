@@ -16,7 +16,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	r.mu.Lock()
 	done := r.finished
 	r.finished = true
-	publishers, closers := slices.Clone(r.publishers), slices.Clone(r.closers)
+	publishers, replies := slices.Clone(r.publishers), slices.Clone(r.replies)
 	r.mu.Unlock()
 	if done {
 		return nil
@@ -27,7 +27,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 			return p.driver.Wrap("close producer", p.producer.Close(ctx))
 		}),
 		each(ctx, d.Limit, r.open(nil), (*Consumer).Leave),
-		each(ctx, OpenTimeout, closers, func(c func(context.Context) error, ctx context.Context) error { return c(ctx) }),
+		each(ctx, OpenTimeout, replies, (*Replies).close),
 	)
 	r.drain(ctx, r.groups(), d)
 	for _, t := range r.Topics() {

@@ -65,7 +65,13 @@ func (p *Replies) open(ctx context.Context, r *Run, a *driver.Address, own bool)
 	reading, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.reading.Go(func() { p.read(reading) })
-	if !r.closeAtEnd(p.close) {
+	r.mu.Lock()
+	ended := r.finished
+	if !ended {
+		r.replies = append(r.replies, p)
+	}
+	r.mu.Unlock()
+	if ended { // nothing would close it
 		return errors.Join(ErrEnded, p.close(ctx))
 	}
 	return nil

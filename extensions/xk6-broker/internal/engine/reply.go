@@ -41,14 +41,39 @@ func (r *Run) reply(ctx context.Context, e Endpoint, to, reply *driver.Message) 
 	if err := correlate(d, reply, string(id), ""); err != nil {
 		return refused(d, "reply", err)
 	}
-	topic := string(replyTo)
-	by, err := opening(ctx, r, e, "replier "+topic, func(ctx context.Context, conn driver.Conn) (*replier, error) {
-		return r.openReplier(ctx, conn, e.Address, topic)
-	})
+	by, err := r.replier(ctx, e, string(replyTo))
 	if err != nil {
 		return err
 	}
-	return by.send(ctx, *reply)
+	sent := make(chan error, 1)
+	by.Send(ctx, driver.Batch{*reply}, Timing{}, func(receipts []Receipt) { sent <- receipts[0].Err })
+	return <-sent
+}
+
+// Replies on their way to one topic at most, and workers for them.
+const (
+	repliesWindow  = 4096
+	repliesWorkers = 32
+)
+
+// replier opens a sender of replies, or returns the one that is open. Its topic and its series are in
+// no result.
+func (r *Run) replier(ctx context.Context, e Endpoint, topic string) (*Sender, error) {
+	return opening(ctx, r, e, "replier "+topic, func(ctx context.Context, conn driver.Conn) (*Sender, error) {
+		options, err := e.Address.Resolve(driver.OnProducer, nil)
+		if err != nil {
+			return nil, err
+		}
+		config := driver.ProducerConfig{Topic: topic, Window: repliesWindow, Options: options}
+		if !e.Address.Driver.Features.Async {
+			config.Workers = repliesWorkers
+		}
+		pub, err := r.NewPublisher(ctx, conn, newTopic(r, e.Address, topic), config)
+		if err != nil {
+			return nil, err
+		}
+		return pub.NewSender(StampOff, &Series{phases: r.phases, shards: 1}), nil
+	})
 }
 
 // correlate makes m a request or a reply with an identifier by two headers; the reply to a request
@@ -88,49 +113,4 @@ func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
 // refused is an error of a message that cannot be sent as it is.
 func refused(d *driver.Driver, op string, err error) error {
 	return &driver.Error{Kind: driver.Rejected, Driver: d.Name, Op: op, Err: err}
-}
-
-// replier sends replies to one topic. They carry no stamp.
-type replier struct {
-	producer driver.Producer
-	window   *window // of replies, each of which may take a worker
-}
-
-// Replies on their way to one topic, at most: of a driver that waits for the broker, as many as it
-// has workers.
-const (
-	repliesWindow  = 4096
-	repliesWorkers = 32
-)
-
-func (r *Run) openReplier(ctx context.Context, conn driver.Conn, a *driver.Address, topic string) (*replier, error) {
-	options, err := a.Resolve(driver.OnProducer, nil)
-	if err != nil {
-		return nil, err
-	}
-	config := driver.ProducerConfig{Topic: topic, Window: repliesWindow, Options: options}
-	if !a.Driver.Features.Async {
-		config.Window, config.Workers = repliesWorkers, repliesWorkers
-	}
-	by := &replier{window: newWindow(config.Window)}
-	if by.producer, err = conn.NewProducer(ctx, config); err != nil {
-		return nil, err
-	}
-	if !r.closeAtEnd(by.producer.Close) {
-		return nil, errors.Join(ErrEnded, by.producer.Close(ctx))
-	}
-	return by, nil
-}
-
-// send sends a reply and waits until the broker has it.
-func (by *replier) send(ctx context.Context, m driver.Message) error {
-	if _, err := by.window.acquire(ctx, 1, 1); err != nil {
-		return err
-	}
-	sent := make(chan error, 1)
-	by.producer.Send(ctx, driver.Batch{m}, func(_ int, err error) {
-		by.window.release(1)
-		sent <- err
-	})
-	return <-sent
 }

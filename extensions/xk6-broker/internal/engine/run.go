@@ -44,8 +44,8 @@ type Run struct {
 	topics     map[topicKey]*Topic
 	order      []*Topic
 	publishers []*Publisher
-	closers    []func(context.Context) error // of replies and their producers
-	senders    map[uint64]*Topic             // where each producer sends to
+	replies    []*Replies
+	senders    map[uint64]*Topic // where each producer sends to
 	readers    map[*Consumer]struct{}
 	finished   bool
 }
@@ -164,16 +164,6 @@ func (r *Run) groups() (all []*group) {
 		all = append(all, t.everyGroup()...)
 	}
 	return all
-}
-
-// closeAtEnd has the end of the run close something. It returns false if the run has ended.
-func (r *Run) closeAtEnd(closer func(context.Context) error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.finished {
-		r.closers = append(r.closers, closer)
-	}
-	return !r.finished
 }
 
 // producerID makes an ID that no other producer of the test has.
