@@ -31,12 +31,11 @@ type GroupKey struct{ Broker, Driver, Topic, Group string }
 // Backlog asks the broker for the number of messages of a topic that a group has not settled. conn is
 // for groups without members in this process.
 func (r *Run) Backlog(ctx context.Context, t *Topic, name string, conn driver.Conn) (int64, error) {
-	t.mu.Lock()
-	g := t.groups[name]
-	t.mu.Unlock()
 	conns := []driver.Conn{conn}
-	if g != nil {
-		conns = g.connections()
+	for _, g := range t.everyGroup() {
+		if g.name == name && !g.subscriber {
+			conns = g.connections()
+		}
 	}
 	b, err := t.ask(ctx, name, conns)
 	return b.Messages, err
@@ -109,4 +108,16 @@ func (t *Topic) ask(ctx context.Context, group string, conns []driver.Conn) (b b
 	}
 	b.Estimate, b.at = estimate, driver.Now()
 	return b, nil
+}
+
+// Counts returns the counts of every group so far, without the fates of missing messages.
+func (r *Run) Counts() map[GroupKey]account.Account {
+	counts := map[GroupKey]account.Account{}
+	for _, g := range r.groups() {
+		sum := counts[g.key()]
+		sum.Tally.Add(g.track.Tally())
+		sum.Unordered = g.topic.unordered.Load()
+		counts[g.key()] = sum
+	}
+	return counts
 }

@@ -93,8 +93,6 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
-	} else {
-		t.groups[c.Group] = g
 	}
 	g.track = t.track.Group(g.account, since)
 	t.order = append(t.order, g)

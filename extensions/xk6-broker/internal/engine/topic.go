@@ -27,9 +27,7 @@ type Topic struct {
 	failed    atomic.Int64 // sends that failed; the broker may have their messages
 
 	mu       sync.Mutex
-	groups   map[string]*group // by the broker's name for them
-	order    []*group          // all, subscribers too
-	conn     driver.Conn       // the one opened last, to ask for the backlog
+	order    []*group // of consumer groups and subscribers
 	info     driver.Info
 	uses     summary.Options
 	created  *driver.TopicSpec        // by this test
@@ -41,7 +39,7 @@ type Topic struct {
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
-		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: summary.Options{},
+		Address: a, Name: name, run: r, track: account.NewTopic(), uses: summary.Options{},
 		proofs: map[string]summary.Proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)
@@ -96,11 +94,10 @@ func (t *Topic) noteOptions(options []driver.Option, values driver.Values) {
 	}
 }
 
-// connected keeps a connection, and what it reports of the broker.
+// connected keeps the information that a connection has of the broker.
 func (t *Topic) connected(conn driver.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.conn = conn
 	if informer, ok := conn.(driver.Informer); ok {
 		t.info = informer.Info()
 	}
