@@ -296,19 +296,14 @@ func (m *Measured) empty() bool {
 }
 
 // Failed returns the number of messages that a trend of the producers' side lacks because their sends
-// failed in that loop. Those that were never handed over count in both loops.
-func (m *Measured) Failed(l recording.Loop, t recording.Trend) uint64 {
-	var sends, failed int64
-	for key, n := range m.Errors {
-		if key.Op == "send" || key.Op == "request" {
-			sends += n
-		}
+// failed, in either loop.
+func (m *Measured) Failed(t recording.Trend) (n uint64) {
+	for key, errors := range m.Errors {
 		if key.Op == operation(t) {
-			failed += n
+			n += uint64(errors) //gosec:disable G115 -- a count
 		}
 	}
-	other := int64(m.Trends.Trend(1-l, recording.FailedLatency).Count()) //gosec:disable G115 -- a count
-	return uint64(max(0, min(failed, sends-other)))                      //gosec:disable G115 -- not negative
+	return n
 }
 
 // operation returns the operation that a trend of the producers' side measures; "" of another trend.

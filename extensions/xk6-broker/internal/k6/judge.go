@@ -36,7 +36,7 @@ func latency(t recording.Trend) decider {
 					continue
 				}
 				of := in.measured(s)
-				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Trend(l, t), Missing: of.Failed(l, t)})
+				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Trend(l, t), Missing: of.Failed(t)})
 			}
 		}
 		return in.result.Latency(c, t.String(), portions)
