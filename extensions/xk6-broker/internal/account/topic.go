@@ -139,16 +139,6 @@ func (t *Topic) Remove(at int64) {
 	}
 }
 
-// Numbered returns how many messages the producers have numbered.
-func (t *Topic) Numbered() (n uint64) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, p := range t.producers {
-		n += p.next.Load()
-	}
-	return n
-}
-
 // Mark is how many numbers a producer had handed out right before an instant, in ns since the Unix
 // epoch.
 type Mark struct {

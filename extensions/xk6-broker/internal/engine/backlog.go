@@ -55,17 +55,10 @@ func (r *Run) Backlogs(ctx context.Context) map[GroupKey]int64 {
 	return backlogs
 }
 
-// askBacklogs asks the broker for its backlogs at the end, unless it was asked before the topic was
-// removed.
+// askBacklogs asks the broker for its backlogs at the end.
 func (t *Topic) askBacklogs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
-	t.mu.Lock()
-	complete := t.complete()
-	t.mu.Unlock()
-	if complete {
-		return
-	}
 	for _, g := range t.everyGroup() {
 		b := g.ask(ctx)
 		g.final.Store(&b)

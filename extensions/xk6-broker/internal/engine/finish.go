@@ -62,43 +62,26 @@ func (p *Publisher) audit(ctx context.Context) error {
 	return p.driver.Wrap("read back "+p.topic.Name, err)
 }
 
-// Remove runs a function that deletes or empties a topic. If nothing is going on, what is outstanding
-// is drained first. Missing messages that were sent before are uncertain, unless the account was
-// complete and nothing is sent afterwards. stays is false if the topic is deleted.
+// Remove runs a function that deletes or empties a topic. If nothing is going on, outstanding messages
+// are drained first. Missing messages that were sent before are uncertain. stays is false if the topic
+// is deleted.
 func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
 	for until := driver.Now() + int64(d.Leave); len(r.open(t)) > 0 && driver.Now() < until; {
 		if r.sleep(ctx, driver.Now()+int64(drainPoll)) != nil {
 			break
 		}
 	}
-	idle := len(r.open(t)) == 0 && r.InFlight() == 0
-	if idle {
+	if len(r.open(t)) == 0 && r.InFlight() == 0 {
 		r.drain(ctx, t.everyGroup(), d)
-		t.askBacklogs(ctx)
 	}
 	err := remove()
-	switch t.Address.Driver.KindOf(err) { // those by which it was not done
+	switch t.Address.Driver.KindOf(err) { // the broker did nothing
 	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed:
 		return err
 	}
-	for _, other := range r.Topics() { // one of that name at another address may be the same
-		if other.Name == t.Name && other.Address.Driver.Name == t.Address.Driver.Name {
-			other.removeAll(idle && !r.shared && other == t, !stays && err == nil)
-		}
-	}
-	return err
-}
-
-// removeAll records that the test has removed the topic's messages, and whether the account was
-// complete.
-func (t *Topic) removeAll(complete, deleted bool) {
-	now := driver.Now()
+	now, deleted := driver.Now(), !stays && err == nil
 	t.mu.Lock()
 	t.removed = append(t.removed, now)
-	t.settled = 0
-	if complete {
-		t.settled = t.track.Numbered() + 1
-	}
 	if deleted {
 		t.created = nil
 	}
@@ -109,6 +92,7 @@ func (t *Topic) removeAll(complete, deleted bool) {
 			g.forget()
 		}
 	}
+	return err
 }
 
 // arrivedQuiet is how long nothing must come until everything has arrived.

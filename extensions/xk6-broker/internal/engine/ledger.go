@@ -28,10 +28,7 @@ func (t *Topic) ledger() account.TopicLedger {
 	defer t.mu.Unlock()
 	l := account.TopicLedger{
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
-		Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
-	}
-	if !t.complete() {
-		l.Removed = slices.Clone(t.removed)
+		Removed: slices.Clone(t.removed), Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
 	}
 	for _, g := range t.order {
 		i := slices.IndexFunc(all.Groups, func(a account.GroupSnapshot) bool { return a.Name == g.account })

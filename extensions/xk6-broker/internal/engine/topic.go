@@ -34,7 +34,6 @@ type Topic struct {
 	readBack account.Account          // of a driver that only sends
 	proofs   map[string]summary.Proof // by when they were asked for, and the producers' options
 	removed  []int64                  // when this process deleted or emptied it
-	settled  uint64                   // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
@@ -118,7 +117,3 @@ func (t *Topic) everyGroup() []*group {
 	defer t.mu.Unlock()
 	return slices.Clone(t.order)
 }
-
-// complete reports whether the account was complete when the topic was removed, and no message was
-// numbered since. The lock is held.
-func (t *Topic) complete() bool { return t.settled > 0 && t.settled == t.track.Numbered()+1 }
