@@ -62,9 +62,7 @@ func (r *Run) NewConsumer(
 	}
 	consumer.idle.Store(driver.Now())
 	t.connected(conn)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.readers[consumer] = struct{}{}
+	r.readers.Store(consumer, nil)
 	return consumer, nil
 }
 
@@ -215,14 +213,10 @@ func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 		if !r.shared || s.Sent < r.Started-earliestSend {
 			return recording.Earlier
 		}
-		if _, seen := r.siblings.Load(from); !seen {
-			r.siblings.Store(from, struct{}{})
-		}
+		r.siblings.LoadOrStore(from, nil)
 		return recording.Sibling
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if from := r.senders[s.Producer]; from != nil && from.Name == at.Name {
+	if from, ok := r.senders.Load(s.Producer); ok && from.(*Topic).Name == at.Name { //nolint:forcetypeassert // it has no other
 		return recording.Aliased
 	}
 	return recording.Routed
@@ -230,22 +224,19 @@ func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 
 // Close leaves the group for good: outstanding messages stay with the broker, unless other members
 // read them.
-func (c *Consumer) Close(ctx context.Context) error {
-	c.group.abandon()
-	return c.Leave(ctx)
-}
+func (c *Consumer) Close(ctx context.Context) error { return c.leave(ctx, true) }
 
 // Leave leaves the group. Unsettled messages go back to the broker. If the broker keeps nothing for
 // absent members, the rest is drained at once, and the last member to leave expects nothing more.
-func (c *Consumer) Leave(ctx context.Context) error {
+func (c *Consumer) Leave(ctx context.Context) error { return c.leave(ctx, false) }
+
+func (c *Consumer) leave(ctx context.Context, forGood bool) error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	c.run.mu.Lock()
-	delete(c.run.readers, c)
-	c.run.mu.Unlock()
-	left := driver.Now()
-	last := c.group.leave(c.conn)
+	c.run.readers.Delete(c)
+	since := driver.Now()
+	last := c.group.leave(forGood)
 	if !c.group.kept {
 		if last {
 			c.group.track.Close()
@@ -253,6 +244,6 @@ func (c *Consumer) Leave(ctx context.Context) error {
 		c.drain(ctx, last)
 	}
 	err := c.consumer.Close(ctx)
-	c.group.gone(left, last)
+	c.group.gone(since, last)
 	return c.driver.Wrap("close consumer", err)
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -53,7 +52,6 @@ type group struct {
 	most     int         // members at a time
 	conn     driver.Conn // of the last member that came, with its configuration
 	config   driver.ConsumerConfig
-	conns    map[driver.Conn]int // of the present members, with the number of members on each
 	cut      bool                // a member left before everything on its way to it had arrived
 	left     bool                // the test has closed the last consumer: the rest is not drained
 	vacant   bool                // of a subscriber: it has left, and its messages are accounted for
@@ -104,7 +102,7 @@ func (t *Topic) newGroup(c driver.ConsumerConfig, subscriber bool) *group {
 		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, members: 1, most: 1,
 		kept:   t.Address.Driver.Features.Deliver == driver.AtLeastOnce && !subscriber,
 		shared: t.run.shared && !subscriber, earliest: c.Start == driver.StartEarliest,
-		requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
+		requeued: map[messageID]int64{},
 	}
 }
 
@@ -139,7 +137,6 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conn, g.config, g.left = conn, c, false
-	g.conns[conn]++
 	if last := len(g.there) - 1; last < 0 || g.there[last].Until != math.MaxInt64 {
 		g.there = append(g.there, account.Presence{From: now, Until: math.MaxInt64})
 	}
@@ -156,24 +153,15 @@ func (g *group) findLeftovers(ctx context.Context, conn driver.Conn) int64 {
 	return max(0, b.Messages-int64(g.track.Outstanding())) //gosec:disable G115 -- a count
 }
 
-// abandon records that the test closes a consumer.
-func (g *group) abandon() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.left = g.members == 1
-}
-
 // leave takes a member off, and reports whether it was the last.
-func (g *group) leave(conn driver.Conn) bool {
+func (g *group) leave(forGood bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.conns[conn]--; g.conns[conn] == 0 {
-		delete(g.conns, conn)
-	}
 	g.members--
 	if g.members > 0 {
 		return false
 	}
+	g.left = forGood
 	if last := len(g.there) - 1; last >= 0 {
 		g.there[last].Until = driver.Now()
 	}
@@ -230,13 +218,18 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 }
 
 // connections lists those of the present members, or the one of the last member.
-func (g *group) connections() []driver.Conn {
+func (g *group) connections() (all []driver.Conn) {
+	for _, c := range g.topic.run.open(g.topic) {
+		if c.group == g && !slices.Contains(all, c.conn) {
+			all = append(all, c.conn)
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.conns) == 0 {
-		return []driver.Conn{g.conn}
-	}
-	return slices.Collect(maps.Keys(g.conns))
+	return []driver.Conn{g.conn}
 }
 
 // key names the group in measurements.

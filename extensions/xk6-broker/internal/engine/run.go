@@ -27,7 +27,9 @@ type Run struct {
 	shared    bool     // other processes take part
 	processes int      // of the test; 0 if unknown
 	index     int      // of this process; -1 if unknown
-	siblings  sync.Map // instances of other processes that messages came from
+	siblings  sync.Map // instances of other processes whose messages were received
+	senders   sync.Map // the topic of each producer, by its ID
+	readers   sync.Map // the open consumers
 
 	producers atomic.Uint32
 	consumers atomic.Uint32
@@ -45,8 +47,6 @@ type Run struct {
 	order      []*Topic
 	publishers []*Publisher
 	replies    []*Replies
-	senders    map[uint64]*Topic // where each producer sends to
-	readers    map[*Consumer]struct{}
 	finished   bool
 }
 
@@ -70,8 +70,6 @@ func NewRun(name string, processes int) *Run {
 		index:       -1,
 		sleep:       machine.Until,
 		topics:      map[topicKey]*Topic{},
-		senders:     map[uint64]*Topic{},
-		readers:     map[*Consumer]struct{}{},
 		connections: connections{open: map[string]*connection{}},
 	}
 }
@@ -169,35 +167,26 @@ func (r *Run) groups() (all []*group) {
 // producerID makes an ID that no other producer of the test has.
 func (r *Run) producerID(t *Topic) uint64 {
 	id := uint64(r.instance)<<32 | uint64(r.producers.Add(1))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.senders[id] = t
+	r.senders.Store(id, t)
 	return id
 }
 
-// opened lists the publishers.
-func (r *Run) opened() []*Publisher {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.publishers[:len(r.publishers):len(r.publishers)]
-}
-
 // open lists the open consumers, of one topic or of all.
-func (r *Run) open(t *Topic) []*Consumer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []*Consumer
-	for c := range r.readers {
-		if t == nil || c.topic == t {
+func (r *Run) open(t *Topic) (all []*Consumer) {
+	r.readers.Range(func(key, _ any) bool {
+		if c, ok := key.(*Consumer); ok && (t == nil || c.topic == t) {
 			all = append(all, c)
 		}
-	}
+		return true
+	})
 	return all
 }
 
 // InFlight returns how many messages are handed over to drivers and not yet done.
 func (r *Run) InFlight() (n int64) {
-	for _, p := range r.opened() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.publishers {
 		n += p.window.inFlight()
 	}
 	return n
