@@ -109,8 +109,8 @@ func (g *groupAccount) doubt(why Why, missing Set, ranges []Bounds) Set {
 	return missing.andNot(some)
 }
 
-// gather joins what the processes received of one producer, and counts the copies that came to two
-// of them: Duplicated if both settled them, else Redelivered, unless the broker's count of
+// gather joins the messages that the processes received of one producer, and counts the copies that
+// came to two of them: Duplicated if both settled them, else Redelivered, unless the broker's count of
 // deliveries made them that.
 func (g *groupAccount) gather(id uint64) (all SourceSnapshot) {
 	for _, m := range g.members {
@@ -148,8 +148,8 @@ func (g *groupAccount) decide(b Backlog, exact, removed bool) {
 	}
 }
 
-// inBacklog returns the least and the most received messages that are in the backlog: those that are
-// not settled, unless some were requeued, redelivered, removed or are in no account.
+// inBacklog returns the least and the most received messages that are in the backlog: the unsettled
+// ones, unless some were requeued, redelivered, removed or are in no account.
 func (g *groupAccount) inBacklog(removed bool) (least, most int64) {
 	doubtful := func(m member) bool { return m.Doubtful }
 	if removed || g.crossed || g.Redelivered > 0 || slices.ContainsFunc(g.members, doubtful) {

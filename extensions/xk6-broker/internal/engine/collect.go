@@ -153,7 +153,7 @@ func (c *Collector) add(now int64, phase string, all records) {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// records are those of an interval.
+// records are the records of an interval by their keys.
 type records map[recording.Key]*recording.Record
 
 // find finds or makes the record of a key.

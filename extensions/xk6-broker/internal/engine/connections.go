@@ -25,7 +25,7 @@ var ErrEnded = errors.New("the test has ended")
 // OpenTimeout bounds the opening of anything.
 const OpenTimeout = 15 * time.Second
 
-// connections are those of a run, by their words.
+// connections are the connections of a run by their words.
 type connections struct {
 	mu     sync.Mutex
 	open   map[string]*connection

@@ -181,8 +181,8 @@ func (l *consumeLoops) handle(consumer *Consumer, in *Buffer, n int) {
 	}
 }
 
-// work works on one message after the other. It returns the numbers of messages whose work is done
-// and of those that were handed over.
+// work works on one message after the other. It returns the number of messages whose work is done,
+// and the number that was handed over.
 func (l *consumeLoops) work(consumer *Consumer, in *Buffer, n int) (worked, handed int) {
 	for worked < n && l.beginning.Err() == nil && !consumer.closed.Load() && l.begin(1) {
 		handed = worked + 1

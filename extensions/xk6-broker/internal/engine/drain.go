@@ -89,7 +89,7 @@ func (g *group) drain(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	d := &drainer{group: g, consumer: consumer, reader: g.track.Reader(), settles: g.drainSettles(), in: NewBuffer(drainBatch)}
+	d := g.drainer(consumer, g.track.Reader(), g.drainSettles())
 	for quiet := 0; quiet < 2 && g.track.Outstanding() > 0; {
 		n, open := d.read(ctx, askEvery)
 		switch {
@@ -113,6 +113,10 @@ type drainer struct {
 	reader   *account.Reader
 	settles  bool
 	in       *Buffer
+}
+
+func (g *group) drainer(c driver.Consumer, r *account.Reader, settles bool) *drainer {
+	return &drainer{group: g, consumer: c, reader: r, settles: settles, in: NewBuffer(drainBatch)}
 }
 
 // read receives once within a time. It returns the number of messages, and whether more can come
@@ -160,7 +164,7 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	settles := c.driver.Features.Settle.Has(driver.Ack) // so that the broker gives more
-	d := &drainer{group: c.group, consumer: c.consumer, reader: c.reader, settles: settles, in: NewBuffer(drainBatch)}
+	d := c.group.drainer(c.consumer, c.reader, settles)
 	for in := range c.waiting {
 		d.account(ctx, in)
 	}

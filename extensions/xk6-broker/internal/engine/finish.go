@@ -10,8 +10,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// Finish ends the run: it waits for the fate of what is in flight, makes the consumers leave, reads
-// what is outstanding, and asks the brokers for their backlogs. Only the first call does anything.
+// Finish ends the run: it waits for the messages in flight, makes the consumers leave, reads
+// outstanding messages, and asks the brokers for their backlogs. Further calls do nothing.
 func (r *Run) Finish(ctx context.Context, d Drain) error {
 	r.mu.Lock()
 	done := r.finished
@@ -39,7 +39,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	return errors.Join(err, each(ctx, limit, publishers, (*Publisher).audit))
 }
 
-// audit asks the broker of a driver that only sends what it has of what it confirmed.
+// audit asks the broker of a driver that only sends for the messages that it confirmed.
 func (p *Publisher) audit(ctx context.Context) error {
 	auditor, ok := p.producer.(driver.Auditor)
 	if !ok || p.driver.Features.Start != 0 {
@@ -62,9 +62,9 @@ func (p *Publisher) audit(ctx context.Context) error {
 	return p.driver.Wrap("read back "+p.topic.Name, err)
 }
 
-// Remove runs a function that deletes or empties a topic. If nothing is going on, outstanding messages
-// are drained first. Missing messages that were sent before are uncertain. stays is false if the topic
-// is deleted.
+// Remove runs a function that deletes or empties a topic. If nothing is going on, outstanding
+// messages are drained first. Missing messages that were sent before are uncertain. stays is false
+// if the topic is deleted.
 func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
 	for until := driver.Now() + int64(d.Leave); len(r.open(t)) > 0 && driver.Now() < until; {
 		if r.sleep(ctx, driver.Now()+int64(drainPoll)) != nil {
@@ -95,10 +95,10 @@ func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove 
 	return err
 }
 
-// arrivedQuiet is how long nothing must come until everything has arrived.
+// arrivedQuiet is the time without a message after which everything has arrived.
 const arrivedQuiet = 200 * time.Millisecond
 
-// progress is what changes while messages of the test are on their way.
+// progress changes while messages of the test are on their way.
 type progress struct {
 	inFlight int64  // sends without an answer
 	missing  uint64 // not received
@@ -106,7 +106,7 @@ type progress struct {
 	fresh    int64  // received, of whatever origin
 }
 
-// Arrived returns when the consumers have received all that was sent, have settled it as far as they
+// Arrived returns when the consumers have received all messages, have settled them as far as they
 // settle, and wait for more; when they have waited for a second and the brokers have no more; or when
 // nothing has changed for the drain timeout. idle returns since when the script's consumers wait for
 // messages: now if one is at work.

@@ -217,7 +217,7 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 	return at, ok
 }
 
-// connections lists those of the present members, or the one of the last member.
+// connections lists the connections of the present members, or that of the last member.
 func (g *group) connections() (all []driver.Conn) {
 	for _, c := range g.topic.run.open(g.topic) {
 		if c.group == g && !slices.Contains(all, c.conn) {

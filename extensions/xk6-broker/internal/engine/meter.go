@@ -77,8 +77,8 @@ func (s *Series) record(shard uint32, l recording.Loop, t recording.Trend, due, 
 	s.at(due).trends[l][t].Record(shard, ns)
 }
 
-// same records values of which many in a row are equal, like those of messages that came together:
-// each run of them at once. flush records the values that it holds.
+// same records values that are often equal in a row, like those of messages that arrive together:
+// each run of equal values at once. flush records the values that it holds.
 type same struct {
 	shard uint32
 	trend recording.Trend
@@ -189,7 +189,7 @@ type Measured struct {
 	Spans    recording.Spans
 }
 
-// Distributions are those of each trend, in each loop; nil if nothing was measured.
+// Distributions are the values of each trend, in each loop; nil if nothing was measured.
 type Distributions [recording.NumLoops][recording.NumTrends]*hist.Histogram
 
 // Trend returns a distribution, empty if nothing was measured. It must not be changed.
@@ -216,7 +216,7 @@ func (d Distributions) Since(earlier *Distributions) Distributions {
 	return d
 }
 
-// Distributions returns those of the series so far.
+// Distributions returns the values of the series so far.
 func (s *Series) Distributions() Distributions { return s.measured(everyPhase).Trends }
 
 // Trend returns the distribution of a trend so far.

@@ -19,8 +19,8 @@ type Produce struct {
 	// Schedule makes the schedule of arrivals, one for each goroutine; nil is a closed loop, which
 	// sends as fast as the window lets it.
 	Schedule func() schedule.Schedule
-	// Share is the part of the messages that this process sends. Schedule and Count are those of
-	// all processes.
+	// Share is the part of the messages that this process sends. Schedule and Count are of all
+	// processes.
 	Share      schedule.Share
 	Start      int64         // when the schedule begins, by [driver.Now]; 0 is now
 	Duration   time.Duration // no message is due after it; 0 is no limit
@@ -146,7 +146,7 @@ func (l *produceLoop) look() {
 	l.due = l.Start + int64(at)
 }
 
-// number returns the number among those of all processes of the n-th message of this loop.
+// number returns the number, among the messages of all processes, of the n-th message of this loop.
 func (l *produceLoop) number(n uint64) uint64 { return l.Share.Index(l.share.Index(n)) }
 
 // send hands over the messages that are due, up to a batch. It returns the error of ctx.

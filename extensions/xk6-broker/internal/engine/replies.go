@@ -24,8 +24,8 @@ type Replies struct {
 	consumer driver.Consumer
 	stop     context.CancelFunc
 	reading  sync.WaitGroup
-	test     string  // prefix of the identifiers of all requests of the test
-	prefix   string  // of those of these requests
+	test     string  // prefix of the identifiers of the test's requests
+	prefix   string  // prefix of the identifiers of these requests
 	series   *Series // for replies to no request
 
 	mu      sync.Mutex
@@ -33,8 +33,8 @@ type Replies struct {
 	waiting map[uint64]chan<- answer // by request
 }
 
-// Replies opens the replies to requests of a topic on a connection, or returns those that are open:
-// on a topic of that name, or on one of its own if the name is empty.
+// Replies opens the replies to requests of a topic on a connection, or returns the open ones: on a
+// topic of that name, or on one of its own if the name is empty.
 func (r *Run) Replies(ctx context.Context, e Endpoint, asked, named string, series *Series) (*Replies, error) {
 	key := "replies " + asked + " " + named
 	return opening(ctx, r, e, key, func(ctx context.Context, conn driver.Conn) (*Replies, error) {

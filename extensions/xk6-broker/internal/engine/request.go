@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -102,4 +104,109 @@ func (s *Sender) askBroker(ctx context.Context, m driver.Message, answers chan<-
 		answers <- answer{reply: reply}
 	}
 	done(0, err)
+}
+
+var errNoReplyTo = errors.New("the message asks for no reply: it has no topic for it")
+
+// Reply answers a message that this consumer received. If the broker has no requests, the reply goes
+// by the connection e to the topic that the message names, and Reply waits until the broker has it.
+func (c *Consumer) Reply(ctx context.Context, e Endpoint, to, reply driver.Message) error {
+	series := c.series.Load()
+	var err error
+	if by, ok := c.consumer.(driver.Replier); ok {
+		err = by.Reply(ctx, to, reply)
+	} else {
+		err = c.run.reply(ctx, e, &to, &reply)
+	}
+	if err != nil {
+		err = c.driver.Wrap("reply", err)
+		series.Fail("reply", c.driver.KindOf(err))
+		return err
+	}
+	series.add(recording.BytesSent, int64(len(reply.Body)))
+	return nil
+}
+
+// reply sends a reply to the topic that a message names.
+func (r *Run) reply(ctx context.Context, e Endpoint, to, reply *driver.Message) error {
+	d := e.Address.Driver
+	id, replyTo := correlation(d, to)
+	if len(replyTo) == 0 {
+		return refused(d, "reply", errNoReplyTo)
+	}
+	if err := correlate(d, reply, string(id), ""); err != nil {
+		return refused(d, "reply", err)
+	}
+	by, err := r.replier(ctx, e, string(replyTo))
+	if err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	by.Send(ctx, driver.Batch{*reply}, Timing{}, func(receipts []Receipt) { sent <- receipts[0].Err })
+	return <-sent
+}
+
+// Replies on their way to one topic at most, and workers for them.
+const (
+	repliesWindow  = 4096
+	repliesWorkers = 32
+)
+
+// replier opens a sender of replies, or returns the one that is open. Its topic and its series are in
+// no result.
+func (r *Run) replier(ctx context.Context, e Endpoint, topic string) (*Sender, error) {
+	return opening(ctx, r, e, "replier "+topic, func(ctx context.Context, conn driver.Conn) (*Sender, error) {
+		options, err := e.Address.Resolve(driver.OnProducer, nil)
+		if err != nil {
+			return nil, err
+		}
+		config := driver.ProducerConfig{Topic: topic, Window: repliesWindow, Options: options}
+		if !e.Address.Driver.Features.Async {
+			config.Workers = repliesWorkers
+		}
+		pub, err := r.NewPublisher(ctx, conn, newTopic(r, e.Address, topic), config)
+		if err != nil {
+			return nil, err
+		}
+		return pub.NewSender(StampOff, &Series{phases: r.phases, shards: 1}), nil
+	})
+}
+
+// correlate makes m a request or a reply with an identifier by two headers; the reply to a request
+// goes to a topic. The request of another program may have no identifier.
+func correlate(d *driver.Driver, m *driver.Message, id, replyTo string) error {
+	if !d.Features.Headers {
+		return fmt.Errorf("%s has no headers to match requests and replies: %w", d.Name, errors.ErrUnsupported)
+	}
+	names := d.Correlation
+	for _, h := range m.Headers {
+		if h.Name == names.ID || h.Name == names.ReplyTo {
+			return fmt.Errorf("header %q is used to match requests and replies: choose another name", h.Name)
+		}
+	}
+	m.Headers = slices.Clip(m.Headers)
+	for _, h := range [2]driver.Header{{Name: names.ID, Value: []byte(id)}, {Name: names.ReplyTo, Value: []byte(replyTo)}} {
+		if len(h.Value) > 0 {
+			m.Headers = append(m.Headers, h)
+		}
+	}
+	return nil
+}
+
+// correlation returns the identifier of a message and the topic for the reply; both may be empty.
+func correlation(d *driver.Driver, m *driver.Message) (id, replyTo []byte) {
+	for i := range m.Headers {
+		switch h := &m.Headers[i]; h.Name {
+		case d.Correlation.ID:
+			id = h.Value
+		case d.Correlation.ReplyTo:
+			replyTo = h.Value
+		}
+	}
+	return id, replyTo
+}
+
+// refused is an error of a message that cannot be sent as it is.
+func refused(d *driver.Driver, op string, err error) error {
+	return &driver.Error{Kind: driver.Rejected, Driver: d.Name, Op: op, Err: err}
 }

@@ -1,5 +1,5 @@
 // Package engine sends and receives through drivers at the times of a schedule, and measures and
-// accounts for every message. It knows nothing of k6 and nothing of any broker.
+// accounts for every message. It depends neither on k6 nor on a broker.
 package engine
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
-// Run is one test, as far as one process takes part in it.
+// Run is the part that one process takes in a test.
 type Run struct {
 	*Meter
 	ID      uint32 // the same in all processes of a test with one name

@@ -45,8 +45,8 @@ func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	return t
 }
 
-// Declare records that the script has a consumer for the topic. With several processes it may be opened
-// in another one.
+// Declare records that the script has a consumer for the topic. With several processes it may be
+// opened in another one.
 func (t *Topic) Declare() { t.declared.Store(true) }
 
 // Use records the options in force for a user of the topic: "connect", "topic", "producer",
@@ -65,14 +65,14 @@ func (t *Topic) Created(spec driver.TopicSpec) {
 	t.noteOptions(effective(t.Address.Driver, driver.OnTopic), spec.Options)
 }
 
-// effective lists the options of a scope that decide what can be accounted for.
+// effective lists the options of a scope that have an effect on the account.
 func effective(d *driver.Driver, scope driver.Scope) []driver.Option {
 	return slices.DeleteFunc(slices.Clone(d.Options), func(o driver.Option) bool {
 		return o.Scope&scope == 0 || !o.Reorders && !o.Selects && o.Spends == ""
 	})
 }
 
-// noteOptions records what options with a value other than their default mean for the account.
+// noteOptions records the effects on the account of options that are not at their defaults.
 func (t *Topic) noteOptions(options []driver.Option, values driver.Values) {
 	for _, o := range options {
 		v, ok := values[o.Name]
