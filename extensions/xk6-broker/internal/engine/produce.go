@@ -175,7 +175,9 @@ func (l *produceLoop) send(ctx context.Context) error {
 		l.next++
 		l.look()
 	}
-	w.release(n - int64(len(f.batch)))
+	if unused := n - int64(len(f.batch)); unused > 0 {
+		w.release(unused)
+	}
 	l.calls++
 	f.launch(ctx)
 	return nil
