@@ -13,8 +13,9 @@ import (
 type flight struct {
 	sender   *Sender
 	batch    driver.Batch
-	due      []int64 // of each message; not used if closed
-	closed   bool    // a closed loop: due is sent
+	op       string // "send" or "request"
+	loop     recording.Loop
+	due      []int64 // of each message; not used in a closed loop, where due is sent
 	free     int64   // see [Timing]
 	sent     int64   // 0 before the hand-over
 	first    uint64  // sequence number of batch[0]
@@ -24,13 +25,12 @@ type flight struct {
 	done     driver.Done
 	end      func(*flight)        // is called when the fate of all messages is decided
 	ask      func(driver.Message) // sends the message as a request instead of the producer; may be nil
-	request  bool
-	stamp    [StampSize]byte // room to make one
+	stamp    [StampSize]byte      // room to make one
 }
 
 // newFlight makes a flight of up to capacity messages.
 func newFlight(s *Sender, capacity int) *flight {
-	f := &flight{sender: s, due: make([]int64, 0, capacity)}
+	f := &flight{sender: s, op: "send", due: make([]int64, 0, capacity)}
 	f.done = f.confirmed
 	if s.pub.driver.Features.Confirm == driver.Unconfirmed {
 		f.done = f.handedOver
@@ -45,7 +45,9 @@ func newReceipted(s *Sender, batch driver.Batch, at Timing) *flight {
 	f.batch = batch
 	f.receipts = make([]Receipt, len(batch))
 	f.free = at.Free
-	f.closed = at.Due == 0
+	if at.Due == 0 {
+		f.loop = recording.Closed
+	}
 	for i := range batch {
 		f.due = append(f.due, at.Due)
 		attachStamp(&batch[i], s.stamp)
@@ -101,8 +103,8 @@ func (f *flight) hand(ctx context.Context) {
 	series.add(recording.Due, int64(n))
 	series.count(recording.Sent, int64(n), f.sent)
 	series.add(recording.BytesSent, bytes)
-	series.sent[f.loop()].Store(true)
-	if !f.closed {
+	series.sent[f.loop].Store(true)
+	if f.loop == recording.Open {
 		for _, due := range f.due {
 			series.record(s.shard, recording.Open, recording.ScheduleLag, due, f.sent-due)
 			series.record(s.shard, recording.Open, recording.GeneratorLag, due, f.sent-max(due, f.free))
@@ -124,7 +126,7 @@ func (f *flight) hand(ctx context.Context) {
 // prepare writes the stamps and returns the bytes of the bodies.
 func (f *flight) prepare() (bytes int64) {
 	s := f.sender
-	stamp := Stamp{Run: s.pub.run.ID, Producer: s.track.ID(), Closed: f.closed, Due: f.sent, Sent: f.sent}
+	stamp := Stamp{Run: s.pub.run.ID, Producer: s.track.ID(), Closed: f.loop == recording.Closed, Due: f.sent, Sent: f.sent}
 	for i := range f.batch {
 		m := &f.batch[i]
 		bytes += int64(len(m.Body))
@@ -141,22 +143,8 @@ func (f *flight) prepare() (bytes int64) {
 	return bytes
 }
 
-func (f *flight) loop() recording.Loop {
-	if f.closed {
-		return recording.Closed
-	}
-	return recording.Open
-}
-
-func (f *flight) op() string {
-	if f.request {
-		return "request"
-	}
-	return "send"
-}
-
 func (f *flight) dueAt(i int) int64 {
-	if f.closed {
+	if f.loop == recording.Closed {
 		return f.sent
 	}
 	return f.due[i]
@@ -173,10 +161,10 @@ func (f *flight) confirmed(i int, err error) {
 		s.expect(series, f.first+uint64(i), 1)
 		series.count(recording.Confirmed, 1, now)
 	}
-	if err == nil && !f.request {
+	if err == nil && f.op == "send" {
 		due := f.dueAt(i)
-		series.record(s.shard, f.loop(), recording.PublishLatency, due, now-due)
-		series.record(s.shard, f.loop(), recording.PublishTime, due, now-f.sent)
+		series.record(s.shard, f.loop, recording.PublishLatency, due, now-due)
+		series.record(s.shard, f.loop, recording.PublishTime, due, now-f.sent)
 	}
 	f.receipt(i, now, err)
 	s.pub.window.release(1)
@@ -228,10 +216,10 @@ func (f *flight) measureHandedOver(series *Series, now int64) {
 			s.expect(series, f.first+uint64(i), 1)
 		}
 		f.receipt(i, now, nil)
-		if !f.request {
+		if f.op == "send" {
 			due := f.dueAt(i)
-			latency.record(series.at(due), f.loop(), now-due)
-			took.record(series.at(due), f.loop(), now-f.sent)
+			latency.record(series.at(due), f.loop, now-due)
+			took.record(series.at(due), f.loop, now-f.sent)
 		}
 	}
 	latency.flush()
@@ -242,10 +230,10 @@ func (f *flight) measureHandedOver(series *Series, now int64) {
 func (f *flight) failed(series *Series, i int, now int64, err error) {
 	f.failures.Add(1)
 	f.sender.pub.topic.failed.Add(1)
-	if !f.request {
+	if f.op == "send" {
 		due := f.dueAt(i)
 		series.Fail("send", f.sender.pub.driver.KindOf(err))
-		series.record(f.sender.shard, f.loop(), recording.FailedLatency, due, now-due)
+		series.record(f.sender.shard, f.loop, recording.FailedLatency, due, now-due)
 	}
 }
 
@@ -255,6 +243,6 @@ func (f *flight) receipt(i int, now int64, err error) {
 	}
 	f.receipts[i] = Receipt{
 		Sequence: f.first + uint64(i), Due: f.dueAt(i), Sent: f.sent, Confirmed: now, Place: f.receipts[i].Place,
-		Err: f.sender.wrap(f.op(), err),
+		Err: f.sender.wrap(f.op, err),
 	}
 }

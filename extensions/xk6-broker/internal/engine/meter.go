@@ -295,24 +295,19 @@ func (m *Measured) empty() bool {
 	return m.Counters == (recording.Counts{}) && m.Trends == (Distributions{}) && len(m.Errors) == 0
 }
 
+// operations are the operations that the trends of the producers' side measure.
+var operations = map[recording.Trend]string{
+	recording.PublishLatency: "send", recording.PublishTime: "send",
+	recording.RequestLatency: "request", recording.RequestTime: "request",
+}
+
 // Failed returns the number of messages that a trend of the producers' side lacks because their sends
 // failed, in either loop.
 func (m *Measured) Failed(t recording.Trend) (n uint64) {
 	for key, errors := range m.Errors {
-		if key.Op == operation(t) {
+		if key.Op == operations[t] {
 			n += uint64(errors) //gosec:disable G115 -- a count
 		}
 	}
 	return n
-}
-
-// operation returns the operation that a trend of the producers' side measures; "" of another trend.
-func operation(t recording.Trend) string {
-	switch t {
-	case recording.PublishLatency, recording.PublishTime:
-		return "send"
-	case recording.RequestLatency, recording.RequestTime:
-		return "request"
-	}
-	return ""
 }

@@ -212,7 +212,9 @@ func (l *produceLoop) flight() *flight {
 	n := len(l.idle)
 	if n == 0 {
 		f := newFlight(l.sender, l.Batch)
-		f.closed = l.schedule == nil
+		if l.schedule == nil {
+			f.loop = recording.Closed
+		}
 		f.end = l.land
 		return f
 	}

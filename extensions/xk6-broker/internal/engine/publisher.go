@@ -156,18 +156,18 @@ func (s *Sender) take(ctx context.Context, w *window, least, most int64) (n int6
 func (s *Sender) refuse(f *flight, err error) {
 	now := driver.Now()
 	series := s.series.Load()
-	if !f.closed {
+	if f.loop == recording.Open {
 		series.add(recording.Due, int64(len(f.batch)))
 	}
 	for i, due := range f.due {
-		if f.closed {
+		if f.loop == recording.Closed {
 			due = now
 		}
-		if !f.request {
+		if f.op == "send" {
 			series.Fail("send", s.pub.driver.KindOf(err))
-			series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
+			series.record(s.shard, f.loop, recording.FailedLatency, due, now-due)
 		}
-		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: s.wrap(f.op(), err)}
+		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: s.wrap(f.op, err)}
 	}
 	f.end(f)
 }

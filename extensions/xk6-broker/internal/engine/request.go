@@ -34,7 +34,7 @@ func (s *Sender) Request(
 		}
 	}
 	f := newReceipted(s, driver.Batch{m}, at)
-	f.request = true
+	f.op = "request"
 	f.end = func(f *flight) {
 		if err := f.receipts[0].Err; err != nil {
 			answers <- answer{err: err, refused: f.sent == 0}
@@ -74,8 +74,8 @@ func await(ctx context.Context, answers <-chan answer) answer {
 func (s *Sender) answered(f *flight, reply driver.Message) {
 	series, now, due := s.series.Load(), driver.Now(), f.dueAt(0)
 	series.add(recording.BytesReceived, int64(len(reply.Body)))
-	series.record(s.shard, f.loop(), recording.RequestLatency, due, now-due)
-	series.record(s.shard, f.loop(), recording.RequestTime, due, now-f.sent)
+	series.record(s.shard, f.loop, recording.RequestLatency, due, now-due)
+	series.record(s.shard, f.loop, recording.RequestTime, due, now-f.sent)
 }
 
 // unanswered counts a request that failed, since it was called if it is one of a closed loop.
@@ -85,11 +85,11 @@ func (s *Sender) unanswered(f *flight, a answer, called int64, late bool) {
 		series.add(recording.Unanswered, 1)
 	}
 	due := called
-	if !f.closed {
+	if f.loop == recording.Open {
 		due = f.due[0]
 	}
 	series.Fail("request", s.pub.driver.KindOf(a.err))
-	series.record(s.shard, f.loop(), recording.FailedLatency, due, driver.Now()-due)
+	series.record(s.shard, f.loop, recording.FailedLatency, due, driver.Now()-due)
 }
 
 // askBroker sends a request to a broker that has requests.
