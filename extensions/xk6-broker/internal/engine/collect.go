@@ -200,8 +200,8 @@ func (all records) working() bool {
 
 // addQueue adds the number of messages that wait for a group.
 func (all records) addQueue(g *group, phase string) {
-	a := g.topic.Address
-	key := recording.Key{Broker: a.String(), Driver: a.Driver.Name, Topic: g.topic.Name, Group: g.account, Phase: phase}
+	t := g.topic
+	key := recording.Key{Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Group: g.account, Phase: phase}
 	if n := g.track.Outstanding(); n > 0 {
 		all.find(key).Outstanding = n
 	}

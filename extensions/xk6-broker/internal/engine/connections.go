@@ -56,13 +56,8 @@ func (c *connections) find(e Endpoint) (*connection, error) {
 // Connect opens a connection, or returns the one that is open. After a failure the next call tries
 // again.
 func (r *Run) Connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
-	c, err := r.connections.find(e)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.connect(ctx, e)
+	self := func(_ context.Context, conn driver.Conn) (driver.Conn, error) { return conn, nil }
+	return opening(ctx, r, e, "itself", self)
 }
 
 func (c *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, error) {

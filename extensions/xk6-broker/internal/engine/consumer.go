@@ -142,7 +142,7 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	var bytes, fresh int64
 	for i := in.next; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
-		bytes += int64(len(m.Body) + stamp.size())
+		bytes += int64(len(m.Body) + stamp.front)
 		counts, isFresh := c.account(series, in, i)
 		if isFresh {
 			fresh++

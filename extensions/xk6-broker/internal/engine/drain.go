@@ -154,10 +154,13 @@ func (d *drainer) account(ctx context.Context, in *Buffer) {
 
 // drain reads the rest of a consumer that leaves, for which the broker keeps nothing. The last one
 // of its group reads until nothing is outstanding, or the drain timeout; another one until nothing
-// comes for a moment.
+// comes for a moment, because the others get the rest.
 func (c *Consumer) drain(ctx context.Context, last bool) {
-	began := driver.Now()
-	ctx, cancel := context.WithTimeout(ctx, c.run.DrainTimeout())
+	limit := time.Second
+	if last {
+		limit = c.run.brief(c.run.DrainTimeout())
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c.receives.Lock() // a script's receive that still waits would take the messages
 	defer c.receives.Unlock()
@@ -170,30 +173,21 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 	}
 	clear(c.waiting)
 	c.ahead = nil
-	for received := began; ; {
-		n, open := d.read(ctx, drainPoll)
-		now := driver.Now()
+	received := driver.Now()
+	for open, n := true, 0; open; {
+		n, open = d.read(ctx, drainPoll)
 		if n > 0 {
-			received = now
+			received = driver.Now()
+			continue
 		}
-		switch {
-		case !last && (n == 0 || now-began > int64(time.Second)): // the others get the rest
-			return
-		case now-received >= int64(drainQuiet) && c.group.track.Outstanding() == 0:
-			return
-		case !open || c.run.stopped.Load() && now-began >= int64(time.Second):
-			c.group.cutShort()
+		quiet := driver.Now() - received
+		if !last || quiet >= int64(drainQuiet) && c.group.track.Outstanding() == 0 {
 			return
 		}
 	}
-}
-
-// cutShort records that a member left before it had everything. The broker may have held back more if
-// the group holds messages that are not settled.
-func (g *group) cutShort() {
-	if g.topic.Address.Driver.Features.Settle != 0 && g.track.Held() > 0 {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.cut = true
+	if last && c.driver.Features.Settle != 0 && c.group.track.Held() > 0 { // the broker may have held back more
+		c.group.mu.Lock()
+		defer c.group.mu.Unlock()
+		c.group.cut = true
 	}
 }

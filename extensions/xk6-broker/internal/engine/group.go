@@ -234,12 +234,11 @@ func (g *group) connections() (all []driver.Conn) {
 
 // key names the group in measurements.
 func (g *group) key() GroupKey {
-	a := g.topic.Address
 	label := g.account
 	if g.subscriber {
 		label = account.Subscribers
 	}
-	return GroupKey{a.String(), a.Driver.Name, g.topic.Name, label}
+	return GroupKey{g.topic.broker, g.topic.Address.Driver.Name, g.topic.Name, label}
 }
 
 // forget records that the topic was deleted. If no member is there, the group's place at the broker

@@ -146,7 +146,7 @@ const mostShards = 8
 type Meter struct {
 	shards int
 	phases *phases
-	mu     sync.RWMutex
+	mu     sync.Mutex
 	series map[Labels]*Series
 	order  []*Series
 }
@@ -157,18 +157,12 @@ func newMeter(shards int) *Meter {
 
 // Series finds or makes the series of some labels. The look-up takes a lock: keep the series.
 func (m *Meter) Series(l Labels) *Series {
-	m.mu.RLock()
-	s, ok := m.series[l]
-	m.mu.RUnlock()
-	if ok {
-		return s
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s, ok := m.series[l]; ok {
 		return s
 	}
-	s = &Series{Labels: l, phases: m.phases, shards: m.shards}
+	s := &Series{Labels: l, phases: m.phases, shards: m.shards}
 	m.series[l] = s
 	m.order = append(m.order, s)
 	return s
@@ -176,8 +170,8 @@ func (m *Meter) Series(l Labels) *Series {
 
 // All lists the series in the order in which they were made.
 func (m *Meter) All() []*Series {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return m.order[:len(m.order):len(m.order)]
 }
 

@@ -43,14 +43,11 @@ type Run struct {
 	connections connections
 
 	mu         sync.Mutex
-	topics     map[topicKey]*Topic
-	order      []*Topic
+	topics     []*Topic // in the order in which they were first used
 	publishers []*Publisher
 	replies    []*Replies
 	finished   bool
 }
-
-type topicKey struct{ address, name string }
 
 // NewRun starts a run. Processes of one test have one name; processes is how many they are, 0 if
 // unknown. Without a name the process is alone.
@@ -69,7 +66,6 @@ func NewRun(name string, processes int) *Run {
 		processes:   processes,
 		index:       -1,
 		sleep:       machine.Until,
-		topics:      map[topicKey]*Topic{},
 		connections: connections{open: map[string]*connection{}},
 	}
 }
@@ -139,13 +135,14 @@ func (r *Run) brief(limit time.Duration) time.Duration {
 func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := topicKey{a.String(), name}
-	t, ok := r.topics[key]
-	if !ok {
-		t = newTopic(r, a, name)
-		r.topics[key] = t
-		r.order = append(r.order, t)
+	broker := a.String()
+	for _, t := range r.topics {
+		if t.Name == name && t.broker == broker {
+			return t
+		}
 	}
+	t := newTopic(r, a, name)
+	r.topics = append(r.topics, t)
 	return t
 }
 
@@ -153,7 +150,7 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 func (r *Run) Topics() []*Topic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.order[:len(r.order):len(r.order)]
+	return r.topics[:len(r.topics):len(r.topics)]
 }
 
 // groups lists the groups of all topics.

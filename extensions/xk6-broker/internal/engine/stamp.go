@@ -36,7 +36,7 @@ type Stamp struct {
 	Due      int64  // ns since the Unix epoch, by the sender's clock
 	Sent     int64
 
-	inBody bool // it was found there
+	front int // bytes of the body that it took
 }
 
 // loop returns which loop sent it.
@@ -80,7 +80,7 @@ func (s *Stamp) put(dst, payload []byte) {
 
 // get reads the stamp of a payload.
 func (s *Stamp) get(run uint32, src, payload []byte) mark {
-	s.inBody = false
+	s.front = 0
 	if len(src) < StampSize || binary.LittleEndian.Uint16(src) != stampMagic {
 		return unstamped
 	}
@@ -129,17 +129,9 @@ func (s *Stamp) take(m *driver.Message, run uint32) (is mark) {
 		return unstamped
 	}
 	if is = s.get(run, m.Body[:StampSize], m.Body[StampSize:]); is == stamped {
-		m.Body, s.inBody = m.Body[StampSize:], true
+		m.Body, s.front = m.Body[StampSize:], StampSize
 	}
 	return is
-}
-
-// size returns how many bytes of a body the stamp took.
-func (s *Stamp) size() int {
-	if s.inBody {
-		return StampSize
-	}
-	return 0
 }
 
 // StampMode is where a producer puts its stamps.

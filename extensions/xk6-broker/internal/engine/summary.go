@@ -27,9 +27,9 @@ func (c *Collector) Summary() *summary.Run {
 	defer c.mu.Unlock()
 	r := c.run
 	all := account.Compute([]*account.Ledger{r.Ledger()}, account.Options{Complete: !r.shared})
-	accounts := map[topicKey][]account.Account{}
+	accounts := map[[2]string][]account.Account{} // by broker and topic
 	for _, t := range all.Topics {
-		accounts[topicKey{t.Broker, t.Topic}] = t.Groups
+		accounts[[2]string{t.Broker, t.Topic}] = t.Groups
 	}
 	processes, _ := r.Processes()
 	s := &summary.Run{
@@ -41,7 +41,7 @@ func (c *Collector) Summary() *summary.Run {
 		return true
 	})
 	for _, t := range r.Topics() {
-		s.Topics = append(s.Topics, t.summary(accounts[topicKey{t.Address.String(), t.Name}]))
+		s.Topics = append(s.Topics, t.summary(accounts[[2]string{t.broker, t.Name}]))
 	}
 	return s
 }
@@ -105,7 +105,7 @@ func (t *Topic) ledger() account.TopicLedger {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := account.TopicLedger{
-		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
+		Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Producers: all.Producers, Slowest: slowest,
 		Removed: slices.Clone(t.removed), Failed: t.failed.Load(), Selected: t.selected.Load(), Unordered: t.unordered.Load(), Spends: t.spends.Load(),
 	}
 	for _, g := range t.order {
@@ -130,8 +130,7 @@ func (t *Topic) slowest() (longest int64) {
 
 // series lists the series of the topic.
 func (t *Topic) series() []*Series {
-	broker := t.Address.String()
 	return slices.DeleteFunc(slices.Clone(t.run.All()), func(s *Series) bool {
-		return s.Broker != broker || s.Topic != t.Name
+		return s.Broker != t.broker || s.Topic != t.Name
 	})
 }

@@ -19,6 +19,7 @@ type Topic struct {
 	Name    string
 
 	run       *Run
+	broker    string // the address, without credentials
 	track     *account.Topic
 	declared  atomic.Bool  // the script has a consumer for it, opened or not
 	unordered atomic.Bool  // the broker reorders, because of a priority, a delay or a requeue
@@ -38,7 +39,7 @@ type Topic struct {
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
-		Address: a, Name: name, run: r, track: account.NewTopic(), uses: summary.Options{},
+		Address: a, Name: name, run: r, broker: a.String(), track: account.NewTopic(), uses: summary.Options{},
 		proofs: map[string]summary.Proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)
