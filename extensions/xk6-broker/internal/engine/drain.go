@@ -174,7 +174,8 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 	clear(c.waiting)
 	c.ahead = nil
 	received := driver.Now()
-	for open, n := true, 0; open; {
+	for open := true; open; {
+		var n int
 		n, open = d.read(ctx, drainPoll)
 		if n > 0 {
 			received = driver.Now()

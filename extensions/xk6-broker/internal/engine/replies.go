@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +30,7 @@ type Replies struct {
 
 	mu      sync.Mutex
 	next    uint64
-	waiting map[uint64]chan<- answer // by request
+	waiting map[string]chan<- answer // by the identifiers of requests
 }
 
 // Replies opens the replies to requests of a topic on a connection, or returns the open ones: on a
@@ -41,7 +41,7 @@ func (r *Run) Replies(ctx context.Context, e Endpoint, asked, named string, seri
 		n := r.inboxes.Add(1)
 		p := &Replies{
 			driver: e.Address.Driver, conn: conn, topic: named, series: series, test: fmt.Sprintf("%08x-", r.ID),
-			waiting: map[uint64]chan<- answer{},
+			waiting: map[string]chan<- answer{},
 		}
 		p.prefix = fmt.Sprintf("%s%08x-%x-", p.test, r.instance, n)
 		if named == "" {
@@ -156,39 +156,35 @@ func (p *Replies) read(ctx context.Context) {
 // take gives a reply to the request that waits for it. Another one is counted, unless it may be for
 // another reader of the topic.
 func (p *Replies) take(m *driver.Message) {
-	id, _ := correlation(p.driver, m)
-	text, ours := bytes.CutPrefix(id, []byte(p.prefix))
-	number, err := strconv.ParseUint(string(text), 16, 64)
+	found, _ := correlation(p.driver, m)
+	id := string(found)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if to, ok := p.waiting[number]; ok && ours && err == nil {
-		delete(p.waiting, number)
+	if to, ok := p.waiting[id]; ok {
+		delete(p.waiting, id)
 		to <- answer{reply: *m} // it has room for it
 		return
 	}
-	if ours || !bytes.HasPrefix(id, []byte(p.test)) {
+	if strings.HasPrefix(id, p.prefix) || !strings.HasPrefix(id, p.test) {
 		p.series.add(recording.StrayReplies, 1)
 	}
 }
 
-// text writes the identifier of a request.
-func (p *Replies) text(number uint64) string { return p.prefix + strconv.FormatUint(number, 16) }
-
-// expect gives the reply to a request to a channel, which must have room for it.
-func (p *Replies) expect(answers chan<- answer) (number uint64) {
+// expect makes the identifier of a request, whose reply goes to a channel that has room for it.
+func (p *Replies) expect(answers chan<- answer) (id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	number = p.next
+	id = p.prefix + strconv.FormatUint(p.next, 16)
 	p.next++
-	p.waiting[number] = answers
-	return number
+	p.waiting[id] = answers
+	return id
 }
 
 // forget waits for the reply to a request no longer.
-func (p *Replies) forget(number uint64) {
+func (p *Replies) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.waiting, number)
+	delete(p.waiting, id)
 }
 
 // close ends the reading.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (s *Sender) Request(
 	if replies != nil {
 		id := replies.expect(answers)
 		defer replies.forget(id)
-		if err := correlate(s.pub.driver, &m, replies.text(id), replies.topic); err != nil {
+		if err := correlate(s.pub.driver, &m, id, replies.topic); err != nil {
 			return driver.Message{}, refused(s.pub.driver, "request", err)
 		}
 	}
@@ -44,14 +45,14 @@ func (s *Sender) Request(
 		f.ask = func(m driver.Message) { s.askBroker(waiting, m, answers, f.done) }
 	}
 	s.pub.topic.unordered.Store(true) // requests that are under way together have no order
-	called := driver.Now()
+	due := cmp.Or(at.Due, driver.Now())
 	f.depart(waiting, ctx) // it may be confirmed after the reply
 	a := await(waiting, answers)
 	if a.err == nil {
 		s.answered(f, a.reply)
 		return a.reply, nil
 	}
-	s.unanswered(f, a, called, waiting.Err() != nil)
+	s.unanswered(f, a, due, waiting.Err() != nil)
 	return driver.Message{}, s.pub.driver.Wrap("request", a.err)
 }
 
@@ -78,15 +79,11 @@ func (s *Sender) answered(f *flight, reply driver.Message) {
 	series.record(s.shard, f.loop, recording.RequestTime, due, now-f.sent)
 }
 
-// unanswered counts a request that failed, since it was called if it is one of a closed loop.
-func (s *Sender) unanswered(f *flight, a answer, called int64, late bool) {
+// unanswered counts a request that failed. A request of a closed loop was due when it was made.
+func (s *Sender) unanswered(f *flight, a answer, due int64, late bool) {
 	series := s.series.Load()
 	if late && !a.refused {
 		series.add(recording.Unanswered, 1)
-	}
-	due := called
-	if f.loop == recording.Open {
-		due = f.due[0]
 	}
 	series.Fail("request", s.pub.driver.KindOf(a.err))
 	series.record(s.shard, f.loop, recording.FailedLatency, due, driver.Now()-due)
