@@ -43,7 +43,7 @@ var (
 // last bit of a page take the lock. BenchmarkBesideRoaring compares it with the library of [Set].
 type bitmap struct {
 	pages atomic.Pointer[[]atomic.Pointer[page]]
-	mu    sync.Mutex // held to change what pages points to
+	mu    sync.Mutex // held to change pages
 }
 
 // set adds a number and reports whether it is new.
@@ -224,7 +224,7 @@ func (s Set) MarshalText() ([]byte, error) {
 	return []byte(text), err
 }
 
-// UnmarshalText decodes what MarshalText encoded, and refuses anything else.
+// UnmarshalText decodes a set that MarshalText encoded, and refuses anything else.
 func (s *Set) UnmarshalText(text []byte) error {
 	*s = Set{}
 	if len(text) == 0 {

@@ -53,10 +53,10 @@ type test struct {
 	ledgers   map[uint32]*Ledger // by instance
 	topics    []*topic
 	producers map[uint64]producer
-	elsewhere map[uint64][]reception // by producer: what topics received that it does not send to
+	elsewhere map[uint64][]reception // by producer: receptions on topics that it does not send to
 }
 
-// topicKey identifies a topic. Its broker is empty if processes may know one by different addresses.
+// topicKey identifies a topic. Its broker is empty if processes may use different addresses of one.
 type topicKey struct{ broker, driver, name string }
 
 type topic struct {
@@ -165,8 +165,8 @@ func (t *test) topic(l *TopicLedger) *topic {
 	return to
 }
 
-// origins counts what the topic's groups received of other processes' producers that are none of
-// its own.
+// origins counts the messages that the topic's groups received of other processes' producers of
+// other topics.
 func (t *test) origins(at *topic, absent map[uint32]uint64) TopicAccount {
 	first := at.parts[0]
 	a := TopicAccount{Broker: first.Broker, Driver: first.Driver, Topic: first.Topic}
@@ -225,9 +225,9 @@ func (t *test) clockGap(a, b *Ledger) int64 {
 	return int64(t.options.ClockGap(a, b))
 }
 
-// expects returns what a group may expect of a producer, and what of that was sent when members came,
-// as far as clocks and marks are exact. Of its own producers a process knows the numbers. A group whose
-// messages are kept is there from its first member on.
+// expects returns the messages that a group may expect of a producer, and the ones that were sent when
+// members came, within the error of the clocks. A process has the exact numbers of its own producers.
+// A group whose messages are kept is there from its first member on.
 func (t *test) expects(p producer, members []member) (possible, joining []Bounds) {
 	if first := firstMember(members); first.Kept {
 		members = []member{first}
@@ -262,7 +262,8 @@ func (t *test) expects(p producer, members []member) (possible, joining []Bounds
 // margin is how long before a consumer's going a message may have been sent that it did not get.
 const margin = int64(time.Second)
 
-// leaving returns what may have been on its way to members that left, where the broker keeps nothing.
+// leaving returns the messages that may have been on their way to members that left, if the broker
+// keeps nothing.
 func (t *test) leaving(p producer, members []member) (all []Bounds) {
 	for _, m := range members {
 		gap := t.clockGap(p.process, m.process)

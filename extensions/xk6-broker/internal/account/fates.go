@@ -1,7 +1,10 @@
 //gosec:disable G115 -- counts, far below their limits
 package account
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // groupAccount is the account of a group, or of one subscriber, while it is computed.
 type groupAccount struct {
@@ -106,8 +109,8 @@ func (g *groupAccount) doubt(why Why, missing Set, ranges []Bounds) Set {
 	return missing.andNot(some)
 }
 
-// gather joins what the processes received of one producer, and counts the copies that came to two
-// of them: Duplicated if both settled them, else Redelivered, unless the broker's count of
+// gather joins the messages that the processes received of one producer, and counts the copies that
+// came to two of them: Duplicated if both settled them, else Redelivered, unless the broker's count of
 // deliveries made them that.
 func (g *groupAccount) gather(id uint64) (all SourceSnapshot) {
 	for _, m := range g.members {
@@ -145,19 +148,14 @@ func (g *groupAccount) decide(b Backlog, exact, removed bool) {
 	}
 }
 
-// inBacklog returns how many received messages are in the backlog. Messages that were given back,
-// came again or were removed need not be.
+// inBacklog returns the least and the most received messages that are in the backlog: the unsettled
+// ones, unless some were requeued, redelivered, removed or are in no account.
 func (g *groupAccount) inBacklog(removed bool) (least, most int64) {
-	most = int64(g.held)
-	doubtful := removed || g.crossed || g.Redelivered > 0
-	for _, m := range g.members {
-		most += m.Held
-		doubtful = doubtful || m.Doubtful
+	doubtful := func(m member) bool { return m.Doubtful }
+	if removed || g.crossed || g.Redelivered > 0 || slices.ContainsFunc(g.members, doubtful) {
+		return 0, math.MaxInt64
 	}
-	if doubtful {
-		return 0, most
-	}
-	return most, most
+	return int64(g.held), int64(g.held)
 }
 
 // doubtLost makes the lost messages uncertain.

@@ -1,4 +1,4 @@
-//gosec:disable G115 -- counts, not negative, and those of a page small
+//gosec:disable G115 -- counts, not negative, and small in a page
 package account
 
 import (
@@ -13,8 +13,8 @@ type Since uint8
 
 // Sinces.
 const (
-	New      Since = iota // what is numbered after the group is ready
-	Earliest              // everything that was not removed before the group came
+	New      Since = iota // messages numbered after the group is ready
+	Earliest              // all messages that were not removed before the group came
 )
 
 // Group expects every message once. It is safe for concurrent use.
@@ -22,7 +22,7 @@ type Group struct {
 	topic      *Topic
 	name       string
 	deliveries map[uint64]*delivery // by producer; guarded by the topic's lock, as the next two are
-	open       bool                 // it expects what is numbered now
+	open       bool                 // it expects new messages
 	adopted    int                  // deliveries of producers of other topics and processes
 
 	duplicated, redelivered, reordered, foreign atomic.Uint64
@@ -37,7 +37,7 @@ func (g *Group) watch(p *Producer) {
 	g.deliveries[p.id] = d
 }
 
-// Limits of what a group remembers of other topics and processes.
+// Limits of the memory for producers of other topics and processes.
 const (
 	maxForeignProducers = 1 << 16
 	maxForeignMessages  = 1 << 36
@@ -62,8 +62,8 @@ func (g *Group) adopt(id uint64) *delivery {
 	return d
 }
 
-// Ready records that the group is consuming: it expects what is numbered from now on. It does
-// nothing if the group expects that already.
+// Ready records that the group is consuming: it expects messages that are numbered from now on. It
+// does nothing if the group expects them already.
 func (g *Group) Ready() {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
@@ -78,8 +78,8 @@ func (g *Group) Ready() {
 	}
 }
 
-// Close records that the group has stopped consuming: it expects nothing that is numbered from now
-// on, until it is ready again. A group whose messages are kept while it is away needs no Close.
+// Close records that the group has stopped consuming: it expects no messages that are numbered from
+// now on, until it is ready again. A group whose messages are kept while it is away needs no Close.
 func (g *Group) Close() {
 	g.topic.mu.Lock()
 	defer g.topic.mu.Unlock()
@@ -94,7 +94,7 @@ func (g *Group) Close() {
 	}
 }
 
-// Tally is what has become of a group's messages. Each is a number of messages.
+// Tally counts the messages of a group by their fates.
 type Tally struct {
 	Expected    uint64 `json:"expected"`    // must arrive
 	Received    uint64 `json:"received"`    // arrived at a consumer of the test, whatever the number of copies
@@ -140,7 +140,7 @@ func (g *Group) each(do func(*delivery)) {
 	}
 }
 
-// Add adds what became of another group's messages.
+// Add adds the counts of another group.
 func (t *Tally) Add(o Tally) {
 	t.Expected += o.Expected
 	t.Received += o.Received
@@ -174,7 +174,7 @@ func (g *Group) Outstanding() (n uint64) {
 	return n
 }
 
-// delivery is what has become of one producer's messages in one group.
+// delivery holds the fates of one producer's messages in one group.
 type delivery struct {
 	producer *Producer
 	received bitmap
@@ -184,7 +184,7 @@ type delivery struct {
 	foreign  bool   // the producer is of another topic or process
 
 	mu    sync.Mutex
-	spans []Bounds // what the group expects, ascending
+	spans []Bounds // of expected messages, ascending
 }
 
 // Bounds is a range of numbers: From <= number < Until.
@@ -295,10 +295,10 @@ func (d *delivery) held() (n uint64) {
 	return n
 }
 
-// Reception is what a received copy of a message is, a bit set.
+// Reception classifies a received copy of a message, as a bit set.
 type Reception uint8
 
-// What it may be.
+// Receptions.
 const (
 	First       Reception = 1 << iota // the first copy that the group has received
 	Redelivered                       // delivered before by the broker's count, or a further copy of an unsettled message
@@ -320,7 +320,7 @@ func (g *Group) Reader() *Reader {
 	return &Reader{group: g, sources: map[uint64]*source{}}
 }
 
-// Received accounts for a copy of a message and returns what it is. attempt is the broker's count of
+// Received accounts for a copy of a message and classifies it. attempt is the broker's count of
 // deliveries, this one included, and 0 if the broker does not count. A message with an attempt above
 // 1 that the group has never received, because a consumer died with it, is First and Redelivered.
 func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Reception {
@@ -360,7 +360,7 @@ func (r *Reader) Received(id, seq uint64, partition int32, attempt int32) Recept
 }
 
 // Drained accounts for a message that was read only to complete the account. It is not received. If
-// it was received before, it is now settled as settled says, and the group holds it no longer.
+// it was received before and is settled now, the group holds it no longer.
 func (r *Reader) Drained(id, seq uint64, settled bool) {
 	s := r.source(id)
 	if s != nil && s.producer.numbered(seq) && (settled || !s.received.has(seq)) {

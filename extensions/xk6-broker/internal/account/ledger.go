@@ -12,10 +12,9 @@ import (
 )
 
 // LedgerVersion is the version of the format of [Ledger.Write].
-const LedgerVersion = 10
+const LedgerVersion = 11
 
-// Ledger is what one process of a test knows of its messages, one by one. Times are ns since the
-// Unix epoch.
+// Ledger lists the messages of one process of a test. Times are ns since the Unix epoch.
 type Ledger struct {
 	Version    int           `json:"version"`
 	Run        uint32        `json:"run"`
@@ -43,19 +42,18 @@ type TopicLedger struct {
 	Groups    []GroupLedger      `json:"groups"`
 }
 
-// GroupLedger is what a group received in one process.
+// GroupLedger lists the messages that a group received in one process.
 type GroupLedger struct {
 	GroupSnapshot
 	Subscriber bool       `json:"subscriber,omitempty"` // it gets every message by itself, in no group
 	Kept       bool       `json:"kept,omitempty"`       // the broker keeps its messages while no member is there
-	Earliest   bool       `json:"earliest,omitempty"`   // it expects everything, also what was sent before it came
+	Earliest   bool       `json:"earliest,omitempty"`   // it expects all messages, also those sent before it came
 	There      []Presence `json:"there"`                // when it had members
 	Left       []Presence `json:"left,omitempty"`       // when members left, where the broker keeps nothing
 	Asked      int64      `json:"asked,omitempty"`      // when the broker reported Backlog exactly; 0 if it did not
 	Backlog    Backlog    `json:"backlog"`
 	Leftovers  int64      `json:"leftovers,omitempty"` // of Backlog, none of the test's messages: at most
-	Held       int64      `json:"held,omitempty"`      // received and not settled beside those of Sources: at most
-	Doubtful   bool       `json:"doubtful,omitempty"`  // the backlog need not have what was received and not settled
+	Doubtful   bool       `json:"doubtful,omitempty"`  // the backlog need not have exactly the unsettled messages
 	Cut        bool       `json:"cut,omitempty"`       // a member left before everything on its way to it had arrived
 }
 
@@ -80,7 +78,7 @@ func (l *Ledger) Write(w io.Writer) error {
 	return nil
 }
 
-// ReadLedger reads what Write wrote.
+// ReadLedger decodes a ledger that Write encoded.
 func ReadLedger(from io.Reader) (*Ledger, error) {
 	z, err := gzip.NewReader(from)
 	if err != nil {
@@ -106,13 +104,13 @@ func ReadLedger(from io.Reader) (*Ledger, error) {
 	return l, nil
 }
 
-// Snapshot is what one process knows of a topic, message by message.
+// Snapshot lists the messages of one topic in one process.
 type Snapshot struct {
 	Producers []ProducerSnapshot
 	Groups    []GroupSnapshot
 }
 
-// ProducerSnapshot is what a producer has numbered, and what must arrive.
+// ProducerSnapshot lists the messages of a producer that must arrive.
 type ProducerSnapshot struct {
 	ID       uint64 `json:"id"`
 	Next     uint64 `json:"next"` // one more than the last number
@@ -120,25 +118,25 @@ type ProducerSnapshot struct {
 	Course   Course `json:"course,omitempty"`
 }
 
-// GroupSnapshot is what a group received in this process, by producer, and what it counted.
+// GroupSnapshot lists the messages that a group received in this process, by producer.
 type GroupSnapshot struct {
 	Name    string           `json:"name"`
 	Tally   Tally            `json:"tally"`
 	Sources []SourceSnapshot `json:"sources"` // ascending
 }
 
-// SourceSnapshot is what a group received of one producer, of this process or another.
+// SourceSnapshot lists the messages that a group received of one producer, of any process.
 type SourceSnapshot struct {
 	ID       uint64   `json:"id"`
 	Foreign  bool     `json:"foreign,omitempty"` // the producer is of another topic or process: there are no Spans
-	Spans    []Bounds `json:"spans,omitempty"`   // what the group expects
+	Spans    []Bounds `json:"spans,omitempty"`   // expected messages
 	Received Set      `json:"received,omitzero"`
 	Settled  Set      `json:"settled,omitzero"`
 	Again    Set      `json:"again,omitzero"`   // of Received, those whose first copy the broker had delivered before
 	Drained  Set      `json:"drained,omitzero"` // read and, if received before, settled to complete the account
 }
 
-// Snapshot copies what is known. It is consistent once nothing is going on.
+// Snapshot copies the messages so far. It is consistent once nothing is going on.
 func (t *Topic) Snapshot() Snapshot {
 	var l Snapshot
 	for _, g := range t.Groups() {
@@ -170,8 +168,8 @@ func (g *Group) snapshots() []SourceSnapshot {
 	return all
 }
 
-// source returns what the group received of a producer; nil if it neither received nor expects
-// anything.
+// source returns the messages that the group received of a producer; nil if it neither received nor
+// expects any.
 func (g *GroupSnapshot) source(id uint64) *SourceSnapshot {
 	i, ok := slices.BinarySearchFunc(g.Sources, id, func(s SourceSnapshot, id uint64) int { return cmp.Compare(s.ID, id) })
 	if !ok {

@@ -1,7 +1,7 @@
 // Package account accounts for every message of a test: expected, received, lost, duplicated,
-// redelivered, reordered, or uncertain. It is exact, and knows no driver and no clock.
+// redelivered, reordered, or uncertain. It is exact, and has no driver and no clock.
 //
-// A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups, each of which
+// A [Topic] has producers, which number their messages 0, 1, 2, ..., and groups. Each group
 // expects every message once. [Topic.Snapshot] makes the ledger of a process, [Compute] the
 // accounts of a test from the ledgers of its processes.
 package account
@@ -33,7 +33,7 @@ type Producer struct {
 	id       uint64
 	expected bitmap
 	course   recorder
-	seen     atomic.Uint64 // what next was at the last look
+	seen     atomic.Uint64 // next at the last look
 	removed  atomic.Uint64 // messages below were removed from the broker by the test
 	_        [64]byte
 	next     atomic.Uint64 // on a cache line of its own, because each message changes it
@@ -127,8 +127,8 @@ func (t *Topic) Groups() []*Group {
 	return groups
 }
 
-// Remove records that the test removed all messages numbered so far from the broker. What is
-// missing of them is not outstanding, and no group that comes later expects any.
+// Remove records that the test removed all messages numbered so far from the broker. None of them
+// is outstanding, and no group that comes later expects any.
 func (t *Topic) Remove(at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,16 +137,6 @@ func (t *Topic) Remove(at int64) {
 		p.course.note(at, next)
 		p.removed.Store(next)
 	}
-}
-
-// Numbered returns how many messages the producers have numbered.
-func (t *Topic) Numbered() (n uint64) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, p := range t.producers {
-		n += p.next.Load()
-	}
-	return n
 }
 
 // Mark is how many numbers a producer had handed out right before an instant, in ns since the Unix

@@ -1,12 +1,8 @@
 package engine
 
-import (
-	"errors"
+import "github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-)
-
-// Buffer is what a consumer receives into: messages, and their stamps.
+// Buffer holds the messages that a consumer receives, and their stamps.
 type Buffer struct {
 	Messages driver.Batch
 	Stamps   []Stamp
@@ -18,15 +14,6 @@ type Buffer struct {
 	n     int // how many there are
 }
 
-// mark is what was found in the place of a stamp.
-type mark uint8
-
-const (
-	unstamped mark = iota
-	corrupt
-	stamped
-)
-
 // NewBuffer makes room for some messages.
 func NewBuffer(size int) *Buffer {
 	return &Buffer{
@@ -35,24 +22,17 @@ func NewBuffer(size int) *Buffer {
 	}
 }
 
-// read takes the stamps off n messages that came.
+// read takes the stamps off n received messages.
 func (in *Buffer) read(n int, run uint32) {
 	in.next, in.n = 0, n
 	for i := range n {
-		switch err := in.Stamps[i].take(&in.Messages[i], run); {
-		case err == nil:
-			in.marks[i] = stamped
-		case errors.Is(err, errCorrupt):
-			in.marks[i] = corrupt
-		default:
-			in.marks[i] = unstamped
-		}
+		in.marks[i] = in.Stamps[i].take(&in.Messages[i], run)
 		in.Stamped[i] = in.marks[i] == stamped && in.Stamps[i].Run == run
 	}
 }
 
-// take moves to the start of a buffer what was not handed over of another, as far as there is room,
-// and returns how much that was.
+// take moves messages that were not handed over from another buffer to the start of this one, as far
+// as there is room, and returns their number.
 func (in *Buffer) take(from *Buffer) int {
 	n := copy(in.Messages, from.Messages[from.next:from.n])
 	to := from.next + n

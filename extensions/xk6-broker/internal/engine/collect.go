@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
-// Delta is what one series measured in one phase since the last collection.
+// Delta holds the measurements of one series in one phase since the last collection.
 type Delta struct {
 	Series *Series
 	Phase  string
@@ -32,7 +31,7 @@ type Collector struct {
 	phases    [2]int                    // that were present at the last two collections
 	platform  platform
 	recording recording.Recording
-	taken     []Delta // by results, and not yet returned
+	taken     []Delta // for the result, and not yet returned
 	unsaved   []*recording.Interval
 	file      *recording.File // nil if the recording is kept in memory only
 }
@@ -62,7 +61,26 @@ func (c *Collector) RecordTo(path string) (err error) {
 	return err
 }
 
-// Collect returns what every series measured since the last call.
+// Save writes the collected intervals to the recording's file, if there is one.
+func (c *Collector) Save() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil {
+		return nil
+	}
+	added := c.unsaved
+	c.unsaved = nil
+	return c.file.Append(&c.recording, added...)
+}
+
+// CPU returns the share of its CPUs, 0 to 1, that the process used in the last interval.
+func (c *Collector) CPU() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy
+}
+
+// Collect returns the measurements of every series since the last call.
 func (c *Collector) Collect() []Delta {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,36 +95,40 @@ func (c *Collector) take() []Delta {
 
 // collect adds an interval to the recording. It looks at the last phases and those in which something
 // was recorded since; the last collection looks at all.
-func (c *Collector) collect(last bool) []Delta {
-	now, cuts := driver.Now(), c.run.phases.now.Load()
-	present := cuts.present.phase
-	var deltas []Delta
+func (c *Collector) collect(last bool) (deltas []Delta) {
+	cuts := c.run.phases.now.Load()
+	present := cuts.present()
+	now := driver.Now()
 	all := records{}
 	for _, s := range c.run.All() {
 		for phase, name := range cuts.names {
-			late := s.wasLate(phase)
-			if !last && !late && phase != present && !slices.Contains(c.phases[:], phase) {
+			part := s.parts[phase].Load()
+			recent := phase == present || slices.Contains(c.phases[:], phase)
+			if part == nil || !part.late.Swap(false) && !recent && !last {
 				continue
 			}
-			if d := c.delta(seriesPhase{s, phase}); !d.empty() {
-				deltas = append(deltas, Delta{s, name, d})
-				all.add(recording.Key{Broker: s.Broker, Driver: s.Driver, Topic: s.Topic, Group: s.Group, Phase: name}, &d)
+			measured, key := s.measured(phase), seriesPhase{s, phase}
+			d := Delta{s, name, measured.since(c.seen[key])}
+			c.seen[key] = measured
+			if !d.empty() {
+				deltas = append(deltas, d)
+				all.add(&d)
 			}
 		}
 	}
 	c.phases = [2]int{c.phases[1], present}
-	if len(all) == 0 && (last || now == c.last) {
-		return deltas // there is nothing to record
+	if len(all) > 0 || !last && now > c.last {
+		c.add(now, cuts.names[present], all)
 	}
-	working := all.working()
-	c.addQueues(all, cuts.names[present])
-	c.add(now, cuts.names[present], working, all)
 	return deltas
 }
 
 // add adds an interval to the recording.
-func (c *Collector) add(now int64, phase string, working bool, all records) {
-	hiccups := c.platform.add(working)
+func (c *Collector) add(now int64, phase string, all records) {
+	working := all.working()
+	for _, g := range c.run.groups() {
+		all.addQueue(g, phase)
+	}
 	used := machine.CPU()
 	c.busy = 0
 	if now > c.last {
@@ -116,7 +138,7 @@ func (c *Collector) add(now int64, phase string, working bool, all records) {
 	if working {
 		i.Busiest = c.load.add(c.busy, seconds(now-c.last))
 	}
-	if hiccups != nil {
+	if hiccups := c.platform.add(working); hiccups != nil {
 		i.Hiccups = map[string]hist.Packed{phase: hiccups.Pack()}
 	}
 	for _, r := range all {
@@ -129,34 +151,25 @@ func (c *Collector) add(now int64, phase string, working bool, all records) {
 	c.last, c.cpu = now, used
 }
 
-// Save writes what was collected to the recording's file, if there is one.
-func (c *Collector) Save() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.file == nil {
-		return nil
-	}
-	added := c.unsaved
-	c.unsaved = nil
-	return c.file.Append(&c.recording, added...)
-}
+func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// records are those of an interval.
+// records are the records of an interval by their keys.
 type records map[recording.Key]*recording.Record
 
 // find finds or makes the record of a key.
 func (all records) find(key recording.Key) *recording.Record {
 	r := all[key]
 	if r == nil {
-		r = &recording.Record{Key: key}
+		r = &recording.Record{Key: key, Errors: recording.Errors{}}
 		all[key] = r
 	}
 	return r
 }
 
-// add adds what a series measured. Series that differ in their tags share a record.
-func (all records) add(key recording.Key, d *Measured) {
-	r := all.find(key)
+// add adds the measurements of a series. Series that differ in their tags share a record.
+func (all records) add(d *Delta) {
+	s := d.Series
+	r := all.find(recording.Key{Broker: s.Broker, Driver: s.Driver, Topic: s.Topic, Group: s.Group, Phase: d.Phase})
 	for i, n := range d.Counters {
 		r.Counts[i] += n
 	}
@@ -164,9 +177,6 @@ func (all records) add(key recording.Key, d *Measured) {
 		r.Spans[i] = r.Spans[i].And(d.Spans[i])
 	}
 	for key, n := range d.Errors {
-		if r.Errors == nil {
-			r.Errors = recording.Errors{}
-		}
 		r.Errors[key] += n
 	}
 	for l := range d.Trends {
@@ -188,50 +198,14 @@ func (all records) working() bool {
 	return false
 }
 
-// addQueues adds how many messages wait for the groups of each topic.
-func (c *Collector) addQueues(all records, phase string) {
-	for _, t := range c.run.Topics() {
-		for _, g := range t.everyGroup() {
-			key := recording.Key{
-				Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, Group: g.account, Phase: phase,
-			}
-			if n := g.track.Outstanding(); n > 0 {
-				all.find(key).Outstanding = n
-			}
-			if b := g.backlog.Load(); b != nil && b.at > 0 {
-				all.find(key).Backlog = &b.Messages
-			}
-		}
+// addQueue adds the number of messages that wait for a group.
+func (all records) addQueue(g *group, phase string) {
+	t := g.topic
+	key := recording.Key{Broker: t.broker, Driver: t.Address.Driver.Name, Topic: t.Name, Group: g.account, Phase: phase}
+	if n := g.track.Outstanding(); n > 0 {
+		all.find(key).Outstanding = n
+	}
+	if b := g.backlog.Load(); b != nil && b.at > 0 {
+		all.find(key).Backlog = &b.Messages
 	}
 }
-
-// Counts returns the counts of every group so far, without the fates of missing messages.
-func (r *Run) Counts() map[GroupKey]account.Account {
-	counts := map[GroupKey]account.Account{}
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			key := GroupKey{t.Address.String(), t.Address.Driver.Name, t.Name, g.label()}
-			sum := counts[key]
-			sum.Tally.Add(g.track.Tally())
-			sum.Unordered = t.unordered.Load()
-			counts[key] = sum
-		}
-	}
-	return counts
-}
-
-// CPU returns the share of its CPUs, 0 to 1, that the process used in the last interval.
-func (c *Collector) CPU() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.busy
-}
-
-func (c *Collector) delta(s seriesPhase) Measured {
-	now := s.measured(s.phase)
-	d := now.since(c.seen[s])
-	c.seen[s] = now
-	return d
-}
-
-func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }

@@ -25,20 +25,18 @@ var ErrEnded = errors.New("the test has ended")
 // OpenTimeout bounds the opening of anything.
 const OpenTimeout = 15 * time.Second
 
-// connections are those of a run, by their words.
+// connections are the connections of a run by their words.
 type connections struct {
 	mu     sync.Mutex
 	open   map[string]*connection
 	closed bool
 }
 
-// connection is one of them, with what was opened on it.
+// connection is one connection, with its publishers, replies and repliers by their keys.
 type connection struct {
-	mu         sync.Mutex // held while opening
-	conn       driver.Conn
-	publishers map[string]*Publisher
-	replies    map[string]*Replies
-	repliers   map[string]*replier // by the topic that they reply to
+	mu     sync.Mutex // held while opening
+	conn   driver.Conn
+	opened map[string]any
 }
 
 func (c *connections) find(e Endpoint) (*connection, error) {
@@ -49,9 +47,7 @@ func (c *connections) find(e Endpoint) (*connection, error) {
 	}
 	found, ok := c.open[e.Words]
 	if !ok {
-		found = &connection{
-			publishers: map[string]*Publisher{}, replies: map[string]*Replies{}, repliers: map[string]*replier{},
-		}
+		found = &connection{opened: map[string]any{}}
 		c.open[e.Words] = found
 	}
 	return found, nil
@@ -60,13 +56,8 @@ func (c *connections) find(e Endpoint) (*connection, error) {
 // Connect opens a connection, or returns the one that is open. After a failure the next call tries
 // again.
 func (r *Run) Connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
-	c, err := r.connections.find(e)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.connect(ctx, e)
+	self := func(_ context.Context, conn driver.Conn) (driver.Conn, error) { return conn, nil }
+	return opening(ctx, r, e, "itself", self)
 }
 
 func (c *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, error) {
@@ -82,10 +73,9 @@ func (c *connection) connect(ctx context.Context, e Endpoint) (driver.Conn, erro
 	return c.conn, err
 }
 
-// opening opens something on a connection, once for each key of a map of the connection.
+// opening opens something on a connection, once for each key. All of one key have one type.
 func opening[T any](
-	ctx context.Context, r *Run, e Endpoint, in func(*connection) map[string]T, key string,
-	open func(context.Context, driver.Conn) (T, error),
+	ctx context.Context, r *Run, e Endpoint, key string, open func(context.Context, driver.Conn) (T, error),
 ) (opened T, err error) {
 	c, err := r.connections.find(e)
 	if err != nil {
@@ -93,7 +83,7 @@ func opening[T any](
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if found, ok := in(c)[key]; ok {
+	if found, ok := c.opened[key].(T); ok {
 		return found, nil
 	}
 	conn, err := c.connect(ctx, e)
@@ -103,20 +93,20 @@ func opening[T any](
 	ctx, cancel := context.WithTimeout(ctx, OpenTimeout)
 	defer cancel()
 	if opened, err = open(ctx, conn); err == nil {
-		in(c)[key] = opened
+		c.opened[key] = opened
 	}
 	return opened, err
 }
 
-// Publisher opens a producer on a connection, or returns the one that equal words describe.
+// Publisher opens a producer on a connection, or returns the one that equal words describe. If it
+// fails, its errors are part of the topic's result.
 func (r *Run) Publisher(
 	ctx context.Context, e Endpoint, words string, c driver.ProducerConfig, uses map[string]any,
 ) (*Publisher, error) {
-	topic := r.Topic(e.Address, c.Topic) // also if it cannot be opened: its errors are part of the result
+	topic := r.Topic(e.Address, c.Topic)
 	topic.Use("connect", e.Uses)
 	topic.Use("producer", uses)
-	in := func(on *connection) map[string]*Publisher { return on.publishers }
-	return opening(ctx, r, e, in, words, func(ctx context.Context, conn driver.Conn) (*Publisher, error) {
+	return opening(ctx, r, e, "publisher "+words, func(ctx context.Context, conn driver.Conn) (*Publisher, error) {
 		return r.NewPublisher(ctx, conn, topic, c)
 	})
 }
@@ -137,7 +127,7 @@ func (r *Run) Disconnect(ctx context.Context) error {
 	})
 }
 
-// each does one thing to all, side by side, within a time.
+// each calls a function for all, concurrently and within a time.
 func each[T any](ctx context.Context, limit time.Duration, all []T, do func(T, context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

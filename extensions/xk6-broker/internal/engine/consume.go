@@ -2,16 +2,18 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// AckMode is how a consume loop acknowledges.
+// AckMode is the way in which a consume loop acknowledges.
 type AckMode string
 
 // Ack modes.
@@ -31,7 +33,7 @@ type Consume struct {
 	Idle     time.Duration // the loop ends when nothing came for so long; 0 is never
 }
 
-// Consumed is what a consume loop did.
+// Consumed counts the messages of a consume loop.
 type Consumed struct {
 	Received, Settled uint64
 	Errors            uint64
@@ -69,8 +71,8 @@ func (c Consume) Resolve(f driver.Features) (Consume, error) {
 }
 
 // Run receives until the duration, the count, idleness or ctx ends. Each consumer works in its own
-// goroutine and finishes its message, unless ctx has ended. What it has received beyond that stays
-// for its next loop or receive. A broker's errors are counted and do not end the loop.
+// goroutine and finishes its message, unless ctx has ended. Its further messages stay for its next
+// loop or receive. A broker's errors are counted and do not end the loop.
 func (c Consume) Run(ctx context.Context, consumers []*Consumer) (Consumed, error) {
 	beginning, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,60 +82,42 @@ func (c Consume) Run(ctx context.Context, consumers []*Consumer) (Consumed, erro
 		defer stop()
 	}
 	start := driver.Now()
-	all := &consumeLoops{Consume: c, ctx: ctx, beginning: beginning, stop: cancel, last: start}
+	all := &consumeLoops{Consume: c, ctx: ctx, beginning: beginning, stop: cancel}
+	all.last.Store(start)
 	var wg sync.WaitGroup
 	for _, consumer := range consumers {
 		wg.Go(func() { all.run(consumer) })
 	}
 	wg.Wait()
-	if all.done == 0 {
-		all.done = driver.Now()
-	}
-	all.total.Elapsed = time.Duration(all.done - start)
-	return all.total, nil
+	done := cmp.Or(all.done.Load(), driver.Now())
+	return Consumed{
+		Received: all.received.Load(), Settled: all.settled.Load(), Errors: all.errors.Load(),
+		Elapsed: time.Duration(done - start),
+	}, nil
 }
 
 // consumeLoops are the loops of the consumers of one Consume. No message is begun after beginning
 // has ended, and none is worked on after ctx.
 type consumeLoops struct {
 	Consume
-	ctx, beginning context.Context
-	stop           context.CancelFunc
-
-	mu    sync.Mutex
-	last  int64  // when the last message came, or the loop began
-	done  int64  // when the work on it ended
-	begun uint64 // messages
-	total Consumed
+	ctx, beginning            context.Context
+	stop                      context.CancelFunc
+	last                      atomic.Int64 // when the last message came, or the loop began
+	done                      atomic.Int64 // when the work on it ended; 0 before
+	begun                     atomic.Uint64
+	received, settled, errors atomic.Uint64
 }
 
 // begin reports whether n messages may be begun.
-func (l *consumeLoops) begin(n int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.Count > 0 && l.begun >= l.Count {
-		return false
+func (l *consumeLoops) begin(n uint64) bool {
+	if l.Count == 0 {
+		return true
 	}
-	l.begun += uint64(n)
-	if l.Count > 0 && l.begun >= l.Count {
+	begun := l.begun.Add(n)
+	if begun >= l.Count {
 		l.stop()
 	}
-	return true
-}
-
-// add adds to what the loops did.
-func (l *consumeLoops) add(c Consumed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total.Received += c.Received
-	l.total.Settled += c.Settled
-	l.total.Errors += c.Errors
-}
-
-func (l *consumeLoops) quietFor() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Duration(driver.Now() - l.last)
+	return begun-n < l.Count
 }
 
 // errorPause keeps a loop from spinning while the broker is away.
@@ -143,13 +127,12 @@ func (l *consumeLoops) run(consumer *Consumer) {
 	in := NewBuffer(l.Batch)
 	for l.beginning.Err() == nil && !consumer.closed.Load() {
 		n, err := l.receive(consumer, in)
+		quiet := time.Duration(driver.Now() - l.last.Load())
 		switch {
 		case err != nil:
-			l.add(Consumed{Errors: 1})
-			if consumer.run.sleep(l.beginning, driver.Now()+int64(errorPause)) != nil {
-				return
-			}
-		case n == 0 && l.Idle > 0 && l.quietFor() >= l.Idle:
+			l.errors.Add(1)
+			_ = consumer.run.sleep(l.beginning, driver.Now()+int64(errorPause)) // the loop sees that it ended
+		case n == 0 && l.Idle > 0 && quiet >= l.Idle:
 			return
 		case n > 0:
 			l.handle(consumer, in, n)
@@ -158,36 +141,29 @@ func (l *consumeLoops) run(consumer *Consumer) {
 }
 
 func (l *consumeLoops) receive(consumer *Consumer, in *Buffer) (int, error) {
-	ctx := l.beginning
-	if l.Idle > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(l.Idle-l.quietFor(), time.Millisecond))
-		defer cancel()
+	if l.Idle == 0 {
+		return consumer.Receive(l.beginning, in)
 	}
+	quiet := time.Duration(driver.Now() - l.last.Load())
+	ctx, cancel := context.WithTimeout(l.beginning, max(l.Idle-quiet, time.Millisecond))
+	defer cancel()
 	return consumer.Receive(ctx, in)
 }
 
-// handle works on what was received and settles it, also while the loop is ending. The message whose
-// work was cut short is given back if the broker can take it.
+// handle works on received messages and settles them, also while the loop is ending. A message whose
+// work was cut short is requeued if the broker can do that.
 func (l *consumeLoops) handle(consumer *Consumer, in *Buffer, n int) {
-	worked, handed := 0, 0
-	if l.Work == 0 && l.begin(n) {
-		worked, handed = n, n
+	worked, handed := n, n
+	switch {
+	case l.Work > 0:
+		worked, handed = l.work(consumer, in, n)
+	case l.begin(uint64(n)):
 		consumer.HandOver(in, n)
 		for i := 0; l.Ack == AckMessage && i < n; i++ {
 			l.settle(consumer, in, i, i+1, driver.Ack)
 		}
-	}
-	for l.Work > 0 && worked < n && l.beginning.Err() == nil && !consumer.closed.Load() && l.begin(1) {
-		handed = worked + 1
-		consumer.HandOver(in, handed)
-		if consumer.run.sleep(l.ctx, driver.Now()+int64(l.Work)) != nil {
-			break
-		}
-		worked++
-		if l.Ack == AckMessage {
-			l.settle(consumer, in, worked-1, worked, driver.Ack)
-		}
+	default:
+		worked, handed = 0, 0
 	}
 	if l.Ack == AckBatch {
 		l.settle(consumer, in, 0, worked, driver.Ack)
@@ -199,11 +175,27 @@ func (l *consumeLoops) handle(consumer *Consumer, in *Buffer, n int) {
 		consumer.leaveAhead(in)
 	}
 	if handed > 0 {
-		l.add(Consumed{Received: uint64(handed)})
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.last, l.done = max(l.last, in.HandedAt), max(l.done, driver.Now())
+		l.received.Add(uint64(handed))
+		raise(&l.last, in.HandedAt)
+		raise(&l.done, driver.Now())
 	}
+}
+
+// work works on one message after the other. It returns the number of messages whose work is done,
+// and the number that was handed over.
+func (l *consumeLoops) work(consumer *Consumer, in *Buffer, n int) (worked, handed int) {
+	for worked < n && l.beginning.Err() == nil && !consumer.closed.Load() && l.begin(1) {
+		handed = worked + 1
+		consumer.HandOver(in, handed)
+		if consumer.run.sleep(l.ctx, driver.Now()+int64(l.Work)) != nil {
+			return worked, handed
+		}
+		if l.Ack == AckMessage {
+			l.settle(consumer, in, worked, handed, driver.Ack)
+		}
+		worked = handed
+	}
+	return worked, handed
 }
 
 // settleTimeout bounds a settlement that the broker confirms.
@@ -214,8 +206,8 @@ func (l *consumeLoops) settle(consumer *Consumer, in *Buffer, from, to int, o dr
 	defer cancel()
 	switch err := consumer.Settle(ctx, in, from, to, o); {
 	case err != nil:
-		l.add(Consumed{Errors: 1})
+		l.errors.Add(1)
 	case o == driver.Ack:
-		l.add(Consumed{Settled: uint64(to - from)})
+		l.settled.Add(uint64(to - from))
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time
@@ -27,12 +27,12 @@ type Consumer struct {
 	reports  bool // the driver calls answered for each settlement that the broker has answered
 	closed   atomic.Bool
 	idle     atomic.Int64 // since when it waits for messages, or [atWork]
-	receives sync.Mutex   // the rest is read after the script's last receive
+	receives sync.Mutex   // the drain begins after the script's last receive
 
 	mu      sync.Mutex
 	reader  *account.Reader
 	waiting map[*Buffer]struct{} // received and not fully handed over
-	ahead   []*Buffer            // of these, what loops left: the next receives get it, in this order
+	ahead   []*Buffer            // of these, the ones that loops left: the next receives get them in this order
 }
 
 // atWork is the idle time of a consumer that has received messages and not asked for more.
@@ -62,35 +62,33 @@ func (r *Run) NewConsumer(
 	}
 	consumer.idle.Store(driver.Now())
 	t.connected(conn)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.readers[consumer] = struct{}{}
+	r.readers.Store(consumer, nil)
 	return consumer, nil
 }
 
 // SetSeries sends further measurements to another series.
 func (c *Consumer) SetSeries(series *Series) { c.series.Store(series) }
 
-// Receive fills the buffer from its start and returns how many messages came. It waits for the
+// Receive fills the buffer from its start and returns the number of messages. It waits for the
 // first; if ctx ends first it returns 0 and no error. Messages count as received by
 // [Consumer.HandOver] only.
 func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	c.receives.Lock()
 	defer c.receives.Unlock()
 	c.idle.CompareAndSwap(atWork, driver.Now())
-	if n := c.takeAhead(in); n > 0 {
-		c.idle.Store(atWork)
-		return n, nil
-	}
-	n, err := c.consumer.Receive(ctx, in.Messages)
-	if err != nil && n == 0 {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return 0, nil
+	n := c.takeAhead(in)
+	if n == 0 {
+		var err error
+		n, err = c.consumer.Receive(ctx, in.Messages)
+		if err != nil && n == 0 {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return 0, nil
+			}
+			c.series.Load().Fail("receive", c.driver.KindOf(err))
+			return 0, c.driver.Wrap("receive", err)
 		}
-		c.series.Load().Fail("receive", c.driver.KindOf(err))
-		return 0, c.driver.Wrap("receive", err)
+		in.read(n, c.run.ID)
 	}
-	in.read(n, c.run.ID)
 	if n == 0 {
 		return 0, nil
 	}
@@ -101,7 +99,7 @@ func (c *Consumer) Receive(ctx context.Context, in *Buffer) (int, error) {
 	return n, nil
 }
 
-// leaveAhead keeps the rest of a buffer, which its caller has no more use for, for the next receives.
+// leaveAhead keeps the rest of a buffer that its caller no longer needs for the next receives.
 func (c *Consumer) leaveAhead(in *Buffer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,16 +108,15 @@ func (c *Consumer) leaveAhead(in *Buffer) {
 	}
 }
 
-// takeAhead fills the buffer with what a loop left, and returns how many messages that were.
-func (c *Consumer) takeAhead(in *Buffer) int {
+// takeAhead fills the buffer with messages that a loop left, and returns their number.
+func (c *Consumer) takeAhead(in *Buffer) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.ahead) == 0 {
 		return 0
 	}
 	from := c.ahead[0]
-	n := in.take(from)
-	c.waiting[in] = struct{}{}
+	n = in.take(from)
 	if from.next == from.n {
 		delete(c.waiting, from)
 		c.ahead = c.ahead[1:]
@@ -128,7 +125,7 @@ func (c *Consumer) takeAhead(in *Buffer) int {
 }
 
 // HandOver gives the application the messages of the buffer up to, and without, place to: here
-// end-to-end latency ends. Those before the place of the last call are handed over already.
+// end-to-end latency ends. Messages of earlier calls are handed over already.
 func (c *Consumer) HandOver(in *Buffer, to int) {
 	now := driver.Now()
 	c.mu.Lock()
@@ -145,7 +142,7 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 	var bytes, fresh int64
 	for i := in.next; i < to; i++ {
 		m, stamp := &in.Messages[i], &in.Stamps[i]
-		bytes += int64(len(m.Body) + stamp.size())
+		bytes += int64(len(m.Body) + stamp.front)
 		counts, isFresh := c.account(series, in, i)
 		if isFresh {
 			fresh++
@@ -170,7 +167,9 @@ func (c *Consumer) HandOver(in *Buffer, to int) {
 }
 
 // strangers are the counters of messages without a stamp of this test.
-var strangers = [...]recording.Counter{unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign}
+var strangers = [...]recording.Counter{
+	unstamped: recording.Unstamped, corrupt: recording.Corrupted, stamped: recording.Foreign,
+}
 
 // account accounts for a message. It reports whether its latency counts, like that of a first copy of
 // this test, and whether it is fresh: no copy of an earlier one.
@@ -178,13 +177,13 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 	m, stamp := &in.Messages[i], &in.Stamps[i]
 	if !in.Stamped[i] {
 		series.add(strangers[in.marks[i]], 1)
-		c.group.strange(m)
+		c.group.strange()
 		return false, true
 	}
 	is := c.reader.Received(stamp.Producer, stamp.Sequence, m.Partition, m.Attempt)
 	counts = is&(account.First|account.Foreign) != 0
 	if is == account.Foreign { // it is in no account
-		c.group.strange(m)
+		c.group.strange()
 	}
 	if is&account.Foreign != 0 {
 		from := c.run.sender(stamp, c.topic)
@@ -205,24 +204,54 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 	return counts, is&(account.Redelivered|account.Duplicated) == 0
 }
 
+// earliestSend is how long before this process, in ns, another one of the test may have sent.
+const earliestSend = int64(5 * time.Second)
+
 // sender returns the counter of a message of this test that no producer of its topic sent.
 func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
-		if !r.shared || s.Sent < r.Started-int64(result.ClockSkew) {
+		if !r.shared || s.Sent < r.Started-earliestSend {
 			return recording.Earlier
 		}
-		if _, seen := r.siblings.Load(from); !seen {
-			r.siblings.Store(from, struct{}{})
-		}
+		r.siblings.LoadOrStore(from, nil)
 		return recording.Sibling
 	}
-	r.mu.Lock()
-	from := r.senders[s.Producer]
-	r.mu.Unlock()
-	if from != nil && from.Name == at.Name {
+	found, _ := r.senders.Load(s.Producer)
+	if from, ok := found.(*Topic); ok && from.Name == at.Name {
 		return recording.Aliased
 	}
 	return recording.Routed
+}
+
+// Close leaves the group for good: outstanding messages stay with the broker, unless other members
+// read them.
+func (c *Consumer) Close(ctx context.Context) error { return c.leave(ctx, true) }
+
+// Leave leaves the group. Unsettled messages go back to the broker. If the broker keeps nothing for
+// absent members, the rest is drained at once, and the last member to leave expects nothing more.
+func (c *Consumer) Leave(ctx context.Context) error { return c.leave(ctx, false) }
+
+func (c *Consumer) leave(ctx context.Context, forGood bool) error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	c.run.readers.Delete(c)
+	since := driver.Now()
+	last := c.group.leave(forGood)
+	if !c.group.kept {
+		if last {
+			c.group.track.Close()
+		}
+		c.drain(ctx, last)
+	}
+	err := c.consumer.Close(ctx)
+	c.group.gone(since, last)
+	return c.driver.Wrap("close consumer", err)
+}
+
+// outcomes are the counters of settlements.
+var outcomes = map[driver.Outcome]recording.Counter{
+	driver.Ack: recording.Acked, driver.Requeue: recording.Requeued, driver.Reject: recording.Rejected,
 }
 
 // Settle ends the delivery of some messages of the buffer, which this consumer received.
@@ -239,25 +268,25 @@ func (c *Consumer) Settle(ctx context.Context, in *Buffer, from, to int, o drive
 	}
 	if err := c.consumer.Settle(ctx, in.Messages[from:to], o); err != nil {
 		c.group.doubtful.Store(true) // some of them may be settled
-		if o == driver.Requeue {
-			for i := from; i < to; i++ {
-				c.group.takeRequeued(in.id(i))
-			}
+		for i := from; o == driver.Requeue && i < to; i++ {
+			c.group.takeRequeued(in.id(i))
 		}
 		series.Fail(o.String(), c.driver.KindOf(err))
 		if part := (*driver.PartError)(nil); errors.As(err, &part) && !c.reports {
-			series.add(settled(o), int64(part.Settled))
+			series.add(outcomes[o], int64(part.Settled))
 		}
 		return c.driver.Wrap(o.String(), err)
 	}
+	n := int64(to - from)
 	if c.timed {
-		series.recordN(c.shard, recording.Open, recording.SettleTime, called, driver.Now()-called, int64(to-from))
+		times := series.at(called).trends[recording.Open][recording.SettleTime]
+		times.RecordN(c.shard, driver.Now()-called, uint64(n)) //gosec:disable G115 -- a count
 	}
 	c.group.settles.Store(true)
 	if c.reports {
-		c.group.unanswered.Add(int64(to - from))
+		c.group.unanswered.Add(n)
 	} else {
-		series.add(settled(o), int64(to-from))
+		series.add(outcomes[o], n)
 	}
 	if o != driver.Requeue {
 		c.settled(in, from, to)
@@ -270,12 +299,9 @@ func (c *Consumer) settled(in *Buffer, from, to int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := from; i < to; {
-		n, accounted := in.consecutive(i, to), 0
+		n := in.consecutive(i, to)
 		if in.Stamped[i] {
-			accounted = c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
-		}
-		if accounted < n {
-			c.group.held.Add(int64(accounted - n))
+			c.reader.SettledN(in.Stamps[i].Producer, in.Stamps[i].Sequence, n)
 		}
 		i += n
 	}
@@ -285,53 +311,12 @@ func (c *Consumer) settled(in *Buffer, from, to int) {
 // its backlog.
 func (c *Consumer) answered(o driver.Outcome, n int, err error) {
 	series := c.series.Load()
-	if err != nil {
-		for range max(n, 1) {
-			series.Fail(o.String(), c.driver.KindOf(err))
-		}
+	if err == nil {
+		c.group.unanswered.Add(-int64(n))
+		series.add(outcomes[o], int64(n))
 		return
 	}
-	c.group.unanswered.Add(-int64(n))
-	series.add(settled(o), int64(n))
-}
-
-func settled(o driver.Outcome) recording.Counter {
-	switch o {
-	case driver.Requeue:
-		return recording.Requeued
-	case driver.Reject:
-		return recording.Rejected
-	default:
-		return recording.Acked
+	for range max(n, 1) {
+		series.Fail(o.String(), c.driver.KindOf(err))
 	}
-}
-
-// Close leaves the group for good: what then is outstanding stays with the broker, unless other
-// members read it.
-func (c *Consumer) Close(ctx context.Context) error {
-	c.group.abandon()
-	return c.Leave(ctx)
-}
-
-// Leave leaves the group. What was received and not settled goes back to the broker. If the broker
-// keeps nothing for absent members, the rest is drained at once, and the last member to leave
-// expects nothing more.
-func (c *Consumer) Leave(ctx context.Context) error {
-	if !c.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	c.run.mu.Lock()
-	delete(c.run.readers, c)
-	c.run.mu.Unlock()
-	left := driver.Now()
-	last := c.group.leave(c.conn)
-	if !c.group.kept {
-		if last {
-			c.group.track.Close()
-		}
-		c.drain(ctx, last)
-	}
-	err := c.consumer.Close(ctx)
-	c.group.gone(left, last)
-	return c.driver.Wrap("close consumer", err)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 )
 
-// Finish ends the run: it waits for the fate of what is in flight, makes the consumers leave, reads
-// what is outstanding, and asks the brokers for their backlogs. Only the first call does anything.
+// Finish ends the run: it waits for the messages in flight, makes the consumers leave, reads
+// outstanding messages, and asks the brokers for their backlogs. Further calls do nothing.
 func (r *Run) Finish(ctx context.Context, d Drain) error {
 	r.mu.Lock()
 	done := r.finished
 	r.finished = true
-	publishers, replies, repliers := slices.Clone(r.publishers), slices.Clone(r.replies), slices.Clone(r.repliers)
+	publishers, replies := slices.Clone(r.publishers), slices.Clone(r.replies)
 	r.mu.Unlock()
 	if done {
 		return nil
@@ -27,10 +27,9 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 			return p.driver.Wrap("close producer", p.producer.Close(ctx))
 		}),
 		each(ctx, d.Limit, r.open(nil), (*Consumer).Leave),
-		each(ctx, d.Limit, repliers, func(by *replier, ctx context.Context) error { return by.producer.Close(ctx) }),
 		each(ctx, OpenTimeout, replies, (*Replies).close),
 	)
-	r.drain(ctx, r.Topics(), d)
+	r.drain(ctx, r.groups(), d)
 	for _, t := range r.Topics() {
 		t.askBacklogs(ctx)
 	}
@@ -40,7 +39,7 @@ func (r *Run) Finish(ctx context.Context, d Drain) error {
 	return errors.Join(err, each(ctx, limit, publishers, (*Publisher).audit))
 }
 
-// audit asks the broker of a driver that only sends what it has of what it confirmed.
+// audit asks the broker of a driver that only sends for the messages that it confirmed.
 func (p *Publisher) audit(ctx context.Context) error {
 	auditor, ok := p.producer.(driver.Auditor)
 	if !ok || p.driver.Features.Start != 0 {
@@ -63,43 +62,26 @@ func (p *Publisher) audit(ctx context.Context) error {
 	return p.driver.Wrap("read back "+p.topic.Name, err)
 }
 
-// Remove runs a function that deletes or empties a topic. If nothing is going on, what is outstanding
-// is drained first. Missing messages that were sent before are uncertain, unless the account was
-// complete and nothing is sent afterwards. stays is false if the topic is deleted.
+// Remove runs a function that deletes or empties a topic. If nothing is going on, outstanding
+// messages are drained first. Missing messages that were sent before are uncertain. stays is false
+// if the topic is deleted.
 func (r *Run) Remove(ctx context.Context, t *Topic, d Drain, stays bool, remove func() error) error {
 	for until := driver.Now() + int64(d.Leave); len(r.open(t)) > 0 && driver.Now() < until; {
 		if r.sleep(ctx, driver.Now()+int64(drainPoll)) != nil {
 			break
 		}
 	}
-	idle := len(r.open(t)) == 0 && r.InFlight() == 0
-	if idle {
-		r.drain(ctx, []*Topic{t}, d)
-		t.askBacklogs(ctx)
+	if len(r.open(t)) == 0 && r.InFlight() == 0 {
+		r.drain(ctx, t.everyGroup(), d)
 	}
 	err := remove()
-	switch t.Address.Driver.KindOf(err) { // those by which it was not done
+	switch t.Address.Driver.KindOf(err) { // the broker did nothing
 	case driver.NotFound, driver.Denied, driver.Rejected, driver.Throttled, driver.Unsupported, driver.Closed:
 		return err
 	}
-	for _, other := range r.Topics() { // one of that name at another address may be the same
-		if other.Name == t.Name && other.Address.Driver.Name == t.Address.Driver.Name {
-			other.removeAll(idle && !r.shared && other == t, !stays && err == nil)
-		}
-	}
-	return err
-}
-
-// removeAll records that the test has removed the topic's messages, and whether the account was
-// complete.
-func (t *Topic) removeAll(complete, deleted bool) {
-	now := driver.Now()
+	now, deleted := driver.Now(), !stays && err == nil
 	t.mu.Lock()
 	t.removed = append(t.removed, now)
-	t.settled = 0
-	if complete {
-		t.settled = t.track.Numbered() + 1
-	}
 	if deleted {
 		t.created = nil
 	}
@@ -110,12 +92,13 @@ func (t *Topic) removeAll(complete, deleted bool) {
 			g.forget()
 		}
 	}
+	return err
 }
 
-// arrivedQuiet is how long nothing must come until everything has arrived.
+// arrivedQuiet is the time without a message after which everything has arrived.
 const arrivedQuiet = 200 * time.Millisecond
 
-// progress is what changes while messages of the test are on their way.
+// progress changes while messages of the test are on their way.
 type progress struct {
 	inFlight int64  // sends without an answer
 	missing  uint64 // not received
@@ -123,7 +106,7 @@ type progress struct {
 	fresh    int64  // received, of whatever origin
 }
 
-// Arrived returns when the consumers have received all that was sent, have settled it as far as they
+// Arrived returns when the consumers have received all messages, have settled them as far as they
 // settle, and wait for more; when they have waited for a second and the brokers have no more; or when
 // nothing has changed for the drain timeout. idle returns since when the script's consumers wait for
 // messages: now if one is at work.
@@ -159,36 +142,27 @@ const arrivedPoll = 20 * time.Millisecond
 // exhausted reports whether the brokers have nothing more for the groups that lack messages: other
 // processes of the test may have received them.
 func (r *Run) exhausted(ctx context.Context) bool {
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			g.mu.Lock()
-			attended, kept := g.members > 0 || g.left && g.kept, g.kept
-			g.mu.Unlock()
-			switch {
-			case !attended, g.track.Outstanding()+g.track.Held() == 0:
-			case kept && !g.exhausted(ctx), !kept && !r.shared:
-				return false
-			}
+	for _, g := range r.groups() {
+		switch {
+		case !g.attended(), g.track.Outstanding()+g.track.Held() == 0:
+		case g.kept && !g.exhausted(ctx), !g.kept && !r.shared:
+			return false
 		}
 	}
 	return true
 }
 
-// progress adds up what is on its way to groups that have members, or whose members may come back.
+// progress adds up the messages on their way to groups that have members, or whose members may come
+// back.
 func (r *Run) progress() progress {
 	p := progress{inFlight: r.InFlight(), fresh: r.fresh.Load()}
-	for _, t := range r.Topics() {
-		for _, g := range t.everyGroup() {
-			g.mu.Lock()
-			attended := g.members > 0 || g.left && g.kept
-			g.mu.Unlock()
-			if !attended {
-				continue
-			}
-			p.missing += g.track.Outstanding()
-			if g.settles.Load() && g.kept {
-				p.held += g.track.Held()
-			}
+	for _, g := range r.groups() {
+		if !g.attended() {
+			continue
+		}
+		p.missing += g.track.Outstanding()
+		if g.settles.Load() && g.kept {
+			p.held += g.track.Held()
 		}
 	}
 	return p

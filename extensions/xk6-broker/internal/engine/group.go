@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -26,28 +25,22 @@ func GroupLabel(f driver.Features, group string) string {
 // subscribes reports whether a consumer gets every message by itself, in no group.
 func subscribes(f driver.Features, group string) bool { return f.Fanout && group == "" }
 
-// keeps reports whether the broker keeps a group's messages while no member is there.
-func keeps(f driver.Features, group string) bool {
-	return f.Deliver == driver.AtLeastOnce && !subscribes(f, group)
-}
-
-// group is the accounting of what one consumer group, or one subscriber, should receive.
+// group is the accounting of one consumer group, or of one subscriber.
 type group struct {
 	topic      *Topic
-	name       string // as the broker knows it; "" for a subscriber
+	name       string // at the broker; "" for a subscriber
 	account    string // the name of its accounting, unique within the topic
 	subscriber bool
 	kept       bool // the broker keeps messages for it while no member is there
 	shared     bool // it may have members in other processes
-	earliest   bool // it expects everything, whatever was sent before it came
+	earliest   bool // it expects all messages of the topic
 	track      *account.Group
 
 	opening    sync.Once
 	leftovers  int64                   // messages at the broker before the first member came, without the test's own
-	held       atomic.Int64            // received and not settled, of messages that are in no account
 	strangers  atomic.Int64            // messages received that are in no account
 	unanswered atomic.Int64            // settled without the broker's answer
-	doubtful   atomic.Bool             // the broker need not have what was received and not settled
+	doubtful   atomic.Bool             // the backlog need not have exactly the messages that were received and not settled
 	unread     atomic.Bool             // the drain could not settle: the backlog is not exact
 	settles    atomic.Bool             // the test has settled something
 	receives   atomic.Bool             // the test has received something
@@ -59,18 +52,17 @@ type group struct {
 	most     int         // members at a time
 	conn     driver.Conn // of the last member that came, with its configuration
 	config   driver.ConsumerConfig
-	conns    map[driver.Conn]int // of the members that are there, with how many there are on each
 	cut      bool                // a member left before everything on its way to it had arrived
-	left     bool                // the test has closed the last consumer: nothing is to be read on
+	left     bool                // the test has closed the last consumer: the rest is not drained
 	vacant   bool                // of a subscriber: it has left, and its messages are accounted for
 	there    []account.Presence  // when it had members
 	leavings []account.Presence  // when members left, if the broker keeps nothing
-	requeued map[messageID]int64 // when messages were given back
+	requeued map[messageID]int64 // when messages were requeued
 }
 
 type messageID struct{ producer, sequence uint64 }
 
-// maxRequeued bounds how many messages are remembered that were given back and did not come again.
+// maxRequeued bounds the number of requeued messages that are remembered until they come again.
 const maxRequeued = 1 << 20
 
 // group finds or makes the group that a consumer joins. A subscriber takes the place of one that has
@@ -92,23 +84,26 @@ func (t *Topic) group(c driver.ConsumerConfig) *group {
 			places++
 		}
 	}
-	g := &group{
-		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, kept: keeps(t.Address.Driver.Features, c.Group),
-		shared: t.run.shared && !subscriber, earliest: c.Start == driver.StartEarliest,
-		members: 1, most: 1, requeued: map[messageID]int64{}, conns: map[driver.Conn]int{},
-	}
+	g := t.newGroup(c, subscriber)
 	since := account.New
 	if g.earliest {
 		since = account.Earliest
 	}
 	if subscriber {
 		g.account = fmt.Sprintf("subscriber %d", places+1)
-	} else {
-		t.groups[c.Group] = g
 	}
 	g.track = t.track.Group(g.account, since)
 	t.order = append(t.order, g)
 	return g
+}
+
+func (t *Topic) newGroup(c driver.ConsumerConfig, subscriber bool) *group {
+	return &group{
+		topic: t, name: c.Group, account: c.Group, subscriber: subscriber, members: 1, most: 1,
+		kept:   t.Address.Driver.Features.Deliver == driver.AtLeastOnce && !subscriber,
+		shared: t.run.shared && !subscriber, earliest: c.Start == driver.StartEarliest,
+		requeued: map[messageID]int64{},
+	}
 }
 
 func (g *group) enter() {
@@ -130,7 +125,7 @@ func (g *group) takeOver() bool {
 	return true
 }
 
-// joined records that a member would see the next message.
+// joined records that a member would receive the next message.
 func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerConfig) {
 	now := driver.Now()
 	g.opening.Do(func() {
@@ -139,19 +134,15 @@ func (g *group) joined(ctx context.Context, conn driver.Conn, c driver.ConsumerC
 		}
 	})
 	g.track.Ready()
-	if !g.topic.Address.Driver.Features.Attempts && g.held.Load() > 0 { // they may come again unnoticed
-		g.doubtful.Store(true)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.conn, g.config, g.left = conn, c, false
-	g.conns[conn]++
 	if last := len(g.there) - 1; last < 0 || g.there[last].Until != math.MaxInt64 {
 		g.there = append(g.there, account.Presence{From: now, Until: math.MaxInt64})
 	}
 }
 
-// findLeftovers returns how many messages the broker has for the group that are not of this test.
+// findLeftovers returns the number of messages at the broker for the group that are not of this test.
 func (g *group) findLeftovers(ctx context.Context, conn driver.Conn) int64 {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
@@ -162,24 +153,15 @@ func (g *group) findLeftovers(ctx context.Context, conn driver.Conn) int64 {
 	return max(0, b.Messages-int64(g.track.Outstanding())) //gosec:disable G115 -- a count
 }
 
-// abandon records that the test closes a consumer.
-func (g *group) abandon() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.left = g.members == 1
-}
-
 // leave takes a member off, and reports whether it was the last.
-func (g *group) leave(conn driver.Conn) bool {
+func (g *group) leave(forGood bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.conns[conn]--; g.conns[conn] == 0 {
-		delete(g.conns, conn)
-	}
 	g.members--
 	if g.members > 0 {
 		return false
 	}
+	g.left = forGood
 	if last := len(g.there) - 1; last >= 0 {
 		g.there[last].Until = driver.Now()
 	}
@@ -202,16 +184,20 @@ func (g *group) gone(since int64, last bool) {
 	g.leavings = append(g.leavings, account.Presence{From: since, Until: now})
 }
 
-// strange counts a delivered message that is in no account. Which is a copy of which is not known.
-func (g *group) strange(m *driver.Message) {
-	g.strangers.Add(1)
-	g.held.Add(1)
-	if m.Attempt > 1 {
-		g.doubtful.Store(true)
-	}
+// attended reports whether members are there, or may come back to messages that the broker keeps.
+func (g *group) attended() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members > 0 || g.left && g.kept
 }
 
-// requeue remembers when messages were given back.
+// strange counts a delivered message that is in no account. The group may hold it at the broker.
+func (g *group) strange() {
+	g.strangers.Add(1)
+	g.doubtful.Store(true)
+}
+
+// requeue remembers when messages were requeued.
 func (g *group) requeue(in *Buffer, from, to int, at int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,7 +208,7 @@ func (g *group) requeue(in *Buffer, from, to int, at int64) {
 	}
 }
 
-// takeRequeued returns when a message was given back, and forgets it.
+// takeRequeued returns when a message was requeued, and forgets it.
 func (g *group) takeRequeued(id messageID) (int64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -231,26 +217,32 @@ func (g *group) takeRequeued(id messageID) (int64, bool) {
 	return at, ok
 }
 
-// connections lists those of the members that are there, or the one of the last that was.
-func (g *group) connections() []driver.Conn {
+// connections lists the connections of the present members, or that of the last member.
+func (g *group) connections() (all []driver.Conn) {
+	for _, c := range g.topic.run.open(g.topic) {
+		if c.group == g && !slices.Contains(all, c.conn) {
+			all = append(all, c.conn)
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.conns) == 0 {
-		return []driver.Conn{g.conn}
-	}
-	return slices.Collect(maps.Keys(g.conns))
+	return []driver.Conn{g.conn}
 }
 
-// label returns the name of the group in a result.
-func (g *group) label() string {
+// key names the group in measurements.
+func (g *group) key() GroupKey {
+	label := g.account
 	if g.subscriber {
-		return account.Subscribers
+		label = account.Subscribers
 	}
-	return g.account
+	return GroupKey{g.topic.broker, g.topic.Address.Driver.Name, g.topic.Name, label}
 }
 
 // forget records that the topic was deleted. If no member is there, the group's place at the broker
-// is gone too: it expects nothing of what is sent before it comes again.
+// is gone too: it expects nothing until a member comes.
 func (g *group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -263,10 +255,7 @@ func (g *group) forget() {
 func (g *group) ledger(s account.GroupSnapshot) account.GroupLedger {
 	l := account.GroupLedger{
 		GroupSnapshot: s, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers,
-		Held: max(0, g.held.Load()) + max(0, g.unanswered.Load()), Doubtful: g.doubtful.Load() || g.unanswered.Load() > 0,
-	}
-	if !l.Doubtful {
-		l.Leftovers = max(0, l.Leftovers-g.strangers.Load())
+		Doubtful: g.doubtful.Load() || g.unanswered.Load() > 0,
 	}
 	if b := g.final.Load(); b != nil && b.exact() && !g.unread.Load() {
 		l.Asked, l.Backlog = b.at, b.account()

@@ -37,7 +37,7 @@ func TestSubscriber_LeavesAmidABurst_DrainedOrUncertain(t *testing.T) {
 				leaves := b.consumer(driver.ConsumerConfig{})
 				leaves.consumer = lossy{leaves.consumer, func(m driver.Message) bool {
 					var s Stamp
-					if s.take(&m, b.run.ID) != nil {
+					if s.take(&m, b.run.ID) != stamped {
 						t.Error("a message without a stamp")
 					}
 					return s.Sequence%burst < c.drops

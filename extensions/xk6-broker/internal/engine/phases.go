@@ -12,14 +12,13 @@ import (
 // a count to the phase in which it happens.
 type phases struct{ now atomic.Pointer[cuts] }
 
-// cuts are the phases so far, and when each began. They are never changed.
+// cuts are the phases so far, and the instants at which they began. They are never changed.
 type cuts struct {
-	names   []string // the first is "", before any has begun
-	all     []cut
-	present cut // the last of all
+	names []string // the first is "", before any has begun
+	all   []cut    // the last is the present one
 }
 
-// cut is when a phase began, once or again.
+// cut is the beginning of a phase, for the first time or again.
 type cut struct {
 	at    int64
 	phase int
@@ -35,25 +34,24 @@ var errPhases = fmt.Errorf("phase: there are %d phases already, or %d changes", 
 
 func newPhases() *phases {
 	p := &phases{}
-	first := cut{math.MinInt64, 0}
-	p.now.Store(&cuts{[]string{""}, []cut{first}, first})
+	p.now.Store(&cuts{names: []string{""}, all: []cut{{at: math.MinInt64}}})
 	return p
 }
 
-func (p *phases) present() int { return p.now.Load().present.phase }
+func (c *cuts) present() int { return c.all[len(c.all)-1].phase }
+
+func (p *phases) present() int { return p.now.Load().present() }
 
 // at returns the phase of an instant, and whether that instant is after the last cut.
 func (p *phases) at(instant int64) (phase int, present bool) {
-	c := p.now.Load()
-	if instant >= c.present.at {
-		return c.present.phase, true
-	}
-	for _, before := range slices.Backward(c.all) {
-		if instant >= before.at {
-			return before.phase, false
+	all := p.now.Load().all
+	last := len(all) - 1
+	for i := last; i > 0; i-- {
+		if instant >= all[i].at {
+			return all[i].phase, i == last
 		}
 	}
-	return 0, false // the first cut is before everything
+	return 0, last == 0
 }
 
 // begin begins a phase, or goes on with one of that name.
@@ -67,36 +65,34 @@ func (p *phases) begin(name string, at int64) error {
 		phase = len(c.names)
 		c.names = append(slices.Clone(c.names), name)
 	}
-	c.present = cut{at, phase}
-	c.all = append(slices.Clone(c.all), c.present)
+	c.all = append(slices.Clone(c.all), cut{at, phase})
 	p.now.Store(&c)
 	return nil
 }
 
-// Begin begins a phase, or goes on with one of that name, and returns what every series measured since
-// the last collection. It does nothing if the phase is the present one.
+// Begin begins a phase, or goes on with one of that name, and returns the measurements of every
+// series since the last collection. It does nothing if the phase is the present one.
 func (c *Collector) Begin(name string) ([]Delta, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch now := c.run.phases.now.Load(); {
-	case name == "":
+	now := c.run.phases.now.Load()
+	if name == "" {
 		return nil, errors.New("phase: it has no name")
-	case name == now.names[now.present.phase]:
+	}
+	if name == now.names[now.present()] {
 		return nil, nil
 	}
 	deltas := c.take()
-	if err := c.run.phases.begin(name, c.last); err != nil {
-		return deltas, err
-	}
-	return deltas, nil
+	return deltas, c.run.phases.begin(name, c.last)
 }
 
-// During returns what each series has measured so far in a phase, or in the run if the name is "". It
-// is false if there is no such phase.
+// During returns the measurements of each series so far in a phase, or in the run if the name is "".
+// It is false if there is no such phase.
 func (c *Collector) During(name string) (map[*Series]*Measured, bool) {
 	phase := everyPhase
 	if name != "" {
-		if phase = slices.Index(c.run.phases.now.Load().names, name); phase < 0 {
+		phase = slices.Index(c.run.phases.now.Load().names, name)
+		if phase < 0 {
 			return nil, false
 		}
 	}

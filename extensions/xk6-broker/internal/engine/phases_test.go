@@ -351,7 +351,7 @@ func FuzzPhasesAddUp(f *testing.F) {
 				s.record(0, recording.Open, recording.SettleTime, due, hist.Highest+int64(op))
 			default:
 				ns := int64(op)<<(i%40) + int64(i)
-				s.recordN(uint32(i), recording.Loop(i%recording.NumLoops), recording.Trend(int(op)%recording.NumTrends), due, ns, int64(1+i%5))
+				s.at(due).trends[i%recording.NumLoops][int(op)%recording.NumTrends].RecordN(uint32(i), ns, uint64(1+i%5))
 			}
 		}
 		addUp(t, c.Result())

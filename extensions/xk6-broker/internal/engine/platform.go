@@ -1,60 +1,51 @@
 package engine
 
 import (
+	"slices"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// window is the mean of a share over the last [result.SaturatedWindow] seconds under load.
+// windowSeconds is the length of a window of shares.
+const windowSeconds = 5.0
+
+// busyWindow is the mean of a share over the last window under load.
 type busyWindow struct {
 	parts []weighted
-	most  float64 // of all windows
-	full  bool
+	most  *float64 // of all windows; nil before the first
 }
 
 type weighted struct{ value, seconds float64 }
 
-// add adds a stretch of time and returns the mean of the last window; 0 while it is not full.
+// add adds a stretch of time and returns the mean of the last window; 0 before the first.
 func (w *busyWindow) add(value, seconds float64) float64 {
 	w.parts = append(w.parts, weighted{value, seconds})
 	var sum, length float64
-	for i := len(w.parts) - 1; i >= 0; i-- {
-		length += w.parts[i].seconds
-		sum += w.parts[i].value * w.parts[i].seconds
-		if length >= result.SaturatedWindow-0.5 {
-			w.parts = w.parts[i:]
-			w.most, w.full = max(w.most, sum/length), true
-			return sum / length
+	for i, p := range slices.Backward(w.parts) {
+		length += p.seconds
+		sum += p.value * p.seconds
+		if length < windowSeconds-0.5 {
+			continue
 		}
+		w.parts = w.parts[i:]
+		mean := sum / length
+		if w.most == nil || mean > *w.most {
+			w.most = &mean
+		}
+		return mean
 	}
 	return 0
 }
 
-// worst returns the greatest mean over a window, or the mean of a shorter run; nil if nothing is known.
-func (w *busyWindow) worst() *float64 {
-	if w.full {
-		return &w.most
-	}
-	var sum, length float64
-	for _, p := range w.parts {
-		length += p.seconds
-		sum += p.value * p.seconds
-	}
-	if length == 0 {
-		return nil
-	}
-	mean := sum / length
-	return &mean
-}
-
-// platform gathers what a witness saw of the machine, as far as the run was at work.
+// platform gathers the shares of the machine that a witness saw while the run was at work.
 type platform struct {
 	witness *machine.Witness
-	shares  [6]busyWindow // in the order of [result.Platform]
+	shares  [6]busyWindow // in the order of [summary.Machine]
 }
 
-// add adds what the witness saw since the last call, and returns the hiccups.
+// add adds the shares since the last call, and returns the hiccups.
 func (p *platform) add(working bool) *hist.Histogram {
 	if p.witness == nil {
 		return nil
@@ -77,14 +68,14 @@ func (p *platform) add(working bool) *hist.Histogram {
 	return i.Hiccups
 }
 
-// result returns everything but the hiccups, which are in the recording; nil without a witness.
-func (p *platform) result() *result.Platform {
+// summary returns the worst shares; nil without a witness.
+func (p *platform) summary() *summary.Machine {
 	if p.witness == nil {
 		return nil
 	}
-	return &result.Platform{
-		Hiccups: &hist.Histogram{}, Process: p.shares[0].worst(), Host: p.shares[1].worst(), Others: p.shares[2].worst(),
-		Steal: p.shares[3].worst(), Pressure: p.shares[4].worst(), GroupPressure: p.shares[5].worst(),
+	return &summary.Machine{
+		Process: p.shares[0].most, Host: p.shares[1].most, Others: p.shares[2].most,
+		Steal: p.shares[3].most, Pressure: p.shares[4].most, GroupPressure: p.shares[5].most,
 	}
 }
 
@@ -95,7 +86,7 @@ func (c *Collector) Watch() {
 	c.platform.witness = machine.Start()
 }
 
-// Unwatch ends that. What was seen stays.
+// Unwatch stops the witness. Its shares stay.
 func (c *Collector) Unwatch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +19,8 @@ type Produce struct {
 	// Schedule makes the schedule of arrivals, one for each goroutine; nil is a closed loop, which
 	// sends as fast as the window lets it.
 	Schedule func() schedule.Schedule
-	// Share is which of the messages this process sends. Schedule and Count are those of all processes.
+	// Share is the part of the messages that this process sends. Schedule and Count are of all
+	// processes.
 	Share      schedule.Share
 	Start      int64         // when the schedule begins, by [driver.Now]; 0 is now
 	Duration   time.Duration // no message is due after it; 0 is no limit
@@ -28,7 +30,7 @@ type Produce struct {
 	LeastBatch int // if it is not 0, each call has a random number from it to Batch
 }
 
-// Produced is what a produce loop did.
+// Produced counts the messages of a produce loop.
 type Produced struct {
 	Due, Sent, Confirmed, Failed uint64
 	Elapsed                      time.Duration // from the start to the last confirmation
@@ -40,8 +42,11 @@ const (
 	largestBatch = 64
 )
 
+// never is the due time of a message that does not exist.
+const never = int64(math.MaxInt64)
+
 // Run sends until the schedule, the duration, the count or ctx ends, and then waits for the fate of
-// what is in flight. Each sender works in its own goroutine on its share of the schedule.
+// the messages in flight. Each sender works in its own goroutine on its share of the schedule.
 func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	for _, s := range senders {
 		if err := p.Payload.Check(s.stamp.Front()); err != nil {
@@ -63,12 +68,12 @@ func (p Produce) Run(ctx context.Context, senders []*Sender) (Produced, error) {
 	sending.Wait()
 	var total Produced
 	for _, l := range loops {
-		l.wait()
+		l.flying.Wait() // the driver bounds the time
 		total.Due += l.next
 		total.Sent += l.sent
 		total.Failed += l.failed
-		total.Confirmed += l.confirmed
 	}
+	total.Confirmed = total.Sent - total.Failed
 	total.Elapsed = time.Duration(driver.Now() - p.Start)
 	return total, nil
 }
@@ -79,105 +84,77 @@ type produceLoop struct {
 	sender   *Sender
 	schedule schedule.Schedule // nil in a closed loop
 	maker    *payload.Maker
-	share    schedule.Share // of those that are sent here
-	count    uint64
-	next     uint64 // the arrival to send next, counted within the share
+	share    schedule.Share // of the messages that are sent here
+	count    uint64         // messages of the share, if Count is set
+	next     uint64         // the message to send next, counted within the share
+	due      int64          // when it is due, or never; 0 in a closed loop
 	calls    uint64
-	ahead    arrival // the next one of the schedule
 	sleep    machine.Sleeper
 	free     int64 // when the window last had room again; 0 if it always had
+	flying   sync.WaitGroup
 
-	mu                      sync.Mutex
-	idle                    []*flight
-	flying                  int
-	landed                  chan struct{}
-	sent, confirmed, failed uint64
-}
-
-type arrival struct {
-	due    int64
-	ok     bool
-	looked bool
+	mu           sync.Mutex
+	idle         []*flight
+	sent, failed uint64
 }
 
 func newProduceLoop(p Produce, s *Sender, share schedule.Share) *produceLoop {
 	l := &produceLoop{
-		Produce: p, sender: s, share: share, landed: make(chan struct{}, 1), sleep: machine.Sleeper{Sleep: s.pub.run.sleep},
+		Produce: p, sender: s, share: share, count: share.Count(p.Share.Count(p.Count)),
+		maker: p.Payload.Maker(s.stamp.Front(), s.track.ID()), sleep: machine.Sleeper{Sleep: s.pub.run.sleep},
 	}
-	l.maker = l.Payload.Maker(s.stamp.Front(), s.track.ID())
 	if p.Schedule != nil {
-		l.schedule = l.share.Of(p.Share.Of(p.Schedule()))
+		l.schedule = share.Of(p.Share.Of(p.Schedule()))
 	}
-	l.count = l.share.Count(p.Share.Count(p.Count))
+	l.look()
 	return l
 }
 
 func (l *produceLoop) run(ctx context.Context) {
 	defer l.abandon()
 	for ctx.Err() == nil {
-		most, until := l.due()
+		now := driver.Now()
 		switch {
-		case most == 0 && until == never:
+		case l.due == never, l.schedule == nil && l.Duration > 0 && now-l.Start >= int64(l.Duration):
 			return
-		case most == 0:
-			if l.sleep.Until(ctx, until) != nil {
+		case l.due > now:
+			if l.sleep.Until(ctx, l.due) != nil {
 				return
 			}
 		default:
-			if !l.send(ctx, most) {
+			if l.send(ctx) != nil {
 				return
 			}
 		}
 	}
 }
 
-const never = int64(1<<63 - 1)
-
-// due returns how many messages are due now, up to a batch, or else when the next one is.
-func (l *produceLoop) due() (most int, until int64) {
-	now := driver.Now()
-	switch {
-	case l.Count > 0 && l.next >= l.count:
-		return 0, never
-	case l.schedule == nil && l.Duration > 0 && now-l.Start >= int64(l.Duration):
-		return 0, never
-	case l.schedule == nil:
-		return l.most(), 0
-	case !l.look():
-		return 0, never
-	case l.ahead.due > now:
-		return 0, l.ahead.due
+// look finds when the next message is due.
+func (l *produceLoop) look() {
+	if l.Count > 0 && l.next >= l.count {
+		l.due = never
+		return
 	}
-	return l.most(), 0
+	if l.schedule == nil {
+		return
+	}
+	at, ok := l.schedule.At(l.next)
+	if !ok || l.Duration > 0 && at >= l.Duration {
+		l.due = never
+		return
+	}
+	l.due = l.Start + int64(at)
 }
 
-// most returns how many messages the next call may have.
-func (l *produceLoop) most() int {
+// number returns the number, among the messages of all processes, of the n-th message of this loop.
+func (l *produceLoop) number(n uint64) uint64 { return l.Share.Index(l.share.Index(n)) }
+
+// send hands over the messages that are due, up to a batch. It returns the error of ctx.
+func (l *produceLoop) send(ctx context.Context) error {
 	most := l.Batch
 	if l.LeastBatch > 0 {
 		most = l.Payload.Batch(l.number(l.calls), l.LeastBatch, l.Batch)
 	}
-	if l.Count > 0 {
-		most = int(min(uint64(most), l.count-l.next)) //gosec:disable G115 -- a count
-	}
-	return most
-}
-
-// number returns the number among those of all processes of the n-th message of this loop.
-func (l *produceLoop) number(n uint64) uint64 { return l.Share.Index(l.share.Index(n)) }
-
-// look looks at the next arrival, and reports whether there is one.
-func (l *produceLoop) look() bool {
-	if !l.ahead.looked {
-		at, ok := l.schedule.At(l.next)
-		ok = ok && (l.Duration == 0 || at < l.Duration)
-		l.ahead = arrival{due: l.Start + int64(at), ok: ok, looked: true}
-	}
-	return l.ahead.ok
-}
-
-// send hands over what is due, up to most messages. It returns false if ctx ended first.
-func (l *produceLoop) send(ctx context.Context, most int) bool {
 	w := l.sender.pub.window
 	least := 1
 	if l.schedule == nil { // nothing is late in a closed loop: wake once for many
@@ -185,7 +162,7 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 	}
 	n, waited, err := l.sender.admit(ctx, int64(least), int64(most))
 	if err != nil {
-		return false
+		return err
 	}
 	now := driver.Now()
 	if waited {
@@ -193,24 +170,22 @@ func (l *produceLoop) send(ctx context.Context, most int) bool {
 	}
 	f := l.flight()
 	f.free = l.free
-	for int64(len(f.batch)) < n {
-		if l.schedule != nil && (!l.look() || l.ahead.due > now) {
-			break
-		}
-		l.fill(f, l.ahead.due)
-		l.ahead.looked = false
+	for int64(len(f.batch)) < n && l.due <= now {
+		l.fill(f)
 		l.next++
+		l.look()
 	}
 	if unused := n - int64(len(f.batch)); unused > 0 {
 		w.release(unused)
 	}
 	l.calls++
 	f.launch(ctx)
-	return true
+	return nil
 }
 
-// fill adds one message to a flight. Its body is the one that this place in the flight had before.
-func (l *produceLoop) fill(f *flight, due int64) {
+// fill adds the next message to a flight. Its body is the one that this place in the flight had
+// before.
+func (l *produceLoop) fill(f *flight) {
 	i := len(f.batch)
 	if i < cap(f.batch) {
 		f.batch = f.batch[:i+1]
@@ -226,19 +201,21 @@ func (l *produceLoop) fill(f *flight, due int64) {
 		}
 	}
 	m.Properties = l.Payload.Properties
-	f.due = append(f.due, due)
+	f.due = append(f.due, l.due)
 }
 
-// flight takes one that has landed, or makes one. There are never more than the window has places.
+// flight takes an idle flight or makes one. There are never more than the window has places.
 func (l *produceLoop) flight() *flight {
+	l.flying.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flying++
 	n := len(l.idle)
 	if n == 0 {
 		f := newFlight(l.sender, l.Batch)
-		f.closed = l.schedule == nil
-		f.ends = l
+		if l.schedule == nil {
+			f.loop = recording.Closed
+		}
+		f.end = l.land
 		return f
 	}
 	f := l.idle[n-1]
@@ -247,61 +224,31 @@ func (l *produceLoop) flight() *flight {
 	return f
 }
 
-// end takes a flight back when the fate of its messages is known.
-func (l *produceLoop) end(f *flight) {
-	failed := uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count
+// land takes a flight back when the fate of its messages is decided.
+func (l *produceLoop) land(f *flight) {
 	l.mu.Lock()
-	n := uint64(len(f.batch))
-	l.sent += n
-	l.failed += failed
-	l.confirmed += n - failed
+	l.sent += uint64(len(f.batch))
+	l.failed += uint64(f.failures.Swap(0)) //gosec:disable G115 -- a count
 	l.idle = append(l.idle, f)
-	l.flying--
 	l.mu.Unlock()
-	select {
-	case l.landed <- struct{}{}:
-	default:
-	}
+	l.flying.Done()
 }
 
-// abandon counts what the schedule has left as due if ctx ended before it was sent. Of random
-// arrivals these are as many as there are on average.
+// abandon counts the rest of the schedule as due if ctx ended before it was sent. Random arrivals
+// have their average number.
 func (l *produceLoop) abandon() {
-	_, until := l.due()
-	if l.schedule == nil || until == never {
+	if l.schedule == nil || l.due == never {
 		return
 	}
-	rest := l.total()
-	rest = l.share.Count(rest) - min(l.next, l.share.Count(rest))
-	l.next += rest
-	l.sender.series.Load().add(recording.Due, int64(rest)) //gosec:disable G115 -- a count
-}
-
-// total returns how many messages the schedule has for this process; 0 without a schedule.
-func (p Produce) total() uint64 {
-	if p.Schedule == nil {
-		return 0
+	even := l.Share.Of(schedule.Even(l.Schedule()))
+	n, ends := schedule.Count(even)
+	if l.Duration > 0 {
+		n, ends = schedule.Until(even, l.Duration-1), true
 	}
-	s := p.Share.Of(schedule.Even(p.Schedule()))
-	n, ends := schedule.Count(s)
-	if p.Duration > 0 {
-		n, ends = schedule.Until(s, p.Duration-1), true
-	}
-	if count := p.Share.Count(p.Count); p.Count > 0 && (!ends || count < n) {
+	if count := l.Share.Count(l.Count); l.Count > 0 && (!ends || count < n) {
 		n = count
 	}
-	return n
-}
-
-// wait returns when nothing is in flight. The driver bounds that time.
-func (l *produceLoop) wait() {
-	for {
-		l.mu.Lock()
-		flying := l.flying
-		l.mu.Unlock()
-		if flying == 0 {
-			return
-		}
-		<-l.landed
-	}
+	all := max(l.next, l.share.Count(n))
+	l.sender.series.Load().add(recording.Due, int64(all-l.next)) //gosec:disable G115 -- a count
+	l.next = all
 }

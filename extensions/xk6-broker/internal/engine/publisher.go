@@ -9,8 +9,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Publisher is an open producer of a driver. Any number of senders share it.
@@ -21,7 +21,7 @@ type Publisher struct {
 	conn     driver.Conn
 	config   driver.ProducerConfig
 	producer driver.Producer
-	proof    *proof
+	proof    summary.Proof
 	window   *window         // of messages
 	workers  *window         // of calls of Send; nil if they do not wait for the broker
 	effects  []driver.Option // properties of messages, see [effective]
@@ -45,7 +45,7 @@ func (r *Run) NewPublisher(
 	}
 	t.noteOptions(effective(d, driver.OnProducer), c.Options)
 	t.connected(conn)
-	pub.proof = pub.prove("")
+	pub.proof = pub.prove(ctx, "")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publishers = append(r.publishers, pub)
@@ -76,7 +76,7 @@ func (p *Publisher) NewSender(stamp StampMode, series *Series) *Sender {
 // SetSeries sends further measurements to another series.
 func (s *Sender) SetSeries(series *Series) { s.series.Store(series) }
 
-// Series returns where measurements go now.
+// Series returns the series of further measurements.
 func (s *Sender) Series() *Series { return s.series.Load() }
 
 // expect makes the groups expect confirmed messages, if they carry a stamp.
@@ -88,12 +88,17 @@ func (s *Sender) expect(series *Series, first uint64, n int) {
 	s.track.ExpectN(first, n)
 }
 
-// Receipt is what became of one message. Times are ns since the Unix epoch.
+// wrap returns the error of an operation, with the driver's name; nil for nil.
+func (s *Sender) wrap(op string, err error) error {
+	return s.pub.driver.Wrap(op, s.pub.topic.explain(err))
+}
+
+// Receipt is the outcome of one message. Times are ns since the Unix epoch.
 type Receipt struct {
 	Sequence  uint64
 	Due       int64
 	Sent      int64
-	Confirmed int64        // when the outcome was known, also if it is an error
+	Confirmed int64        // when the outcome arrived, also if it is an error
 	Place     driver.Place // as far as Features.Receipts claims it
 	Err       error
 }
@@ -116,15 +121,15 @@ func (t Timing) After(ns int64) Timing {
 var errBatchTooLarge = errors.New("more messages in one send than the producer's window holds")
 
 // Send sends some messages that were due at one time, and calls finished once, from any goroutine,
-// when the fate of all is known. It waits for room in the window and for a worker.
+// when the fate of all is decided. It waits for room in the window and for a worker.
 func (s *Sender) Send(ctx context.Context, batch driver.Batch, at Timing, finished func([]Receipt)) {
 	f := newReceipted(s, batch, at)
-	f.ends = receiptsTo(finished)
+	f.end = func(f *flight) { finished(f.receipts) }
 	f.depart(ctx, ctx)
 }
 
-// admit waits for room for messages in the window, least to most, and for a worker. It returns how many
-// places it got, and whether it had to wait.
+// admit waits for room for messages in the window, least to most, and for a worker. It returns the
+// number of places it got, and whether it had to wait.
 func (s *Sender) admit(ctx context.Context, least, most int64) (n int64, waited bool, err error) {
 	n, waited, err = s.take(ctx, s.pub.window, least, most)
 	if err != nil || s.pub.workers == nil {
@@ -150,67 +155,55 @@ func (s *Sender) take(ctx context.Context, w *window, least, most int64) (n int6
 // refuse fails a flight that was never handed over.
 func (s *Sender) refuse(f *flight, err error) {
 	now := driver.Now()
-	err = s.pub.driver.Wrap(f.op(), s.pub.topic.explain(err))
 	series := s.series.Load()
-	if f.ask != nil {
-		f.ask.failed.Store(true)
-	}
-	if !f.closed {
+	if f.loop == recording.Open {
 		series.add(recording.Due, int64(len(f.batch)))
 	}
-	for i := range f.batch {
-		due := f.due[i]
-		if f.closed {
+	for i, due := range f.due {
+		if f.loop == recording.Closed {
 			due = now
 		}
-		series.Fail(f.op(), s.pub.driver.KindOf(err))
-		series.record(s.shard, f.loop(), recording.FailedLatency, due, now-due)
-		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: err}
+		if f.op == "send" {
+			series.Fail("send", s.pub.driver.KindOf(err))
+			series.record(s.shard, f.loop, recording.FailedLatency, due, now-due)
+		}
+		f.receipts[i] = Receipt{Due: due, Confirmed: now, Err: s.wrap(f.op, err)}
 	}
-	f.ends.end(f)
+	f.end(f)
 }
 
-// proof is an answer to what confirmations prove for some producers of a topic.
-type proof struct {
-	result.Proof
-
-	done chan struct{} // closed when there is one
-}
-
-// prove asks what a confirmation proves, when the producer opens and at the end: for each producer
-// that finds out by itself, and else once for all of the same options. Nothing waits for the answer.
-func (p *Publisher) prove(when string) *proof {
-	key := when + fmt.Sprint(p.config.Options)
+// prove returns the meaning of a confirmation, when the producer opens and at the end. It asks each
+// producer that is a prover itself, else once for all of the same options.
+func (p *Publisher) prove(ctx context.Context, when string) summary.Proof {
+	key := fmt.Sprint(when, p.config.Options)
 	prover, ok := p.producer.(driver.Prover)
 	if ok {
-		key = when + fmt.Sprintf("%p", p)
+		key = fmt.Sprintf("%s%p", when, p)
 	} else {
 		prover, ok = p.conn.(driver.Prover)
 	}
 	t := p.topic
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if asked, ok := t.proofs[key]; ok {
-		return asked
+	proof, found := t.proofs[key]
+	created := t.created
+	t.mu.Unlock()
+	if found {
+		return proof
 	}
-	asked, created := &proof{done: make(chan struct{})}, t.created
-	t.proofs[key] = asked
-	if !ok {
-		asked.Confirm = p.driver.Features.Confirm.String()
-		close(asked.done)
-		return asked
-	}
-	go func() {
-		defer close(asked.done)
-		ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+	proof.Confirm = p.driver.Features.Confirm.String()
+	if ok {
+		ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 		defer cancel()
-		is := prover.Proof(ctx, p.config, created)
-		asked.Confirm, asked.How = is.Confirm.String(), is.How
-		if is.Routed {
+		answer := prover.Proof(ctx, p.config, created)
+		proof = summary.Proof{Confirm: answer.Confirm.String(), How: answer.How}
+		if answer.Routed {
 			t.selected.Store(true)
 		}
-	}()
-	return asked
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.proofs[key] = proof
+	return proof
 }
 
 // proveAgain asks once more at the end, because settings may have changed, unless the topic is gone.
@@ -218,37 +211,11 @@ func (p *Publisher) proveAgain(ctx context.Context) error {
 	p.topic.mu.Lock()
 	removed := len(p.topic.removed) > 0
 	p.topic.mu.Unlock()
-	all := []*proof{p.proof}
 	if !removed {
-		all = append(all, p.prove("at the end: "))
-	}
-	for _, asked := range all {
-		select {
-		case <-asked.done:
-		case <-ctx.Done():
-		}
+		p.prove(ctx, "at the end: ")
 	}
 	return nil
 }
 
-// Proof returns what a confirmation proves.
-func (s *Sender) Proof(ctx context.Context) (result.Proof, error) {
-	select {
-	case <-s.pub.proof.done:
-		return s.pub.proof.Proof, nil
-	case <-ctx.Done():
-		return result.Proof{}, ctx.Err()
-	}
-}
-
-// proven lists what confirmations proved. The lock is held.
-func (t *Topic) proven() (all []result.Proof) {
-	for _, p := range t.proofs {
-		select {
-		case <-p.done:
-			all = append(all, p.Proof)
-		default:
-		}
-	}
-	return all
-}
+// Proof returns the meaning of a confirmation.
+func (s *Sender) Proof() summary.Proof { return s.pub.proof }

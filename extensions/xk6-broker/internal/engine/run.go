@@ -1,5 +1,5 @@
 // Package engine sends and receives through drivers at the times of a schedule, and measures and
-// accounts for every message. It knows nothing of k6 and nothing of any broker.
+// accounts for every message. It depends neither on k6 nor on a broker.
 package engine
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
-// Run is one test, as far as one process takes part in it.
+// Run is the part that one process takes in a test.
 type Run struct {
 	*Meter
 	ID      uint32 // the same in all processes of a test with one name
@@ -27,7 +27,9 @@ type Run struct {
 	shared    bool     // other processes take part
 	processes int      // of the test; 0 if unknown
 	index     int      // of this process; -1 if unknown
-	siblings  sync.Map // instances of other processes that messages came from
+	siblings  sync.Map // instances of other processes whose messages were received
+	senders   sync.Map // the topic of each producer, by its ID
+	readers   sync.Map // the open consumers
 
 	producers atomic.Uint32
 	consumers atomic.Uint32
@@ -41,17 +43,11 @@ type Run struct {
 	connections connections
 
 	mu         sync.Mutex
-	topics     map[topicKey]*Topic
-	order      []*Topic
+	topics     []*Topic // in the order in which they were first used
 	publishers []*Publisher
 	replies    []*Replies
-	repliers   []*replier
-	senders    map[uint64]*Topic // where each producer sends to
-	readers    map[*Consumer]struct{}
 	finished   bool
 }
-
-type topicKey struct{ address, name string }
 
 // NewRun starts a run. Processes of one test have one name; processes is how many they are, 0 if
 // unknown. Without a name the process is alone.
@@ -70,9 +66,6 @@ func NewRun(name string, processes int) *Run {
 		processes:   processes,
 		index:       -1,
 		sleep:       machine.Until,
-		topics:      map[topicKey]*Topic{},
-		senders:     map[uint64]*Topic{},
-		readers:     map[*Consumer]struct{}{},
 		connections: connections{open: map[string]*connection{}},
 	}
 }
@@ -142,13 +135,14 @@ func (r *Run) brief(limit time.Duration) time.Duration {
 func (r *Run) Topic(a *driver.Address, name string) *Topic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := topicKey{a.String(), name}
-	t, ok := r.topics[key]
-	if !ok {
-		t = newTopic(r, a, name)
-		r.topics[key] = t
-		r.order = append(r.order, t)
+	broker := a.String()
+	for _, t := range r.topics {
+		if t.Name == name && t.broker == broker {
+			return t
+		}
 	}
+	t := newTopic(r, a, name)
+	r.topics = append(r.topics, t)
 	return t
 }
 
@@ -156,41 +150,40 @@ func (r *Run) Topic(a *driver.Address, name string) *Topic {
 func (r *Run) Topics() []*Topic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.order[:len(r.order):len(r.order)]
+	return r.topics[:len(r.topics):len(r.topics)]
+}
+
+// groups lists the groups of all topics.
+func (r *Run) groups() (all []*group) {
+	for _, t := range r.Topics() {
+		all = append(all, t.everyGroup()...)
+	}
+	return all
 }
 
 // producerID makes an ID that no other producer of the test has.
 func (r *Run) producerID(t *Topic) uint64 {
 	id := uint64(r.instance)<<32 | uint64(r.producers.Add(1))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.senders[id] = t
+	r.senders.Store(id, t)
 	return id
 }
 
-// opened lists the publishers.
-func (r *Run) opened() []*Publisher {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.publishers[:len(r.publishers):len(r.publishers)]
-}
-
 // open lists the open consumers, of one topic or of all.
-func (r *Run) open(t *Topic) []*Consumer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []*Consumer
-	for c := range r.readers {
-		if t == nil || c.topic == t {
+func (r *Run) open(t *Topic) (all []*Consumer) {
+	r.readers.Range(func(key, _ any) bool {
+		if c, ok := key.(*Consumer); ok && (t == nil || c.topic == t) {
 			all = append(all, c)
 		}
-	}
+		return true
+	})
 	return all
 }
 
 // InFlight returns how many messages are handed over to drivers and not yet done.
 func (r *Run) InFlight() (n int64) {
-	for _, p := range r.opened() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.publishers {
 		n += p.window.inFlight()
 	}
 	return n

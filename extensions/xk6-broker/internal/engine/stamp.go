@@ -36,7 +36,7 @@ type Stamp struct {
 	Due      int64  // ns since the Unix epoch, by the sender's clock
 	Sent     int64
 
-	inBody bool // it was found there
+	front int // bytes of the body that it took
 }
 
 // loop returns which loop sent it.
@@ -47,10 +47,16 @@ func (s *Stamp) loop() recording.Loop {
 	return recording.Open
 }
 
-var (
-	errNoStamp = errors.New("no stamp")
-	errCorrupt = errors.New("the stamp's checksum does not match")
+// mark is the kind of stamp that a message has.
+type mark uint8
 
+const (
+	unstamped mark = iota // none, such as a message of another program
+	corrupt               // a damaged one of this run
+	stamped
+)
+
+var (
 	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
 	stampBase64 = base64.RawStdEncoding
 )
@@ -72,12 +78,11 @@ func (s *Stamp) put(dst, payload []byte) {
 	binary.LittleEndian.PutUint32(dst[stampSumAt:], checksum(dst[:stampSumAt], payload))
 }
 
-// get reads the stamp of a payload. A foreign body gives errNoStamp, a damaged one of this run
-// errCorrupt.
-func (s *Stamp) get(run uint32, src, payload []byte) error {
-	s.inBody = false
+// get reads the stamp of a payload.
+func (s *Stamp) get(run uint32, src, payload []byte) mark {
+	s.front = 0
 	if len(src) < StampSize || binary.LittleEndian.Uint16(src) != stampMagic {
-		return errNoStamp
+		return unstamped
 	}
 	s.Run = binary.LittleEndian.Uint32(src[2:])
 	s.Producer = binary.LittleEndian.Uint64(src[6:])
@@ -90,11 +95,11 @@ func (s *Stamp) get(run uint32, src, payload []byte) error {
 	}
 	switch {
 	case binary.LittleEndian.Uint32(src[stampSumAt:]) == checksum(src[:stampSumAt], payload):
-		return nil
-	case s.Run != run:
-		return errNoStamp
+		return stamped
+	case s.Run == run:
+		return corrupt
 	}
-	return errCorrupt
+	return unstamped
 }
 
 func checksum(stamp, payload []byte) uint32 {
@@ -103,40 +108,30 @@ func checksum(stamp, payload []byte) uint32 {
 
 // take reads the stamp of a received message, from its header or the front of its body, and takes it
 // off. Without a valid one the message stays as it is.
-func (s *Stamp) take(m *driver.Message, run uint32) error {
+func (s *Stamp) take(m *driver.Message, run uint32) (is mark) {
 	for i := range m.Headers {
 		if m.Headers[i].Name != StampHeader {
 			continue
 		}
 		var raw [StampSize]byte
 		if len(m.Headers[i].Value) != stampTextLen {
-			return errNoStamp
+			return unstamped
 		}
 		if _, err := stampBase64.Decode(raw[:], m.Headers[i].Value); err != nil {
-			return errNoStamp
+			return unstamped
 		}
-		if err := s.get(run, raw[:], m.Body); err != nil {
-			return err
+		if is = s.get(run, raw[:], m.Body); is == stamped {
+			m.Headers = append(m.Headers[:i:i], m.Headers[i+1:]...)
 		}
-		m.Headers = append(m.Headers[:i:i], m.Headers[i+1:]...)
-		return nil
+		return is
 	}
 	if len(m.Body) < StampSize {
-		return errNoStamp
+		return unstamped
 	}
-	if err := s.get(run, m.Body[:StampSize], m.Body[StampSize:]); err != nil {
-		return err
+	if is = s.get(run, m.Body[:StampSize], m.Body[StampSize:]); is == stamped {
+		m.Body, s.front = m.Body[StampSize:], StampSize
 	}
-	m.Body, s.inBody = m.Body[StampSize:], true
-	return nil
-}
-
-// size returns how many bytes of a body the stamp took.
-func (s *Stamp) size() int {
-	if s.inBody {
-		return StampSize
-	}
-	return 0
+	return is
 }
 
 // StampMode is where a producer puts its stamps.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine/summary"
 )
 
 // Topic is one topic of one broker, with the accounting of its messages.
@@ -19,6 +19,7 @@ type Topic struct {
 	Name    string
 
 	run       *Run
+	broker    string // the address, without credentials
 	track     *account.Topic
 	declared  atomic.Bool  // the script has a consumer for it, opened or not
 	unordered atomic.Bool  // the broker reorders, because of a priority, a delay or a requeue
@@ -27,29 +28,26 @@ type Topic struct {
 	failed    atomic.Int64 // sends that failed; the broker may have their messages
 
 	mu       sync.Mutex
-	groups   map[string]*group // by the broker's name for them
-	order    []*group          // all, subscribers too
-	conn     driver.Conn       // the one opened last, to ask for the backlog
+	order    []*group // of consumer groups and subscribers
 	info     driver.Info
-	uses     result.Uses
-	created  *driver.TopicSpec // by this test
-	readBack account.Account   // of a driver that only sends
-	proofs   map[string]*proof // by when they were asked for, and the producers' options
-	removed  []int64           // when this process deleted or emptied it
-	settled  uint64            // 1 + the messages numbered when it was removed with a complete account; 0 if it was not
+	uses     summary.Options
+	created  *driver.TopicSpec        // by this test
+	readBack account.Account          // of a driver that only sends
+	proofs   map[string]summary.Proof // by when they were asked for, and the producers' options
+	removed  []int64                  // when this process deleted or emptied it
 }
 
 func newTopic(r *Run, a *driver.Address, name string) *Topic {
 	t := &Topic{
-		Address: a, Name: name, run: r, track: account.NewTopic(), groups: map[string]*group{}, uses: result.Uses{},
-		proofs: map[string]*proof{},
+		Address: a, Name: name, run: r, broker: a.String(), track: account.NewTopic(), uses: summary.Options{},
+		proofs: map[string]summary.Proof{},
 	}
 	t.spends.Store(!a.Driver.Features.Replay)
 	return t
 }
 
-// Declare records that the script has a consumer for the topic. With several processes it may be opened
-// in another one.
+// Declare records that the script has a consumer for the topic. With several processes it may be
+// opened in another one.
 func (t *Topic) Declare() { t.declared.Store(true) }
 
 // Use records the options in force for a user of the topic: "connect", "topic", "producer",
@@ -68,14 +66,14 @@ func (t *Topic) Created(spec driver.TopicSpec) {
 	t.noteOptions(effective(t.Address.Driver, driver.OnTopic), spec.Options)
 }
 
-// effective lists the options of a scope that decide what can be accounted for.
+// effective lists the options of a scope that have an effect on the account.
 func effective(d *driver.Driver, scope driver.Scope) []driver.Option {
 	return slices.DeleteFunc(slices.Clone(d.Options), func(o driver.Option) bool {
 		return o.Scope&scope == 0 || !o.Reorders && !o.Selects && o.Spends == ""
 	})
 }
 
-// noteOptions records what options with a value other than their default mean for the account.
+// noteOptions records the effects on the account of options that are not at their defaults.
 func (t *Topic) noteOptions(options []driver.Option, values driver.Values) {
 	for _, o := range options {
 		v, ok := values[o.Name]
@@ -96,11 +94,10 @@ func (t *Topic) noteOptions(options []driver.Option, values driver.Values) {
 	}
 }
 
-// connected keeps a connection, and what it reports of the broker.
+// connected keeps the information that a connection has of the broker.
 func (t *Topic) connected(conn driver.Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.conn = conn
 	if informer, ok := conn.(driver.Informer); ok {
 		t.info = informer.Info()
 	}
@@ -121,7 +118,3 @@ func (t *Topic) everyGroup() []*group {
 	defer t.mu.Unlock()
 	return slices.Clone(t.order)
 }
-
-// complete reports whether the account was complete when the topic was removed, and no message was
-// numbered since. The lock is held.
-func (t *Topic) complete() bool { return t.settled > 0 && t.settled == t.track.Numbered()+1 }

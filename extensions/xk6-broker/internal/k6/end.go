@@ -217,10 +217,10 @@ func (r *run) resultJSON() ([]byte, error) {
 }
 
 // buildResult sums up the run so far.
-func (r *run) buildResult() *result.Result { return r.describe(r.collector.Result()) }
+func (r *run) buildResult() *result.Result { return r.describe(result.New(r.collector.Measured())) }
 
 // unmeasured returns the result so far without its measurements, which the recording has.
-func (r *run) unmeasured() *result.Result { return r.describe(r.collector.Unmeasured()) }
+func (r *run) unmeasured() *result.Result { return r.describe(result.New(r.collector.Summary(), nil)) }
 
 // describe adds the properties of the test, of k6 and of the machine, and the verdict.
 func (r *run) describe(result *result.Result) *result.Result {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // A header of that name would be read as the trace stamp, and the message be counted as corrupted
@@ -70,7 +71,7 @@ func TestForwardedHeadersLeaveTheStampBehind(t *testing.T) {
 	if want := strings.Join([]string{x, x, x, y, y, y}, " "); got != want {
 		t.Errorf("%v; want %s", got, want)
 	}
-	if accounts := s.module.run.collector.Result().Topics[0].Counts; accounts["unstamped"] != 1 || accounts["corrupted"] != 0 {
+	if accounts := result.New(s.module.run.collector.Measured()).Topics[0].Counts; accounts["unstamped"] != 1 || accounts["corrupted"] != 0 {
 		t.Errorf("%v; want only the first message without a stamp", accounts)
 	}
 }

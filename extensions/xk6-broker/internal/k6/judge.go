@@ -38,7 +38,7 @@ func latency(t recording.Trend) decider {
 				if trendTags(tagsOf(s.Labels), t, l).Contains(part.tags) {
 					portions = append(portions, result.Portion{
 						Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l,
-						Histogram: m.Trends.Trend(l, t), Missing: m.Failed(l, t),
+						Histogram: m.Trends.Trend(l, t), Missing: m.Failed(t),
 					})
 				}
 			}

@@ -122,11 +122,9 @@ func (p *producer) open(ctx context.Context, vu uint64) (*engine.Publisher, erro
 func (p *producer) ready() *sobek.Promise {
 	of := &promise{}
 	made := of.make(p.conn.in, "ready")
-	p.withSender(of, func(ctx context.Context, s *engine.Sender, _ int64) {
-		go func() {
-			proof, err := s.Proof(ctx)
-			of.settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, err })
-		}()
+	p.withSender(of, func(_ context.Context, s *engine.Sender, _ int64) {
+		proof := s.Proof()
+		of.settle(func() (any, error) { return map[string]any{"confirm": proof.Confirm, "how": proof.How}, nil })
 	})
 	return made
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // unheard is called for each batch that mute takes.
@@ -72,7 +73,7 @@ func TestABrokerThatDoesNotAnswer(t *testing.T) {
 			if err := s.module.run.Finish(t.Context(), engine.Drain{Limit: time.Second}); err != nil {
 				t.Error(err)
 			}
-			topic := s.module.run.collector.Result().Topics[0]
+			topic := result.New(s.module.run.collector.Measured()).Topics[0]
 			var failed int64
 			for _, e := range topic.Errors {
 				failed += e.Count
@@ -157,7 +158,7 @@ func TestAnActivationThatEndsInAnAwait(t *testing.T) {
 	if err := s.module.run.Finish(t.Context(), engine.Drain{Limit: time.Second}); err != nil {
 		t.Error(err)
 	}
-	topic := s.module.run.collector.Result().Topics[0]
+	topic := result.New(s.module.run.collector.Measured()).Topics[0]
 	if g := topic.Groups[0]; topic.Counts["confirmed"] != 4 || topic.Counts["received"] != 0 || g.Expected != 4 || g.Drained != 4 || g.Lost != 0 {
 		t.Errorf("%v, %+v", topic.Counts, g)
 	}

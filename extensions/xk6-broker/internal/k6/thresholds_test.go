@@ -87,7 +87,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 		}
 	})
 	<-evaluated
-	made := r.NewCollector().Result()
+	made := result.New(r.NewCollector().Measured())
 	made.Judge(result.Circumstances{})
 	r.decide(made)
 	close(stop)
