@@ -9,7 +9,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Consumer is an open consumer of a driver, measured and accounted for. One goroutine at a time
@@ -208,7 +207,7 @@ func (c *Consumer) account(series *Series, in *Buffer, i int) (counts, fresh boo
 // sender returns the counter of a message of this test that no producer of its topic sent.
 func (r *Run) sender(s *Stamp, at *Topic) recording.Counter {
 	if from := uint32(s.Producer >> 32); from != r.instance {
-		if !r.shared || s.Sent < r.Started-int64(result.ClockSkew) {
+		if !r.shared || s.Sent < r.Started-int64(recording.ClockSkew) {
 			return recording.Earlier
 		}
 		if _, seen := r.siblings.Load(from); !seen {

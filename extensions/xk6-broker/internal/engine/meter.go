@@ -7,7 +7,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // Labels name a series of measurements.
@@ -271,7 +270,7 @@ func (m *Measured) Failed(l recording.Loop, t recording.Trend) uint64 {
 		if labels.Op == "send" || labels.Op == "request" {
 			sends += n
 		}
-		if labels.Op == result.SentBy(t.String()) {
+		if labels.Op == t.Operation() {
 			failed += n
 		}
 	}

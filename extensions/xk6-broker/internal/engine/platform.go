@@ -3,10 +3,11 @@ package engine
 import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// window is the mean of a share over the last [result.SaturatedWindow] seconds under load.
+// window is the mean of a share over the last [recording.BusyWindow] seconds under load.
 type busyWindow struct {
 	parts []weighted
 	most  float64 // of all windows
@@ -22,7 +23,7 @@ func (w *busyWindow) add(value, seconds float64) float64 {
 	for i := len(w.parts) - 1; i >= 0; i-- {
 		length += w.parts[i].seconds
 		sum += w.parts[i].value * w.parts[i].seconds
-		if length >= result.SaturatedWindow-0.5 {
+		if length >= recording.BusyWindow-0.5 {
 			w.parts = w.parts[i:]
 			w.most, w.full = max(w.most, sum/length), true
 			return sum / length

@@ -20,7 +20,6 @@ func (c *Collector) Result() *result.Result {
 	c.taken = append(c.taken, c.collect(true)...)
 	r.Measure(&c.recording)
 	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
-	r.Describe()
 	return r
 }
 
@@ -74,7 +73,7 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: f.Start == 0,
 		HeldUnseen: f.HeldUnseen, Proofs: []result.Proof{}, Options: t.uses.Sorted(), Counts: map[string]int64{},
 		Trends: map[string]*hist.Histogram{}, Info: result.Server(t.info), Errors: []result.ErrorCount{},
-		Groups: []result.Group{}, Shared: t.run.shared, Alone: !t.run.shared, Routed: t.selected.Load(),
+		Groups: []result.Group{}, Shared: t.run.shared, Alone: !t.run.shared,
 		Declared: t.declared.Load(),
 	}
 	r.Proves(t.proven()...)

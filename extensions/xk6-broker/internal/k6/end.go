@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // k6's global events. Their type is in an internal package; untyped constants fit it all the same.
@@ -175,7 +176,7 @@ func (r *run) result() *result.Result {
 func (r *run) buildResult() *result.Result {
 	result := r.collector.Result()
 	r.describe(result)
-	result.Judge(r.circumstances())
+	verdict.Judge(result, r.circumstances())
 	return result
 }
 
@@ -183,7 +184,7 @@ func (r *run) buildResult() *result.Result {
 func (r *run) unmeasured() *result.Result {
 	result := r.collector.Unmeasured()
 	r.describe(result)
-	result.Judge(r.circumstances()) // which it has; the verdict is that of who reads it
+	verdict.Judge(result, r.circumstances()) // which it has; the verdict is that of who reads it
 	return result
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // judge decides conditions on the metrics of the module by what the run found out.
@@ -20,15 +21,15 @@ type judge struct {
 }
 
 // decider decides a condition on a metric, or on the part of it that has the tags asked for.
-type decider = func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision
+type decider = func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision
 
 // latency is for a trend of the engine: exact, by its histograms.
 func latency(t recording.Trend) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		var portions []result.Portion
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
+		var portions []verdict.Portion
 		in, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
 		for _, s := range j.run.All() {
 			for l := range recording.Loop(recording.NumLoops) {
@@ -36,28 +37,28 @@ func latency(t recording.Trend) decider {
 					continue
 				}
 				of := in.measured(s)
-				portions = append(portions, result.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Trend(l, t), Missing: of.Failed(l, t)})
+				portions = append(portions, verdict.Portion{Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l, Histogram: of.Trends.Trend(l, t), Missing: of.Failed(l, t)})
 			}
 		}
-		return in.result.Latency(c, t.String(), portions)
+		return verdict.Latency(in.result, c, t.String(), portions)
 	}
 }
 
 // wait is for the trend of the executor open-arrival-rate.
-func (j *judge) wait(asked *metrics.TagSet, c result.Condition) result.Decision {
-	var portions []result.Portion
+func (j *judge) wait(asked *metrics.TagSet, c verdict.Condition) result.Decision {
+	var portions []verdict.Portion
 	for _, t := range executors.Totals() {
 		if t.Tags.Contains(asked) {
-			portions = append(portions, result.Portion{Histogram: t.Lag, Missing: t.Unserved})
+			portions = append(portions, verdict.Portion{Histogram: t.Lag, Missing: t.Unserved})
 		}
 	}
-	return j.result.Latency(c, "queue_wait", portions)
+	return verdict.Latency(j.result, c, "queue_wait", portions)
 }
 
 // accountCount is for a counter of the account.
 func accountCount(count string) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		return j.result.Account(c, count, func(t *result.Topic, g *result.Group) bool {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
+		return verdict.Account(j.result, c, count, func(t *result.Topic, g *result.Group) bool {
 			return named(j.run.state.Load().runTags, t.Driver, t.Topic, g.Group).Contains(asked)
 		}, j.seconds())
 	}
@@ -73,18 +74,18 @@ func (j *judge) seconds() float64 {
 
 // counter is for a counter of what happened: that something never did is known where its tags, without those of the event, were in use.
 func counter(m *metrics.Metric, event ...string) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)
 		in, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
 		rest := in.tags
 		for _, tag := range event {
 			rest = rest.Without(tag)
 		}
 		if len(values) == 0 && !asked.IsEmpty() && !j.inUse(rest) {
-			return result.Undecided("nothing in the test had these tags")
+			return verdict.Undecided("nothing in the test had these tags")
 		}
 		return c.DecideCount(total(values), in.seconds)
 	}
@@ -105,11 +106,11 @@ func (j *judge) inUse(tags *metrics.TagSet) bool {
 
 // corrupted is for the counter that only what is received can add to.
 func corrupted(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		received := int64(0)
 		in, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
 		for _, s := range j.run.All() {
 			if tagsOf(s.Labels).Contains(in.tags) {
@@ -118,9 +119,9 @@ func corrupted(m *metrics.Metric) decider {
 		}
 		switch {
 		case received == 0:
-			return result.Undecided("nothing was received")
+			return verdict.Undecided("nothing was received")
 		case !j.result.Verdict.Account:
-			return result.Undecided("the account of this run is not valid")
+			return verdict.Undecided("the account of this run is not valid")
 		}
 		return counter(m)(j, asked, c)
 	}
@@ -128,27 +129,27 @@ func corrupted(m *metrics.Metric) decider {
 
 // gauge is for one that k6 keeps the last value of.
 func gauge(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		return lastOf(j.run.pushed.of(m, asked), c)
 	}
 }
 
 // lastOf decides by the last value of the one series that there should be.
-func lastOf(values []float64, c result.Condition) result.Decision {
+func lastOf(values []float64, c verdict.Condition) result.Decision {
 	switch len(values) {
 	case 0:
-		return result.Undecided("there are no samples")
+		return verdict.Undecided("there are no samples")
 	case 1:
 		return c.Decide(values[0])
 	}
-	return result.Undecided("it has %d series, whose last values are not one: name the tags of one of them", len(values))
+	return verdict.Undecided("it has %d series, whose last values are not one: name the tags of one of them", len(values))
 }
 
 // quantile is for the gauge of a latency's quantiles, each second's.
 func quantile(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		if !j.result.Verdict.Latencies {
-			return result.Undecided("the latencies of this run are not valid")
+			return verdict.Undecided("the latencies of this run are not valid")
 		}
 		return lastOf(j.run.pushed.of(m, asked), c)
 	}
@@ -156,17 +157,17 @@ func quantile(m *metrics.Metric) decider {
 
 // arrivalCount is for a counter of the executor open-arrival-rate.
 func arrivalCount(of func(executors.ScenarioTotals) uint64) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		values := ofScenarios(asked, of)
 		if len(values) == 0 && !asked.IsEmpty() {
-			return result.Undecided("no scenario of open-arrival-rate had these tags")
+			return verdict.Undecided("no scenario of open-arrival-rate had these tags")
 		}
 		return c.DecideCount(total(values), j.seconds())
 	}
 }
 
 // queue is for the gauge of the arrivals that wait, of which those are left in the end that were never served.
-func (j *judge) queue(asked *metrics.TagSet, c result.Condition) result.Decision {
+func (j *judge) queue(asked *metrics.TagSet, c verdict.Condition) result.Decision {
 	return lastOf(ofScenarios(asked, func(t executors.ScenarioTotals) uint64 { return t.Unserved }), c)
 }
 
@@ -188,7 +189,7 @@ func total(values []float64) (sum float64) {
 }
 
 // valid is for the verdict, after everything else was decided.
-func (j *judge) valid(_ *metrics.TagSet, c result.Condition) result.Decision {
+func (j *judge) valid(_ *metrics.TagSet, c verdict.Condition) result.Decision {
 	if j.result.Verdict.Valid {
 		return c.Decide(1)
 	}
@@ -197,7 +198,7 @@ func (j *judge) valid(_ *metrics.TagSet, c result.Condition) result.Decision {
 
 // curve is for one point of a percentile curve of the whole run. Where a topic has it of both loops, or of several groups, it is that of the
 // open loop, and of all groups together.
-func (j *judge) curve(asked *metrics.TagSet, c result.Condition) result.Decision {
+func (j *judge) curve(asked *metrics.TagSet, c verdict.Condition) result.Decision {
 	type place struct {
 		topic int
 		trend string
@@ -212,23 +213,23 @@ func (j *judge) curve(asked *metrics.TagSet, c result.Condition) result.Decision
 			}
 			at := c
 			at.Method, at.Quantile = "p", p.q
-			portion := result.Portion{Broker: topic.Broker, Topic: topic.Topic, Group: of.group, Histogram: of.values}
+			portion := verdict.Portion{Broker: topic.Broker, Topic: topic.Topic, Group: of.group, Histogram: of.values}
 			if of.loop == recording.Closed.String() {
 				portion.Loop = recording.Closed
 			}
-			portion.Missing = topic.Failed(of.name)
-			found[place{i, of.trend, p.q}] = j.result.Latency(at, of.trend, []result.Portion{portion})
+			portion.Missing = verdict.Failed(topic, of.name)
+			found[place{i, of.trend, p.q}] = verdict.Latency(j.result, at, of.trend, []verdict.Portion{portion})
 		})
 	}
 	switch len(found) {
 	case 0:
-		return result.Undecided("there is no such point: there are no samples, or too few")
+		return verdict.Undecided("there is no such point: there are no samples, or too few")
 	case 1:
 		for _, d := range found {
 			return d
 		}
 	}
-	return result.Undecided("it has %d points: name the tags of one of them", len(found))
+	return verdict.Undecided("it has %d points: name the tags of one of them", len(found))
 }
 
 // pushed is what k6 was given of counters, added up, and of gauges, the last.

@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // latencies is what a script gets of the distributions of a loop: by the trend's name, in ms. Where messages of both loops came, those of
@@ -35,7 +35,7 @@ func latencies(of engine.Distributions) map[string]any {
 // latencyOf spells out a distribution as far as its samples support it.
 func latencyOf(h *hist.Histogram) map[string]any {
 	spelt := map[string]any{"count": h.Count(), "min": ms(h.Min()), "mean": h.Mean() / float64(time.Millisecond), "max": ms(h.Max())}
-	for name, value := range result.Spell(h) {
+	for name, value := range verdict.Spell(h) {
 		spelt[name] = ms(value)
 	}
 	return spelt

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // threshold is one that the test sets on a metric of the module.
@@ -117,11 +118,11 @@ func (r *run) decide(result *result.Result) {
 }
 
 func (t *threshold) decide(j *judge) result.Decision {
-	decided := result.Undecided("%q is not understood", t.source)
-	if c, err := result.ParseCondition(t.source); err == nil {
+	decided := verdict.Undecided("%q is not understood", t.source)
+	if c, err := verdict.ParseCondition(t.source); err == nil {
 		decided = t.on.decide(j, t.tags, c)
 	}
-	j.result.AddThreshold(result.Threshold{Metric: t.name, Source: t.source, Decision: decided})
+	verdict.AddThreshold(j.result, result.Threshold{Metric: t.name, Source: t.source, Decision: decided})
 	return decided
 }
 

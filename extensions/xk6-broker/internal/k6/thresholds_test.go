@@ -12,7 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 func registered(t *testing.T) (*metrics.Registry, *run) {
@@ -103,7 +103,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 	})
 	<-evaluated
 	made := r.NewCollector().Result()
-	made.Judge(result.Circumstances{})
+	verdict.Judge(made, verdict.Circumstances{})
 	r.decide(made)
 	close(stop)
 	wg.Wait()
@@ -132,7 +132,7 @@ func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
 	push("b", 2)
 	push("a", 3)
 	j := &judge{run: r}
-	c, err := result.ParseCondition("value<5")
+	c, err := verdict.ParseCondition("value<5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,12 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // circumstances are what k6 and the process know of the run.
-func (r *run) circumstances() result.Circumstances {
-	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
+func (r *run) circumstances() verdict.Circumstances {
+	c := verdict.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
 	for _, scenario := range executors.Totals() {
 		c.Unserved += scenario.Unserved
 	}

@@ -19,14 +19,14 @@ const version = 1
 
 // header is the first line of a file.
 type header struct {
-	Version   int       `json:"version"`
-	Stretches []Stretch `json:"stretches,omitempty"` // before the file was written anew
+	Version int     `json:"version"`
+	Entries []Entry `json:"stretches,omitempty"` // before the file was written anew
 }
 
 // Write writes the recording of one process.
 func (r *Recording) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
-	err := json.NewEncoder(z).Encode(header{version, r.stretches})
+	err := json.NewEncoder(z).Encode(header{version, r.entries})
 	if err == nil {
 		err = write(z, r.intervals)
 	}
@@ -71,7 +71,7 @@ func read(from *bufio.Reader) (*Recording, error) {
 	if h.Version != version {
 		return nil, fmt.Errorf("version %d: this program reads version %d", h.Version, version)
 	}
-	r := &Recording{stretches: h.Stretches}
+	r := &Recording{entries: h.Entries}
 	for {
 		if err := r.read(lines); err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func read(t *testing.T, path string) *recording.Recording {
 
 func TestFile_Appended_ReadBackEqual(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	plain, stretches := history(random, 200, packs(random, 50))
+	plain, entries := history(random, 200, packs(random, 50))
 	f, path := create(t)
 	r := &recording.Recording{}
 	for n, i := range plain {
@@ -67,13 +67,13 @@ func TestFile_Appended_ReadBackEqual(t *testing.T) {
 	if !reflect.DeepEqual(got.Intervals(), r.Intervals()) {
 		t.Error("other intervals are read")
 	}
-	sameAsPlain(t, got, plain, stretches)
+	sameAsPlain(t, got, plain, entries)
 }
 
 // A file that is written anew has joined intervals, and after them those that are appended.
 func TestFile_WrittenAnew_SameSums(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	plain, stretches := history(random, 300, packs(random, 50))
+	plain, entries := history(random, 300, packs(random, 50))
 	f, path := create(t)
 	r := recording.Bounded(16)
 	saved := 0
@@ -96,7 +96,7 @@ func TestFile_WrittenAnew_SameSums(t *testing.T) {
 			}
 		}
 	}
-	sameAsPlain(t, read(t, path), plain, stretches)
+	sameAsPlain(t, read(t, path), plain, entries)
 	if files, err := os.ReadDir(filepath.Dir(path)); err != nil || len(files) != 1 {
 		t.Errorf("%d files, %v", len(files), err)
 	}
@@ -104,7 +104,7 @@ func TestFile_WrittenAnew_SameSums(t *testing.T) {
 
 func TestFile_AppendFailed_NextWritesAnew(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	plain, stretches := history(random, 3, packs(random, 50))
+	plain, entries := history(random, 3, packs(random, 50))
 	f, path := create(t)
 	r := &recording.Recording{}
 	r.Add(plain[0])
@@ -120,12 +120,12 @@ func TestFile_AppendFailed_NextWritesAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sameAsPlain(t, read(t, path), plain, stretches)
+	sameAsPlain(t, read(t, path), plain, entries)
 }
 
 func TestFile_RewriteFailed_OldOneStays(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
-	plain, stretches := history(random, 2, packs(random, 50))
+	plain, entries := history(random, 2, packs(random, 50))
 	f, path := create(t)
 	r := &recording.Recording{}
 	r.Add(plain[0])
@@ -152,7 +152,7 @@ func TestFile_RewriteFailed_OldOneStays(t *testing.T) {
 	if err := f.Append(r, plain[1]); err != nil {
 		t.Fatal(err)
 	}
-	sameAsPlain(t, read(t, path), plain, stretches)
+	sameAsPlain(t, read(t, path), plain, entries)
 }
 
 // written returns a small file, the intervals in it, and the size after each.
@@ -289,7 +289,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		recording.Sum(r.Intervals(), nil)
-		recording.Hiccups(r.Intervals(), "", true)
+		recording.Hiccups(r.Intervals(), nil)
 		var file bytes.Buffer
 		if err := r.Write(&file); err != nil {
 			t.Fatal(err)
@@ -373,9 +373,7 @@ func TestRecording_WidestLatencies_Bounded(t *testing.T) {
 // latencies counts those of the first trend in open loops.
 func latencies(all []*recording.Interval) (n uint64) {
 	for _, s := range recording.Sum(all, nil) {
-		if h := s.Latencies[0][0]; h != nil {
-			n += h.Count()
-		}
+		n += s.Latencies[0][0].Count()
 	}
 	return n
 }

@@ -61,6 +61,17 @@ func (t Trend) Consumers() bool { return trends[t].consumers }
 // Looped reports whether the trend is measured of both loops, apart.
 func (t Trend) Looped() bool { return trends[t].looped }
 
+// Operation is the operation of producers that the trend measures: "send" or "request"; "" of another trend.
+func (t Trend) Operation() string {
+	switch t {
+	case PublishLatency, PublishTime:
+		return "send"
+	case RequestLatency, RequestTime:
+		return "request"
+	}
+	return ""
+}
+
 // TrendNamed is the trend of a name; false where there is none.
 func TrendNamed(name string) (Trend, bool) {
 	for t := range Trend(NumTrends) {

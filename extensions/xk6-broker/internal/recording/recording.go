@@ -46,6 +46,10 @@ type Counts [NumCounters]int64
 // ErrorKey names errors of one sort.
 type ErrorKey struct{ Op, Kind string }
 
+func (k ErrorKey) compare(o ErrorKey) int {
+	return cmp.Or(cmp.Compare(k.Op, o.Op), cmp.Compare(k.Kind, o.Kind))
+}
+
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
@@ -96,8 +100,8 @@ type Interval struct {
 	Process int `json:"-"` // that measured it, in a recording of several, from 0
 }
 
-// Stretch is a time in which a phase was in force.
-type Stretch struct {
+// Entry is a time in which a phase was in force.
+type Entry struct {
 	Phase   string `json:"phase"`
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -108,7 +112,7 @@ type Stretch struct {
 // It is not safe for concurrent use.
 type Recording struct {
 	intervals []*Interval
-	stretches []Stretch
+	entries   []Entry
 	bytes     int
 	topics    int
 
@@ -130,13 +134,13 @@ const (
 // Intervals lists the intervals in the order of their ends. They must not be changed.
 func (r *Recording) Intervals() []*Interval { return r.intervals }
 
-// Stretches lists the times of the phases in the order in which they began.
-func (r *Recording) Stretches() []Stretch { return r.stretches }
+// Entries lists the times of the phases in the order in which they began.
+func (r *Recording) Entries() []Entry { return r.entries }
 
 // Add adds the interval after the last one.
 func (r *Recording) Add(i *Interval) {
 	slices.SortFunc(i.Records, func(a, b Record) int { return a.compare(b.Key) })
-	r.enter(Stretch{Phase: i.Phase, From: i.From, To: i.To})
+	r.enter(Entry{Phase: i.Phase, From: i.From, To: i.To})
 	r.topics = max(r.topics, i.topics())
 	if r.width == 0 {
 		r.width, r.most = 1, mostIntervals
@@ -154,14 +158,14 @@ func (r *Recording) Add(i *Interval) {
 }
 
 // enter extends the last stretch, or begins one.
-func (r *Recording) enter(s Stretch) {
-	last := len(r.stretches) - 1
+func (r *Recording) enter(s Entry) {
+	last := len(r.entries) - 1
 	switch {
-	case last >= 0 && s.From < r.stretches[last].To && s.To <= r.stretches[last].To: // it was known when the file was written anew
-	case last >= 0 && r.stretches[last].Phase == s.Phase:
-		r.stretches[last].To = s.To
+	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was known when the file was written anew
+	case last >= 0 && r.entries[last].Phase == s.Phase:
+		r.entries[last].To = s.To
 	default:
-		r.stretches = append(r.stretches, s)
+		r.entries = append(r.entries, s)
 	}
 }
 
@@ -294,100 +298,19 @@ func Join(all ...*Recording) *Recording {
 			i.Process = process
 			joined.intervals = append(joined.intervals, &i)
 		}
-		for _, s := range r.stretches {
+		for _, s := range r.entries {
 			s.Process = process
-			joined.stretches = append(joined.stretches, s)
+			joined.entries = append(joined.entries, s)
 		}
 	}
 	slices.SortStableFunc(joined.intervals, func(a, b *Interval) int { return cmp.Compare(a.To, b.To) })
-	slices.SortStableFunc(joined.stretches, func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(joined.entries, func(a, b Entry) int { return cmp.Compare(a.From, b.From) })
 	return joined
-}
-
-// Sums is what the records of one key add up to.
-type Sums struct {
-	Counts      Counts
-	Errors      Errors
-	Latencies   [NumLoops][NumTrends]*hist.Histogram // nil where nothing was measured
-	Spans       Spans
-	Outstanding uint64 // the most
-	Backlog     *int64 // the most; nil if it is not known
-}
-
-// Sum adds up the records of intervals that match, by their keys. A nil match takes all.
-func Sum(intervals []*Interval, match func(Key) bool) map[Key]*Sums {
-	sums := map[Key]*Sums{}
-	for _, i := range intervals {
-		for k := range i.Records {
-			r := &i.Records[k]
-			if match != nil && !match(r.Key) {
-				continue
-			}
-			s := sums[r.Key]
-			if s == nil {
-				s = &Sums{}
-				sums[r.Key] = s
-			}
-			s.add(r)
-		}
-	}
-	return sums
-}
-
-func (s *Sums) add(r *Record) {
-	s.count(&r.Counts, r.Errors, r.Spans)
-	s.Outstanding, s.Backlog = max(s.Outstanding, r.Outstanding), most(s.Backlog, r.Backlog)
-	for l := range r.Latencies {
-		for t, packed := range r.Latencies[l] {
-			if packed.Empty() {
-				continue
-			}
-			if s.Latencies[l][t] == nil {
-				s.Latencies[l][t] = &hist.Histogram{}
-			}
-			packed.AddTo(s.Latencies[l][t])
-		}
-	}
-}
-
-func (s *Sums) count(counts *Counts, errors Errors, spans Spans) {
-	for c, n := range counts {
-		s.Counts[c] += n
-	}
-	s.Errors = s.Errors.with(errors)
-	s.Spans = s.Spans.and(spans)
-}
-
-// Add adds the sums of another key, which are not changed.
-func (s *Sums) Add(o *Sums) {
-	s.count(&o.Counts, o.Errors, o.Spans)
-	s.Outstanding, s.Backlog = max(s.Outstanding, o.Outstanding), most(s.Backlog, o.Backlog)
-	for l := range o.Latencies {
-		for t, h := range o.Latencies[l] {
-			s.Latencies[l][t] = hist.Merged(s.Latencies[l][t], h)
-		}
-	}
-}
-
-// Hiccups adds up those of intervals in a phase, or in all phases if every is true.
-func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
-	var all *hist.Histogram
-	for _, i := range intervals {
-		for during, h := range i.Hiccups {
-			if every || during == phase {
-				if all == nil {
-					all = &hist.Histogram{}
-				}
-				h.AddTo(all)
-			}
-		}
-	}
-	return all
 }
 
 // Renamed returns the recording with the keys that a function gives. It is not changed itself.
 func (r *Recording) Renamed(name func(Key) Key) *Recording {
-	renamed := &Recording{stretches: r.stretches}
+	renamed := &Recording{entries: r.entries}
 	for _, i := range r.intervals {
 		its := *i
 		its.Records = slices.Clone(i.Records)

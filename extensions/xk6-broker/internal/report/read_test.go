@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
@@ -53,7 +54,7 @@ func FuzzSummary(f *testing.F) {
 		topic.Trends[name] = &hist.Histogram{}
 		topic.Trends[name].RecordN(1500, 200)
 	}
-	topic.Describe()
+	verdict.Describe(r)
 	f.Add(encode(f, r))
 	r.Topics = r.Topics[1:]
 	f.Add(encode(f, r))

@@ -2,66 +2,34 @@ package result
 
 import (
 	"slices"
+	"strings"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 )
 
 // The names of phases with a meaning.
 const (
-	Starting = "start"    // the time before the first named phase
-	WarmUp   = "warmup"   // in no measured window
-	Measure  = "measured" // the measured window, which leads
+	Starting = recording.Starting
+	WarmUp   = recording.WarmUp
+	Measure  = recording.Measured
 )
 
-// Phase is a part of the run's time: one stretch or, if it came again, several. A latency belongs to the phase in which
-// its message was due, a count to the phase in which it happened.
-type Phase struct {
-	Name      string          `json:"name"`
-	Stretches []Stretch       `json:"stretches"`
-	Processes int             `json:"processes,omitempty"` // whose stretches these are, of several
-	Seconds   float64         `json:"seconds"`             // of all its stretches; of several processes the most that one has
-	Hiccups   *hist.Histogram `json:"hiccups,omitempty"`   // of the machine
-
-	Afterwards bool `json:"-"` // it was cut out of a finished run
-}
-
-// Stretch is the time between two instants, in seconds from the start.
-type Stretch struct {
-	From float64 `json:"from"`
-	To   float64 `json:"to"`
-}
-
-// Window is what was measured of a topic in a phase. Those of all phases add up to the run.
-type Window struct {
-	Counts      map[string]int64           `json:"counts"`
-	Errors      []ErrorCount               `json:"errors"`
-	Trends      map[string]*hist.Histogram `json:"trends"`
-	Percentiles map[string][]Percentile    `json:"percentiles"`
-	Groups      []WindowGroup              `json:"groups"`
-}
-
-// WindowGroup is what was measured of a group in a phase. Its account is of the whole run only.
-type WindowGroup struct {
-	Group       string                     `json:"group"`
-	Received    uint64                     `json:"received"` // copies included
-	Settled     uint64                     `json:"settled"`  // acknowledged, requeued or rejected
-	Trends      map[string]*hist.Histogram `json:"trends"`
-	Percentiles map[string][]Percentile    `json:"percentiles"`
-}
-
-// group returns a group of the window; an empty one if it has none of that name.
-func (w Window) group(name string) WindowGroup {
-	for _, g := range w.Groups {
-		if g.Group == name {
-			return g
-		}
-	}
-	return WindowGroup{Group: name}
-}
+// The parts of the model that a recording measures.
+type (
+	Phase       = recording.Phase
+	Stretch     = recording.Stretch
+	Window      = recording.Window
+	WindowGroup = recording.WindowGroup
+	Percentile  = recording.Percentile
+	Point       = recording.Point
+	Summary     = recording.Summary
+	Span        = recording.Extent
+	ErrorCount  = recording.ErrorCount
+)
 
 // Phase returns a phase; nil if the run has none of that name.
 func (r *Result) Phase(name string) *Phase {
-	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == name })
+	i := slices.Index(r.PhaseNames(), name)
 	if i < 0 {
 		return nil
 	}
@@ -100,54 +68,46 @@ func (r *Result) During(name string) *Result {
 	}
 	during.Topics = make([]Topic, len(r.Topics))
 	for i := range r.Topics {
-		during.Topics[i] = r.Topics[i].during(p)
+		during.Topics[i] = r.Topics[i].In(p)
 	}
 	return &during
 }
 
-func (t *Topic) during(p *Phase) Topic {
+// In returns the topic as it was in a phase.
+func (t *Topic) In(p *Phase) Topic {
 	w, during := t.Phases[p.Name], *t
-	during.phase, during.runCounts, during.Phases, during.Seen = p, t.Counts, nil, p.Hiccups
+	during.During, during.Whole, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
-	during.History, during.OverTime = within(t.History, p), map[string][]Summary{}
+	during.History, during.OverTime = recording.Within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
-		during.OverTime[name] = within(all, p)
+		during.OverTime[name] = recording.Within(all, p)
 	}
 	during.Groups = slices.Clone(t.Groups)
 	for i := range during.Groups {
 		g := &during.Groups[i]
-		own := w.group(g.Group)
+		own := WindowGroup{}
+		if k := slices.IndexFunc(w.Groups, func(w WindowGroup) bool { return w.Group == g.Group }); k >= 0 {
+			own = w.Groups[k]
+		}
 		g.Received, g.Settled, g.Trends, g.Percentiles = own.Received, own.Settled, own.Trends, own.Percentiles
 	}
 	return during
 }
 
-// within returns the intervals that are wholly in a phase.
-func within[T timed](all []T, p *Phase) (inside []T) {
-	const edge = 1e-6 // by which two texts of one instant may differ
-	for _, one := range all {
-		if slices.ContainsFunc(p.Stretches, func(s Stretch) bool { return one.end()-one.length() >= s.From-edge && one.end() <= s.To+edge }) {
-			inside = append(inside, one)
-		}
-	}
-	return inside
+// RateBasis returns a count and its duration in seconds; 0 if that is too short for a rate.
+func (t *Topic) RateBasis(counter string) (n, seconds float64) {
+	return float64(t.Counts[counter]), recording.RateTime(counter, t.Spans, t.During)
 }
 
-// describePhase spells out the percentiles of a phase.
-func (t *Topic) describePhase(p *Phase) {
-	w, ok := t.Phases[p.Name]
-	if !ok {
-		return
+// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if it has none.
+func (t *Topic) Loop(name string) (trend, loop string) {
+	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
+	of, ok := recording.TrendNamed(trend)
+	switch {
+	case !ok || !of.Looped():
+		return trend, ""
+	case closed || !t.OpenLoop:
+		return trend, recording.Closed.String()
 	}
-	during := t.during(p)
-	during.Describe()
-	w.Percentiles = during.Percentiles
-	for i := range during.Groups {
-		for k := range w.Groups {
-			if w.Groups[k].Group == during.Groups[i].Group {
-				w.Groups[k].Percentiles = during.Groups[i].Percentiles
-			}
-		}
-	}
-	t.Phases[p.Name] = w
+	return trend, recording.Open.String()
 }

@@ -1,0 +1,149 @@
+package recording
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+)
+
+// View reads a recording, with instants in seconds from the start of the test.
+type View struct {
+	rec     *Recording
+	started time.Time
+	sums    map[Key]*Sums
+}
+
+// View returns a view of the recording.
+func (r *Recording) View(started time.Time) *View { return &View{r, started, Sum(r.intervals, nil)} }
+
+// Measurement is everything that a recording has of one topic.
+type Measurement struct {
+	Window        // of the whole run
+	Open     bool // it has an open loop
+	Spans    map[string]Extent
+	History  []Point
+	OverTime map[string][]Summary
+	Phases   map[string]Window // by name; nil if the run is one
+}
+
+// Measure returns the measurement of a topic.
+func (v *View) Measure(s Subject) Measurement {
+	own := matching(v.sums, s.matches)
+	for _, sum := range own { // messages of another process may be of an open loop, too
+		s.Open = s.Open || len(sum.Latencies[Open][E2ELatency]) > 0
+	}
+	m := Measurement{Window: s.window(own), Open: s.Open, Spans: v.extents(own)}
+	m.History, m.OverTime = v.history(s)
+	for _, p := range v.Phases() {
+		if m.Phases == nil {
+			m.Phases = map[string]Window{}
+		}
+		m.Phases[p.Name] = s.window(matching(own, func(k Key) bool { return during(p.Name, k.Phase) }))
+	}
+	return m
+}
+
+// Hiccups returns the hiccups of the machine.
+func (v *View) Hiccups() *hist.Histogram {
+	return cmp.Or(Hiccups(v.rec.intervals, nil), &hist.Histogram{})
+}
+
+// since converts an instant.
+func (v *View) since(at int64) float64 { return time.Duration(at - v.started.UnixNano()).Seconds() }
+
+// during reports whether a recorded phase is the one of this name.
+func during(name, recorded string) bool { return name == cmp.Or(recorded, Starting) }
+
+// Phases lists the phases in the order in which they began; none if the run is one. The time before the
+// first named phase is one itself if anything was measured in it.
+func (v *View) Phases() (phases []Phase) {
+	if !slices.ContainsFunc(v.rec.entries, func(e Entry) bool { return e.Phase != "" }) {
+		return nil
+	}
+	lengths := map[string]map[int]float64{} // by phase and process
+	for _, e := range v.rec.entries {
+		name := cmp.Or(e.Phase, Starting)
+		if name == Starting && !v.measuredBefore() {
+			continue
+		}
+		i := slices.IndexFunc(phases, func(p Phase) bool { return p.Name == name })
+		if i < 0 {
+			i = len(phases)
+			hiccups := Hiccups(v.rec.intervals, func(phase string) bool { return during(name, phase) })
+			phases = append(phases, Phase{Name: name, Hiccups: hiccups})
+			lengths[name] = map[int]float64{}
+		}
+		phases[i].Stretches = append(phases[i].Stretches, Stretch{v.since(e.From), v.since(e.To)})
+		lengths[name][e.Process] += time.Duration(e.To - e.From).Seconds()
+	}
+	several := len(v.rec.Begins()) > 1
+	for i := range phases {
+		own := lengths[phases[i].Name]
+		phases[i].Seconds = slices.Max(slices.Collect(maps.Values(own)))
+		if several {
+			phases[i].Processes = len(own)
+		}
+	}
+	return phases
+}
+
+// measuredBefore reports whether anything was measured before the first named phase.
+func (v *View) measuredBefore() bool {
+	for key, s := range v.sums {
+		if during(Starting, key.Phase) && !s.empty() {
+			return true
+		}
+	}
+	return false
+}
+
+// Begins returns when each process began each named phase, in ns since the Unix epoch.
+func (r *Recording) Begins() (all []map[string][]int64) {
+	for _, e := range r.entries {
+		for len(all) <= e.Process {
+			all = append(all, map[string][]int64{})
+		}
+		if !during(Starting, e.Phase) {
+			all[e.Process][e.Phase] = append(all[e.Process][e.Phase], e.From)
+		}
+	}
+	return all
+}
+
+// Cut returns the phase from one time to another, in seconds from the start, and the windows of topics in
+// it. It is cut at the nearest instants at which an interval begins or ends.
+func (r *Recording) Cut(started time.Time, from, to float64) (p Phase, window func(Subject) Window, err error) {
+	if len(r.intervals) == 0 {
+		return p, nil, errors.New("nothing was recorded")
+	}
+	v := &View{rec: r, started: started}
+	first, last := v.nearest(from), v.nearest(to)
+	inside := slices.DeleteFunc(slices.Clone(r.intervals), func(i *Interval) bool { return i.From < first || i.To > last })
+	if len(inside) == 0 {
+		return p, nil, fmt.Errorf("no interval is recorded from %g s to %g s: the nearest instants are %.1f s and %.1f s",
+			from, to, v.since(first), v.since(last))
+	}
+	s := Stretch{v.since(first), v.since(last)}
+	name := fmt.Sprintf("%.1f s to %.1f s", s.From, s.To)
+	p = Phase{Name: name, Stretches: []Stretch{s}, Seconds: s.To - s.From, Hiccups: Hiccups(inside, nil), Afterwards: true}
+	return p, func(s Subject) Window { return s.window(Sum(inside, s.matches)) }, nil
+}
+
+// nearest returns the instant nearest to a time at which an interval begins or ends.
+func (v *View) nearest(at float64) int64 {
+	best := v.rec.intervals[0].From
+	for _, i := range v.rec.intervals {
+		for _, edge := range []int64{i.From, i.To} {
+			if math.Abs(v.since(edge)-at) < math.Abs(v.since(best)-at) {
+				best = edge
+			}
+		}
+	}
+	return best
+}

@@ -1,0 +1,293 @@
+package verdict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+)
+
+// Part is the output of one process of a test.
+type Part struct {
+	Result    *result.Result
+	Ledger    *account.Ledger
+	Recording *recording.Recording
+}
+
+// Ended returns when the process's result was made.
+func (p Part) Ended() time.Time {
+	return p.Result.Started.Add(time.Duration(p.Result.Seconds * float64(time.Second)))
+}
+
+// Siblings are facts about the processes of a test that their parts do not have.
+type Siblings struct {
+	Processes int      // how many there were; 0 if only the results have it
+	Absent    []string // names of processes that are missing
+	Killed    bool     // a killed process is no reason against the test
+}
+
+// merger joins the parts of a test.
+type merger struct {
+	parts     []Part
+	processes int // of the test; 0 if not known
+	siblings  Siblings
+	result    *result.Result
+	byBroker  bool // a process has topics of one name on several brokers, so topics differ by address
+
+	absent     map[uint32]uint64 // messages from processes that are not here, by instance
+	uncompared bool              // two processes exchanged messages, and their clocks were not compared
+}
+
+// Merge joins the results of the processes of one test: measurements are those of their joined recordings, and the
+// account is that of all ledgers. Parts of different tests or times are an error.
+func Merge(parts []Part, siblings Siblings) (*result.Result, error) {
+	parts = slices.Clone(parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
+	processes, err := mergeable(parts, siblings.Processes)
+	if err != nil {
+		return nil, fmt.Errorf("merge: %w", err)
+	}
+	m := &merger{parts: parts, processes: processes, siblings: siblings, result: &result.Result{
+		Version: result.Version, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Processes: processes,
+		Environment: map[string]string{"processes": fmt.Sprint(len(parts))}, Topics: []result.Topic{},
+		Test: result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{},
+	}}
+	c := Circumstances{}
+	for _, p := range parts {
+		m.byBroker = m.byBroker || slices.ContainsFunc(topicsOf(p.Result), func(t topic) bool { return t.name != t.Topic.Topic })
+	}
+	for _, p := range parts {
+		c.Dropped += p.Result.Dropped
+		c.Unserved += p.Result.Unserved
+		c.CPU = max(c.CPU, p.Result.CPU)
+		m.add(p.Result)
+	}
+	slices.SortStableFunc(m.result.Marks, func(a, b result.Annotation) int { return cmp.Compare(a.At, b.At) })
+	m.result.Measure(m.recording())
+	m.account()
+	m.compareClocks()
+	Judge(m.result, c)
+	m.judge(&judge{Verdict: &m.result.Verdict, result: m.result})
+	return m.result, nil
+}
+
+// mergeable checks that the parts, in the order of their start, are of one test, and returns how many processes it had; 0
+// if that is not known.
+func mergeable(parts []Part, processes int) (int, error) {
+	instances, counted := map[uint32]bool{}, 0
+	var ended time.Time
+	for _, p := range parts {
+		r, first := p.Result, parts[0].Result
+		switch {
+		case r.Run != first.Run:
+			return 0, fmt.Errorf("%s and %s are not of one test: give all its processes the same BROKER_RUN", first.Name, r.Name)
+		case p.Ledger == nil || p.Recording == nil:
+			return 0, fmt.Errorf("%s has no ledger or no recording: run its process with BROKER_RUN", r.Name)
+		case p.Ledger.Run != r.Run || p.Ledger.Instance != r.Instance:
+			return 0, fmt.Errorf("the ledger of %s is of another run", r.Name)
+		case instances[r.Instance]:
+			return 0, fmt.Errorf("%s is there twice", r.Name)
+		case len(instances) > 0 && r.Started.After(ended.Add(recording.ClockSkew)):
+			return 0, fmt.Errorf("%s began after the others had ended: give each test its own BROKER_RUN, and set the machines' clocks", r.Name)
+		case counted != 0 && r.Processes != 0 && r.Processes != counted:
+			return 0, fmt.Errorf("the test has %d processes in %s and %d in others: give them the same BROKER_PROCESSES", r.Processes, r.Name, counted)
+		}
+		instances[r.Instance] = true
+		counted = cmp.Or(counted, r.Processes)
+		if p.Ended().After(ended) {
+			ended = p.Ended()
+		}
+	}
+	processes = cmp.Or(processes, counted)
+	switch {
+	case len(parts) == 0 || len(parts) == 1 && processes == 0:
+		return 0, errors.New("there must be two results or more")
+	case processes != 0 && len(parts) > processes:
+		return 0, fmt.Errorf("there are %d results of a test of %d processes: give --processes or BROKER_PROCESSES their number", len(parts), processes)
+	}
+	return processes, nil
+}
+
+// find returns a topic, or nil. Machines may know one broker by different addresses.
+func (m *merger) find(broker, driver, topic string) *result.Topic {
+	i := slices.IndexFunc(m.result.Topics, func(t result.Topic) bool {
+		return t.Driver == driver && t.Topic == topic && (!m.byBroker || t.Broker == broker)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &m.result.Topics[i]
+}
+
+// recording joins the recordings of the processes, with one address of each broker.
+func (m *merger) recording() *recording.Recording {
+	all := make([]*recording.Recording, len(m.parts))
+	for i, p := range m.parts {
+		all[i] = p.Recording.Renamed(func(k recording.Key) recording.Key {
+			if t := m.find(k.Broker, k.Driver, k.Topic); t != nil {
+				k.Broker = t.Broker
+			}
+			return k
+		})
+	}
+	return recording.Join(all...)
+}
+
+// add adds everything that a process has beside its measurements and its accounts.
+func (m *merger) add(r *result.Result) {
+	all := m.result
+	shift := r.Started.Sub(all.Started).Seconds()
+	all.Seconds = max(all.Seconds, shift+r.Seconds)
+	all.Platform = worse(all.Platform, r.Platform)
+	for name, value := range r.Environment {
+		if have, ok := all.Environment[name]; ok && have != value {
+			value = have + "; " + value
+		}
+		all.Environment[name] = value
+	}
+	all.Test.Script = cmp.Or(all.Test.Script, r.Test.Script)
+	for _, s := range r.Test.Scenarios {
+		if !slices.ContainsFunc(all.Test.Scenarios, func(have result.Scenario) bool { return reflect.DeepEqual(have, s) }) {
+			all.Test.Scenarios = append(all.Test.Scenarios, s)
+		}
+	}
+	for _, c := range r.Checks {
+		i := slices.IndexFunc(all.Checks, func(have result.Check) bool { return have.Name == c.Name })
+		if i < 0 {
+			all.Checks = append(all.Checks, c)
+			continue
+		}
+		all.Checks[i].Passes += c.Passes
+		all.Checks[i].Fails += c.Fails
+	}
+	for _, a := range r.Marks {
+		all.Marks = append(all.Marks, result.Annotation{At: a.At + shift, What: a.What})
+	}
+	for i := range r.Topics {
+		m.addTopic(&r.Topics[i])
+	}
+}
+
+// worse returns the worse of two machines. A measurement sets the hiccups.
+func worse(a, b *result.Platform) *result.Platform {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	most := func(a, b *float64) *float64 {
+		if a == nil || b != nil && *b > *a {
+			return b
+		}
+		return a
+	}
+	return &result.Platform{
+		Process: most(a.Process, b.Process), Host: most(a.Host, b.Host), Others: most(a.Others, b.Others),
+		Steal: most(a.Steal, b.Steal), Pressure: most(a.Pressure, b.Pressure), GroupPressure: most(a.GroupPressure, b.GroupPressure),
+	}
+}
+
+func (m *merger) addTopic(t *result.Topic) {
+	to := m.find(t.Broker, t.Driver, t.Topic)
+	if to == nil {
+		m.result.Topics = append(m.result.Topics, result.Topic{
+			Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Info: t.Info, OnlySends: t.OnlySends, Proofs: []result.Proof{},
+			Options: result.Uses{}, Counts: map[string]int64{}, Groups: []result.Group{},
+		})
+		to = &m.result.Topics[len(m.result.Topics)-1]
+	}
+	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
+	to.Proves(t.Proofs...)
+	for use, all := range t.Options {
+		for _, options := range all {
+			to.Options.Add(use, options)
+		}
+	}
+	for name := range t.Counts {
+		to.Counts[name] = 0 // the measurement adds them up
+	}
+	for i := range t.Groups {
+		g := groupOf(to, t.Groups[i].Group)
+		g.Members += t.Groups[i].Members
+		if g.Group == account.ReadBack { // it is in no ledger
+			g.Sum(t.Groups[i].Account)
+		}
+	}
+}
+
+// groupOf returns a group, which it adds if there is none of that name.
+func groupOf(t *result.Topic, name string) *result.Group {
+	i := slices.IndexFunc(t.Groups, func(g result.Group) bool { return g.Group == name })
+	if i < 0 {
+		i = len(t.Groups)
+		t.Groups = append(t.Groups, result.Group{Account: account.Account{Group: name}, Trends: map[string]*hist.Histogram{}})
+	}
+	return &t.Groups[i]
+}
+
+// account sets the account of all ledgers.
+func (m *merger) account() {
+	ledgers, results := make([]*account.Ledger, len(m.parts)), map[*account.Ledger]*result.Result{}
+	for i, p := range m.parts {
+		ledgers[i], results[p.Ledger] = p.Ledger, p.Result
+	}
+	all := account.Compute(ledgers, account.Options{
+		Complete: len(m.parts) == m.processes,
+		ClockGap: func(a, b *account.Ledger) time.Duration {
+			if c, ok := compare(results[a], results[b]); ok {
+				return time.Duration(c.Most())
+			}
+			return recording.ClockSkew
+		},
+	})
+	m.absent = all.Absent
+	for i := range all.Topics {
+		a := &all.Topics[i]
+		t := m.find(a.Broker, a.Driver, a.Topic)
+		if t == nil {
+			continue
+		}
+		setStrangers(t, a)
+		for _, g := range a.Groups {
+			to := groupOf(t, g.Group)
+			to.Account, to.Kept = g, m.keepsUnsettled(t, g.Group)
+		}
+	}
+}
+
+// keepsUnsettled reports whether a broker that counts its backlog delivers a group's unsettled messages again.
+func (m *merger) keepsUnsettled(t *result.Topic, group string) bool {
+	for _, p := range m.parts {
+		for _, l := range p.Ledger.Topics {
+			if m.find(l.Broker, l.Driver, l.Topic) != t {
+				continue
+			}
+			if slices.ContainsFunc(l.Groups, func(g account.GroupLedger) bool { return g.Name == group && g.Kept && g.Asked > 0 }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setStrangers sets the counts of messages that are in no account of the topic. A process's siblings are none.
+func setStrangers(t *result.Topic, a *account.TopicAccount) {
+	sibling := recording.Sibling.String()
+	for _, w := range t.Phases {
+		delete(w.Counts, sibling)
+	}
+	for _, p := range t.History {
+		delete(p.Counts, sibling)
+	}
+	delete(t.Counts, sibling)
+	for counter, n := range map[recording.Counter]uint64{recording.Sibling: a.Absent, recording.Routed: a.Routed, recording.Aliased: a.Aliased} {
+		if n > 0 {
+			t.Counts[counter.String()] += int64(n) //gosec:disable G115 -- a count, far below the limit
+		}
+	}
+}

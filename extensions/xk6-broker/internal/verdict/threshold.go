@@ -1,0 +1,227 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+)
+
+// Undecided is the decision on a condition that cannot be judged.
+func Undecided(format string, args ...any) result.Decision {
+	return result.Decision{Why: fmt.Sprintf(format, args...)}
+}
+
+// unless withdraws a decision for a reason, if there is one.
+func unless(d result.Decision, why string) result.Decision {
+	if why != "" {
+		d.Judged, d.Held, d.Why = false, false, why
+	}
+	return d
+}
+
+// AddThreshold adds a threshold. One that was not judged is a reason against the run.
+func AddThreshold(r *result.Result, t result.Threshold) {
+	r.Thresholds = append(r.Thresholds, t)
+	if t.Judged {
+		return
+	}
+	why := reason.New(reason.ThresholdNotJudged, reason.Invalid, reason.Values{"metric": t.Metric, "source": t.Source, "detail": t.Why})
+	if !slices.ContainsFunc(r.Verdict.Reasons, why.Same) {
+		r.Verdict.Add(why)
+	}
+}
+
+// Portion is a part of a trend: the values of one series in one loop.
+type Portion struct {
+	Broker, Topic, Group string // all "" if it is of no topic, as the wait of arrivals for a VU
+	Loop                 recording.Loop
+	*hist.Histogram
+	Missing uint64 // values that are not in it; messages that a group did not receive come on top
+}
+
+// Latency decides a condition on the exact distribution of several portions of a trend. It is not judged if the
+// run's latencies are not valid, if the percentile is not supported, or if delay or missing messages may decide it.
+func Latency(r *result.Result, c Condition, trend string, portions []Portion) result.Decision {
+	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 && p.Missing == 0 })
+	all, missing, ofTopic := &hist.Histogram{}, uint64(0), false
+	for _, p := range portions {
+		if p.Loop != portions[0].Loop {
+			return Undecided("it joins latencies of an open and of a closed loop: name one by the tag loop")
+		}
+		all.Merge(p.Histogram)
+		missing += p.Missing
+		ofTopic = ofTopic || p.Topic != ""
+	}
+	if all.Count() == 0 {
+		return Undecided("there are no samples")
+	}
+	d := c.Decide(c.Read(all))
+	switch q := c.Quantile; {
+	case ofTopic && !r.Verdict.Latencies:
+		return unless(d, "the latencies of this run are not valid")
+	case (c.Method == "p" || c.Method == "med") && !all.Supported(q):
+		return unless(d, fmt.Sprintf("of %d samples %d lie beyond %s: there must be 10", all.Count(), all.Beyond(q), QuantileName(q)))
+	}
+	for _, t := range topicsOf(r) {
+		own := slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Broker != t.Broker || p.Topic != t.Topic.Topic })
+		if len(own) == 0 {
+			continue
+		}
+		name := trend
+		if own[0].Loop == recording.Closed && t.OpenLoop {
+			name = recording.InClosed(trend)
+		}
+		missing += t.missingFrom(own, name)
+		if why := t.doubt(c, name, all, d.Held); why != "" {
+			return unless(d, t.name+": "+why)
+		}
+	}
+	if c.upper() && !d.Held { // with the missing ones it would not hold either
+		return d
+	}
+	return unless(d, c.incomplete(all, lacking(missing, all.Count())))
+}
+
+// missingFrom returns how many messages the groups of portions lack.
+func (t topic) missingFrom(portions []Portion, name string) (n uint64) {
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		if slices.ContainsFunc(portions, func(p Portion) bool { return p.Group == "" || p.Group == g.Group }) {
+			n += t.missing(g, name)
+		}
+	}
+	return n
+}
+
+// doubt returns why clocks or delay may decide a condition; "" if they cannot.
+func (t topic) doubt(c Condition, name string, h *hist.Histogram, held bool) string {
+	if t.blurred(name, 0) {
+		v, apart := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
+		if c.Holds(v-apart) != held || c.Holds(v+apart) != held {
+			return t.clocksDiffer()
+		}
+	}
+	if c.upper() && held { // without delay it would hold too
+		return ""
+	}
+	return t.delayed(c, name, h)
+}
+
+// incomplete returns why missing values, which are the greatest, may decide the condition.
+func (c Condition) incomplete(h *hist.Histogram, absent float64) string {
+	if c.Method == "min" || absent <= absentShare*(1-c.reach(h)) && (c.Method != "max" || absent == 0) {
+		return ""
+	}
+	return reason.Percent(absent) + " of the values, the greatest, are missing"
+}
+
+// delayed returns why delay of the generator may make the compared value too high.
+func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
+	q := c.reach(h)
+	p := hist.Percentile{Q: q, Value: h.Quantile(q)}
+	if c.Method == "min" || !t.misled(name, p) {
+		return ""
+	}
+	return fmt.Sprintf("up to %s of its %s, %s, is delay of the load generator or its machine",
+		reason.Percent(t.owed(name, p)), QuantileName(q), reason.Duration(time.Duration(p.Value)))
+}
+
+// TooLow returns why the compared value of a trend may be too low; "" if it cannot be.
+func TooLow(of *result.Topic, c Condition, name string) string {
+	t := topic{Topic: of}
+	return cmp.Or(t.vague(c, name), c.incomplete(t.Trends[name], t.absent(name)))
+}
+
+// TooHigh returns why the compared value of a trend may be too high; "" if it cannot be.
+func TooHigh(of *result.Topic, c Condition, name string) string {
+	t := topic{Topic: of}
+	return cmp.Or(t.vague(c, name), t.delayed(c, name, t.Trends[name]))
+}
+
+// vague returns why clocks may change the compared value by more than a tenth.
+func (t topic) vague(c Condition, name string) string {
+	if h := t.Trends[name]; h == nil || !t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
+		return ""
+	}
+	return t.clocksDiffer()
+}
+
+func (t topic) clocksDiffer() string {
+	return fmt.Sprintf("its clocks may differ by %s", reason.Duration(time.Duration(t.Apart.Most())))
+}
+
+// Account decides a condition on a count of the account, over the groups that are asked for. It is not judged if one
+// of them cannot have that count. Seconds is how long the test took.
+func Account(r *result.Result, c Condition, count string, asked func(*result.Topic, *result.Group) bool, seconds float64) result.Decision {
+	var sum uint64
+	judged, why, ignored := false, "", ""
+	for _, t := range topicsOf(r) {
+		for k := range t.Groups {
+			g := &t.Groups[k]
+			if !asked(t.Topic, g) {
+				continue
+			}
+			n, doubt := CountOf(&g.Account, count)
+			if doubt != "" {
+				doubt = t.groupName(g) + ": " + doubt
+			}
+			if slices.Contains(copyCounts, count) && !g.Copies() { // it received another topic's messages only
+				ignored = doubt
+				continue
+			}
+			judged = true
+			sum += n
+			why = cmp.Or(why, doubt)
+		}
+	}
+	if !judged {
+		return Undecided("%s", cmp.Or(ignored, "there is no such group: nothing of the kind was observed"))
+	}
+	if why == "" && !r.Verdict.Account {
+		why = "the account of this run is not valid"
+	}
+	return unless(c.DecideCount(float64(sum), seconds), why)
+}
+
+// copyCounts are the counts that only received messages can have.
+var copyCounts = []string{"duplicated", "reordered", "redelivered"}
+
+const (
+	// NoCopies is why copies of messages that are read back are not known.
+	NoCopies = "not observed: copies of messages that are read back from the broker"
+	// NoOrder is why it is not known which messages were reordered.
+	NoOrder = "not observed: the broker delivers messages out of their order because of a priority, a delay or a requeue"
+)
+
+// CountOf returns a count of an account, and why it is not known; "" if it is.
+func CountOf(a *account.Account, name string) (n uint64, why string) {
+	counts := map[string]uint64{
+		"lost": a.Lost, "undelivered": a.Undelivered, "uncertain": a.Uncertain, "drained": a.Drained,
+		"duplicated": a.Duplicated, "reordered": a.Reordered, "redelivered": a.Redelivered,
+	}
+	n, ok := counts[name]
+	copies := slices.Contains(copyCounts, name)
+	switch {
+	case !ok:
+		why = fmt.Sprintf("the account has no count %q", name)
+	case copies && a.Group == account.ReadBack:
+		why = NoCopies
+	case name == "reordered" && a.Unordered:
+		why = NoOrder
+	case copies && a.Received+a.Drained == 0:
+		why = "nothing was received"
+	case copies:
+	case (name == "lost" || name == "undelivered") && a.Uncertain > 0:
+		why = fmt.Sprintf("%d messages are uncertain", a.Uncertain)
+	case a.Expected == 0:
+		why = "no message was expected"
+	}
+	return n, why
+}
