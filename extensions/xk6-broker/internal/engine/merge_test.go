@@ -157,13 +157,13 @@ func refuse(t *testing.T, parts []verdict.Part) {
 		t.Errorf("within what the clocks may be apart: %v", err)
 	}
 	for want, wrong := range map[string][]verdict.Part{
-		"two results":       parts[:1],
-		"is there twice":    {parts[0], parts[0]},
-		"has no ledger":     {parts[0], {Result: parts[1].Result}},
-		"not of one test":   {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
-		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
+		"two results":                          parts[:1],
+		"is there twice":                       {parts[0], parts[0]},
+		"has no ledger":                        {parts[0], {Result: parts[1].Result}},
+		"not of one test":                      {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
+		"is of another run":                    {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
 		"two began after the others had ended": {tomorrow, parts[0]},
-		"give each test its own BROKER_RUN": {parts[0], justTooLate},
+		"give each test its own BROKER_RUN":    {parts[0], justTooLate},
 	} {
 		if _, err := verdict.Merge(wrong, verdict.Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -309,4 +309,3 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		}
 	})
 }
-

@@ -134,7 +134,8 @@ func TestProcessMissing_Invalid(t *testing.T) {
 // A topic has the two furthest apart of those that had to do with one another there.
 func TestClocksOfTheWhole(t *testing.T) {
 	part := func(instance uint32, name string, c *result.Clock) Part {
-		return Part{Result: &result.Result{Name: name, Instance: instance, Clock: c}, Ledger: &account.Ledger{Instance: instance}}
+		r := &result.Result{Name: name, Instance: instance, Clock: c, Topics: []result.Topic{{Topic: "orders"}}}
+		return Part{Result: r, Ledger: &account.Ledger{Instance: instance}}
 	}
 	for name, c := range map[string]struct {
 		one, two *result.Clock
@@ -147,28 +148,17 @@ func TestClocksOfTheWhole(t *testing.T) {
 		"none was compared":    {nil, nil, result.Clocks{}},
 	} {
 		parts := []Part{part(1, "one", c.one), part(2, "two", c.two)}
-		g := account.GroupLedger{}
-		g.Sources = []account.SourceSnapshot{{ID: 1 << 32, Received: some(9)}}
-		parts[1].Ledger.Topics = []account.TopicLedger{{Topic: "orders", Groups: []account.GroupLedger{g}}}
 		m := &merger{parts: parts, result: &result.Result{Topics: []result.Topic{{Topic: "orders"}, {Topic: "other"}}}}
 		m.compareClocks()
 		if c.want == (result.Clocks{}) {
-			if len(m.result.Clocks) != 0 || m.result.Topics[0].Apart != nil || !m.uncompared {
-				t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+			if len(m.result.Clocks) != 0 || m.result.Topics[0].Apart != nil || !m.uncompared() {
+				t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared())
 			}
 			continue
 		}
 		c.want.Of, c.want.Than = "process 2 (two)", "process 1 (one)"
-		if len(m.result.Clocks) != 1 || m.result.Clocks[0] != c.want || m.result.Topics[0].Apart == nil || *m.result.Topics[0].Apart != c.want || m.result.Topics[1].Apart != nil || m.uncompared {
-			t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared)
+		if len(m.result.Clocks) != 1 || m.result.Clocks[0] != c.want || m.result.Topics[0].Apart == nil || *m.result.Topics[0].Apart != c.want || m.result.Topics[1].Apart != nil || m.uncompared() {
+			t.Errorf("%s: %+v, %v", name, m.result.Clocks, m.uncompared())
 		}
 	}
-}
-
-// some returns a set of n numbers.
-func some(n int) account.Set {
-	t := account.NewTopic()
-	p := t.Producer(1)
-	p.ExpectN(p.NextN(n), n)
-	return t.Snapshot().Producers[0].Expected
 }

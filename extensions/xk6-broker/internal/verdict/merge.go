@@ -39,10 +39,8 @@ type merger struct {
 	processes int // of the test; 0 if not known
 	siblings  Siblings
 	result    *result.Result
-	byBroker  bool // a process has topics of one name on several brokers, so topics differ by address
-
-	absent     map[uint32]uint64 // messages from processes that are not here, by instance
-	uncompared bool              // two processes exchanged messages, and their clocks were not compared
+	byBroker  bool              // a process has topics of one name on several brokers, so topics differ by address
+	absent    map[uint32]uint64 // messages from processes that are not here, by instance
 }
 
 // Merge joins the results of the processes of one test: measurements are those of their joined recordings, and the
@@ -145,7 +143,10 @@ func (m *merger) add(r *result.Result) {
 	all := m.result
 	shift := r.Started.Sub(all.Started).Seconds()
 	all.Seconds = max(all.Seconds, shift+r.Seconds)
-	all.Platform = worse(all.Platform, r.Platform)
+	if p99(r.Platform) > p99(all.Platform) {
+		machine := *r.Platform
+		all.Platform = &machine
+	}
 	for name, value := range r.Environment {
 		if have, ok := all.Environment[name]; ok && have != value {
 			value = have + "; " + value
@@ -175,21 +176,12 @@ func (m *merger) add(r *result.Result) {
 	}
 }
 
-// worse returns the worse of two machines. A measurement sets the hiccups.
-func worse(a, b *result.Platform) *result.Platform {
-	if a == nil || b == nil {
-		return cmp.Or(a, b)
+// p99 returns the hiccup of a machine that one in a hundred exceeds; -1 if it was not watched.
+func p99(p *result.Platform) int64 {
+	if p.Seen() == nil {
+		return -1
 	}
-	most := func(a, b *float64) *float64 {
-		if a == nil || b != nil && *b > *a {
-			return b
-		}
-		return a
-	}
-	return &result.Platform{
-		Process: most(a.Process, b.Process), Host: most(a.Host, b.Host), Others: most(a.Others, b.Others),
-		Steal: most(a.Steal, b.Steal), Pressure: most(a.Pressure, b.Pressure), GroupPressure: most(a.GroupPressure, b.GroupPressure),
-	}
+	return p.Hiccups.Quantile(0.99)
 }
 
 func (m *merger) addTopic(t *result.Topic) {
@@ -254,37 +246,15 @@ func (m *merger) account() {
 		}
 		setStrangers(t, a)
 		for _, g := range a.Groups {
-			to := groupOf(t, g.Group)
-			to.Account, to.Kept = g, m.keepsUnsettled(t, g.Group)
+			groupOf(t, g.Group).Account = g
 		}
 	}
 }
 
-// keepsUnsettled reports whether a broker that counts its backlog delivers a group's unsettled messages again.
-func (m *merger) keepsUnsettled(t *result.Topic, group string) bool {
-	for _, p := range m.parts {
-		for _, l := range p.Ledger.Topics {
-			if m.find(l.Broker, l.Driver, l.Topic) != t {
-				continue
-			}
-			if slices.ContainsFunc(l.Groups, func(g account.GroupLedger) bool { return g.Name == group && g.Kept && g.Asked > 0 }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// setStrangers sets the counts of messages that are in no account of the topic. A process's siblings are none.
+// setStrangers sets the counts of messages that are in no account of the topic. The processes' siblings are among the
+// parts, except for the absent ones.
 func setStrangers(t *result.Topic, a *account.TopicAccount) {
-	sibling := recording.Sibling.String()
-	for _, w := range t.Phases {
-		delete(w.Counts, sibling)
-	}
-	for _, p := range t.History {
-		delete(p.Counts, sibling)
-	}
-	delete(t.Counts, sibling)
+	delete(t.Counts, recording.Sibling.String())
 	for counter, n := range map[recording.Counter]uint64{recording.Sibling: a.Absent, recording.Routed: a.Routed, recording.Aliased: a.Aliased} {
 		if n > 0 {
 			t.Counts[counter.String()] += int64(n) //gosec:disable G115 -- a count, far below the limit

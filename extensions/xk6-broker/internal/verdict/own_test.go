@@ -22,7 +22,7 @@ func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
 		return of("orders", reason.PercentileNotReliable, reason.Note, reason.Values{"why": "machine", "latency": latency, "upTo": upTo})
 	}
 	part := func(name string, reasons ...reason.Reason) Part {
-		p := Part{Ledger: &account.Ledger{}, Result: &result.Result{Name: name, Verdict: result.Verdict{Valid: true, Latencies: true, Account: true}}}
+		p := Part{Ledger: &account.Ledger{}, Result: &result.Result{Name: name, Clock: &result.Clock{}, Verdict: result.Verdict{Valid: true, Latencies: true, Account: true}}}
 		for _, r := range reasons {
 			p.Result.Verdict.Add(r)
 		}

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -8,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
@@ -18,9 +18,6 @@ const startedTogether = time.Second
 
 // k6Arrivals are k6's own executors with a rate of the test. They begin when k6 does, without waiting for other processes.
 var k6Arrivals = []string{"constant-arrival-rate", "ramping-arrival-rate"}
-
-// arrivals are the executors with a rate of the test.
-var arrivals = append([]string{"open-arrival-rate", "producers"}, k6Arrivals...)
 
 // process returns the name of a process in reasons.
 func (m *merger) process(i int) string {
@@ -36,7 +33,7 @@ func (m *merger) judge(j *judge) {
 	m.judgeMissing(j)
 	m.judgeLoads(j)
 	m.judgePhases(j)
-	if len(m.parts) > 1 && (m.uncompared || len(m.result.Clocks) == 0) {
+	if len(m.parts) > 1 && m.uncompared() {
 		j.note(place{}, reason.Clocks, reason.Values{"why": "not-compared", "count": len(m.parts)})
 	}
 	var all []reason.Reason
@@ -83,69 +80,36 @@ func (m *merger) judgeMissing(j *judge) {
 }
 
 // judgeLoads adds that the processes' loads are not the one that was asked for: each execution segment must be run once, of
-// one test, at one time.
+// one test, at one time. A coordinator starts them together, but for k6's own arrivals.
 func (m *merger) judgeLoads(j *judge) {
-	var divided []Part
-	repeated := map[string]int{}
+	var first, earliest, latest *result.Result
+	segments := map[string]string{} // the names of their processes
 	for _, p := range m.parts {
-		if p.Result.Segment != nil {
-			divided = append(divided, p)
+		r := p.Result
+		if r.Segment == nil {
 			continue
 		}
-		for _, s := range p.Result.Test.Scenarios {
-			if slices.Contains(arrivals, s.Executor) {
-				repeated[s.Name]++
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(repeated)) {
-		if n := repeated[name]; n > 1 {
-			j.note(place{}, reason.ProcessesDiffer, reason.Values{"why": "repeated", "count": n, "detail": name})
-		}
-	}
-	if len(divided) == 0 {
-		return
-	}
-	m.judgeSegments(j, divided)
-	judgeStarts(j, divided)
-}
-
-// judgeSegments adds the first difference between the parts of a divided test, and that they are not all of it.
-func (m *merger) judgeSegments(j *judge, divided []Part) {
-	first := divided[0].Result
-	var segments []string
-	for _, p := range divided {
-		r := p.Result
-		if r.Segment.Sequence != first.Segment.Sequence || !reflect.DeepEqual(r.Test, first.Test) {
-			j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "load", "names": first.Name + " and " + r.Name})
+		first = cmp.Or(first, r)
+		other, twice := segments[r.Segment.Of]
+		if twice || r.Segment.Sequence != first.Segment.Sequence || !reflect.DeepEqual(r.Test, first.Test) {
+			j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "load", "names": cmp.Or(other, first.Name) + " and " + r.Name})
 			return
 		}
-		segments = append(segments, r.Segment.Of)
+		segments[r.Segment.Of] = r.Name
+		if r.Clock == nil || r.Test.Runs(k6Arrivals...) {
+			earliest, latest = cmp.Or(earliest, r), r
+		}
 	}
-	if len(divided) < m.processes { // which is a reason of its own
+	if first != nil && m.processes == 0 && len(segments) < strings.Count(first.Segment.Sequence, ",") {
+		names := strings.Join(slices.Sorted(maps.Keys(segments)), ", ")
+		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "segments", "detail": names})
+	}
+	if earliest == nil {
 		return
 	}
-	var wanted []string
-	cuts := strings.Split(first.Segment.Sequence, ",")
-	for i := range len(cuts) - 1 {
-		wanted = append(wanted, cuts[i]+":"+cuts[i+1])
-	}
-	slices.Sort(wanted)
-	if slices.Sort(segments); !slices.Equal(segments, wanted) {
-		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "segments", "detail": strings.Join(segments, ", ")})
-	}
-}
-
-// judgeStarts adds that parts of a divided test, in the order of their start, began apart. A coordinator starts them together.
-func judgeStarts(j *judge, divided []Part) {
-	apart := slices.DeleteFunc(slices.Clone(divided), func(p Part) bool { return p.Result.Clock != nil && !p.Result.Test.Runs(k6Arrivals...) })
-	if len(apart) == 0 {
-		return
-	}
-	earliest, latest := apart[0].Result, apart[len(apart)-1].Result
 	limit := max(startedTogether, time.Duration(earliest.Seconds/20*float64(time.Second)))
-	if d := latest.Started.Sub(earliest.Started); d > limit {
-		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": earliest.Name + " and " + latest.Name, "apart": d})
+	if apart := latest.Started.Sub(earliest.Started); apart > limit {
+		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": earliest.Name + " and " + latest.Name, "apart": apart})
 	}
 }
 
@@ -161,15 +125,11 @@ func (m *merger) judgePhases(j *judge) {
 				for n := range min(len(a), len(b)) {
 					apart = max(apart, time.Duration(b[n]-a[n]))
 				}
-				if !lacks && apart <= startedTogether {
-					continue
+				if lacks || apart > startedTogether {
+					names := m.parts[i].Result.Name + " and " + m.parts[k].Result.Name
+					j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "detail": phase, "names": names})
+					return
 				}
-				values := reason.Values{"why": "phase", "detail": phase, "names": m.parts[i].Result.Name + " and " + m.parts[k].Result.Name}
-				if apart > startedTogether {
-					values["apart"] = apart
-				}
-				j.invalid(place{}, reason.ProcessesDiffer, values)
-				return
 			}
 		}
 	}
@@ -191,50 +151,39 @@ func compare(a, b *result.Result) (c result.Clocks, ok bool) {
 	return c, true
 }
 
-// compareClocks sets how far the clocks of each two processes are apart, and for each topic the worst of two that
-// exchanged messages.
+// compareClocks sets how far the clocks of each two processes are apart. The worst two count for each topic that several
+// processes used.
 func (m *merger) compareClocks() {
-	index := map[uint32]int{}
-	compared := map[[2]int]result.Clocks{}
+	var worst *result.Clocks
 	for i, a := range m.parts {
-		index[a.Ledger.Instance] = i
 		for k, b := range m.parts[:i] {
-			if c, ok := compare(a.Result, b.Result); ok {
-				c.Of, c.Than = m.process(i), m.process(k)
-				compared[[2]int{i, k}] = c
-				m.result.Clocks = append(m.result.Clocks, c)
+			c, ok := compare(a.Result, b.Result)
+			if !ok {
+				continue
+			}
+			c.Of, c.Than = m.process(i), m.process(k)
+			m.result.Clocks = append(m.result.Clocks, c)
+			if worst == nil || c.Most() > worst.Most() {
+				worst = &c
 			}
 		}
 	}
-	for to, p := range m.parts {
-		for _, l := range p.Ledger.Topics {
-			t := m.find(l.Broker, l.Driver, l.Topic)
-			for _, instance := range sources(&l) {
-				from, here := index[instance]
-				if t == nil || !here || from == to {
-					continue
-				}
-				if c, ok := compared[[2]int{max(from, to), min(from, to)}]; !ok {
-					m.uncompared = true
-				} else if t.Apart == nil || c.Most() > t.Apart.Most() {
-					t.Apart = &c
-				}
+	for i := range m.result.Topics {
+		t, users := &m.result.Topics[i], 0
+		for _, p := range m.parts {
+			if slices.ContainsFunc(p.Result.Topics, func(o result.Topic) bool { return m.find(o.Broker, o.Driver, o.Topic) == t }) {
+				users++
 			}
+		}
+		if users > 1 {
+			t.Apart = worst
 		}
 	}
 }
 
-// sources lists the processes that messages were received from.
-func sources(l *account.TopicLedger) (instances []uint32) {
-	for _, g := range l.Groups {
-		for i := range g.Sources {
-			from := uint32(g.Sources[i].ID >> 32) //gosec:disable G115 -- the upper half
-			if g.Sources[i].Received.Len() > 0 && !slices.Contains(instances, from) {
-				instances = append(instances, from)
-			}
-		}
-	}
-	return instances
+// uncompared reports whether the clock of a process was not compared.
+func (m *merger) uncompared() bool {
+	return slices.ContainsFunc(m.parts, func(p Part) bool { return p.Result.Clock == nil })
 }
 
 // clocksText describes the difference of two clocks.

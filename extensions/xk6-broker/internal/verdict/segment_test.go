@@ -26,11 +26,10 @@ func TestSegmentsThatAreNotOneTestAreNamed(t *testing.T) {
 		"in another order": {[]string{whole[2], whole[0], whole[1]}, nil},
 		"not divided":      {[]string{"a", "b"}, nil},
 		"one besides":      {append(slices.Clone(whole), "d"), nil},
-		"twice":            {append(slices.Clone(whole), "other 1/3:2/3 "+thirds), []string{"why=segments detail=0:1/3,_1/3:2/3,_1/3:2/3,_2/3:1"}},
+		"twice":            {append(slices.Clone(whole), "other 1/3:2/3 "+thirds), []string{"why=load names=b_and_other"}},
 		"a gap":            {[]string{whole[0], whole[2]}, []string{"why=segments detail=0:1/3,_2/3:1"}},
 		"overlapping":      {[]string{"a 0:1/2 0,1/2,1", "b 1/3:1 0,1/3,1"}, []string{"why=load names=a_and_b"}},
 		"one in another":   {[]string{"a 0:1 0,1", "b 1/3:2/3 " + thirds}, []string{"why=load names=a_and_b"}},
-		"damaged":          {[]string{"a 0:1/2 0,1/2,1", "b 1/2 0,1/2,1"}, []string{"why=segments detail=0:1/2,_1/2"}},
 	} {
 		var parts []Part
 		for _, text := range c.parts {
@@ -102,20 +101,6 @@ func TestProcessesOfDifferentLoads(t *testing.T) {
 		}
 		if got := difference(parts); got.Word("why") != c.want {
 			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-// Processes without segments have the whole load each.
-func TestProcessesThatEachRanTheWhole(t *testing.T) {
-	part := func(segment *result.Segment) Part {
-		return Part{Result: &result.Result{Segment: segment, Test: result.Test{Scenarios: []result.Scenario{{Name: "send", Executor: "open-arrival-rate"}, {Name: "consume", Executor: "consumers"}}}}}
-	}
-	for want, parts := range map[string][]Part{"": {part(nil)}, "count=2 detail=send": {part(nil), part(nil)}} {
-		var v result.Verdict
-		judgeProcesses(&v, parts)
-		if len(v.Reasons) != min(1, len(want)) || want != "" && !reasontest.Has(v.Notes(), "processes-differ why=repeated "+want) {
-			t.Errorf("%q: %q", want, reasontest.Codes(v.Reasons))
 		}
 	}
 }

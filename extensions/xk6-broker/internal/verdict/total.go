@@ -32,33 +32,31 @@ func Total(r *result.Result) result.Topic {
 		}
 		recording.JoinExtents(total.Spans, t.Spans)
 	}
-	lacks, unreliable := map[string]uint64{}, map[string]float64{} // by trend: missing values, the least quantile
 	for _, t := range topicsOf(r) {
-		for own, h := range t.Trends {
-			name := own
-			if total.OpenLoop && !t.OpenLoop { // its closed loop has the plain names
-				name = recording.InClosed(own)
-			}
+		for name, h := range t.Trends {
+			name = pooledName(&total, t, name)
 			total.Trends[name] = hist.Merged(total.Trends[name], h)
-			lacks[name] += Failed(t.Topic, own)
-			for k := range t.Groups {
-				lacks[name] += t.missing(&t.Groups[k], own)
-			}
-			for _, p := range t.Percentiles[own] {
-				if least, ok := unreliable[name]; p.Supported && !p.Believed && (!ok || p.Q < least) {
-					unreliable[name] = p.Q
-				}
-			}
 		}
 	}
-	view := topic{Topic: &total}
-	total.Percentiles = view.percentiles(total.Trends, func(name string) float64 { return lacking(lacks[name], view.measured(name)) })
-	for name, least := range unreliable {
-		for k, p := range total.Percentiles[name] {
-			total.Percentiles[name][k].Believed = p.Believed && p.Q < least
+	total.Percentiles = topic{Topic: &total}.percentiles(total.Trends, func(string) float64 { return 0 })
+	for _, t := range topicsOf(r) {
+		for name := range t.Trends {
+			missing, pooled := t.absent(name), total.Percentiles[pooledName(&total, t, name)]
+			for k, own := range t.Percentiles[name] {
+				reliable := own.Believed || !own.Supported && t.flaw(name, own.Percentile, missing) == ""
+				pooled[k].Believed = pooled[k].Believed && reliable
+			}
 		}
 	}
 	return total
+}
+
+// pooledName returns the total's name of a topic's trend. A closed loop alone has the plain names.
+func pooledName(total *result.Topic, t topic, name string) string {
+	if total.OpenLoop && !t.OpenLoop {
+		return recording.InClosed(name)
+	}
+	return name
 }
 
 // addGroup adds a group to the one account of all topics.

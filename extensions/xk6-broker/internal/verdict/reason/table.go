@@ -298,10 +298,9 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"begin", "{names} began {apart:duration} apart: it was not the load that was asked for", "Use open-arrival-rate, and let the processes wait for each other."},
 			{"no-run", "this process had the execution segment {detail} and no BROKER_RUN: it took the others' messages for another test's", "Give all processes the same BROKER_RUN."},
-			{"load", "{names} ran parts of different tests", "Give all processes one script, one environment and one --execution-segment-sequence."},
-			{"segments", "the processes had the execution segments {detail}, which are not those of the whole test", "Start one process for each execution segment."},
-			{"phase", "{names} were not in the phase {detail} at the same time[: they began it {apart:duration} apart]", "Let all processes begin a phase together."},
-			{"repeated", "{count} processes each ran the whole of scenario {detail}: its rate is that of each", "Divide a scenario with --execution-segment."},
+			{"load", "{names} did not run two parts of one test", "Give all processes one script, one environment and one --execution-segment-sequence."},
+			{"segments", "only the execution segments {detail} are there", "Start one process for each execution segment."},
+			{"phase", "{names} were not in the phase {detail} at the same time", "Let all processes begin a phase together."},
 		},
 		cause: "The processes did not run one test together.",
 	},
