@@ -197,11 +197,6 @@ func check(r *result.Result) error {
 			}
 		}
 	}
-	for _, why := range r.Verdict.Reasons {
-		if err := why.Check(); err != nil {
-			return fmt.Errorf("verdict: %w", err)
-		}
-	}
 	if r.Leading != "" && r.Phase(r.Leading) == nil {
 		return fmt.Errorf("there is no phase %q, which leads", r.Leading)
 	}

@@ -19,7 +19,6 @@ func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
 		{text, "{}", "no version"},
 		{text, text + "{}", "no result"},
 		{`"version": 3`, `"version": 2`, "a result of version 2: this program reads version 3"},
-		{`"code": "percentile-not-reliable"`, `"code": "bad-luck"`, `unknown code "bad-luck"`},
 		{`"at": 9`, `"at": 0.5`, "the history goes back"},
 		{"\"at\": 9,\n      \"seconds\": 1,\n      \"count\": 0", "\"at\": 0.5, \"seconds\": 1, \"count\": 0", "latency goes back at 0.5 s"},
 		{`"count": 20000`, `"count": 20001`, "20000 values"},

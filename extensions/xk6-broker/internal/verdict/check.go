@@ -31,11 +31,12 @@ func (j *judge) judgeTopic(t, led topic) {
 	if t.Info.Embedded {
 		j.note(t.place(), reason.EmbeddedBroker, nil)
 	}
-	switch {
-	case t.ClosedLoop && t.OpenLoop:
-		j.note(t.place(), reason.ClosedLoop, reason.Values{"why": "part"})
-	case t.ClosedLoop:
-		j.note(t.place(), reason.ClosedLoop, reason.Values{"why": "all"})
+	if t.ClosedLoop {
+		why := "all"
+		if t.OpenLoop {
+			why = "part"
+		}
+		j.note(t.place(), reason.ClosedLoop, reason.Values{"why": why})
 	}
 }
 
@@ -193,21 +194,22 @@ func (t topic) fellBehind() (n uint64, length float64) {
 	if !t.Alone || len(load) < 4 || slices.ContainsFunc(t.Groups, func(g result.Group) bool { return g.Lost > 0 }) {
 		return 0, 0
 	}
-	var sent, took float64
-	half, late, end := len(load)/2, len(load)*3/4, len(load)
-	n = load[end-1].Outstanding
-	for _, quarter := range [][]result.Point{load[half-1 : late], load[late-1 : end]} {
-		var received int64
-		for _, p := range quarter[1:] {
-			sent += float64(p.Counts[recording.Sent.String()])
-			received += p.Counts[recording.Received.String()]
-			took += p.Seconds
-		}
-		if first, last := quarter[0].Outstanding, quarter[len(quarter)-1].Outstanding; received == 0 || last < first+n/8 {
-			return 0, 0
-		}
+	second := load[len(load)/2-1:]
+	middle, end := second[len(second)/2], second[len(second)-1]
+	n = end.Outstanding
+	if middle.Outstanding < second[0].Outstanding+n/8 || n < middle.Outstanding+n/8 {
+		return 0, 0
 	}
-	return n, float64(n) * took / max(1, sent)
+	var sent, received, seconds float64
+	for _, p := range second[1:] {
+		sent += float64(p.Counts[recording.Sent.String()])
+		received += float64(p.Counts[recording.Received.String()])
+		seconds += p.Seconds
+	}
+	if received == 0 {
+		return 0, 0
+	}
+	return n, float64(n) * seconds / sent
 }
 
 // inner returns the intervals between the first and the last that match: the load went on in part of those only.

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -68,27 +67,19 @@ func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Pe
 // cause returns why the generator was late, as a variant of [reason.PercentileNotReliable], and the share of the
 // CPUs that shows it. If a thread that only wakes was on time, the script's own work is the cause.
 func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu float64) {
-	const busy, stolen, waiting = 0.7, 0.05, 0.25
-	value := func(share *float64) float64 {
-		if share == nil {
-			return 0
-		}
-		return *share
-	}
 	if p == nil {
 		p = &result.Platform{}
 	}
-	hypervisor, others, k6, group := value(p.Steal), value(p.Others), value(p.Process), value(p.GroupPressure)
-	switch {
-	case hypervisor > stolen && hypervisor >= others:
-		return "hypervisor", hypervisor
-	case others > waiting:
-		return "others", others
-	case k6 > busy:
-		return "k6", k6
-	case group > waiting:
-		return "cgroup", group
-	case late > 2*hiccup:
+	for _, c := range []struct {
+		why   string
+		share *float64
+		above float64
+	}{{"hypervisor", p.Steal, 0.2}, {"others", p.Others, 0.25}, {"hypervisor", p.Steal, 0.05}, {"k6", p.Process, 0.7}, {"cgroup", p.GroupPressure, 0.25}} {
+		if c.share != nil && *c.share > c.above {
+			return c.why, *c.share
+		}
+	}
+	if late > 2*hiccup {
 		return "script", 0
 	}
 	return "machine", 0
@@ -110,30 +101,27 @@ func (j *judge) judgeClocks(t topic) {
 		return
 	}
 	values := reason.Values{"why": "apart", "apart": time.Duration(t.Apart.Most()), "clocks": clocksText(t.Apart)}
-	var vague []string
-	exact := false
+	exact, vague := 0, 0
 	for _, suffix := range suffixes {
 		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {
 			switch {
 			case !p.Supported:
 			case t.blurred(recording.E2ELatency.String(), p.Value):
-				vague = append(vague, QuantileName(p.Q))
+				vague++
 			default:
-				exact = true
+				exact++
 			}
 		}
 	}
-	if len(vague) > 0 {
-		values["quantiles"] = strings.Join(slices.Compact(slices.Sorted(slices.Values(vague))), ", ")
-	}
 	switch {
-	case len(vague) > 0 && !exact && t.Apart.Wrong():
+	case vague > 0 && exact == 0 && t.Apart.Wrong():
 		values["why"] = "wrong"
 		j.invalid(t.place(), reason.Clocks, values)
-	case len(vague) > 0 && !exact:
+		return
+	case vague > 0 && exact == 0:
 		j.Except = recording.E2ELatency.Title()
-		j.note(t.place(), reason.Clocks, values)
-	case len(vague) > 0 || !t.Apart.Same:
-		j.note(t.place(), reason.Clocks, values)
+	case vague == 0 && t.Apart.Same:
+		return
 	}
+	j.note(t.place(), reason.Clocks, values)
 }

@@ -1,8 +1,6 @@
 package verdict
 
 import (
-	"slices"
-
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
@@ -22,8 +20,11 @@ type course struct {
 
 // changes returns the courses of the topic that have a trend. driven is true if the rate that was due has one too.
 func (t topic) changes() (changed []course, driven bool) {
-	courses := slices.DeleteFunc(t.courses(), func(c course) bool { return len(c.values) < stationary.Least })
-	level := unsteady / float64(max(1, len(courses)))
+	courses := []course{t.throughput(recording.Confirmed), t.throughput(recording.Received)}
+	for _, l := range latencies() {
+		courses = append(courses, median(l, t.OverTime[l.name]))
+	}
+	level := unsteady / float64(len(courses))
 	if t.OpenLoop {
 		_, driven = stationary.Test(t.throughput(recording.Due).values, level)
 	}
@@ -69,28 +70,13 @@ func (t topic) notStationary(c course, driven bool) reason.Reason {
 	return t.place().reason(reason.NotStationary, reason.Note, values)
 }
 
-// courses returns the median and p99 of each latency, and the rates of confirmed and received messages.
-func (t topic) courses() (all []course) {
-	for _, l := range latencies() {
-		summaries := t.OverTime[l.name]
-		all = append(all,
-			percentile("the p50 of "+l.label, summaries, 20, func(s result.Summary) int64 { return s.P50 }),
-			percentile("the p99 of "+l.label, summaries, 1000, func(s result.Summary) int64 { return s.P99 }))
-	}
-	all = append(all, t.throughput(recording.Confirmed))
-	if !t.OnlySends {
-		all = append(all, t.throughput(recording.Received))
-	}
-	return all
-}
-
-// percentile returns the course of a percentile; an empty one if more than a tenth of the intervals have too few samples.
-func percentile(name string, all []result.Summary, least uint64, read func(result.Summary) int64) course {
-	c := course{name: name, latency: true}
+// median returns the course of a latency's median; an empty one if more than a tenth of the intervals have too few samples.
+func median(l latency, all []result.Summary) course {
+	c := course{name: "the p50 of " + l.label, latency: true}
 	all = inner(all, func(s result.Summary) bool { return s.Count > 0 })
 	for _, s := range all {
-		if s.Count >= least {
-			c.values = append(c.values, float64(read(s)))
+		if s.Count >= 20 {
+			c.values = append(c.values, float64(s.P50))
 		}
 	}
 	if 10*len(c.values) < 9*len(all) {

@@ -104,8 +104,8 @@ func TestWhatSpeaksAgainstARun(t *testing.T) {
 				t.Errorf("%+v", reasontest.Codes(v.Reasons))
 			}
 			for _, r := range v.Reasons {
-				if text := reason.Text(r); r.Check() != nil || strings.Contains(text, "?") {
-					t.Error(r.Check(), text)
+				if text := reason.Text(r); text == string(r.Code) || strings.Contains(text, "?") {
+					t.Error(text)
 				}
 			}
 			if v.Latencies != (j.stands&reason.Latencies != 0) || v.Account != (j.stands&reason.Account != 0) {

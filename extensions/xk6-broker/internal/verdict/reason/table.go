@@ -1,7 +1,5 @@
 package reason
 
-import "slices"
-
 // The codes. The table says what each means.
 const (
 	NothingMeasured       Code = "nothing-measured"
@@ -60,14 +58,6 @@ type entry struct {
 // variant is one of the texts of a code, chosen by the value "why".
 type variant struct{ why, text, remedy string }
 
-func (e entry) variant(why string) (variant, bool) {
-	i := slices.IndexFunc(e.variants, func(v variant) bool { return v.why == why })
-	if i < 0 {
-		return variant{}, false
-	}
-	return e.variants[i], true
-}
-
 var (
 	invalid = []Level{Invalid}
 	note    = []Level{Note}
@@ -75,13 +65,6 @@ var (
 )
 
 const ownRun = "Give each test its own BROKER_RUN."
-
-// order is that of the documentation.
-var order = []Code{
-	NothingMeasured, NoMeasuredWindow, EndedEarly, ArrivalsDropped, LoadIncomplete, GeneratorSaturated, PercentileNotReliable, WaitedForVU, NotStationary, SendsFailed,
-	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
-	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged,
-}
 
 var table = map[Code]entry{
 	NothingMeasured: {
@@ -147,7 +130,7 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"negative", "{count:messages} arrived before they were sent, by the clocks of two machines[: {clocks}]", "Set the machines' clocks."},
 			{"wrong", "no percentile of the end-to-end latency is reliable: {clocks}", "Set the machines' clocks."},
-			{why: "apart", text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that[, which is more than a tenth of its {quantiles}]"},
+			{why: "apart", text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that"},
 			{why: "not-compared", text: "latencies between the {count} processes are by their machines' clocks, which were not compared"},
 		},
 		cause: "End-to-end latency between two machines is read from two clocks.",
