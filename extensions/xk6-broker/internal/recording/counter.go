@@ -87,15 +87,7 @@ func (c Counter) Requesters() bool {
 	return c == Unanswered || c == StrayReplies
 }
 
-// Outcome is what was done with messages that the counter counts, where it is one of the three that are one metric by the tag outcome.
-func (c Counter) Outcome() string {
-	switch c {
-	case Acked:
-		return "ack"
-	case Requeued:
-		return "requeue"
-	case Rejected:
-		return "reject"
-	}
-	return ""
-}
+var outcomes = map[Counter]string{Acked: "ack", Requeued: "requeue", Rejected: "reject"}
+
+// Outcome is the value of the tag outcome of a counter of settled messages; "" of another counter.
+func (c Counter) Outcome() string { return outcomes[c] }

@@ -19,14 +19,15 @@ const version = 1
 
 // header is the first line of a file.
 type header struct {
-	Version int     `json:"version"`
-	Entries []Entry `json:"stretches,omitempty"` // before the file was written anew
+	Version   int     `json:"version"`
+	Intervals int     `json:"intervals,omitempty"` // that follow at least
+	Entries   []Entry `json:"stretches,omitempty"` // before the file was written anew
 }
 
 // Write writes the recording of one process.
 func (r *Recording) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
-	err := json.NewEncoder(z).Encode(header{version, r.entries})
+	err := json.NewEncoder(z).Encode(header{version, len(r.intervals), r.entries})
 	if err == nil {
 		err = write(z, r.intervals)
 	}
@@ -50,20 +51,19 @@ func write(z *gzip.Writer, intervals []*Interval) error {
 // Read reads a recording. One whose end is cut off, because its process was killed, is read up to
 // there.
 func Read(from io.Reader) (*Recording, error) {
-	r, err := read(bufio.NewReader(from))
+	r, err := read(from)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
 	return r, nil
 }
 
-func read(from *bufio.Reader) (*Recording, error) {
-	var z gzip.Reader
-	text, err := member(&z, from)
+func read(from io.Reader) (*Recording, error) {
+	z, err := gzip.NewReader(bufio.NewReader(from))
 	if err != nil {
 		return nil, err
 	}
-	lines := json.NewDecoder(bytes.NewReader(text))
+	lines := json.NewDecoder(z)
 	var h header
 	if err := lines.Decode(&h); err != nil {
 		return nil, err
@@ -72,41 +72,18 @@ func read(from *bufio.Reader) (*Recording, error) {
 		return nil, fmt.Errorf("version %d: this program reads version %d", h.Version, version)
 	}
 	r := &Recording{entries: h.Entries}
-	for {
-		if err := r.read(lines); err != nil {
-			return nil, err
-		}
-		text, err := member(&z, from)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	for n := 0; ; n++ {
+		var i Interval
+		err := lines.Decode(&i)
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if ended && n >= h.Intervals {
 			return r, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		lines = json.NewDecoder(bytes.NewReader(text))
-	}
-}
-
-// member returns the text of the next gzip member after its checksum was verified.
-func member(z *gzip.Reader, from *bufio.Reader) ([]byte, error) {
-	if err := z.Reset(from); err != nil {
-		return nil, err
-	}
-	z.Multistream(false)
-	return io.ReadAll(z)
-}
-
-// read adds the intervals of a member.
-func (r *Recording) read(lines *json.Decoder) error {
-	for {
-		var i Interval
-		if err := lines.Decode(&i); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
 		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].To {
-			return fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
+			return nil, fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
 		}
 		r.Add(&i)
 	}
@@ -171,7 +148,7 @@ func (f *File) rewrite(r *Recording) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(fresh.Name()))
 	}
-	f.size, f.most = size, size+int64(r.limit())
+	f.size, f.most = size, size+mostBytes
 	return nil
 }
 

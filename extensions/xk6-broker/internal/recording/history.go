@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"io"
 	"maps"
 	"math"
@@ -157,10 +158,7 @@ func (p *Point) add(intervals []*Interval, own map[Key]*Sums) {
 // summaries summarises the latencies of cells.
 func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	for joined := range slices.Chunk(all, lengthFor(all)) {
-		h := &hist.Histogram{}
-		if parts := Parts(slices.Concat(joined...)); len(parts) > 0 {
-			h = parts.Histogram()
-		}
+		h := cmp.Or(Parts(slices.Concat(joined...)).Histogram(), &hist.Histogram{})
 		from := cells[0]
 		to := cells[len(joined)-1]
 		cells = cells[len(joined):]
@@ -172,22 +170,18 @@ func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	return summaries
 }
 
-// lengthFor returns how many cells to join, so that nine tenths of them support a p99: a power of two, and at
-// most a tenth of the run. If that is too few, they support a p90, or a median.
+// lengthFor returns how many cells to join, so that on average they support a p99: a power of two, and at most a
+// tenth of the run. If that is too few, they support a p90, or a median.
 func lengthFor(cells []Parts) int {
+	total, busy := uint64(0), uint64(0)
+	for _, parts := range cells {
+		if n := parts.Count(); n > 0 {
+			total, busy = total+n, busy+1
+		}
+	}
 	for _, least := range []uint64{1000, 100, 20} {
 		for length := 1; length == 1 || length <= len(cells)/10; length *= 2 {
-			all, have := 0, 0
-			for joined := range slices.Chunk(cells, length) {
-				n := Parts(slices.Concat(joined...)).Count()
-				if n > 0 {
-					all++
-				}
-				if n >= least {
-					have++
-				}
-			}
-			if 10*have >= 9*(all-2) { // the load went on in part of the first and the last only
+			if total*uint64(length) >= least*busy { //gosec:disable G115 -- a small number
 				return length
 			}
 		}

@@ -21,11 +21,6 @@ type Key struct {
 	Phase  string `json:"phase,omitempty"` // "" if the run has none
 }
 
-func (k Key) compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Broker, o.Broker), cmp.Compare(k.Driver, o.Driver), cmp.Compare(k.Topic, o.Topic),
-		cmp.Compare(k.Group, o.Group), cmp.Compare(k.Phase, o.Phase))
-}
-
 // Record is what one series measured in an interval. A count belongs to the phase in which it happened,
 // a latency to the phase in which its message was due.
 type Record struct {
@@ -38,6 +33,11 @@ type Record struct {
 	// Seen at the end of the interval; of joined intervals the most.
 	Outstanding uint64 `json:"outstanding,omitempty"` // expected by the group and not yet received
 	Backlog     *int64 `json:"backlog,omitempty"`     // reported by the broker for the group
+}
+
+func (r Record) compare(o Record) int {
+	return cmp.Or(cmp.Compare(r.Broker, o.Broker), cmp.Compare(r.Driver, o.Driver), cmp.Compare(r.Topic, o.Topic),
+		cmp.Compare(r.Group, o.Group), cmp.Compare(r.Phase, o.Phase))
 }
 
 // Counts are counters by [metric.Counter].
@@ -114,7 +114,6 @@ type Recording struct {
 	intervals []*Interval
 	entries   []Entry
 	bytes     int
-	topics    int
 
 	most    int // how many intervals there may be
 	width   int // how many added intervals make one
@@ -127,8 +126,7 @@ type Recording struct {
 const (
 	mostIntervals  = 1200
 	leastIntervals = 30
-	bytesPerTopic  = 6 << 20
-	mostBytes      = 64 << 20
+	mostBytes      = 32 << 20
 )
 
 // Intervals lists the intervals in the order of their ends. They must not be changed.
@@ -139,9 +137,8 @@ func (r *Recording) Entries() []Entry { return r.entries }
 
 // Add adds the interval after the last one.
 func (r *Recording) Add(i *Interval) {
-	slices.SortFunc(i.Records, func(a, b Record) int { return a.compare(b.Key) })
+	slices.SortFunc(i.Records, Record.compare)
 	r.enter(Entry{Phase: i.Phase, From: i.From, To: i.To})
-	r.topics = max(r.topics, i.topics())
 	if r.width == 0 {
 		r.width, r.most = 1, mostIntervals
 	}
@@ -152,7 +149,7 @@ func (r *Recording) Add(i *Interval) {
 		r.join(len(r.intervals)-1, i)
 	}
 	r.pending = (r.pending + 1) % r.width
-	for r.pending == 0 && (len(r.intervals) >= r.most || r.bytes > r.limit() && len(r.intervals) > leastIntervals) {
+	for r.pending == 0 && (len(r.intervals) >= r.most || r.bytes > mostBytes && len(r.intervals) > leastIntervals) {
 		r.shorten()
 	}
 }
@@ -168,9 +165,6 @@ func (r *Recording) enter(s Entry) {
 		r.entries = append(r.entries, s)
 	}
 }
-
-// limit is how many bytes the intervals may have.
-func (r *Recording) limit() int { return min(mostBytes, max(1, r.topics)*bytesPerTopic) }
 
 // shorten joins the first two intervals that are not yet joined.
 func (r *Recording) shorten() {
@@ -194,7 +188,7 @@ func joined(a, b *Interval) *Interval {
 	j := &Interval{
 		From: a.From, To: b.To, Phase: b.Phase, Process: a.Process,
 		InFlight: max(a.InFlight, b.InFlight), Busiest: max(a.Busiest, b.Busiest), CPU: b.CPU,
-		Hiccups: maps.Clone(a.Hiccups), Records: make([]Record, 0, max(len(a.Records), len(b.Records))),
+		Hiccups: maps.Clone(a.Hiccups), Records: []Record{},
 	}
 	if length := float64(b.To - a.From); length > 0 {
 		j.CPU = (a.CPU*float64(a.To-a.From) + b.CPU*float64(b.To-b.From)) / length
@@ -205,19 +199,15 @@ func joined(a, b *Interval) *Interval {
 		}
 		j.Hiccups[phase] = j.Hiccups[phase].With(h)
 	}
-	as, bs := a.Records, b.Records
-	for len(as) > 0 && len(bs) > 0 {
-		switch order := as[0].compare(bs[0].Key); {
-		case order < 0:
-			j.Records, as = append(j.Records, as[0]), as[1:]
-		case order > 0:
-			j.Records, bs = append(j.Records, bs[0]), bs[1:]
-		default:
-			j.Records = append(j.Records, as[0].with(&bs[0]))
-			as, bs = as[1:], bs[1:]
+	both := slices.Concat(a.Records, b.Records)
+	slices.SortStableFunc(both, Record.compare)
+	for k := range both {
+		if last := len(j.Records) - 1; last >= 0 && j.Records[last].Key == both[k].Key {
+			j.Records[last] = j.Records[last].with(&both[k])
+		} else {
+			j.Records = append(j.Records, both[k])
 		}
 	}
-	j.Records = append(append(j.Records, as...), bs...)
 	return j
 }
 
@@ -259,18 +249,6 @@ func most(a, b *int64) *int64 {
 	return a
 }
 
-// topics is how many topics the interval has records of.
-func (i *Interval) topics() (n int) {
-	var last Key
-	for _, r := range i.Records {
-		if r.Broker != last.Broker || r.Topic != last.Topic || n == 0 {
-			n++
-		}
-		last = r.Key
-	}
-	return n
-}
-
 // size is about how many bytes of memory the interval takes.
 func (i *Interval) size() int {
 	const entry = 128 // of a map
@@ -289,36 +267,24 @@ func (i *Interval) size() int {
 	return n
 }
 
-// Join returns the recordings of several processes as one. They are not changed.
-func Join(all ...*Recording) *Recording {
+// Join returns the recordings of several processes as one, with the keys that a function gives. They are not changed.
+func Join(all []*Recording, rename func(Key) Key) *Recording {
 	joined := &Recording{}
 	for process, r := range all {
 		for _, i := range r.intervals {
 			i := *i
-			i.Process = process
+			i.Process, i.Records = process, slices.Clone(i.Records)
+			for k := range i.Records {
+				i.Records[k].Key = rename(i.Records[k].Key)
+			}
 			joined.intervals = append(joined.intervals, &i)
 		}
-		for _, s := range r.entries {
-			s.Process = process
-			joined.entries = append(joined.entries, s)
+		for _, e := range r.entries {
+			e.Process = process
+			joined.entries = append(joined.entries, e)
 		}
 	}
 	slices.SortStableFunc(joined.intervals, func(a, b *Interval) int { return cmp.Compare(a.To, b.To) })
 	slices.SortStableFunc(joined.entries, func(a, b Entry) int { return cmp.Compare(a.From, b.From) })
 	return joined
-}
-
-// Renamed returns the recording with the keys that a function gives. It is not changed itself.
-func (r *Recording) Renamed(name func(Key) Key) *Recording {
-	renamed := &Recording{entries: r.entries}
-	for _, i := range r.intervals {
-		its := *i
-		its.Records = slices.Clone(i.Records)
-		for k := range its.Records {
-			its.Records[k].Key = name(its.Records[k].Key)
-		}
-		slices.SortFunc(its.Records, func(a, b Record) int { return a.compare(b.Key) })
-		renamed.intervals = append(renamed.intervals, &its)
-	}
-	return renamed
 }

@@ -181,7 +181,7 @@ func TestJoin_TwoProcesses_SumsOfBoth(t *testing.T) {
 	for _, i := range b {
 		two.Add(i)
 	}
-	joined := recording.Join(one, two)
+	joined := recording.Join([]*recording.Recording{one, two}, func(k recording.Key) recording.Key { return k })
 	if !sameSums(recording.Sum(joined.Intervals(), nil), recording.Sum(append(a, b...), nil)) {
 		t.Error("the sums differ")
 	}

@@ -2,10 +2,8 @@ package recording
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -117,33 +115,18 @@ func (r *Recording) Begins() (all []map[string][]int64) {
 }
 
 // Cut returns the phase from one time to another, in seconds from the start, and the windows of topics in
-// it. It is cut at the nearest instants at which an interval begins or ends.
+// it. It has the intervals whose middle is in that time.
 func (r *Recording) Cut(started time.Time, from, to float64) (p Phase, window func(Subject) Window, err error) {
-	if len(r.intervals) == 0 {
-		return p, nil, errors.New("nothing was recorded")
-	}
 	v := &View{rec: r, started: started}
-	first, last := v.nearest(from), v.nearest(to)
-	inside := slices.DeleteFunc(slices.Clone(r.intervals), func(i *Interval) bool { return i.From < first || i.To > last })
+	inside := slices.DeleteFunc(slices.Clone(r.intervals), func(i *Interval) bool {
+		middle := (v.since(i.From) + v.since(i.To)) / 2
+		return middle < from || middle > to
+	})
 	if len(inside) == 0 {
-		return p, nil, fmt.Errorf("no interval is recorded from %g s to %g s: the nearest instants are %.1f s and %.1f s",
-			from, to, v.since(first), v.since(last))
+		return p, nil, fmt.Errorf("no interval is recorded from %g s to %g s", from, to)
 	}
-	s := Stretch{v.since(first), v.since(last)}
+	s := Stretch{v.since(inside[0].From), v.since(inside[len(inside)-1].To)}
 	name := fmt.Sprintf("%.1f s to %.1f s", s.From, s.To)
 	p = Phase{Name: name, Stretches: []Stretch{s}, Seconds: s.To - s.From, Hiccups: Hiccups(inside, nil), Afterwards: true}
 	return p, func(s Subject) Window { return s.window(Sum(inside, s.matches)) }, nil
-}
-
-// nearest returns the instant nearest to a time at which an interval begins or ends.
-func (v *View) nearest(at float64) int64 {
-	best := v.rec.intervals[0].From
-	for _, i := range v.rec.intervals {
-		for _, edge := range []int64{i.From, i.To} {
-			if math.Abs(v.since(edge)-at) < math.Abs(v.since(best)-at) {
-				best = edge
-			}
-		}
-	}
-	return best
 }

@@ -128,14 +128,14 @@ func (m *merger) find(broker, driver, topic string) *result.Topic {
 func (m *merger) recording() *recording.Recording {
 	all := make([]*recording.Recording, len(m.parts))
 	for i, p := range m.parts {
-		all[i] = p.Recording.Renamed(func(k recording.Key) recording.Key {
-			if t := m.find(k.Broker, k.Driver, k.Topic); t != nil {
-				k.Broker = t.Broker
-			}
-			return k
-		})
+		all[i] = p.Recording
 	}
-	return recording.Join(all...)
+	return recording.Join(all, func(k recording.Key) recording.Key {
+		if t := m.find(k.Broker, k.Driver, k.Topic); t != nil {
+			k.Broker = t.Broker
+		}
+		return k
+	})
 }
 
 // add adds everything that a process has beside its measurements and its accounts.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -170,11 +169,13 @@ func Grouped(reasons []Reason) []Reason {
 	})
 }
 
-// Codes returns the codes of reasons, each once.
+// Codes returns the codes of reasons, each once, in their order.
 func Codes(reasons []Reason) string {
-	codes := map[string]bool{}
+	var codes []string
 	for _, r := range reasons {
-		codes[string(r.Code)] = true
+		if !slices.Contains(codes, string(r.Code)) {
+			codes = append(codes, string(r.Code))
+		}
 	}
-	return strings.Join(slices.Sorted(maps.Keys(codes)), ", ")
+	return strings.Join(codes, ", ")
 }
