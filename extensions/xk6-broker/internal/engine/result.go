@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -71,7 +72,7 @@ func (t *Topic) result(accounts []account.Account) result.Topic {
 	defer t.mu.Unlock()
 	r := result.Topic{
 		Broker: t.Address.String(), Driver: t.Address.Driver.Name, Topic: t.Name, OnlySends: f.Start == 0,
-		HeldUnseen: f.HeldUnseen, Proofs: []result.Proof{}, Options: t.uses.Sorted(), Counts: map[string]int64{},
+		HeldUnseen: f.HeldUnseen, Proofs: []result.Proof{}, Options: maps.Clone(t.uses), Counts: map[string]int64{},
 		Trends: map[string]*hist.Histogram{}, Info: result.Server(t.info), Errors: []result.ErrorCount{},
 		Groups: []result.Group{}, Shared: t.run.shared, Alone: !t.run.shared,
 		Declared: t.declared.Load(),

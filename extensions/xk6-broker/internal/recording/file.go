@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -152,33 +153,58 @@ func (f *File) rewrite(r *Recording) error {
 	return nil
 }
 
-// MarshalJSON writes the counters that are not 0, by name.
-func (c Counts) MarshalJSON() ([]byte, error) {
-	named := map[string]int64{}
-	for i, n := range c {
-		if n != 0 {
-			named[Counter(i).String()] = n //gosec:disable G115 -- an index
-		}
-	}
-	return json.Marshal(named)
+// encode encodes the values that are not empty, by name.
+func encode[T any](values map[string]*T, empty func(T) bool) ([]byte, error) {
+	maps.DeleteFunc(values, func(_ string, v *T) bool { return empty(*v) })
+	return json.Marshal(values)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (c *Counts) UnmarshalJSON(text []byte) error {
-	var named map[string]int64
+// decode sets the values that encode wrote.
+func decode[T any](text []byte, values map[string]*T) error {
+	var named map[string]T
 	if err := json.Unmarshal(text, &named); err != nil {
 		return err
 	}
-	for i := range c {
-		name := Counter(i).String() //gosec:disable G115 -- an index
-		c[i] = named[name]
-		delete(named, name)
-	}
-	for name := range named {
-		return fmt.Errorf("unknown counter %q", name)
+	for name, v := range named {
+		if values[name] == nil {
+			return fmt.Errorf("%q is not known", name)
+		}
+		*values[name] = v
 	}
 	return nil
 }
+
+func (c *Counts) named() map[string]*int64 {
+	all := map[string]*int64{}
+	for i := range Counter(NumCounters) {
+		all[i.String()] = &c[i]
+	}
+	return all
+}
+
+// MarshalJSON writes the counters that are not 0, by name.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	return encode(c.named(), func(n int64) bool { return n == 0 })
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Counts) UnmarshalJSON(text []byte) error { return decode(text, c.named()) }
+
+func (l *Latencies) named() map[string]*hist.Packed {
+	all := map[string]*hist.Packed{}
+	for loop := range Loop(NumLoops) {
+		for t := range Trend(NumTrends) {
+			all[t.In(loop)] = &l[loop][t]
+		}
+	}
+	return all
+}
+
+// MarshalJSON writes the distributions that are not empty, by the names of [Trend.In].
+func (l Latencies) MarshalJSON() ([]byte, error) { return encode(l.named(), hist.Packed.Empty) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Latencies) UnmarshalJSON(text []byte) error { return decode(text, l.named()) }
 
 // MarshalText writes the key of an error as "op kind".
 func (k ErrorKey) MarshalText() ([]byte, error) { return []byte(k.Op + " " + k.Kind), nil }
@@ -190,37 +216,5 @@ func (k *ErrorKey) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no error", text)
 	}
 	k.Op, k.Kind = op, kind
-	return nil
-}
-
-// MarshalJSON writes the distributions that are not empty, by the names of [metric.Trend.In].
-func (l Latencies) MarshalJSON() ([]byte, error) {
-	named := map[string]hist.Packed{}
-	for loop := range l {
-		for t, h := range l[loop] {
-			if !h.Empty() {
-				named[Trend(t).In(Loop(loop))] = h //gosec:disable G115 -- indices
-			}
-		}
-	}
-	return json.Marshal(named)
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (l *Latencies) UnmarshalJSON(text []byte) error {
-	var named map[string]hist.Packed
-	if err := json.Unmarshal(text, &named); err != nil {
-		return err
-	}
-	for loop := range l {
-		for t := range l[loop] {
-			name := Trend(t).In(Loop(loop)) //gosec:disable G115 -- indices
-			l[loop][t] = named[name]
-			delete(named, name)
-		}
-	}
-	for name := range named {
-		return fmt.Errorf("unknown latency %q", name)
-	}
 	return nil
 }

@@ -72,18 +72,6 @@ func (s *Sums) add(r *Record) {
 	}
 }
 
-// empty reports whether nothing was counted or measured.
-func (s *Sums) empty() bool {
-	for _, loop := range s.Latencies {
-		for _, parts := range loop {
-			if len(parts) > 0 {
-				return false
-			}
-		}
-	}
-	return s.Counts == Counts{} && len(s.Errors) == 0
-}
-
 // Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match takes all.
 func Hiccups(intervals []*Interval, match func(phase string) bool) *hist.Histogram {
 	var all Parts

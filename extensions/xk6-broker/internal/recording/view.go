@@ -64,10 +64,11 @@ func (v *View) Phases() (phases []Phase) {
 	if !slices.ContainsFunc(v.rec.entries, func(e Entry) bool { return e.Phase != "" }) {
 		return nil
 	}
+	before := len(matching(v.sums, func(k Key) bool { return during(Starting, k.Phase) })) > 0
 	lengths := map[string]map[int]float64{} // by phase and process
 	for _, e := range v.rec.entries {
 		name := cmp.Or(e.Phase, Starting)
-		if name == Starting && !v.measuredBefore() {
+		if name == Starting && !before {
 			continue
 		}
 		i := slices.IndexFunc(phases, func(p Phase) bool { return p.Name == name })
@@ -89,16 +90,6 @@ func (v *View) Phases() (phases []Phase) {
 		}
 	}
 	return phases
-}
-
-// measuredBefore reports whether anything was measured before the first named phase.
-func (v *View) measuredBefore() bool {
-	for key, s := range v.sums {
-		if during(Starting, key.Phase) && !s.empty() {
-			return true
-		}
-	}
-	return false
 }
 
 // Begins returns when each process began each named phase, in ns since the Unix epoch.

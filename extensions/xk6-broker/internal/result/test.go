@@ -3,7 +3,6 @@ package result
 import (
 	"cmp"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -140,27 +139,17 @@ func (t *Topic) Meaning() string {
 const MostUses = 16
 
 // Uses are the options of the users of a topic, by the kind of user: "connect", "topic", "producer", "consumer", "produce" or
-// "consume". Equal options are there once.
+// "consume". They are in the order of their JSON, and equal options are there once.
 type Uses map[string][]map[string]any
 
 // Add adds the options of a user.
 func (u Uses) Add(kind string, options map[string]any) {
-	have := u[kind]
-	if len(have) == MostUses || slices.ContainsFunc(have, func(o map[string]any) bool { return reflect.DeepEqual(o, options) }) {
-		return
+	text := func(o map[string]any) string {
+		encoded, _ := json.Marshal(o) // scalars and lists of them
+		return string(encoded)
 	}
-	u[kind] = append(have, options)
-}
-
-// Sorted returns them in an order that does not depend on the order in which they were added.
-func (u Uses) Sorted() Uses {
-	all := make(Uses, len(u))
-	for kind, options := range u {
-		all[kind] = slices.SortedFunc(slices.Values(options), func(a, b map[string]any) int {
-			x, _ := json.Marshal(a) // scalars and lists of them
-			y, _ := json.Marshal(b)
-			return cmp.Compare(string(x), string(y))
-		})
+	i, found := slices.BinarySearchFunc(u[kind], options, func(a, b map[string]any) int { return cmp.Compare(text(a), text(b)) })
+	if !found && len(u[kind]) < MostUses {
+		u[kind] = slices.Insert(slices.Clone(u[kind]), i, options)
 	}
-	return all
 }

@@ -188,28 +188,27 @@ func (j *judge) judgeSettling(t topic, g *result.Group) {
 }
 
 // fellBehind returns how many messages were outstanding at the end of the load, and how many seconds of its rate they
-// are, if they grew in its last two quarters while messages were received. With several processes it is not known.
+// are, if they grew in each of its last two quarters while messages were received. With several processes it is not known.
 func (t topic) fellBehind() (n uint64, length float64) {
 	load := inner(t.History, func(p result.Point) bool { return p.Counts[recording.Sent.String()] > 0 })
 	if !t.Alone || len(load) < 4 || slices.ContainsFunc(t.Groups, func(g result.Group) bool { return g.Lost > 0 }) {
 		return 0, 0
 	}
-	second := load[len(load)/2-1:]
-	middle, end := second[len(second)/2], second[len(second)-1]
-	n = end.Outstanding
-	if middle.Outstanding < second[0].Outstanding+n/8 || n < middle.Outstanding+n/8 {
-		return 0, 0
+	var sent, seconds float64
+	half, late, end := len(load)/2, len(load)*3/4, len(load)
+	n = load[end-1].Outstanding
+	for _, quarter := range [][]result.Point{load[half-1 : late], load[late-1 : end]} {
+		before, received := quarter[0].Outstanding, int64(0)
+		for _, p := range quarter[1:] {
+			sent += float64(p.Counts[recording.Sent.String()])
+			received += p.Counts[recording.Received.String()]
+			seconds += p.Seconds
+		}
+		if received == 0 || quarter[len(quarter)-1].Outstanding < before+n/8 {
+			return 0, 0
+		}
 	}
-	var sent, received, seconds float64
-	for _, p := range second[1:] {
-		sent += float64(p.Counts[recording.Sent.String()])
-		received += float64(p.Counts[recording.Received.String()])
-		seconds += p.Seconds
-	}
-	if received == 0 {
-		return 0, 0
-	}
-	return n, float64(n) * seconds / sent
+	return n, float64(n) * seconds / max(1, sent)
 }
 
 // inner returns the intervals between the first and the last that match: the load went on in part of those only.

@@ -30,7 +30,7 @@ func ParseCondition(source string) (Condition, error) {
 	}
 	limit, err := strconv.ParseFloat(strings.TrimSpace(parts[4]), 64)
 	if err != nil {
-		return Condition{}, fmt.Errorf("threshold %q: %q is not a number", source, strings.TrimSpace(parts[4]))
+		return Condition{}, fmt.Errorf("threshold %q: %w", source, err)
 	}
 	c := Condition{Method: parts[1], Operator: parts[3], Limit: limit}
 	switch c.Method {

@@ -133,24 +133,13 @@ func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
 		reason.Percent(t.owed(name, p)), QuantileName(q), reason.Duration(time.Duration(p.Value)))
 }
 
-// TooLow returns why the compared value of a trend may be too low; "" if it cannot be.
-func TooLow(of *result.Topic, c Condition, name string) string {
-	t := topic{Topic: of}
-	return cmp.Or(t.vague(c, name), c.incomplete(t.Trends[name], t.absent(name)))
-}
-
-// TooHigh returns why the compared value of a trend may be too high; "" if it cannot be.
-func TooHigh(of *result.Topic, c Condition, name string) string {
-	t := topic{Topic: of}
-	return cmp.Or(t.vague(c, name), t.delayed(c, name, t.Trends[name]))
-}
-
-// vague returns why clocks may change the compared value by more than a tenth.
-func (t topic) vague(c Condition, name string) string {
-	if h := t.Trends[name]; h == nil || !t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
-		return ""
+// Doubts returns why the compared value of a trend may be too low, and why it may be too high; "" if it cannot be.
+func Doubts(of *result.Topic, c Condition, name string) (low, high string) {
+	t, h := topic{Topic: of}, of.Trends[name]
+	if t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
+		return t.clocksDiffer(), t.clocksDiffer()
 	}
-	return t.clocksDiffer()
+	return c.incomplete(h, t.absent(name)), t.delayed(c, name, h)
 }
 
 func (t topic) clocksDiffer() string {

@@ -148,10 +148,10 @@ func absent(t *result.Topic) bool { return len(t.Groups) == 0 }
 
 // Doubt says why the value of a topic may be less than the truth, and why more; "" where it cannot.
 func (m Measure) Doubt(t *result.Topic) (low, high string) {
-	if m.reach == nil {
+	if m.reach == nil || t.Trends[m.Name] == nil {
 		return "", ""
 	}
-	return verdict.TooLow(t, *m.reach, m.Name), verdict.TooHigh(t, *m.reach, m.Name)
+	return verdict.Doubts(t, *m.reach, m.Name)
 }
 
 // DoubtOfRun is Doubt of what OfRun reads: the first of any topic.
