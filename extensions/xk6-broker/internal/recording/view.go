@@ -10,6 +10,87 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
+// Parts are the distributions that make up one.
+type Parts []hist.Packed
+
+// Histogram returns the distribution of all parts; nil if there are none.
+func (p Parts) Histogram() *hist.Histogram {
+	if len(p) == 0 {
+		return nil
+	}
+	h := &hist.Histogram{}
+	for _, packed := range p {
+		packed.AddTo(h)
+	}
+	return h
+}
+
+// Count returns how many values the parts have.
+func (p Parts) Count() (n uint64) {
+	for _, packed := range p {
+		n += packed.Count()
+	}
+	return n
+}
+
+// Sums is the sum of the records of one key.
+type Sums struct {
+	Counts      Counts
+	Errors      Errors
+	Latencies   [NumLoops][NumTrends]Parts
+	Spans       Spans
+	Outstanding uint64 // the most
+	Backlog     *int64 // the most; nil if it is not known
+}
+
+// Sum adds up the records of intervals whose keys match, by their keys. A nil match takes all.
+func Sum(intervals []*Interval, match func(Key) bool) map[Key]*Sums {
+	sums := map[Key]*Sums{}
+	for _, i := range intervals {
+		for k := range i.Records {
+			r := &i.Records[k]
+			if match != nil && !match(r.Key) {
+				continue
+			}
+			if sums[r.Key] == nil {
+				sums[r.Key] = &Sums{}
+			}
+			sums[r.Key].add(r)
+		}
+	}
+	return sums
+}
+
+func (s *Sums) add(r *Record) {
+	for c, n := range r.Counts {
+		s.Counts[c] += n
+	}
+	s.Errors = s.Errors.with(r.Errors)
+	s.Spans = s.Spans.and(r.Spans)
+	s.Outstanding = max(s.Outstanding, r.Outstanding)
+	s.Backlog = most(s.Backlog, r.Backlog)
+	for l := range r.Latencies {
+		for t, packed := range r.Latencies[l] {
+			if !packed.Empty() {
+				s.Latencies[l][t] = append(s.Latencies[l][t], packed)
+			}
+		}
+	}
+}
+
+// Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match takes all.
+func Hiccups(intervals []*Interval, match func(phase string) bool) *hist.Histogram {
+	var all Parts
+	for _, i := range intervals {
+		for phase, h := range i.Hiccups {
+			if match == nil || match(phase) {
+				all = append(all, h)
+			}
+		}
+	}
+	return all.Histogram()
+}
+
 // View reads a recording, with instants in seconds from the start of the test.
 type View struct {
 	rec     *Recording
@@ -120,4 +201,73 @@ func (r *Recording) Cut(started time.Time, from, to float64) (p Phase, window fu
 	name := fmt.Sprintf("%.1f s to %.1f s", s.From, s.To)
 	p = Phase{Name: name, Stretches: []Stretch{s}, Seconds: s.To - s.From, Hiccups: Hiccups(inside, nil), Afterwards: true}
 	return p, func(s Subject) Window { return s.window(Sum(inside, s.matches)) }, nil
+}
+
+// Extent is from when to when something was counted, in seconds from the start.
+type Extent struct {
+	First float64 `json:"first"`
+	Last  float64 `json:"last"`
+}
+
+// leastTime is how many seconds a rate needs.
+const leastTime = 1
+
+// extents returns the extents of the [Timed] counters, by name.
+func (v *View) extents(own map[Key]*Sums) map[string]Extent {
+	var spans Spans
+	for _, s := range own {
+		spans = spans.and(s.Spans)
+	}
+	all := map[string]Extent{}
+	for i, c := range Timed {
+		if s := spans[i]; s.First != 0 {
+			all[c.String()] = Extent{v.since(s.First), v.since(s.Last)}
+		}
+	}
+	return all
+}
+
+// JoinExtents adds the extents of further counts.
+func JoinExtents(all, more map[string]Extent) {
+	for name, e := range more {
+		if have, ok := all[name]; ok {
+			e = Extent{min(have.First, e.First), max(have.Last, e.Last)}
+		}
+		all[name] = e
+	}
+}
+
+// RateTime returns the seconds that a counter's rate is divided by: from the first send to the last send or
+// count, and of that the part in a phase, if one is given. It returns 0 if that is too short for a rate.
+func RateTime(counter string, extents map[string]Extent, phase *Phase) (seconds float64) {
+	own := map[string]Extent{}
+	for _, c := range []Counter{Sent, timedBy(counter)} {
+		if e, ok := extents[c.String()]; ok {
+			JoinExtents(own, map[string]Extent{"": e})
+		}
+	}
+	all := own[""]
+	seconds = all.Last - all.First
+	if phase != nil {
+		seconds = 0
+		for _, s := range phase.Stretches {
+			seconds += max(0, min(s.To, all.Last)-max(s.From, all.First))
+		}
+		seconds /= float64(max(1, phase.Processes)) // each has the phase
+	}
+	if seconds < leastTime {
+		return 0
+	}
+	return seconds
+}
+
+// timedBy returns the counter whose times are those of another.
+func timedBy(counter string) Counter {
+	switch counter {
+	case Due.String(), Sent.String(), BytesSent.String():
+		return Sent
+	case Confirmed.String():
+		return Confirmed
+	}
+	return Received
 }

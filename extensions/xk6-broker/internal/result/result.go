@@ -2,11 +2,16 @@
 package result
 
 import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
 // Version is the version of the schema of [Result].
@@ -107,4 +112,229 @@ func (t *Topic) Used() bool {
 // Copies reports whether the account has duplicates of the group: not of other topics' messages, nor of those read back.
 func (g *Group) Copies() bool {
 	return g.Group != account.ReadBack && (g.Received+g.Drained > 0 || g.Strangers == 0)
+}
+
+// Measure sets the measurements from a recording alone: the phases, and of the topics and groups that the result has
+// their counts, errors, latencies, spans and histories. Counters that a topic has stay, at 0 if nothing was counted.
+func (r *Result) Measure(rec *recording.Recording) {
+	view := rec.View(r.Started)
+	r.Recording, r.Phases, r.Leading = rec, view.Phases(), ""
+	if r.Phase(Measure) != nil {
+		r.Leading = Measure
+	}
+	if r.Platform != nil {
+		r.Platform.Hiccups = view.Hiccups()
+	}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		m := view.Measure(t.subject())
+		for name := range t.Counts {
+			m.Counts[name] += 0
+		}
+		t.OpenLoop, t.Counts, t.Errors, t.Trends = m.Open, m.Counts, m.Errors, m.Trends
+		t.Spans, t.History, t.OverTime, t.Phases = m.Spans, m.History, m.OverTime, m.Phases
+		for k := range t.Groups {
+			t.Groups[k].Trends = m.Groups[k].Trends
+		}
+	}
+}
+
+// subject returns the topic as a recording knows it.
+func (t *Topic) subject() recording.Subject {
+	s := recording.Subject{Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Open: t.OpenLoop}
+	for i := range t.Groups {
+		s.Groups = append(s.Groups, t.Groups[i].Group)
+	}
+	return s
+}
+
+// Cut adds the phase from one time to another, in seconds from the start, and lets it lead, without percentiles. It is
+// cut at the nearest instants at which an interval of the recording begins or ends.
+func (r *Result) Cut(rec *recording.Recording, from, to float64) error {
+	p, window, err := rec.Cut(r.Started, from, to)
+	if err != nil {
+		return err
+	}
+	if r.Phase(p.Name) != nil {
+		return fmt.Errorf("the run has a phase %q", p.Name)
+	}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		if t.Phases == nil {
+			t.Phases = map[string]Window{}
+		}
+		t.Phases[p.Name] = window(t.subject())
+	}
+	r.Phases, r.Leading = append(r.Phases, p), p.Name
+	return nil
+}
+
+// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog.
+func (r *Result) WriteLog(w io.Writer, t *Topic, trend recording.Trend) error {
+	return r.Recording.View(r.Started).WriteLog(w, t.subject(), trend)
+}
+
+// The names of phases with a meaning.
+const (
+	Starting = recording.Starting
+	WarmUp   = recording.WarmUp
+	Measure  = recording.Measured
+)
+
+// The parts of the model that a recording measures.
+type (
+	Phase       = recording.Phase
+	Stretch     = recording.Stretch
+	Window      = recording.Window
+	WindowGroup = recording.WindowGroup
+	Percentile  = recording.Percentile
+	Point       = recording.Point
+	Summary     = recording.Summary
+	Span        = recording.Extent
+	ErrorCount  = recording.ErrorCount
+)
+
+// Phase returns a phase; nil if the run has none of that name.
+func (r *Result) Phase(name string) *Phase {
+	i := slices.Index(r.PhaseNames(), name)
+	if i < 0 {
+		return nil
+	}
+	return &r.Phases[i]
+}
+
+// PhaseNames lists the phases in the order in which they began.
+func (r *Result) PhaseNames() []string {
+	names := make([]string, len(r.Phases))
+	for i, p := range r.Phases {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// Led returns the run as it was in the leading phase, or as a whole.
+func (r *Result) Led() *Result {
+	if r.Leading == "" {
+		return r
+	}
+	return r.During(r.Leading)
+}
+
+// During returns the run as it was in a phase; nil if there is none of that name. The account stays that of the run.
+func (r *Result) During(name string) *Result {
+	p := r.Phase(name)
+	if p == nil {
+		return nil
+	}
+	during := *r
+	during.Seconds, during.Phases, during.Leading = p.Seconds, nil, ""
+	if r.Platform != nil {
+		platform := *r.Platform
+		platform.Hiccups = p.Hiccups
+		during.Platform = &platform
+	}
+	during.Topics = make([]Topic, len(r.Topics))
+	for i := range r.Topics {
+		during.Topics[i] = r.Topics[i].In(p)
+	}
+	return &during
+}
+
+// In returns the topic as it was in a phase.
+func (t *Topic) In(p *Phase) Topic {
+	w, during := t.Phases[p.Name], *t
+	during.During, during.Whole, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
+	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
+	during.History, during.OverTime = recording.Within(t.History, p), map[string][]Summary{}
+	for name, all := range t.OverTime {
+		during.OverTime[name] = recording.Within(all, p)
+	}
+	during.Groups = slices.Clone(t.Groups)
+	for i := range during.Groups {
+		g := &during.Groups[i]
+		own := WindowGroup{}
+		if k := slices.IndexFunc(w.Groups, func(w WindowGroup) bool { return w.Group == g.Group }); k >= 0 {
+			own = w.Groups[k]
+		}
+		g.Received, g.Settled, g.Trends, g.Percentiles = own.Received, own.Settled, own.Trends, own.Percentiles
+	}
+	return during
+}
+
+// RateBasis returns a count and its duration in seconds; 0 if that is too short for a rate.
+func (t *Topic) RateBasis(counter string) (n, seconds float64) {
+	return float64(t.Counts[counter]), recording.RateTime(counter, t.Spans, t.During)
+}
+
+// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if it has none.
+func (t *Topic) Loop(name string) (trend, loop string) {
+	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
+	of, ok := recording.TrendNamed(trend)
+	switch {
+	case !ok || !of.Looped():
+		return trend, ""
+	case closed || !t.OpenLoop:
+		return trend, recording.Closed.String()
+	}
+	return trend, recording.Open.String()
+}
+
+// Verdict reports whether the numbers of a run are reliable, and why not.
+type Verdict struct {
+	Valid     bool            `json:"valid"`
+	Of        string          `json:"of,omitempty"`     // the phase whose latencies it judges; "" for the whole run
+	UpTo      float64         `json:"upTo,omitempty"`   // the quantile up to which every latency is reliable; 0 if all that is supported is
+	Except    string          `json:"except,omitempty"` // a latency that is not reliable because of two clocks
+	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies
+	Account   bool            `json:"account"`          // no invalid reason speaks against its account
+	Reasons   []reason.Reason `json:"reasons"`
+	Beliefs   []Belief        `json:"beliefs"` // how far each latency is reliable
+}
+
+// Belief is how far a latency is reliable. If more than samples limits it, a reason
+// [reason.PercentileNotReliable] of the topic names the limit.
+type Belief struct {
+	Topic string  `json:"topic"`
+	Label string  `json:"label"` // the latency, as a reader calls it
+	UpTo  float64 `json:"upTo"`  // the greatest reliable quantile that a result spells out; 0: not even the median
+}
+
+// Invalid returns the reasons why the result is not valid.
+func (v *Verdict) Invalid() []reason.Reason { return v.at(reason.Invalid) }
+
+// Notes returns the reasons that do not make the result invalid.
+func (v *Verdict) Notes() []reason.Reason { return v.at(reason.Note) }
+
+func (v *Verdict) at(level reason.Level) (all []reason.Reason) {
+	for _, r := range v.Reasons {
+		if r.Level == level {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Add adds a reason.
+func (v *Verdict) Add(r reason.Reason) {
+	v.Reasons = append(v.Reasons, r)
+	if r.Level != reason.Invalid {
+		return
+	}
+	latencies, account := r.Code.Against()
+	v.Valid, v.Latencies, v.Account = false, v.Latencies && !latencies, v.Account && !account
+}
+
+// Threshold is a condition that the test sets on a metric, and its outcome.
+type Threshold struct {
+	Metric string `json:"metric"` // with its tags, as in the test
+	Source string `json:"source"` // the condition
+	Decision
+}
+
+// Decision is the outcome of a condition. One that was not judged has not held.
+type Decision struct {
+	Held   bool     `json:"held"`
+	Judged bool     `json:"judged"`
+	Value  *float64 `json:"value"` // the compared value: ms of a latency, else the number itself; nil if there is none
+	Why    string   `json:"why"`   // why it was not judged
 }
