@@ -11,8 +11,8 @@ import (
 	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/compare"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 var errInvalid = errors.New("the result is not valid: see its verdict (--allow-invalid lets it pass)")
@@ -71,7 +71,7 @@ func (o *merging) run(gs *state.GlobalState, dirs []string) error {
 
 // join merges folders into one, and judges the whole.
 func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folder, conditions []compare.Condition) error {
-	parts := make([]result.Part, len(dirs))
+	parts := make([]verdict.Part, len(dirs))
 	for i, dir := range dirs {
 		progress(gs, i, len(dirs), dir)
 		var err error
@@ -79,7 +79,7 @@ func (o *merging) join(gs *state.GlobalState, dirs []string, folder report.Folde
 			return err
 		}
 	}
-	merged, err := result.Merge(parts, result.Siblings{Processes: o.processes, Absent: o.absent, Killed: o.allowKilled})
+	merged, err := verdict.Merge(parts, verdict.Siblings{Processes: o.processes, Absent: o.absent, Killed: o.allowKilled})
 	if err != nil {
 		return err
 	}

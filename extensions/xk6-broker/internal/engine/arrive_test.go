@@ -14,7 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -290,7 +290,7 @@ func TestWhatIsSentAfterTheConsumersHaveEnded(t *testing.T) {
 			b.produce(s, 20)
 			b.finish()
 			r := collector.Result()
-			r.Judge(result.Circumstances{})
+			verdict.Judge(r, verdict.Circumstances{})
 			says := reasontest.Has(r.Verdict.Notes(), "no-consumer why=away topic=orders count=20")
 			if r.Verdict.Valid == keeps || says == keeps {
 				t.Errorf("%s: %q", name, reasontest.Codes(r.Verdict.Reasons))
@@ -311,7 +311,7 @@ func TestWhatIsSentBeforeTheConsumersCome(t *testing.T) {
 		b.receive(c, 70)
 		b.finish()
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		if !r.Verdict.Valid || !reasontest.Has(r.Verdict.Notes(), "no-consumer why=away count=30") {
 			t.Errorf("%q", reasontest.Codes(r.Verdict.Reasons))
 		}

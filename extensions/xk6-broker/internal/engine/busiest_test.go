@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // A process that saturates its CPUs under load measures itself, however idle it is before and after.
@@ -23,7 +24,7 @@ func TestCPUIsJudgedByItsWorstSeconds(t *testing.T) {
 			history = append(history, point)
 		}
 		r := &result.Result{Topics: []result.Topic{{Counts: map[string]int64{"due": 1000, "sent": 1000, "confirmed": 1000}, History: history}}}
-		if r.Judge(result.Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
+		if verdict.Judge(r, verdict.Circumstances{CPU: 0.1}); r.Verdict.Valid != c.valid {
 			t.Errorf("%d seconds at %v: %+v", c.loaded, c.share, r.Verdict)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/capacity"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // searched is a broker in memory whose capacity is searched for, through the engine, the result and its verdict.
@@ -67,7 +68,7 @@ func (s searched) probe(t *testing.T, rate int64, seed uint64, objectives []meas
 		<-stopped
 		b.finish()
 		r := collector.Result()
-		r.Judge(result.Circumstances{WarmUp: s.warm})
+		verdict.Judge(r, verdict.Circumstances{WarmUp: s.warm})
 		var err error
 		if answer, why, err = capacity.Judge(r, objectives); err != nil {
 			t.Error(err)

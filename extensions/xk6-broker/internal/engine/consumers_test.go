@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
@@ -59,7 +59,7 @@ func TestWhoSettlesNothingIsTold(t *testing.T) {
 				}
 				b.finish()
 				r := collector.Result()
-				r.Judge(result.Circumstances{})
+				verdict.Judge(r, verdict.Circumstances{})
 				if n := r.Topics[0].Counts["acked"]; n != int64(c.acked) {
 					t.Errorf("acked %d", n)
 				}
@@ -132,7 +132,7 @@ func TestAConsumerThatFallsBehindIsNamed(t *testing.T) {
 				wg.Wait()
 				b.finish()
 				r := collector.Result()
-				r.Judge(result.Circumstances{})
+				verdict.Judge(r, verdict.Circumstances{})
 				said := slices.DeleteFunc(r.Verdict.Notes(), func(r reason.Reason) bool { return r.Code != reason.ConsumersSlower })
 				if len(said) != min(1, len(c.says)) || c.says != "" && !reasontest.Has(said, c.says) {
 					t.Errorf("%q, want one with %q\n%+v", reasontest.Codes(said), c.says, r.Topics[0].History)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -67,7 +67,7 @@ func TestWhatIsSaidOfLoopsThatWereInterrupted(t *testing.T) {
 				}
 				b.finish()
 				r := b.run.NewCollector().Result()
-				r.Judge(result.Circumstances{})
+				verdict.Judge(r, verdict.Circumstances{})
 				const of = "load-incomplete "
 				v := r.Verdict
 				if v.Valid != (c.reason == "") || reasontest.Has(v.Invalid(), of+c.reason) != (c.reason != "") {

@@ -8,7 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -25,7 +25,7 @@ func TestAccount_KilledAfterItsLedger_MissingUncertain(t *testing.T) {
 		left.Ledger.Unfinished = true
 		killed.work(reading, 100)
 		killed.close(reading) // the broker sees that it is gone
-		whole := together(t, result.Siblings{Processes: 2}, left, alive.end())
+		whole := together(t, verdict.Siblings{Processes: 2}, left, alive.end())
 		want := fates{expected: 300, received: 100, uncertain: 200, why: string(account.NoBacklog)}
 		if got := whole.fates(t); got != want {
 			t.Errorf("%+v, want %+v", got, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -28,12 +29,12 @@ func (b *bench) process(name string) *bench {
 }
 
 // part is what a process leaves behind, its ledger read from what was written.
-func (b *bench) part(name string, c *Collector) result.Part {
+func (b *bench) part(name string, c *Collector) verdict.Part {
 	b.t.Helper()
 	c.Collect()
 	r := c.Result()
 	r.Name = name
-	r.Judge(result.Circumstances{})
+	verdict.Judge(r, verdict.Circumstances{})
 	var text bytes.Buffer
 	if err := b.run.Ledger().Write(&text); err != nil {
 		b.t.Fatal(err)
@@ -51,7 +52,7 @@ func (b *bench) part(name string, c *Collector) result.Part {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return result.Part{Result: r, Ledger: l, Recording: of}
+	return verdict.Part{Result: r, Ledger: l, Recording: of}
 }
 
 func (b *bench) end() {
@@ -101,12 +102,12 @@ func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		two.end()
-		parts := []result.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}
+		parts := []verdict.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}
 		if alone := parts[0].Result.Topics[0].Groups[0]; alone.Missing != 1000 || alone.Lost != 0 || alone.Uncertain+alone.Undelivered != alone.Missing {
 			t.Errorf("one process alone: %+v", alone)
 		}
-		parts[0].Result.AddThreshold(result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: result.Undecided("only all processes together know")})
-		merged, err := result.Merge(parts, result.Siblings{Processes: 2})
+		verdict.AddThreshold(parts[0].Result, result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: verdict.Undecided("only all processes together know")})
+		merged, err := verdict.Merge(parts, verdict.Siblings{Processes: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,30 +142,30 @@ func TestProcessesOfOneTestMergeIntoTheExactAccount(t *testing.T) {
 	})
 }
 
-func refuse(t *testing.T, parts []result.Part) {
+func refuse(t *testing.T, parts []verdict.Part) {
 	t.Helper()
 	other := *parts[1].Result
 	other.Run++
-	later := func(by time.Duration) result.Part {
+	later := func(by time.Duration) verdict.Part {
 		r := *parts[1].Result
 		r.Started = r.Started.Add(by)
-		return result.Part{Result: &r, Ledger: parts[1].Ledger, Recording: parts[1].Recording}
+		return verdict.Part{Result: &r, Ledger: parts[1].Ledger, Recording: parts[1].Recording}
 	}
-	gap := parts[0].Ended().Sub(parts[1].Result.Started) + result.ClockSkew
+	gap := parts[0].Ended().Sub(parts[1].Result.Started) + recording.ClockSkew
 	tomorrow, justTooLate := later(24*time.Hour), later(gap+time.Second)
-	if _, err := result.Merge([]result.Part{parts[0], later(gap - time.Second)}, result.Siblings{}); err != nil {
+	if _, err := verdict.Merge([]verdict.Part{parts[0], later(gap - time.Second)}, verdict.Siblings{}); err != nil {
 		t.Errorf("within what the clocks may be apart: %v", err)
 	}
-	for want, wrong := range map[string][]result.Part{
-		"two results":       parts[:1],
-		"is there twice":    {parts[0], parts[0]},
-		"has no ledger":     {parts[0], {Result: parts[1].Result}},
-		"not of one test":   {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
-		"is of another run": {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
-		"one ended at " + stated(parts[0].Ended()) + ", and two began at " + stated(parts[1].Result.Started.Add(24*time.Hour)): {tomorrow, parts[0]},
-		"give each test its own BROKER_RUN": {parts[0], justTooLate},
+	for want, wrong := range map[string][]verdict.Part{
+		"two results":                          parts[:1],
+		"is there twice":                       {parts[0], parts[0]},
+		"has no ledger":                        {parts[0], {Result: parts[1].Result}},
+		"not of one test":                      {parts[0], {Result: &other, Ledger: parts[1].Ledger}},
+		"is of another run":                    {parts[0], {Result: parts[1].Result, Ledger: parts[0].Ledger, Recording: parts[1].Recording}},
+		"two began after the others had ended": {tomorrow, parts[0]},
+		"give each test its own BROKER_RUN":    {parts[0], justTooLate},
 	} {
-		if _, err := result.Merge(wrong, result.Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := verdict.Merge(wrong, verdict.Siblings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -190,7 +191,7 @@ func TestAGroupExpectsOfOtherProcessesWhatCameAfterIt(t *testing.T) {
 		collectors[0].Collect()
 		one.end()
 		two.end()
-		merged, err := result.Merge([]result.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, result.Siblings{Processes: 2})
+		merged, err := verdict.Merge([]verdict.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, verdict.Siblings{Processes: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +242,7 @@ func TestLoopsStayApartInTheWhole(t *testing.T) {
 		for s, c := range consumers {
 			s.work(c, 80)
 		}
-		parts := []result.Part{closed.end(), neither.end(), open.end(), sender.end()}
+		parts := []verdict.Part{closed.end(), neither.end(), open.end(), sender.end()}
 		if r := parts[0].Result.Topics[0]; !r.OpenLoop || !r.ClosedLoop || count(r.Trends["e2e_latency"]) != 50 || count(r.Trends["e2e_latency_closed"]) != 30 ||
 			count(r.Trends["publish_latency_closed"]) != 20 || r.Trends["publish_latency"] != nil {
 			t.Errorf("alone: %v", r.Trends)
@@ -249,7 +250,7 @@ func TestLoopsStayApartInTheWhole(t *testing.T) {
 		if r := parts[3].Result.Topics[0]; r.OpenLoop || count(r.Trends["publish_latency"]) != 10 {
 			t.Errorf("alone: %v", r.Trends)
 		}
-		r := together(t, result.Siblings{Processes: 4}, parts...)
+		r := together(t, verdict.Siblings{Processes: 4}, parts...)
 		topic := r.Topics[0]
 		for name, want := range map[string]uint64{
 			"publish_latency": 50, "publish_latency_closed": 30, "e2e_latency": 150, "e2e_latency_closed": 90, "delivery_wait": 150, "delivery_wait_closed": 90,
@@ -292,8 +293,8 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		one.receive(all[0], 100)
 		one.receive(all[1], 100)
 		two.receive(all[2], 93)
-		parts := []result.Part{one.end(), two.end()}
-		for _, known := range []result.Siblings{{Processes: 2}, {}} {
+		parts := []verdict.Part{one.end(), two.end()}
+		for _, known := range []verdict.Siblings{{Processes: 2}, {}} {
 			topic := together(t, known, parts...).Topics[0]
 			a := topic.Groups[0]
 			if len(topic.Groups) != 1 || a.Group != account.Subscribers || a.Subscribers != 3 || a.Expected != 300 || a.Received != 293 || a.Lost != 7 || a.Uncertain != 0 {
@@ -308,6 +309,3 @@ func TestSubscribersOfSeveralProcessesHaveOneAccount(t *testing.T) {
 		}
 	})
 }
-
-// stated is a time as errors say it.
-func stated(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -19,6 +19,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -43,7 +44,7 @@ func addUp(t *testing.T, r *result.Result) {
 				trends[name] = hist.Merged(trends[name], h)
 			}
 			for _, e := range w.Errors {
-				failed.AddErrors(e)
+				failed.Errors = recording.AddErrors(failed.Errors, e)
 			}
 			for _, g := range w.Groups {
 				sum := groups[g.Group]
@@ -386,7 +387,7 @@ func TestPhasesOfProcessesAddUp(t *testing.T) {
 			time.Sleep(time.Second)
 			one.end()
 			two.end()
-			merged, err := result.Merge([]result.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, result.Siblings{Processes: 2})
+			merged, err := verdict.Merge([]verdict.Part{one.part("one", collectors[0]), two.part("two", collectors[1])}, verdict.Siblings{Processes: 2})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -76,7 +76,7 @@ func TestWhatIsSentWhenAllConsumersHaveLeftIsNamed(t *testing.T) {
 				two.receive(other, 30)
 				two.arrived(time.Second, Consume{})
 			}
-			r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+			r := together(t, verdict.Siblings{Processes: 2}, one.end(), two.end())
 			a := r.Topics[0].Groups[0].Account
 			want := fates{expected: 100, received: 100}
 			if c.stays {

@@ -10,6 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -44,7 +45,7 @@ func TestWhatConfirmationsProved(t *testing.T) {
 		other := *r
 		other.Topics = []result.Topic{topic}
 		other.Topics[0].Proofs = []result.Proof{{Confirm: "accepted", How: "acks=leader"}}
-		total := (&result.Result{Topics: append(r.Topics, other.Topics...)}).Total()
+		total := verdict.Total(&result.Result{Topics: append(r.Topics, other.Topics...)})
 		if want := "unconfirmed: acks=none; accepted: acks=leader; replicated: acks=all"; total.Meaning() != want {
 			t.Errorf("together %s, want %s", total.Meaning(), want)
 		}
@@ -148,7 +149,7 @@ func TestWhatIsRoutedByItsKeyIsNotCalledLost(t *testing.T) {
 		}
 		b.finish()
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Lost != 0 || a.Uncertain != 5 {
 			t.Errorf("%+v", a.Account)
 		}

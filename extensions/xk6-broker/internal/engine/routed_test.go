@@ -7,7 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -99,7 +99,7 @@ func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 	b.t.Helper()
 	b.finish()
 	r := c.Result()
-	r.Judge(result.Circumstances{})
+	verdict.Judge(r, verdict.Circumstances{})
 	for i := range r.Topics {
 		for _, g := range r.Topics[i].Groups {
 			if r.Topics[i].Topic != topic || g.Group != group {
@@ -107,7 +107,7 @@ func (b *bench) judged(c *Collector, topic, group string) judgedGroup {
 			}
 			decide := func(source string) bool {
 				h := g.Trends[recording.E2ELatency.String()]
-				return r.Latency(limit(b.t, source), recording.E2ELatency.String(), []result.Portion{{Broker: b.topic.Address.String(), Topic: topic, Group: group, Loop: recording.Closed, Histogram: h}}).Held
+				return verdict.Latency(r, limit(b.t, source), recording.E2ELatency.String(), []verdict.Portion{{Broker: b.topic.Address.String(), Topic: topic, Group: group, Loop: recording.Closed, Histogram: h}}).Held
 			}
 			return judgedGroup{decide("med<60000"), decide("max<60000"), r.Verdict.Notes(), r.Verdict.Valid}
 		}
@@ -177,9 +177,9 @@ func TestAccount_ReceivedOnAnotherTopic_Routed(t *testing.T) {
 }
 
 // limit is a threshold's condition.
-func limit(t *testing.T, source string) result.Condition {
+func limit(t *testing.T, source string) verdict.Condition {
 	t.Helper()
-	c, err := result.ParseCondition(source)
+	c, err := verdict.ParseCondition(source)
 	if err != nil {
 		t.Fatal(err)
 	}

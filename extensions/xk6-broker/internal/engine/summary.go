@@ -52,7 +52,7 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 	for _, g := range t.everyGroup() {
 		g.addTo(members)
 	}
-	s := summary.Topic{Address: t.Address, Name: t.Name, Selected: t.selected.Load(), Declared: t.declared.Load()}
+	s := summary.Topic{Address: t.Address, Name: t.Name, Declared: t.declared.Load()}
 	for _, series := range t.series() {
 		s.OpenLoop = s.OpenLoop || series.sent[recording.Open].Load()
 		s.ClosedLoop = s.ClosedLoop || series.sent[recording.Closed].Load()

@@ -17,6 +17,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -109,7 +110,7 @@ func TestTheDrainIsNotTheApplication(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		topic := r.Topics[0]
 		a := topic.Groups[0]
 		if topic.Counts["received"] != 291 || topic.Counts["acked"] != 291 || topic.Trends["e2e_latency"].Count() != 291 {
@@ -251,7 +252,7 @@ func TestMessagesWithoutStampAreNotAccountedFor(t *testing.T) {
 			t.Errorf("the end waited %v", time.Duration(waited))
 		}
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		if a := r.Topics[0].Groups[0]; a.Expected != 0 || a.Lost != 0 || r.Topics[0].Counts["unaccounted"] != 20 || r.Topics[0].Counts["unstamped"] != 20 {
 			t.Errorf("%+v %v", a, r.Topics[0].Counts)
 		}
@@ -276,7 +277,7 @@ func TestAnEarlierTestOfTheSameName(t *testing.T) {
 		today.receive(c, 100)
 		today.end()
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		topic := r.Topics[0]
 		if h := topic.Trends["e2e_latency"]; h.Count() != 50 || h.Max() > int64(time.Second) {
 			t.Errorf("%d latencies, max %v", h.Count(), time.Duration(h.Max()))
@@ -320,7 +321,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 				b.receive(workers, 40*(c.before+1))
 				b.finish()
 				r := collector.Result()
-				r.Judge(result.Circumstances{})
+				verdict.Judge(r, verdict.Circumstances{})
 				topic := r.Topics[0]
 				if topic.Counts[c.counter.String()] != int64(40*c.before) || r.Verdict.Valid != c.valid || r.Verdict.Latencies != c.valid {
 					t.Errorf("%v %+v", topic.Counts, r.Verdict)
@@ -400,12 +401,12 @@ func TestMessagesOfThisTestFromElsewhere(t *testing.T) {
 		}
 		b.finish()
 		r := collector.Result()
-		r.Judge(result.Circumstances{})
+		verdict.Judge(r, verdict.Circumstances{})
 		if r.Verdict.Account || !r.Verdict.Latencies {
 			t.Errorf("%+v", r.Verdict)
 		}
 		dead := func(t *result.Topic, _ *result.Group) bool { return t.Topic == "dead" }
-		if d := r.Account(limit(t, "count==0"), "duplicated", dead, 1); d.Judged || !strings.Contains(d.Why, "nothing was received") {
+		if d := verdict.Account(r, limit(t, "count==0"), "duplicated", dead, 1); d.Judged || !strings.Contains(d.Why, "nothing was received") {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -464,7 +465,9 @@ func TestEachGroupHasItsOwnLatencies(t *testing.T) {
 		time.Sleep(time.Second)
 		b.receive(consumers["audit"], 50)
 		b.finish()
-		topic := collector.Result().Topics[0]
+		r := collector.Result()
+		verdict.Describe(r)
+		topic := r.Topics[0]
 		if topic.Trends["e2e_latency"].Count() != 100 || len(topic.Groups) != 2 {
 			t.Fatalf("%+v", topic.Groups)
 		}
@@ -510,7 +513,7 @@ func TestWhatTheTestRemovesIsNotLost(t *testing.T) {
 				}
 				// Whichever became of them, the slowest of all are in no latency.
 				r := collector.Result()
-				r.Judge(result.Circumstances{})
+				verdict.Judge(r, verdict.Circumstances{})
 				want := map[bool]string{false: "drained count=150 share=0.75", true: "uncertain why=removed count=150"}[present]
 				if v := r.Verdict; v.Valid || v.Account == present || !reasontest.Has(v.Invalid(), want) {
 					t.Errorf("%+v, want %q", v, want)

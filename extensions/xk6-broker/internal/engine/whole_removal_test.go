@@ -7,7 +7,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // purge empties the topic in a process.
@@ -33,7 +33,7 @@ func TestAccount_AnotherProcessEmptiesTheTopic_MissingUncertain(t *testing.T) {
 		one.purge() // 20 were on their way to the consumer
 		time.Sleep(2 * time.Second)
 		two.send(s, 10, time.Second)
-		r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+		r := together(t, verdict.Siblings{Processes: 2}, one.end(), two.end())
 		// What the broker has may be some of those that it should have removed.
 		if got, want := r.fates(t), (fates{expected: 110, received: 40, uncertain: 70, why: "no-backlog removed"}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
@@ -55,7 +55,7 @@ func TestAccount_EveryProcessEmptiesTheTopicFirst_LossIsExact(t *testing.T) {
 		b.steal(10)
 		two.work(c, 290)
 		time.Sleep(2 * time.Second)
-		r := together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+		r := together(t, verdict.Siblings{Processes: 2}, one.end(), two.end())
 		if got, want := r.fates(t), (fates{expected: 300, received: 290, lost: 10}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -44,7 +45,7 @@ func (b *bench) sibling(name string) *sibling {
 }
 
 // end ends the process, and gives what it leaves behind.
-func (s *sibling) end() result.Part {
+func (s *sibling) end() verdict.Part {
 	s.t.Helper()
 	s.bench.end()
 	close(s.halt)
@@ -102,9 +103,9 @@ func (b *bench) stealFrom(group string, n int) {
 // told is a result, and what is asked of it.
 type told struct{ *result.Result }
 
-func together(t *testing.T, known result.Siblings, parts ...result.Part) told {
+func together(t *testing.T, known verdict.Siblings, parts ...verdict.Part) told {
 	t.Helper()
-	r, err := result.Merge(parts, known)
+	r, err := verdict.Merge(parts, known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,23 +162,23 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 		a := first.end()
 		time.Sleep(time.Second)
 		c := second.end()
-		here := []result.Part{a, p}
+		here := []verdict.Part{a, p}
 
-		r := together(t, result.Siblings{}, here...) // a consumer that is missing leaves no trace
+		r := together(t, verdict.Siblings{}, here...) // a consumer that is missing leaves no trace
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, uncertain: 45, why: "missing-process"}); got != want {
 			t.Errorf("of an unknown number: %+v, want %+v", got, want)
 		}
 		if r.Verdict.Account || !r.notes("process-missing why=unknown count=2") || !r.says("uncertain why=missing-process count=45") {
 			t.Errorf("of an unknown number: %+v", r.Verdict)
 		}
-		r = together(t, result.Siblings{Processes: 3}, here...)
+		r = together(t, verdict.Siblings{Processes: 3}, here...)
 		if got, want := r.fates(t), (fates{expected: 105, received: 60, uncertain: 45, why: "missing-process"}); got != want {
 			t.Errorf("two of three: %+v, want %+v", got, want)
 		}
 		if r.Verdict.Account || r.Verdict.Latencies || !r.says("process-missing why=absent count=1 processes=3") {
 			t.Errorf("two of three: %+v", r.Verdict)
 		}
-		r = together(t, result.Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
+		r = together(t, verdict.Siblings{Processes: 2}, a, c) // that is not true, and the producer's messages tell
 		if got := r.fates(t); got != (fates{}) {
 			t.Errorf("without the producer: %+v", got)
 		}
@@ -185,28 +186,28 @@ func TestWhatAMissingProcessReceivedIsNotLost(t *testing.T) {
 			!r.says(fmt.Sprintf("process-missing why=unmerged count=100 name=instance_%d", p.Result.Instance)) {
 			t.Errorf("without the producer: %d of a sibling, %+v", n, r.Verdict)
 		}
-		r = together(t, result.Siblings{Processes: 3}, a, p, c)
+		r = together(t, verdict.Siblings{Processes: 3}, a, p, c)
 		if got, want := r.fates(t), (fates{expected: 105, received: 100, lost: 5}); got != want || !r.Verdict.Valid || r.Processes != 3 {
 			t.Errorf("all: %+v, want %+v; %+v", got, want, r.Verdict)
 		}
 		for i := range here { // as BROKER_PROCESSES has it
 			here[i].Result.Processes = 3
 		}
-		if r = together(t, result.Siblings{}, here...); !r.says("process-missing why=absent count=1 processes=3") {
+		if r = together(t, verdict.Siblings{}, here...); !r.says("process-missing why=absent count=1 processes=3") {
 			t.Errorf("two of three, as they say: %+v", r.Verdict)
 		}
-		if r = together(t, result.Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
+		if r = together(t, verdict.Siblings{}, a, p, c); !r.Verdict.Valid || r.fates(t).lost != 5 {
 			t.Errorf("all, as they say: %+v", r.Verdict)
 		}
-		fails := func(known result.Siblings, want string) {
+		fails := func(known verdict.Siblings, want string) {
 			t.Helper()
-			if _, err := result.Merge([]result.Part{a, p, c}, known); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := verdict.Merge([]verdict.Part{a, p, c}, known); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)
 			}
 		}
-		fails(result.Siblings{Processes: 2}, "3 results of a test of 2 processes")
+		fails(verdict.Siblings{Processes: 2}, "3 results of a test of 2 processes")
 		c.Result.Processes = 2
-		fails(result.Siblings{}, "the same BROKER_PROCESSES")
+		fails(verdict.Siblings{}, "the same BROKER_PROCESSES")
 	})
 }
 
@@ -229,7 +230,7 @@ func TestABacklogSpeaksOfWhatWasSentBeforeIt(t *testing.T) {
 			producer.send(sender, 1000, 2500*time.Millisecond)
 			producer.bench.end() // and 4190 now
 			late := producer.end()
-			r := together(t, result.Siblings{Processes: 2}, early, late)
+			r := together(t, verdict.Siblings{Processes: 2}, early, late)
 			want := fates{expected: 8000, received: 3800, uncertain: 4200, why: "no-backlog"}
 			if got := r.fates(t); got != want || !r.says("uncertain why=no-backlog") {
 				t.Errorf("%+v, want %+v; %v", got, want, reasontest.Codes(r.Verdict.Reasons))
@@ -251,7 +252,7 @@ func TestAGroupExpectsWhatIsKeptForIt(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		producer.send(sender, 100, 3*time.Second)
 		late := producer.end()
-		r := together(t, result.Siblings{Processes: 2}, early, late)
+		r := together(t, verdict.Siblings{Processes: 2}, early, late)
 		if got, want := r.fates(t), (fates{expected: 300, uncertain: 300, why: "no-backlog"}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -279,8 +280,8 @@ func TestWhatIsHeldHidesNoLossFromTheWhole(t *testing.T) {
 		time.Sleep(time.Second)
 		early := one.end()
 		time.Sleep(time.Second)
-		parts := []result.Part{early, two.end()}
-		r := together(t, result.Siblings{Processes: 2}, parts...)
+		parts := []verdict.Part{early, two.end()}
+		r := together(t, verdict.Siblings{Processes: 2}, parts...)
 		if got, want := r.fates(t), (fates{expected: 1000, received: 500, undelivered: 380, uncertain: 120, why: "no-backlog"}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -312,8 +313,8 @@ func TestABrokerOfTwoNames(t *testing.T) {
 		b.steal(3)
 		two.work(c, 97)
 		time.Sleep(time.Second)
-		parts := []result.Part{one.end(), two.end()}
-		r := together(t, result.Siblings{Processes: 2}, parts...)
+		parts := []verdict.Part{one.end(), two.end()}
+		r := together(t, verdict.Siblings{Processes: 2}, parts...)
 		if got, want := r.fates(t), (fates{expected: 100, received: 97, lost: 3}); got != want || len(r.Topics) != 1 || !r.Verdict.Valid {
 			t.Errorf("one topic: %+v, want %+v; %+v", got, want, r.Verdict)
 		}
@@ -339,7 +340,7 @@ func TestABrokerOfTwoNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
-			r = together(t, result.Siblings{Processes: 2}, one.end(), two.end())
+			r = together(t, verdict.Siblings{Processes: 2}, one.end(), two.end())
 			var lost, routed uint64
 			var aliased, siblings int64
 			for _, topic := range r.Topics {
@@ -369,11 +370,11 @@ func TestAConsumerThatReceivesNothingInAnyProcess(t *testing.T) {
 			if received {
 				two.work(two.consumer(driver.ConsumerConfig{Group: "workers", Start: driver.StartEarliest}), 100)
 			}
-			parts := []result.Part{one.end(), two.end()}
+			parts := []verdict.Part{one.end(), two.end()}
 			if r := parts[0].Result; !r.Verdict.Account || reasontest.Has(r.Verdict.Reasons, "nothing-received") {
 				t.Errorf("alone: %+v", r.Verdict)
 			}
-			r := together(t, result.Siblings{Processes: 2}, parts...)
+			r := together(t, verdict.Siblings{Processes: 2}, parts...)
 			if says := r.says("nothing-received"); says == received || r.Verdict.Account != received || !r.Topics[0].Declared {
 				t.Errorf("received %v: %+v", received, r.Verdict)
 			}
@@ -395,7 +396,7 @@ func TestTheWholeTakesBackWhatAProcessCouldNotKnow(t *testing.T) {
 			t.Errorf("alone: %+v", early.Result.Verdict)
 		}
 		two.work(c, 100)
-		if r := together(t, result.Siblings{Processes: 2}, early, two.end()); !r.Verdict.Valid || r.fates(t) != (fates{expected: 100, received: 100}) {
+		if r := together(t, verdict.Siblings{Processes: 2}, early, two.end()); !r.Verdict.Valid || r.fates(t) != (fates{expected: 100, received: 100}) {
 			t.Errorf("%+v, %+v", r.fates(t), r.Verdict)
 		}
 	})
@@ -441,7 +442,7 @@ func TestASubscriberIsSentNothingWhileItIsAway(t *testing.T) {
 			sender.produce(s, 1000)
 			time.Sleep(2 * time.Second)
 		}
-		r := together(t, result.Siblings{Processes: 2}, sender.end(), listener.end())
+		r := together(t, verdict.Siblings{Processes: 2}, sender.end(), listener.end())
 		if a := r.Topics[0].Groups[0]; a.Expected != 300 || a.Received != 270 || a.Drained != 30 || a.Lost != 0 {
 			t.Errorf("%+v", a)
 		}
@@ -459,7 +460,7 @@ func TestMerge_SettledWithLaterOnes_NotUnsettled(t *testing.T) {
 			two.settle(c, two.receive(c, 100), 99, 100, driver.Ack)
 			early := one.end()
 			time.Sleep(time.Second)
-			if r := together(t, result.Siblings{Processes: 2}, early, two.end()); r.notes("unsettled") == cumulative {
+			if r := together(t, verdict.Siblings{Processes: 2}, early, two.end()); r.notes("unsettled") == cumulative {
 				t.Errorf("cumulative %v: %q", cumulative, reasontest.Codes(r.Verdict.Notes()))
 			}
 		})

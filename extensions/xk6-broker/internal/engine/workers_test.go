@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -48,7 +48,7 @@ func theory(rate int, total int) (waits, responses []time.Duration) {
 func (b *bench) valid(t *testing.T) {
 	t.Helper()
 	r := b.run.NewCollector().Result()
-	r.Judge(result.Circumstances{})
+	verdict.Judge(r, verdict.Circumstances{})
 	if !r.Verdict.Valid {
 		t.Errorf("not valid: %q", reasontest.Codes(r.Verdict.Reasons))
 	}

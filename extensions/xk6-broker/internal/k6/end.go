@@ -20,6 +20,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // This file ends the test and makes its result.
@@ -229,13 +230,13 @@ func (r *run) describe(result *result.Result) *result.Result {
 	result.Segment = r.processes.segment
 	result.Marks = r.annotations()
 	r.describeOthers(result)
-	result.Judge(r.circumstances())
+	verdict.Judge(result, r.circumstances())
 	return result
 }
 
 // circumstances returns the facts about k6 and the process that the verdict needs.
-func (r *run) circumstances() result.Circumstances {
-	c := result.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
+func (r *run) circumstances() verdict.Circumstances {
+	c := verdict.Circumstances{Dropped: r.dropped(), Stranded: r.stranded.Load(), WarmUp: r.warmUp.asked()}
 	for _, scenario := range executors.Totals() {
 		c.Unserved += scenario.Unserved
 	}

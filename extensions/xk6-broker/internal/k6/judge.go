@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // judge decides conditions on the module's metrics by the result of the run. Measurements are final
@@ -23,45 +24,45 @@ type judge struct {
 }
 
 // decider decides a condition on the part of a metric that has the tags asked for.
-type decider = func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision
+type decider = func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision
 
 // latency is for a trend of the engine, by its exact histograms.
 func latency(t recording.Trend) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		part, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
-		var portions []result.Portion
+		var portions []verdict.Portion
 		for s, m := range part.measured {
 			for l := range recording.Loop(recording.NumLoops) {
 				if trendTags(tagsOf(s.Labels), t, l).Contains(part.tags) {
-					portions = append(portions, result.Portion{
+					portions = append(portions, verdict.Portion{
 						Broker: s.Broker, Topic: s.Topic, Group: s.Group, Loop: l,
 						Histogram: m.Trends.Trend(l, t), Missing: m.Failed(t),
 					})
 				}
 			}
 		}
-		return part.result.Latency(c, t.String(), portions)
+		return verdict.Latency(part.result, c, t.String(), portions)
 	}
 }
 
 // wait is for the trend of the executor open-arrival-rate.
-func (j *judge) wait(asked *metrics.TagSet, c result.Condition) result.Decision {
-	var portions []result.Portion
+func (j *judge) wait(asked *metrics.TagSet, c verdict.Condition) result.Decision {
+	var portions []verdict.Portion
 	for _, t := range executors.Totals() {
 		if t.Tags.Contains(asked) {
-			portions = append(portions, result.Portion{Histogram: t.Lag, Missing: t.Unserved})
+			portions = append(portions, verdict.Portion{Histogram: t.Lag, Missing: t.Unserved})
 		}
 	}
-	return j.result.Latency(c, "queue_wait", portions)
+	return verdict.Latency(j.result, c, "queue_wait", portions)
 }
 
 // accountCount is for a counter of the account.
 func accountCount(count string) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
-		return j.result.Account(c, count, func(t *result.Topic, g *result.Group) bool {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
+		return verdict.Account(j.result, c, count, func(t *result.Topic, g *result.Group) bool {
 			return named(j.run.state.Load().runTags, t.Driver, t.Topic, g.Group).Contains(asked)
 		}, j.seconds())
 	}
@@ -87,22 +88,22 @@ var eventValues = map[string][]string{
 // counter is for a counter of events, and events are its tags that come from them. It is 0 if no
 // event happened under tags that the test used.
 func counter(m *metrics.Metric, events ...string) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)
 		part, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
 		rest := part.tags
 		for _, tag := range events {
 			v, ok := rest.Get(tag)
 			if allowed := eventValues[tag]; ok && allowed != nil && !slices.Contains(allowed, v) {
-				return result.Undecided("no %s %q: there are %s", tag, v, strings.Join(allowed, ", "))
+				return verdict.Undecided("no %s %q: there are %s", tag, v, strings.Join(allowed, ", "))
 			}
 			rest = rest.Without(tag)
 		}
 		if len(values) == 0 && !asked.IsEmpty() && !j.used(rest) {
-			return result.Undecided("nothing in the test had these tags")
+			return verdict.Undecided("nothing in the test had these tags")
 		}
 		sum := 0.0
 		for _, v := range values {
@@ -122,10 +123,10 @@ func (j *judge) used(tags *metrics.TagSet) bool {
 
 // corrupted is for the counter that only received messages add to.
 func corrupted(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		part, why := j.portion(asked)
 		if why != "" {
-			return result.Undecided("%s", why)
+			return verdict.Undecided("%s", why)
 		}
 		received := int64(0)
 		for s, measured := range part.measured {
@@ -135,9 +136,9 @@ func corrupted(m *metrics.Metric) decider {
 		}
 		switch {
 		case received == 0:
-			return result.Undecided("nothing was received")
+			return verdict.Undecided("nothing was received")
 		case !j.result.Verdict.Account:
-			return result.Undecided("the account of this run is not valid")
+			return verdict.Undecided("the account of this run is not valid")
 		}
 		return counter(m)(j, asked, c)
 	}
@@ -145,27 +146,27 @@ func corrupted(m *metrics.Metric) decider {
 
 // gauge is for a metric of which k6 keeps the last value. It has one only if it has one series.
 func gauge(m *metrics.Metric) decider {
-	return func(j *judge, asked *metrics.TagSet, c result.Condition) result.Decision {
+	return func(j *judge, asked *metrics.TagSet, c verdict.Condition) result.Decision {
 		values := j.run.pushed.of(m, asked)
 		switch len(values) {
 		case 0:
-			return result.Undecided("there are no samples")
+			return verdict.Undecided("there are no samples")
 		case 1:
 			return c.Decide(values[0])
 		}
-		return result.Undecided("it has %d series: name the tags of one of them", len(values))
+		return verdict.Undecided("it has %d series: name the tags of one of them", len(values))
 	}
 }
 
 // insteadOf is for gauges that only draw a latency.
 func insteadOf(metric string) decider {
-	return func(*judge, *metrics.TagSet, result.Condition) result.Decision {
-		return result.Undecided("it is for charts: set the threshold on the latency itself, as in %s: p(99)<50", metric)
+	return func(*judge, *metrics.TagSet, verdict.Condition) result.Decision {
+		return verdict.Undecided("it is for charts: set the threshold on the latency itself, as in %s: p(99)<50", metric)
 	}
 }
 
 // valid is for the verdict, after everything else was decided.
-func (j *judge) valid(_ *metrics.TagSet, c result.Condition) result.Decision {
+func (j *judge) valid(_ *metrics.TagSet, c verdict.Condition) result.Decision {
 	if j.result.Verdict.Valid {
 		return c.Decide(1)
 	}

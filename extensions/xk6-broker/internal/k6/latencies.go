@@ -6,7 +6,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // latencies returns the distributions of a loop for scripts, by trend, in ms. With open and closed
@@ -35,7 +35,7 @@ func latencies(all engine.Distributions) map[string]any {
 // latencyOf returns the statistics of a distribution that its samples support.
 func latencyOf(h *hist.Histogram) map[string]any {
 	stats := map[string]any{"count": h.Count(), "min": ms(h.Min()), "mean": h.Mean() / float64(time.Millisecond), "max": ms(h.Max())}
-	for name, value := range result.Spell(h) {
+	for name, value := range verdict.Spell(h) {
 		stats[name] = ms(value)
 	}
 	return stats

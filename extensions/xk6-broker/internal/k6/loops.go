@@ -14,7 +14,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
@@ -106,7 +105,7 @@ func producing(given map[string]any, loop engine.Produce, senders int) map[strin
 	}
 	delete(given, "payload")
 	if loop.Share.Fraction() < 1 {
-		given[result.Divided] = true
+		given["divided"] = true
 	}
 	given["producers"] = senders
 	if loop.LeastBatch > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -61,7 +62,7 @@ func TestAScriptDividesItsRun(t *testing.T) {
 		{"start", "p(99)<60000", `there was no phase "start"`, false},
 		{"pek", "p(99)<60000", `there was no phase "pek": there were start, peak, end`, false},
 	} {
-		condition, err := result.ParseCondition(c.source)
+		condition, err := verdict.ParseCondition(c.source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestAScriptDividesItsRun(t *testing.T) {
 			t.Errorf("%s %s: %+v", c.phase, c.source, d)
 		}
 	}
-	never, err := result.ParseCondition("count==0")
+	never, err := verdict.ParseCondition("count==0")
 	if err != nil {
 		t.Fatal(err)
 	}

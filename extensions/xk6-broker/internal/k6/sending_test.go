@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/memory"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
@@ -131,15 +132,15 @@ func TestWhatAStoreLosesIsFound(t *testing.T) {
 			if r.Verdict.Account == (c.uncertain > 0) {
 				t.Errorf("the account can be believed: %v: %q", r.Verdict.Account, reasontest.Codes(r.Verdict.Reasons))
 			}
-			zero, err := result.ParseCondition("count==0")
+			zero, err := verdict.ParseCondition("count==0")
 			if err != nil {
 				t.Fatal(err)
 			}
 			all := func(*result.Topic, *result.Group) bool { return true }
-			if d := r.Account(zero, "lost", all, 1); d.Held != c.passes {
+			if d := verdict.Account(r, zero, "lost", all, 1); d.Held != c.passes {
 				t.Errorf("lost: %+v", d)
 			}
-			if d := r.Account(zero, "duplicated", all, 1); d.Held || d.Judged {
+			if d := verdict.Account(r, zero, "duplicated", all, 1); d.Held || d.Judged {
 				t.Errorf("duplicated: %+v: nobody knows", d)
 			}
 			var text, page strings.Builder

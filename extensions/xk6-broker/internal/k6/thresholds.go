@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // This file finds the thresholds of a test on the module's metrics, and makes k6 come to the
@@ -116,11 +117,11 @@ func (r *run) decide(result *result.Result) {
 }
 
 func (t *threshold) judge(j *judge) result.Decision {
-	d := result.Undecided("%q is not understood", t.source)
-	if c, err := result.ParseCondition(t.source); err == nil {
+	d := verdict.Undecided("%q is not understood", t.source)
+	if c, err := verdict.ParseCondition(t.source); err == nil {
 		d = t.decide(j, t.tags, c)
 	}
-	j.result.AddThreshold(result.Threshold{Metric: t.name, Source: t.source, Decision: d})
+	verdict.AddThreshold(j.result, result.Threshold{Metric: t.name, Source: t.source, Decision: d})
 	return d
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 func registered(t *testing.T) (*metrics.Registry, *run) {
@@ -88,7 +89,7 @@ func TestTheDecisionIsWhereK6Evaluates(t *testing.T) {
 	})
 	<-evaluated
 	made := result.New(r.NewCollector().Measured())
-	made.Judge(result.Circumstances{})
+	verdict.Judge(made, verdict.Circumstances{})
 	r.decide(made)
 	close(stop)
 	wg.Wait()
@@ -117,7 +118,7 @@ func TestAGaugeOfSeveralSeriesHasNoValue(t *testing.T) {
 	push("b", 2)
 	push("a", 3)
 	j := &judge{run: r}
-	c, err := result.ParseCondition("value<5")
+	c, err := verdict.ParseCondition("value<5")
 	if err != nil {
 		t.Fatal(err)
 	}

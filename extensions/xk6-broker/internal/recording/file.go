@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -19,14 +20,15 @@ const version = 1
 
 // header is the first line of a file.
 type header struct {
-	Version   int       `json:"version"`
-	Stretches []Stretch `json:"stretches,omitempty"` // before the file was written anew
+	Version   int     `json:"version"`
+	Intervals int     `json:"intervals,omitempty"` // that follow at least
+	Entries   []Entry `json:"stretches,omitempty"` // before the file was written anew
 }
 
 // Write writes the recording of one process.
 func (r *Recording) Write(w io.Writer) error {
 	z := gzip.NewWriter(w)
-	err := json.NewEncoder(z).Encode(header{version, r.stretches})
+	err := json.NewEncoder(z).Encode(header{version, len(r.intervals), r.entries})
 	if err == nil {
 		err = write(z, r.intervals)
 	}
@@ -50,20 +52,19 @@ func write(z *gzip.Writer, intervals []*Interval) error {
 // Read reads a recording. One whose end is cut off, because its process was killed, is read up to
 // there.
 func Read(from io.Reader) (*Recording, error) {
-	r, err := read(bufio.NewReader(from))
+	r, err := read(from)
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
 	return r, nil
 }
 
-func read(from *bufio.Reader) (*Recording, error) {
-	var z gzip.Reader
-	text, err := member(&z, from)
+func read(from io.Reader) (*Recording, error) {
+	z, err := gzip.NewReader(bufio.NewReader(from))
 	if err != nil {
 		return nil, err
 	}
-	lines := json.NewDecoder(bytes.NewReader(text))
+	lines := json.NewDecoder(z)
 	var h header
 	if err := lines.Decode(&h); err != nil {
 		return nil, err
@@ -71,42 +72,19 @@ func read(from *bufio.Reader) (*Recording, error) {
 	if h.Version != version {
 		return nil, fmt.Errorf("version %d: this program reads version %d", h.Version, version)
 	}
-	r := &Recording{stretches: h.Stretches}
-	for {
-		if err := r.read(lines); err != nil {
-			return nil, err
-		}
-		text, err := member(&z, from)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	r := &Recording{entries: h.Entries}
+	for n := 0; ; n++ {
+		var i Interval
+		err := lines.Decode(&i)
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if ended && n >= h.Intervals {
 			return r, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		lines = json.NewDecoder(bytes.NewReader(text))
-	}
-}
-
-// member returns the text of the next gzip member after its checksum was verified.
-func member(z *gzip.Reader, from *bufio.Reader) ([]byte, error) {
-	if err := z.Reset(from); err != nil {
-		return nil, err
-	}
-	z.Multistream(false)
-	return io.ReadAll(z)
-}
-
-// read adds the intervals of a member.
-func (r *Recording) read(lines *json.Decoder) error {
-	for {
-		var i Interval
-		if err := lines.Decode(&i); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
 		if last := len(r.intervals) - 1; i.To < i.From || last >= 0 && i.From < r.intervals[last].To {
-			return fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
+			return nil, fmt.Errorf("the interval from %d to %d does not come after the one before", i.From, i.To)
 		}
 		r.Add(&i)
 	}
@@ -171,37 +149,62 @@ func (f *File) rewrite(r *Recording) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(fresh.Name()))
 	}
-	f.size, f.most = size, size+int64(r.limit())
+	f.size, f.most = size, size+mostBytes
 	return nil
+}
+
+// encode encodes the values that are not empty, by name.
+func encode[T any](values map[string]*T, empty func(T) bool) ([]byte, error) {
+	maps.DeleteFunc(values, func(_ string, v *T) bool { return empty(*v) })
+	return json.Marshal(values)
+}
+
+// decode sets the values that encode wrote.
+func decode[T any](text []byte, values map[string]*T) error {
+	var named map[string]T
+	if err := json.Unmarshal(text, &named); err != nil {
+		return err
+	}
+	for name, v := range named {
+		if values[name] == nil {
+			return fmt.Errorf("%q is not known", name)
+		}
+		*values[name] = v
+	}
+	return nil
+}
+
+func (c *Counts) named() map[string]*int64 {
+	all := map[string]*int64{}
+	for i := range Counter(NumCounters) {
+		all[i.String()] = &c[i]
+	}
+	return all
 }
 
 // MarshalJSON writes the counters that are not 0, by name.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	named := map[string]int64{}
-	for i, n := range c {
-		if n != 0 {
-			named[Counter(i).String()] = n //gosec:disable G115 -- an index
-		}
-	}
-	return json.Marshal(named)
+	return encode(c.named(), func(n int64) bool { return n == 0 })
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (c *Counts) UnmarshalJSON(text []byte) error {
-	var named map[string]int64
-	if err := json.Unmarshal(text, &named); err != nil {
-		return err
+func (c *Counts) UnmarshalJSON(text []byte) error { return decode(text, c.named()) }
+
+func (l *Latencies) named() map[string]*hist.Packed {
+	all := map[string]*hist.Packed{}
+	for loop := range Loop(NumLoops) {
+		for t := range Trend(NumTrends) {
+			all[t.In(loop)] = &l[loop][t]
+		}
 	}
-	for i := range c {
-		name := Counter(i).String() //gosec:disable G115 -- an index
-		c[i] = named[name]
-		delete(named, name)
-	}
-	for name := range named {
-		return fmt.Errorf("unknown counter %q", name)
-	}
-	return nil
+	return all
 }
+
+// MarshalJSON writes the distributions that are not empty, by the names of [Trend.In].
+func (l Latencies) MarshalJSON() ([]byte, error) { return encode(l.named(), hist.Packed.Empty) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Latencies) UnmarshalJSON(text []byte) error { return decode(text, l.named()) }
 
 // MarshalText writes the key of an error as "op kind".
 func (k ErrorKey) MarshalText() ([]byte, error) { return []byte(k.Op + " " + k.Kind), nil }
@@ -213,37 +216,5 @@ func (k *ErrorKey) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no error", text)
 	}
 	k.Op, k.Kind = op, kind
-	return nil
-}
-
-// MarshalJSON writes the distributions that are not empty, by the names of [metric.Trend.In].
-func (l Latencies) MarshalJSON() ([]byte, error) {
-	named := map[string]hist.Packed{}
-	for loop := range l {
-		for t, h := range l[loop] {
-			if !h.Empty() {
-				named[Trend(t).In(Loop(loop))] = h //gosec:disable G115 -- indices
-			}
-		}
-	}
-	return json.Marshal(named)
-}
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (l *Latencies) UnmarshalJSON(text []byte) error {
-	var named map[string]hist.Packed
-	if err := json.Unmarshal(text, &named); err != nil {
-		return err
-	}
-	for loop := range l {
-		for t := range l[loop] {
-			name := Trend(t).In(Loop(loop)) //gosec:disable G115 -- indices
-			l[loop][t] = named[name]
-			delete(named, name)
-		}
-	}
-	for name := range named {
-		return fmt.Errorf("unknown latency %q", name)
-	}
 	return nil
 }

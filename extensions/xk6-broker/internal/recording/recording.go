@@ -21,11 +21,6 @@ type Key struct {
 	Phase  string `json:"phase,omitempty"` // "" if the run has none
 }
 
-func (k Key) compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Broker, o.Broker), cmp.Compare(k.Driver, o.Driver), cmp.Compare(k.Topic, o.Topic),
-		cmp.Compare(k.Group, o.Group), cmp.Compare(k.Phase, o.Phase))
-}
-
 // Record is what one series measured in an interval. A count belongs to the phase in which it happened,
 // a latency to the phase in which its message was due.
 type Record struct {
@@ -40,11 +35,20 @@ type Record struct {
 	Backlog     *int64 `json:"backlog,omitempty"`     // reported by the broker for the group
 }
 
+func (r Record) compare(o Record) int {
+	return cmp.Or(cmp.Compare(r.Broker, o.Broker), cmp.Compare(r.Driver, o.Driver), cmp.Compare(r.Topic, o.Topic),
+		cmp.Compare(r.Group, o.Group), cmp.Compare(r.Phase, o.Phase))
+}
+
 // Counts are counters by [metric.Counter].
 type Counts [NumCounters]int64
 
 // ErrorKey names errors of one sort.
 type ErrorKey struct{ Op, Kind string }
+
+func (k ErrorKey) compare(o ErrorKey) int {
+	return cmp.Or(cmp.Compare(k.Op, o.Op), cmp.Compare(k.Kind, o.Kind))
+}
 
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
@@ -96,8 +100,8 @@ type Interval struct {
 	Process int `json:"-"` // that measured it, in a recording of several, from 0
 }
 
-// Stretch is a time in which a phase was in force.
-type Stretch struct {
+// Entry is a time in which a phase was in force.
+type Entry struct {
 	Phase   string `json:"phase"`
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -108,9 +112,8 @@ type Stretch struct {
 // It is not safe for concurrent use.
 type Recording struct {
 	intervals []*Interval
-	stretches []Stretch
+	entries   []Entry
 	bytes     int
-	topics    int
 
 	most    int // how many intervals there may be
 	width   int // how many added intervals make one
@@ -123,21 +126,19 @@ type Recording struct {
 const (
 	mostIntervals  = 1200
 	leastIntervals = 30
-	bytesPerTopic  = 6 << 20
-	mostBytes      = 64 << 20
+	mostBytes      = 32 << 20
 )
 
 // Intervals lists the intervals in the order of their ends. They must not be changed.
 func (r *Recording) Intervals() []*Interval { return r.intervals }
 
-// Stretches lists the times of the phases in the order in which they began.
-func (r *Recording) Stretches() []Stretch { return r.stretches }
+// Entries lists the times of the phases in the order in which they began.
+func (r *Recording) Entries() []Entry { return r.entries }
 
 // Add adds the interval after the last one.
 func (r *Recording) Add(i *Interval) {
-	slices.SortFunc(i.Records, func(a, b Record) int { return a.compare(b.Key) })
-	r.enter(Stretch{Phase: i.Phase, From: i.From, To: i.To})
-	r.topics = max(r.topics, i.topics())
+	slices.SortFunc(i.Records, Record.compare)
+	r.enter(Entry{Phase: i.Phase, From: i.From, To: i.To})
 	if r.width == 0 {
 		r.width, r.most = 1, mostIntervals
 	}
@@ -148,25 +149,22 @@ func (r *Recording) Add(i *Interval) {
 		r.join(len(r.intervals)-1, i)
 	}
 	r.pending = (r.pending + 1) % r.width
-	for r.pending == 0 && (len(r.intervals) >= r.most || r.bytes > r.limit() && len(r.intervals) > leastIntervals) {
+	for r.pending == 0 && (len(r.intervals) >= r.most || r.bytes > mostBytes && len(r.intervals) > leastIntervals) {
 		r.shorten()
 	}
 }
 
 // enter extends the last stretch, or begins one.
-func (r *Recording) enter(s Stretch) {
-	last := len(r.stretches) - 1
+func (r *Recording) enter(s Entry) {
+	last := len(r.entries) - 1
 	switch {
-	case last >= 0 && s.From < r.stretches[last].To && s.To <= r.stretches[last].To: // it was known when the file was written anew
-	case last >= 0 && r.stretches[last].Phase == s.Phase:
-		r.stretches[last].To = s.To
+	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was known when the file was written anew
+	case last >= 0 && r.entries[last].Phase == s.Phase:
+		r.entries[last].To = s.To
 	default:
-		r.stretches = append(r.stretches, s)
+		r.entries = append(r.entries, s)
 	}
 }
-
-// limit is how many bytes the intervals may have.
-func (r *Recording) limit() int { return min(mostBytes, max(1, r.topics)*bytesPerTopic) }
 
 // shorten joins the first two intervals that are not yet joined.
 func (r *Recording) shorten() {
@@ -190,7 +188,7 @@ func joined(a, b *Interval) *Interval {
 	j := &Interval{
 		From: a.From, To: b.To, Phase: b.Phase, Process: a.Process,
 		InFlight: max(a.InFlight, b.InFlight), Busiest: max(a.Busiest, b.Busiest), CPU: b.CPU,
-		Hiccups: maps.Clone(a.Hiccups), Records: make([]Record, 0, max(len(a.Records), len(b.Records))),
+		Hiccups: maps.Clone(a.Hiccups), Records: []Record{},
 	}
 	if length := float64(b.To - a.From); length > 0 {
 		j.CPU = (a.CPU*float64(a.To-a.From) + b.CPU*float64(b.To-b.From)) / length
@@ -201,19 +199,15 @@ func joined(a, b *Interval) *Interval {
 		}
 		j.Hiccups[phase] = j.Hiccups[phase].With(h)
 	}
-	as, bs := a.Records, b.Records
-	for len(as) > 0 && len(bs) > 0 {
-		switch order := as[0].compare(bs[0].Key); {
-		case order < 0:
-			j.Records, as = append(j.Records, as[0]), as[1:]
-		case order > 0:
-			j.Records, bs = append(j.Records, bs[0]), bs[1:]
-		default:
-			j.Records = append(j.Records, as[0].with(&bs[0]))
-			as, bs = as[1:], bs[1:]
+	both := slices.Concat(a.Records, b.Records)
+	slices.SortStableFunc(both, Record.compare)
+	for k := range both {
+		if last := len(j.Records) - 1; last >= 0 && j.Records[last].Key == both[k].Key {
+			j.Records[last] = j.Records[last].with(&both[k])
+		} else {
+			j.Records = append(j.Records, both[k])
 		}
 	}
-	j.Records = append(append(j.Records, as...), bs...)
 	return j
 }
 
@@ -255,18 +249,6 @@ func most(a, b *int64) *int64 {
 	return a
 }
 
-// topics is how many topics the interval has records of.
-func (i *Interval) topics() (n int) {
-	var last Key
-	for _, r := range i.Records {
-		if r.Broker != last.Broker || r.Topic != last.Topic || n == 0 {
-			n++
-		}
-		last = r.Key
-	}
-	return n
-}
-
 // size is about how many bytes of memory the interval takes.
 func (i *Interval) size() int {
 	const entry = 128 // of a map
@@ -285,117 +267,24 @@ func (i *Interval) size() int {
 	return n
 }
 
-// Join returns the recordings of several processes as one. They are not changed.
-func Join(all ...*Recording) *Recording {
+// Join returns the recordings of several processes as one, with the keys that a function gives. They are not changed.
+func Join(all []*Recording, rename func(Key) Key) *Recording {
 	joined := &Recording{}
 	for process, r := range all {
 		for _, i := range r.intervals {
 			i := *i
-			i.Process = process
+			i.Process, i.Records = process, slices.Clone(i.Records)
+			for k := range i.Records {
+				i.Records[k].Key = rename(i.Records[k].Key)
+			}
 			joined.intervals = append(joined.intervals, &i)
 		}
-		for _, s := range r.stretches {
-			s.Process = process
-			joined.stretches = append(joined.stretches, s)
+		for _, e := range r.entries {
+			e.Process = process
+			joined.entries = append(joined.entries, e)
 		}
 	}
 	slices.SortStableFunc(joined.intervals, func(a, b *Interval) int { return cmp.Compare(a.To, b.To) })
-	slices.SortStableFunc(joined.stretches, func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(joined.entries, func(a, b Entry) int { return cmp.Compare(a.From, b.From) })
 	return joined
-}
-
-// Sums is what the records of one key add up to.
-type Sums struct {
-	Counts      Counts
-	Errors      Errors
-	Latencies   [NumLoops][NumTrends]*hist.Histogram // nil where nothing was measured
-	Spans       Spans
-	Outstanding uint64 // the most
-	Backlog     *int64 // the most; nil if it is not known
-}
-
-// Sum adds up the records of intervals that match, by their keys. A nil match takes all.
-func Sum(intervals []*Interval, match func(Key) bool) map[Key]*Sums {
-	sums := map[Key]*Sums{}
-	for _, i := range intervals {
-		for k := range i.Records {
-			r := &i.Records[k]
-			if match != nil && !match(r.Key) {
-				continue
-			}
-			s := sums[r.Key]
-			if s == nil {
-				s = &Sums{}
-				sums[r.Key] = s
-			}
-			s.add(r)
-		}
-	}
-	return sums
-}
-
-func (s *Sums) add(r *Record) {
-	s.count(&r.Counts, r.Errors, r.Spans)
-	s.Outstanding, s.Backlog = max(s.Outstanding, r.Outstanding), most(s.Backlog, r.Backlog)
-	for l := range r.Latencies {
-		for t, packed := range r.Latencies[l] {
-			if packed.Empty() {
-				continue
-			}
-			if s.Latencies[l][t] == nil {
-				s.Latencies[l][t] = &hist.Histogram{}
-			}
-			packed.AddTo(s.Latencies[l][t])
-		}
-	}
-}
-
-func (s *Sums) count(counts *Counts, errors Errors, spans Spans) {
-	for c, n := range counts {
-		s.Counts[c] += n
-	}
-	s.Errors = s.Errors.with(errors)
-	s.Spans = s.Spans.and(spans)
-}
-
-// Add adds the sums of another key, which are not changed.
-func (s *Sums) Add(o *Sums) {
-	s.count(&o.Counts, o.Errors, o.Spans)
-	s.Outstanding, s.Backlog = max(s.Outstanding, o.Outstanding), most(s.Backlog, o.Backlog)
-	for l := range o.Latencies {
-		for t, h := range o.Latencies[l] {
-			s.Latencies[l][t] = hist.Merged(s.Latencies[l][t], h)
-		}
-	}
-}
-
-// Hiccups adds up those of intervals in a phase, or in all phases if every is true.
-func Hiccups(intervals []*Interval, phase string, every bool) *hist.Histogram {
-	var all *hist.Histogram
-	for _, i := range intervals {
-		for during, h := range i.Hiccups {
-			if every || during == phase {
-				if all == nil {
-					all = &hist.Histogram{}
-				}
-				h.AddTo(all)
-			}
-		}
-	}
-	return all
-}
-
-// Renamed returns the recording with the keys that a function gives. It is not changed itself.
-func (r *Recording) Renamed(name func(Key) Key) *Recording {
-	renamed := &Recording{stretches: r.stretches}
-	for _, i := range r.intervals {
-		its := *i
-		its.Records = slices.Clone(i.Records)
-		for k := range its.Records {
-			its.Records[k].Key = name(its.Records[k].Key)
-		}
-		slices.SortFunc(its.Records, func(a, b Record) int { return a.compare(b.Key) })
-		renamed.intervals = append(renamed.intervals, &its)
-	}
-	return renamed
 }

@@ -26,8 +26,8 @@ func packs(r *rand.Rand, n int) (all []hist.Packed) {
 	return all
 }
 
-// history returns n intervals, one after the other, and the stretches of their phases.
-func history(r *rand.Rand, n int, from []hist.Packed) (all []*recording.Interval, stretches []recording.Stretch) {
+// history returns n intervals, one after the other, and the entries of their phases.
+func history(r *rand.Rand, n int, from []hist.Packed) (all []*recording.Interval, entries []recording.Entry) {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	pack := func() hist.Packed { return from[r.IntN(len(from))] }
 	now := time.Unix(1_700_000_000, 0).UnixNano()
@@ -40,10 +40,10 @@ func history(r *rand.Rand, n int, from []hist.Packed) (all []*recording.Interval
 			From: now, To: now + 1 + r.Int64N(2e9), Phase: phase, InFlight: r.Int64N(100), CPU: r.Float64(), Busiest: r.Float64(),
 		}
 		now = i.To
-		if last := len(stretches) - 1; last >= 0 && stretches[last].Phase == phase {
-			stretches[last].To = i.To
+		if last := len(entries) - 1; last >= 0 && entries[last].Phase == phase {
+			entries[last].To = i.To
 		} else {
-			stretches = append(stretches, recording.Stretch{Phase: phase, From: i.From, To: i.To})
+			entries = append(entries, recording.Entry{Phase: phase, From: i.From, To: i.To})
 		}
 		if r.IntN(2) == 0 {
 			i.Hiccups = map[string]hist.Packed{phase: pack(), pick("a", "b", "c"): {}}
@@ -56,7 +56,7 @@ func history(r *rand.Rand, n int, from []hist.Packed) (all []*recording.Interval
 		}
 		all = append(all, i)
 	}
-	return all, stretches
+	return all, entries
 }
 
 func randomRecord(r *rand.Rand, key recording.Key, i *recording.Interval, pack func() hist.Packed) recording.Record {
@@ -89,18 +89,19 @@ func sameHistograms(a, b *hist.Histogram) bool {
 func sameSums(a, b map[recording.Key]*recording.Sums) bool {
 	return maps.EqualFunc(a, b, func(a, b *recording.Sums) bool {
 		for l := range a.Latencies {
-			if !slices.EqualFunc(a.Latencies[l][:], b.Latencies[l][:], sameHistograms) {
+			same := func(a, b recording.Parts) bool { return sameHistograms(a.Histogram(), b.Histogram()) }
+			if !slices.EqualFunc(a.Latencies[l][:], b.Latencies[l][:], same) {
 				return false
 			}
 		}
 		x, y := *a, *b
-		x.Latencies, y.Latencies = [recording.NumLoops][recording.NumTrends]*hist.Histogram{}, [recording.NumLoops][recording.NumTrends]*hist.Histogram{}
+		x.Latencies, y.Latencies = recording.Sums{}.Latencies, recording.Sums{}.Latencies
 		return reflect.DeepEqual(x, y)
 	})
 }
 
 // sameAsPlain reports what a recording says differently from the plain list of the intervals.
-func sameAsPlain(t *testing.T, r *recording.Recording, plain []*recording.Interval, stretches []recording.Stretch) {
+func sameAsPlain(t *testing.T, r *recording.Recording, plain []*recording.Interval, entries []recording.Entry) {
 	t.Helper()
 	for _, match := range []func(recording.Key) bool{nil, func(k recording.Key) bool { return k.Topic == "t" && k.Phase == "a" }} {
 		if !sameSums(recording.Sum(r.Intervals(), match), recording.Sum(plain, match)) {
@@ -108,15 +109,16 @@ func sameAsPlain(t *testing.T, r *recording.Recording, plain []*recording.Interv
 		}
 	}
 	for _, phase := range []string{"a", "b", "c", "none"} {
-		if !sameHistograms(recording.Hiccups(r.Intervals(), phase, false), recording.Hiccups(plain, phase, false)) {
+		is := func(name string) bool { return name == phase }
+		if !sameHistograms(recording.Hiccups(r.Intervals(), is), recording.Hiccups(plain, is)) {
 			t.Errorf("the hiccups of phase %s differ", phase)
 		}
 	}
-	if !sameHistograms(recording.Hiccups(r.Intervals(), "", true), recording.Hiccups(plain, "", true)) {
+	if !sameHistograms(recording.Hiccups(r.Intervals(), nil), recording.Hiccups(plain, nil)) {
 		t.Error("the hiccups differ")
 	}
-	if !slices.Equal(r.Stretches(), stretches) {
-		t.Errorf("stretches %v, want %v", r.Stretches(), stretches)
+	if !slices.Equal(r.Entries(), entries) {
+		t.Errorf("entries %v, want %v", r.Entries(), entries)
 	}
 }
 
@@ -124,7 +126,7 @@ func TestRecording_JoinedIntervals_SameSums(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	from := packs(random, 50)
 	for n := range 200 {
-		plain, stretches := history(random, random.IntN(150), from)
+		plain, entries := history(random, random.IntN(150), from)
 		most := 4 + random.IntN(30)
 		r := recording.Bounded(most)
 		var inFlight int64
@@ -135,7 +137,7 @@ func TestRecording_JoinedIntervals_SameSums(t *testing.T) {
 				t.Fatalf("history %d: %d intervals, want at most %d", n, len(r.Intervals()), most)
 			}
 		}
-		sameAsPlain(t, r, plain, stretches)
+		sameAsPlain(t, r, plain, entries)
 		var seen int64
 		for k, i := range r.Intervals() {
 			seen = max(seen, i.InFlight)
@@ -179,12 +181,12 @@ func TestJoin_TwoProcesses_SumsOfBoth(t *testing.T) {
 	for _, i := range b {
 		two.Add(i)
 	}
-	joined := recording.Join(one, two)
+	joined := recording.Join([]*recording.Recording{one, two}, func(k recording.Key) recording.Key { return k })
 	if !sameSums(recording.Sum(joined.Intervals(), nil), recording.Sum(append(a, b...), nil)) {
 		t.Error("the sums differ")
 	}
-	if len(joined.Intervals()) != len(one.Intervals())+len(two.Intervals()) || len(joined.Stretches()) != len(one.Stretches())+len(two.Stretches()) {
-		t.Errorf("%d intervals, %d stretches", len(joined.Intervals()), len(joined.Stretches()))
+	if len(joined.Intervals()) != len(one.Intervals())+len(two.Intervals()) || len(joined.Entries()) != len(one.Entries())+len(two.Entries()) {
+		t.Errorf("%d intervals, %d entries", len(joined.Intervals()), len(joined.Entries()))
 	}
 	if !slices.IsSortedFunc(joined.Intervals(), func(a, b *recording.Interval) int { return int(a.To - b.To) }) {
 		t.Error("the intervals are not in order")

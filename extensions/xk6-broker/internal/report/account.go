@@ -5,6 +5,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // accountColumns are what became of a group's messages, in the page's order. Those that are not always there are left out where they
@@ -78,9 +79,9 @@ func unknown(column string, g *result.Group) string {
 	case column == "lost" && g.Expected == 0:
 		return unobserved
 	case !g.Copies() && g.Group == account.ReadBack && slices.Contains([]string{"duplicated", "reordered", "redelivered", "settled"}, column):
-		return result.NoCopies
+		return verdict.NoCopies
 	case column == "reordered" && g.Unordered:
-		return result.NoOrder
+		return verdict.NoOrder
 	case slices.Contains([]string{"duplicated", "reordered", "redelivered"}, column) && !g.Copies():
 		return "what was received is of other topics or tests, and in no account of this one"
 	}

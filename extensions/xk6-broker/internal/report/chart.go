@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
@@ -95,7 +96,7 @@ func overTime(id, title, unit, note string, history []result.Point) Chart {
 	for i, p := range history {
 		chart.X[i] = p.At
 	}
-	if length := result.Length(history); length > 1 {
+	if length := recording.Length(history); length > 1 {
 		chart.say("Each point is of %s.", duration(length))
 	}
 	return chart
@@ -156,7 +157,7 @@ func quantilesOverTime(id, title, note string, summaries []result.Summary) Chart
 		}
 	}
 	if len(summaries) > 0 {
-		chart.say("Percentiles are over %s each.", duration(result.Length(summaries)))
+		chart.say("Percentiles are over %s each.", duration(recording.Length(summaries)))
 	}
 	return chart
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // stalled is a run of 20 s at 1000 messages per second on a broker that answered nothing from 8 s to 10 s, always the same.
@@ -158,7 +159,6 @@ func stalledFrom(started time.Time) *result.Result {
 		}}},
 		History: m.history, OverTime: m.overTime,
 	}
-	t.Describe()
 	slow := 1990.0
 	r := &result.Result{
 		Version: result.Version, Name: "stalled", Run: 7, Instance: 9, Seconds: 20, CPU: 0.21,
@@ -181,9 +181,9 @@ func stalledFrom(started time.Time) *result.Result {
 		Topics:      []result.Topic{t, unread()},
 		Recording:   m.recorded,
 	}
-	r.Judge(result.Circumstances{CPU: r.CPU, Dropped: 3})
+	verdict.Judge(r, verdict.Circumstances{CPU: r.CPU, Dropped: 3})
 	value := 2.0
-	r.AddThreshold(result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: result.Decision{Judged: true, Value: &value}})
+	verdict.AddThreshold(r, result.Threshold{Metric: "broker_lost", Source: "count==0", Decision: result.Decision{Judged: true, Value: &value}})
 	return r
 }
 
@@ -196,7 +196,7 @@ func crowded() *result.Result {
 		r.Topics = append(r.Topics, t)
 	}
 	r.Name = "crowded"
-	r.Judge(result.Circumstances{})
+	verdict.Judge(r, verdict.Circumstances{})
 	return r
 }
 
@@ -208,8 +208,9 @@ func unread() result.Topic {
 		OverTime: map[string][]result.Summary{}, Counts: map[string]int64{"sent": 30}, Trends: map[string]*hist.Histogram{"publish_latency": {}},
 	}
 	t.Trends["publish_latency"].RecordN(1500, 30)
-	t.Describe()
-	return t
+	r := result.Result{Topics: []result.Topic{t}}
+	verdict.Describe(&r)
+	return r.Topics[0]
 }
 
 // sameResult tells whether two results say the same, histograms included.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -27,7 +28,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"count":    count,
 	"percent":  func(share float64) float64 { return 100 * share },
 	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"quantile": result.QuantileName,
+	"quantile": verdict.QuantileName,
 	"options":  factsOf,
 	"vus":      vus,
 	"outcome":  outcome,
@@ -144,10 +145,10 @@ func HTML(w io.Writer, r *result.Result) error {
 	page := Page{Title: view.Name}
 	during := r.Led()
 	if len(r.Topics) > few {
-		all := r.Total()
-		of := during.Total()
+		all := verdict.Total(r)
+		of := verdict.Total(during)
 		view.Total = &topicView{Measured: &all, ID: "total", Table: newTableView(&of), Account: newAccountView(all.Groups)}
-		view.Total.Phases = phasesOf(r, (*result.Result).Total)
+		view.Total.Phases = phasesOf(r, verdict.Total)
 		view.Columns, view.Lines = linesOf(during)
 		if c, ok := curves("total-", &of); ok {
 			page.Charts = append(page.Charts, c)

@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // process is the folder of one of two processes of a test. The second begins 2.3 s after the first.
@@ -46,7 +47,7 @@ func linesOf(t *testing.T, text string) (all []*hdrhistogram.Histogram) {
 }
 
 func TestReadPart_TwoFolders_MergedIsTheSum(t *testing.T) {
-	var parts []result.Part
+	var parts []verdict.Part
 	whole := map[string]*hist.Histogram{}
 	for n := range 2 {
 		p, err := report.ReadPart(process(t, n))
@@ -58,7 +59,7 @@ func TestReadPart_TwoFolders_MergedIsTheSum(t *testing.T) {
 			whole[name] = hist.Merged(whole[name], h)
 		}
 	}
-	merged, err := result.Merge(parts, result.Siblings{Processes: 2})
+	merged, err := verdict.Merge(parts, verdict.Siblings{Processes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // warmed is a run whose first 5 s were slow: 1,000 of 11,000 messages took 100 ms, the others 1 ms.
@@ -41,8 +42,8 @@ func warmed() *result.Result {
 		},
 	}
 	r.Leading = result.Measure
-	r.Describe()
-	r.Judge(result.Circumstances{})
+	verdict.Describe(r)
+	verdict.Judge(r, verdict.Circumstances{})
 	return r
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // Read reads the result in a folder, or in a file. The error says what is wrong with it and where.
@@ -56,8 +57,7 @@ func measure(r *result.Result, folder string) (*recording.Recording, error) {
 	}
 	r.Measure(rec)
 	r.Topics = slices.DeleteFunc(r.Topics, func(t result.Topic) bool { return !t.Used() })
-	r.Describe()
-	r.Judge(result.Circumstances{Dropped: r.Dropped, Unserved: r.Unserved, CPU: r.CPU})
+	verdict.Judge(r, verdict.Circumstances{Dropped: r.Dropped, Unserved: r.Unserved, CPU: r.CPU})
 	return rec, nil
 }
 
@@ -94,26 +94,26 @@ func ReadRecording(folder string) (*recording.Recording, error) {
 	return rec, nil
 }
 
-// ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger may be nil.
-func ReadPart(folder string) (result.Part, error) {
+// ReadPart reads what one process of a test left in a folder, for [verdict.Merge]. Its ledger may be nil.
+func ReadPart(folder string) (verdict.Part, error) {
 	l, err := ReadLedger(folder)
 	if err != nil {
-		return result.Part{}, err
+		return verdict.Part{}, err
 	}
 	if l != nil && l.Unfinished { // its process may have been killed between the two files
 		r, err := readSoFar(filepath.Join(folder, LedgerFile), l)
 		if err != nil {
-			return result.Part{}, err
+			return verdict.Part{}, err
 		}
 		rec, err := measure(r, folder)
-		return result.Part{Result: r, Ledger: l, Recording: rec}, err
+		return verdict.Part{Result: r, Ledger: l, Recording: rec}, err
 	}
 	r, err := Read(folder)
 	if err != nil {
-		return result.Part{}, err
+		return verdict.Part{}, err
 	}
 	rec, err := ReadRecording(folder)
-	return result.Part{Result: r, Ledger: l, Recording: rec}, err
+	return verdict.Part{Result: r, Ledger: l, Recording: rec}, err
 }
 
 // readSoFar reads the result that a ledger has of its own instant.
@@ -197,15 +197,10 @@ func check(r *result.Result) error {
 			}
 		}
 	}
-	for _, why := range r.Verdict.Reasons {
-		if err := why.Check(); err != nil {
-			return fmt.Errorf("verdict: %w", err)
-		}
-	}
 	if r.Leading != "" && r.Phase(r.Leading) == nil {
 		return fmt.Errorf("there is no phase %q, which leads", r.Leading)
 	}
-	r.Describe()
+	verdict.Describe(r)
 	return nil
 }
 

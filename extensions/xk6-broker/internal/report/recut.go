@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // Recut adds to the result of a folder the phase from one time to another, in seconds from the start, and lets it lead.
@@ -20,5 +21,9 @@ func Recut(folder string, r *result.Result, from, to float64) error {
 	if err != nil {
 		return err
 	}
-	return r.Cut(rec, from, to)
+	if err := r.Cut(rec, from, to); err != nil {
+		return err
+	}
+	verdict.Describe(r)
+	return nil
 }

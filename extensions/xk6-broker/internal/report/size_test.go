@@ -11,6 +11,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // The results of a day, and of any other length, are small: as many intervals as there may be, of every trend, with distributions as wide
@@ -65,7 +66,7 @@ func TestResultsOfADayAreSmall(t *testing.T) {
 		}
 		topic.Groups = append(topic.Groups, group)
 	}
-	topic.Describe()
+	verdict.Describe(r)
 	folder := report.Folder{Dir: t.TempDir(), Name: "day"}
 	if err := folder.Write(r, nil); err != nil {
 		t.Fatal(err)

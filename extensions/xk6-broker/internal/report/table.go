@@ -7,6 +7,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // shown are the trends of the table, in its order.
@@ -95,7 +96,7 @@ func (r *row) cell(q float64) cell {
 	c := cell{Known: true, Value: r.Values.Quantile(q)}
 	if i := slices.IndexFunc(r.spelt, func(p result.Percentile) bool { return p.Q == q }); i >= 0 {
 		c.Doubted = !r.spelt[i].Believed
-		c.Owed = r.spelt[i].Owed > result.OwedShare
+		c.Owed = r.spelt[i].Owed > verdict.OwedShare
 	}
 	return c
 }

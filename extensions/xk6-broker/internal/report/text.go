@@ -12,6 +12,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -31,7 +32,7 @@ func Text(w io.Writer, r *result.Result) error {
 		}
 	}
 	platform(&b, r.Platform)
-	verdict(&b, r)
+	verdictLines(&b, r)
 	_, err := io.WriteString(w, b.String())
 	if err != nil {
 		return fmt.Errorf("text report: %w", err)
@@ -215,7 +216,7 @@ func groups(b *strings.Builder, t *result.Topic) {
 		}
 		reordered := copies(g.Reordered)
 		if g.Unordered {
-			reordered = "- (" + result.NoOrder + ")"
+			reordered = "- (" + verdict.NoOrder + ")"
 		}
 		line := fmt.Sprintf("%slost %s, duplicated %s, reordered %s, corrupted %d, redelivered %s", name, lost, copies(g.Duplicated),
 			reordered, t.Counts["corrupted"], copies(g.Redelivered))
@@ -261,7 +262,7 @@ func platform(b *strings.Builder, p *result.Platform) {
 	Wrap(b, "  ", line+" (worst 5 s)")
 }
 
-func verdict(b *strings.Builder, r *result.Result) {
+func verdictLines(b *strings.Builder, r *result.Result) {
 	b.WriteString("\n")
 	if n := len(r.Checks); n > 0 {
 		var passes, fails int64
@@ -288,7 +289,7 @@ func Validity(v result.Verdict) string {
 	}
 	text := "valid"
 	if v.UpTo > 0 {
-		text += " up to " + result.QuantileName(v.UpTo)
+		text += " up to " + verdict.QuantileName(v.UpTo)
 	}
 	if v.Except != "" {
 		text += ", but for the " + v.Except

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -66,16 +67,13 @@ func sample() *result.Result {
 			Trends: map[string]*hist.Histogram{"publish_latency": evenly(50, 5000), "publish_time": evenly(50, 5000)},
 		},
 	}}
-	for i := range r.Topics {
-		r.Topics[i].Describe()
-	}
-	r.Judge(result.Circumstances{Dropped: 4})
+	verdict.Judge(r, verdict.Circumstances{Dropped: 4})
 	r.Checks = []result.Check{{Name: "a", Passes: 7}, {Name: "b", Passes: 1, Fails: 2}}
 	one := 1.0
 	r.Thresholds = []result.Threshold{
 		{Metric: "broker_lost", Source: "count==0", Decision: result.Decision{Judged: true, Value: &one}},
 		{Metric: "broker_e2e_latency", Source: "p(99)<5000", Decision: result.Decision{Held: true, Judged: true}},
-		{Metric: "broker_e2e_latency{consumer_group:audit}", Source: "p(99)<50", Decision: result.Undecided("nothing was measured")},
+		{Metric: "broker_e2e_latency{consumer_group:audit}", Source: "p(99)<50", Decision: verdict.Undecided("nothing was measured")},
 	}
 	return r
 }
@@ -101,10 +99,9 @@ func many() *result.Result {
 			t.Groups, t.Counts["received"] = nil, 0
 			delete(t.Trends, "e2e_latency")
 		}
-		t.Describe()
 		r.Topics = append(r.Topics, t)
 	}
-	r.Judge(result.Circumstances{})
+	verdict.Judge(r, verdict.Circumstances{})
 	return r
 }
 

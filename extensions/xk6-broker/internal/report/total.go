@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // lined are the latencies of a topic's line, each with its percentiles.
@@ -58,7 +59,7 @@ func linesOf(r *result.Result) (columns []string, lines []line) {
 			continue
 		}
 		for _, q := range linedQuantiles {
-			columns = append(columns, c.label+" "+result.QuantileName(q))
+			columns = append(columns, c.label+" "+verdict.QuantileName(q))
 			for i := range r.Topics {
 				t, one := &r.Topics[i], cell{}
 				if h := t.Trends[name]; h != nil {
@@ -73,10 +74,10 @@ func linesOf(r *result.Result) (columns []string, lines []line) {
 
 // total writes all topics together, and a line for each.
 func total(b *strings.Builder, r *result.Result) {
-	all := r.Total()
+	all := verdict.Total(r)
 	fmt.Fprintf(b, "\n  all %d topics together, on %s\n\n", len(r.Topics), strings.Join(brokersOf(r), ", "))
 	leading := r.Led()
-	during := leading.Total()
+	during := verdict.Total(leading)
 	led(b, r, &during)
 	latencies(b, &all)
 	b.WriteString("\n")

@@ -27,7 +27,6 @@ func New(s *summary.Run, rec *recording.Recording) *Result {
 	if rec != nil {
 		r.Measure(rec)
 		r.Topics = slices.DeleteFunc(r.Topics, func(t Topic) bool { return !t.Used() })
-		r.Describe()
 	}
 	return r
 }
@@ -37,7 +36,7 @@ func newTopic(s *summary.Topic, shared bool) Topic {
 	f := s.Address.Driver.Features
 	t := Topic{
 		Broker: s.Address.String(), Driver: s.Address.Driver.Name, Topic: s.Name, Info: Server(s.Info),
-		OpenLoop: s.OpenLoop, ClosedLoop: s.ClosedLoop, Declared: s.Declared, Routed: s.Selected,
+		OpenLoop: s.OpenLoop, ClosedLoop: s.ClosedLoop, Declared: s.Declared,
 		OnlySends: f.Start == 0, HeldUnseen: f.HeldUnseen, Shared: shared, Alone: !shared,
 		Proofs: []Proof{}, Options: s.Options.Sorted(), Counts: map[string]int64{},
 		Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []Group{},

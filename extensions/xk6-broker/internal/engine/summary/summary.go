@@ -39,7 +39,6 @@ type Topic struct {
 	OpenLoop   bool // messages were sent by a schedule
 	ClosedLoop bool // messages were sent without a schedule
 	Declared   bool // the script has a consumer for it
-	Selected   bool // consumers need not get every message
 	Groups     []Group
 }
 

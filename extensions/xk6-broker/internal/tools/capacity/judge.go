@@ -8,6 +8,7 @@ import (
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -26,7 +27,7 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 	if !open {
 		return Missed, "", fmt.Errorf("nothing was sent by a schedule: %s", reason.Codes(r.Verdict.Invalid()))
 	}
-	if why, ok := r.Verdict.Overtaxed(); ok {
+	if why, ok := verdict.Overtaxed(&r.Verdict); ok {
 		return Generator, reason.Text(why), nil
 	}
 	for _, o := range objectives {
@@ -37,7 +38,7 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 	if !r.Verdict.Latencies || !r.Verdict.Account { // and the generator was not at its end
 		return Missed, "not valid: " + reason.Codes(r.Verdict.Invalid()), nil
 	}
-	if worse, ok := r.Worsening(); ok {
+	if worse, ok := verdict.Worsening(r); ok {
 		return Unsteady, reason.Text(worse), nil
 	}
 	return Met, "", nil

@@ -8,6 +8,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 func objectives(t *testing.T, texts ...string) (all []measure.Objective) {
@@ -40,8 +41,8 @@ func taking(latency, late time.Duration, change ...func(*result.Result)) *result
 	for _, f := range change {
 		f(r)
 	}
-	r.Describe()
-	r.Judge(result.Circumstances{Dropped: r.Dropped, Unserved: r.Unserved})
+	verdict.Describe(r)
+	verdict.Judge(r, verdict.Circumstances{Dropped: r.Dropped, Unserved: r.Unserved})
 	return r
 }
 
@@ -60,10 +61,10 @@ func TestWhatAProbeSays(t *testing.T) {
 		{"arrivals that never ran", taking(time.Millisecond, 0, func(r *result.Result) { r.Unserved = 3 }), Generator, "3 arrivals were due but never got an iteration"},
 		{"a busy generator", taking(90*time.Millisecond, 0, func(r *result.Result) { r.Topics[0].History[5].Busiest = 0.95 }), Generator, "95 % of its CPUs"},
 		{"failed sends", taking(time.Millisecond, 0, func(r *result.Result) {
-			r.Topics[0].AddErrors(result.ErrorCount{Op: "send", Kind: "timeout", Count: 2000})
+			r.Topics[0].Errors = []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 2000}}
 		}), Missed, "are missing"},
 		{"a few failed sends", taking(time.Millisecond, 0, func(r *result.Result) {
-			r.Topics[0].AddErrors(result.ErrorCount{Op: "send", Kind: "timeout", Count: 2})
+			r.Topics[0].Errors = []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 2}}
 		}), Met, ""},
 		{"growing", taking(time.Millisecond, 0, func(r *result.Result) {
 			for i := range r.Topics[0].OverTime["publish_latency"] {

@@ -18,6 +18,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -55,7 +56,7 @@ func measured(rate, latency float64) *result.Result {
 	topic.Spans = map[string]result.Span{"confirmed": {Last: 30_000 / rate}}
 	r := &result.Result{Version: result.Version, Seconds: 5, Topics: []result.Topic{topic}}
 	r.Verdict.Valid = true
-	r.Describe()
+	verdict.Describe(r)
 	return r
 }
 

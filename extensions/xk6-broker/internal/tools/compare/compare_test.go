@@ -16,6 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -37,11 +38,11 @@ func run(name string, mean time.Duration, seed uint64, change ...func(*result.Re
 		n := int64(2000)
 		t.History = append(t.History, result.Point{At: float64(i + 1), Seconds: 1, Counts: map[string]int64{"due": n, "confirmed": n}})
 	}
-	t.Describe()
 	r := &result.Result{
 		Version: result.Version, Name: name, Seconds: 10, Environment: map[string]string{"k6": "v2.2.0"},
 		Topics: []result.Topic{t}, Verdict: result.Verdict{Valid: true},
 	}
+	verdict.Describe(r)
 	for _, f := range change {
 		f(r)
 	}
@@ -188,13 +189,13 @@ func TestAPercentileThatIsNotBelievedPassesNoCondition(t *testing.T) {
 		topic := &r.Topics[0]
 		topic.Errors = []result.ErrorCount{{Op: "send", Kind: "timeout", Count: 20}}
 		topic.Counts["confirmed"] -= 20
-		topic.Describe()
+		verdict.Describe(r)
 	}
 	late := func(r *result.Result) {
 		lag := &hist.Histogram{}
 		lag.RecordN(int64(20*time.Millisecond), 20_000)
 		r.Topics[0].Trends["generator_lag"] = lag
-		r.Topics[0].Describe()
+		verdict.Describe(r)
 	}
 	sound := side("a", run("a", 40*time.Millisecond, 1))
 	for _, c := range []struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // Measure is a number that can be read from a topic of a run, or from the run as a whole.
@@ -21,7 +22,7 @@ type Measure struct {
 	Name, Stat string // "e2e_latency", "p99"; "lost", ""
 	Unit       string // "ns", "/s", "B/s" or "", a count
 	read       func(*result.Topic) (float64, error)
-	reach      *result.Condition // of a latency: how far into the distribution it looks
+	reach      *verdict.Condition // of a latency: how far into the distribution it looks
 }
 
 // The counters that can be read: by second, as they are, and those that should be 0.
@@ -120,11 +121,9 @@ func (m Measure) OfRun(r *result.Result) (float64, error) {
 		return 0, errors.New("nothing was measured")
 	case len(r.Topics) == 1:
 		return m.read(&r.Topics[0])
-	case m.Unit == "ns":
-		total := r.Total()
+	case m.Unit == "ns", m.Stat == "rate":
+		total := verdict.Total(r)
 		return m.read(&total)
-	case m.Stat == "rate":
-		return perSecond(m.Name, r)
 	}
 	sum, known, reason := 0.0, false, error(nil)
 	for i := range r.Topics {
@@ -149,10 +148,10 @@ func absent(t *result.Topic) bool { return len(t.Groups) == 0 }
 
 // Doubt says why the value of a topic may be less than the truth, and why more; "" where it cannot.
 func (m Measure) Doubt(t *result.Topic) (low, high string) {
-	if m.reach == nil {
+	if m.reach == nil || t.Trends[m.Name] == nil {
 		return "", ""
 	}
-	return t.TooLow(*m.reach, m.Name), t.TooHigh(*m.reach, m.Name)
+	return verdict.Doubts(t, *m.reach, m.Name)
 }
 
 // DoubtOfRun is Doubt of what OfRun reads: the first of any topic.
@@ -177,12 +176,7 @@ func Rate(name string) Measure {
 	return Measure{Name: name, Stat: "rate", Unit: unit, read: func(t *result.Topic) (float64, error) { return perSecond(name, t) }}
 }
 
-// active is a topic, or all topics of a run.
-type active interface {
-	RateBasis(counter string) (n, seconds float64)
-}
-
-func perSecond(name string, of active) (float64, error) {
+func perSecond(name string, of *result.Topic) (float64, error) {
 	n, seconds := of.RateBasis(name)
 	switch {
 	case n == 0:
@@ -230,7 +224,7 @@ func unobserved(t *result.Topic, name string) error {
 		return fmt.Errorf("nothing was received, so what was %s is not known", name)
 	}
 	for i := range t.Groups {
-		if _, doubt := result.CountOf(&t.Groups[i].Account, name); doubt != "" {
+		if _, doubt := verdict.CountOf(&t.Groups[i].Account, name); doubt != "" {
 			return errors.New(doubt)
 		}
 	}
@@ -246,7 +240,7 @@ func unobserved(t *result.Topic, name string) error {
 // Latency is a percentile, the maximum or the mean of a trend, in ns.
 func Latency(trend, stat string) (Measure, error) {
 	var of func(*hist.Histogram) (float64, error)
-	var reach result.Condition
+	var reach verdict.Condition
 	switch {
 	case stat == "max":
 		reach.Method = "max"

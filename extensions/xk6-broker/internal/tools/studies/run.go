@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
@@ -289,7 +289,7 @@ func together(ctx context.Context, runner *sweep.Runner, cell sweep.Cell, proces
 		return sweep.Outcome{}, err
 	}
 	joined := sweep.Outcome{Cell: cell, Started: all[0].Started, Ended: all[0].Ended}
-	parts := make([]result.Part, len(all))
+	parts := make([]verdict.Part, len(all))
 	for i, o := range all {
 		joined.ExitCode, joined.Cut = max(joined.ExitCode, o.ExitCode), joined.Cut || o.Cut
 		if o.Ended.After(joined.Ended) {
@@ -305,7 +305,7 @@ func together(ctx context.Context, runner *sweep.Runner, cell sweep.Cell, proces
 		}
 		parts[i] = part
 	}
-	merged, err := result.Merge(parts, result.Siblings{Killed: slices.ContainsFunc(processes, func(c sweep.Cell) bool { return c.Kill > 0 })})
+	merged, err := verdict.Merge(parts, verdict.Siblings{Killed: slices.ContainsFunc(processes, func(c sweep.Cell) bool { return c.Kill > 0 })})
 	if err != nil {
 		joined.Error = err.Error()
 		return joined, nil //nolint:nilerr // it is the cell's failure

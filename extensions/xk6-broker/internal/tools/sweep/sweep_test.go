@@ -19,6 +19,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
 // bench runs cells without any process: it notes which, and leaves their results where a runner does.
@@ -233,7 +234,7 @@ func measured(rate, latency float64) *result.Result {
 	topic.Spans = map[string]result.Span{"confirmed": {Last: 30_000 / rate}}
 	r := &result.Result{Version: result.Version, Seconds: 5, Topics: []result.Topic{topic}}
 	r.Verdict.Valid = true
-	r.Describe()
+	verdict.Describe(r)
 	return r
 }
 

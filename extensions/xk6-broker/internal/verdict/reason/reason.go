@@ -3,8 +3,10 @@
 package reason
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -38,21 +40,18 @@ type Reason struct {
 	Topics    int    `json:"topics,omitempty"`    // when grouped: how many topics have it
 }
 
-// New returns a reason. Values of any integer type become float64, and durations seconds, as they are after a round trip through JSON.
+// New returns a reason. Integers become float64, and durations seconds, as they are after a round trip through JSON.
 func New(code Code, level Level, values Values) Reason {
 	r := Reason{Code: code, Level: level, Values: Values{}}
 	for name, value := range values {
-		switch v := value.(type) {
-		case int:
-			value = float64(v)
-		case int64:
-			value = float64(v)
-		case uint32:
-			value = float64(v)
-		case uint64:
-			value = float64(v)
-		case time.Duration:
-			value = v.Seconds()
+		if d, ok := value.(time.Duration); ok {
+			value = d.Seconds()
+		}
+		switch v := reflect.ValueOf(value); {
+		case v.CanInt():
+			value = float64(v.Int())
+		case v.CanUint():
+			value = float64(v.Uint())
 		}
 		r.Values[name] = value
 	}
@@ -84,21 +83,6 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// Check returns an error if the table does not have the code, the level or the variant.
-func (r Reason) Check() error {
-	e, found := table[r.Code]
-	_, ok := e.variant(r.Word("why"))
-	switch {
-	case !found:
-		return fmt.Errorf("reason: unknown code %q", r.Code)
-	case !slices.Contains(e.levels, r.Level):
-		return fmt.Errorf("reason: %s has no level %q", r.Code, r.Level)
-	case !ok:
-		return fmt.Errorf("reason: %s has no %q", r.Code, r.Word("why"))
-	}
-	return nil
-}
-
 // Against reports what the code speaks against.
 func (c Code) Against() (latencies, account bool) {
 	return table[c].against&Latencies != 0, table[c].against&Account != 0
@@ -128,68 +112,61 @@ func (r Reason) alike(o Reason) bool {
 	return !slices.ContainsFunc(table[r.Code].keys, func(name string) bool { return r.Values[name] != o.Values[name] })
 }
 
-// worse reports whether the declared value of r is worse than that of o.
-func (r Reason) worse(o Reason) bool {
-	name, smaller := strings.CutPrefix(table[r.Code].worst, "-")
-	if smaller {
-		r, o = o, r
+// worst returns the worst of reasons that are alike, by the value that the table names.
+func worst(alike []Reason) Reason {
+	name, smaller := strings.CutPrefix(table[alike[0].Code].worst, "-")
+	return slices.MaxFunc(alike, func(a, b Reason) int {
+		if smaller {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Number(name), b.Number(name))
+	})
+}
+
+// fold replaces each set of reasons that are the same by others, in the place of the first.
+func fold(reasons []Reason, same func(a, b Reason) bool, replace func(set []Reason) []Reason) (folded []Reason) {
+	for len(reasons) > 0 {
+		var set, rest []Reason
+		for _, r := range reasons {
+			if same(reasons[0], r) {
+				set = append(set, r)
+			} else {
+				rest = append(rest, r)
+			}
+		}
+		folded, reasons = append(folded, replace(set)...), rest
 	}
-	return r.Number(name) > o.Number(name)
+	return folded
 }
 
 // Worst returns the reasons of several processes, each with its Process: of the same statement the worst, with the number of processes.
-func Worst(reasons []Reason) (worst []Reason) {
-	for _, r := range reasons {
-		r.Processes = max(1, r.Processes)
-		i := slices.IndexFunc(worst, r.Same)
-		if i < 0 {
-			worst = append(worst, r)
-			continue
-		}
-		n := worst[i].Processes + r.Processes
-		if r.worse(worst[i]) {
-			worst[i] = r
-		}
-		worst[i].Processes = n
-	}
-	return worst
+func Worst(reasons []Reason) []Reason {
+	return fold(reasons, Reason.Same, func(set []Reason) []Reason {
+		r := worst(set)
+		r.Processes = len(set)
+		return []Reason{r}
+	})
 }
 
 // severalTopics is the number of topics from which a statement is shown once.
 const severalTopics = 3
 
 // Grouped returns the reasons to show: of the same statement on three topics or more the worst, with the number of topics.
-func Grouped(reasons []Reason) (shown []Reason) {
-	for _, r := range reasons {
-		if r.Topic == "" {
-			shown = append(shown, r)
-			continue
+func Grouped(reasons []Reason) []Reason {
+	return fold(reasons, Reason.alike, func(set []Reason) []Reason {
+		topics, processes := map[string]bool{}, map[string]bool{}
+		for _, r := range set {
+			topics[r.Topic], processes[r.Process] = true, true
 		}
-		if slices.ContainsFunc(shown, func(s Reason) bool { return s.Topics > 0 && s.alike(r) }) {
-			continue
+		if len(topics) < severalTopics {
+			return set
 		}
-		topics, worst, process := map[string]bool{}, r, r.Process
-		for _, o := range reasons {
-			if o.Topic == "" || !o.alike(r) {
-				continue
-			}
-			topics[o.Topic] = true
-			if o.Process != process {
-				process = ""
-			}
-			if o.worse(worst) {
-				worst = o
-			}
+		r := worst(set)
+		if r.Topics = len(topics); len(processes) > 1 {
+			r.Process, r.Processes = "", 0
 		}
-		if len(topics) >= severalTopics {
-			r = worst
-			if r.Topics = len(topics); process == "" { // of several
-				r.Process, r.Processes = "", 0
-			}
-		}
-		shown = append(shown, r)
-	}
-	return shown
+		return []Reason{r}
+	})
 }
 
 // Codes returns the codes of reasons, each once, in their order.

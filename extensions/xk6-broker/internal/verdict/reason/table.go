@@ -1,7 +1,5 @@
 package reason
 
-import "slices"
-
 // The codes. The table says what each means.
 const (
 	NothingMeasured       Code = "nothing-measured"
@@ -60,14 +58,6 @@ type entry struct {
 // variant is one of the texts of a code, chosen by the value "why".
 type variant struct{ why, text, remedy string }
 
-func (e entry) variant(why string) (variant, bool) {
-	i := slices.IndexFunc(e.variants, func(v variant) bool { return v.why == why })
-	if i < 0 {
-		return variant{}, false
-	}
-	return e.variants[i], true
-}
-
 var (
 	invalid = []Level{Invalid}
 	note    = []Level{Note}
@@ -75,13 +65,6 @@ var (
 )
 
 const ownRun = "Give each test its own BROKER_RUN."
-
-// order is that of the documentation.
-var order = []Code{
-	NothingMeasured, NoMeasuredWindow, EndedEarly, ArrivalsDropped, LoadIncomplete, GeneratorSaturated, PercentileNotReliable, WaitedForVU, NotStationary, SendsFailed,
-	Lost, Undelivered, Uncertain, NoConsumer, NothingReceived, Drained, Routed, Foreign, NotStamped, EarlierTest, ConsumersSlower, Unsettled, ClosedLoop,
-	EmbeddedBroker, Clocks, ProcessMissing, ProcessesDiffer, ThresholdNotJudged,
-}
 
 var table = map[Code]entry{
 	NothingMeasured: {
@@ -120,11 +103,9 @@ var table = map[Code]entry{
 		cause: "Each VU was busy when a message was due: the script or the broker takes longer than the VUs allow.",
 	},
 	LoadIncomplete: {
-		against: Latencies, levels: either, worst: "missing", keys: []string{"scenario", "unit"},
+		against: Latencies, levels: either, worst: "missing", keys: []string{"scenario"},
 		variants: []variant{
 			{why: "due", text: "{count:messages} came due and never went out, because the test ended first"},
-			{why: "schedule", text: "produce() sent {done} of the {total:messages} of its schedule, because the scenario ended first"},
-			{why: "closed", text: "a closed loop of produce() ended after {done} of {total} {unit}, because the scenario ended first"},
 			{"idle", "scenario {scenario} had no VU in this process, whose execution segment is {segment}: others ran all of it", "Give the scenario as many VUs as there are processes, or use the executor producers."},
 		},
 		cause: "The scenario was too short for the load.", remedy: "Give the scenario more time (maxDuration, duration, gracefulStop).",
@@ -149,7 +130,7 @@ var table = map[Code]entry{
 		variants: []variant{
 			{"negative", "{count:messages} arrived before they were sent, by the clocks of two machines[: {clocks}]", "Set the machines' clocks."},
 			{"wrong", "no percentile of the end-to-end latency is reliable: {clocks}", "Set the machines' clocks."},
-			{why: "apart", text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that[, which is more than a tenth of its {quantiles}]"},
+			{why: "apart", text: "between processes, end-to-end latency is ± {apart:duration}, because their clocks may differ by that"},
 			{why: "not-compared", text: "latencies between the {count} processes are by their machines' clocks, which were not compared"},
 		},
 		cause: "End-to-end latency between two machines is read from two clocks.",
@@ -193,10 +174,9 @@ var table = map[Code]entry{
 		cause: "It cannot be known whether these messages are lost. They are not counted as lost.",
 	},
 	NoConsumer: {
-		against: Both, levels: either, worst: "count",
+		against: Nothing, levels: note, worst: "count",
 		variants: []variant{
-			{"after", "{count:messages}[ ({share:percent})] went out after the consumers had stopped: no account counts them", "Let the consumers outlive the producers (the executor consumers does)."},
-			{"away", "{count:messages} went out while the group had no consumer: no account counts them", "Let the consumers be ready first (ready())."},
+			{"away", "{count:messages} went out while the group had no consumer: no account counts them", "Let the consumers be ready first (ready()), and outlive the producers (the executor consumers does)."},
 		},
 		cause: "The broker keeps no messages for consumers that are not there.",
 	},
@@ -204,7 +184,6 @@ var table = map[Code]entry{
 		against: Nothing, levels: note, worst: "share",
 		variants: []variant{
 			{why: "", text: "{count:messages} of {total} lost ({share:percent})"},
-			{why: "options", text: "{count:messages} of {total} lost ({share:percent}): the broker may have dropped them, because the test set {options}"},
 			{why: "held", text: "{count:messages} of {total} lost ({share:percent}), unless a client outside of the test holds them unsettled"},
 		},
 		cause: "The broker confirmed the messages, no consumer received them, and the broker no longer has them.",
@@ -301,12 +280,10 @@ var table = map[Code]entry{
 		against: Both, levels: either, worst: "apart", keys: []string{"names", "detail"},
 		variants: []variant{
 			{"begin", "{names} began {apart:duration} apart: it was not the load that was asked for", "Use open-arrival-rate, and let the processes wait for each other."},
-			{"twice", "{detail} was run twice[, by {names}]", "Start each process once, with an execution segment and a BROKER_REPORT_NAME of its own."},
 			{"no-run", "this process had the execution segment {detail} and no BROKER_RUN: it took the others' messages for another test's", "Give all processes the same BROKER_RUN."},
-			{"load", "{names} had parts of different loads: {detail}", "Give all processes one script, one environment and one --execution-segment-sequence."},
-			{"segment-missing", "no process had the execution segment {detail}", "Start a process for each execution segment."},
-			{"phase", "{names} were not in the phase {detail} at the same time[: they began it {apart:duration} apart]", "Let all processes begin a phase together."},
-			{"repeated", "{count} processes each ran the whole of scenario {detail}: its rate is that of each", "Divide a scenario with --execution-segment."},
+			{"load", "{names} did not run two parts of one test", "Give all processes one script, one environment and one --execution-segment-sequence."},
+			{"segments", "only the execution segments {detail} are there", "Start one process for each execution segment."},
+			{"phase", "{names} were not in the phase {detail} at the same time", "Let all processes begin a phase together."},
 		},
 		cause: "The processes did not run one test together.",
 	},

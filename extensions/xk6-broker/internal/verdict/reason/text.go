@@ -1,9 +1,12 @@
 package reason
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,48 +14,44 @@ import (
 
 // Text returns the reason as one line: where, what happened, what to do.
 func Text(r Reason) string {
-	e := table[r.Code]
-	v, ok := e.variant(r.Word("why"))
-	if !ok {
+	row := table[r.Code]
+	i := slices.IndexFunc(row.variants, func(v variant) bool { return v.why == r.Word("why") })
+	if i < 0 {
 		return string(r.Code)
 	}
-	text := fill(v.text, r.Values)
-	remedy := v.remedy
-	if remedy == "" {
-		remedy = e.remedy
-	}
-	if remedy != "" {
+	text := fill(row.variants[i].text, r.Values)
+	if remedy := cmp.Or(row.variants[i].remedy, row.remedy); remedy != "" {
 		text += ". " + fill(remedy, r.Values)
 	}
-	var place []string
-	switch {
-	case r.Topics > 0 && e.worst != "":
-		place = append(place, fmt.Sprintf("%d topics, worst in %s", r.Topics, r.Topic))
-	case r.Topics > 0:
-		place = append(place, fmt.Sprintf("%d topics", r.Topics))
-	case r.Topic != "":
-		place = append(place, r.Topic)
+	var where []string
+	if r.Topics > 0 {
+		where = append(where, several(r.Topics, "topics", r.Topic, row))
+	} else if r.Topic != "" {
+		where = append(where, r.Topic)
 	}
-	switch r.Group {
-	case "":
-	case "subscribers", "read back": // what results call consumers without a group, and messages that are read back
-		place = append(place, r.Group)
-	default:
-		place = append(place, "group "+r.Group)
+	if r.Group != "" {
+		where = append(where, "group "+r.Group)
 	}
 	if r.Phase != "" {
-		place = append(place, "phase "+r.Phase)
+		where = append(where, "phase "+r.Phase)
 	}
-	if len(place) > 0 {
-		text = strings.Join(place, ", ") + ": " + text
+	if len(where) > 0 {
+		text = strings.Join(where, ", ") + ": " + text
 	}
-	switch {
-	case r.Processes > 1 && e.worst != "":
-		text = fmt.Sprintf("%d processes, worst in %s: %s", r.Processes, r.Process, text)
-	case r.Processes > 1:
-		text = fmt.Sprintf("%d processes: %s", r.Processes, text)
-	case r.Process != "":
-		text = r.Process + ": " + text
+	if r.Processes > 1 {
+		return several(r.Processes, "processes", r.Process, row) + ": " + text
+	}
+	if r.Process != "" {
+		return r.Process + ": " + text
+	}
+	return text
+}
+
+// several names the worst of several things, if the row has a value by which one is the worst.
+func several(n int, things, name string, row entry) string {
+	text := fmt.Sprintf("%d %s", n, things)
+	if row.worst != "" {
+		text += ", worst in " + name
 	}
 	return text
 }
@@ -76,13 +75,12 @@ var (
 // fill replaces the placeholders of a template. A value that is missing outside of brackets is "?".
 func fill(template string, values Values) string {
 	template = optional.ReplaceAllStringFunc(template, func(part string) string {
-		part = part[1 : len(part)-1]
 		for _, p := range placeholder.FindAllStringSubmatch(part, -1) {
 			if value, ok := values[p[1]]; !ok || value == "" {
 				return ""
 			}
 		}
-		return part
+		return part[1 : len(part)-1]
 	})
 	return placeholder.ReplaceAllStringFunc(template, func(p string) string {
 		name := placeholder.FindStringSubmatch(p)
@@ -92,22 +90,20 @@ func fill(template string, values Values) string {
 
 func format(as string, value any) string {
 	n, isNumber := value.(float64)
+	if !isNumber {
+		word, _ := value.(string)
+		return cmp.Or(word, "?")
+	}
+	text := strconv.FormatFloat(math.Round(10*n)/10, 'f', -1, 64)
 	switch {
-	case !isNumber:
-		if word, _ := value.(string); word != "" {
-			return word
-		}
-		return "?"
 	case as == "percent":
 		return Percent(n)
 	case as == "duration":
 		return Duration(time.Duration(n * float64(time.Second)))
 	case as == "messages" && n == 1:
 		return "1 message"
-	}
-	text := strconv.FormatFloat(math.Round(10*n)/10, 'f', -1, 64)
-	if as == "messages" {
-		text += " messages"
+	case as == "messages":
+		return text + " messages"
 	}
 	return text
 }
@@ -124,12 +120,51 @@ func Duration(d time.Duration) string {
 // Percent returns a share as a percentage with two significant digits.
 func Percent(share float64) string {
 	p := 100 * share
-	if p >= 10 {
-		return fmt.Sprintf("%.0f %%", p)
+	digits := 0
+	if p > 0 && p < 10 {
+		digits = 1 - int(math.Floor(math.Log10(p)))
 	}
-	if p <= 0 {
-		return "0 %"
+	return strconv.FormatFloat(p, 'f', digits, 64) + " %"
+}
+
+// against are the texts of [Against].
+var against = [...]string{"–", "latencies", "account", "latencies and account"}
+
+// Markdown returns the table of all codes, for the documentation.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("| code | level | speaks against | text | cause | what to do |\n|---|---|---|---|---|---|\n")
+	for _, code := range slices.Sorted(maps.Keys(table)) {
+		row := table[code]
+		var texts, remedies, levels []string
+		if row.remedy != "" {
+			remedies = append(remedies, row.remedy)
+		}
+		for _, v := range row.variants {
+			texts = append(texts, described(v.why, v.text))
+			if v.remedy != "" {
+				remedies = append(remedies, described(v.why, v.remedy))
+			}
+		}
+		for _, l := range row.levels {
+			levels = append(levels, string(l))
+		}
+		cells := []string{
+			"`" + string(code) + "`", strings.Join(levels, " or "), against[row.against], strings.Join(texts, "<br>"), row.cause, strings.Join(remedies, "<br>"),
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
-	digits := 1 - int(math.Floor(math.Log10(p)))
-	return strconv.FormatFloat(p, 'f', max(0, digits), 64) + " %"
+	return b.String()
+}
+
+var messagesOf = regexp.MustCompile(`\{(\w+):messages\}`)
+
+// described returns a template with the names of its values, after the variant that has it.
+func described(why, template string) string {
+	text := strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(messagesOf.ReplaceAllString(template, "*$1* messages"))
+	text = placeholder.ReplaceAllString(text, "*$1*")
+	if why != "" {
+		text = "`" + why + "`: " + text
+	}
+	return text
 }

@@ -1,0 +1,293 @@
+//gosec:disable G115 -- counts, far below their limits
+
+// Package verdict decides how far the numbers of a run are reliable: percentiles, reasons, thresholds and
+// trends. It joins the results of the processes of one test.
+package verdict
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
+)
+
+// topic is a topic that is judged, in the whole run or in a phase.
+type topic struct {
+	*result.Topic
+	name string // in reasons: with the broker if another one has a topic of this name
+}
+
+func topicsOf(r *result.Result) (all []topic) {
+	for i := range r.Topics {
+		t := topic{&r.Topics[i], r.Topics[i].Topic}
+		if slices.ContainsFunc(r.Topics, func(o result.Topic) bool { return o.Topic == t.Topic.Topic && o.Broker != t.Broker }) {
+			t.name += " at " + t.Broker
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// groupName is a group's name in thresholds.
+func (t topic) groupName(g *result.Group) string {
+	if g.Group == "" {
+		return t.name
+	}
+	return t.name + ", " + g.Group
+}
+
+func (t topic) count(c recording.Counter) int64 { return t.Counts[c.String()] }
+
+func (t topic) place() place { return place{topic: t.name} }
+
+func (t topic) placeOf(g *result.Group) place { return place{topic: t.name, group: g.Group} }
+
+// place is the subject of a reason; the zero place is the whole run.
+type place struct{ topic, group, phase string }
+
+func (p place) reason(code reason.Code, level reason.Level, values reason.Values) reason.Reason {
+	r := reason.New(code, level, values)
+	r.Topic, r.Group, r.Phase = p.topic, p.group, p.phase
+	return r
+}
+
+// measured returns how many values a trend has.
+func (t topic) measured(trend string) uint64 {
+	if h := t.Trends[trend]; h != nil {
+		return h.Count()
+	}
+	return 0
+}
+
+// errorsOf returns how many errors operations had.
+func (t topic) errorsOf(ops ...string) (n int64) {
+	for _, e := range t.Errors {
+		if slices.Contains(ops, e.Op) {
+			n += e.Count
+		}
+	}
+	return n
+}
+
+// suffixes are the ends of trends' names: none and, of a topic with both loops, that of the closed one.
+var suffixes = []string{"", recording.ClosedSuffix}
+
+// share returns n as a share of the total, 0 to 1. Drained messages may not have been expected.
+func share(n, total int64) float64 {
+	if n <= 0 || total <= 0 {
+		return 0
+	}
+	return min(1, float64(n)/float64(total))
+}
+
+const (
+	// OwedShare is the share of a percentile above which delay of the generator or its machine is marked.
+	OwedShare = 0.1
+	// owedFloor is the delay above which it makes the percentile unreliable too.
+	owedFloor = 2 * time.Millisecond
+	// absentShare is the share of the messages beyond a percentile that may be missing: the slowest never came.
+	absentShare = 0.1
+)
+
+// quantiles are the ones that a result spells out; any other can be read from its histograms.
+var quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
+
+// kind is what can be wrong with a trend.
+type kind struct {
+	lag       bool // delay of the generator is in it; delay of the machine is in all kinds
+	consumers bool // it lacks the messages that were not received
+}
+
+// kinds are the trends of messages on their way. No other trend can be unreliable.
+var kinds = map[string]kind{
+	recording.PublishLatency.String(): {lag: true},
+	recording.PublishTime.String():    {},
+	recording.RequestLatency.String(): {lag: true},
+	recording.RequestTime.String():    {},
+	recording.E2ELatency.String():     {lag: true, consumers: true},
+	recording.E2ETime.String():        {consumers: true},
+	recording.DeliveryWait.String():   {consumers: true},
+	recording.FailedLatency.String():  {lag: true},
+}
+
+// kindOf returns the kind of a topic's trend, and whether it is of a closed loop beside an open one.
+func kindOf(name string) (k kind, closed, ok bool) {
+	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
+	k, ok = kinds[trend]
+	return k, closed, ok
+}
+
+// QuantileName returns the common name of a quantile: p99.9.
+func QuantileName(q float64) string {
+	if q == 1 {
+		return "maximum"
+	}
+	return "p" + strconv.FormatFloat(math.Round(q*1e8)/1e6, 'f', -1, 64)
+}
+
+// Spell returns the supported percentiles of a distribution by their names.
+func Spell(h *hist.Histogram) map[string]int64 {
+	spelt := map[string]int64{}
+	for _, p := range h.Percentiles(quantiles) {
+		if p.Supported {
+			spelt[QuantileName(p.Q)] = p.Value
+		}
+	}
+	return spelt
+}
+
+// Describe sets the percentiles of all topics and phases.
+func Describe(r *result.Result) {
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		t.Hiccups = r.Platform.Seen()
+		describe(t)
+		for k := range r.Phases {
+			describePhase(t, &r.Phases[k])
+		}
+	}
+}
+
+func describe(t *result.Topic) {
+	view := topic{Topic: t}
+	t.Percentiles = view.percentiles(t.Trends, view.absent)
+	for i := range t.Groups {
+		g := &t.Groups[i]
+		g.Percentiles = view.percentiles(g.Trends, func(name string) float64 { return view.absentFrom(g, name) })
+	}
+}
+
+func describePhase(t *result.Topic, p *result.Phase) {
+	w, ok := t.Phases[p.Name]
+	if !ok {
+		return
+	}
+	during := t.In(p)
+	describe(&during)
+	w.Percentiles = during.Percentiles
+	for i := range w.Groups {
+		for _, g := range during.Groups {
+			if g.Group == w.Groups[i].Group {
+				w.Groups[i].Percentiles = g.Percentiles
+			}
+		}
+	}
+	t.Phases[p.Name] = w
+}
+
+// percentiles returns the percentiles of trends. If one is not reliable, no greater one is.
+func (t topic) percentiles(trends map[string]*hist.Histogram, absent func(name string) float64) map[string][]result.Percentile {
+	all := make(map[string][]result.Percentile, len(trends))
+	for name, h := range trends {
+		missing, sound := absent(name), true
+		for _, p := range h.Percentiles(quantiles) {
+			sound = sound && t.flaw(name, p, missing) == ""
+			believed := sound && p.Supported && !t.blurred(name, p.Value)
+			all[name] = append(all[name], result.Percentile{Percentile: p, Owed: t.owed(name, p), Believed: believed})
+		}
+	}
+	return all
+}
+
+// flaw returns why a percentile is not reliable, clocks aside: "late" or "missing"; "" if it is.
+func (t topic) flaw(name string, p hist.Percentile, missing float64) string {
+	switch {
+	case t.misled(name, p):
+		return "late"
+	case missing > absentShare*(1-p.Q) && p.Q < 1:
+		return "missing"
+	}
+	return ""
+}
+
+// misled reports whether delay of the generator or its machine makes a percentile unreliable.
+func (t topic) misled(name string, p hist.Percentile) bool {
+	return t.owed(name, p) > OwedShare && t.late(name, p.Q) > owedFloor
+}
+
+// owed returns the share of a percentile that may be delay of the generator or its machine.
+func (t topic) owed(name string, p hist.Percentile) float64 {
+	return share(int64(t.late(name, p.Q)), p.Value)
+}
+
+// late returns the delay of the generator or its machine at a quantile.
+func (t topic) late(name string, q float64) time.Duration {
+	k, closed, ok := kindOf(name)
+	if !ok {
+		return 0
+	}
+	late := t.hiccup(q)
+	if lag := t.Trends[recording.GeneratorLag.String()]; lag != nil && k.lag && !closed {
+		late = max(late, time.Duration(lag.Quantile(q)))
+	}
+	return late
+}
+
+// hiccup returns the delay of a thread that only wakes, at a quantile; 0 if it is not known.
+func (t topic) hiccup(q float64) time.Duration {
+	if t.Hiccups == nil || !t.Hiccups.Supported(q) {
+		return 0
+	}
+	return time.Duration(t.Hiccups.Quantile(q))
+}
+
+// absent returns the share of the messages that are missing from a trend: for consumers, in the worst group.
+func (t topic) absent(name string) (most float64) {
+	most = lacking(Failed(t.Topic, name), t.measured(name))
+	for i := range t.Groups {
+		most = max(most, t.absentFrom(&t.Groups[i], name))
+	}
+	return most
+}
+
+func (t topic) absentFrom(g *result.Group, name string) float64 {
+	received := g.Received
+	if h := g.Trends[name]; h != nil {
+		received = h.Count()
+	}
+	return lacking(t.missing(g, name), received)
+}
+
+// lacking returns the share of n values beside those that a distribution has.
+func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
+
+// missing returns how many messages a group's distribution lacks at most: those that it did not receive, and
+// those whose sends failed and that did not arrive all the same.
+func (t topic) missing(g *result.Group, name string) uint64 {
+	if k, _, _ := kindOf(name); !k.consumers {
+		return 0
+	}
+	sent, confirmed := recording.Sent.String(), recording.Confirmed.String()
+	counts := t.Counts
+	if t.Whole != nil { // the answer to a send may belong to another phase
+		counts = t.Whole.Counts
+	}
+	unconfirmed := max(0, counts[sent]-counts[confirmed]) // a request is confirmed without a reply
+	failed := min(t.failed(name), uint64(unconfirmed)) * uint64(max(1, g.Subscribers))
+	return failed - min(failed, g.Unexpected) + g.Missing + g.Drained - g.Routed
+}
+
+// Failed returns how many sends or requests are missing from a trend of the producers; 0 of another trend.
+func Failed(t *result.Topic, name string) uint64 {
+	trend, ok := recording.TrendNamed(strings.TrimSuffix(name, recording.ClosedSuffix))
+	if !ok || trend.Operation() == "" {
+		return 0
+	}
+	return topic{Topic: t}.failed(name)
+}
+
+// failed returns how many sends and requests failed, without those that are known to be of the other loop.
+func (t topic) failed(name string) uint64 {
+	own, other := recording.FailedLatency.String(), recording.FailedLatency.String()+recording.ClosedSuffix
+	if strings.HasSuffix(name, recording.ClosedSuffix) {
+		own, other = other, own
+	}
+	n := max(uint64(t.errorsOf("send", "request")), t.measured(own)+t.measured(other))
+	return n - min(n, t.measured(other))
+}
