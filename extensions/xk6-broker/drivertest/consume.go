@@ -1,10 +1,10 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -21,249 +21,192 @@ var consume = []test{
 	{"groups are independent", groupsIndependent},
 	{"groups refused", groupsRefused},
 	{"without a group", groupless},
-	{"start new", startNew},
-	{"start earliest", startEarliest},
+	{"start new", func(k *kit) { k.started(driver.StartNew) }},
+	{"start earliest", func(k *kit) { k.started(driver.StartEarliest) }},
 	{"replay", replay},
 	{"start refused", startRefused},
 	{"prefetch bounds what is unsettled", prefetch},
 }
 
-func firstNotSecond(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+func firstNotSecond(k *kit) {
+	f := k.flow()
 	for range 5 {
-		p.send(t, messages("only", 1))
-		b, err := r.receive(t, k.context(t), 100)
-		if err != nil {
-			t.Fatalf("Receive waited for more than the one message that there was: %v", err)
-		}
-		same(t, "a single message", bodies(b), []string{"only-0000"})
+		b := f.send("only", 1)
+		k.same(f.r.next(100), b)
 	}
 }
 
-func fills(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	b := messages("many", 500)
-	p.send(t, b)
+func fills(k *kit) {
+	f := k.flow()
+	b := f.send("many", 500)
 	var got driver.Batch
 	calls := 0
 	for ; len(got) < len(b); calls++ {
-		some, err := r.receive(t, k.context(t), 50)
-		if err != nil {
-			t.Fatalf("Receive, after %d messages: %v", len(got), err)
-		}
-		got = append(got, some...)
+		got = append(got, f.r.next(50)...)
 	}
-	same(t, "received in batches", bodies(got), bodies(b))
+	k.same(got, b)
 	if calls == len(b) {
-		t.Errorf("%d messages waited, and each call of Receive gave one of them", len(b))
+		k.Errorf("%d messages waited, and each call of Receive returned one", len(b))
 	}
 }
 
-func staysValid(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	b := messages("stays", 300)
-	p.send(t, b)
-	var first, got driver.Batch
-	var seen []string
-	for len(got) < len(b) {
-		some, err := r.receive(t, k.context(t), 10)
-		if err != nil {
-			t.Fatalf("Receive: %v", err)
-		}
-		if first == nil {
-			first, seen = some, bodies(some)
-		}
-		got = append(got, some...)
+// staysValid looks at the first batch again after all others.
+func staysValid(k *kit) {
+	f := k.flow()
+	b := f.send("stays", 300)
+	got := f.r.next(10)
+	var first driver.Batch
+	for _, m := range got {
+		first = append(first, driver.Message{Body: bytes.Clone(m.Body)})
 	}
-	same(t, "the first batch, after all others", bodies(first), seen)
-	same(t, "all batches", bodies(got), bodies(b))
+	got = append(got, f.r.take(len(b)-len(got))...)
+	k.same(got[:len(first)], first)
+	k.same(got, b)
 }
 
-func stamps(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
+func stamps(k *kit) {
+	f := k.flow()
 	sent := driver.Now()
-	p.send(t, messages("stamp", 20))
-	for _, m := range r.finish(t, 20) {
+	f.send("stamp", 20)
+	for _, m := range f.r.finish(20) {
 		if now := driver.Now(); m.Received < sent || m.Received > now {
-			t.Errorf("received %d ns after it was sent and %d ns before now", m.Received-sent, now-m.Received)
+			k.Errorf("received %d ns after it was sent and %d ns before now", m.Received-sent, now-m.Received)
 		}
-		if !strings.Contains(m.Topic, topic) {
-			t.Errorf("sent to topic %q, received from %q", topic, m.Topic)
+		if !strings.Contains(m.Topic, f.topic) {
+			k.Errorf("sent to topic %q, received from %q", f.topic, m.Topic)
 		}
-		want := int32(0)
-		if k.f.Attempts {
-			want = 1
-		}
-		if m.Attempt != want {
-			t.Errorf("attempt %d on the first delivery, want %d", m.Attempt, want)
+		if k.f.Attempts != (m.Attempt == 1) || m.Attempt > 1 {
+			k.Errorf("attempt %d on the first delivery, and Attempts is claimed: %t", m.Attempt, k.f.Attempts)
 		}
 	}
 }
 
-// pair makes two consumers, each with a connection of its own, then sends n messages, and receives until the two have
-// wanted messages together.
-func pair(t *testing.T, k *kit, n, wanted int, one, two string) (first, second, sent []string) {
-	t.Helper()
-	c := k.open(t)
-	topic := k.partitioned(t, c, 4)
-	name := func(group string) string {
-		if group == "" {
-			return ""
-		}
-		return k.group(topic, group)
+// pair makes two consumers, each with its own connection, then sends messages, and receives until
+// the two have a number of messages together.
+func (k *kit) pair(sent driver.Batch, wanted int, group, other string) (first, second driver.Batch) {
+	c := k.open()
+	topic := k.topic(c, 4)
+	one := k.consumerWith(k.open(), k.config(topic, group))
+	two := k.consumerWith(k.open(), k.config(topic, other))
+	k.producer(c, topic).send(sent)
+	receive := func(d time.Duration) {
+		first = append(first, one.rest(d)...)
+		second = append(second, two.rest(d)...)
 	}
-	a := k.consumerWith(t, k.open(t), k.config(t, topic, name(one)))
-	b := k.consumerWith(t, k.open(t), k.config(t, topic, name(two)))
-	p := k.producer(t, c, topic)
-	m := messages("pair", n)
-	p.send(t, m)
-	deadline := time.Now().Add(k.Patience)
-	for len(first)+len(second) < wanted && time.Now().Before(deadline) {
-		first = append(first, bodies(a.rest(t, 20*time.Millisecond))...)
-		second = append(second, bodies(b.rest(t, 20*time.Millisecond))...)
-	}
-	first = append(first, bodies(a.rest(t, k.Quiet))...)
-	second = append(second, bodies(b.rest(t, k.Quiet))...)
-	return first, second, bodies(m)
+	k.eventually(func() bool {
+		receive(20 * time.Millisecond)
+		return len(first)+len(second) >= wanted
+	})
+	receive(quiet())
+	return first, second
 }
 
-func groupShares(t *testing.T, k *kit) {
-	claimed(t, k.f.Groups, "groups")
-	a, b, sent := pair(t, k, 400, 400, "shared", "shared")
-	same(t, "received by two members of one group", append(a, b...), sent)
+// share proves that two consumers share the messages.
+func (k *kit) share(group, other string) {
+	b := k.messages("pair", 400)
+	one, two := k.pair(b, len(b), group, other)
+	k.same(append(one, two...), b)
 }
 
-func groupsIndependent(t *testing.T, k *kit) {
-	claimed(t, k.f.Groups && (k.f.Replay || k.f.Fanout), "several groups on one topic")
-	a, b, sent := pair(t, k, 100, 200, "one", "two")
-	same(t, "received by one group", a, sent)
-	same(t, "received by the other group", b, sent)
+// both proves that each of two consumers receives all messages.
+func (k *kit) both(group, other string) {
+	b := k.messages("pair", 100)
+	one, two := k.pair(b, 2*len(b), group, other)
+	k.same(one, b)
+	k.same(two, b)
 }
 
-func groupsRefused(t *testing.T, k *kit) {
-	if k.f.Groups {
-		t.Skip("groups are claimed")
-	}
-	c := k.open(t)
-	consumer, err := k.tryConsumer(t, c, k.config(t, k.topic(t, c), "group"))
-	unsupported(t, "a group", err)
-	if err == nil {
-		k.close(t, "consumer", consumer)
-	}
+func groupShares(k *kit) {
+	k.claims(k.f.Groups, "groups")
+	k.share("shared", "shared")
 }
 
-func groupless(t *testing.T, k *kit) {
-	wanted := 100
+func groupsIndependent(k *kit) {
+	k.claims(k.f.Groups && (k.f.Replay || k.f.Fanout), "several groups on one topic")
+	k.both("one", "two")
+}
+
+func groupsRefused(k *kit) {
+	k.claims(!k.f.Groups, "no groups")
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
+	config.Group = "group"
+	k.refused("a group", c, config)
+}
+
+func groupless(k *kit) {
 	if k.f.Fanout {
-		wanted = 200
+		k.both("", "")
+	} else {
+		k.share("", "")
 	}
-	a, b, sent := pair(t, k, 100, wanted, "", "")
-	if k.f.Fanout {
-		same(t, "received by a consumer without a group", a, sent)
-		same(t, "received by another consumer without a group", b, sent)
-		return
-	}
-	same(t, "received by two consumers without a group, who share as Fanout is not claimed", append(a, b...), sent)
-}
-
-func startNew(t *testing.T, k *kit) {
-	claimed(t, k.f.Start.Has(driver.StartNew), "start new")
-	_, after, r := k.started(t, driver.StartNew)
-	same(t, "sent after NewConsumer returned", bodies(r.finish(t, len(after))), after)
-	r.nothing(t, "all that was sent after NewConsumer has been received")
-}
-
-func startEarliest(t *testing.T, k *kit) {
-	claimed(t, k.f.Start.Has(driver.StartEarliest), "start earliest")
-	before, after, r := k.started(t, driver.StartEarliest)
-	want := append(before, after...)
-	same(t, "sent before and after NewConsumer", bodies(r.finish(t, len(want))), want)
-	r.nothing(t, "all has been received")
 }
 
 // started sends, makes a consumer, and sends again.
-func (k *kit) started(t *testing.T, start driver.Start) (before, after []string, r *receiver) {
-	t.Helper()
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p := k.producer(t, c, topic)
-	b := messages("before", 20)
-	p.send(t, b)
-	config := k.config(t, topic, k.group(topic, "group"))
+func (k *kit) started(start driver.Start) {
+	k.claims(k.f.Start.Has(start), "start "+start.String())
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
 	config.Start = start
-	r = k.consumerWith(t, c, config)
-	a := messages("after", 20)
-	p.send(t, a)
-	return bodies(b), bodies(a), r
+	p := k.producer(c, config.Topic)
+	before, after := k.messages("before", 20), k.messages("after", 20)
+	p.send(before)
+	r := k.consumerWith(c, config)
+	p.send(after)
+	if start == driver.StartEarliest {
+		after = append(before, after...)
+	}
+	r.finishes(after)
+	r.nothing(quiet())
 }
 
-func replay(t *testing.T, k *kit) {
-	claimed(t, k.f.Replay, "replay")
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p := k.producer(t, c, topic)
-	b := messages("again", 50)
-	p.send(t, b)
+func replay(k *kit) {
+	k.claims(k.f.Replay, "replay")
+	c := k.open()
+	topic := k.topic(c, 1)
+	b := k.messages("again", 50)
+	k.producer(c, topic).send(b)
 	for _, name := range []string{"one", "two"} {
-		config := k.config(t, topic, k.group(topic, name))
+		config := k.config(topic, name)
 		config.Start = driver.StartEarliest
-		r := k.consumerWith(t, c, config)
-		same(t, "received by group "+name, bodies(r.finish(t, len(b))), bodies(b))
-		k.close(t, "consumer", r)
+		r := k.consumerWith(c, config)
+		r.finishes(b)
+		k.close(r)
 	}
 }
 
-func startRefused(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
-		if k.f.Start.Has(start) {
-			continue
-		}
-		config := k.config(t, topic, k.group(topic, "group"))
-		config.Start = start
-		consumer, err := k.tryConsumer(t, c, config)
-		unsupported(t, "start "+start.String(), err)
-		if err == nil {
-			k.close(t, "consumer", consumer)
+func startRefused(k *kit) {
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
+	for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
+		if !k.f.Start.Has(config.Start) {
+			k.refused("start "+config.Start.String(), c, config)
 		}
 	}
 }
 
-// prefetch leaves messages unsettled: a consumer gets no more than it asked for, and another gets the rest. Where order
-// is kept by partition a partition has one consumer at a time, so there is none to get the rest.
-func prefetch(t *testing.T, k *kit) {
-	claimed(t, k.f.Settle.Has(driver.Ack) && k.shared(), "acknowledgement")
-	k.single(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	config := k.config(t, topic, k.group(topic, "group"))
+// prefetch leaves messages unsettled: a consumer gets no more than its prefetch, and another gets
+// the rest. With order by partition a partition has one consumer at a time, which gets the rest.
+func prefetch(k *kit) {
+	k.claims(k.acks() && k.shared(), "acknowledgement")
+	k.single()
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
 	config.Prefetch = 5
-	r, p := k.consumerWith(t, c, config), k.producer(t, c, topic)
-	b := messages("bound", 20)
-	p.send(t, b)
-	held := r.take(t, config.Prefetch)
-	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
-	defer cancel()
-	if more, err := r.receive(t, ctx, 100); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("with %d messages unsettled, which is all of the prefetch, %d more came: %v", len(held), len(more), err)
+	r := k.consumerWith(c, config)
+	b := k.messages("bound", 20)
+	k.producer(c, config.Topic).send(b)
+	held := r.take(config.Prefetch)
+	if more, err := r.receive(k.limit(quiet()), 100); !errors.Is(err, context.DeadlineExceeded) {
+		k.Fatalf("with a prefetch of %d and as many unsettled, %d more came: %v", len(held), len(more), err)
 	}
 	var rest driver.Batch
-	if k.f.Order != driver.PerPartition {
-		other := k.consumerWith(t, k.open(t), config)
-		rest = other.finish(t, len(b)-len(held))
-		r.settle(t, held, driver.Ack)
+	if k.f.Order == driver.PerPartition {
+		r.settle(held, driver.Ack)
+		rest = r.finish(len(b) - len(held))
 	} else {
-		r.settle(t, held, driver.Ack)
-		rest = r.finish(t, len(b)-len(held))
+		rest = k.consumerWith(k.open(), config).finish(len(b) - len(held))
+		r.settle(held, driver.Ack)
 	}
-	same(t, "held and received by the other", bodies(held, rest), bodies(b))
+	k.same(append(held, rest...), b)
 }

@@ -4,12 +4,13 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
-// host is the one host:port of the harness's URL, or "".
+// host returns the host:port of the harness's URL, or "" if it has not exactly one.
 func (k *kit) host() string {
 	u, err := url.Parse(k.URL)
 	if err != nil || u.Port() == "" || strings.Contains(u.Host, ",") {
@@ -18,56 +19,72 @@ func (k *kit) host() string {
 	return u.Host
 }
 
-// at is the harness's URL with another host:port.
+// at returns the harness's URL with another host:port.
 func (k *kit) at(host string) string {
+	if k.host() == "" {
+		k.notProven("the URL has no single host and port")
+	}
 	return strings.Replace(k.URL, k.host(), host, 1)
 }
 
-// proxied starts a proxy in front of the server and gives the URL that leads through it.
-func (k *kit) proxied(t *testing.T) (string, *proxy.Proxy) {
-	t.Helper()
+// proxied starts a proxy in front of the server and returns the URL that leads through it.
+func (k *kit) proxied() (string, *proxy.Proxy) {
 	if k.NoProxy || k.host() == "" {
-		notProven(t, "no proxy can stand in front of this server")
+		k.notProven("no proxy can stand in front of this server")
 	}
 	p, err := proxy.Listen(k.host())
 	if err != nil {
-		t.Fatal(err)
+		k.Fatal(err)
 	}
-	t.Cleanup(func() {
+	k.Cleanup(func() {
 		if err := p.Close(); err != nil {
-			t.Error(err)
+			k.Error(err)
 		}
 	})
 	return k.at(p.Addr()), p
 }
 
-// freezer gives the URL of a server that can be frozen, and what freezes it.
-func (k *kit) freezer(t *testing.T) (url string, freeze func() (thaw func())) {
-	t.Helper()
-	if k.Freeze != nil {
-		return k.URL, func() func() { return k.Freeze(t) }
+// freezer returns the URL of a server and a function that freezes it, at most until the test ends.
+func (k *kit) freezer() (url string, freeze func() (thaw func())) {
+	url = k.URL
+	stop := k.Freeze
+	if stop == nil {
+		var p *proxy.Proxy
+		url, p = k.proxied()
+		stop = func(testing.TB) func() {
+			p.Freeze()
+			return p.Thaw
+		}
 	}
-	url, p := k.proxied(t)
-	return url, func() func() { p.Freeze(); return p.Thaw }
+	return url, func() func() {
+		thaw := sync.OnceFunc(stop(k.T))
+		k.Cleanup(thaw)
+		return thaw
+	}
 }
 
-// cutter gives the URL of a server whose connections can be broken, and what breaks them.
-func (k *kit) cutter(t *testing.T) (url string, cut func()) {
-	t.Helper()
+// cutter returns the URL of a server and a function that breaks its connections.
+func (k *kit) cutter() (url string, cut func()) {
 	if k.Cut != nil {
-		return k.URL, func() { k.Cut(t) }
+		return k.URL, func() { k.Cut(k.T) }
 	}
-	url, p := k.proxied(t)
+	url, p := k.proxied()
 	return url, p.Cut
 }
 
-// closedPort is a loopback address on which nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
+// listen accepts connections at a loopback port, in the kernel, and never answers.
+func (k *kit) listen() net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		k.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	k.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// closedPort returns a loopback address without a listener.
+func (k *kit) closedPort() string {
+	l := k.listen()
+	_ = l.Close()
 	return l.Addr().String()
 }

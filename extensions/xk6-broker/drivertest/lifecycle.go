@@ -3,9 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,332 +27,235 @@ var lifecycle = []test{
 	{"no message is lost to a cancelled receive", cancelRacesArrival},
 	{"a consumer that comes back goes on", reopen},
 	{"a driver that only sends has no consumers", noConsumers},
-	{"server unreachable", unreachable},
-	{"server silent", silent},
+	{"server unreachable", func(k *kit) { k.disconnected(k.closedPort()) }},
+	{"server silent", func(k *kit) { k.disconnected(k.listen().Addr().String()) }},
 	{"connectTimeout at a deaf server", deaf},
 	{"no goroutine outlives close", goroutines},
 }
 
-// claimsHaveVerbs is of those verbs that are claimed by more than the interface itself.
-func claimsHaveVerbs(t *testing.T, k *kit) {
-	c := k.open(t)
-	if _, ok := c.(driver.Admin); !ok && slices.ContainsFunc(k.d.Options, func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }) {
-		t.Error("there are options of topics, and the connection is no Admin, which creates them")
+// claimsHaveVerbs tests the verbs that more than the interface itself claims.
+func claimsHaveVerbs(k *kit) {
+	f := k.flow()
+	_, admin := f.conn.(driver.Admin)
+	_, backlogger := f.conn.(driver.Backlogger)
+	_, auditor := f.p.Producer.(driver.Auditor)
+	onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
+	if !admin && slices.ContainsFunc(k.d.Options, onTopic) {
+		k.Error("the driver has options of topics, but its connection is no Admin")
 	}
-	if _, ok := c.(driver.Backlogger); !ok && (k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen) {
-		t.Error("the features say what a backlog tells, and the connection is no Backlogger")
+	if !backlogger && (k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen) {
+		k.Error("the features describe a backlog, but the connection is no Backlogger")
 	}
-	if _, ok := k.producer(t, c, k.topic(t, c)).Producer.(driver.Auditor); ok && !k.onlySends() {
-		t.Error("the producer is an Auditor, which is for drivers that only send: what consumers receive is the account")
+	if auditor && !k.onlySends() {
+		k.Error("the producer is an Auditor, but the driver has consumers, whose messages are the account")
 	}
 }
 
-func closeTwice(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	for what, x := range map[string]closer{"producer": k.producer(t, c, topic), "consumer": k.consumer(t, c, topic)} {
-		k.close(t, what, x)
-		k.close(t, what, x)
+func closeTwice(k *kit) {
+	f := k.flow()
+	for _, c := range []closer{f.p, f.r, k.open()} {
+		k.close(c)
+		k.close(c)
 	}
-	other := k.open(t)
-	k.close(t, "connection", other)
-	k.close(t, "connection", other)
 }
 
-func closeConcurrently(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p, r, other := k.producer(t, c, topic), k.consumer(t, c, topic), k.open(t)
-	var all sync.WaitGroup
-	errs := make(chan error, 24)
+func closeConcurrently(k *kit) {
+	f := k.flow()
+	closers := []closer{f.p, f.r, k.open()}
+	errs := make(chan error, 8*len(closers))
 	for range 8 {
-		for _, x := range []closer{p, r, other} {
-			all.Go(func() { errs <- x.Close(k.context(t)) })
+		for _, c := range closers {
+			go func() { errs <- c.Close(k.Context()) }()
 		}
 	}
-	k.within(t, "one of several Close", all.Wait)
-	close(errs)
-	for err := range errs {
-		if err != nil && !errors.Is(err, driver.ErrClosed) {
-			t.Errorf("Close: %v", err)
+	for range cap(errs) {
+		if err := <-errs; err != nil && !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("Close: %v", err)
 		}
 	}
 }
 
-// closeOutstanding has nothing wait between Send and Close, so an asynchronous driver has most of the batch outstanding.
-func closeOutstanding(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r := k.consumer(t, c, topic)
-	p := k.producer(t, c, topic)
-	b := messages("outstanding", 1000)
-	sent := p.hand(t, b)
-	k.close(t, "producer", p)
-	if sent.called() < len(b) {
-		t.Errorf("Close returned with done called for %d of %d messages", sent.called(), len(b))
+// closeOutstanding closes right after Send, when most of the batch is outstanding.
+func closeOutstanding(k *kit) {
+	f := k.flow()
+	b := k.messages("outstanding", 1000)
+	sent := f.p.hand(b)
+	k.close(f.p)
+	if called, errs := sent.state(); called < len(b) || len(errs) > 0 {
+		k.Fatalf("Close returned after done of %d of %d messages: %v", called, len(b), errors.Join(errs...))
 	}
-	if errs := sent.failed(); len(errs) > 0 {
-		t.Errorf("Close did not wait for %d of %d messages: %v", len(errs), len(b), errs[0])
-	}
-	same(t, "sent before Close", bodies(r.finish(t, sent.confirmed())), bodies(b))
+	f.r.finishes(b)
 }
 
-func closeRacesSend(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
+// closeRacesSend cannot see how far Send is. The pauses make several orders likely.
+func closeRacesSend(k *kit) {
+	c := k.open()
+	topic := k.topic(c, 1)
 	for round := range 5 {
-		p := k.producer(t, c, topic)
-		var senders sync.WaitGroup
-		started := make(chan struct{}, 4)
+		p := k.producer(c, topic)
 		var sent [4]*receipts
 		for i := range sent {
-			sent[i] = p.receipts(200)
-			senders.Go(func() {
-				b := messages("race", 200)
-				started <- struct{}{}
-				p.Send(k.context(t), b, sent[i].done)
-			})
+			sent[i] = p.start(k.Context(), k.messages("race", 200))
 		}
-		for range round { // close after none, one, ... of them has begun
-			<-started
-		}
-		k.close(t, "producer", p)
-		k.within(t, "Send beside Close", senders.Wait)
+		time.Sleep(time.Duration(round) * 50 * time.Microsecond)
+		k.close(p)
 		for _, r := range sent {
-			p.wait(t, r)
+			r.wait()
 		}
 	}
 }
 
-func closeFrozen(t *testing.T, k *kit) {
-	url, freeze := k.freezer(t)
-	c := k.openAt(t, url)
-	p := k.producer(t, c, k.topic(t, k.open(t)))
-	p.send(t, messages("before", 1))
-	thaw := freeze()
-	defer thaw()
-	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
-	defer cancel()
-	sent, back := p.handing(ctx, messages("frozen", 10))
-	select { // so that Close comes after Send has handed over, or while it waits
-	case <-back:
-	case <-time.After(k.Quiet / 2):
+func closeFrozen(k *kit) {
+	url, freeze := k.freezer()
+	p := k.lone(url)
+	p.send(k.messages("before", 1))
+	freeze()
+	ctx := k.limit(quiet())
+	sent := p.start(ctx, k.messages("frozen", 10))
+	select { // Send has returned, or waits
+	case <-sent.returned:
+	case <-time.After(quiet() / 2):
 	}
-	k.within(t, "Close of the producer of a frozen server", func() { _ = p.Close(ctx) })
-	k.within(t, "Send", func() { <-back })
-	p.wait(t, sent)
-	if n := sent.confirmed(); k.confirmed() && n > 0 {
-		t.Errorf("%d messages were confirmed by a server that was frozen", n)
+	_ = p.Close(ctx)
+	sent.wait()
+	p.unconfirmed(sent)
+}
+
+func sendAfterClose(k *kit) {
+	p := k.lone(k.URL)
+	k.close(p)
+	errs := p.hand(k.messages("late", 3)).wait()
+	if len(errs) < 3 {
+		k.Errorf("%d of 3 messages failed after Close", len(errs))
+	}
+	for _, err := range errs {
+		k.kind(err, driver.Closed)
 	}
 }
 
-func sendAfterClose(t *testing.T, k *kit) {
-	c := k.open(t)
-	p := k.producer(t, c, k.topic(t, c))
-	k.close(t, "producer", p)
-	if errs := p.try(t, messages("late", 3)); len(errs) != 3 || !k.all(errs, driver.Closed) {
-		t.Errorf("each message sent after Close should fail with ErrClosed: %v", errs)
+func receiveAfterClose(k *kit) {
+	f := k.consuming()
+	k.close(f.r)
+	if _, err := f.r.receive(k.Context(), 1); !errors.Is(err, driver.ErrClosed) {
+		k.Errorf("Receive after Close: %v, want ErrClosed", err)
 	}
 }
 
-func receiveAfterClose(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	r := k.consumer(t, c, k.topic(t, c))
-	k.close(t, "consumer", r)
-	if _, err := r.receive(t, k.context(t), 1); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("Receive after Close: %v, want ErrClosed", err)
-	}
-}
-
-// closeWakesReceive cannot see that Receive waits; either order must end alike, and the pauses make both likely.
-func closeWakesReceive(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
+// closeWakesReceive cannot see whether Receive waits. The pauses make both orders likely.
+func closeWakesReceive(k *kit) {
+	f := k.consuming()
 	for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
-		r := k.consumer(t, c, topic)
+		r := k.consumer(f.conn, f.topic)
 		result := make(chan error, 1)
-		ctx := k.context(t)
 		go func() {
-			_, err := r.Receive(ctx, make(driver.Batch, 10))
+			_, err := r.Receive(k.Context(), make(driver.Batch, 10))
 			result <- err
 		}()
 		time.Sleep(pause)
-		k.close(t, "consumer", r)
-		k.within(t, "Receive, after Close,", func() {
-			if err := <-result; !errors.Is(err, driver.ErrClosed) {
-				result <- err
-			}
-		})
-		select {
-		case err := <-result:
-			t.Errorf("Receive woken by Close: %v, want ErrClosed", err)
-		default:
+		k.close(r)
+		if err := <-result; !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("Receive, closed meanwhile: %v, want ErrClosed", err)
 		}
 	}
 }
 
-func receiveContext(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	r := k.consumer(t, c, k.topic(t, c))
-	ended, cancel := context.WithCancel(context.Background())
+func receiveContext(k *kit) {
+	f := k.consuming()
+	ended, cancel := context.WithCancel(k.Context())
 	cancel()
-	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	for _, ctx := range []context.Context{ended, short} {
+	for _, ctx := range []context.Context{ended, k.limit(50 * time.Millisecond)} {
 		begin := time.Now()
-		if _, err := r.receive(t, ctx, 10); !errors.Is(err, ctx.Err()) || err == nil {
-			t.Errorf("Receive until the context ended: %v, want %v", err, ctx.Err())
+		if _, err := f.r.receive(ctx, 10); !errors.Is(err, ctx.Err()) {
+			k.Errorf("Receive until its context ended: %v, want %v", err, ctx.Err())
 		}
-		if late := time.Since(begin); late > 50*time.Millisecond+k.Grace {
-			t.Errorf("Receive returned after %v, its context was over after 50ms", late)
+		if late := time.Since(begin) - 50*time.Millisecond; late > grace {
+			k.Errorf("Receive returned %v after its context had ended", late)
 		}
 	}
 }
 
-func receiveResumes(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	for range 2 {
-		r.nothing(t, "nothing was sent")
-		b := messages(unique(), 3)
-		p.send(t, b)
-		same(t, "sent after a cancelled Receive", bodies(r.finish(t, 3)), bodies(b))
+func receiveResumes(k *kit) {
+	f := k.consuming()
+	for _, name := range []string{"first", "second"} {
+		f.r.nothing(quiet())
+		f.r.finishes(f.send(name, 3))
 	}
 }
 
-// cancelRacesArrival ends Receive's context about when a message comes: it must then be returned by this call or the next.
-func cancelRacesArrival(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	b := messages("race", 100)
+// cancelRacesArrival ends the context of Receive about when a message comes. This call or the next
+// must return the message.
+func cancelRacesArrival(k *kit) {
+	f := k.consuming()
+	b := k.messages("race", 100)
 	var got driver.Batch
 	for i := range b {
-		sent := p.hand(t, b[i:i+1])
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*20*time.Microsecond)
-		some, err := r.receive(t, ctx, 10)
-		cancel()
+		sent := f.p.hand(b[i : i+1])
+		some, err := f.r.receive(k.limit(time.Duration(i)*20*time.Microsecond), 10)
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("Receive: %v", err)
+			k.Fatalf("Receive: %v", err)
 		}
 		got = append(got, some...)
-		p.wait(t, sent)
+		f.p.succeed(sent)
 	}
-	got = append(got, r.take(t, len(b)-len(got))...)
-	same(t, "received by calls that were cancelled", bodies(got), bodies(b))
+	got = append(got, f.r.take(len(b)-len(got))...)
+	k.same(got, b)
 }
 
-func reopen(t *testing.T, k *kit) {
-	claimed(t, k.kept() && k.shared() && k.f.Settle.Has(driver.Ack), "messages are kept for a consumer that left")
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p := k.producer(t, c, topic)
-	first := k.consumer(t, c, topic)
-	b := messages("kept", 20)
-	p.send(t, b[:10])
-	done := first.finish(t, 5)
-	k.close(t, "consumer", first)
-	p.send(t, b[10:])
-	again := k.consumer(t, c, topic).finish(t, 15)
-	same(t, "received before and after a pause", bodies(done, again), bodies(b))
+func reopen(k *kit) {
+	k.claims(k.kept() && k.shared() && k.acks(), "messages are kept for a consumer that left")
+	f := k.flow()
+	first := f.send("first", 10)
+	got := f.r.finish(5)
+	k.close(f.r)
+	second := f.send("second", 10)
+	got = append(got, k.consumer(f.conn, f.topic).finish(15)...)
+	k.same(got, append(first, second...))
 }
 
-func noConsumers(t *testing.T, k *kit) {
-	if !k.onlySends() {
-		t.Skip("consumers are claimed")
-	}
-	c := k.open(t)
-	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
-		consumer, err := k.tryConsumer(t, c, driver.ConsumerConfig{Topic: k.topic(t, c), Prefetch: 1, Start: start, Options: k.options(t, driver.OnConsumer)})
-		unsupported(t, "a consumer", err)
-		if err == nil {
-			k.close(t, "consumer", consumer)
-		}
+func noConsumers(k *kit) {
+	k.claims(k.onlySends(), "no consumers")
+	c := k.open()
+	config := k.config(k.topic(c, 1), "")
+	for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
+		k.refused("a consumer", c, config)
 	}
 }
 
-// unreachable has a grace of its own: a client that counts attempts and not time must still be back soon.
-func unreachable(t *testing.T, k *kit) {
-	if k.host() == "" {
-		notProven(t, "the URL has no single host and port")
-	}
-	k.mustNotOpen(t, k.at(closedPort(t)))
+// disconnected opens an address without a server, in a second.
+func (k *kit) disconnected(host string) {
+	k.kind(k.openError(k.limit(time.Second), k.at(host)), driver.Disconnected, driver.Timeout)
 }
 
-// silent connects to a port whose connections are accepted, by the kernel, and never answered.
-func silent(t *testing.T, k *kit) { k.mustNotOpen(t, k.at(k.deafServer(t))) }
-
-// deafServer accepts connections, and says nothing.
-func (k *kit) deafServer(t *testing.T) (host string) {
-	t.Helper()
-	if k.host() == "" {
-		notProven(t, "the URL has no single host and port")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l.Addr().String()
-}
-
-// deaf lets no context end: what gives up is the driver. The time is the option's, whatever other options say of answers.
-func deaf(t *testing.T, k *kit) {
-	_, known := k.d.Option("connectTimeout")
-	claimed(t, known, "the option connectTimeout")
+// deaf lets no context end: the driver itself must give up after connectTimeout. The driver may
+// then probe the server in two ways, each for a second.
+func deaf(k *kit) {
+	_, ok := k.d.Option("connectTimeout")
+	k.claims(ok, "the option connectTimeout")
 	const timeout = 200 * time.Millisecond
+	url := withOption(k.at(k.listen().Addr().String()), "connectTimeout", timeout.String())
 	begin := time.Now()
-	c, err := k.dial(t, context.Background(), withOption(k.at(k.deafServer(t)), "connectTimeout", timeout.String()))
-	took := time.Since(begin)
-	if err == nil {
-		k.close(t, "connection", c)
-		t.Fatal("Open succeeded without a server")
-	}
-	if kind := k.d.KindOf(err); kind != driver.Timeout {
-		t.Errorf("a server that says nothing: kind %s, want timeout: %v", kind, err)
-	}
-	if took < timeout || took > timeout+4*k.Grace { // who is there is asked in two ways, each for a second
-		t.Errorf("a server that says nothing was given up after %v, and connectTimeout was %v", took, timeout)
+	k.kind(k.openError(k.Context(), url), driver.Timeout)
+	if took := time.Since(begin); took < timeout || took > timeout+4*grace {
+		k.Errorf("Open at a silent server took %v, and connectTimeout was %v", took, timeout)
 	}
 }
 
-func (k *kit) mustNotOpen(t *testing.T, url string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	c, err := k.dial(t, ctx, url)
-	if err == nil {
-		k.close(t, "connection", c)
-		t.Fatal("Open succeeded without a server")
-	}
-	if kind := k.d.KindOf(err); kind != driver.Disconnected && kind != driver.Timeout {
-		t.Errorf("Open without a server: kind %s, want disconnected or timeout: %v", kind, err)
-	}
-}
-
-// goroutines looks at a second life: what a client library starts once for the whole process is there after the first.
-func goroutines(t *testing.T, k *kit) {
+// goroutines tests a second life, because a client library may start goroutines once per process.
+func goroutines(k *kit) {
 	life := func(t *testing.T) {
-		c := k.open(t)
-		topic := k.topic(t, c)
-		r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-		p.send(t, messages("life", 10))
-		r.finish(t, 10)
+		f := k.with(t).flow()
+		f.send("life", 10)
+		f.r.finish(10)
 	}
-	t.Run("first life", life)
+	k.Run("first life", life)
 	before := goleak.IgnoreCurrent()
-	t.Run("second life", life)
+	k.Run("second life", life)
 	var leak error
-	for deadline := time.Now().Add(k.Patience); time.Now().Before(deadline); {
-		if leak = goleak.Find(before); leak == nil { // waits a moment by itself
-			return
-		}
+	ended := k.eventually(func() bool {
+		leak = goleak.Find(before)
+		return leak == nil
+	})
+	if !ended {
+		k.Error(leak)
 	}
-	t.Error(leak)
 }

@@ -1,11 +1,9 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
@@ -16,75 +14,74 @@ var request = []test{
 	{"a request ends with its context", requestContext},
 }
 
-// verbs are the two ends of a conversation, where the driver has them.
-func (k *kit) verbs(t *testing.T) (requester driver.Requester, r *receiver, replier driver.Replier) {
-	t.Helper()
-	_, _, p, r := k.flow(t)
-	requester, _ = p.Producer.(driver.Requester)
-	replier, _ = r.Consumer.(driver.Replier)
-	return requester, r, replier
+// verbs returns the two ends of a conversation, nil if the driver does not have them.
+func (f *flow) verbs() (driver.Requester, driver.Replier) {
+	requester, _ := f.p.Producer.(driver.Requester)
+	replier, _ := f.r.Consumer.(driver.Replier)
+	return requester, replier
 }
 
-func verbsThere(t *testing.T, k *kit) {
-	requester, _, replier := k.verbs(t)
+func verbsThere(k *kit) {
+	requester, replier := k.flow().verbs()
 	if (requester != nil) != k.f.Requests || (replier != nil) != k.f.Requests {
-		t.Errorf("Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
+		k.Errorf("Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
 			k.f.Requests, requester != nil, replier != nil)
 	}
 }
 
-func replies(t *testing.T, k *kit) {
-	requester, r, replier := k.verbs(t)
-	claimed(t, k.f.Requests && requester != nil && replier != nil, "request and reply")
+func replies(k *kit) {
+	f := k.flow()
+	requester, replier := f.verbs()
+	k.claims(k.f.Requests && requester != nil && replier != nil, "request and reply")
 	const n = 50
-	ctx := k.context(t)
-	errs := make(chan error, 2*n)
 	var requests, answers sync.WaitGroup
 	for i := range n {
 		requests.Go(func() {
 			body := fmt.Sprint("request ", i)
-			reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
-			if want := "reply to " + body; err == nil && string(reply.Body) != want {
-				err = fmt.Errorf("%q, want %q", reply.Body, want)
+			reply, err := requester.Request(k.Context(), driver.Message{Body: []byte(body)})
+			if want := "reply to " + body; err != nil || string(reply.Body) != want {
+				k.Errorf("Request: %q, %v; want %q", reply.Body, err, want)
 			}
-			errs <- err
 		})
 	}
 	answers.Go(func() {
 		for got := 0; got < n; {
-			b := make(driver.Batch, 10)
-			count, err := r.Receive(ctx, b)
+			count, err := f.answer(replier)
 			if err != nil {
-				errs <- err
+				k.Errorf("after %d requests: %v", got, err)
 				return
 			}
-			for _, m := range b[:count] {
-				err = errors.Join(err, replier.Reply(ctx, m, driver.Message{Body: append([]byte("reply to "), m.Body...)}))
-			}
-			if k.f.Settle.Has(driver.Ack) {
-				err = errors.Join(err, r.Settle(ctx, b[:count], driver.Ack))
-			}
-			errs <- err
 			got += count
 		}
 	})
-	k.within(t, "Request", requests.Wait)
-	k.within(t, "Reply", answers.Wait)
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			t.Error(err)
-		}
-	}
+	requests.Wait()
+	answers.Wait()
 }
 
-func requestContext(t *testing.T, k *kit) {
-	requester, _, _ := k.verbs(t)
-	claimed(t, k.f.Requests && requester != nil, "request and reply")
-	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
-	defer cancel()
-	k.within(t, "Request", func() { _, _ = requester.Request(ctx, driver.Message{Body: []byte("nobody replies")}) })
+// answer receives requests once, replies to them and acknowledges them.
+func (f *flow) answer(replier driver.Replier) (int, error) {
+	ctx := f.kit.Context()
+	b := make(driver.Batch, 10)
+	n, err := f.r.Receive(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range b[:n] {
+		reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
+		err = errors.Join(err, replier.Reply(ctx, m, reply))
+	}
+	if f.kit.acks() {
+		err = errors.Join(err, f.r.Settle(ctx, b[:n], driver.Ack))
+	}
+	return n, err
+}
+
+func requestContext(k *kit) {
+	requester, _ := k.flow().verbs()
+	k.claims(k.f.Requests && requester != nil, "request and reply")
+	ctx := k.limit(quiet())
+	_, _ = requester.Request(ctx, driver.Message{Body: []byte("without a reply")})
 	if ctx.Err() == nil {
-		t.Error("Request returned before its context ended, and nobody had replied")
+		k.Error("Request returned without a reply and before its context ended")
 	}
 }

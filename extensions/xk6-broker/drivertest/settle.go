@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -12,9 +11,9 @@ import (
 
 var settle = []test{
 	{"refused outcomes", outcomesRefused},
-	{"ack ends the delivery", ackEnds},
+	{"ack ends the delivery", func(k *kit) { k.ends(driver.Ack) }},
 	{"requeue delivers again", requeueAgain},
-	{"reject ends the delivery", rejectEnds},
+	{"reject ends the delivery", func(k *kit) { k.ends(driver.Reject) }},
 	{"a part and out of order", settlePart},
 	{"twice", settleTwice},
 	{"beside receive", settleBeside},
@@ -25,107 +24,54 @@ var settle = []test{
 	{"not waited for where not asked for", settleUnconfirmed},
 }
 
-func (k *kit) can(t *testing.T, o driver.Outcome) {
-	t.Helper()
-	claimed(t, k.f.Settle.Has(o), o.String())
-}
-
-// flow is one topic with its one producer and consumer.
-func (k *kit) flow(t *testing.T) (c driver.Conn, topic string, p *sender, r *receiver) {
-	t.Helper()
-	c = k.open(t)
-	topic = k.topic(t, c)
-	return c, topic, k.producer(t, c, topic), k.consumer(t, c, topic)
-}
-
-func outcomesRefused(t *testing.T, k *kit) {
-	_, _, p, r := k.flow(t)
-	p.send(t, messages("refused", 3))
-	b := r.take(t, 3)
+func outcomesRefused(k *kit) {
+	f := k.flow()
+	f.send("refused", 3)
+	b := f.r.take(3)
 	for i, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
 		if !k.f.Settle.Has(o) {
-			unsupported(t, "the outcome "+o.String(), r.trySettle(t, b[i:i+1], o))
+			k.unsupported("the outcome "+o.String(), f.r.Settle(k.Context(), b[i:i+1], o))
 		}
 	}
 }
 
-// gone fails the test where a message of the topic comes to the group once more, now or when its consumer comes back. A broker that confirms no settlement may
-// have some on its way within itself, and forget them when the consumer closes: one that was slow until now is given as much time again.
-func (k *kit) gone(t *testing.T, c driver.Conn, topic string, r *receiver) {
-	t.Helper()
-	r.nothingFor(t, max(k.Quiet, min(time.Since(r.opened), k.Patience)), "all has been settled")
-	k.settled(t, c, topic, 0)
-	k.close(t, "consumer", r)
-	if k.shared() {
-		k.consumer(t, c, topic).nothing(t, "all had been settled before this consumer came")
-	}
+func (k *kit) ends(o driver.Outcome) {
+	f := k.settling(o)
+	b := f.send("ended", 50)
+	got := f.r.take(50)
+	k.same(got, b)
+	f.r.settle(got, o)
+	f.gone()
 }
 
-// settled waits until the group's backlog is n, where the broker can tell.
-func (k *kit) settled(t *testing.T, c driver.Conn, topic string, n int64) {
-	t.Helper()
-	teller, ok := c.(driver.Backlogger)
-	if !ok || !k.shared() {
-		return
-	}
-	var last driver.Backlog
-	for deadline := time.Now().Add(k.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		var err error
-		if last, err = teller.Backlog(k.context(t), topic, k.group(topic, "group")); err != nil {
-			t.Fatalf("Backlog: %v", err)
-		}
-		if last.Messages == n {
-			return
+func requeueAgain(k *kit) {
+	f := k.settling(driver.Requeue)
+	b := f.send("requeued", 10)
+	f.r.settle(f.r.take(10), driver.Requeue)
+	f.redelivered(b)
+}
+
+// redelivered receives messages for the second time and settles them.
+func (f *flow) redelivered(b driver.Batch) {
+	f.kit.Helper()
+	got := f.r.finish(len(b))
+	f.kit.same(got, b)
+	for _, m := range got {
+		if f.kit.f.Attempts != (m.Attempt >= 2) {
+			f.kit.Errorf("attempt %d on the second delivery, and Attempts is claimed: %t", m.Attempt, f.kit.f.Attempts)
 		}
 	}
-	t.Errorf("the backlog stays at %d, want %d", last.Messages, n)
+	f.gone()
 }
 
-func ackEnds(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	b := messages("acked", 50)
-	p.send(t, b)
-	same(t, "acknowledged", bodies(r.finish(t, len(b))), bodies(b))
-	k.gone(t, c, topic, r)
-}
-
-func requeueAgain(t *testing.T, k *kit) {
-	k.can(t, driver.Requeue)
-	c, topic, p, r := k.flow(t)
-	b := messages("requeued", 10)
-	p.send(t, b)
-	r.settle(t, r.take(t, len(b)), driver.Requeue)
-	again := r.finish(t, len(b))
-	same(t, "requeued", bodies(again), bodies(b))
-	for _, m := range again {
-		if k.f.Attempts && m.Attempt < 2 {
-			t.Errorf("attempt %d on the second delivery", m.Attempt)
-		}
-		if !k.f.Attempts && m.Attempt != 0 {
-			t.Errorf("attempt %d, and Attempts is not claimed", m.Attempt)
-		}
-	}
-	k.gone(t, c, topic, r)
-}
-
-func rejectEnds(t *testing.T, k *kit) {
-	k.can(t, driver.Reject)
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("rejected", 10))
-	r.settle(t, r.take(t, 10), driver.Reject)
-	k.gone(t, c, topic, r)
-}
-
-// settlePart settles every other message, from the last to the first. What was not settled must come again; what was must
-// not, except where the position in a partition is all that the broker keeps.
-func settlePart(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	claimed(t, k.kept() && k.shared(), "redelivery")
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("part", 20))
+// settlePart settles every other message, from the last to the first. The others must come again.
+// A settled message may come again only if the broker keeps one position per partition.
+func settlePart(k *kit) {
+	k.claims(k.kept() && k.shared(), "redelivery")
+	f := k.settling(driver.Ack)
+	f.send("part", 20)
 	var settled, open driver.Batch
-	for i, m := range r.take(t, 20) {
+	for i, m := range f.r.take(20) {
 		if i%2 == 0 {
 			settled = append(settled, m)
 		} else {
@@ -133,143 +79,161 @@ func settlePart(t *testing.T, k *kit) {
 		}
 	}
 	slices.Reverse(settled)
-	r.settle(t, settled[:5], driver.Ack)
+	f.r.settle(settled[:5], driver.Ack)
 	for i := range settled[5:] {
-		r.settle(t, settled[5+i:][:1], driver.Ack)
+		f.r.settle(settled[5+i:][:1], driver.Ack)
 	}
-	k.close(t, "consumer", r)
+	other := f.reopen()
 	if k.f.Order != driver.PerPartition {
-		other := k.consumer(t, c, topic)
-		same(t, "not settled and delivered again", bodies(other.finish(t, len(open))), bodies(open))
-		other.nothing(t, "the others had been settled")
+		other.finishes(open)
+		other.nothing(quiet())
 		return
 	}
-	missing := map[string]bool{}
-	for _, s := range bodies(open) {
-		missing[s] = true
-	}
-	for other := k.consumer(t, c, topic); len(missing) > 0; {
-		delete(missing, string(other.finish(t, 1)[0].Body))
+	for _, m := range open {
+		for !other.seen[string(m.Body)] {
+			other.finish(1)
+		}
 	}
 }
 
-// settleTwice does not say what a second settlement gives, only that it harms nothing.
-func settleTwice(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("twice", 3))
-	b := r.take(t, 3)
-	r.settle(t, b, driver.Ack)
-	if err := r.trySettle(t, b, driver.Ack); err != nil {
-		t.Logf("acknowledged a second time: %v", err)
+// settleTwice accepts any result of the second settlement. It must harm nothing.
+func settleTwice(k *kit) {
+	f := k.settling(driver.Ack)
+	f.send("twice", 3)
+	b := f.r.take(3)
+	f.r.settle(b, driver.Ack)
+	if err := f.r.Settle(k.Context(), b, driver.Ack); err != nil {
+		k.Logf("acknowledged a second time: %v", err)
 	}
-	p.send(t, messages("after", 3))
-	same(t, "sent after a message was acknowledged twice", bodies(r.finish(t, 3)), bodies(messages("after", 3)))
-	k.gone(t, c, topic, r)
+	f.r.finishes(f.send("after", 3))
+	f.gone()
 }
 
-func settleBeside(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	b := messages("beside", 300)
-	p.send(t, b)
+func settleBeside(k *kit) {
+	f := k.settling(driver.Ack)
+	b := f.send("beside", 300)
 	received := make(chan driver.Batch, len(b))
-	errs := make(chan error, len(b))
 	var settlers sync.WaitGroup
-	ctx := k.context(t)
 	for range 4 {
 		settlers.Go(func() {
 			for some := range received {
-				errs <- r.Settle(ctx, some, driver.Ack)
+				f.r.settle(some, driver.Ack)
 			}
 		})
 	}
 	var got driver.Batch
 	for len(got) < len(b) {
-		some, err := r.receive(t, ctx, 7)
-		if err != nil {
-			t.Errorf("Receive, after %d messages: %v", len(got), err)
-			break
-		}
+		some := f.r.next(7)
 		got = append(got, some...)
 		received <- some
 	}
 	close(received)
-	k.within(t, "Settle", settlers.Wait)
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			t.Errorf("Settle: %v", err)
-		}
-	}
-	same(t, "settled by others than received it", bodies(got), bodies(b))
-	k.gone(t, c, topic, r)
+	settlers.Wait()
+	k.same(got, b)
+	f.gone()
 }
 
-func settleAfterClose(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	_, _, p, r := k.flow(t)
-	p.send(t, messages("late", 1))
-	b := r.take(t, 1)
-	k.close(t, "consumer", r)
-	if err := r.trySettle(t, b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("Settle after Close: %v, want ErrClosed", err)
+func settleAfterClose(k *kit) {
+	f := k.settling(driver.Ack)
+	f.send("late", 1)
+	b := f.r.take(1)
+	k.close(f.r)
+	if err := f.r.Settle(k.Context(), b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
+		k.Errorf("Settle after Close: %v, want ErrClosed", err)
 	}
 }
 
-func unsettled(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	claimed(t, k.kept() && k.shared(), "redelivery")
-	c, topic, p, r := k.flow(t)
-	b := messages("unsettled", 10)
-	p.send(t, b)
-	same(t, "received and not settled", bodies(r.take(t, len(b))), bodies(b))
-	k.close(t, "consumer", r)
-	again := k.consumer(t, k.open(t), topic)
-	got := again.finish(t, len(b))
-	same(t, "delivered again", bodies(got), bodies(b))
-	for _, m := range got {
-		if k.f.Attempts && m.Attempt < 2 {
-			t.Errorf("attempt %d on the second delivery", m.Attempt)
-		}
-	}
-	k.gone(t, c, topic, again)
+func unsettled(k *kit) {
+	k.claims(k.kept() && k.shared(), "redelivery")
+	f := k.settling(driver.Ack)
+	b := f.send("unsettled", 10)
+	k.same(f.r.take(10), b)
+	k.close(f.r)
+	f.r = k.consumer(k.open(), f.topic)
+	f.redelivered(b)
 }
 
-// backlog acknowledges from the first on, so that a broker which keeps a position only can follow. Another connection, asked after the consumer's own, says the
-// same. Where the broker is done with messages before they are settled, nothing is said of those that are with a consumer, and there is none when they are sent.
-func backlog(t *testing.T, k *kit) {
-	c, topic, p, r := k.flow(t)
-	teller, ok := c.(driver.Backlogger)
-	if !ok {
-		t.Skip("not claimed: backlog")
-	}
-	k.can(t, driver.Ack)
-	claimed(t, k.shared(), "a backlog that stays")
-	k.single(t)
-	k.settled(t, c, topic, 0)
-	said, err := teller.Backlog(k.context(t), topic, k.group(topic, "group"))
+// backlog acknowledges from the first message on, so that a broker with one position per partition
+// can follow. Another connection must report the same. If the backlog is an estimate, it does not
+// include the messages at a consumer, and no consumer is there when they are sent.
+func backlog(k *kit) {
+	k.claims(k.shared(), "a backlog that stays")
+	k.single()
+	f := k.settling(driver.Ack)
+	backlogger, ok := f.conn.(driver.Backlogger)
+	k.claims(ok, "backlog")
+	f.backlog(f.conn, 0)
+	first, err := backlogger.Backlog(k.Context(), f.topic, k.usual(f.topic).Group)
 	if err != nil {
-		t.Fatal(err)
+		k.Fatal(err)
 	}
-	holds := !said.Estimate
-	if !holds {
-		k.close(t, "consumer", r)
+	if first.Estimate {
+		k.close(f.r)
 	}
-	p.send(t, messages("backlog", 10))
-	k.settled(t, c, topic, 10)
-	if !holds {
-		same(t, "sent while nobody was there", bodies(k.consumer(t, c, topic).finish(t, 10)), bodies(messages("backlog", 10)))
-		k.settled(t, c, topic, 0)
+	b := f.send("backlog", 10)
+	f.backlog(f.conn, 10)
+	if first.Estimate {
+		k.consumer(f.conn, f.topic).finishes(b)
+		f.backlog(f.conn, 0)
 		return
 	}
-	b, other := r.take(t, 10), k.open(t)
-	k.settled(t, c, topic, 10)
-	k.settled(t, other, topic, 10)
-	r.settle(t, b[:4], driver.Ack)
-	k.settled(t, c, topic, 6)
-	k.settled(t, other, topic, 6)
-	r.settle(t, b[4:], driver.Ack)
-	k.settled(t, c, topic, 0)
-	k.settled(t, other, topic, 0)
+	held, other := f.r.take(10), k.open()
+	both := func(n int64) {
+		f.backlog(f.conn, n)
+		f.backlog(other, n)
+	}
+	both(10)
+	f.r.settle(held[:4], driver.Ack)
+	both(6)
+	f.r.settle(held[4:], driver.Ack)
+	both(0)
+}
+
+// settleFrozen settles at a frozen server. It returns the error of Settle and whether Settle
+// returned before the server thawed.
+func (k *kit) settleFrozen(confirm bool, wait time.Duration) (early bool, err error) {
+	url, freeze := k.freezer()
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
+	config.ConfirmSettle = confirm
+	r := k.consumerWith(k.openAt(url), config)
+	k.producer(c, config.Topic).send(k.messages("frozen", 1))
+	b := r.take(1)
+	thaw := freeze()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		err = r.Settle(k.Context(), b, driver.Ack)
+	}()
+	select {
+	case <-returned:
+		early = true
+	case <-time.After(wait):
+	}
+	thaw()
+	<-returned
+	return early, err
+}
+
+func settleConfirmed(k *kit) {
+	k.claims(k.acks() && k.f.SettleConfirmed != driver.Never, "settlements that are confirmed")
+	if k.SettleUnconfirmed {
+		c := k.open()
+		config := k.usual(k.topic(c, 1))
+		config.ConfirmSettle = true
+		k.refused("a settlement that is confirmed", c, config)
+		return
+	}
+	early, err := k.settleFrozen(true, quiet())
+	if err != nil || early {
+		k.Errorf("Settle returned before the frozen server thawed: %t, want false; error: %v", early, err)
+	}
+}
+
+func settleUnconfirmed(k *kit) {
+	k.claims(k.acks() && k.f.SettleConfirmed != driver.Always, "settlements that are not confirmed")
+	early, err := k.settleFrozen(false, k.Timeout)
+	if err != nil || !early {
+		k.Errorf("Settle returned before the frozen server thawed: %t, want true; error: %v", early, err)
+	}
 }
