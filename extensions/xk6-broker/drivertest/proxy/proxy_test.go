@@ -2,11 +2,9 @@ package proxy_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -181,35 +179,5 @@ func TestALimitIsThatOfAllConnections(t *testing.T) {
 	p.Limit(0)
 	if err := echo(conns[0], "all of a sudden", time.Minute); err != nil {
 		t.Error(err)
-	}
-}
-
-// What goes over a long link arrives later, in order, and as much later however much is on its way.
-func TestDelay(t *testing.T) {
-	const each = 30 * time.Millisecond
-	p := start(t)
-	p.Delay(each)
-	c := dial(t, p)
-	began := time.Now()
-	var text strings.Builder
-	for i := range 20 {
-		fmt.Fprintf(&text, "%d,", i)
-	}
-	for part := range strings.SplitAfterSeq(text.String(), ",") {
-		if _, err := c.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	_ = c.SetDeadline(time.Now().Add(long))
-	if err := expect(c, text.String()); err != nil {
-		t.Fatal(err)
-	}
-	if took := time.Since(began); took < 2*each {
-		t.Errorf("there and back took %v, each way should take %v", took, each)
-	}
-	p.Cut()
-	if err := echo(c, "after", long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the connection should be broken: %v", err)
 	}
 }
