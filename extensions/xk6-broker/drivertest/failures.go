@@ -1,54 +1,73 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var failures = []test{
-	{"unreachable is of kind disconnected", kindUnreachable},
+	{"unreachable is of kind disconnected", func(k *kit) {
+		k.kind(k.openError(k.Context(), k.at(k.closedPort())), driver.Disconnected)
+	}},
 	{"another protocol is named", strangers},
-	{"no password in an error", password},
-	{"no secret option in an error", secrets},
-	{"create, delete and not found", topics},
+	// A log may print each wrapped error.
+	{"no password in an error", func(k *kit) {
+		u, err := url.Parse(k.at(k.closedPort()))
+		if err != nil {
+			k.Fatal(err)
+		}
+		u.User = url.UserPassword("user", "Pa55-of-the-kit")
+		for err := k.openError(k.Context(), u.String()); err != nil; err = errors.Unwrap(err) {
+			if strings.Contains(err.Error(), "Pa55-of-the-kit") {
+				k.Fatal("the error shows the URL's password")
+			}
+		}
+	}},
+	{"no secret option in an error", func(k *kit) {
+		tested := false
+		for _, o := range k.d.Options {
+			if !o.Secret || o.Scope&driver.OnConnect == 0 || o.Type != driver.String {
+				continue
+			}
+			tested = true
+			err := k.openError(k.Context(), withOption(k.at(k.closedPort()), o.Name, "5ecret-of-the-kit"))
+			if strings.Contains(err.Error(), "5ecret-of-the-kit") {
+				k.Errorf("the error shows the option %q", o.Name)
+			}
+		}
+		k.claims(tested, "secret options")
+	}},
+	{"create, delete and not found", func(k *kit) {
+		_, a := k.admin()
+		name := unique()
+		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
+		k.create(a, name, 1)
+		k.create(a, name, 1)
+		if err := a.DeleteTopic(k.Context(), name); err != nil {
+			k.Errorf("DeleteTopic: %v", err)
+		}
+		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
+	}},
 	{"purge", purge},
-	{"backlog of an absent topic", backlogAbsent},
-}
-
-func kindUnreachable(k *kit) {
-	k.kind(k.openError(k.Context(), k.at(k.closedPort())), driver.Disconnected)
-}
-
-// password looks into each wrapped error too, because a log may print any of them.
-func password(k *kit) {
-	u, err := url.Parse(k.at(k.closedPort()))
-	if err != nil {
-		k.Fatal(err)
-	}
-	u.User = url.UserPassword("user", "Pa55-of-the-kit")
-	for err := k.openError(k.Context(), u.String()); err != nil; err = errors.Unwrap(err) {
-		if strings.Contains(err.Error(), "Pa55-of-the-kit") {
-			k.Fatal("the error shows the URL's password")
-		}
-	}
-}
-
-func secrets(k *kit) {
-	tested := false
-	for _, o := range k.d.Options {
-		if !o.Secret || o.Scope&driver.OnConnect == 0 || o.Type != driver.String {
-			continue
-		}
-		tested = true
-		err := k.openError(k.Context(), withOption(k.at(k.closedPort()), o.Name, "5ecret-of-the-kit"))
-		if strings.Contains(err.Error(), "5ecret-of-the-kit") {
-			k.Errorf("the error shows the option %q", o.Name)
-		}
-	}
-	k.claims(tested, "secret options")
+	{"backlog of an absent topic", func(k *kit) {
+		c, _ := k.admin()
+		backlogger, ok := c.(driver.Backlogger)
+		k.claims(ok, "backlog")
+		config := k.usual(unique())
+		_, err := backlogger.Backlog(k.Context(), config.Topic, config.Group)
+		k.kind(err, driver.NotFound)
+	}},
 }
 
 // admin returns a connection that is an Admin. The interface itself is the claim.
@@ -57,18 +76,6 @@ func (k *kit) admin() (driver.Conn, driver.Admin) {
 	a, ok := c.(driver.Admin)
 	k.claims(ok, "topics are managed")
 	return c, a
-}
-
-func topics(k *kit) {
-	_, a := k.admin()
-	name := unique()
-	k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
-	k.create(a, name, 1)
-	k.create(a, name, 1)
-	if err := a.DeleteTopic(k.Context(), name); err != nil {
-		k.Errorf("DeleteTopic: %v", err)
-	}
-	k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
 }
 
 // purge closes the consumer first, because no purge reaches prefetched messages.
@@ -95,11 +102,77 @@ func purge(k *kit) {
 	k.kind(a.PurgeTopic(k.Context(), unique()), driver.NotFound)
 }
 
-func backlogAbsent(k *kit) {
-	c, _ := k.admin()
-	backlogger, ok := c.(driver.Backlogger)
-	k.claims(ok, "backlog")
-	config := k.usual(unique())
-	_, err := backlogger.Backlog(k.Context(), config.Topic, config.Group)
-	k.kind(err, driver.NotFound)
+// Strangers proves that a driver names another protocol at its server's port, without waiting for
+// more. It needs no server: url is one of the driver's, with one host:port. [Run] does it too.
+func Strangers(t *testing.T, url string) {
+	t.Helper()
+	k := newKit(t, Harness{URL: url})
+	if k.host() == "" {
+		t.Fatal("the URL has no single host and port")
+	}
+	strangers(k)
+}
+
+func strangers(k *kit) {
+	k.dialer("broker.invalid:7")
+	web := httptest.NewServer(http.NotFoundHandler())
+	k.Cleanup(web.Close)
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	k.Cleanup(secure.Close)
+	plainURL, tlsURL, mailURL := k.at(web.Listener.Addr().String()), k.at(secure.Listener.Addr().String()), k.mail()
+	k.stranger("a web server", plainURL, "")
+	k.stranger("a server that greets", mailURL, "")
+	if _, networked := k.d.Option("tls"); networked {
+		k.stranger("TLS where none is asked for", tlsURL, `set option "tls"`)
+		k.stranger("a web server and no TLS", withOption(plainURL, "tls", "true"), "")
+		k.stranger("a server that greets and no TLS", withOption(mailURL, "tls", "true"), "")
+		k.stranger("a web server by TLS", withOption(tlsURL, "tlsInsecure", "true"), "")
+	}
+}
+
+// dialer connects by a dialer that refuses. The driver must ask it for the URL's host by name.
+func (k *kit) dialer(host string) {
+	address, err := driver.ParseURL(withOption(k.at(host), "connectTimeout", "1s"), nil)
+	if err != nil {
+		k.Fatal(err)
+	}
+	var asked sync.Map
+	network := &driver.Network{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		asked.Store(address, true)
+		return nil, io.ErrUnexpectedEOF
+	}}
+	_, err = address.OpenThrough(k.Context(), network, "drivertest")
+	if k.d.OwnDialer {
+		k.unsupported("a dialer", err)
+	} else if _, ok := asked.Load(host); !ok || err == nil {
+		k.Errorf("the dialer was asked for %s: %t, want true; error: %v", host, ok, err)
+	}
+}
+
+// stranger connects to a server of another protocol. The error must come before connectTimeout and
+// contain a text.
+func (k *kit) stranger(server, url, text string) {
+	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", (2*k.Timeout).String()))
+	named := errors.As(err, new(*driver.ProtocolError))
+	if !named || k.d.KindOf(err) != driver.Unsupported || !strings.Contains(err.Error(), text) {
+		k.Errorf("%s: kind %s, want a ProtocolError with %q: %v", server, k.d.KindOf(err), text, err)
+	}
+}
+
+// mail returns the URL of a server that greets as mail servers do.
+func (k *kit) mail() (url string) {
+	l := k.listen()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			k.Cleanup(func() { _ = c.Close() })
+			_, _ = io.WriteString(c, "220 mail.example ESMTP\r\n")
+		}
+	}()
+	return k.at(l.Addr().String())
 }

@@ -1,6 +1,23 @@
+// Package drivertest proves that a driver keeps the contract of package driver and its Features.
+//
+// A driver's test is a few lines:
+//
+//	func TestConformance(t *testing.T) {
+//		drivertest.Run(t, drivertest.Harness{Driver: "nats", URL: os.Getenv("BROKER_URL_NATS")})
+//	}
+//
+//	func TestStrangers(t *testing.T) { drivertest.Strangers(t, "nats://127.0.0.1:4222") } // needs no server
+//
+// A claimed feature must work on a real server. A feature that is not claimed must be refused with
+// [errors.ErrUnsupported] or be absent. A test that needs a fault which the harness cannot cause is
+// skipped as "not proven", never passed.
+//
+// No test asserts a short time of a single event. An event that must happen may take up to
+// [Harness.Timeout], and bounds on latency are on the best of many messages.
 package drivertest
 
 import (
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -32,8 +49,7 @@ type Harness struct {
 	// Stored reads all messages of a topic from the server: Key, Headers and Body, in any order,
 	// from any goroutine. A driver that only sends needs it.
 	Stored func(t testing.TB, topic string) []driver.Message
-	// Numbers is set if a body must be the text of a number. The kit sends a number in place of
-	// each body.
+	// Numbers is set if a body must be the text of a number.
 	Numbers bool
 	// HeaderBytes is set if the values of headers may hold any byte.
 	HeaderBytes bool
@@ -54,15 +70,12 @@ type test struct {
 	run  func(k *kit)
 }
 
-// group is a list of tests about one subject.
-type group struct {
+var groups = []struct {
 	name     string
 	tests    []test
 	profiled bool // the tests are repeated with each profile
 	consumes bool // the tests need consumers
-}
-
-var groups = []group{
+}{
 	{name: "Lifecycle", tests: lifecycle},
 	{name: "Publish", tests: publish, profiled: true},
 	{name: "Consume", tests: consume, profiled: true, consumes: true},
@@ -93,53 +106,85 @@ func Run(t *testing.T, h Harness) {
 		t.Fatalf("%s only sends: set Harness.Stored", h.Driver)
 	}
 	outcome := &Outcome{Driver: h.Driver, On: h.On, NotProven: []string{}}
-	for _, g := range groups {
-		g.run(k, outcome)
-	}
+	k.runGroups(outcome, false)
 	for _, profile := range k.profiles() {
-		profiled := h
-		profiled.URL = withOption(h.URL, "profile", string(profile))
-		t.Run(string(profile), func(t *testing.T) {
-			k := newKit(t, profiled)
-			for _, g := range groups {
-				if g.profiled {
-					g.run(k, &Outcome{})
-				}
-			}
-		})
+		h.URL = withOption(k.URL, "profile", string(profile))
+		t.Run(string(profile), func(t *testing.T) { newKit(t, h).runGroups(&Outcome{}, true) })
 	}
 	outcome.write(t)
 }
 
-// run runs the tests and counts them in the outcome.
-func (g group) run(k *kit, outcome *Outcome) {
-	k.Run(g.name, func(t *testing.T) {
-		for _, c := range g.tests {
-			t.Run(c.name, func(t *testing.T) {
-				k := k.with(t)
-				defer outcome.count(k, g.name+"/"+c.name)
-				k.watch(func() {
-					k.claims(!g.consumes || !k.onlySends(), "consumers")
-					c.run(k)
-				})
-			})
+// runGroups runs all groups, or the profiled ones only, and counts the tests.
+func (k *kit) runGroups(outcome *Outcome, profiled bool) {
+	for _, g := range groups {
+		if profiled && !g.profiled {
+			continue
 		}
-	})
+		k.Run(g.name, func(t *testing.T) {
+			for _, c := range g.tests {
+				t.Run(c.name, func(t *testing.T) {
+					k := k.with(t)
+					defer outcome.count(k, g.name+"/"+c.name)
+					k.watch(func() {
+						k.claims(!g.consumes || !k.onlySends(), "consumers")
+						c.run(k)
+					})
+				})
+			}
+		})
+	}
 }
 
 // profiles returns the profiles that change an option, or none if the URL has a profile.
-func (k *kit) profiles() []driver.Profile {
+func (k *kit) profiles() (profiles []driver.Profile) {
 	if strings.Contains(k.URL, "profile=") {
 		return nil
 	}
-	profiles := []driver.Profile{driver.Durable}
-	if !testing.Short() {
-		profiles = append(profiles, driver.Throughput)
+	for _, p := range []driver.Profile{driver.Durable, driver.Throughput} {
+		changes := func(o driver.Option) bool { return o.Profile[p] != "" }
+		if slices.ContainsFunc(k.d.Options, changes) && !(testing.Short() && p == driver.Throughput) {
+			profiles = append(profiles, p)
+		}
 	}
-	return slices.DeleteFunc(profiles, func(p driver.Profile) bool {
-		return !slices.ContainsFunc(k.d.Options, func(o driver.Option) bool {
-			_, ok := o.Profile[p]
-			return ok
-		})
-	})
+	return profiles
+}
+
+// Outcome counts the tests of one driver on one server. Run appends it, as a line of JSON, to the
+// file that BROKER_CONFORMANCE names.
+type Outcome struct {
+	Driver     string   `json:"driver"`
+	On         string   `json:"on,omitempty"` // see [Harness.On]
+	Passed     int      `json:"passed"`
+	Failed     int      `json:"failed"`
+	NotClaimed int      `json:"notClaimed"` // skipped because the driver does not claim the feature
+	NotProven  []string `json:"notProven"`  // tests that this server or machine has no means for
+}
+
+// count counts a test that has ended.
+func (o *Outcome) count(k *kit, name string) {
+	switch {
+	case k.Failed():
+		o.Failed++
+	case k.unproven:
+		o.NotProven = append(o.NotProven, name)
+	case k.Skipped():
+		o.NotClaimed++
+	default:
+		o.Passed++
+	}
+}
+
+func (o *Outcome) write(t *testing.T) {
+	path := os.Getenv("BROKER_CONFORMANCE")
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //gosec:disable G302 G304 G703 -- a report
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // the write is checked
+	if err := json.NewEncoder(f).Encode(o); err != nil {
+		t.Fatal(err)
+	}
 }

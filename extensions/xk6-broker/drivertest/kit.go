@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"net/url"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
 // grace is how late a call may return after its context has ended.
@@ -221,5 +226,130 @@ func (k *kit) create(admin driver.Admin, name string, partitions int) {
 	spec := driver.TopicSpec{Name: name, Partitions: partitions, Replicas: 1, Options: k.options(driver.OnTopic)}
 	if err := admin.CreateTopic(k.Context(), spec); err != nil {
 		k.Fatalf("CreateTopic: %v", err)
+	}
+}
+
+// host returns the host:port of the harness's URL, or "" if it has not exactly one.
+func (k *kit) host() string {
+	u, err := url.Parse(k.URL)
+	if err != nil || u.Port() == "" || strings.Contains(u.Host, ",") {
+		return ""
+	}
+	return u.Host
+}
+
+// at returns the harness's URL with another host:port.
+func (k *kit) at(host string) string {
+	if k.host() == "" {
+		k.notProven("the URL has no single host and port")
+	}
+	return strings.Replace(k.URL, k.host(), host, 1)
+}
+
+// proxied starts a proxy in front of the server and returns the URL that leads through it.
+func (k *kit) proxied() (string, *proxy.Proxy) {
+	if k.NoProxy || k.host() == "" {
+		k.notProven("no proxy can stand in front of this server")
+	}
+	p, err := proxy.Listen(k.host())
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			k.Error(err)
+		}
+	})
+	return k.at(p.Addr()), p
+}
+
+// freezer returns the URL of a server and a function that freezes it, at most until the test ends.
+func (k *kit) freezer() (url string, freeze func() (thaw func())) {
+	url = k.URL
+	stop := k.Freeze
+	if stop == nil {
+		var p *proxy.Proxy
+		url, p = k.proxied()
+		stop = func(testing.TB) func() {
+			p.Freeze()
+			return p.Thaw
+		}
+	}
+	return url, func() func() {
+		thaw := sync.OnceFunc(stop(k.T))
+		k.Cleanup(thaw)
+		return thaw
+	}
+}
+
+// cutter returns the URL of a server and a function that breaks its connections.
+func (k *kit) cutter() (url string, cut func()) {
+	if k.Cut != nil {
+		return k.URL, func() { k.Cut(k.T) }
+	}
+	url, p := k.proxied()
+	return url, p.Cut
+}
+
+// listen accepts connections at a loopback port, in the kernel, and never answers.
+func (k *kit) listen() net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// closedPort returns a loopback address without a listener.
+func (k *kit) closedPort() string {
+	l := k.listen()
+	_ = l.Close()
+	return l.Addr().String()
+}
+
+// same fails the test if the messages got are not the messages wanted, in any order.
+func (k *kit) same(got, want driver.Batch) {
+	k.Helper()
+	left := map[string]int{}
+	for _, m := range want {
+		left[string(m.Body)]++
+	}
+	var missing, unexpected []string
+	for _, m := range got {
+		body := string(m.Body)
+		left[body]--
+		if left[body] < 0 {
+			unexpected = append(unexpected, body)
+		}
+	}
+	for body, n := range left {
+		if n > 0 {
+			missing = append(missing, body)
+		}
+	}
+	if len(missing)+len(unexpected) > 0 {
+		k.Errorf("of %d messages, missing: %d %s; unexpected: %d %s",
+			len(want), len(missing), excerpt(missing), len(unexpected), excerpt(unexpected))
+	}
+}
+
+func excerpt(bodies []string) string {
+	return fmt.Sprintf("%.60q", bodies[:min(len(bodies), 3)])
+}
+
+// kind fails the test if there is no error or one of another kind.
+func (k *kit) kind(err error, kinds ...driver.Kind) {
+	k.Helper()
+	if err == nil || !slices.Contains(kinds, k.d.KindOf(err)) {
+		k.Errorf("the error is %v, of kind %v, want kind %v", err, k.d.KindOf(err), kinds)
+	}
+}
+
+// unsupported fails the test if an unclaimed feature is not refused as the contract asks.
+func (k *kit) unsupported(feature string, err error) {
+	k.Helper()
+	if !errors.Is(err, errors.ErrUnsupported) {
+		k.Errorf("%s is not claimed and must be refused with errors.ErrUnsupported: %v", feature, err)
 	}
 }

@@ -14,22 +14,165 @@ import (
 
 var lifecycle = []test{
 	{"claims have their verbs", claimsHaveVerbs},
-	{"close twice", closeTwice},
-	{"close from many goroutines", closeConcurrently},
-	{"close waits for what was sent", closeOutstanding},
-	{"close races with send", closeRacesSend},
-	{"close ends with its context", closeFrozen},
-	{"send after close", sendAfterClose},
-	{"receive after close", receiveAfterClose},
-	{"close wakes receive", closeWakesReceive},
-	{"receive ends with its context", receiveContext},
-	{"receive goes on after a context ended", receiveResumes},
+	{"close twice", func(k *kit) {
+		f := k.flow()
+		for _, c := range []closer{f.p, f.r, k.open()} {
+			k.close(c)
+			k.close(c)
+		}
+	}},
+	{"close from many goroutines", func(k *kit) {
+		f := k.flow()
+		closers := []closer{f.p, f.r, k.open()}
+		errs := make(chan error, 8*len(closers))
+		for range 8 {
+			for _, c := range closers {
+				go func() { errs <- c.Close(k.Context()) }()
+			}
+		}
+		for range cap(errs) {
+			if err := <-errs; err != nil && !errors.Is(err, driver.ErrClosed) {
+				k.Errorf("Close: %v", err)
+			}
+		}
+	}},
+	// Right after Send most of the batch is outstanding.
+	{"close waits for what was sent", func(k *kit) {
+		f := k.flow()
+		b := k.messages("outstanding", 1000)
+		sent := f.p.hand(b)
+		k.close(f.p)
+		if calls, errs := sent.state(); calls < len(b) || len(errs) > 0 {
+			k.Fatalf("Close returned after done of %d of %d messages: %v", calls, len(b), errors.Join(errs...))
+		}
+		f.r.finishes(b)
+	}},
+	// The pauses make several orders of Send and Close likely.
+	{"close races with send", func(k *kit) {
+		c := k.open()
+		topic := k.topic(c, 1)
+		for round := range 5 {
+			p := k.producer(c, topic)
+			for range 4 {
+				p.start(k.Context(), k.messages("race", 200))
+			}
+			time.Sleep(time.Duration(round) * 50 * time.Microsecond)
+			k.close(p)
+			for _, r := range p.sent {
+				r.wait()
+			}
+		}
+	}},
+	{"close ends with its context", func(k *kit) {
+		url, freeze := k.freezer()
+		p := k.lone(url)
+		p.send(k.messages("before", 1))
+		freeze()
+		ctx := k.limit(quiet())
+		sent := p.start(ctx, k.messages("frozen", 10))
+		select { // Send has returned, or waits
+		case <-sent.returned:
+		case <-time.After(quiet() / 2):
+		}
+		_ = p.Close(ctx)
+		sent.wait()
+		p.unconfirmed(sent)
+	}},
+	{"send after close", func(k *kit) {
+		p := k.lone(k.URL)
+		k.close(p)
+		errs := p.hand(k.messages("late", 3)).wait()
+		if len(errs) < 3 {
+			k.Errorf("%d of 3 messages failed after Close", len(errs))
+		}
+		for _, err := range errs {
+			k.kind(err, driver.Closed)
+		}
+	}},
+	{"receive after close", func(k *kit) {
+		f := k.consuming()
+		k.close(f.r)
+		if _, err := f.r.receive(k.Context(), 1); !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("Receive after Close: %v, want ErrClosed", err)
+		}
+	}},
+	// The pauses make both orders of Receive and Close likely.
+	{"close wakes receive", func(k *kit) {
+		f := k.consuming()
+		for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
+			r := k.consumer(f.conn, f.topic)
+			result := make(chan error, 1)
+			go func() {
+				_, err := r.Receive(k.Context(), make(driver.Batch, 10))
+				result <- err
+			}()
+			time.Sleep(pause)
+			k.close(r)
+			if err := <-result; !errors.Is(err, driver.ErrClosed) {
+				k.Errorf("Receive, closed meanwhile: %v, want ErrClosed", err)
+			}
+		}
+	}},
+	{"receive ends with its context", func(k *kit) {
+		f := k.consuming()
+		ended, cancel := context.WithCancel(k.Context())
+		cancel()
+		for _, ctx := range []context.Context{ended, k.limit(50 * time.Millisecond)} {
+			begin := time.Now()
+			if _, err := f.r.receive(ctx, 10); !errors.Is(err, ctx.Err()) {
+				k.Errorf("Receive until its context ended: %v, want %v", err, ctx.Err())
+			}
+			if late := time.Since(begin) - 50*time.Millisecond; late > grace {
+				k.Errorf("Receive returned %v after its context had ended", late)
+			}
+		}
+	}},
+	{"receive goes on after a context ended", func(k *kit) {
+		f := k.consuming()
+		for _, name := range []string{"first", "second"} {
+			f.r.nothing(quiet())
+			f.r.finishes(f.send(name, 3))
+		}
+	}},
 	{"no message is lost to a cancelled receive", cancelRacesArrival},
-	{"a consumer that comes back goes on", reopen},
-	{"a driver that only sends has no consumers", noConsumers},
-	{"server unreachable", func(k *kit) { k.disconnected(k.closedPort()) }},
-	{"server silent", func(k *kit) { k.disconnected(k.listen().Addr().String()) }},
-	{"connectTimeout at a deaf server", deaf},
+	{"a consumer that comes back goes on", func(k *kit) {
+		k.claims(k.kept() && k.shared() && k.acks(), "messages are kept for a consumer that left")
+		f := k.flow()
+		first := f.send("first", 10)
+		got := f.r.finish(5)
+		k.close(f.r)
+		second := f.send("second", 10)
+		got = append(got, k.consumer(f.conn, f.topic).finish(15)...)
+		k.same(got, append(first, second...))
+	}},
+	{"a driver that only sends has no consumers", func(k *kit) {
+		k.claims(k.onlySends(), "no consumers")
+		c := k.open()
+		config := k.config(k.topic(c, 1), "")
+		for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
+			k.refused("a consumer", c, config)
+		}
+	}},
+	{"server unreachable", func(k *kit) {
+		k.kind(k.openError(k.limit(time.Second), k.at(k.closedPort())), driver.Disconnected, driver.Timeout)
+	}},
+	{"server silent", func(k *kit) {
+		url := k.at(k.listen().Addr().String())
+		k.kind(k.openError(k.limit(time.Second), url), driver.Disconnected, driver.Timeout)
+	}},
+	// No context ends: the driver itself gives up after connectTimeout. It may then probe the server
+	// in two ways, each for a second.
+	{"connectTimeout at a deaf server", func(k *kit) {
+		_, ok := k.d.Option("connectTimeout")
+		k.claims(ok, "the option connectTimeout")
+		const timeout = 200 * time.Millisecond
+		url := withOption(k.at(k.listen().Addr().String()), "connectTimeout", timeout.String())
+		begin := time.Now()
+		k.kind(k.openError(k.Context(), url), driver.Timeout)
+		if took := time.Since(begin); took < timeout || took > timeout+4*grace {
+			k.Errorf("Open at a silent server took %v, and connectTimeout was %v", took, timeout)
+		}
+	}},
 	{"no goroutine outlives close", goroutines},
 }
 
@@ -48,137 +191,6 @@ func claimsHaveVerbs(k *kit) {
 	}
 	if auditor && !k.onlySends() {
 		k.Error("the producer is an Auditor, but the driver has consumers, whose messages are the account")
-	}
-}
-
-func closeTwice(k *kit) {
-	f := k.flow()
-	for _, c := range []closer{f.p, f.r, k.open()} {
-		k.close(c)
-		k.close(c)
-	}
-}
-
-func closeConcurrently(k *kit) {
-	f := k.flow()
-	closers := []closer{f.p, f.r, k.open()}
-	errs := make(chan error, 8*len(closers))
-	for range 8 {
-		for _, c := range closers {
-			go func() { errs <- c.Close(k.Context()) }()
-		}
-	}
-	for range cap(errs) {
-		if err := <-errs; err != nil && !errors.Is(err, driver.ErrClosed) {
-			k.Errorf("Close: %v", err)
-		}
-	}
-}
-
-// closeOutstanding closes right after Send, when most of the batch is outstanding.
-func closeOutstanding(k *kit) {
-	f := k.flow()
-	b := k.messages("outstanding", 1000)
-	sent := f.p.hand(b)
-	k.close(f.p)
-	if called, errs := sent.state(); called < len(b) || len(errs) > 0 {
-		k.Fatalf("Close returned after done of %d of %d messages: %v", called, len(b), errors.Join(errs...))
-	}
-	f.r.finishes(b)
-}
-
-// closeRacesSend cannot see how far Send is. The pauses make several orders likely.
-func closeRacesSend(k *kit) {
-	c := k.open()
-	topic := k.topic(c, 1)
-	for round := range 5 {
-		p := k.producer(c, topic)
-		var sent [4]*receipts
-		for i := range sent {
-			sent[i] = p.start(k.Context(), k.messages("race", 200))
-		}
-		time.Sleep(time.Duration(round) * 50 * time.Microsecond)
-		k.close(p)
-		for _, r := range sent {
-			r.wait()
-		}
-	}
-}
-
-func closeFrozen(k *kit) {
-	url, freeze := k.freezer()
-	p := k.lone(url)
-	p.send(k.messages("before", 1))
-	freeze()
-	ctx := k.limit(quiet())
-	sent := p.start(ctx, k.messages("frozen", 10))
-	select { // Send has returned, or waits
-	case <-sent.returned:
-	case <-time.After(quiet() / 2):
-	}
-	_ = p.Close(ctx)
-	sent.wait()
-	p.unconfirmed(sent)
-}
-
-func sendAfterClose(k *kit) {
-	p := k.lone(k.URL)
-	k.close(p)
-	errs := p.hand(k.messages("late", 3)).wait()
-	if len(errs) < 3 {
-		k.Errorf("%d of 3 messages failed after Close", len(errs))
-	}
-	for _, err := range errs {
-		k.kind(err, driver.Closed)
-	}
-}
-
-func receiveAfterClose(k *kit) {
-	f := k.consuming()
-	k.close(f.r)
-	if _, err := f.r.receive(k.Context(), 1); !errors.Is(err, driver.ErrClosed) {
-		k.Errorf("Receive after Close: %v, want ErrClosed", err)
-	}
-}
-
-// closeWakesReceive cannot see whether Receive waits. The pauses make both orders likely.
-func closeWakesReceive(k *kit) {
-	f := k.consuming()
-	for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
-		r := k.consumer(f.conn, f.topic)
-		result := make(chan error, 1)
-		go func() {
-			_, err := r.Receive(k.Context(), make(driver.Batch, 10))
-			result <- err
-		}()
-		time.Sleep(pause)
-		k.close(r)
-		if err := <-result; !errors.Is(err, driver.ErrClosed) {
-			k.Errorf("Receive, closed meanwhile: %v, want ErrClosed", err)
-		}
-	}
-}
-
-func receiveContext(k *kit) {
-	f := k.consuming()
-	ended, cancel := context.WithCancel(k.Context())
-	cancel()
-	for _, ctx := range []context.Context{ended, k.limit(50 * time.Millisecond)} {
-		begin := time.Now()
-		if _, err := f.r.receive(ctx, 10); !errors.Is(err, ctx.Err()) {
-			k.Errorf("Receive until its context ended: %v, want %v", err, ctx.Err())
-		}
-		if late := time.Since(begin) - 50*time.Millisecond; late > grace {
-			k.Errorf("Receive returned %v after its context had ended", late)
-		}
-	}
-}
-
-func receiveResumes(k *kit) {
-	f := k.consuming()
-	for _, name := range []string{"first", "second"} {
-		f.r.nothing(quiet())
-		f.r.finishes(f.send(name, 3))
 	}
 }
 
@@ -201,51 +213,11 @@ func cancelRacesArrival(k *kit) {
 	k.same(got, b)
 }
 
-func reopen(k *kit) {
-	k.claims(k.kept() && k.shared() && k.acks(), "messages are kept for a consumer that left")
-	f := k.flow()
-	first := f.send("first", 10)
-	got := f.r.finish(5)
-	k.close(f.r)
-	second := f.send("second", 10)
-	got = append(got, k.consumer(f.conn, f.topic).finish(15)...)
-	k.same(got, append(first, second...))
-}
-
-func noConsumers(k *kit) {
-	k.claims(k.onlySends(), "no consumers")
-	c := k.open()
-	config := k.config(k.topic(c, 1), "")
-	for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
-		k.refused("a consumer", c, config)
-	}
-}
-
-// disconnected opens an address without a server, in a second.
-func (k *kit) disconnected(host string) {
-	k.kind(k.openError(k.limit(time.Second), k.at(host)), driver.Disconnected, driver.Timeout)
-}
-
-// deaf lets no context end: the driver itself must give up after connectTimeout. The driver may
-// then probe the server in two ways, each for a second.
-func deaf(k *kit) {
-	_, ok := k.d.Option("connectTimeout")
-	k.claims(ok, "the option connectTimeout")
-	const timeout = 200 * time.Millisecond
-	url := withOption(k.at(k.listen().Addr().String()), "connectTimeout", timeout.String())
-	begin := time.Now()
-	k.kind(k.openError(k.Context(), url), driver.Timeout)
-	if took := time.Since(begin); took < timeout || took > timeout+4*grace {
-		k.Errorf("Open at a silent server took %v, and connectTimeout was %v", took, timeout)
-	}
-}
-
 // goroutines tests a second life, because a client library may start goroutines once per process.
 func goroutines(k *kit) {
 	life := func(t *testing.T) {
 		f := k.with(t).flow()
-		f.send("life", 10)
-		f.r.finish(10)
+		f.r.finishes(f.send("life", 10))
 	}
 	k.Run("first life", life)
 	before := goleak.IgnoreCurrent()

@@ -11,27 +11,37 @@ import (
 )
 
 var measure = []test{
-	{"done never before the broker has it", confirmFrozen},
-	{"publish does not linger", publishLinger},
-	{"receive does not linger", receiveLinger},
+	{"done never before the broker has it", func(k *kit) {
+		k.claims(k.confirmed(), "confirmation")
+		url, freeze := k.freezer()
+		p := k.lone(url)
+		p.send(k.messages("before", 10))
+		thaw := freeze()
+		sent := p.start(context.Background(), k.messages("frozen", 10))
+		select {
+		case <-sent.all:
+		case <-time.After(quiet()):
+		}
+		p.unconfirmed(sent)
+		thaw()
+		sent.wait()
+	}},
+	{"publish does not linger", func(k *kit) {
+		k.prompt("from Send to Done, the best of 50", func() time.Duration {
+			published, _ := alone(k)
+			return published[0]
+		})
+	}},
+	// The lower quartile counts, because a consumer that polls is sometimes lucky.
+	{"receive does not linger", func(k *kit) {
+		k.claims(!k.onlySends(), "consumers")
+		k.prompt("from Done to Receive, the lower quartile of 50", func() time.Duration {
+			_, delivered := alone(k)
+			return delivered[len(delivered)/4]
+		})
+	}},
 	{"an idle consumer rests", idle},
 	{"memory per message", memory},
-}
-
-func confirmFrozen(k *kit) {
-	k.claims(k.confirmed(), "confirmation")
-	url, freeze := k.freezer()
-	p := k.lone(url)
-	p.send(k.messages("before", 10))
-	thaw := freeze()
-	sent := p.start(context.Background(), k.messages("frozen", 10))
-	select {
-	case <-sent.all:
-	case <-time.After(quiet()):
-	}
-	p.unconfirmed(sent)
-	thaw()
-	sent.wait()
 }
 
 // alone sends single messages, each a pause after the one before was received, and returns the
@@ -85,22 +95,6 @@ func (k *kit) prompt(name string, measure func() time.Duration) {
 		}
 	}
 	k.Errorf("%s takes more than %v: the client waits for more messages, or polls", name, k.Prompt)
-}
-
-func publishLinger(k *kit) {
-	k.prompt("from Send to Done, the best of 50", func() time.Duration {
-		published, _ := alone(k)
-		return published[0]
-	})
-}
-
-// receiveLinger takes the lower quartile, because a consumer that polls is sometimes lucky.
-func receiveLinger(k *kit) {
-	k.claims(!k.onlySends(), "consumers")
-	k.prompt("from Done to Receive, the lower quartile of 50", func() time.Duration {
-		_, delivered := alone(k)
-		return delivered[len(delivered)/4]
-	})
 }
 
 // idle measures the CPU time of the process while a Receive waits. It compares with a loop that

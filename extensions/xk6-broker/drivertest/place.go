@@ -6,19 +6,23 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// place returns the place that the driver reports for a received message.
-func (k *kit) place(m driver.Message) driver.Place {
-	if k.d.Place == nil {
-		return driver.Place{}
+// places returns the places that the driver reports for received messages, by body.
+func (k *kit) places(b driver.Batch) map[string]driver.Place {
+	places := map[string]driver.Place{}
+	for _, m := range b {
+		places[string(m.Body)] = driver.Place{}
+		if k.d.Place != nil {
+			places[string(m.Body)] = k.d.Place(&m)
+		}
 	}
-	return k.d.Place(&m)
+	return places
 }
 
 // placed sends 40 messages, half of them one by one and the others together, some with keys. It
 // returns them and the places of their receipts.
-func (f *flow) placed(name string) (driver.Batch, []driver.Place) {
+func (f *flow) placed() (driver.Batch, []driver.Place) {
 	const n = 40
-	b, places := f.kit.messages(name, n), make([]driver.Place, n)
+	b, places := f.kit.messages("placed", n), make([]driver.Place, n)
 	for i := range b {
 		b[i].Place = &places[i]
 		if f.kit.f.Key && i%2 == 0 {
@@ -36,26 +40,20 @@ func (f *flow) placed(name string) (driver.Batch, []driver.Place) {
 // messages that long.
 func position(k *kit) {
 	f := k.flowAt(k.URL, 4)
-	b, _ := f.placed("position")
+	b, _ := f.placed()
 	got := f.r.finish(len(b))
-	first := k.place(got[0])
+	before := k.places(got)
 	k.close(f.r)
-	if again := k.place(got[0]); again != first {
-		k.Errorf("%+v before the consumer was closed, and then %+v", first, again)
-	}
-	places := map[string]driver.Place{}
 	distinct := map[driver.Place]bool{}
+	places := k.places(got)
 	for _, m := range got {
-		place := k.place(m)
-		places[string(m.Body)] = place
-		if place.Position.Form != k.f.Position {
-			k.Fatalf("a position of form %v, and form %v is claimed", place.Position.Form, k.f.Position)
+		place := places[string(m.Body)]
+		if place.Position.Form != k.f.Position || place != before[string(m.Body)] {
+			k.Fatalf("place %+v, before Close %+v; form %v is claimed", place, before[string(m.Body)], k.f.Position)
 		}
-		if k.d.Place != nil && place.Partition != m.Partition {
-			k.Errorf("partition %d by Message.Partition and %d by Place", m.Partition, place.Partition)
-		}
-		if !k.f.Partitions && m.Partition != 0 {
-			k.Errorf("partition %d, and partitions are not claimed", m.Partition)
+		if k.d.Place != nil && place.Partition != m.Partition || !k.f.Partitions && m.Partition != 0 {
+			k.Errorf("partition %d by Place, %d by Message.Partition; partitions are claimed: %t",
+				place.Partition, m.Partition, k.f.Partitions)
 		}
 		place.Timestamp = 0
 		distinct[place] = true
@@ -69,12 +67,11 @@ func position(k *kit) {
 	}
 	last := map[int32]driver.Position{}
 	for _, m := range b {
-		place := places[string(m.Body)]
-		if before, ok := last[place.Partition]; ok && place.Position.Compare(before) <= 0 {
-			k.Errorf("in partition %d, %s is at %v, and the message before it at %v",
-				place.Partition, m.Body, place.Position, before)
+		p := places[string(m.Body)]
+		if earlier, ok := last[p.Partition]; ok && p.Position.Compare(earlier) <= 0 {
+			k.Errorf("partition %d: %s is at %v, the message before it at %v", p.Partition, m.Body, p.Position, earlier)
 		}
-		last[place.Partition] = place.Position
+		last[p.Partition] = p.Position
 	}
 }
 
@@ -100,11 +97,8 @@ func timestamp(k *kit) {
 		config.Start = driver.StartEarliest
 		r = k.consumerWith(c, config)
 	}
-	stored := map[string]int64{}
-	for _, m := range r.finish(2) {
-		stored[string(m.Body)] = k.place(m).Timestamp
-	}
-	first, second := stored[string(b[0].Body)], stored[string(b[1].Body)]
+	places := k.places(r.finish(2))
+	first, second := places[string(b[0].Body)].Timestamp, places[string(b[1].Body)].Timestamp
 	if !k.f.Timestamps && (first != 0 || second != 0) {
 		k.Errorf("timestamps %d and %d, and none are claimed", first, second)
 	}
@@ -122,21 +116,19 @@ func timestamp(k *kit) {
 // receiptPlaces compares the places in receipts with the places of the received messages.
 func receiptPlaces(k *kit) {
 	f := k.flowAt(k.URL, 4)
-	b, receipts := f.placed("receipt")
+	b, receipts := f.placed()
 	if k.f.Receipts && k.onlySends() {
 		k.notProven("nothing else reports the places of the messages")
 	}
-	want := map[string]driver.Place{}
+	var places map[string]driver.Place // none if no receipts are claimed
 	if k.f.Receipts {
-		for _, m := range f.r.finish(len(b)) {
-			place := k.place(m)
-			place.Timestamp = 0
-			want[string(m.Body)] = place
-		}
+		places = k.places(f.r.finish(len(b)))
 	}
 	for i, m := range b {
-		if place := want[string(m.Body)]; receipts[i] != place {
-			k.Fatalf("the receipt of %s has the place %+v, want %+v", m.Body, receipts[i], place)
+		want := places[string(m.Body)]
+		want.Timestamp = 0
+		if receipts[i] != want {
+			k.Fatalf("the receipt of %s has the place %+v, want %+v", m.Body, receipts[i], want)
 		}
 	}
 	k.claims(k.f.Receipts, "receipts with places")
@@ -148,20 +140,20 @@ func chosenPartition(k *kit) {
 	k.claims(ok && o.Scope&driver.OnMessage != 0, "messages that choose their partition")
 	const partitions = 4
 	f := k.flowAt(k.URL, partitions)
-	b := k.messages("chosen", 5*partitions)
+	b := k.messages("chosen", 5*partitions+1)
 	want := map[string]int32{}
 	for i := range b {
 		b[i].Key = []byte("one")
 		b[i].Properties = driver.Values{partitionProperty: int64(i % partitions)}
 		want[string(b[i].Body)] = int32(i % partitions)
 	}
-	f.p.send(b)
-	for _, m := range f.r.finish(len(b)) {
+	last := len(b) - 1
+	f.p.send(b[:last])
+	for _, m := range f.r.finish(last) {
 		if m.Partition != want[string(m.Body)] {
 			k.Errorf("%s was sent to partition %d and came from %d", m.Body, want[string(m.Body)], m.Partition)
 		}
 	}
-	nowhere := k.messages("nowhere", 1)
-	nowhere[0].Properties = driver.Values{partitionProperty: int64(partitions)}
-	k.kind(f.p.try(nowhere), driver.Rejected)
+	b[last].Properties = driver.Values{partitionProperty: int64(partitions)}
+	k.kind(f.p.try(b[last:]), driver.Rejected)
 }

@@ -5,73 +5,201 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var publish = []test{
-	{"batches of one, two and a thousand", batches},
-	{"many senders at once", senders},
-	{"body", body},
-	{"tombstone", tombstone},
-	{"key", key},
-	{"headers", headers},
-	{"headers of any bytes", headerBytes},
+	{"batches of one, two and a thousand", func(k *kit) {
+		f := k.flow()
+		for _, size := range []int{1, 2, 1000} {
+			f.r.finishes(f.send(fmt.Sprint("batch", size), size))
+		}
+		f.r.nothing(quiet())
+	}},
+	{"many senders at once", func(k *kit) {
+		f := k.flow()
+		var all driver.Batch
+		var running sync.WaitGroup
+		for i := range 8 {
+			b := k.messages(fmt.Sprint("sender", i), 250)
+			all = append(all, b...)
+			running.Go(func() { f.p.various(b) })
+		}
+		running.Wait()
+		f.p.succeed(f.p.sent...)
+		f.r.finishes(all)
+	}},
+	{"body", func(k *kit) {
+		k.claims(!k.Numbers, "bodies of any bytes")
+		b := driver.Batch{{Body: allBytes()}, {}}
+		for _, text := range []string{"\r\n.\r\n\r\n", "\x00", "\xff\xfe", "+OK ÿ"} {
+			b = append(b, driver.Message{Body: []byte(text)})
+		}
+		k.echo(b)
+	}},
+	{"tombstone", func(k *kit) {
+		k.claims(k.f.Tombstones, "messages without a body")
+		got := k.echo(driver.Batch{{Key: []byte("k"), Body: []byte{}}, {Key: []byte("k")}})
+		if got[0].Body == nil || got[1].Body != nil {
+			k.Errorf("an empty body came as %#v, and no body as %#v", got[0].Body, got[1].Body)
+		}
+	}},
+	{"key", func(k *kit) {
+		b := k.messages("key", 3)
+		b[0].Key, b[1].Key = []byte("order/42=a b"), []byte("0")
+		k.echo(b)
+	}},
+	{"headers", func(k *kit) {
+		k.echoHeaders([]driver.Header{
+			{Name: "Mixed-Case", Value: []byte("text with spaces")},
+			{Name: "empty", Value: nil},
+			{Name: "long", Value: bytes.Repeat([]byte("x"), 200)},
+			{Name: "trace-id", Value: []byte("a/b=c+d==")},
+		})
+	}},
+	{"headers of any bytes", func(k *kit) {
+		k.claims(k.f.Headers && k.HeaderBytes, "headers of any bytes")
+		k.echoHeaders([]driver.Header{{Name: "bytes", Value: allBytes()}, {Name: "line", Value: []byte("a\r\nb: c")}})
+	}},
 	{"properties", properties},
 	{"partition of choice", chosenPartition},
 	{"receipts", receiptPlaces},
-	{"largest body", largest},
-	{"body too large", tooLarge},
+	{"largest body", func(k *kit) {
+		k.claims(!k.Numbers, "bodies of any bytes")
+		const mebi = 1 << 20 // more shows nothing but the machine's speed
+		size := min(cmp.Or(k.f.MaxMessageBytes, mebi), mebi)
+		k.echo(driver.Batch{{Body: bytes.Repeat([]byte("0123456789abcde\n"), mebi/16)[:size]}})
+	}},
+	{"body too large", func(k *kit) {
+		k.claims(k.f.MaxMessageBytes > 0, "a limit of the message's size")
+		if k.f.MaxMessageBytes > 64<<20 {
+			k.notProven("the limit is more than this test can send")
+		}
+		f := k.flow()
+		k.kind(f.p.try(driver.Batch{{Body: make([]byte, k.f.MaxMessageBytes+1)}}), driver.Rejected)
+		f.r.finishes(f.send("after", 1))
+	}},
 	{"nothing is kept after done", nothingKept},
-	{"send returns before the answer", async},
-	{"send returns after the answer", answered},
-	{"context that has ended", endedContext},
-	{"topic that does not exist", missingTopic},
+	{"send returns before the answer", func(k *kit) {
+		k.claims(k.f.Async, "Send returns before the broker's answer")
+		url, freeze := k.freezer()
+		p := k.lone(url)
+		p.send(k.messages("before", 1))
+		thaw := freeze()
+		p.various(k.messages("frozen", 500))
+		thaw()
+		p.succeed(p.sent...)
+	}},
+	{"send returns after the answer", func(k *kit) {
+		k.claims(!k.f.Async, "Send returns after the broker's answer")
+		p := k.lone(k.URL)
+		for range 20 {
+			b := k.messages("sync", 10)
+			if calls, _ := p.hand(b).state(); calls < len(b) {
+				k.Fatalf("Send returned after done of %d of %d messages, and Async is not claimed", calls, len(b))
+			}
+		}
+	}},
+	// A message that is handed over at once needs no context and may succeed.
+	{"context that has ended", func(k *kit) {
+		p := k.lone(k.URL)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for _, err := range p.start(ctx, k.messages("ended", 10)).wait() {
+			k.kind(err, driver.Canceled)
+		}
+		p.send(k.messages("after", 1))
+	}},
+	{"topic that does not exist", func(k *kit) {
+		c, _ := k.admin()
+		config := driver.ProducerConfig{Topic: unique(), Window: window, Options: k.options(driver.OnProducer)}
+		p, err := c.NewProducer(k.Context(), config)
+		if err == nil {
+			defer k.close(p)
+			err = (&sender{Producer: p, kit: k}).try(k.messages("nowhere", 1))
+		}
+		k.kind(err, driver.NotFound, driver.Rejected)
+	}},
 	{"what a confirmation proves", proof},
 	{"what a topic is", described},
 }
 
-func batches(k *kit) {
+// echo sends messages one after the other and compares body and key of the messages received. Keys
+// are sent to any broker, as scripts do. A broker that does not keep them delivers none.
+func (k *kit) echo(b driver.Batch) (got driver.Batch) {
+	k.Helper()
 	f := k.flow()
-	for _, size := range []int{1, 2, 1000} {
-		f.r.finishes(f.send(fmt.Sprint("batch", size), size))
+	for i, m := range b {
+		f.p.send(b[i : i+1])
+		got = append(got, f.r.finish(1)...)
+		if !k.f.Key {
+			m.Key = nil
+		}
+		if !bytes.Equal(got[i].Body, m.Body) || !bytes.Equal(got[i].Key, m.Key) {
+			k.Errorf("%.40q with key %q came as %.40q with key %q", m.Body, m.Key, got[i].Body, got[i].Key)
+		}
 	}
-	f.r.nothing(quiet())
+	return got
 }
 
-func senders(k *kit) {
-	f := k.flow()
-	var all driver.Batch
-	var running sync.WaitGroup
-	for i := range 8 {
-		b := k.messages(fmt.Sprint("sender", i), 250)
-		all = append(all, b...)
-		running.Go(func() { f.p.various(b) })
+// allBytes returns a slice with each byte once.
+func allBytes() []byte {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = byte(i)
 	}
-	running.Wait()
-	f.p.succeed(f.p.sent...)
-	f.r.finishes(all)
+	return b
 }
 
-func largest(k *kit) {
-	k.claims(!k.Numbers, "bodies of any bytes")
-	const mebi = 1 << 20 // more shows nothing but the machine's speed
-	size := min(cmp.Or(k.f.MaxMessageBytes, mebi), mebi)
-	b := driver.Batch{{Body: bytes.Repeat([]byte("0123456789abcde\n"), mebi/16)[:size]}}
-	if got := k.echo(b); !bytes.Equal(got[0].Body, b[0].Body) {
-		k.Errorf("a body of %d bytes came as another of %d", size, len(got[0].Body))
+// echoHeaders sends headers in the order of their names. Some brokers choose another order.
+func (k *kit) echoHeaders(want []driver.Header) {
+	b := driver.Batch{{Body: []byte("body"), Headers: want}}
+	if !k.f.Headers {
+		k.unsupported("headers", k.lone(k.URL).try(b))
+		return
+	}
+	got := slices.Clone(k.echo(b)[0].Headers)
+	slices.SortFunc(got, func(a, b driver.Header) int { return strings.Compare(a.Name, b.Name) })
+	equal := func(a, b driver.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }
+	if !slices.EqualFunc(got, want, equal) {
+		k.Errorf("headers %.200q came as %.200q", want, got)
 	}
 }
 
-func tooLarge(k *kit) {
-	k.claims(k.f.MaxMessageBytes > 0, "a limit of the message's size")
-	if k.f.MaxMessageBytes > 64<<20 {
-		k.notProven("the limit is more than this test can send")
+// partitionProperty is the option that chooses a message's partition.
+const partitionProperty = "partition"
+
+// properties sends a message with all properties that the driver has options for, and one without.
+func properties(k *kit) {
+	examples := map[driver.Type]any{
+		driver.String: "of the message", driver.Duration: time.Hour, driver.Bool: true,
+		driver.List: []string{"a", "b"}, driver.Items: []any{"a", "b"},
+		driver.Map: map[string]any{"a": "b", "c": int64(1), "d": true},
 	}
-	f := k.flow()
-	k.kind(f.p.try(driver.Batch{{Body: make([]byte, k.f.MaxMessageBytes+1)}}), driver.Rejected)
-	f.r.finishes(f.send("after", 1))
+	want := driver.Values{}
+	for _, o := range k.d.Options {
+		if o.Scope&driver.OnMessage == 0 || o.Name == partitionProperty || o.SendOnly {
+			continue
+		}
+		want[o.Name] = examples[o.Type]
+		switch o.Type {
+		case driver.Int, driver.Size:
+			want[o.Name] = max(o.Min, 3)
+		case driver.Enum:
+			want[o.Name] = o.Allowed[len(o.Allowed)-1]
+		}
+	}
+	k.claims(len(want) > 0, "properties of messages")
+	got := k.echo(driver.Batch{{Body: []byte("with"), Properties: want}, {Body: []byte("without")}})
+	if !reflect.DeepEqual(got[0].Properties, want) || len(got[1].Properties) > 0 {
+		k.Errorf("properties %v came as %v, and none as %v", want, got[0].Properties, got[1].Properties)
+	}
 }
 
 // nothingKept changes each body in its Done. The received messages must not change.
@@ -91,51 +219,6 @@ func nothingKept(k *kit) {
 	f.r.finishes(k.messages("kept", 200))
 }
 
-func async(k *kit) {
-	k.claims(k.f.Async, "Send returns before the broker's answer")
-	url, freeze := k.freezer()
-	p := k.lone(url)
-	p.send(k.messages("before", 1))
-	thaw := freeze()
-	p.various(k.messages("frozen", 500))
-	thaw()
-	p.succeed(p.sent...)
-}
-
-func answered(k *kit) {
-	k.claims(!k.f.Async, "Send returns after the broker's answer")
-	p := k.lone(k.URL)
-	for range 20 {
-		b := k.messages("sync", 10)
-		if called, _ := p.hand(b).state(); called < len(b) {
-			k.Fatalf("Send returned after done of %d of %d messages, and Async is not claimed", called, len(b))
-		}
-	}
-}
-
-// endedContext does not ask for an error: a message that is handed over at once needs no context.
-func endedContext(k *kit) {
-	p := k.lone(k.URL)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, err := range p.start(ctx, k.messages("ended", 10)).wait() {
-		k.kind(err, driver.Canceled)
-	}
-	p.send(k.messages("after", 1))
-}
-
-func missingTopic(k *kit) {
-	c, _ := k.admin()
-	s := &sender{kit: k}
-	config := driver.ProducerConfig{Topic: unique(), Window: window, Options: k.options(driver.OnProducer)}
-	var err error
-	if s.Producer, err = c.NewProducer(k.Context(), config); err == nil {
-		defer k.close(s)
-		err = s.try(k.messages("nowhere", 1))
-	}
-	k.kind(err, driver.NotFound, driver.Rejected)
-}
-
 // proof asks about a topic that the driver made, about the same one as if another program had made
 // it, and about one that does not exist. A producer may be the Prover.
 func proof(k *kit) {
@@ -148,22 +231,16 @@ func proof(k *kit) {
 	config := driver.ProducerConfig{Topic: f.topic, Window: 1, Options: k.options(driver.OnProducer)}
 	missing := config
 	missing.Topic = unique()
-	k.proves(prover, config, &driver.TopicSpec{
-		Name: f.topic, Partitions: 1, Replicas: 1, Options: k.options(driver.OnTopic),
-	})
-	k.proves(prover, config, nil)
-	k.proves(prover, missing, nil)
-}
-
-func (k *kit) proves(prover driver.Prover, config driver.ProducerConfig, created *driver.TopicSpec) {
-	first := prover.Proof(k.Context(), config, created)
-	again := prover.Proof(k.Context(), config, created)
-	if first.Confirm > k.f.Confirm {
-		k.Errorf("Proof: %v, and Features.Confirm is at most %v", first.Confirm, k.f.Confirm)
+	prove := func(config driver.ProducerConfig, created *driver.TopicSpec) {
+		first := prover.Proof(k.Context(), config, created)
+		again := prover.Proof(k.Context(), config, created)
+		if first.Confirm > k.f.Confirm || first.How == "" || first != again {
+			k.Errorf("Proof: %+v and the second time %+v; the driver claims %v", first, again, k.f.Confirm)
+		}
 	}
-	if first.How == "" || first != again {
-		k.Errorf("Proof: %+v, and the second time %+v", first, again)
-	}
+	prove(config, &driver.TopicSpec{Name: f.topic, Partitions: 1, Replicas: 1, Options: k.options(driver.OnTopic)})
+	prove(config, nil)
+	prove(missing, nil)
 }
 
 // described makes a topic with two partitions, if the broker has partitions, and the defaults.
@@ -181,12 +258,10 @@ func described(k *kit) {
 	}
 	options := k.options(driver.OnTopic)
 	for name, value := range info.Options {
-		want, ok := options[name]
-		if !ok || fmt.Sprintf("%T", want) != fmt.Sprintf("%T", value) {
-			k.Errorf("option %q: a %T, want a %T", name, value, want)
-		}
-		if o, _ := k.d.Option(name); own && o.Type == driver.Enum && want != value {
-			k.Errorf("option %q: %v, want %v", name, value, want)
+		o, _ := k.d.Option(name)
+		other := own && o.Type == driver.Enum && options[name] != value
+		if want, ok := options[name]; !ok || reflect.TypeOf(want) != reflect.TypeOf(value) || other {
+			k.Errorf("option %q: %T %v, want %T %v", name, value, value, want, want)
 		}
 	}
 	_, err = describer.DescribeTopic(k.Context(), unique())

@@ -10,10 +10,43 @@ import (
 )
 
 var reconnect = []test{
-	{"producer and consumer work again", worksAgain},
+	{"producer and consumer work again", func(k *kit) {
+		url, cut := k.cutter()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		for i := range 2 {
+			cut()
+			f.deliver(fmt.Sprint("after", i))
+		}
+	}},
 	{"nothing confirmed is lost", confirmedSurvives},
-	{"close while the server is away", closeAway},
-	{"a server that hung goes on", hung},
+	{"close while the server is away", func(k *kit) {
+		url, proxy := k.proxied()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		proxy.Refuse(true)
+		proxy.Cut()
+		ctx := k.limit(time.Second)
+		sent := f.p.start(ctx, k.messages("away", 5))
+		for _, c := range []closer{f.p, f.r, f.conn} {
+			_ = c.Close(ctx)
+		}
+		sent.wait()
+		f.p.unconfirmed(sent)
+	}},
+	{"a server that hung goes on", func(k *kit) {
+		url, freeze := k.freezer()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		thaw := freeze()
+		sent := f.p.start(context.Background(), k.messages("hung", 5))
+		if b, err := f.r.receive(k.limit(quiet()), 10); err == nil {
+			k.Errorf("%d messages came from a frozen server", len(b))
+		}
+		thaw()
+		sent.wait()
+		f.deliver("after")
+	}},
 }
 
 // deliver sends until a message has been received, through any error on the way. This defines
@@ -64,16 +97,6 @@ func (f *flow) arrives(body string) (last error) {
 		}
 	}
 	return last
-}
-
-func worksAgain(k *kit) {
-	url, cut := k.cutter()
-	f := k.flowAt(url, 1)
-	f.deliver("before")
-	for i := range 2 {
-		cut()
-		f.deliver(fmt.Sprint("after", i))
-	}
 }
 
 // confirmedSurvives breaks the producer's connection three times under load. The consumer has its
@@ -132,33 +155,4 @@ func (f *flow) interrupted(b driver.Batch, cut func()) (sent []*receipts) {
 		<-sent[i].returned
 	}
 	return sent
-}
-
-func closeAway(k *kit) {
-	url, proxy := k.proxied()
-	f := k.flowAt(url, 1)
-	f.deliver("before")
-	proxy.Refuse(true)
-	proxy.Cut()
-	ctx := k.limit(time.Second)
-	sent := f.p.start(ctx, k.messages("away", 5))
-	for _, c := range []closer{f.p, f.r, f.conn} {
-		_ = c.Close(ctx)
-	}
-	sent.wait()
-	f.p.unconfirmed(sent)
-}
-
-func hung(k *kit) {
-	url, freeze := k.freezer()
-	f := k.flowAt(url, 1)
-	f.deliver("before")
-	thaw := freeze()
-	sent := f.p.start(context.Background(), k.messages("hung", 5))
-	if b, err := f.r.receive(k.limit(quiet()), 10); err == nil {
-		k.Errorf("%d messages came from a frozen server", len(b))
-	}
-	thaw()
-	sent.wait()
-	f.deliver("after")
 }

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -10,31 +11,97 @@ import (
 )
 
 var settle = []test{
-	{"refused outcomes", outcomesRefused},
+	{"refused outcomes", func(k *kit) {
+		f := k.flow()
+		f.send("refused", 3)
+		b := f.r.take(3)
+		for i, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
+			if !k.f.Settle.Has(o) {
+				k.unsupported("the outcome "+o.String(), f.r.Settle(k.Context(), b[i:i+1], o))
+			}
+		}
+	}},
 	{"ack ends the delivery", func(k *kit) { k.ends(driver.Ack) }},
-	{"requeue delivers again", requeueAgain},
+	{"requeue delivers again", func(k *kit) {
+		f := k.settling(driver.Requeue)
+		b := f.send("requeued", 10)
+		f.r.settle(f.r.take(10), driver.Requeue)
+		f.redelivered(b)
+	}},
 	{"reject ends the delivery", func(k *kit) { k.ends(driver.Reject) }},
 	{"a part and out of order", settlePart},
-	{"twice", settleTwice},
-	{"beside receive", settleBeside},
-	{"after close", settleAfterClose},
-	{"unsettled goes to another at close", unsettled},
-	{"backlog", backlog},
-	{"confirmed where asked for", settleConfirmed},
-	{"not waited for where not asked for", settleUnconfirmed},
-}
-
-func outcomesRefused(k *kit) {
-	f := k.flow()
-	f.send("refused", 3)
-	b := f.r.take(3)
-	for i, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
-		if !k.f.Settle.Has(o) {
-			k.unsupported("the outcome "+o.String(), f.r.Settle(k.Context(), b[i:i+1], o))
+	// Any result of the second settlement is valid. It must harm nothing.
+	{"twice", func(k *kit) {
+		f := k.settling(driver.Ack)
+		f.send("twice", 3)
+		b := f.r.take(3)
+		f.r.settle(b, driver.Ack)
+		if err := f.r.Settle(k.Context(), b, driver.Ack); err != nil {
+			k.Logf("acknowledged a second time: %v", err)
 		}
-	}
+		f.r.finishes(f.send("after", 3))
+		f.gone()
+	}},
+	{"beside receive", func(k *kit) {
+		f := k.settling(driver.Ack)
+		b := f.send("beside", 300)
+		received := make(chan driver.Batch, len(b))
+		var settlers sync.WaitGroup
+		for range 4 {
+			settlers.Go(func() {
+				for some := range received {
+					f.r.settle(some, driver.Ack)
+				}
+			})
+		}
+		var got driver.Batch
+		for len(got) < len(b) {
+			some := f.r.next(7)
+			got = append(got, some...)
+			received <- some
+		}
+		close(received)
+		settlers.Wait()
+		k.same(got, b)
+		f.gone()
+	}},
+	{"after close", func(k *kit) {
+		f := k.settling(driver.Ack)
+		f.send("late", 1)
+		b := f.r.take(1)
+		k.close(f.r)
+		if err := f.r.Settle(k.Context(), b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("Settle after Close: %v, want ErrClosed", err)
+		}
+	}},
+	{"unsettled goes to another at close", func(k *kit) {
+		k.claims(k.kept() && k.shared(), "redelivery")
+		f := k.settling(driver.Ack)
+		b := f.send("unsettled", 10)
+		k.same(f.r.take(10), b)
+		k.close(f.r)
+		f.r = k.consumer(k.open(), f.topic)
+		f.redelivered(b)
+	}},
+	{"backlog", backlog},
+	{"confirmed where asked for", func(k *kit) {
+		k.claims(k.acks() && k.f.SettleConfirmed != driver.Never, "settlements that are confirmed")
+		if k.SettleUnconfirmed {
+			c := k.open()
+			config := k.usual(k.topic(c, 1))
+			config.ConfirmSettle = true
+			k.refused("a settlement that is confirmed", c, config)
+			return
+		}
+		k.settleFrozen(true, quiet())
+	}},
+	{"not waited for where not asked for", func(k *kit) {
+		k.claims(k.acks() && k.f.SettleConfirmed != driver.Always, "settlements that are not confirmed")
+		k.settleFrozen(false, k.Timeout)
+	}},
 }
 
+// ends proves that a settled message does not come again.
 func (k *kit) ends(o driver.Outcome) {
 	f := k.settling(o)
 	b := f.send("ended", 50)
@@ -44,16 +111,8 @@ func (k *kit) ends(o driver.Outcome) {
 	f.gone()
 }
 
-func requeueAgain(k *kit) {
-	f := k.settling(driver.Requeue)
-	b := f.send("requeued", 10)
-	f.r.settle(f.r.take(10), driver.Requeue)
-	f.redelivered(b)
-}
-
 // redelivered receives messages for the second time and settles them.
 func (f *flow) redelivered(b driver.Batch) {
-	f.kit.Helper()
 	got := f.r.finish(len(b))
 	f.kit.same(got, b)
 	for _, m := range got {
@@ -71,19 +130,17 @@ func settlePart(k *kit) {
 	f := k.settling(driver.Ack)
 	f.send("part", 20)
 	var settled, open driver.Batch
-	for i, m := range f.r.take(20) {
-		if i%2 == 0 {
-			settled = append(settled, m)
-		} else {
-			open = append(open, m)
-		}
+	for pair := range slices.Chunk(f.r.take(20), 2) {
+		settled = append(settled, pair[0])
+		open = append(open, pair[1])
 	}
 	slices.Reverse(settled)
 	f.r.settle(settled[:5], driver.Ack)
-	for i := range settled[5:] {
-		f.r.settle(settled[5+i:][:1], driver.Ack)
+	for one := range slices.Chunk(settled[5:], 1) {
+		f.r.settle(one, driver.Ack)
 	}
-	other := f.reopen()
+	k.close(f.r)
+	other := k.consumer(f.conn, f.topic)
 	if k.f.Order != driver.PerPartition {
 		other.finishes(open)
 		other.nothing(quiet())
@@ -94,63 +151,6 @@ func settlePart(k *kit) {
 			other.finish(1)
 		}
 	}
-}
-
-// settleTwice accepts any result of the second settlement. It must harm nothing.
-func settleTwice(k *kit) {
-	f := k.settling(driver.Ack)
-	f.send("twice", 3)
-	b := f.r.take(3)
-	f.r.settle(b, driver.Ack)
-	if err := f.r.Settle(k.Context(), b, driver.Ack); err != nil {
-		k.Logf("acknowledged a second time: %v", err)
-	}
-	f.r.finishes(f.send("after", 3))
-	f.gone()
-}
-
-func settleBeside(k *kit) {
-	f := k.settling(driver.Ack)
-	b := f.send("beside", 300)
-	received := make(chan driver.Batch, len(b))
-	var settlers sync.WaitGroup
-	for range 4 {
-		settlers.Go(func() {
-			for some := range received {
-				f.r.settle(some, driver.Ack)
-			}
-		})
-	}
-	var got driver.Batch
-	for len(got) < len(b) {
-		some := f.r.next(7)
-		got = append(got, some...)
-		received <- some
-	}
-	close(received)
-	settlers.Wait()
-	k.same(got, b)
-	f.gone()
-}
-
-func settleAfterClose(k *kit) {
-	f := k.settling(driver.Ack)
-	f.send("late", 1)
-	b := f.r.take(1)
-	k.close(f.r)
-	if err := f.r.Settle(k.Context(), b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
-		k.Errorf("Settle after Close: %v, want ErrClosed", err)
-	}
-}
-
-func unsettled(k *kit) {
-	k.claims(k.kept() && k.shared(), "redelivery")
-	f := k.settling(driver.Ack)
-	b := f.send("unsettled", 10)
-	k.same(f.r.take(10), b)
-	k.close(f.r)
-	f.r = k.consumer(k.open(), f.topic)
-	f.redelivered(b)
 }
 
 // backlog acknowledges from the first message on, so that a broker with one position per partition
@@ -169,29 +169,26 @@ func backlog(k *kit) {
 	}
 	if first.Estimate {
 		k.close(f.r)
-	}
-	b := f.send("backlog", 10)
-	f.backlog(f.conn, 10)
-	if first.Estimate {
+		b := f.send("backlog", 10)
+		f.backlog(f.conn, 10)
 		k.consumer(f.conn, f.topic).finishes(b)
 		f.backlog(f.conn, 0)
 		return
 	}
-	held, other := f.r.take(10), k.open()
-	both := func(n int64) {
-		f.backlog(f.conn, n)
-		f.backlog(other, n)
+	f.send("backlog", 10)
+	f.backlog(f.conn, 10)
+	b, other := f.r.take(10), k.open()
+	for _, n := range []int{0, 4, 6} {
+		f.r.settle(b[:n], driver.Ack)
+		b = b[n:]
+		f.backlog(f.conn, int64(len(b)))
+		f.backlog(other, int64(len(b)))
 	}
-	both(10)
-	f.r.settle(held[:4], driver.Ack)
-	both(6)
-	f.r.settle(held[4:], driver.Ack)
-	both(0)
 }
 
-// settleFrozen settles at a frozen server. It returns the error of Settle and whether Settle
-// returned before the server thawed.
-func (k *kit) settleFrozen(confirm bool, wait time.Duration) (early bool, err error) {
+// settleFrozen settles at a frozen server. Settle must return before the server thaws, within a
+// time, unless the settlement is to be confirmed.
+func (k *kit) settleFrozen(confirm bool, wait time.Duration) {
 	url, freeze := k.freezer()
 	c := k.open()
 	config := k.usual(k.topic(c, 1))
@@ -200,40 +197,77 @@ func (k *kit) settleFrozen(confirm bool, wait time.Duration) (early bool, err er
 	k.producer(c, config.Topic).send(k.messages("frozen", 1))
 	b := r.take(1)
 	thaw := freeze()
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		err = r.Settle(k.Context(), b, driver.Ack)
-	}()
+	result := make(chan error)
+	go func() { result <- r.Settle(k.Context(), b, driver.Ack) }()
+	var err error
+	early := false
 	select {
-	case <-returned:
+	case err = <-result:
 		early = true
 	case <-time.After(wait):
 	}
 	thaw()
-	<-returned
-	return early, err
-}
-
-func settleConfirmed(k *kit) {
-	k.claims(k.acks() && k.f.SettleConfirmed != driver.Never, "settlements that are confirmed")
-	if k.SettleUnconfirmed {
-		c := k.open()
-		config := k.usual(k.topic(c, 1))
-		config.ConfirmSettle = true
-		k.refused("a settlement that is confirmed", c, config)
-		return
+	if !early {
+		err = <-result
 	}
-	early, err := k.settleFrozen(true, quiet())
-	if err != nil || early {
-		k.Errorf("Settle returned before the frozen server thawed: %t, want false; error: %v", early, err)
+	if err != nil || early == confirm {
+		k.Errorf("Settle returned before the frozen server thawed: %t, want %t; error: %v", early, !confirm, err)
 	}
 }
 
-func settleUnconfirmed(k *kit) {
-	k.claims(k.acks() && k.f.SettleConfirmed != driver.Always, "settlements that are not confirmed")
-	early, err := k.settleFrozen(false, k.Timeout)
-	if err != nil || !early {
-		k.Errorf("Settle returned before the frozen server thawed: %t, want true; error: %v", early, err)
+var request = []test{
+	{"the verbs are there as claimed", func(k *kit) {
+		requester, replier := k.flow().verbs()
+		if (requester != nil) != k.f.Requests || (replier != nil) != k.f.Requests {
+			k.Errorf("Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
+				k.f.Requests, requester != nil, replier != nil)
+		}
+	}},
+	{"each request gets its reply", replies},
+	{"a request ends with its context", func(k *kit) {
+		requester, _ := k.flow().verbs()
+		k.claims(k.f.Requests && requester != nil, "request and reply")
+		ctx := k.limit(quiet())
+		_, _ = requester.Request(ctx, driver.Message{Body: []byte("without a reply")})
+		if ctx.Err() == nil {
+			k.Error("Request returned without a reply and before its context ended")
+		}
+	}},
+}
+
+// verbs returns the two ends of a conversation, nil if the driver does not have them.
+func (f *flow) verbs() (driver.Requester, driver.Replier) {
+	requester, _ := f.p.Producer.(driver.Requester)
+	replier, _ := f.r.Consumer.(driver.Replier)
+	return requester, replier
+}
+
+func replies(k *kit) {
+	f := k.flow()
+	requester, replier := f.verbs()
+	k.claims(k.f.Requests && requester != nil && replier != nil, "request and reply")
+	const n = 50
+	ctx := k.limit(k.Timeout)
+	var requests sync.WaitGroup
+	for i := range n {
+		requests.Go(func() {
+			body := fmt.Sprint("request ", i)
+			reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
+			if want := "reply to " + body; err != nil || string(reply.Body) != want {
+				k.Errorf("Request: %q, %v; want %q", reply.Body, err, want)
+			}
+		})
 	}
+	for got := 0; got < n; {
+		b := f.r.next(10)
+		got += len(b)
+		for _, m := range b {
+			reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
+			if err := replier.Reply(ctx, m, reply); err != nil {
+				k.Errorf("Reply: %v", err)
+			}
+		}
+		f.r.acknowledge(b)
+	}
+	requests.Wait()
 }
