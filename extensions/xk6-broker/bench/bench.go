@@ -44,16 +44,12 @@ type Case struct {
 	Loops []Loop
 }
 
-// Row is the result of one loop. Ratios and differences are medians over the rounds.
+// Row is the result of one loop.
 type Row struct {
-	Loop    string
-	Rates   []float64 // messages per second, of each round
-	Ratio   float64   // of this rate to the first loop's
-	Engine  float64   // of the engine's rate to this one
-	CPU     float64   // CPU time of this process per message, µs; 0 for a tool
-	CPUMore float64   // CPU time above the first loop's, µs
-
-	costs []float64 // CPU time per message, µs, of each round
+	Loop  string
+	Rates []float64 // messages per second, of each round
+	Costs []float64 // CPU time of this process per message, µs, of each round; 0 for a tool
+	Ratio float64   // of the rates to the first loop's, the median over the rounds
 }
 
 // Compare runs the loops in turns, reports the ratios and writes a table, see [Write].
@@ -84,12 +80,13 @@ func (c Case) Compare(b *testing.B) []Row {
 		slices.Reverse(order) // the second loop finds the machine warm
 	}
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return len(r.Rates) == 0 })
-	relate(rows)
 	var table strings.Builder
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
+		r.Ratio = ratio(r.Rates, rows[0].Rates)
 		b.ReportMetric(r.Ratio, strings.ReplaceAll(r.Loop, " ", "-")+"-ratio")
-		fmt.Fprintf(&table, "%-46s  %-19s  %8.0f  %8.0f  %8.0f  %6.2f  %8.2f×  %10.2f  %6.2f  %4.1f\n", c.Name, r.Loop,
-			Median(r.Rates), slices.Min(r.Rates), slices.Max(r.Rates), r.Ratio, r.Engine, r.CPU, r.CPUMore, load)
+		fmt.Fprintf(&table, "%-46s  %-19s  %8.0f  %8.0f  %8.0f  %6.2f  %10.2f  %4.1f\n", c.Name, r.Loop,
+			Median(r.Rates), slices.Min(r.Rates), slices.Max(r.Rates), r.Ratio, Median(r.Costs), load)
 	}
 	b.ReportMetric(0, "ns/op")
 	if err := write(table.String()); err != nil {
@@ -115,34 +112,17 @@ func (c Case) turn(i int, row *Row) error {
 		cost = 0
 	}
 	row.Rates = append(row.Rates, float64(c.Messages)/took.Seconds())
-	row.costs = append(row.costs, float64(cost.Nanoseconds())/1e3/float64(c.Messages))
+	row.Costs = append(row.Costs, float64(cost.Nanoseconds())/1e3/float64(c.Messages))
 	return nil
 }
 
-// relate compares the rows with the first row and with the engine's.
-func relate(rows []Row) {
-	engine := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engineLoop })
-	ratio := func(a, b float64) float64 { return a / b }
-	for i := range rows {
-		r := &rows[i]
-		r.CPU = Median(r.costs)
-		r.Ratio = paired(r.Rates, rows[0].Rates, ratio)
-		if r.CPU > 0 {
-			r.CPUMore = paired(r.costs, rows[0].costs, func(a, b float64) float64 { return a - b })
-		}
-		if engine >= 0 {
-			r.Engine = paired(rows[engine].Rates, r.Rates, ratio)
-		}
+// ratio returns the median of the ratios of the rounds that both loops took part in.
+func ratio(a, b []float64) float64 {
+	ratios := make([]float64, min(len(a), len(b)))
+	for i := range ratios {
+		ratios[i] = a[i] / b[i]
 	}
-}
-
-// paired returns the median of f over the rounds that both loops took part in.
-func paired(a, b []float64, f func(a, b float64) float64) float64 {
-	values := make([]float64, min(len(a), len(b)))
-	for i := range values {
-		values[i] = f(a[i], b[i])
-	}
-	return Median(values)
+	return Median(ratios)
 }
 
 // Median returns the median, or NaN of no values.
@@ -182,14 +162,10 @@ func write(text string) error {
 }
 
 // LoadAverage returns the system's load average of the last minute, or 0 if it is unavailable.
-func LoadAverage() float64 {
+func LoadAverage() (load float64) {
 	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0
+	if err == nil {
+		_, _ = fmt.Sscan(string(data), &load)
 	}
-	var minute float64
-	if _, err := fmt.Sscan(string(data), &minute); err != nil {
-		return 0
-	}
-	return minute
+	return load
 }

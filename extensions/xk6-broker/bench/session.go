@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -61,11 +60,7 @@ func (s *Session) Conn() driver.Conn { return s.conn }
 
 // Purge empties the topic.
 func (s *Session) Purge() error {
-	admin, ok := s.conn.(driver.Admin)
-	if !ok {
-		return fmt.Errorf("%s cannot purge topics", s.address.Driver.Name)
-	}
-	return admin.PurgeTopic(context.Background(), s.topic)
+	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // for drivers with it
 }
 
 func (s *Session) series() *engine.Series {

@@ -66,7 +66,7 @@ func TestToolLeftOut(t *testing.T) {
 			{Name: engineLoop, Run: func() (time.Duration, error) { return 2 * time.Second, nil }},
 		}}.Compare(b)
 	})
-	if len(rows) != 2 || rows[0].Engine != 0.5 || rows[1].Ratio != 0.5 || turns != 2 {
+	if len(rows) != 2 || rows[0].Ratio != 1 || rows[1].Ratio != 0.5 || turns != 2 {
 		t.Errorf("after %d turns of the tool the rows are %+v", turns, rows)
 	}
 }

@@ -1,4 +1,4 @@
-// Package proxy is a TCP proxy that breaks, refuses, freezes or slows connections, to test clients.
+// Package proxy is a TCP proxy that breaks, refuses or freezes connections, to test clients.
 package proxy
 
 import (
@@ -19,8 +19,6 @@ type Proxy struct {
 	refuse bool
 	frozen bool
 	thawed *sync.Cond
-	limit  float64   // bytes per second of all connections towards the target; 0 is none
-	busy   time.Time // when the bytes so far are through at the limit
 }
 
 // Listen starts a proxy on a free port of the loopback interface, in front of target, a host:port.
@@ -73,16 +71,6 @@ func (p *Proxy) Thaw() {
 	p.thawed.Broadcast()
 }
 
-// Burst is how much time a limited link can catch up. It covers late wakeups of the proxy.
-const Burst = 50 * time.Millisecond
-
-// Limit bounds the bytes per second of all connections towards the target. 0 lifts the limit.
-func (p *Proxy) Limit(bytesPerSecond int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.limit = float64(bytesPerSecond)
-}
-
 // Close breaks every connection, stops listening and waits for the proxy's goroutines.
 func (p *Proxy) Close() error {
 	p.Refuse(true)
@@ -115,13 +103,13 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	defer p.remove(server)
 	var upstream sync.WaitGroup
-	upstream.Go(func() { p.pipe(server, client, true) })
-	p.pipe(client, server, false)
+	upstream.Go(func() { p.pipe(server, client) })
+	p.pipe(client, server)
 	upstream.Wait()
 }
 
 // pipe copies until from ends, then closes both. Clients of brokers half-close no connection.
-func (p *Proxy) pipe(to, from net.Conn, limited bool) {
+func (p *Proxy) pipe(to, from net.Conn) {
 	defer func() {
 		_ = to.Close()
 		_ = from.Close()
@@ -129,27 +117,16 @@ func (p *Proxy) pipe(to, from net.Conn, limited bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		p.wait(n, limited)
+		p.waitThawed()
 		if _, werr := to.Write(buffer[:n]); err != nil || werr != nil {
 			return
 		}
 	}
 }
 
-// wait waits until n more bytes are through at the limit, and until the proxy is not frozen.
-func (p *Proxy) wait(n int, limited bool) {
+func (p *Proxy) waitThawed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if limited && p.limit > 0 {
-		if idle := time.Now().Add(-Burst); p.busy.Before(idle) {
-			p.busy = idle
-		}
-		p.busy = p.busy.Add(time.Duration(float64(n) / p.limit * float64(time.Second)))
-		end := p.busy
-		p.mu.Unlock()
-		time.Sleep(time.Until(end))
-		p.mu.Lock()
-	}
 	for p.frozen {
 		p.thawed.Wait()
 	}
