@@ -24,14 +24,10 @@ var failures = []test{
 	// A log may print each wrapped error.
 	{"no password in an error", func(k *kit) {
 		u, err := url.Parse(k.at(k.closedPort()))
-		if err != nil {
-			k.Fatal(err)
-		}
+		k.noError("URL", err)
 		u.User = url.UserPassword("user", "Pa55-of-the-kit")
 		for err := k.openError(k.Context(), u.String()); err != nil; err = errors.Unwrap(err) {
-			if strings.Contains(err.Error(), "Pa55-of-the-kit") {
-				k.Fatal("the error shows the URL's password")
-			}
+			k.must(!strings.Contains(err.Error(), "Pa55-of-the-kit"), "the error shows the URL's password")
 		}
 	}},
 	{"no secret option in an error", func(k *kit) {
@@ -42,9 +38,7 @@ var failures = []test{
 			}
 			tested = true
 			err := k.openError(k.Context(), withOption(k.at(k.closedPort()), o.Name, "5ecret-of-the-kit"))
-			if strings.Contains(err.Error(), "5ecret-of-the-kit") {
-				k.Errorf("the error shows the option %q", o.Name)
-			}
+			k.check(!strings.Contains(err.Error(), "5ecret-of-the-kit"), "the error shows the option %q", o.Name)
 		}
 		k.claims(tested, "secret options")
 	}},
@@ -54,9 +48,7 @@ var failures = []test{
 		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
 		k.create(a, name, 1)
 		k.create(a, name, 1)
-		if err := a.DeleteTopic(k.Context(), name); err != nil {
-			k.Errorf("DeleteTopic: %v", err)
-		}
+		k.noError("DeleteTopic", a.DeleteTopic(k.Context(), name))
 		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
 	}},
 	{"purge", purge},
@@ -87,9 +79,7 @@ func purge(k *kit) {
 	f.send("purged", 20)
 	err := a.PurgeTopic(k.Context(), f.topic)
 	k.claims(!errors.Is(err, errors.ErrUnsupported), "purge")
-	if err != nil {
-		k.Fatalf("PurgeTopic: %v", err)
-	}
+	k.noError("PurgeTopic", err)
 	b := f.send("after", 5)
 	if !k.onlySends() && !k.f.Start.Has(driver.StartEarliest) {
 		k.notProven("a new consumer does not see earlier messages")
@@ -135,9 +125,7 @@ func strangers(k *kit) {
 // dialer connects by a dialer that refuses. The driver must ask it for the URL's host by name.
 func (k *kit) dialer(host string) {
 	address, err := driver.ParseURL(withOption(k.at(host), "connectTimeout", "1s"), nil)
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("URL", err)
 	var asked sync.Map
 	network := &driver.Network{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 		asked.Store(address, true)
@@ -155,10 +143,9 @@ func (k *kit) dialer(host string) {
 // contain a text.
 func (k *kit) stranger(server, url, text string) {
 	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", (2*k.Timeout).String()))
-	named := errors.As(err, new(*driver.ProtocolError))
-	if !named || k.d.KindOf(err) != driver.Unsupported || !strings.Contains(err.Error(), text) {
-		k.Errorf("%s: kind %s, want a ProtocolError with %q: %v", server, k.d.KindOf(err), text, err)
-	}
+	k.kind(err, driver.Unsupported)
+	named := errors.As(err, new(*driver.ProtocolError)) && strings.Contains(err.Error(), text)
+	k.check(named, "%s: the error is %v, want a ProtocolError with %q", server, err, text)
 }
 
 // mail returns the URL of a server that greets as mail servers do.

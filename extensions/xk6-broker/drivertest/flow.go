@@ -87,9 +87,7 @@ func (f *flow) backlog(c driver.Conn, n int64) {
 		last, err = backlogger.Backlog(f.kit.Context(), f.topic, f.kit.usual(f.topic).Group)
 		return err != nil || last.Messages == n
 	})
-	if !reached || err != nil {
-		f.kit.Fatalf("the backlog stays at %d, want %d: %v", last.Messages, n, err)
-	}
+	f.kit.must(reached && err == nil, "the backlog stays at %d, want %d: %v", last.Messages, n, err)
 }
 
 // messages makes n messages with the bodies name-0000, name-0001, ..., or with numbers that differ
@@ -120,9 +118,8 @@ func (k *kit) producer(c driver.Conn, topic string) *sender {
 	s := &sender{kit: k}
 	config := driver.ProducerConfig{Topic: topic, Window: window, Options: k.options(driver.OnProducer)}
 	var err error
-	if s.Producer, err = c.NewProducer(k.Context(), config); err != nil {
-		k.Fatalf("NewProducer: %v", err)
-	}
+	s.Producer, err = c.NewProducer(k.Context(), config)
+	k.noError("NewProducer", err)
 	k.Cleanup(func() {
 		k.close(s)
 		for _, r := range s.sent {
@@ -172,9 +169,8 @@ func (s *sender) send(b driver.Batch) {
 func (s *sender) succeed(batches ...*receipts) {
 	s.kit.Helper()
 	for _, r := range batches {
-		if errs := r.wait(); len(errs) > 0 {
-			s.kit.Fatalf("Send: %d of %d messages failed: %v", len(errs), len(r.calls), errs[0])
-		}
+		errs := r.wait()
+		s.kit.must(len(errs) == 0, "Send: %d of %d messages failed: %v", len(errs), len(r.calls), errs)
 	}
 }
 
@@ -184,9 +180,8 @@ func (s *sender) try(b driver.Batch) error { return errors.Join(s.hand(b).wait()
 // unconfirmed fails the test if a message was confirmed while the server could not answer.
 func (s *sender) unconfirmed(r *receipts) {
 	s.kit.Helper()
-	if n := r.confirmed(); n > 0 && s.kit.confirmed() {
-		s.kit.Errorf("%d of %d messages were confirmed while the server could not answer", n, len(r.calls))
-	}
+	n := r.confirmed()
+	s.kit.check(n == 0 || !s.kit.confirmed(), "%d messages were confirmed while the server could not answer", n)
 }
 
 // receipts counts the Done of each message of a batch.
@@ -220,10 +215,9 @@ func (r *receipts) check(k *kit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	wrong := slices.DeleteFunc(slices.Clone(r.calls), func(n int) bool { return n == 1 })
-	if len(wrong) > 0 || r.count != len(r.calls) {
-		k.Errorf("%d calls of done for the %d messages of one Send; not one call each for %d of them",
-			r.count, len(r.calls), len(wrong))
-	}
+	k.check(len(wrong) == 0 && r.count == len(r.calls),
+		"%d calls of done for the %d messages of one Send; not one call each for %d of them",
+		r.count, len(r.calls), len(wrong))
 }
 
 // wait waits until Send has returned and each Done was called, and returns the errors.

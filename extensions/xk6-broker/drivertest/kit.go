@@ -146,9 +146,7 @@ func (k *kit) open() driver.Conn { return k.openAt(k.URL) }
 
 func (k *kit) openAt(url string) driver.Conn {
 	c, err := k.dial(k.Context(), url)
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("Open", err)
 	k.Cleanup(func() { k.close(c) })
 	return c
 }
@@ -156,9 +154,7 @@ func (k *kit) openAt(url string) driver.Conn {
 // dial connects as the engine does.
 func (k *kit) dial(ctx context.Context, url string) (driver.Conn, error) {
 	address, err := driver.ParseURL(url, nil)
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("URL", err)
 	return address.Open(ctx, "drivertest")
 }
 
@@ -184,17 +180,13 @@ func (k *kit) close(c closer) {
 	defer cancel()
 	var err error
 	k.watch(func() { err = c.Close(ctx) })
-	if err != nil && !errors.Is(err, driver.ErrClosed) {
-		k.Errorf("Close of %T: %v", c, err)
-	}
+	k.check(err == nil || errors.Is(err, driver.ErrClosed), "Close of %T: %v", c, err)
 }
 
 // options returns the defaults of a scope with the options of the URL.
 func (k *kit) options(scope driver.Scope) driver.Values {
 	values, err := k.address.Resolve(scope, nil)
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("options", err)
 	return values
 }
 
@@ -215,18 +207,15 @@ func (k *kit) topic(c driver.Conn, partitions int) string {
 	k.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
 		defer cancel()
-		if err := admin.DeleteTopic(ctx, name); err != nil && k.d.KindOf(err) != driver.NotFound {
-			k.Errorf("DeleteTopic: %v", err)
-		}
+		err := admin.DeleteTopic(ctx, name)
+		k.check(err == nil || k.d.KindOf(err) == driver.NotFound, "DeleteTopic: %v", err)
 	})
 	return name
 }
 
 func (k *kit) create(admin driver.Admin, name string, partitions int) {
 	spec := driver.TopicSpec{Name: name, Partitions: partitions, Replicas: 1, Options: k.options(driver.OnTopic)}
-	if err := admin.CreateTopic(k.Context(), spec); err != nil {
-		k.Fatalf("CreateTopic: %v", err)
-	}
+	k.noError("CreateTopic", admin.CreateTopic(k.Context(), spec))
 }
 
 // host returns the host:port of the harness's URL, or "" if it has not exactly one.
@@ -252,14 +241,8 @@ func (k *kit) proxied() (string, *proxy.Proxy) {
 		k.notProven("no proxy can stand in front of this server")
 	}
 	p, err := proxy.Listen(k.host())
-	if err != nil {
-		k.Fatal(err)
-	}
-	k.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			k.Error(err)
-		}
-	})
+	k.noError("proxy", err)
+	k.Cleanup(func() { k.noError("proxy", p.Close()) })
 	return k.at(p.Addr()), p
 }
 
@@ -294,9 +277,7 @@ func (k *kit) cutter() (url string, cut func()) {
 // listen accepts connections at a loopback port, in the kernel, and never answers.
 func (k *kit) listen() net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("listen", err)
 	k.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -306,6 +287,28 @@ func (k *kit) closedPort() string {
 	l := k.listen()
 	_ = l.Close()
 	return l.Addr().String()
+}
+
+// check fails the test if ok is false.
+func (k *kit) check(ok bool, format string, args ...any) {
+	k.Helper()
+	if !ok {
+		k.Errorf(format, args...)
+	}
+}
+
+// must stops the test if ok is false.
+func (k *kit) must(ok bool, format string, args ...any) {
+	k.Helper()
+	if !ok {
+		k.Fatalf(format, args...)
+	}
+}
+
+// noError stops the test if a call failed.
+func (k *kit) noError(call string, err error) {
+	k.Helper()
+	k.must(err == nil, "%s: %v", call, err)
 }
 
 // same fails the test if the messages got are not the messages wanted, in any order.
@@ -328,28 +331,30 @@ func (k *kit) same(got, want driver.Batch) {
 			missing = append(missing, body)
 		}
 	}
-	if len(missing)+len(unexpected) > 0 {
-		k.Errorf("of %d messages, missing: %d %s; unexpected: %d %s",
-			len(want), len(missing), excerpt(missing), len(unexpected), excerpt(unexpected))
-	}
+	k.check(len(missing)+len(unexpected) == 0, "of %d messages, missing: %d %s; unexpected: %d %s",
+		len(want), len(missing), excerpt(missing), len(unexpected), excerpt(unexpected))
 }
 
 func excerpt(bodies []string) string {
 	return fmt.Sprintf("%.60q", bodies[:min(len(bodies), 3)])
 }
 
+// is fails the test if the error is not the target.
+func (k *kit) is(err, target error) {
+	k.Helper()
+	k.check(errors.Is(err, target), "the error is %v, want %v", err, target)
+}
+
 // kind fails the test if there is no error or one of another kind.
 func (k *kit) kind(err error, kinds ...driver.Kind) {
 	k.Helper()
-	if err == nil || !slices.Contains(kinds, k.d.KindOf(err)) {
-		k.Errorf("the error is %v, of kind %v, want kind %v", err, k.d.KindOf(err), kinds)
-	}
+	valid := err != nil && slices.Contains(kinds, k.d.KindOf(err))
+	k.check(valid, "the error is %v, of kind %v, want kind %v", err, k.d.KindOf(err), kinds)
 }
 
 // unsupported fails the test if an unclaimed feature is not refused as the contract asks.
 func (k *kit) unsupported(feature string, err error) {
 	k.Helper()
-	if !errors.Is(err, errors.ErrUnsupported) {
-		k.Errorf("%s is not claimed and must be refused with errors.ErrUnsupported: %v", feature, err)
-	}
+	k.check(errors.Is(err, errors.ErrUnsupported),
+		"%s is not claimed and must be refused with errors.ErrUnsupported: %v", feature, err)
 }

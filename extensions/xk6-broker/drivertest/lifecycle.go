@@ -31,9 +31,8 @@ var lifecycle = []test{
 			}
 		}
 		for range cap(errs) {
-			if err := <-errs; err != nil && !errors.Is(err, driver.ErrClosed) {
-				k.Errorf("Close: %v", err)
-			}
+			err := <-errs
+			k.check(err == nil || errors.Is(err, driver.ErrClosed), "Close: %v", err)
 		}
 	}},
 	// Right after Send most of the batch is outstanding.
@@ -42,9 +41,8 @@ var lifecycle = []test{
 		b := k.messages("outstanding", 1000)
 		sent := f.p.hand(b)
 		k.close(f.p)
-		if calls, errs := sent.state(); calls < len(b) || len(errs) > 0 {
-			k.Fatalf("Close returned after done of %d of %d messages: %v", calls, len(b), errors.Join(errs...))
-		}
+		calls, errs := sent.state()
+		k.must(calls == len(b) && len(errs) == 0, "Close returned after %d of %d messages: %v", calls, len(b), errs)
 		f.r.finishes(b)
 	}},
 	// The pauses make several orders of Send and Close likely.
@@ -82,9 +80,7 @@ var lifecycle = []test{
 		p := k.lone(k.URL)
 		k.close(p)
 		errs := p.hand(k.messages("late", 3)).wait()
-		if len(errs) < 3 {
-			k.Errorf("%d of 3 messages failed after Close", len(errs))
-		}
+		k.check(len(errs) == 3, "%d of 3 messages failed after Close", len(errs))
 		for _, err := range errs {
 			k.kind(err, driver.Closed)
 		}
@@ -92,9 +88,8 @@ var lifecycle = []test{
 	{"receive after close", func(k *kit) {
 		f := k.consuming()
 		k.close(f.r)
-		if _, err := f.r.receive(k.Context(), 1); !errors.Is(err, driver.ErrClosed) {
-			k.Errorf("Receive after Close: %v, want ErrClosed", err)
-		}
+		_, err := f.r.receive(k.Context(), 1)
+		k.is(err, driver.ErrClosed)
 	}},
 	// The pauses make both orders of Receive and Close likely.
 	{"close wakes receive", func(k *kit) {
@@ -108,9 +103,7 @@ var lifecycle = []test{
 			}()
 			time.Sleep(pause)
 			k.close(r)
-			if err := <-result; !errors.Is(err, driver.ErrClosed) {
-				k.Errorf("Receive, closed meanwhile: %v, want ErrClosed", err)
-			}
+			k.is(<-result, driver.ErrClosed)
 		}
 	}},
 	{"receive ends with its context", func(k *kit) {
@@ -119,12 +112,10 @@ var lifecycle = []test{
 		cancel()
 		for _, ctx := range []context.Context{ended, k.limit(50 * time.Millisecond)} {
 			begin := time.Now()
-			if _, err := f.r.receive(ctx, 10); !errors.Is(err, ctx.Err()) {
-				k.Errorf("Receive until its context ended: %v, want %v", err, ctx.Err())
-			}
-			if late := time.Since(begin) - 50*time.Millisecond; late > grace {
-				k.Errorf("Receive returned %v after its context had ended", late)
-			}
+			_, err := f.r.receive(ctx, 10)
+			k.is(err, ctx.Err())
+			late := time.Since(begin) - 50*time.Millisecond
+			k.check(late <= grace, "Receive returned %v after its context had ended", late)
 		}
 	}},
 	{"receive goes on after a context ended", func(k *kit) {
@@ -169,9 +160,8 @@ var lifecycle = []test{
 		url := withOption(k.at(k.listen().Addr().String()), "connectTimeout", timeout.String())
 		begin := time.Now()
 		k.kind(k.openError(k.Context(), url), driver.Timeout)
-		if took := time.Since(begin); took < timeout || took > timeout+4*grace {
-			k.Errorf("Open at a silent server took %v, and connectTimeout was %v", took, timeout)
-		}
+		took := time.Since(begin)
+		k.check(took >= timeout && took <= timeout+4*grace, "Open took %v, and connectTimeout was %v", took, timeout)
 	}},
 	{"no goroutine outlives close", goroutines},
 }
@@ -183,15 +173,12 @@ func claimsHaveVerbs(k *kit) {
 	_, backlogger := f.conn.(driver.Backlogger)
 	_, auditor := f.p.Producer.(driver.Auditor)
 	onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
-	if !admin && slices.ContainsFunc(k.d.Options, onTopic) {
-		k.Error("the driver has options of topics, but its connection is no Admin")
-	}
-	if !backlogger && (k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen) {
-		k.Error("the features describe a backlog, but the connection is no Backlogger")
-	}
-	if auditor && !k.onlySends() {
-		k.Error("the producer is an Auditor, but the driver has consumers, whose messages are the account")
-	}
+	k.check(admin || !slices.ContainsFunc(k.d.Options, onTopic),
+		"the driver has options of topics, but its connection is no Admin")
+	k.check(backlogger || !(k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen),
+		"the features describe a backlog, but the connection is no Backlogger")
+	k.check(!auditor || k.onlySends(),
+		"the producer is an Auditor, but the driver has consumers, whose messages are the account")
 }
 
 // cancelRacesArrival ends the context of Receive about when a message comes. This call or the next
@@ -203,9 +190,7 @@ func cancelRacesArrival(k *kit) {
 	for i := range b {
 		sent := f.p.hand(b[i : i+1])
 		some, err := f.r.receive(k.limit(time.Duration(i)*20*time.Microsecond), 10)
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			k.Fatalf("Receive: %v", err)
-		}
+		k.must(err == nil || errors.Is(err, context.DeadlineExceeded), "Receive: %v", err)
 		got = append(got, some...)
 		f.p.succeed(sent)
 	}
@@ -223,11 +208,9 @@ func goroutines(k *kit) {
 	before := goleak.IgnoreCurrent()
 	k.Run("second life", life)
 	var leak error
-	ended := k.eventually(func() bool {
+	k.eventually(func() bool {
 		leak = goleak.Find(before)
 		return leak == nil
 	})
-	if !ended {
-		k.Error(leak)
-	}
+	k.noError("goroutines", leak)
 }

@@ -71,9 +71,7 @@ func alone(k *kit) (published, delivered []time.Duration) {
 		f.send("alone", 1)
 		confirmed := time.Now()
 		received, ok := <-returned
-		if !ok {
-			k.Fatalf("Receive failed after %d messages", i)
-		}
+		k.must(ok, "Receive failed after %d messages", i)
 		published = append(published, confirmed.Sub(begin))
 		delivered = append(delivered, received.Sub(confirmed))
 	}
@@ -112,9 +110,7 @@ func idle(k *kit) {
 	}
 	spinning := machine.CPU() - before - waiting
 	k.Logf("in %v: %v of CPU time waiting, %v spinning", quiet(), waiting, spinning)
-	if waiting > spinning/4 {
-		k.Errorf("a Receive that only waits used %v of CPU time in %v", waiting, quiet())
-	}
+	k.check(waiting <= spinning/4, "a Receive that only waits used %v of CPU time in %v", waiting, quiet())
 }
 
 // memory counts all that the process allocates, with an embedded server. The bound is far above
@@ -137,7 +133,5 @@ func memory(k *kit) {
 	runtime.ReadMemStats(&after)
 	bytes := (after.TotalAlloc - before.TotalAlloc) / (rounds * each)
 	k.Logf("%d bytes allocated per message of 11 bytes", bytes)
-	if bytes > 32<<10 {
-		k.Errorf("%d bytes are allocated per message of 11 bytes", bytes)
-	}
+	k.check(bytes <= 32<<10, "%d bytes are allocated per message of 11 bytes", bytes)
 }

@@ -48,29 +48,25 @@ func position(k *kit) {
 	places := k.places(got)
 	for _, m := range got {
 		place := places[string(m.Body)]
-		if place.Position.Form != k.f.Position || place != before[string(m.Body)] {
-			k.Fatalf("place %+v, before Close %+v; form %v is claimed", place, before[string(m.Body)], k.f.Position)
-		}
-		if k.d.Place != nil && place.Partition != m.Partition || !k.f.Partitions && m.Partition != 0 {
-			k.Errorf("partition %d by Place, %d by Message.Partition; partitions are claimed: %t",
-				place.Partition, m.Partition, k.f.Partitions)
-		}
+		k.must(place.Position.Form == k.f.Position && place == before[string(m.Body)],
+			"place %+v, before Close %+v; form %v is claimed", place, before[string(m.Body)], k.f.Position)
+		k.check(k.d.Place == nil || place.Partition == m.Partition,
+			"partition %d by Place, %d by Message.Partition", place.Partition, m.Partition)
+		k.check(k.f.Partitions || m.Partition == 0, "partition %d, and partitions are not claimed", m.Partition)
 		place.Timestamp = 0
 		distinct[place] = true
 	}
 	k.claims(k.f.Position != driver.NoPosition, "positions")
-	if len(distinct) < len(b) {
-		k.Errorf("%d messages are at %d positions", len(b), len(distinct))
-	}
+	k.check(len(distinct) == len(b), "%d messages are at %d positions", len(b), len(distinct))
 	if k.f.Order == driver.Unordered { // the messages sent together may have any order
 		b = b[:len(b)/2]
 	}
 	last := map[int32]driver.Position{}
 	for _, m := range b {
 		p := places[string(m.Body)]
-		if earlier, ok := last[p.Partition]; ok && p.Position.Compare(earlier) <= 0 {
-			k.Errorf("partition %d: %s is at %v, the message before it at %v", p.Partition, m.Body, p.Position, earlier)
-		}
+		earlier, ok := last[p.Partition]
+		k.check(!ok || p.Position.Compare(earlier) > 0,
+			"partition %d: %s is at %v, the message before it at %v", p.Partition, m.Body, p.Position, earlier)
 		last[p.Partition] = p.Position
 	}
 }
@@ -99,18 +95,15 @@ func timestamp(k *kit) {
 	}
 	places := k.places(r.finish(2))
 	first, second := places[string(b[0].Body)].Timestamp, places[string(b[1].Body)].Timestamp
-	if !k.f.Timestamps && (first != 0 || second != 0) {
-		k.Errorf("timestamps %d and %d, and none are claimed", first, second)
-	}
+	k.check(k.f.Timestamps || first == 0 && second == 0, "timestamps %d and %d, and none are claimed", first, second)
 	k.claims(k.f.Timestamps, "timestamps")
 	const rounding, clocks = 2 * time.Millisecond, time.Hour
 	least, most := begin[1].Sub(end[0])-rounding, end[1].Sub(begin[0])+rounding
-	if pause := time.Duration(second - first); pause < least || pause > most {
-		k.Errorf("the timestamps are %v apart; the messages were sent %v to %v apart", pause, least, most)
-	}
-	if off := begin[0].Sub(time.Unix(0, first)); off.Abs() > clocks {
-		k.Errorf("timestamp %v of a message that was sent at %v", time.Unix(0, first), begin[0])
-	}
+	pause := time.Duration(second - first)
+	k.check(least <= pause && pause <= most,
+		"the timestamps are %v apart; the messages were sent %v to %v apart", pause, least, most)
+	off := begin[0].Sub(time.Unix(0, first))
+	k.check(off.Abs() <= clocks, "the timestamp is %v before the message was sent", off)
 }
 
 // receiptPlaces compares the places in receipts with the places of the received messages.
@@ -127,9 +120,7 @@ func receiptPlaces(k *kit) {
 	for i, m := range b {
 		want := places[string(m.Body)]
 		want.Timestamp = 0
-		if receipts[i] != want {
-			k.Fatalf("the receipt of %s has the place %+v, want %+v", m.Body, receipts[i], want)
-		}
+		k.must(receipts[i] == want, "the receipt of %s has the place %+v, want %+v", m.Body, receipts[i], want)
 	}
 	k.claims(k.f.Receipts, "receipts with places")
 }
@@ -150,9 +141,8 @@ func chosenPartition(k *kit) {
 	last := len(b) - 1
 	f.p.send(b[:last])
 	for _, m := range f.r.finish(last) {
-		if m.Partition != want[string(m.Body)] {
-			k.Errorf("%s was sent to partition %d and came from %d", m.Body, want[string(m.Body)], m.Partition)
-		}
+		k.check(m.Partition == want[string(m.Body)],
+			"%s was sent to partition %d and came from %d", m.Body, want[string(m.Body)], m.Partition)
 	}
 	b[last].Properties = driver.Values{partitionProperty: int64(partitions)}
 	k.kind(f.p.try(b[last:]), driver.Rejected)

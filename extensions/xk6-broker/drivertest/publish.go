@@ -46,9 +46,8 @@ var publish = []test{
 	{"tombstone", func(k *kit) {
 		k.claims(k.f.Tombstones, "messages without a body")
 		got := k.echo(driver.Batch{{Key: []byte("k"), Body: []byte{}}, {Key: []byte("k")}})
-		if got[0].Body == nil || got[1].Body != nil {
-			k.Errorf("an empty body came as %#v, and no body as %#v", got[0].Body, got[1].Body)
-		}
+		k.check(got[0].Body != nil && got[1].Body == nil,
+			"an empty body came as %#v, and no body as %#v", got[0].Body, got[1].Body)
 	}},
 	{"key", func(k *kit) {
 		b := k.messages("key", 3)
@@ -101,9 +100,8 @@ var publish = []test{
 		p := k.lone(k.URL)
 		for range 20 {
 			b := k.messages("sync", 10)
-			if calls, _ := p.hand(b).state(); calls < len(b) {
-				k.Fatalf("Send returned after done of %d of %d messages, and Async is not claimed", calls, len(b))
-			}
+			calls, _ := p.hand(b).state()
+			k.must(calls == len(b), "Send returned after %d of %d messages, and Async is not claimed", calls, len(b))
 		}
 	}},
 	// A message that is handed over at once needs no context and may succeed.
@@ -141,9 +139,8 @@ func (k *kit) echo(b driver.Batch) (got driver.Batch) {
 		if !k.f.Key {
 			m.Key = nil
 		}
-		if !bytes.Equal(got[i].Body, m.Body) || !bytes.Equal(got[i].Key, m.Key) {
-			k.Errorf("%.40q with key %q came as %.40q with key %q", m.Body, m.Key, got[i].Body, got[i].Key)
-		}
+		k.check(bytes.Equal(got[i].Body, m.Body) && bytes.Equal(got[i].Key, m.Key),
+			"%.40q with key %q came as %.40q with key %q", m.Body, m.Key, got[i].Body, got[i].Key)
 	}
 	return got
 }
@@ -167,9 +164,7 @@ func (k *kit) echoHeaders(want []driver.Header) {
 	got := slices.Clone(k.echo(b)[0].Headers)
 	slices.SortFunc(got, func(a, b driver.Header) int { return strings.Compare(a.Name, b.Name) })
 	equal := func(a, b driver.Header) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) }
-	if !slices.EqualFunc(got, want, equal) {
-		k.Errorf("headers %.200q came as %.200q", want, got)
-	}
+	k.check(slices.EqualFunc(got, want, equal), "headers %.200q came as %.200q", want, got)
 }
 
 // partitionProperty is the option that chooses a message's partition.
@@ -197,9 +192,8 @@ func properties(k *kit) {
 	}
 	k.claims(len(want) > 0, "properties of messages")
 	got := k.echo(driver.Batch{{Body: []byte("with"), Properties: want}, {Body: []byte("without")}})
-	if !reflect.DeepEqual(got[0].Properties, want) || len(got[1].Properties) > 0 {
-		k.Errorf("properties %v came as %v, and none as %v", want, got[0].Properties, got[1].Properties)
-	}
+	k.check(reflect.DeepEqual(got[0].Properties, want) && len(got[1].Properties) == 0,
+		"properties %v came as %v, and none as %v", want, got[0].Properties, got[1].Properties)
 }
 
 // nothingKept changes each body in its Done. The received messages must not change.
@@ -209,9 +203,7 @@ func nothingKept(k *kit) {
 	var all sync.WaitGroup
 	all.Add(len(b))
 	f.p.Send(k.Context(), b, func(i int, err error) {
-		if err != nil {
-			k.Errorf("Send: %v", err)
-		}
+		k.check(err == nil, "Send: %v", err)
 		clear(b[i].Body)
 		all.Done()
 	})
@@ -234,9 +226,8 @@ func proof(k *kit) {
 	prove := func(config driver.ProducerConfig, created *driver.TopicSpec) {
 		first := prover.Proof(k.Context(), config, created)
 		again := prover.Proof(k.Context(), config, created)
-		if first.Confirm > k.f.Confirm || first.How == "" || first != again {
-			k.Errorf("Proof: %+v and the second time %+v; the driver claims %v", first, again, k.f.Confirm)
-		}
+		k.check(first.Confirm <= k.f.Confirm && first.How != "" && first == again,
+			"Proof: %+v and the second time %+v; the driver claims %v", first, again, k.f.Confirm)
 	}
 	prove(config, &driver.TopicSpec{Name: f.topic, Partitions: 1, Replicas: 1, Options: k.options(driver.OnTopic)})
 	prove(config, nil)
@@ -249,9 +240,7 @@ func described(k *kit) {
 	describer, ok := c.(driver.TopicDescriber)
 	k.claims(ok, "the broker describes topics")
 	info, err := describer.DescribeTopic(k.Context(), k.topic(c, 2))
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("DescribeTopic", err)
 	own := k.Topic == nil // a topic of the harness has other options
 	if own && (info.Partitions != 0 && info.Partitions != 2 || info.Replicas != 1) {
 		k.Fatalf("a topic of 2 partitions and 1 replica is %+v", info)
@@ -260,9 +249,9 @@ func described(k *kit) {
 	for name, value := range info.Options {
 		o, _ := k.d.Option(name)
 		other := own && o.Type == driver.Enum && options[name] != value
-		if want, ok := options[name]; !ok || reflect.TypeOf(want) != reflect.TypeOf(value) || other {
-			k.Errorf("option %q: %T %v, want %T %v", name, value, value, want, want)
-		}
+		want, ok := options[name]
+		k.check(ok && reflect.TypeOf(want) == reflect.TypeOf(value) && !other,
+			"option %q: %T %v, want %T %v", name, value, value, want, want)
 	}
 	_, err = describer.DescribeTopic(k.Context(), unique())
 	k.kind(err, driver.NotFound)

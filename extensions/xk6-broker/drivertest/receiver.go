@@ -47,9 +47,8 @@ func (k *kit) consumerWith(c driver.Conn, config driver.ConsumerConfig) *receive
 		return r
 	}
 	var err error
-	if r.Consumer, err = c.NewConsumer(k.Context(), config); err != nil {
-		k.Fatalf("NewConsumer: %v", err)
-	}
+	r.Consumer, err = c.NewConsumer(k.Context(), config)
+	k.noError("NewConsumer", err)
 	k.Cleanup(func() { k.close(r) })
 	return r
 }
@@ -68,9 +67,8 @@ func (r *receiver) receive(ctx context.Context, room int) (driver.Batch, error) 
 	r.kit.Helper()
 	b := make(driver.Batch, room)
 	n, err := r.Receive(ctx, b)
-	if n < 0 || n > room || (err == nil) != (n > 0) {
-		r.kit.Fatalf("Receive returned %d messages in a batch of %d and the error %v", n, room, err)
-	}
+	r.kit.must(n >= 0 && n <= room && (err == nil) == (n > 0),
+		"Receive returned %d messages in a batch of %d and the error %v", n, room, err)
 	for _, m := range b[:n] {
 		r.seen[string(m.Body)] = true
 	}
@@ -81,9 +79,7 @@ func (r *receiver) receive(ctx context.Context, room int) (driver.Batch, error) 
 func (r *receiver) next(room int) driver.Batch {
 	r.kit.Helper()
 	b, err := r.receive(r.kit.limit(r.kit.Timeout), room)
-	if err != nil {
-		r.kit.Fatalf("Receive: %v", err)
-	}
+	r.kit.noError("Receive", err)
 	return b
 }
 
@@ -121,9 +117,7 @@ func (r *receiver) rest(d time.Duration) (all driver.Batch) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return all
 		}
-		if err != nil {
-			r.kit.Fatalf("Receive: %v", err)
-		}
+		r.kit.noError("Receive", err)
 		r.acknowledge(b)
 		all = append(all, b...)
 	}
@@ -132,9 +126,7 @@ func (r *receiver) rest(d time.Duration) (all driver.Batch) {
 // nothing fails the test if a message comes within a time.
 func (r *receiver) nothing(d time.Duration) {
 	r.kit.Helper()
-	if b := r.rest(d); len(b) > 0 {
-		r.kit.Errorf("%d messages came and none was expected, the first: %.60q", len(b), b[0].Body)
-	}
+	r.kit.same(r.rest(d), nil)
 }
 
 func (r *receiver) acknowledge(b driver.Batch) {
@@ -147,9 +139,8 @@ func (r *receiver) acknowledge(b driver.Batch) {
 // settle settles, which must succeed.
 func (r *receiver) settle(b driver.Batch, o driver.Outcome) {
 	r.kit.Helper()
-	if err := r.Settle(r.kit.Context(), b, o); err != nil {
-		r.kit.Errorf("Settle of %d messages as %v: %v", len(b), o, err)
-	}
+	err := r.Settle(r.kit.Context(), b, o)
+	r.kit.check(err == nil, "Settle of %d messages as %v: %v", len(b), o, err)
 }
 
 // store is the consumer of a driver that only sends. It polls the server's stored messages.

@@ -40,9 +40,8 @@ var reconnect = []test{
 		f.deliver("before")
 		thaw := freeze()
 		sent := f.p.start(context.Background(), k.messages("hung", 5))
-		if b, err := f.r.receive(k.limit(quiet()), 10); err == nil {
-			k.Errorf("%d messages came from a frozen server", len(b))
-		}
+		b, err := f.r.receive(k.limit(quiet()), 10)
+		k.check(err != nil, "%d messages came from a frozen server", len(b))
 		thaw()
 		sent.wait()
 		f.deliver("after")
@@ -74,9 +73,7 @@ func (f *flow) deliver(name string) {
 		}
 		return f.r.seen[string(b[0].Body)]
 	})
-	if !delivered {
-		f.kit.Fatalf("no message sent after the connection broke arrived within %v: %v", f.kit.Timeout, last)
-	}
+	f.kit.must(delivered, "no message sent after the connection broke arrived within %v: %v", f.kit.Timeout, last)
 }
 
 // arrives receives for a second, through any error but ErrClosed, until a body comes. It returns
@@ -85,9 +82,7 @@ func (f *flow) arrives(body string) (last error) {
 	ctx := f.kit.limit(time.Second)
 	for ctx.Err() == nil && !f.r.seen[body] {
 		b, err := f.r.receive(ctx, 100)
-		if errors.Is(err, driver.ErrClosed) {
-			f.kit.Fatalf("Receive: %v, but the consumer is open", err)
-		}
+		f.kit.must(!errors.Is(err, driver.ErrClosed), "Receive: %v, but the consumer is open", err)
 		switch {
 		case err == nil && f.kit.acks():
 			_ = f.r.Settle(f.kit.limit(time.Second), b, driver.Ack) // the connection of b may be gone
@@ -122,9 +117,7 @@ func confirmedSurvives(k *kit) {
 	}
 	k.claims(k.kept() && k.confirmed(), "delivery at least once of confirmed messages")
 	confirmed := len(missing)
-	if confirmed == 0 {
-		k.Fatal("no message was confirmed")
-	}
+	k.must(confirmed > 0, "no message was confirmed")
 	k.eventually(func() bool {
 		for body := range missing {
 			if f.r.seen[body] {
@@ -136,9 +129,7 @@ func confirmedSurvives(k *kit) {
 		}
 		return len(missing) == 0
 	})
-	if len(missing) > 0 {
-		k.Errorf("%d of %d confirmed messages are lost", len(missing), confirmed)
-	}
+	k.check(len(missing) == 0, "%d of %d confirmed messages are lost", len(missing), confirmed)
 }
 
 // interrupted sends messages one by one and breaks the connection in the middle. A third of them

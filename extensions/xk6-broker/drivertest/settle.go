@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -70,9 +69,7 @@ var settle = []test{
 		f.send("late", 1)
 		b := f.r.take(1)
 		k.close(f.r)
-		if err := f.r.Settle(k.Context(), b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
-			k.Errorf("Settle after Close: %v, want ErrClosed", err)
-		}
+		k.is(f.r.Settle(k.Context(), b, driver.Ack), driver.ErrClosed)
 	}},
 	{"unsettled goes to another at close", func(k *kit) {
 		k.claims(k.kept() && k.shared(), "redelivery")
@@ -116,9 +113,8 @@ func (f *flow) redelivered(b driver.Batch) {
 	got := f.r.finish(len(b))
 	f.kit.same(got, b)
 	for _, m := range got {
-		if f.kit.f.Attempts != (m.Attempt >= 2) {
-			f.kit.Errorf("attempt %d on the second delivery, and Attempts is claimed: %t", m.Attempt, f.kit.f.Attempts)
-		}
+		f.kit.check(f.kit.f.Attempts == (m.Attempt >= 2),
+			"attempt %d on the second delivery, and Attempts is claimed: %t", m.Attempt, f.kit.f.Attempts)
 	}
 	f.gone()
 }
@@ -164,9 +160,7 @@ func backlog(k *kit) {
 	k.claims(ok, "backlog")
 	f.backlog(f.conn, 0)
 	first, err := backlogger.Backlog(k.Context(), f.topic, k.usual(f.topic).Group)
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.noError("Backlog", err)
 	if first.Estimate {
 		k.close(f.r)
 		b := f.send("backlog", 10)
@@ -210,18 +204,16 @@ func (k *kit) settleFrozen(confirm bool, wait time.Duration) {
 	if !early {
 		err = <-result
 	}
-	if err != nil || early == confirm {
-		k.Errorf("Settle returned before the frozen server thawed: %t, want %t; error: %v", early, !confirm, err)
-	}
+	k.check(err == nil && early != confirm,
+		"Settle returned before the frozen server thawed: %t, want %t; error: %v", early, !confirm, err)
 }
 
 var request = []test{
 	{"the verbs are there as claimed", func(k *kit) {
 		requester, replier := k.flow().verbs()
-		if (requester != nil) != k.f.Requests || (replier != nil) != k.f.Requests {
-			k.Errorf("Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
-				k.f.Requests, requester != nil, replier != nil)
-		}
+		k.check((requester != nil) == k.f.Requests && (replier != nil) == k.f.Requests,
+			"Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
+			k.f.Requests, requester != nil, replier != nil)
 	}},
 	{"each request gets its reply", replies},
 	{"a request ends with its context", func(k *kit) {
@@ -229,9 +221,7 @@ var request = []test{
 		k.claims(k.f.Requests && requester != nil, "request and reply")
 		ctx := k.limit(quiet())
 		_, _ = requester.Request(ctx, driver.Message{Body: []byte("without a reply")})
-		if ctx.Err() == nil {
-			k.Error("Request returned without a reply and before its context ended")
-		}
+		k.check(ctx.Err() != nil, "Request returned without a reply and before its context ended")
 	}},
 }
 
@@ -253,9 +243,8 @@ func replies(k *kit) {
 		requests.Go(func() {
 			body := fmt.Sprint("request ", i)
 			reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
-			if want := "reply to " + body; err != nil || string(reply.Body) != want {
-				k.Errorf("Request: %q, %v; want %q", reply.Body, err, want)
-			}
+			want := "reply to " + body
+			k.check(err == nil && string(reply.Body) == want, "Request: %q, %v; want %q", reply.Body, err, want)
 		})
 	}
 	for got := 0; got < n; {
@@ -263,9 +252,7 @@ func replies(k *kit) {
 		got += len(b)
 		for _, m := range b {
 			reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
-			if err := replier.Reply(ctx, m, reply); err != nil {
-				k.Errorf("Reply: %v", err)
-			}
+			k.noError("Reply", replier.Reply(ctx, m, reply))
 		}
 		f.r.acknowledge(b)
 	}
