@@ -1,6 +1,6 @@
-// Package bench compares the engine with loops written by hand on the same client library, and with
-// the brokers' own tools. The loops of a comparison take turns, and the medians of the rounds count:
-// on a shared machine only ratios from one run are meaningful.
+// Package bench compares the engine with loops written by hand on the same client library, and
+// with the brokers' own tools. The loops of a comparison take turns, and the medians of the rounds
+// count: on a shared machine only ratios from one run are meaningful.
 package bench
 
 import (

@@ -18,7 +18,8 @@ type Session struct {
 	groups  int // groups with a new name so far
 }
 
-// Open connects and creates the topic, with options as in a script. The topic is deleted when tb ends.
+// Open connects and creates the topic, with options as in a script. The topic is deleted when tb
+// ends.
 func Open(tb testing.TB, url, topic string, spec driver.TopicSpec, options map[string]any) *Session {
 	tb.Helper()
 	address, err := driver.ParseURL(url, nil)
@@ -60,7 +61,7 @@ func (s *Session) Conn() driver.Conn { return s.conn }
 
 // Purge empties the topic.
 func (s *Session) Purge() error {
-	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // for drivers with it
+	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // a benchmark
 }
 
 func (s *Session) series() *engine.Series {

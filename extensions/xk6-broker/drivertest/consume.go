@@ -102,7 +102,30 @@ var consume = []test{
 			}
 		}
 	}},
-	{"prefetch bounds what is unsettled", prefetch},
+	// Leaves messages unsettled: a consumer gets no more than its prefetch, and another gets the
+	// rest. With order by partition a partition has one consumer at a time, which gets the rest.
+	{"prefetch bounds what is unsettled", func(k *kit) {
+		k.claims(k.acks() && k.shared(), "acknowledgement")
+		k.needs(k.single(), "a broker that delivers and counts single messages")
+		c := k.open()
+		config := k.usual(k.topic(c, 1))
+		config.Prefetch = 5
+		r := k.consumerWith(c, config)
+		b := k.messages("bound", 20)
+		k.producer(c, config.Topic).send(b)
+		held := r.take(config.Prefetch)
+		_, err := r.receive(k.limit(quiet()), 100)
+		k.is(err, context.DeadlineExceeded) // all of the prefetch is unsettled
+		var rest driver.Batch
+		if k.f.Order == driver.PerPartition {
+			r.settle(held, driver.Ack)
+			rest = r.finish(len(b) - len(held))
+		} else {
+			rest = k.consumerWith(k.open(), config).finish(len(b) - len(held))
+			r.settle(held, driver.Ack)
+		}
+		k.same(append(held, rest...), b)
+	}},
 }
 
 // pair makes two consumers, each with its own connection, then sends messages, and receives until
@@ -158,37 +181,30 @@ func (k *kit) started(start driver.Start) {
 	r.nothing(quiet())
 }
 
-// prefetch leaves messages unsettled: a consumer gets no more than its prefetch, and another gets
-// the rest. With order by partition a partition has one consumer at a time, which gets the rest.
-func prefetch(k *kit) {
-	k.claims(k.acks() && k.shared(), "acknowledgement")
-	k.single()
-	c := k.open()
-	config := k.usual(k.topic(c, 1))
-	config.Prefetch = 5
-	r := k.consumerWith(c, config)
-	b := k.messages("bound", 20)
-	k.producer(c, config.Topic).send(b)
-	held := r.take(config.Prefetch)
-	_, err := r.receive(k.limit(quiet()), 100)
-	k.is(err, context.DeadlineExceeded) // all of the prefetch is unsettled
-	var rest driver.Batch
-	if k.f.Order == driver.PerPartition {
-		r.settle(held, driver.Ack)
-		rest = r.finish(len(b) - len(held))
-	} else {
-		rest = k.consumerWith(k.open(), config).finish(len(b) - len(held))
-		r.settle(held, driver.Ack)
-	}
-	k.same(append(held, rest...), b)
-}
-
 var order = []test{
 	{"within the topic", func(k *kit) {
 		k.claims(k.f.Order == driver.PerTopic, "order within a topic")
 		k.ascending(k.ordered(0), func(driver.Message) string { return "the topic" })
 	}},
-	{"within a partition", orderPartition},
+	{"within a partition", func(k *kit) {
+		k.claims(k.f.Order == driver.PerPartition, "order within a partition")
+		keys := 0
+		if k.f.Key {
+			keys = 10
+		}
+		got := k.ordered(keys)
+		k.ascending(got, func(m driver.Message) string { return fmt.Sprint("partition ", m.Partition) })
+		if keys == 0 {
+			return
+		}
+		k.ascending(got, func(m driver.Message) string { return "key " + string(m.Key) })
+		partition := map[string]int32{}
+		for _, m := range got {
+			p, ok := partition[string(m.Key)]
+			k.must(!ok || p == m.Partition, "key %q is in partitions %d and %d", m.Key, p, m.Partition)
+			partition[string(m.Key)] = m.Partition
+		}
+	}},
 	{"of each of two producers", func(k *kit) {
 		k.claims(k.f.Order != driver.Unordered, "order")
 		f := k.flow()
@@ -237,24 +253,4 @@ func (k *kit) ascending(b driver.Batch, sequence func(driver.Message) string) {
 		last[name] = body
 	}
 	k.check(len(wrong) == 0, "%d messages of %d came out of order %s", len(wrong), len(b), excerpt(wrong))
-}
-
-func orderPartition(k *kit) {
-	k.claims(k.f.Order == driver.PerPartition, "order within a partition")
-	keys := 0
-	if k.f.Key {
-		keys = 10
-	}
-	got := k.ordered(keys)
-	k.ascending(got, func(m driver.Message) string { return fmt.Sprint("partition ", m.Partition) })
-	if keys == 0 {
-		return
-	}
-	k.ascending(got, func(m driver.Message) string { return "key " + string(m.Key) })
-	partition := map[string]int32{}
-	for _, m := range got {
-		p, ok := partition[string(m.Key)]
-		k.must(!ok || p == m.Partition, "key %q is in partitions %d and %d", m.Key, p, m.Partition)
-		partition[string(m.Key)] = m.Partition
-	}
 }

@@ -51,7 +51,25 @@ var failures = []test{
 		k.noError("DeleteTopic", a.DeleteTopic(k.Context(), name))
 		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
 	}},
-	{"purge", purge},
+	// Closes the consumer first, because no purge reaches prefetched messages.
+	{"purge", func(k *kit) {
+		_, a := k.admin()
+		f := k.flow()
+		f.r.finishes(f.send("acked", 5))
+		k.close(f.r)
+		f.send("purged", 20)
+		err := a.PurgeTopic(k.Context(), f.topic)
+		k.claims(!errors.Is(err, errors.ErrUnsupported), "purge")
+		k.noError("PurgeTopic", err)
+		b := f.send("after", 5)
+		k.needs(k.onlySends() || k.f.Start.Has(driver.StartEarliest), "consumers that see earlier messages")
+		config := k.usual(f.topic)
+		config.Start = driver.StartEarliest
+		again := k.consumerWith(f.conn, config)
+		again.finishes(b)
+		again.nothing(quiet())
+		k.kind(a.PurgeTopic(k.Context(), unique()), driver.NotFound)
+	}},
 	{"backlog of an absent topic", func(k *kit) {
 		c, _ := k.admin()
 		backlogger, ok := c.(driver.Backlogger)
@@ -70,36 +88,12 @@ func (k *kit) admin() (driver.Conn, driver.Admin) {
 	return c, a
 }
 
-// purge closes the consumer first, because no purge reaches prefetched messages.
-func purge(k *kit) {
-	_, a := k.admin()
-	f := k.flow()
-	f.r.finishes(f.send("acked", 5))
-	k.close(f.r)
-	f.send("purged", 20)
-	err := a.PurgeTopic(k.Context(), f.topic)
-	k.claims(!errors.Is(err, errors.ErrUnsupported), "purge")
-	k.noError("PurgeTopic", err)
-	b := f.send("after", 5)
-	if !k.onlySends() && !k.f.Start.Has(driver.StartEarliest) {
-		k.notProven("a new consumer does not see earlier messages")
-	}
-	config := k.usual(f.topic)
-	config.Start = driver.StartEarliest
-	again := k.consumerWith(f.conn, config)
-	again.finishes(b)
-	again.nothing(quiet())
-	k.kind(a.PurgeTopic(k.Context(), unique()), driver.NotFound)
-}
-
 // Strangers proves that a driver names another protocol at its server's port, without waiting for
 // more. It needs no server: url is one of the driver's, with one host:port. [Run] does it too.
 func Strangers(t *testing.T, url string) {
 	t.Helper()
 	k := newKit(t, Harness{URL: url})
-	if k.host() == "" {
-		t.Fatal("the URL has no single host and port")
-	}
+	k.must(k.host() != "", "the URL has no single host and port")
 	strangers(k)
 }
 
@@ -134,9 +128,10 @@ func (k *kit) dialer(host string) {
 	_, err = address.OpenThrough(k.Context(), network, "drivertest")
 	if k.d.OwnDialer {
 		k.unsupported("a dialer", err)
-	} else if _, ok := asked.Load(host); !ok || err == nil {
-		k.Errorf("the dialer was asked for %s: %t, want true; error: %v", host, ok, err)
+		return
 	}
+	_, ok := asked.Load(host)
+	k.check(ok && err != nil, "the dialer was asked for %s: %t, want true; error: %v", host, ok, err)
 }
 
 // stranger connects to a server of another protocol. The error must come before connectTimeout and

@@ -29,13 +29,11 @@ import (
 
 // Harness describes a driver and its server to the kit.
 type Harness struct {
-	// Driver is the registered name. The kit reads the Features from the registry.
-	Driver string
+	Driver string // the registered name
 	// URL is the URL of the server. If it is empty the tests are skipped, or fail if the driver is
 	// in BROKER_REQUIRE, a comma-separated list or "all".
 	URL string
-	// On names the server in the documents if it is not the usual one, such as "Artemis".
-	On string
+	On  string // the server's name in the documents if it is not the usual one, such as "Artemis"
 	// Topic makes a topic and returns its name. By default the name is unique, and the topic is
 	// created and deleted if the connection is an Admin.
 	Topic func(t testing.TB, c driver.Conn) string
@@ -43,20 +41,17 @@ type Harness struct {
 	// proxy in front of the server does it, if the URL has one host:port.
 	Freeze func(t testing.TB) (thaw func())
 	// Cut breaks every connection to the server. By default the proxy does it.
-	Cut func(t testing.TB)
-	// NoProxy is set if clients connect to the address that the server advertises.
-	NoProxy bool
+	Cut     func(t testing.TB)
+	NoProxy bool // clients connect to the address that the server advertises
 	// Stored reads all messages of a topic from the server: Key, Headers and Body, in any order,
 	// from any goroutine. A driver that only sends needs it.
 	Stored func(t testing.TB, topic string) []driver.Message
-	// Numbers is set if a body must be the text of a number.
-	Numbers bool
-	// HeaderBytes is set if the values of headers may hold any byte.
-	HeaderBytes bool
-	// Batches is set if the broker delivers a batch of profile throughput as one message.
-	Batches bool
-	// SettleUnconfirmed is set if this server refuses to confirm settlements.
-	SettleUnconfirmed bool
+
+	Numbers           bool // a body must be the text of a number
+	HeaderBytes       bool // the values of headers may hold any byte
+	Batches           bool // the broker delivers a batch of profile throughput as one message
+	SettleUnconfirmed bool // this server refuses to confirm settlements
+
 	// Timeout bounds each event that must happen. The default is a minute.
 	Timeout time.Duration
 	// Prompt bounds the best latency of many single messages over loopback. The default is 5 ms.
@@ -99,19 +94,15 @@ func Run(t *testing.T, h Harness) {
 		t.Skipf("no URL for %s", h.Driver)
 	}
 	k := newKit(t, h)
-	if k.d.Name != h.Driver {
-		t.Fatalf("the URL is for driver %q, not %q", k.d.Name, h.Driver)
-	}
-	if k.onlySends() && h.Stored == nil {
-		t.Fatalf("%s only sends: set Harness.Stored", h.Driver)
-	}
+	k.must(k.d.Name == h.Driver, "the URL is for driver %q, not %q", k.d.Name, h.Driver)
+	k.must(!k.onlySends() || h.Stored != nil, "%s only sends: set Harness.Stored", h.Driver)
 	outcome := &Outcome{Driver: h.Driver, On: h.On, NotProven: []string{}}
 	k.runGroups(outcome, false)
 	for _, profile := range k.profiles() {
 		h.URL = withOption(k.URL, "profile", string(profile))
 		t.Run(string(profile), func(t *testing.T) { newKit(t, h).runGroups(&Outcome{}, true) })
 	}
-	outcome.write(t)
+	outcome.write(k)
 }
 
 // runGroups runs all groups, or the profiled ones only, and counts the tests.
@@ -174,17 +165,13 @@ func (o *Outcome) count(k *kit, name string) {
 	}
 }
 
-func (o *Outcome) write(t *testing.T) {
+func (o *Outcome) write(k *kit) {
 	path := os.Getenv("BROKER_CONFORMANCE")
 	if path == "" {
 		return
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //gosec:disable G302 G304 G703 -- a report
-	if err != nil {
-		t.Fatal(err)
-	}
+	k.noError("BROKER_CONFORMANCE", err)
 	defer f.Close() //nolint:errcheck // the write is checked
-	if err := json.NewEncoder(f).Encode(o); err != nil {
-		t.Fatal(err)
-	}
+	k.noError("BROKER_CONFORMANCE", json.NewEncoder(f).Encode(o))
 }

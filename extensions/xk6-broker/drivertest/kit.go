@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,8 @@ type kit struct {
 	address  *driver.Address
 	d        *driver.Driver
 	f        driver.Features
-	unproven bool // the test was skipped because means were missing
+	unproven bool         // the test was skipped because means were missing
+	hung     *atomic.Bool // a call does not return, and the test has ended without it
 }
 
 func newKit(t *testing.T, h Harness) *kit {
@@ -39,13 +41,14 @@ func newKit(t *testing.T, h Harness) *kit {
 	}
 	h.Timeout = cmp.Or(h.Timeout, time.Minute)
 	h.Prompt = cmp.Or(h.Prompt, 5*time.Millisecond)
-	return &kit{T: t, Harness: h, address: address, d: address.Driver, f: address.Driver.Features}
+	k := &kit{Harness: h, address: address, d: address.Driver, f: address.Driver.Features}
+	return k.with(t)
 }
 
 // with returns the kit for another test.
 func (k *kit) with(t *testing.T) *kit {
 	other := *k
-	other.T = t
+	other.T, other.hung = t, &atomic.Bool{}
 	return &other
 }
 
@@ -60,30 +63,23 @@ func withOption(url, name, value string) string {
 func (k *kit) claims(claim bool, feature string) {
 	k.Helper()
 	if !claim {
+		k.exitIfHung()
 		k.Skipf("not claimed: %s", feature)
 	}
 }
 
-// notProven skips the test because means are missing.
-func (k *kit) notProven(why string) {
+// needs skips the test if its means are missing.
+func (k *kit) needs(ok bool, means string) {
 	k.Helper()
-	k.unproven = true
-	k.Skip("not proven: " + why)
-}
-
-// single skips the test if the broker counts batches, not messages.
-func (k *kit) single() {
-	if k.Batches && strings.Contains(k.URL, "profile="+string(driver.Throughput)) {
-		k.notProven("the broker delivers and counts batches")
+	if !ok {
+		k.exitIfHung()
+		k.unproven = true
+		k.Skipf("not proven without %s", means)
 	}
 }
 
-// timed skips a test that compares times with -test.short: it needs an idle machine.
-func (k *kit) timed() {
-	if testing.Short() {
-		k.notProven("part of make test-full")
-	}
-}
+// single reports whether the broker delivers and counts single messages.
+func (k *kit) single() bool { return !k.Batches || !strings.Contains(k.URL, "profile=throughput") }
 
 // onlySends reports whether the driver has no consumers.
 func (k *kit) onlySends() bool { return k.f.Start == 0 }
@@ -126,8 +122,16 @@ func (k *kit) watch(f func()) {
 	select {
 	case <-returned:
 	case <-time.After(3*k.Timeout + 2*grace):
+		k.hung.Store(true)
 		stacks := make([]byte, 1<<20)
 		k.Fatalf("a call does not return:\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// exitIfHung ends a goroutine whose test has ended without it.
+func (k *kit) exitIfHung() {
+	if k.hung.Load() {
+		runtime.Goexit()
 	}
 }
 
@@ -164,8 +168,8 @@ func (k *kit) openError(ctx context.Context, url string) error {
 	c, err := k.dial(ctx, url)
 	if err == nil {
 		k.close(c)
-		k.Fatal("Open succeeded without a server")
 	}
+	k.must(err != nil, "Open succeeded without a server")
 	return err
 }
 
@@ -229,17 +233,13 @@ func (k *kit) host() string {
 
 // at returns the harness's URL with another host:port.
 func (k *kit) at(host string) string {
-	if k.host() == "" {
-		k.notProven("the URL has no single host and port")
-	}
+	k.needs(k.host() != "", "a single host and port in the URL")
 	return strings.Replace(k.URL, k.host(), host, 1)
 }
 
 // proxied starts a proxy in front of the server and returns the URL that leads through it.
 func (k *kit) proxied() (string, *proxy.Proxy) {
-	if k.NoProxy || k.host() == "" {
-		k.notProven("no proxy can stand in front of this server")
-	}
+	k.needs(!k.NoProxy && k.host() != "", "a proxy in front of this server")
 	p, err := proxy.Listen(k.host())
 	k.noError("proxy", err)
 	k.Cleanup(func() { k.noError("proxy", p.Close()) })
@@ -293,6 +293,7 @@ func (k *kit) closedPort() string {
 func (k *kit) check(ok bool, format string, args ...any) {
 	k.Helper()
 	if !ok {
+		k.exitIfHung()
 		k.Errorf(format, args...)
 	}
 }
@@ -300,8 +301,9 @@ func (k *kit) check(ok bool, format string, args ...any) {
 // must stops the test if ok is false.
 func (k *kit) must(ok bool, format string, args ...any) {
 	k.Helper()
+	k.check(ok, format, args...)
 	if !ok {
-		k.Fatalf(format, args...)
+		k.FailNow()
 	}
 }
 

@@ -13,7 +13,20 @@ import (
 )
 
 var lifecycle = []test{
-	{"claims have their verbs", claimsHaveVerbs},
+	// Tests the verbs that more than the interface itself claims.
+	{"claims have their verbs", func(k *kit) {
+		f := k.flow()
+		_, admin := f.conn.(driver.Admin)
+		_, backlogger := f.conn.(driver.Backlogger)
+		_, auditor := f.p.Producer.(driver.Auditor)
+		onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
+		k.check(admin || !slices.ContainsFunc(k.d.Options, onTopic),
+			"the driver has options of topics, but its connection is no Admin")
+		k.check(backlogger || !(k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen),
+			"the features describe a backlog, but the connection is no Backlogger")
+		k.check(!auditor || k.onlySends(),
+			"the producer is an Auditor, but the driver has consumers, whose messages are the account")
+	}},
 	{"close twice", func(k *kit) {
 		f := k.flow()
 		for _, c := range []closer{f.p, f.r, k.open()} {
@@ -125,7 +138,22 @@ var lifecycle = []test{
 			f.r.finishes(f.send(name, 3))
 		}
 	}},
-	{"no message is lost to a cancelled receive", cancelRacesArrival},
+	// Ends the context of Receive about when a message comes. This call or the next
+	// must return the message.
+	{"no message is lost to a cancelled receive", func(k *kit) {
+		f := k.consuming()
+		b := k.messages("race", 100)
+		var got driver.Batch
+		for i := range b {
+			sent := f.p.hand(b[i : i+1])
+			some, err := f.r.receive(k.limit(time.Duration(i)*20*time.Microsecond), 10)
+			k.must(err == nil || errors.Is(err, context.DeadlineExceeded), "Receive: %v", err)
+			got = append(got, some...)
+			f.p.succeed(sent)
+		}
+		got = append(got, f.r.take(len(b)-len(got))...)
+		k.same(got, b)
+	}},
 	{"a consumer that comes back goes on", func(k *kit) {
 		k.claims(k.kept() && k.shared() && k.acks(), "messages are kept for a consumer that left")
 		f := k.flow()
@@ -151,8 +179,8 @@ var lifecycle = []test{
 		url := k.at(k.listen().Addr().String())
 		k.kind(k.openError(k.limit(time.Second), url), driver.Disconnected, driver.Timeout)
 	}},
-	// No context ends: the driver itself gives up after connectTimeout. It may then probe the server
-	// in two ways, each for a second.
+	// No context ends: the driver itself gives up after connectTimeout. It may then probe the
+	// server in two ways, each for a second.
 	{"connectTimeout at a deaf server", func(k *kit) {
 		_, ok := k.d.Option("connectTimeout")
 		k.claims(ok, "the option connectTimeout")
@@ -163,54 +191,20 @@ var lifecycle = []test{
 		took := time.Since(begin)
 		k.check(took >= timeout && took <= timeout+4*grace, "Open took %v, and connectTimeout was %v", took, timeout)
 	}},
-	{"no goroutine outlives close", goroutines},
-}
-
-// claimsHaveVerbs tests the verbs that more than the interface itself claims.
-func claimsHaveVerbs(k *kit) {
-	f := k.flow()
-	_, admin := f.conn.(driver.Admin)
-	_, backlogger := f.conn.(driver.Backlogger)
-	_, auditor := f.p.Producer.(driver.Auditor)
-	onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
-	k.check(admin || !slices.ContainsFunc(k.d.Options, onTopic),
-		"the driver has options of topics, but its connection is no Admin")
-	k.check(backlogger || !(k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen),
-		"the features describe a backlog, but the connection is no Backlogger")
-	k.check(!auditor || k.onlySends(),
-		"the producer is an Auditor, but the driver has consumers, whose messages are the account")
-}
-
-// cancelRacesArrival ends the context of Receive about when a message comes. This call or the next
-// must return the message.
-func cancelRacesArrival(k *kit) {
-	f := k.consuming()
-	b := k.messages("race", 100)
-	var got driver.Batch
-	for i := range b {
-		sent := f.p.hand(b[i : i+1])
-		some, err := f.r.receive(k.limit(time.Duration(i)*20*time.Microsecond), 10)
-		k.must(err == nil || errors.Is(err, context.DeadlineExceeded), "Receive: %v", err)
-		got = append(got, some...)
-		f.p.succeed(sent)
-	}
-	got = append(got, f.r.take(len(b)-len(got))...)
-	k.same(got, b)
-}
-
-// goroutines tests a second life, because a client library may start goroutines once per process.
-func goroutines(k *kit) {
-	life := func(t *testing.T) {
-		f := k.with(t).flow()
-		f.r.finishes(f.send("life", 10))
-	}
-	k.Run("first life", life)
-	before := goleak.IgnoreCurrent()
-	k.Run("second life", life)
-	var leak error
-	k.eventually(func() bool {
-		leak = goleak.Find(before)
-		return leak == nil
-	})
-	k.noError("goroutines", leak)
+	// Tests a second life, because a client library may start goroutines once per process.
+	{"no goroutine outlives close", func(k *kit) {
+		life := func(t *testing.T) {
+			f := k.with(t).flow()
+			f.r.finishes(f.send("life", 10))
+		}
+		k.Run("first life", life)
+		before := goleak.IgnoreCurrent()
+		k.Run("second life", life)
+		var leak error
+		k.eventually(func() bool {
+			leak = goleak.Find(before)
+			return leak == nil
+		})
+		k.noError("goroutines", leak)
+	}},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
@@ -40,8 +41,45 @@ var measure = []test{
 			return delivered[len(delivered)/4]
 		})
 	}},
-	{"an idle consumer rests", idle},
-	{"memory per message", memory},
+	// Measures the CPU time of the process while a Receive waits. It compares with a loop that
+	// spins as long, because a spinning client takes that time from the load generator.
+	{"an idle consumer rests", func(k *kit) {
+		f := k.consuming()
+		k.needs(!testing.Short(), "an idle machine, as make test-full has")
+		f.r.finishes(f.send("idle", 1))
+		runtime.GC() // of earlier tests
+		before := machine.CPU()
+		f.r.nothing(quiet())
+		waiting := machine.CPU() - before
+		for begin := time.Now(); time.Since(begin) < quiet(); {
+			continue
+		}
+		spinning := machine.CPU() - before - waiting
+		k.Logf("in %v: %v of CPU time waiting, %v spinning", quiet(), waiting, spinning)
+		k.check(waiting <= spinning/4, "a Receive that only waits used %v of CPU time in %v", waiting, quiet())
+	}},
+	// Counts all that the process allocates, with an embedded server. The bound is far above
+	// the need of a small message and below a buffer for each message.
+	{"memory per message", func(k *kit) {
+		f := k.flow()
+		const rounds, each = 10, 200
+		round := func() {
+			f.send("memory", each)
+			if !k.onlySends() {
+				f.r.finish(each)
+			}
+		}
+		round()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range rounds {
+			round()
+		}
+		runtime.ReadMemStats(&after)
+		bytes := (after.TotalAlloc - before.TotalAlloc) / (rounds * each)
+		k.Logf("%d bytes allocated per message of 11 bytes", bytes)
+		k.check(bytes <= 32<<10, "%d bytes are allocated per message of 11 bytes", bytes)
+	}},
 }
 
 // alone sends single messages, each a pause after the one before was received, and returns the
@@ -84,7 +122,7 @@ func alone(k *kit) (published, delivered []time.Duration) {
 // A busy machine does not.
 func (k *kit) prompt(name string, measure func() time.Duration) {
 	k.Helper()
-	k.timed()
+	k.needs(!testing.Short(), "an idle machine, as make test-full has")
 	for range 5 {
 		best := measure()
 		k.Logf("%s: %v", name, best)
@@ -92,46 +130,5 @@ func (k *kit) prompt(name string, measure func() time.Duration) {
 			return
 		}
 	}
-	k.Errorf("%s takes more than %v: the client waits for more messages, or polls", name, k.Prompt)
-}
-
-// idle measures the CPU time of the process while a Receive waits. It compares with a loop that
-// spins as long, because a spinning client takes that time from the load generator.
-func idle(k *kit) {
-	f := k.consuming()
-	k.timed()
-	f.r.finishes(f.send("idle", 1))
-	runtime.GC() // of earlier tests
-	before := machine.CPU()
-	f.r.nothing(quiet())
-	waiting := machine.CPU() - before
-	for begin := time.Now(); time.Since(begin) < quiet(); {
-		continue
-	}
-	spinning := machine.CPU() - before - waiting
-	k.Logf("in %v: %v of CPU time waiting, %v spinning", quiet(), waiting, spinning)
-	k.check(waiting <= spinning/4, "a Receive that only waits used %v of CPU time in %v", waiting, quiet())
-}
-
-// memory counts all that the process allocates, with an embedded server. The bound is far above
-// the need of a small message and below a buffer for each message.
-func memory(k *kit) {
-	f := k.flow()
-	const rounds, each = 10, 200
-	round := func() {
-		f.send("memory", each)
-		if !k.onlySends() {
-			f.r.finish(each)
-		}
-	}
-	round()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range rounds {
-		round()
-	}
-	runtime.ReadMemStats(&after)
-	bytes := (after.TotalAlloc - before.TotalAlloc) / (rounds * each)
-	k.Logf("%d bytes allocated per message of 11 bytes", bytes)
-	k.check(bytes <= 32<<10, "%d bytes are allocated per message of 11 bytes", bytes)
+	k.check(false, "%s takes more than %v: the client waits for more messages, or polls", name, k.Prompt)
 }

@@ -110,9 +110,7 @@ func timestamp(k *kit) {
 func receiptPlaces(k *kit) {
 	f := k.flowAt(k.URL, 4)
 	b, receipts := f.placed()
-	if k.f.Receipts && k.onlySends() {
-		k.notProven("nothing else reports the places of the messages")
-	}
+	k.needs(!k.f.Receipts || !k.onlySends(), "another report of the places")
 	var places map[string]driver.Place // none if no receipts are claimed
 	if k.f.Receipts {
 		places = k.places(f.r.finish(len(b)))

@@ -66,7 +66,31 @@ var publish = []test{
 		k.claims(k.f.Headers && k.HeaderBytes, "headers of any bytes")
 		k.echoHeaders([]driver.Header{{Name: "bytes", Value: allBytes()}, {Name: "line", Value: []byte("a\r\nb: c")}})
 	}},
-	{"properties", properties},
+	// Sends a message with all properties that the driver has options for, and one without.
+	{"properties", func(k *kit) {
+		examples := map[driver.Type]any{
+			driver.String: "of the message", driver.Duration: time.Hour, driver.Bool: true,
+			driver.List: []string{"a", "b"}, driver.Items: []any{"a", "b"},
+			driver.Map: map[string]any{"a": "b", "c": int64(1), "d": true},
+		}
+		want := driver.Values{}
+		for _, o := range k.d.Options {
+			if o.Scope&driver.OnMessage == 0 || o.Name == partitionProperty || o.SendOnly {
+				continue
+			}
+			want[o.Name] = examples[o.Type]
+			switch o.Type {
+			case driver.Int, driver.Size:
+				want[o.Name] = max(o.Min, 3)
+			case driver.Enum:
+				want[o.Name] = o.Allowed[len(o.Allowed)-1]
+			}
+		}
+		k.claims(len(want) > 0, "properties of messages")
+		got := k.echo(driver.Batch{{Body: []byte("with"), Properties: want}, {Body: []byte("without")}})
+		k.check(reflect.DeepEqual(got[0].Properties, want) && len(got[1].Properties) == 0,
+			"properties %v came as %v, and none as %v", want, got[0].Properties, got[1].Properties)
+	}},
 	{"partition of choice", chosenPartition},
 	{"receipts", receiptPlaces},
 	{"largest body", func(k *kit) {
@@ -77,14 +101,25 @@ var publish = []test{
 	}},
 	{"body too large", func(k *kit) {
 		k.claims(k.f.MaxMessageBytes > 0, "a limit of the message's size")
-		if k.f.MaxMessageBytes > 64<<20 {
-			k.notProven("the limit is more than this test can send")
-		}
+		k.needs(k.f.MaxMessageBytes <= 64<<20, "a limit that this test can send")
 		f := k.flow()
 		k.kind(f.p.try(driver.Batch{{Body: make([]byte, k.f.MaxMessageBytes+1)}}), driver.Rejected)
 		f.r.finishes(f.send("after", 1))
 	}},
-	{"nothing is kept after done", nothingKept},
+	// Changes each body in its Done. The received messages must not change.
+	{"nothing is kept after done", func(k *kit) {
+		f := k.flow()
+		b := k.messages("kept", 200)
+		var all sync.WaitGroup
+		all.Add(len(b))
+		f.p.Send(k.Context(), b, func(i int, err error) {
+			k.check(err == nil, "Send: %v", err)
+			clear(b[i].Body)
+			all.Done()
+		})
+		all.Wait()
+		f.r.finishes(k.messages("kept", 200))
+	}},
 	{"send returns before the answer", func(k *kit) {
 		k.claims(k.f.Async, "Send returns before the broker's answer")
 		url, freeze := k.freezer()
@@ -124,8 +159,49 @@ var publish = []test{
 		}
 		k.kind(err, driver.NotFound, driver.Rejected)
 	}},
-	{"what a confirmation proves", proof},
-	{"what a topic is", described},
+	// Asks about a topic that the driver made, about the same one as if another program had made
+	// it, and about one that does not exist. A producer may be the Prover.
+	{"what a confirmation proves", func(k *kit) {
+		f := k.flow()
+		prover, ok := f.conn.(driver.Prover)
+		if !ok {
+			prover, ok = f.p.Producer.(driver.Prover)
+		}
+		k.claims(ok, "options or topics decide what a confirmation proves")
+		config := driver.ProducerConfig{Topic: f.topic, Window: 1, Options: k.options(driver.OnProducer)}
+		missing := config
+		missing.Topic = unique()
+		prove := func(config driver.ProducerConfig, created *driver.TopicSpec) {
+			first := prover.Proof(k.Context(), config, created)
+			again := prover.Proof(k.Context(), config, created)
+			k.check(first.Confirm <= k.f.Confirm && first.How != "" && first == again,
+				"Proof: %+v and the second time %+v; the driver claims %v", first, again, k.f.Confirm)
+		}
+		prove(config, &driver.TopicSpec{Name: f.topic, Partitions: 1, Replicas: 1, Options: k.options(driver.OnTopic)})
+		prove(config, nil)
+		prove(missing, nil)
+	}},
+	// Makes a topic with two partitions, if the broker has partitions, and the defaults.
+	{"what a topic is", func(k *kit) {
+		c := k.open()
+		describer, ok := c.(driver.TopicDescriber)
+		k.claims(ok, "the broker describes topics")
+		info, err := describer.DescribeTopic(k.Context(), k.topic(c, 2))
+		k.noError("DescribeTopic", err)
+		own := k.Topic == nil // a topic of the harness has other options
+		described := (info.Partitions == 0 || info.Partitions == 2) && info.Replicas == 1
+		k.check(described || !own, "a topic of 2 partitions and 1 replica is %+v", info)
+		options := k.options(driver.OnTopic)
+		for name, value := range info.Options {
+			o, _ := k.d.Option(name)
+			other := own && o.Type == driver.Enum && options[name] != value
+			want, ok := options[name]
+			k.check(ok && reflect.TypeOf(want) == reflect.TypeOf(value) && !other,
+				"option %q: %T %v, want %T %v", name, value, value, want, want)
+		}
+		_, err = describer.DescribeTopic(k.Context(), unique())
+		k.kind(err, driver.NotFound)
+	}},
 }
 
 // echo sends messages one after the other and compares body and key of the messages received. Keys
@@ -169,90 +245,3 @@ func (k *kit) echoHeaders(want []driver.Header) {
 
 // partitionProperty is the option that chooses a message's partition.
 const partitionProperty = "partition"
-
-// properties sends a message with all properties that the driver has options for, and one without.
-func properties(k *kit) {
-	examples := map[driver.Type]any{
-		driver.String: "of the message", driver.Duration: time.Hour, driver.Bool: true,
-		driver.List: []string{"a", "b"}, driver.Items: []any{"a", "b"},
-		driver.Map: map[string]any{"a": "b", "c": int64(1), "d": true},
-	}
-	want := driver.Values{}
-	for _, o := range k.d.Options {
-		if o.Scope&driver.OnMessage == 0 || o.Name == partitionProperty || o.SendOnly {
-			continue
-		}
-		want[o.Name] = examples[o.Type]
-		switch o.Type {
-		case driver.Int, driver.Size:
-			want[o.Name] = max(o.Min, 3)
-		case driver.Enum:
-			want[o.Name] = o.Allowed[len(o.Allowed)-1]
-		}
-	}
-	k.claims(len(want) > 0, "properties of messages")
-	got := k.echo(driver.Batch{{Body: []byte("with"), Properties: want}, {Body: []byte("without")}})
-	k.check(reflect.DeepEqual(got[0].Properties, want) && len(got[1].Properties) == 0,
-		"properties %v came as %v, and none as %v", want, got[0].Properties, got[1].Properties)
-}
-
-// nothingKept changes each body in its Done. The received messages must not change.
-func nothingKept(k *kit) {
-	f := k.flow()
-	b := k.messages("kept", 200)
-	var all sync.WaitGroup
-	all.Add(len(b))
-	f.p.Send(k.Context(), b, func(i int, err error) {
-		k.check(err == nil, "Send: %v", err)
-		clear(b[i].Body)
-		all.Done()
-	})
-	all.Wait()
-	f.r.finishes(k.messages("kept", 200))
-}
-
-// proof asks about a topic that the driver made, about the same one as if another program had made
-// it, and about one that does not exist. A producer may be the Prover.
-func proof(k *kit) {
-	f := k.flow()
-	prover, ok := f.conn.(driver.Prover)
-	if !ok {
-		prover, ok = f.p.Producer.(driver.Prover)
-	}
-	k.claims(ok, "options or topics decide what a confirmation proves")
-	config := driver.ProducerConfig{Topic: f.topic, Window: 1, Options: k.options(driver.OnProducer)}
-	missing := config
-	missing.Topic = unique()
-	prove := func(config driver.ProducerConfig, created *driver.TopicSpec) {
-		first := prover.Proof(k.Context(), config, created)
-		again := prover.Proof(k.Context(), config, created)
-		k.check(first.Confirm <= k.f.Confirm && first.How != "" && first == again,
-			"Proof: %+v and the second time %+v; the driver claims %v", first, again, k.f.Confirm)
-	}
-	prove(config, &driver.TopicSpec{Name: f.topic, Partitions: 1, Replicas: 1, Options: k.options(driver.OnTopic)})
-	prove(config, nil)
-	prove(missing, nil)
-}
-
-// described makes a topic with two partitions, if the broker has partitions, and the defaults.
-func described(k *kit) {
-	c := k.open()
-	describer, ok := c.(driver.TopicDescriber)
-	k.claims(ok, "the broker describes topics")
-	info, err := describer.DescribeTopic(k.Context(), k.topic(c, 2))
-	k.noError("DescribeTopic", err)
-	own := k.Topic == nil // a topic of the harness has other options
-	if own && (info.Partitions != 0 && info.Partitions != 2 || info.Replicas != 1) {
-		k.Fatalf("a topic of 2 partitions and 1 replica is %+v", info)
-	}
-	options := k.options(driver.OnTopic)
-	for name, value := range info.Options {
-		o, _ := k.d.Option(name)
-		other := own && o.Type == driver.Enum && options[name] != value
-		want, ok := options[name]
-		k.check(ok && reflect.TypeOf(want) == reflect.TypeOf(value) && !other,
-			"option %q: %T %v, want %T %v", name, value, value, want, want)
-	}
-	_, err = describer.DescribeTopic(k.Context(), unique())
-	k.kind(err, driver.NotFound)
-}

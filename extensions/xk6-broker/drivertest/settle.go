@@ -28,16 +28,42 @@ var settle = []test{
 		f.redelivered(b)
 	}},
 	{"reject ends the delivery", func(k *kit) { k.ends(driver.Reject) }},
-	{"a part and out of order", settlePart},
+	// Settles every other message, from the last to the first. The others must come again.
+	// A settled message may come again only if the broker keeps one position per partition.
+	{"a part and out of order", func(k *kit) {
+		k.claims(k.kept() && k.shared(), "redelivery")
+		f := k.settling(driver.Ack)
+		f.send("part", 20)
+		var settled, open driver.Batch
+		for pair := range slices.Chunk(f.r.take(20), 2) {
+			settled = append(settled, pair[0])
+			open = append(open, pair[1])
+		}
+		slices.Reverse(settled)
+		f.r.settle(settled[:5], driver.Ack)
+		for one := range slices.Chunk(settled[5:], 1) {
+			f.r.settle(one, driver.Ack)
+		}
+		k.close(f.r)
+		other := k.consumer(f.conn, f.topic)
+		if k.f.Order != driver.PerPartition {
+			other.finishes(open)
+			other.nothing(quiet())
+			return
+		}
+		for _, m := range open {
+			for !other.seen[string(m.Body)] {
+				other.finish(1)
+			}
+		}
+	}},
 	// Any result of the second settlement is valid. It must harm nothing.
 	{"twice", func(k *kit) {
 		f := k.settling(driver.Ack)
 		f.send("twice", 3)
 		b := f.r.take(3)
 		f.r.settle(b, driver.Ack)
-		if err := f.r.Settle(k.Context(), b, driver.Ack); err != nil {
-			k.Logf("acknowledged a second time: %v", err)
-		}
+		_ = f.r.Settle(k.Context(), b, driver.Ack)
 		f.r.finishes(f.send("after", 3))
 		f.gone()
 	}},
@@ -80,7 +106,36 @@ var settle = []test{
 		f.r = k.consumer(k.open(), f.topic)
 		f.redelivered(b)
 	}},
-	{"backlog", backlog},
+	// Acknowledges from the first message on, so that a broker with one position per partition
+	// can follow. Another connection must report the same. If the backlog is an estimate, it does not
+	// include the messages at a consumer, and no consumer is there when they are sent.
+	{"backlog", func(k *kit) {
+		k.claims(k.shared(), "a backlog that stays")
+		k.needs(k.single(), "a broker that delivers and counts single messages")
+		f := k.settling(driver.Ack)
+		backlogger, ok := f.conn.(driver.Backlogger)
+		k.claims(ok, "backlog")
+		f.backlog(f.conn, 0)
+		first, err := backlogger.Backlog(k.Context(), f.topic, k.usual(f.topic).Group)
+		k.noError("Backlog", err)
+		if first.Estimate {
+			k.close(f.r)
+			b := f.send("backlog", 10)
+			f.backlog(f.conn, 10)
+			k.consumer(f.conn, f.topic).finishes(b)
+			f.backlog(f.conn, 0)
+			return
+		}
+		f.send("backlog", 10)
+		f.backlog(f.conn, 10)
+		b, other := f.r.take(10), k.open()
+		for _, n := range []int{0, 4, 6} {
+			f.r.settle(b[:n], driver.Ack)
+			b = b[n:]
+			f.backlog(f.conn, int64(len(b)))
+			f.backlog(other, int64(len(b)))
+		}
+	}},
 	{"confirmed where asked for", func(k *kit) {
 		k.claims(k.acks() && k.f.SettleConfirmed != driver.Never, "settlements that are confirmed")
 		if k.SettleUnconfirmed {
@@ -119,67 +174,6 @@ func (f *flow) redelivered(b driver.Batch) {
 	f.gone()
 }
 
-// settlePart settles every other message, from the last to the first. The others must come again.
-// A settled message may come again only if the broker keeps one position per partition.
-func settlePart(k *kit) {
-	k.claims(k.kept() && k.shared(), "redelivery")
-	f := k.settling(driver.Ack)
-	f.send("part", 20)
-	var settled, open driver.Batch
-	for pair := range slices.Chunk(f.r.take(20), 2) {
-		settled = append(settled, pair[0])
-		open = append(open, pair[1])
-	}
-	slices.Reverse(settled)
-	f.r.settle(settled[:5], driver.Ack)
-	for one := range slices.Chunk(settled[5:], 1) {
-		f.r.settle(one, driver.Ack)
-	}
-	k.close(f.r)
-	other := k.consumer(f.conn, f.topic)
-	if k.f.Order != driver.PerPartition {
-		other.finishes(open)
-		other.nothing(quiet())
-		return
-	}
-	for _, m := range open {
-		for !other.seen[string(m.Body)] {
-			other.finish(1)
-		}
-	}
-}
-
-// backlog acknowledges from the first message on, so that a broker with one position per partition
-// can follow. Another connection must report the same. If the backlog is an estimate, it does not
-// include the messages at a consumer, and no consumer is there when they are sent.
-func backlog(k *kit) {
-	k.claims(k.shared(), "a backlog that stays")
-	k.single()
-	f := k.settling(driver.Ack)
-	backlogger, ok := f.conn.(driver.Backlogger)
-	k.claims(ok, "backlog")
-	f.backlog(f.conn, 0)
-	first, err := backlogger.Backlog(k.Context(), f.topic, k.usual(f.topic).Group)
-	k.noError("Backlog", err)
-	if first.Estimate {
-		k.close(f.r)
-		b := f.send("backlog", 10)
-		f.backlog(f.conn, 10)
-		k.consumer(f.conn, f.topic).finishes(b)
-		f.backlog(f.conn, 0)
-		return
-	}
-	f.send("backlog", 10)
-	f.backlog(f.conn, 10)
-	b, other := f.r.take(10), k.open()
-	for _, n := range []int{0, 4, 6} {
-		f.r.settle(b[:n], driver.Ack)
-		b = b[n:]
-		f.backlog(f.conn, int64(len(b)))
-		f.backlog(other, int64(len(b)))
-	}
-}
-
 // settleFrozen settles at a frozen server. Settle must return before the server thaws, within a
 // time, unless the settlement is to be confirmed.
 func (k *kit) settleFrozen(confirm bool, wait time.Duration) {
@@ -215,7 +209,32 @@ var request = []test{
 			"Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
 			k.f.Requests, requester != nil, replier != nil)
 	}},
-	{"each request gets its reply", replies},
+	{"each request gets its reply", func(k *kit) {
+		f := k.flow()
+		requester, replier := f.verbs()
+		k.claims(k.f.Requests && requester != nil && replier != nil, "request and reply")
+		const n = 50
+		ctx := k.limit(k.Timeout)
+		var requests sync.WaitGroup
+		for i := range n {
+			requests.Go(func() {
+				body := fmt.Sprint("request ", i)
+				reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
+				want := "reply to " + body
+				k.check(err == nil && string(reply.Body) == want, "Request: %q, %v; want %q", reply.Body, err, want)
+			})
+		}
+		for got := 0; got < n; {
+			b := f.r.next(10)
+			got += len(b)
+			for _, m := range b {
+				reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
+				k.noError("Reply", replier.Reply(ctx, m, reply))
+			}
+			f.r.acknowledge(b)
+		}
+		requests.Wait()
+	}},
 	{"a request ends with its context", func(k *kit) {
 		requester, _ := k.flow().verbs()
 		k.claims(k.f.Requests && requester != nil, "request and reply")
@@ -230,31 +249,4 @@ func (f *flow) verbs() (driver.Requester, driver.Replier) {
 	requester, _ := f.p.Producer.(driver.Requester)
 	replier, _ := f.r.Consumer.(driver.Replier)
 	return requester, replier
-}
-
-func replies(k *kit) {
-	f := k.flow()
-	requester, replier := f.verbs()
-	k.claims(k.f.Requests && requester != nil && replier != nil, "request and reply")
-	const n = 50
-	ctx := k.limit(k.Timeout)
-	var requests sync.WaitGroup
-	for i := range n {
-		requests.Go(func() {
-			body := fmt.Sprint("request ", i)
-			reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
-			want := "reply to " + body
-			k.check(err == nil && string(reply.Body) == want, "Request: %q, %v; want %q", reply.Body, err, want)
-		})
-	}
-	for got := 0; got < n; {
-		b := f.r.next(10)
-		got += len(b)
-		for _, m := range b {
-			reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
-			k.noError("Reply", replier.Reply(ctx, m, reply))
-		}
-		f.r.acknowledge(b)
-	}
-	requests.Wait()
 }

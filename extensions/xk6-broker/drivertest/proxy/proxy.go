@@ -36,7 +36,7 @@ func Listen(target string) (*Proxy, error) {
 // Addr returns the host:port to connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut breaks every connection with a reset, as a crash of the server does. Bytes in flight are lost.
+// Cut breaks every connection with a reset, as a crash does. Bytes in flight are lost.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
