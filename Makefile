@@ -46,7 +46,7 @@ test-quick: ## unit tests and the embedded broker; no server
 test-full: ## a part of the long tests: PART=core, drivers, scenarios, faults, truth, processes, release or kubernetes
 	scripts/test --full '$(PART)'
 
-bench: build ## speed and CPU per message against hand-written loops, as a table and bench.json
+bench: build ## speed and CPU per message against hand-written loops, as a table, kept in bench.txt
 	scripts/bench
 
 fresh: ## demo and test on a bare Debian in a folder, as root
@@ -86,4 +86,4 @@ fuzz: ## every fuzz test, 20 s each
 	for m in $(modules); do (cd $$m && $(CURDIR)/scripts/fuzz 20s); done
 
 clean: ## what was built and written; .cache keeps the brokers
-	rm -rf k6 dist results .cache/bin bench.json
+	rm -rf k6 dist results .cache/bin bench.txt

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -83,11 +84,7 @@ export default async function () {` + iteration + `}
 			spent[name] = append(spent[name], float64(cpu.Microseconds())/sent-empty)
 			plain, o := cost(b, script("await p.send({ body });"), "URL="+urlOf(name), "GOGC=100")
 			collected[name] = append(collected[name], float64(plain.Microseconds())/o.Metrics["broker_sent"].Values["count"]*sent/float64(cpu.Microseconds()))
-			alone, err := sessions[name].PacedCost(rate, 2*time.Second, bench.Sending{Size: 100, Window: 4096})
-			if err != nil {
-				b.Fatalf("%s: %v", name, err)
-			}
-			bare[name] = append(bare[name], alone)
+			bare[name] = append(bare[name], pacedCost(b, sessions[name].Conn(), name, rate, 2*time.Second))
 		}
 	}
 	b.ReportMetric(0, "ns/op")
@@ -108,6 +105,58 @@ export default async function () {` + iteration + `}
 	if err := bench.Write(figures...); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// pacedCost returns the CPU time of this process, in µs, in which the client library sends one message at a steady pace, less the time of
+// the same loop without sending.
+func pacedCost(tb testing.TB, conn driver.Conn, name string, perSecond int, length time.Duration) float64 {
+	tb.Helper()
+	address, err := driver.ParseURL(urlOf(name), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	options, err := address.Resolve(driver.OnProducer, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	producer, err := conn.NewProducer(tb.Context(), driver.ProducerConfig{Topic: "bench-go-" + name, Window: 4096, Options: options})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var confirmed atomic.Int64
+	batch := driver.Batch{{Body: make([]byte, 100)}}
+	count := int(length.Seconds() * float64(perSecond))
+	empty := paced(perSecond, count, func() {})
+	sending := paced(perSecond, count, func() {
+		producer.Send(tb.Context(), batch, func(_ int, err error) {
+			if err == nil {
+				confirmed.Add(1)
+			}
+		})
+	})
+	if err := producer.Close(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	if n := confirmed.Load(); n != int64(count) {
+		tb.Fatalf("%s: %d of %d messages were confirmed", name, n, count)
+	}
+	return float64((sending - empty).Nanoseconds()) / 1e3 / float64(count)
+}
+
+// paced calls do at a steady pace and returns the CPU time of all calls.
+func paced(perSecond, count int, do func()) time.Duration {
+	cpu := func() time.Duration {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := cpu()
+	start := time.Now()
+	for i := range count {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
+		do()
+	}
+	return cpu() - before
 }
 
 // BenchmarkExecutorsSend compares the CPU of k6 per iteration of `await send()` under open-arrival-rate, whose iterations begin when they

@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	if os.Getenv("BROKER_URL_MONGODB") == "" {
 		on = "mongo-java-server, not on a real MongoDB"
 	}
-	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", On: on, URL: givenURL(), HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
+	drivertest.Run(t, drivertest.Harness{Driver: "mongodb", On: on, URL: givenURL(), HeaderBytes: true, Timeout: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
 
 func TestStrangers(t *testing.T) {

@@ -23,7 +23,7 @@ func TestConformanceFIFO(t *testing.T) {
 	if url != "" {
 		url += "?visibilityTimeout=10m"
 	}
-	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", On: elasticMQ, URL: url, HeaderBytes: true, Patience: 2 * time.Minute, Prompt: 40 * time.Millisecond})
+	drivertest.Run(t, drivertest.Harness{Driver: "sqs-fifo", On: elasticMQ, URL: url, HeaderBytes: true, Timeout: 2 * time.Minute, Prompt: 40 * time.Millisecond})
 }
 
 func TestStrangers(t *testing.T) { drivertest.Strangers(t, "sqs://key:secret@127.0.0.1:1") }

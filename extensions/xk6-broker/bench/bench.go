@@ -1,11 +1,13 @@
-// Package bench compares the engine with what someone would write by hand on the same client library, and with the brokers' own
-// tools. The loops of one comparison run in turns, several rounds of them, and the medians count: on a shared machine only
-// ratios from one run mean anything.
+// Package bench compares the engine with loops written by hand on the same client library, and
+// with the brokers' own tools. The loops of a comparison take turns, and the medians of the rounds
+// count: on a shared machine only ratios from one run are meaningful.
 package bench
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,138 +15,157 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
-// Rounds is how often each loop of a comparison runs.
-const Rounds = 7
+// Rounds is how often each loop of a comparison runs, and ToolRounds how often a tool does.
+const (
+	Rounds     = 7
+	ToolRounds = 3
+)
+
+// engineLoop is the name of the engine's loop.
+const engineLoop = "engine"
 
 // Loop is one way to move the messages of a comparison.
 type Loop struct {
 	Name string
 	// Run moves them and returns how long that took.
 	Run func() (time.Duration, error)
-	// Tool says that another program does it, whose CPU time is not this process's, and which takes a while to start: it
-	// takes part in the first [ToolRounds] rounds only. One that fails is left out, and that is said.
+	// Tool is set if another program moves them. It takes part in the first [ToolRounds] rounds,
+	// and its CPU time is not measured. A tool that fails is logged and left out.
 	Tool bool
 }
 
-// Case is a comparison: the same messages, moved in different ways.
+// Case is a comparison: the same messages, moved by several loops.
 type Case struct {
 	Name     string
 	Messages int
-	// Before, where there is one, makes ready for a loop's turn. It is not timed.
+	// Before, if it is set, prepares each loop's turn. It is not timed.
 	Before func() error
-	// Loops begin with the measure, a loop written by hand.
+	// Loops begin with a loop written by hand, which the others are compared with.
 	Loops []Loop
 }
 
-// Row is the outcome of one loop.
+// Row is the result of one loop.
 type Row struct {
-	Case     string    `json:"case"`
-	Loop     string    `json:"loop"`
-	Messages int       `json:"messages"`              // in each round
-	Rates    []float64 `json:"rates"`                 // messages per second, of each round
-	Median   float64   `json:"median"`                // of the rates
-	Ratio    float64   `json:"ratio"`                 // of this rate to the first loop's, the median over the rounds
-	Engine   float64   `json:"engine,omitempty"`      // of the engine's rate to this one, the median over the rounds
-	CPU      float64   `json:"cpu_us,omitempty"`      // CPU time of this process per message, µs, median; none for another program
-	CPUMore  float64   `json:"cpu_more_us,omitempty"` // than the first loop takes, µs, the median over the rounds
-	Load     float64   `json:"load"`                  // the machine's load average, over a minute, before the case began
+	Loop  string
+	Rates []float64 // messages per second, of each round
+	Costs []float64 // CPU time of this process per message, µs, of each round; 0 for a tool
+	Ratio float64   // of the rates to the first loop's, the median over the rounds
 }
 
-// engineLoop is the name of the engine's loop.
-const engineLoop = "engine"
-
-// Compare runs the loops in turns and reports the ratios.
+// Compare runs the loops in turns, reports the ratios and writes a table, see [Write].
 func (c Case) Compare(b *testing.B) []Row {
 	b.Helper()
+	load := LoadAverage()
 	rows := make([]Row, len(c.Loops))
-	spent := make([][]float64, len(c.Loops))
 	order := make([]int, len(c.Loops))
-	before := LoadAverage()
 	for i, l := range c.Loops {
-		rows[i] = Row{Case: c.Name, Loop: l.Name, Messages: c.Messages, Load: before}
+		rows[i].Loop = l.Name
 		order[i] = i
 	}
 	for round := range Rounds {
 		for _, i := range order {
-			l := c.Loops[i]
-			if l.Tool && (round >= ToolRounds || len(rows[i].Rates) < round) {
+			tool := c.Loops[i].Tool
+			if tool && (round >= ToolRounds || len(rows[i].Rates) < round) {
 				continue
 			}
-			rate, cost, err := c.turn(l)
-			if err != nil && l.Tool {
-				b.Logf("%s: without %s: %v", c.Name, l.Name, err)
-				rows[i].Rates = nil
-				continue
+			err := c.turn(i, &rows[i])
+			if err != nil && !tool {
+				b.Fatalf("%s: %s: %v", c.Name, rows[i].Loop, err)
 			}
 			if err != nil {
-				b.Fatalf("%s: %s: %v", c.Name, l.Name, err)
+				b.Logf("%s: without %s: %v", c.Name, rows[i].Loop, err)
+				rows[i].Rates = nil
 			}
-			rows[i].Rates = append(rows[i].Rates, rate)
-			spent[i] = append(spent[i], cost)
 		}
-		slices.Reverse(order) // whoever comes second finds the machine warm
-	}
-	for i, l := range c.Loops {
-		if len(rows[i].Rates) == 0 {
-			continue
-		}
-		rows[i].Median = Median(rows[i].Rates)
-		rows[i].Ratio = ratio(rows[i].Rates, rows[0].Rates)
-		if l.Tool {
-			continue
-		}
-		rows[i].CPU = Median(spent[i])
-		rows[i].CPUMore = more(spent[i], spent[0])
+		slices.Reverse(order) // the second loop finds the machine warm
 	}
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return len(r.Rates) == 0 })
-	if e := slices.IndexFunc(rows, func(r Row) bool { return r.Loop == engineLoop }); e >= 0 {
-		for i := range rows {
-			rows[i].Engine = ratio(rows[e].Rates, rows[i].Rates)
-		}
-	}
-	for _, r := range rows[1:] {
-		b.ReportMetric(r.Ratio, unit(r.Loop)+"-ratio")
+	var table strings.Builder
+	for i := range rows {
+		r := &rows[i]
+		r.Ratio = ratio(r.Rates, rows[0].Rates)
+		b.ReportMetric(r.Ratio, strings.ReplaceAll(r.Loop, " ", "-")+"-ratio")
+		fmt.Fprintf(&table, "%-46s  %-19s  %8.0f  %8.0f  %8.0f  %6.2f  %10.2f  %4.1f\n", c.Name, r.Loop,
+			Median(r.Rates), slices.Min(r.Rates), slices.Max(r.Rates), r.Ratio, Median(r.Costs), load)
 	}
 	b.ReportMetric(0, "ns/op")
-	if err := Write(rows...); err != nil {
+	if err := write(table.String()); err != nil {
 		b.Fatal(err)
 	}
 	return rows
 }
 
-// turn is one loop's turn: messages per second, and µs of CPU per message.
-func (c Case) turn(l Loop) (rate, cost float64, err error) {
+// turn runs a loop once and adds its rate and its cost to the row.
+func (c Case) turn(i int, row *Row) error {
 	if c.Before != nil {
 		if err := c.Before(); err != nil {
-			return 0, 0, fmt.Errorf("before it: %w", err)
+			return fmt.Errorf("before the loop: %w", err)
 		}
 	}
 	before := machine.CPU()
-	took, err := l.Run()
+	took, err := c.Loops[i].Run()
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	n := float64(c.Messages)
-	return n / took.Seconds(), float64((machine.CPU() - before).Nanoseconds()) / 1e3 / n, nil
+	cost := machine.CPU() - before
+	if c.Loops[i].Tool {
+		cost = 0
+	}
+	row.Rates = append(row.Rates, float64(c.Messages)/took.Seconds())
+	row.Costs = append(row.Costs, float64(cost.Nanoseconds())/1e3/float64(c.Messages))
+	return nil
 }
 
-// ratio is the median of the ratios of those rounds that both took part in.
-func ratio(of, to []float64) float64 {
-	all := make([]float64, min(len(of), len(to)))
-	for i := range all {
-		all[i] = of[i] / to[i]
+// ratio returns the median of the ratios of the rounds that both loops took part in.
+func ratio(a, b []float64) float64 {
+	ratios := make([]float64, min(len(a), len(b)))
+	for i := range ratios {
+		ratios[i] = a[i] / b[i]
 	}
-	return Median(all)
+	return Median(ratios)
 }
 
-// more is the median of the differences.
-func more(of, to []float64) float64 {
-	all := make([]float64, min(len(of), len(to)))
-	for i := range all {
-		all[i] = of[i] - to[i]
-	}
-	return Median(all)
+// Median returns the median, or NaN of no values.
+func Median(values []float64) float64 { return stationary.Median(values) }
+
+// Figure is a measured value that is not a rate.
+type Figure struct {
+	Case, Name string
+	Value      float64
+	Unit       string
+	Load       float64 // the load average before the case
 }
 
-// Median is that of a copy, and NaN of nothing.
-func Median(all []float64) float64 { return stationary.Median(all) }
+// Write appends figures, a line each, to the file that BENCH_TABLE names, if any.
+func Write(figures ...Figure) error {
+	var table strings.Builder
+	for _, f := range figures {
+		fmt.Fprintf(&table, "%-44s  %-48s  %8.1f %-4s  %4.1f\n", f.Case, f.Name, f.Value, f.Unit, f.Load)
+	}
+	return write(table.String())
+}
+
+func write(text string) error {
+	path := os.Getenv("BENCH_TABLE")
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //gosec:disable G302 G304 G703 -- a report
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // the write is checked
+	if _, err := f.WriteString(text); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	return nil
+}
+
+// LoadAverage returns the system's load average of the last minute, or 0 if it is unavailable.
+func LoadAverage() (load float64) {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, _ = fmt.Sscan(string(data), &load)
+	}
+	return load
+}

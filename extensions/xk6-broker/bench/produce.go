@@ -11,17 +11,22 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/payload"
 )
 
-// Sending is what is to be sent: as many messages of some size, as fast as a window of unconfirmed ones lets.
+// Sending describes the messages of a loop, sent as fast as the window of unconfirmed ones allows.
 type Sending struct {
 	Count, Size, Window int
-	Workers             int            // how many calls of Send there may be at a time, of a driver that waits in them for the broker
-	Options             map[string]any // as a script would give them to the producer
+	Workers             int            // concurrent calls of Send, for a driver that waits in them
+	Options             map[string]any // of the producer, as in a script
 }
 
-// handOver is how many messages the driver's loop hands over in one call, as the engine does.
+// handOver is how many messages one call of Send gets, as in the engine.
 const handOver = 64
 
-// Send is a loop over the driver alone, which tells what of the engine's cost is the driver's.
+func (s *Session) sending(m Sending) driver.ProducerConfig {
+	options := s.resolve(driver.OnProducer, m.Options)
+	return driver.ProducerConfig{Topic: s.topic, Window: m.Window, Workers: m.Workers, Options: options}
+}
+
+// Send returns a loop of the driver alone.
 func (s *Session) Send(m Sending) Loop {
 	s.tb.Helper()
 	producer, err := s.open().NewProducer(context.Background(), s.sending(m))
@@ -33,32 +38,38 @@ func (s *Session) Send(m Sending) Loop {
 	for i := range batch {
 		batch[i].Body = make([]byte, m.Size)
 	}
+	slots := m.Window / len(batch)
+	if m.Workers > 0 {
+		slots = min(slots, m.Workers)
+	}
 	return Loop{Name: "driver", Run: func() (time.Duration, error) {
-		places, hand := make(chan struct{}, m.Window/len(batch)), func(send func()) { send() }
-		if m.Workers > 0 {
-			places, hand = make(chan struct{}, min(cap(places), m.Workers)), func(send func()) { go send() }
-		}
+		free := make(chan struct{}, slots)
 		var failure atomic.Pointer[error]
 		start := time.Now()
 		for sent := 0; sent < m.Count; {
-			places <- struct{}{}
 			n := min(len(batch), m.Count-sent)
 			sent += n
+			free <- struct{}{}
 			var left atomic.Int64
 			left.Store(int64(n))
-			hand(func() {
+			send := func() {
 				producer.Send(context.Background(), batch[:n], func(_ int, err error) {
 					if err != nil {
 						failure.Store(&err)
 					}
 					if left.Add(-1) == 0 {
-						<-places
+						<-free
 					}
 				})
-			})
+			}
+			if m.Workers > 0 {
+				go send()
+			} else {
+				send()
+			}
 		}
-		for range cap(places) { // all of them free: nothing is on its way
-			places <- struct{}{}
+		for range slots { // until no message is outstanding
+			free <- struct{}{}
 		}
 		took := time.Since(start)
 		if err := failure.Load(); err != nil {
@@ -68,12 +79,7 @@ func (s *Session) Send(m Sending) Loop {
 	}}
 }
 
-func (s *Session) sending(m Sending) driver.ProducerConfig {
-	s.tb.Helper()
-	return driver.ProducerConfig{Topic: s.topic, Window: m.Window, Workers: m.Workers, Options: s.resolve(driver.OnProducer, m.Options)}
-}
-
-// Produce is a loop of the engine: generated messages, stamped, measured and accounted for.
+// Produce returns a loop of the engine: messages generated, stamped, measured and accounted for.
 func (s *Session) Produce(m Sending) Loop {
 	s.tb.Helper()
 	fill := s.Filler(m)
@@ -84,19 +90,20 @@ func (s *Session) Produce(m Sending) Loop {
 	}}
 }
 
-// Filler gives a function that sends any number of messages through the engine and returns when they are confirmed.
+// Filler returns a function that sends messages through the engine until all are confirmed.
 func (s *Session) Filler(m Sending) func(count int) error {
 	s.tb.Helper()
 	pub, err := s.run.NewPublisher(context.Background(), s.open(), s.run.Topic(s.address, s.topic), s.sending(m))
 	if err != nil {
 		s.tb.Fatal(err)
 	}
-	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), engine.Drain{Limit: patience}) })
-	sender := pub.NewSender(engine.StampInBody, s.series())
+	s.tb.Cleanup(func() { _ = s.run.Finish(context.Background(), engine.Drain{Limit: timeout}) })
+	senders := []*engine.Sender{pub.NewSender(engine.StampInBody, s.series())}
 	return func(count int) error {
-		made, err := engine.Produce{Count: uint64(count), Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}. //gosec:disable G115 -- a number of a test, and small
-																	Run(context.Background(), []*engine.Sender{sender})
-		if err == nil && made.Confirmed != uint64(count) { //gosec:disable G115 -- a number of a test, and small
+		n := uint64(count) //gosec:disable G115 -- a small number of a benchmark
+		loop := engine.Produce{Count: n, Payload: payload.Spec{Size: payload.Fixed(m.Size), Random: 1}}
+		made, err := loop.Run(context.Background(), senders)
+		if err == nil && made.Confirmed != n {
 			err = fmt.Errorf("confirmed %d of %d", made.Confirmed, count)
 		}
 		return err

@@ -8,17 +8,18 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/engine"
 )
 
-// Session is one topic of one broker: its driver, and the engine on it.
+// Session is one topic of one broker, for loops of its driver and of the engine.
 type Session struct {
 	tb      testing.TB
 	run     *engine.Run
 	address *driver.Address
 	conn    driver.Conn
 	topic   string
-	groups  int // that were named so far
+	groups  int // groups with a new name so far
 }
 
-// Open connects and creates the topic, with options as a script would give them. The topic goes when tb ends.
+// Open connects and creates the topic, with options as in a script. The topic is deleted when tb
+// ends.
 func Open(tb testing.TB, url, topic string, spec driver.TopicSpec, options map[string]any) *Session {
 	tb.Helper()
 	address, err := driver.ParseURL(url, nil)
@@ -39,7 +40,6 @@ func Open(tb testing.TB, url, topic string, spec driver.TopicSpec, options map[s
 }
 
 func (s *Session) open() driver.Conn {
-	s.tb.Helper()
 	conn, err := s.address.Open(context.Background(), "bench")
 	if err != nil {
 		s.tb.Fatal(err)
@@ -49,7 +49,6 @@ func (s *Session) open() driver.Conn {
 }
 
 func (s *Session) resolve(scope driver.Scope, options map[string]any) driver.Values {
-	s.tb.Helper()
 	values, err := s.address.Resolve(scope, options)
 	if err != nil {
 		s.tb.Fatal(err)
@@ -57,14 +56,15 @@ func (s *Session) resolve(scope driver.Scope, options map[string]any) driver.Val
 	return values
 }
 
-// Conn is the session's first connection, for raw loops that want the same client.
+// Conn returns the session's first connection, for loops by hand on the same client.
 func (s *Session) Conn() driver.Conn { return s.conn }
 
 // Purge empties the topic.
 func (s *Session) Purge() error {
-	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // for drivers that have it
+	return s.conn.(driver.Admin).PurgeTopic(context.Background(), s.topic) //nolint:forcetypeassert // a benchmark
 }
 
 func (s *Session) series() *engine.Series {
-	return s.run.Series(engine.Labels{Broker: s.address.String(), Driver: s.address.Driver.Name, Topic: s.topic})
+	labels := engine.Labels{Broker: s.address.String(), Driver: s.address.Driver.Name, Topic: s.topic}
+	return s.run.Series(labels)
 }

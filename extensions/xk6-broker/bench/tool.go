@@ -1,28 +1,67 @@
 package bench
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// ToolRounds is how many rounds another program takes part in.
-const ToolRounds = 3
+// toolTimeout bounds how long a tool may take to report its rate. Most tools need time to warm up.
+const toolTimeout = 2 * time.Minute
 
-// toolPatience is how long another program may take to say its rate: most are given time to get warm.
-const toolPatience = 2 * time.Minute
+var errNoRate = errors.New("no rate in the output")
 
-// Tool is a loop of another program, such as a broker's own load generator. rate reads the messages per second out of what the
-// program says of itself, so that its start does not count; when it has them the program need not go on, and is ended.
-func Tool(name string, messages int, command func() *exec.Cmd, rate func(output io.Reader) (float64, error)) Loop {
+// Rate finds a rate in messages per second in the output of a tool.
+type Rate = func(output io.Reader) (float64, error)
+
+// Best finds the greatest rate of the first reports, or of all if reports is 0. Each report is a
+// line in which the first group of the pattern is the rate.
+func Best(pattern string, reports int) Rate { return find(pattern, reports, slices.Max[[]float64]) }
+
+// Last finds the rate of the last report.
+func Last(pattern string) Rate {
+	return find(pattern, 0, func(rates []float64) float64 { return rates[len(rates)-1] })
+}
+
+func find(pattern string, most int, choose func(rates []float64) float64) Rate {
+	report := regexp.MustCompile(pattern)
+	return func(output io.Reader) (float64, error) {
+		var rates []float64
+		lines := bufio.NewScanner(output)
+		for (most == 0 || len(rates) < most) && lines.Scan() {
+			found := report.FindSubmatch(lines.Bytes())
+			if found == nil {
+				continue
+			}
+			rate, err := strconv.ParseFloat(string(found[1]), 64)
+			if err != nil {
+				return 0, err
+			}
+			rates = append(rates, rate)
+		}
+		if lines.Err() != nil || len(rates) == 0 {
+			return 0, cmp.Or(lines.Err(), errNoRate)
+		}
+		return choose(rates), nil
+	}
+}
+
+// Tool is a loop of another program, such as a broker's load generator. Its time follows from the
+// rate in the program's output, so that its start does not count. The program is killed then.
+func Tool(name string, messages int, command func() *exec.Cmd, rate Rate) Loop {
 	return Loop{Name: name, Tool: true, Run: func() (time.Duration, error) {
-		perSecond, err := listen(command(), rate)
+		perSecond, err := run(command(), rate)
 		if err != nil {
 			return 0, err
 		}
@@ -30,20 +69,20 @@ func Tool(name string, messages int, command func() *exec.Cmd, rate func(output 
 	}}
 }
 
-// After has something be done before each turn of a loop, which is not timed: of a tool nothing is but what it says itself.
+// After returns the loop with a preparation before each turn. A tool's preparation is not timed.
 func (l Loop) After(prepare func() error) Loop {
 	run := l.Run
 	l.Run = func() (time.Duration, error) {
 		if err := prepare(); err != nil {
-			return 0, fmt.Errorf("before it: %w", err)
+			return 0, fmt.Errorf("before the tool: %w", err)
 		}
 		return run()
 	}
 	return l
 }
 
-// listen runs a program until it ends or its rate is known. Where it fails, reading what it says does.
-func listen(cmd *exec.Cmd, rate func(output io.Reader) (float64, error)) (float64, error) {
+// run runs a program until it ends or has reported its rate.
+func run(cmd *exec.Cmd, rate Rate) (float64, error) {
 	output, input := io.Pipe()
 	cmd.Stdout, cmd.Stderr = input, input
 	if err := cmd.Start(); err != nil {
@@ -54,53 +93,52 @@ func listen(cmd *exec.Cmd, rate func(output io.Reader) (float64, error)) (float6
 		defer close(ended)
 		_ = input.CloseWithError(cmd.Wait())
 	}()
-	late := time.AfterFunc(toolPatience, func() { _ = cmd.Process.Kill() })
+	late := time.AfterFunc(toolTimeout, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
-	var said strings.Builder
-	perSecond, err := rate(io.TeeReader(output, &said))
+	var text strings.Builder
+	perSecond, err := rate(io.TeeReader(output, &text))
 	_ = cmd.Process.Kill() // it may have ended
 	_ = output.Close()
 	<-ended
 	if err == nil && perSecond <= 0 {
-		err = errors.New("it said no rate")
+		err = errNoRate
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", cmd.Path, err, said.String())
+		return 0, fmt.Errorf("%s: %w\n%s", cmd.Path, err, text.String())
 	}
 	return perSecond, nil
 }
 
-// Program gives commands that run a tool, which a variable of the environment names, or else its name on PATH. It is false, and says
-// why, where there is none.
+// Program returns a function that makes commands of a tool. An environment variable may name it,
+// otherwise it is on the PATH. If it is missing, ok is false and the reason is logged.
 func Program(tb testing.TB, variable, name string) (command func(args ...string) *exec.Cmd, ok bool) {
 	tb.Helper()
 	path := os.Getenv(variable)
 	if path == "" {
 		var err error
 		if path, err = exec.LookPath(name); err != nil {
-			tb.Logf("without the broker's own tool: %s names none, and %v", variable, err)
+			tb.Logf("without %s, which %s can name: %v", name, variable, err)
 			return nil, false
 		}
 	}
-	return func(args ...string) *exec.Cmd { return exec.Command(path, args...) }, true //gosec:disable G204 G702 -- the broker's own tool
+	return func(args ...string) *exec.Cmd {
+		return exec.Command(path, args...) //gosec:disable G204 G702 -- the broker's own tool
+	}, true
 }
 
-// Java gives commands that run the main class of a tool with the jars in the folder that a variable of the environment names. It
-// is false, and says why, where there are none or no Java.
+// Java returns a function that makes commands of a Java tool, whose jars are in the folder that an
+// environment variable names. If it is missing, ok is false and the reason is logged.
 func Java(tb testing.TB, variable string) (command func(class string, args ...string) *exec.Cmd, ok bool) {
 	tb.Helper()
 	folder := os.Getenv(variable)
 	if folder == "" {
-		tb.Logf("without the broker's own tool: %s names no folder of jars", variable)
+		tb.Logf("without the broker's own tool: set %s to a folder of jars", variable)
 		return nil, false
 	}
-	java, err := exec.LookPath("java")
-	if err != nil {
-		tb.Logf("without the broker's own tool: %v", err)
-		return nil, false
-	}
-	home := tb.TempDir() // where some write logs
+	java, ok := Program(tb, "BENCH_JAVA", "java")
+	home := tb.TempDir() // some tools write logs
 	return func(class string, args ...string) *exec.Cmd {
-		return exec.Command(java, append([]string{"-Xmx512m", "-Duser.home=" + home, "-cp", filepath.Join(folder, "*"), class}, args...)...) //gosec:disable G204 G702 -- the broker's own tool
-	}, true
+		options := []string{"-Xmx512m", "-Duser.home=" + home, "-cp", filepath.Join(folder, "*"), class}
+		return java(append(options, args...)...)
+	}, ok
 }

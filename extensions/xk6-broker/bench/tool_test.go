@@ -2,7 +2,6 @@ package bench
 
 import (
 	"errors"
-	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,7 +17,7 @@ func TestTool(t *testing.T) {
 	const pattern = `rate ([\d.]+)/s`
 	for name, c := range map[string]struct {
 		script string
-		rate   func(io.Reader) (float64, error)
+		rate   Rate
 		took   time.Duration
 	}{
 		"best":                      {"echo rate 5/s; echo rate 20.0/s; echo nothing; echo rate 10/s", Best(pattern, 0), 5 * time.Second},
@@ -51,7 +50,7 @@ func TestToolThatFails(t *testing.T) {
 
 // TestToolLeftOut has a tool that fails in its second round, beside the measure.
 func TestToolLeftOut(t *testing.T) {
-	t.Setenv("BENCH_JSON", "")
+	t.Setenv("BENCH_TABLE", "")
 	turns := 0
 	var rows []Row
 	testing.Benchmark(func(b *testing.B) {
@@ -67,7 +66,7 @@ func TestToolLeftOut(t *testing.T) {
 			{Name: engineLoop, Run: func() (time.Duration, error) { return 2 * time.Second, nil }},
 		}}.Compare(b)
 	})
-	if len(rows) != 2 || rows[0].Engine != 0.5 || rows[1].Ratio != 0.5 || turns != 2 {
+	if len(rows) != 2 || rows[0].Ratio != 1 || rows[1].Ratio != 0.5 || turns != 2 {
 		t.Errorf("after %d turns of the tool the rows are %+v", turns, rows)
 	}
 }

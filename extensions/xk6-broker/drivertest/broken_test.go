@@ -38,7 +38,7 @@ func TestVariant(t *testing.T) {
 		h.Stored = func(_ testing.TB, topic string) []driver.Message { return b.Stored(topic) }
 	}
 	if len(v.fails) > 0 {
-		h.Patience = time.Second // it is to run out
+		h.Timeout = time.Second // it is to run out
 	}
 	drivertest.Run(t, h)
 }

@@ -1,141 +1,160 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var failures = []test{
-	{"unreachable is of kind disconnected", kindUnreachable},
+	{"unreachable is of kind disconnected", func(k *kit) {
+		k.kind(k.openError(k.Context(), k.at(k.closedPort())), driver.Disconnected)
+	}},
 	{"another protocol is named", strangers},
-	{"no password in an error", password},
-	{"no secret option in an error", secrets},
-	{"create, delete and not found", topics},
-	{"purge", purge},
-	{"backlog of an absent topic", backlogAbsent},
-}
-
-// failing opens a URL on which nothing listens and gives the error.
-func (k *kit) failing(t *testing.T, change func(*url.URL)) error {
-	t.Helper()
-	if k.host() == "" {
-		notProven(t, "the URL has no single host and port")
-	}
-	u, err := url.Parse(k.at(closedPort(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if change != nil {
-		change(u)
-	}
-	c, err := k.dial(t, k.context(t), u.String())
-	if err == nil {
-		k.close(t, "connection", c)
-		t.Fatal("Open succeeded without a server")
-	}
-	return err
-}
-
-func kindUnreachable(t *testing.T, k *kit) {
-	err := k.failing(t, nil)
-	if kind := k.d.KindOf(err); kind != driver.Disconnected {
-		t.Errorf("nothing listens: kind %s, want disconnected: %v", kind, err)
-	}
-}
-
-// password looks into each wrapped error too, as a log may print any of them.
-func password(t *testing.T, k *kit) {
-	err := k.failing(t, func(u *url.URL) { u.User = url.UserPassword("user", "Pa55-of-the-kit") })
-	for ; err != nil; err = errors.Unwrap(err) {
-		if strings.Contains(err.Error(), "Pa55-of-the-kit") {
-			t.Fatal("the error shows the URL's password")
+	// A log may print each wrapped error.
+	{"no password in an error", func(k *kit) {
+		u, err := url.Parse(k.at(k.closedPort()))
+		k.noError("URL", err)
+		u.User = url.UserPassword("user", "Pa55-of-the-kit")
+		for err := k.openError(k.Context(), u.String()); err != nil; err = errors.Unwrap(err) {
+			k.must(!strings.Contains(err.Error(), "Pa55-of-the-kit"), "the error shows the URL's password")
 		}
-	}
+	}},
+	{"no secret option in an error", func(k *kit) {
+		tested := false
+		for _, o := range k.d.Options {
+			if !o.Secret || o.Scope&driver.OnConnect == 0 || o.Type != driver.String {
+				continue
+			}
+			tested = true
+			err := k.openError(k.Context(), withOption(k.at(k.closedPort()), o.Name, "5ecret-of-the-kit"))
+			k.check(!strings.Contains(err.Error(), "5ecret-of-the-kit"), "the error shows the option %q", o.Name)
+		}
+		k.claims(tested, "secret options")
+	}},
+	{"create, delete and not found", func(k *kit) {
+		_, a := k.admin()
+		name := unique()
+		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
+		k.create(a, name, 1)
+		k.create(a, name, 1)
+		k.noError("DeleteTopic", a.DeleteTopic(k.Context(), name))
+		k.kind(a.DeleteTopic(k.Context(), name), driver.NotFound)
+	}},
+	// Closes the consumer first, because no purge reaches prefetched messages.
+	{"purge", func(k *kit) {
+		_, a := k.admin()
+		f := k.flow()
+		f.r.finishes(f.send("acked", 5))
+		k.close(f.r)
+		f.send("purged", 20)
+		err := a.PurgeTopic(k.Context(), f.topic)
+		k.claims(!errors.Is(err, errors.ErrUnsupported), "purge")
+		k.noError("PurgeTopic", err)
+		b := f.send("after", 5)
+		k.needs(k.onlySends() || k.f.Start.Has(driver.StartEarliest), "consumers that see earlier messages")
+		config := k.usual(f.topic)
+		config.Start = driver.StartEarliest
+		again := k.consumerWith(f.conn, config)
+		again.finishes(b)
+		again.nothing(quiet())
+		k.kind(a.PurgeTopic(k.Context(), unique()), driver.NotFound)
+	}},
+	{"backlog of an absent topic", func(k *kit) {
+		c, _ := k.admin()
+		backlogger, ok := c.(driver.Backlogger)
+		k.claims(ok, "backlog")
+		config := k.usual(unique())
+		_, err := backlogger.Backlog(k.Context(), config.Topic, config.Group)
+		k.kind(err, driver.NotFound)
+	}},
 }
 
-func secrets(t *testing.T, k *kit) {
-	tried := false
-	for _, o := range k.d.Options {
-		if !o.Secret || o.Scope&driver.OnConnect == 0 || o.Type != driver.String {
-			continue
-		}
-		tried = true
-		err := k.failing(t, func(u *url.URL) {
-			q := u.Query()
-			q.Set(o.Name, "5ecret-of-the-kit")
-			u.RawQuery = q.Encode()
-		})
-		if strings.Contains(err.Error(), "5ecret-of-the-kit") {
-			t.Errorf("the error shows the option %q", o.Name)
-		}
-	}
-	claimed(t, tried, "secret options")
-}
-
-// admin is the connection's Admin, where it has one: to be one is the claim, made where the driver's code says so (var _ driver.Admin = &conn{}), so that
-// the compiler holds it to that. What else claims it the test "claims have their verbs" looks at.
-func (k *kit) admin(t *testing.T) (driver.Conn, driver.Admin) {
-	t.Helper()
-	c := k.open(t)
+// admin returns a connection that is an Admin. The interface itself is the claim.
+func (k *kit) admin() (driver.Conn, driver.Admin) {
+	c := k.open()
 	a, ok := c.(driver.Admin)
-	claimed(t, ok, "topics are managed")
+	k.claims(ok, "topics are managed")
 	return c, a
 }
 
-func topics(t *testing.T, k *kit) {
-	_, a := k.admin(t)
-	name := unique()
-	absent := func(when string) {
-		t.Helper()
-		if err := a.DeleteTopic(k.context(t), name); k.d.KindOf(err) != driver.NotFound || err == nil {
-			t.Errorf("DeleteTopic of a topic %s: %v, want kind not_found", when, err)
+// Strangers proves that a driver names another protocol at its server's port, without waiting for
+// more. It needs no server: url is one of the driver's, with one host:port. [Run] does it too.
+func Strangers(t *testing.T, url string) {
+	t.Helper()
+	k := newKit(t, Harness{URL: url})
+	k.must(k.host() != "", "the URL has no single host and port")
+	strangers(k)
+}
+
+func strangers(k *kit) {
+	k.dialer("broker.invalid:7")
+	web := httptest.NewServer(http.NotFoundHandler())
+	k.Cleanup(web.Close)
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	k.Cleanup(secure.Close)
+	plainURL, tlsURL, mailURL := k.at(web.Listener.Addr().String()), k.at(secure.Listener.Addr().String()), k.mail()
+	k.stranger("a web server", plainURL, "")
+	k.stranger("a server that greets", mailURL, "")
+	if _, networked := k.d.Option("tls"); networked {
+		k.stranger("TLS where none is asked for", tlsURL, `set option "tls"`)
+		k.stranger("a web server and no TLS", withOption(plainURL, "tls", "true"), "")
+		k.stranger("a server that greets and no TLS", withOption(mailURL, "tls", "true"), "")
+		k.stranger("a web server by TLS", withOption(tlsURL, "tlsInsecure", "true"), "")
+	}
+}
+
+// dialer connects by a dialer that refuses. The driver must ask it for the URL's host by name.
+func (k *kit) dialer(host string) {
+	address, err := driver.ParseURL(withOption(k.at(host), "connectTimeout", "1s"), nil)
+	k.noError("URL", err)
+	var asked sync.Map
+	network := &driver.Network{Dial: func(_ context.Context, _, address string) (net.Conn, error) {
+		asked.Store(address, true)
+		return nil, io.ErrUnexpectedEOF
+	}}
+	_, err = address.OpenThrough(k.Context(), network, "drivertest")
+	if k.d.OwnDialer {
+		k.unsupported("a dialer", err)
+		return
+	}
+	_, ok := asked.Load(host)
+	k.check(ok && err != nil, "the dialer was asked for %s: %t, want true; error: %v", host, ok, err)
+}
+
+// stranger connects to a server of another protocol. The error must come before connectTimeout and
+// contain a text.
+func (k *kit) stranger(server, url, text string) {
+	err := k.openError(k.limit(k.Timeout), withOption(url, "connectTimeout", (2*k.Timeout).String()))
+	k.kind(err, driver.Unsupported)
+	named := errors.As(err, new(*driver.ProtocolError)) && strings.Contains(err.Error(), text)
+	k.check(named, "%s: the error is %v, want a ProtocolError with %q", server, err, text)
+}
+
+// mail returns the URL of a server that greets as mail servers do.
+func (k *kit) mail() (url string) {
+	l := k.listen()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			k.Cleanup(func() { _ = c.Close() })
+			_, _ = io.WriteString(c, "220 mail.example ESMTP\r\n")
 		}
-	}
-	absent("that never was")
-	k.create(t, a, name, 1)
-	k.create(t, a, name, 1)
-	if err := a.DeleteTopic(k.context(t), name); err != nil {
-		t.Errorf("DeleteTopic: %v", err)
-	}
-	absent("that was deleted")
-}
-
-func purge(t *testing.T, k *kit) {
-	c, a := k.admin(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	p.send(t, messages("acked", 5))
-	r.finish(t, 5)
-	k.close(t, "consumer", r) // so that nothing is prefetched, which no purge can reach
-	p.send(t, messages("purged", 20))
-	switch err := a.PurgeTopic(k.context(t), topic); {
-	case errors.Is(err, errors.ErrUnsupported):
-		t.Skipf("not claimed: %v", err)
-	case err != nil:
-		t.Fatalf("PurgeTopic: %v", err)
-	}
-	p.send(t, messages("after", 5))
-	if !k.onlySends() && !k.f.Start.Has(driver.StartEarliest) {
-		notProven(t, "nothing before a new consumer can be seen")
-	}
-	again := k.consumerFrom(t, c, topic, driver.StartEarliest)
-	same(t, "sent after the topic was purged", bodies(again.finish(t, 5)), bodies(messages("after", 5)))
-	again.nothing(t, "the topic was purged")
-	if err := a.PurgeTopic(k.context(t), unique()); k.d.KindOf(err) != driver.NotFound || err == nil {
-		t.Errorf("PurgeTopic of a topic that does not exist: %v, want kind not_found", err)
-	}
-}
-
-func backlogAbsent(t *testing.T, k *kit) {
-	c, _ := k.admin(t)
-	teller, ok := c.(driver.Backlogger)
-	claimed(t, ok, "backlog")
-	topic := unique()
-	if _, err := teller.Backlog(k.context(t), topic, k.group(topic, "group")); k.d.KindOf(err) != driver.NotFound || err == nil {
-		t.Errorf("Backlog of a topic that does not exist: %v, want kind not_found", err)
-	}
+	}()
+	return k.at(l.Addr().String())
 }

@@ -6,178 +6,50 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
+	"net"
+	"net/url"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/drivertest/proxy"
 )
 
-// Harness is what the kit must know of a driver and its server.
-type Harness struct {
-	// Driver is the registered name; the Features are read from the registry.
-	Driver string
-	// URL is the server's. Where it is empty the tests are skipped, or fail if the environment's BROKER_REQUIRE, a
-	// comma-separated list or "all", names the driver.
-	URL string
-	// On is said of the outcome in the documents where the server is not what every user of the driver has: "Artemis", or "ElasticMQ, not on AWS".
-	On string
-	// Topic makes a topic and returns its name. By default the name is unique, and the topic is created and in the end
-	// deleted where the connection has an Admin.
-	Topic func(t testing.TB, c driver.Conn) string
-	// Freeze stops the server from answering, its connections kept, until thaw is called. By default a TCP proxy in
-	// front of the server does it, where the URL has one host:port.
-	Freeze func(t testing.TB) (thaw func())
-	// Cut breaks every connection to the server. By default the proxy does it.
-	Cut func(t testing.TB)
-	// NoProxy says that a proxy is of no use because clients go round it to the address that the server advertises.
-	NoProxy bool
-	// Stored reads what the server has of a topic, in any order: all of it each time, from any goroutine. It is needed for a driver that
-	// only sends, whose messages the kit finds there: Key, Headers and Body.
-	Stored func(t testing.TB, topic string) []driver.Message
-	// Numbers says that a body must be the text of a number: the kit sends one of its own in place of each body, and takes one that is stored for that body.
-	Numbers bool
-	// HeaderBytes says that the values of headers may hold any byte.
-	HeaderBytes bool
-	// Batches says that the broker delivers and counts as one what a producer sends as a batch, as it does with profile throughput.
-	Batches bool
-	// SettleUnconfirmed says that this server confirms no settlement, though others that the driver speaks to do: who asks for it is refused.
-	SettleUnconfirmed bool
-	// Patience is how long a thing that must happen may take; by default a minute, as of a machine that is ten times slower than most.
-	Patience time.Duration
-	// Prompt is how long the best of many single messages may take over loopback, there or back; by default 5 ms. It is not asked with -test.short. A delay that is meant to gather a batch,
-	// such as the 10 ms of several clients, is in every one of them; what a busy machine adds is not. A server that is asked several times for a message,
-	// or over HTTP, needs more.
-	Prompt time.Duration
-	// Quiet is how long it is watched that something does not happen; by default 250 ms, and 100 ms with -test.short.
-	Quiet time.Duration
-	// Grace is how late a call may return whose time is over; by default 2 s.
-	Grace time.Duration
-}
+// grace is how late a call may return after its context has ended.
+const grace = 2 * time.Second
 
-// kit is a harness at work.
+// kit is a harness in one test. The context of the test is the context of calls that must succeed.
 type kit struct {
+	*testing.T
 	Harness
-	d *driver.Driver
-	f driver.Features
-
-	numbers *numbers // nil where bodies may be any bytes
+	address  *driver.Address
+	d        *driver.Driver
+	f        driver.Features
+	unproven bool         // the test was skipped because means were missing
+	hung     *atomic.Bool // a call does not return, and the test has ended without it
 }
 
-type test struct {
-	name string
-	run  func(t *testing.T, k *kit)
-}
-
-// bounded is h with a bound for each that it leaves open.
-func bounded(h Harness) Harness {
-	h.Patience = cmp.Or(h.Patience, time.Minute)
-	h.Prompt = cmp.Or(h.Prompt, 5*time.Millisecond)
-	quiet := 250 * time.Millisecond
-	if testing.Short() {
-		quiet = 100 * time.Millisecond
-	}
-	h.Quiet = cmp.Or(h.Quiet, quiet)
-	h.Grace = cmp.Or(h.Grace, 2*time.Second)
-	return h
-}
-
-// Run runs the kit as subtests named group/test. The tests of messages are repeated, named profile/group/test, with each profile that changes a default of the
-// driver. With -test.short the profile throughput and the tests that compare times are left out.
-func Run(t *testing.T, h Harness) {
-	if h.URL == "" {
-		required := strings.Split(os.Getenv("BROKER_REQUIRE"), ",")
-		if slices.Contains(required, h.Driver) || slices.Contains(required, "all") {
-			t.Fatalf("no URL for %s, which BROKER_REQUIRE asks for", h.Driver)
-		}
-		t.Skipf("no URL for %s", h.Driver)
-	}
+func newKit(t *testing.T, h Harness) *kit {
 	address, err := driver.ParseURL(h.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if address.Driver.Name != h.Driver {
-		t.Fatalf("the URL is one of driver %q, not %q", address.Driver.Name, h.Driver)
-	}
-	h = bounded(h)
-	k := &kit{Harness: h, d: address.Driver, f: address.Driver.Features}
-	if h.Numbers {
-		k.numbers = &numbers{of: map[string]int{}}
-	}
-	if k.onlySends() && h.Stored == nil {
-		t.Fatalf("%s only sends: Harness.Stored is needed, to read what it has sent", h.Driver)
-	}
-	outcome := &Outcome{Driver: h.Driver, On: h.On, NotProven: []string{}}
-	for _, g := range groups {
-		g.run(t, k, outcome)
-	}
-	for _, profile := range k.profiles() {
-		t.Run(string(profile), func(t *testing.T) {
-			k := *k
-			k.URL = withOption(k.URL, "profile", string(profile))
-			for _, g := range groups {
-				if g.profiled {
-					g.run(t, &k, nil)
-				}
-			}
-		})
-	}
-	outcome.write(t)
+	h.Timeout = cmp.Or(h.Timeout, time.Minute)
+	h.Prompt = cmp.Or(h.Prompt, 5*time.Millisecond)
+	k := &kit{Harness: h, address: address, d: address.Driver, f: address.Driver.Features}
+	return k.with(t)
 }
 
-// group is some tests of one kind.
-type group struct {
-	name     string
-	tests    []test
-	profiled bool // they are about messages, whose fate a profile may change
-	consumes bool // they are about consumers, which a driver that only sends has none of
-}
-
-var groups = []group{
-	{name: "Lifecycle", tests: lifecycle},
-	{name: "Publish", tests: publish, profiled: true},
-	{name: "Consume", tests: consume, profiled: true, consumes: true},
-	{name: "Order", tests: order, profiled: true, consumes: true},
-	{name: "Settle", tests: settle, profiled: true, consumes: true},
-	{name: "Request", tests: request, consumes: true},
-	{name: "Errors", tests: failures},
-	{name: "Reconnect", tests: reconnect},
-	{name: "Measure", tests: measure},
-}
-
-func (g group) run(t *testing.T, k *kit, outcome *Outcome) {
-	t.Run(g.name, func(t *testing.T) {
-		for _, c := range g.tests {
-			t.Run(c.name, func(t *testing.T) {
-				if outcome != nil {
-					defer outcome.note(t, g.name+"/"+c.name)
-				}
-				if g.consumes {
-					k.consumes(t)
-				}
-				c.run(t, k)
-			})
-		}
-	})
-}
-
-// profiles are those that change a default, where the URL names none.
-func (k *kit) profiles() (all []driver.Profile) {
-	if strings.Contains(k.URL, "profile=") {
-		return nil
-	}
-	candidates := []driver.Profile{driver.Durable, driver.Throughput}
-	if testing.Short() {
-		candidates = candidates[:1]
-	}
-	for _, p := range candidates {
-		if slices.ContainsFunc(k.d.Options, func(o driver.Option) bool { _, ok := o.Profile[p]; return ok }) {
-			all = append(all, p)
-		}
-	}
-	return all
+// with returns the kit for another test.
+func (k *kit) with(t *testing.T) *kit {
+	other := *k
+	other.T, other.hung = t, &atomic.Bool{}
+	return &other
 }
 
 func withOption(url, name, value string) string {
@@ -187,170 +59,30 @@ func withOption(url, name, value string) string {
 	return url + "?" + name + "=" + value
 }
 
-// claimed skips the test where the driver does not claim what it proves.
-func claimed(t *testing.T, claim bool, what string) {
-	t.Helper()
+// claims skips the test if the driver does not claim the feature.
+func (k *kit) claims(claim bool, feature string) {
+	k.Helper()
 	if !claim {
-		t.Skipf("not claimed: %s", what)
+		k.exitIfHung()
+		k.Skipf("not claimed: %s", feature)
 	}
 }
 
-// single skips the test where messages go in batches, and it counts single ones.
-func (k *kit) single(t *testing.T) {
-	t.Helper()
-	if k.Batches && strings.Contains(k.URL, "profile="+string(driver.Throughput)) {
-		notProven(t, "the broker delivers and counts batches")
+// needs skips the test if its means are missing.
+func (k *kit) needs(ok bool, means string) {
+	k.Helper()
+	if !ok {
+		k.exitIfHung()
+		k.unproven = true
+		k.Skipf("not proven without %s", means)
 	}
 }
 
-// timed skips a test that compares times with -test.short: it needs an idle machine.
-func timed(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		notProven(t, "part of make test-full")
-	}
-}
+// single reports whether the broker delivers and counts single messages.
+func (k *kit) single() bool { return !k.Batches || !strings.Contains(k.URL, "profile=throughput") }
 
 // onlySends reports whether the driver has no consumers.
 func (k *kit) onlySends() bool { return k.f.Start == 0 }
-
-// consumes skips the test where the driver has no consumers.
-func (k *kit) consumes(t *testing.T) {
-	t.Helper()
-	claimed(t, !k.onlySends(), "consumers")
-}
-
-// context ends with the kit's patience.
-func (k *kit) context(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// within fails the test where f is not back in time: a call that hangs must not hang the kit. The grace is for calls that end with a context of the
-// kit's patience.
-func (k *kit) within(t testing.TB, what string, f func()) {
-	t.Helper()
-	back := make(chan struct{})
-	go func() { defer close(back); f() }()
-	select {
-	case <-back:
-	case <-time.After(k.Patience + 2*k.Grace):
-		t.Fatalf("%s has not returned", what)
-	}
-}
-
-// open connects to the server.
-func (k *kit) open(t testing.TB) driver.Conn {
-	t.Helper()
-	return k.openAt(t, k.URL)
-}
-
-func (k *kit) openAt(t testing.TB, url string) driver.Conn {
-	t.Helper()
-	c, err := k.dial(t, k.context(t), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { k.close(t, "connection", c) })
-	return c
-}
-
-// dial connects as the engine does, and returns the error.
-func (k *kit) dial(t testing.TB, ctx context.Context, url string) (c driver.Conn, err error) {
-	t.Helper()
-	address, err := driver.ParseURL(url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.within(t, "Open", func() { c, err = address.Open(ctx, "drivertest") })
-	return c, err
-}
-
-// options are the defaults of a scope, with what the URL sets.
-func (k *kit) options(t testing.TB, scope driver.Scope) driver.Values {
-	t.Helper()
-	address, err := driver.ParseURL(k.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, err := address.Resolve(scope, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
-}
-
-type closer interface {
-	Close(ctx context.Context) error
-}
-
-// close closes and accepts that it was closed before.
-func (k *kit) close(t testing.TB, what string, c closer) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
-	defer cancel()
-	var err error
-	k.within(t, "Close of the "+what, func() { err = c.Close(ctx) })
-	if err != nil && !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("Close of the %s: %v", what, err)
-	}
-}
-
-// unique is a name that no other test has.
-func unique() string { return fmt.Sprintf("kit%012x", rand.Uint64()>>16) } //gosec:disable G404 -- a name, no secret
-
-// topic makes a topic of one partition.
-func (k *kit) topic(t testing.TB, c driver.Conn) string {
-	t.Helper()
-	return k.partitioned(t, c, 1)
-}
-
-// partitioned makes a topic of several partitions, where the broker has them.
-func (k *kit) partitioned(t testing.TB, c driver.Conn, partitions int) string {
-	t.Helper()
-	if k.Topic != nil {
-		return k.Topic(t, c)
-	}
-	name := unique()
-	admin, ok := c.(driver.Admin)
-	if !ok {
-		return name
-	}
-	k.create(t, admin, name, partitions)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), k.Patience)
-		defer cancel()
-		if err := admin.DeleteTopic(ctx, name); err != nil && k.d.KindOf(err) != driver.NotFound {
-			t.Errorf("DeleteTopic: %v", err)
-		}
-	})
-	return name
-}
-
-func (k *kit) create(t testing.TB, admin driver.Admin, name string, partitions int) {
-	t.Helper()
-	spec := driver.TopicSpec{Name: name, Partitions: partitions, Replicas: 1, Options: k.options(t, driver.OnTopic)}
-	if err := admin.CreateTopic(k.context(t), spec); err != nil {
-		t.Fatalf("CreateTopic: %v", err)
-	}
-}
-
-// group names a group of the topic, or none where the driver has no groups.
-func (k *kit) group(topic, name string) string {
-	if !k.f.Groups {
-		return ""
-	}
-	return topic + "-" + name
-}
-
-// start is where a consumer begins that shall at least see what comes after it.
-func (k *kit) start() driver.Start {
-	if k.f.Start.Has(driver.StartNew) {
-		return driver.StartNew
-	}
-	return driver.StartEarliest
-}
 
 // kept reports whether messages wait for a consumer that is not there.
 func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce || k.onlySends() }
@@ -358,5 +90,273 @@ func (k *kit) kept() bool { return k.f.Deliver == driver.AtLeastOnce || k.onlySe
 // shared reports whether the consumers of the kit's usual group share its messages.
 func (k *kit) shared() bool { return k.f.Groups || !k.f.Fanout }
 
+// acks reports whether consumers acknowledge messages.
+func (k *kit) acks() bool { return k.f.Settle.Has(driver.Ack) }
+
 // confirmed reports whether a nil error in a Done proves that the broker has the message.
 func (k *kit) confirmed() bool { return k.f.Confirm != driver.Unconfirmed }
+
+// quiet is how long the kit waits for an event that must not happen.
+func quiet() time.Duration {
+	if testing.Short() {
+		return 100 * time.Millisecond
+	}
+	return 250 * time.Millisecond
+}
+
+// limit returns a context that ends after d.
+func (k *kit) limit(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	k.Cleanup(cancel)
+	return ctx
+}
+
+// watch calls f and fails the test if a call in it hangs, so that the kit does not hang.
+func (k *kit) watch(f func()) {
+	k.Helper()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		f()
+	}()
+	select {
+	case <-returned:
+	case <-time.After(3*k.Timeout + 2*grace):
+		k.hung.Store(true)
+		stacks := make([]byte, 1<<20)
+		k.Fatalf("a call does not return:\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// exitIfHung ends a goroutine whose test has ended without it.
+func (k *kit) exitIfHung() {
+	if k.hung.Load() {
+		runtime.Goexit()
+	}
+}
+
+// eventually calls done until it returns true. It returns false after the timeout.
+func (k *kit) eventually(done func() bool) bool {
+	for end := time.Now().Add(k.Timeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if done() {
+			return true
+		}
+	}
+	return false
+}
+
+// open connects to the server.
+func (k *kit) open() driver.Conn { return k.openAt(k.URL) }
+
+func (k *kit) openAt(url string) driver.Conn {
+	c, err := k.dial(k.Context(), url)
+	k.noError("Open", err)
+	k.Cleanup(func() { k.close(c) })
+	return c
+}
+
+// dial connects as the engine does.
+func (k *kit) dial(ctx context.Context, url string) (driver.Conn, error) {
+	address, err := driver.ParseURL(url, nil)
+	k.noError("URL", err)
+	return address.Open(ctx, "drivertest")
+}
+
+// openError opens a URL that must fail and returns the error.
+func (k *kit) openError(ctx context.Context, url string) error {
+	k.Helper()
+	c, err := k.dial(ctx, url)
+	if err == nil {
+		k.close(c)
+	}
+	k.must(err != nil, "Open succeeded without a server")
+	return err
+}
+
+type closer interface {
+	Close(ctx context.Context) error
+}
+
+// close closes a connection, producer or consumer, which may be closed already.
+func (k *kit) close(c closer) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
+	defer cancel()
+	var err error
+	k.watch(func() { err = c.Close(ctx) })
+	k.check(err == nil || errors.Is(err, driver.ErrClosed), "Close of %T: %v", c, err)
+}
+
+// options returns the defaults of a scope with the options of the URL.
+func (k *kit) options(scope driver.Scope) driver.Values {
+	values, err := k.address.Resolve(scope, nil)
+	k.noError("options", err)
+	return values
+}
+
+// unique returns a name that no other test has.
+func unique() string { return fmt.Sprintf("kit%012x", rand.Uint64()>>16) } //gosec:disable G404 -- a name, no secret
+
+// topic makes a topic with a number of partitions, if the broker has partitions.
+func (k *kit) topic(c driver.Conn, partitions int) string {
+	if k.Topic != nil {
+		return k.Topic(k.T, c)
+	}
+	name := unique()
+	admin, ok := c.(driver.Admin)
+	if !ok {
+		return name
+	}
+	k.create(admin, name, partitions)
+	k.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
+		defer cancel()
+		err := admin.DeleteTopic(ctx, name)
+		k.check(err == nil || k.d.KindOf(err) == driver.NotFound, "DeleteTopic: %v", err)
+	})
+	return name
+}
+
+func (k *kit) create(admin driver.Admin, name string, partitions int) {
+	spec := driver.TopicSpec{Name: name, Partitions: partitions, Replicas: 1, Options: k.options(driver.OnTopic)}
+	k.noError("CreateTopic", admin.CreateTopic(k.Context(), spec))
+}
+
+// host returns the host:port of the harness's URL, or "" if it has not exactly one.
+func (k *kit) host() string {
+	u, err := url.Parse(k.URL)
+	if err != nil || u.Port() == "" || strings.Contains(u.Host, ",") {
+		return ""
+	}
+	return u.Host
+}
+
+// at returns the harness's URL with another host:port.
+func (k *kit) at(host string) string {
+	k.needs(k.host() != "", "a single host and port in the URL")
+	return strings.Replace(k.URL, k.host(), host, 1)
+}
+
+// proxied starts a proxy in front of the server and returns the URL that leads through it.
+func (k *kit) proxied() (string, *proxy.Proxy) {
+	k.needs(!k.NoProxy && k.host() != "", "a proxy in front of this server")
+	p, err := proxy.Listen(k.host())
+	k.noError("proxy", err)
+	k.Cleanup(func() { k.noError("proxy", p.Close()) })
+	return k.at(p.Addr()), p
+}
+
+// freezer returns the URL of a server and a function that freezes it, at most until the test ends.
+func (k *kit) freezer() (url string, freeze func() (thaw func())) {
+	url = k.URL
+	stop := k.Freeze
+	if stop == nil {
+		var p *proxy.Proxy
+		url, p = k.proxied()
+		stop = func(testing.TB) func() {
+			p.Freeze()
+			return p.Thaw
+		}
+	}
+	return url, func() func() {
+		thaw := sync.OnceFunc(stop(k.T))
+		k.Cleanup(thaw)
+		return thaw
+	}
+}
+
+// cutter returns the URL of a server and a function that breaks its connections.
+func (k *kit) cutter() (url string, cut func()) {
+	if k.Cut != nil {
+		return k.URL, func() { k.Cut(k.T) }
+	}
+	url, p := k.proxied()
+	return url, p.Cut
+}
+
+// listen accepts connections at a loopback port, in the kernel, and never answers.
+func (k *kit) listen() net.Listener {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	k.noError("listen", err)
+	k.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// closedPort returns a loopback address without a listener.
+func (k *kit) closedPort() string {
+	l := k.listen()
+	_ = l.Close()
+	return l.Addr().String()
+}
+
+// check fails the test if ok is false.
+func (k *kit) check(ok bool, format string, args ...any) {
+	k.Helper()
+	if !ok {
+		k.exitIfHung()
+		k.Errorf(format, args...)
+	}
+}
+
+// must stops the test if ok is false.
+func (k *kit) must(ok bool, format string, args ...any) {
+	k.Helper()
+	k.check(ok, format, args...)
+	if !ok {
+		k.FailNow()
+	}
+}
+
+// noError stops the test if a call failed.
+func (k *kit) noError(call string, err error) {
+	k.Helper()
+	k.must(err == nil, "%s: %v", call, err)
+}
+
+// same fails the test if the messages got are not the messages wanted, in any order.
+func (k *kit) same(got, want driver.Batch) {
+	k.Helper()
+	left := map[string]int{}
+	for _, m := range want {
+		left[string(m.Body)]++
+	}
+	var missing, unexpected []string
+	for _, m := range got {
+		body := string(m.Body)
+		left[body]--
+		if left[body] < 0 {
+			unexpected = append(unexpected, body)
+		}
+	}
+	for body, n := range left {
+		if n > 0 {
+			missing = append(missing, body)
+		}
+	}
+	k.check(len(missing)+len(unexpected) == 0, "of %d messages, missing: %d %s; unexpected: %d %s",
+		len(want), len(missing), excerpt(missing), len(unexpected), excerpt(unexpected))
+}
+
+func excerpt(bodies []string) string {
+	return fmt.Sprintf("%.60q", bodies[:min(len(bodies), 3)])
+}
+
+// is fails the test if the error is not the target.
+func (k *kit) is(err, target error) {
+	k.Helper()
+	k.check(errors.Is(err, target), "the error is %v, want %v", err, target)
+}
+
+// kind fails the test if there is no error or one of another kind.
+func (k *kit) kind(err error, kinds ...driver.Kind) {
+	k.Helper()
+	valid := err != nil && slices.Contains(kinds, k.d.KindOf(err))
+	k.check(valid, "the error is %v, of kind %v, want kind %v", err, k.d.KindOf(err), kinds)
+}
+
+// unsupported fails the test if an unclaimed feature is not refused as the contract asks.
+func (k *kit) unsupported(feature string, err error) {
+	k.Helper()
+	k.check(errors.Is(err, errors.ErrUnsupported),
+		"%s is not claimed and must be refused with errors.ErrUnsupported: %v", feature, err)
+}

@@ -3,9 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,346 +13,198 @@ import (
 )
 
 var lifecycle = []test{
-	{"claims have their verbs", claimsHaveVerbs},
-	{"close twice", closeTwice},
-	{"close from many goroutines", closeConcurrently},
-	{"close waits for what was sent", closeOutstanding},
-	{"close races with send", closeRacesSend},
-	{"close ends with its context", closeFrozen},
-	{"send after close", sendAfterClose},
-	{"receive after close", receiveAfterClose},
-	{"close wakes receive", closeWakesReceive},
-	{"receive ends with its context", receiveContext},
-	{"receive goes on after a context ended", receiveResumes},
-	{"no message is lost to a cancelled receive", cancelRacesArrival},
-	{"a consumer that comes back goes on", reopen},
-	{"a driver that only sends has no consumers", noConsumers},
-	{"server unreachable", unreachable},
-	{"server silent", silent},
-	{"connectTimeout at a deaf server", deaf},
-	{"no goroutine outlives close", goroutines},
-}
-
-// claimsHaveVerbs is of those verbs that are claimed by more than the interface itself.
-func claimsHaveVerbs(t *testing.T, k *kit) {
-	c := k.open(t)
-	if _, ok := c.(driver.Admin); !ok && slices.ContainsFunc(k.d.Options, func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }) {
-		t.Error("there are options of topics, and the connection is no Admin, which creates them")
-	}
-	if _, ok := c.(driver.Backlogger); !ok && (k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen) {
-		t.Error("the features say what a backlog tells, and the connection is no Backlogger")
-	}
-	if _, ok := k.producer(t, c, k.topic(t, c)).Producer.(driver.Auditor); ok && !k.onlySends() {
-		t.Error("the producer is an Auditor, which is for drivers that only send: what consumers receive is the account")
-	}
-}
-
-func closeTwice(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	for what, x := range map[string]closer{"producer": k.producer(t, c, topic), "consumer": k.consumer(t, c, topic)} {
-		k.close(t, what, x)
-		k.close(t, what, x)
-	}
-	other := k.open(t)
-	k.close(t, "connection", other)
-	k.close(t, "connection", other)
-}
-
-func closeConcurrently(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p, r, other := k.producer(t, c, topic), k.consumer(t, c, topic), k.open(t)
-	var all sync.WaitGroup
-	errs := make(chan error, 24)
-	for range 8 {
-		for _, x := range []closer{p, r, other} {
-			all.Go(func() { errs <- x.Close(k.context(t)) })
+	// Tests the verbs that more than the interface itself claims.
+	{"claims have their verbs", func(k *kit) {
+		f := k.flow()
+		_, admin := f.conn.(driver.Admin)
+		_, backlogger := f.conn.(driver.Backlogger)
+		_, auditor := f.p.Producer.(driver.Auditor)
+		onTopic := func(o driver.Option) bool { return o.Scope&driver.OnTopic != 0 }
+		k.check(admin || !slices.ContainsFunc(k.d.Options, onTopic),
+			"the driver has options of topics, but its connection is no Admin")
+		k.check(backlogger || !(k.f.BacklogEstimated || k.f.BacklogWhole || k.f.HeldUnseen),
+			"the features describe a backlog, but the connection is no Backlogger")
+		k.check(!auditor || k.onlySends(),
+			"the producer is an Auditor, but the driver has consumers, whose messages are the account")
+	}},
+	{"close twice", func(k *kit) {
+		f := k.flow()
+		for _, c := range []closer{f.p, f.r, k.open()} {
+			k.close(c)
+			k.close(c)
 		}
-	}
-	k.within(t, "one of several Close", all.Wait)
-	close(errs)
-	for err := range errs {
-		if err != nil && !errors.Is(err, driver.ErrClosed) {
-			t.Errorf("Close: %v", err)
-		}
-	}
-}
-
-// closeOutstanding has nothing wait between Send and Close, so an asynchronous driver has most of the batch outstanding.
-func closeOutstanding(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r := k.consumer(t, c, topic)
-	p := k.producer(t, c, topic)
-	b := messages("outstanding", 1000)
-	sent := p.hand(t, b)
-	k.close(t, "producer", p)
-	if sent.called() < len(b) {
-		t.Errorf("Close returned with done called for %d of %d messages", sent.called(), len(b))
-	}
-	if errs := sent.failed(); len(errs) > 0 {
-		t.Errorf("Close did not wait for %d of %d messages: %v", len(errs), len(b), errs[0])
-	}
-	same(t, "sent before Close", bodies(r.finish(t, sent.confirmed())), bodies(b))
-}
-
-func closeRacesSend(t *testing.T, k *kit) {
-	c := k.open(t)
-	topic := k.topic(t, c)
-	for round := range 5 {
-		p := k.producer(t, c, topic)
-		var senders sync.WaitGroup
-		started := make(chan struct{}, 4)
-		var sent [4]*receipts
-		for i := range sent {
-			sent[i] = p.receipts(200)
-			senders.Go(func() {
-				b := messages("race", 200)
-				started <- struct{}{}
-				p.Send(k.context(t), b, sent[i].done)
-			})
-		}
-		for range round { // close after none, one, ... of them has begun
-			<-started
-		}
-		k.close(t, "producer", p)
-		k.within(t, "Send beside Close", senders.Wait)
-		for _, r := range sent {
-			p.wait(t, r)
-		}
-	}
-}
-
-func closeFrozen(t *testing.T, k *kit) {
-	url, freeze := k.freezer(t)
-	c := k.openAt(t, url)
-	p := k.producer(t, c, k.topic(t, k.open(t)))
-	p.send(t, messages("before", 1))
-	thaw := freeze()
-	defer thaw()
-	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
-	defer cancel()
-	sent, back := p.handing(ctx, messages("frozen", 10))
-	select { // so that Close comes after Send has handed over, or while it waits
-	case <-back:
-	case <-time.After(k.Quiet / 2):
-	}
-	k.within(t, "Close of the producer of a frozen server", func() { _ = p.Close(ctx) })
-	k.within(t, "Send", func() { <-back })
-	p.wait(t, sent)
-	if n := sent.confirmed(); k.confirmed() && n > 0 {
-		t.Errorf("%d messages were confirmed by a server that was frozen", n)
-	}
-}
-
-func sendAfterClose(t *testing.T, k *kit) {
-	c := k.open(t)
-	p := k.producer(t, c, k.topic(t, c))
-	k.close(t, "producer", p)
-	if errs := p.try(t, messages("late", 3)); len(errs) != 3 || !k.all(errs, driver.Closed) {
-		t.Errorf("each message sent after Close should fail with ErrClosed: %v", errs)
-	}
-}
-
-func receiveAfterClose(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	r := k.consumer(t, c, k.topic(t, c))
-	k.close(t, "consumer", r)
-	if _, err := r.receive(t, k.context(t), 1); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("Receive after Close: %v, want ErrClosed", err)
-	}
-}
-
-// closeWakesReceive cannot see that Receive waits; either order must end alike, and the pauses make both likely.
-func closeWakesReceive(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
-		r := k.consumer(t, c, topic)
-		result := make(chan error, 1)
-		ctx := k.context(t)
-		go func() {
-			_, err := r.Receive(ctx, make(driver.Batch, 10))
-			result <- err
-		}()
-		time.Sleep(pause)
-		k.close(t, "consumer", r)
-		k.within(t, "Receive, after Close,", func() {
-			if err := <-result; !errors.Is(err, driver.ErrClosed) {
-				result <- err
+	}},
+	{"close from many goroutines", func(k *kit) {
+		f := k.flow()
+		closers := []closer{f.p, f.r, k.open()}
+		errs := make(chan error, 8*len(closers))
+		for range 8 {
+			for _, c := range closers {
+				go func() { errs <- c.Close(k.Context()) }()
 			}
-		})
-		select {
-		case err := <-result:
-			t.Errorf("Receive woken by Close: %v, want ErrClosed", err)
-		default:
 		}
-	}
-}
-
-func receiveContext(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	r := k.consumer(t, c, k.topic(t, c))
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	short, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	for _, ctx := range []context.Context{ended, short} {
-		begin := time.Now()
-		if _, err := r.receive(t, ctx, 10); !errors.Is(err, ctx.Err()) || err == nil {
-			t.Errorf("Receive until the context ended: %v, want %v", err, ctx.Err())
+		for range cap(errs) {
+			err := <-errs
+			k.check(err == nil || errors.Is(err, driver.ErrClosed), "Close: %v", err)
 		}
-		if late := time.Since(begin); late > 50*time.Millisecond+k.Grace {
-			t.Errorf("Receive returned after %v, its context was over after 50ms", late)
+	}},
+	// Right after Send most of the batch is outstanding.
+	{"close waits for what was sent", func(k *kit) {
+		f := k.flow()
+		b := k.messages("outstanding", 1000)
+		sent := f.p.hand(b)
+		k.close(f.p)
+		calls, errs := sent.state()
+		k.must(calls == len(b) && len(errs) == 0, "Close returned after %d of %d messages: %v", calls, len(b), errs)
+		f.r.finishes(b)
+	}},
+	// The pauses make several orders of Send and Close likely.
+	{"close races with send", func(k *kit) {
+		c := k.open()
+		topic := k.topic(c, 1)
+		for round := range 5 {
+			p := k.producer(c, topic)
+			for range 4 {
+				p.start(k.Context(), k.messages("race", 200))
+			}
+			time.Sleep(time.Duration(round) * 50 * time.Microsecond)
+			k.close(p)
+			for _, r := range p.sent {
+				r.wait()
+			}
 		}
-	}
-}
-
-func receiveResumes(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	for range 2 {
-		r.nothing(t, "nothing was sent")
-		b := messages(unique(), 3)
-		p.send(t, b)
-		same(t, "sent after a cancelled Receive", bodies(r.finish(t, 3)), bodies(b))
-	}
-}
-
-// cancelRacesArrival ends Receive's context about when a message comes: it must then be returned by this call or the next.
-func cancelRacesArrival(t *testing.T, k *kit) {
-	k.consumes(t)
-	c := k.open(t)
-	topic := k.topic(t, c)
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	b := messages("race", 100)
-	var got driver.Batch
-	for i := range b {
-		sent := p.hand(t, b[i:i+1])
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*20*time.Microsecond)
-		some, err := r.receive(t, ctx, 10)
+	}},
+	{"close ends with its context", func(k *kit) {
+		url, freeze := k.freezer()
+		p := k.lone(url)
+		p.send(k.messages("before", 1))
+		freeze()
+		ctx := k.limit(quiet())
+		sent := p.start(ctx, k.messages("frozen", 10))
+		select { // Send has returned, or waits
+		case <-sent.returned:
+		case <-time.After(quiet() / 2):
+		}
+		_ = p.Close(ctx)
+		sent.wait()
+		p.unconfirmed(sent)
+	}},
+	{"send after close", func(k *kit) {
+		p := k.lone(k.URL)
+		k.close(p)
+		errs := p.hand(k.messages("late", 3)).wait()
+		k.check(len(errs) == 3, "%d of 3 messages failed after Close", len(errs))
+		for _, err := range errs {
+			k.kind(err, driver.Closed)
+		}
+	}},
+	{"receive after close", func(k *kit) {
+		f := k.consuming()
+		k.close(f.r)
+		_, err := f.r.receive(k.Context(), 1)
+		k.is(err, driver.ErrClosed)
+	}},
+	// The pauses make both orders of Receive and Close likely.
+	{"close wakes receive", func(k *kit) {
+		f := k.consuming()
+		for _, pause := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
+			r := k.consumer(f.conn, f.topic)
+			result := make(chan error, 1)
+			go func() {
+				_, err := r.Receive(k.Context(), make(driver.Batch, 10))
+				result <- err
+			}()
+			time.Sleep(pause)
+			k.close(r)
+			k.is(<-result, driver.ErrClosed)
+		}
+	}},
+	{"receive ends with its context", func(k *kit) {
+		f := k.consuming()
+		ended, cancel := context.WithCancel(k.Context())
 		cancel()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("Receive: %v", err)
+		for _, ctx := range []context.Context{ended, k.limit(50 * time.Millisecond)} {
+			begin := time.Now()
+			_, err := f.r.receive(ctx, 10)
+			k.is(err, ctx.Err())
+			late := time.Since(begin) - 50*time.Millisecond
+			k.check(late <= grace, "Receive returned %v after its context had ended", late)
 		}
-		got = append(got, some...)
-		p.wait(t, sent)
-	}
-	got = append(got, r.take(t, len(b)-len(got))...)
-	same(t, "received by calls that were cancelled", bodies(got), bodies(b))
-}
-
-func reopen(t *testing.T, k *kit) {
-	claimed(t, k.kept() && k.shared() && k.f.Settle.Has(driver.Ack), "messages are kept for a consumer that left")
-	c := k.open(t)
-	topic := k.topic(t, c)
-	p := k.producer(t, c, topic)
-	first := k.consumer(t, c, topic)
-	b := messages("kept", 20)
-	p.send(t, b[:10])
-	done := first.finish(t, 5)
-	k.close(t, "consumer", first)
-	p.send(t, b[10:])
-	again := k.consumer(t, c, topic).finish(t, 15)
-	same(t, "received before and after a pause", bodies(done, again), bodies(b))
-}
-
-func noConsumers(t *testing.T, k *kit) {
-	if !k.onlySends() {
-		t.Skip("consumers are claimed")
-	}
-	c := k.open(t)
-	for _, start := range []driver.Start{driver.StartNew, driver.StartEarliest} {
-		consumer, err := k.tryConsumer(t, c, driver.ConsumerConfig{Topic: k.topic(t, c), Prefetch: 1, Start: start, Options: k.options(t, driver.OnConsumer)})
-		unsupported(t, "a consumer", err)
-		if err == nil {
-			k.close(t, "consumer", consumer)
+	}},
+	{"receive goes on after a context ended", func(k *kit) {
+		f := k.consuming()
+		for _, name := range []string{"first", "second"} {
+			f.r.nothing(quiet())
+			f.r.finishes(f.send(name, 3))
 		}
-	}
-}
-
-// unreachable has a grace of its own: a client that counts attempts and not time must still be back soon.
-func unreachable(t *testing.T, k *kit) {
-	if k.host() == "" {
-		notProven(t, "the URL has no single host and port")
-	}
-	k.mustNotOpen(t, k.at(closedPort(t)))
-}
-
-// silent connects to a port whose connections are accepted, by the kernel, and never answered.
-func silent(t *testing.T, k *kit) { k.mustNotOpen(t, k.at(k.deafServer(t))) }
-
-// deafServer accepts connections, and says nothing.
-func (k *kit) deafServer(t *testing.T) (host string) {
-	t.Helper()
-	if k.host() == "" {
-		notProven(t, "the URL has no single host and port")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l.Addr().String()
-}
-
-// deaf lets no context end: what gives up is the driver. The time is the option's, whatever other options say of answers.
-func deaf(t *testing.T, k *kit) {
-	_, known := k.d.Option("connectTimeout")
-	claimed(t, known, "the option connectTimeout")
-	const timeout = 200 * time.Millisecond
-	begin := time.Now()
-	c, err := k.dial(t, context.Background(), withOption(k.at(k.deafServer(t)), "connectTimeout", timeout.String()))
-	took := time.Since(begin)
-	if err == nil {
-		k.close(t, "connection", c)
-		t.Fatal("Open succeeded without a server")
-	}
-	if kind := k.d.KindOf(err); kind != driver.Timeout {
-		t.Errorf("a server that says nothing: kind %s, want timeout: %v", kind, err)
-	}
-	if took < timeout || took > timeout+4*k.Grace { // who is there is asked in two ways, each for a second
-		t.Errorf("a server that says nothing was given up after %v, and connectTimeout was %v", took, timeout)
-	}
-}
-
-func (k *kit) mustNotOpen(t *testing.T, url string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	c, err := k.dial(t, ctx, url)
-	if err == nil {
-		k.close(t, "connection", c)
-		t.Fatal("Open succeeded without a server")
-	}
-	if kind := k.d.KindOf(err); kind != driver.Disconnected && kind != driver.Timeout {
-		t.Errorf("Open without a server: kind %s, want disconnected or timeout: %v", kind, err)
-	}
-}
-
-// goroutines looks at a second life: what a client library starts once for the whole process is there after the first.
-func goroutines(t *testing.T, k *kit) {
-	life := func(t *testing.T) {
-		c := k.open(t)
-		topic := k.topic(t, c)
-		r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-		p.send(t, messages("life", 10))
-		r.finish(t, 10)
-	}
-	t.Run("first life", life)
-	before := goleak.IgnoreCurrent()
-	t.Run("second life", life)
-	var leak error
-	for deadline := time.Now().Add(k.Patience); time.Now().Before(deadline); {
-		if leak = goleak.Find(before); leak == nil { // waits a moment by itself
-			return
+	}},
+	// Ends the context of Receive about when a message comes. This call or the next
+	// must return the message.
+	{"no message is lost to a cancelled receive", func(k *kit) {
+		f := k.consuming()
+		b := k.messages("race", 100)
+		var got driver.Batch
+		for i := range b {
+			sent := f.p.hand(b[i : i+1])
+			some, err := f.r.receive(k.limit(time.Duration(i)*20*time.Microsecond), 10)
+			k.must(err == nil || errors.Is(err, context.DeadlineExceeded), "Receive: %v", err)
+			got = append(got, some...)
+			f.p.succeed(sent)
 		}
-	}
-	t.Error(leak)
+		got = append(got, f.r.take(len(b)-len(got))...)
+		k.same(got, b)
+	}},
+	{"a consumer that comes back goes on", func(k *kit) {
+		k.claims(k.kept() && k.shared() && k.acks(), "messages are kept for a consumer that left")
+		f := k.flow()
+		first := f.send("first", 10)
+		got := f.r.finish(5)
+		k.close(f.r)
+		second := f.send("second", 10)
+		got = append(got, k.consumer(f.conn, f.topic).finish(15)...)
+		k.same(got, append(first, second...))
+	}},
+	{"a driver that only sends has no consumers", func(k *kit) {
+		k.claims(k.onlySends(), "no consumers")
+		c := k.open()
+		config := k.config(k.topic(c, 1), "")
+		for _, config.Start = range []driver.Start{driver.StartNew, driver.StartEarliest} {
+			k.refused("a consumer", c, config)
+		}
+	}},
+	{"server unreachable", func(k *kit) {
+		k.kind(k.openError(k.limit(time.Second), k.at(k.closedPort())), driver.Disconnected, driver.Timeout)
+	}},
+	{"server silent", func(k *kit) {
+		url := k.at(k.listen().Addr().String())
+		k.kind(k.openError(k.limit(time.Second), url), driver.Disconnected, driver.Timeout)
+	}},
+	// No context ends: the driver itself gives up after connectTimeout. It may then probe the
+	// server in two ways, each for a second.
+	{"connectTimeout at a deaf server", func(k *kit) {
+		_, ok := k.d.Option("connectTimeout")
+		k.claims(ok, "the option connectTimeout")
+		const timeout = 200 * time.Millisecond
+		url := withOption(k.at(k.listen().Addr().String()), "connectTimeout", timeout.String())
+		begin := time.Now()
+		k.kind(k.openError(k.Context(), url), driver.Timeout)
+		took := time.Since(begin)
+		k.check(took >= timeout && took <= timeout+4*grace, "Open took %v, and connectTimeout was %v", took, timeout)
+	}},
+	// Tests a second life, because a client library may start goroutines once per process.
+	{"no goroutine outlives close", func(k *kit) {
+		life := func(t *testing.T) {
+			f := k.with(t).flow()
+			f.r.finishes(f.send("life", 10))
+		}
+		k.Run("first life", life)
+		before := goleak.IgnoreCurrent()
+		k.Run("second life", life)
+		var leak error
+		k.eventually(func() bool {
+			leak = goleak.Find(before)
+			return leak == nil
+		})
+		k.noError("goroutines", leak)
+	}},
 }

@@ -3,156 +3,184 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// receiver is a consumer that cannot hang a test.
+// receiver is a consumer whose calls are checked.
 type receiver struct {
 	driver.Consumer
-	k    *kit
-	seen map[string]bool // the bodies of all that was received
-
+	kit    *kit
 	opened time.Time
+	seen   map[string]bool // the bodies of all received messages
 }
 
-// config describes a consumer of the topic in a group, which may be "", that sees at least what comes after it.
-func (k *kit) config(t testing.TB, topic, group string) driver.ConsumerConfig {
-	t.Helper()
-	return driver.ConsumerConfig{
-		Topic: topic, Group: group, Prefetch: window, Start: k.start(), Options: k.options(t, driver.OnConsumer),
+// config describes a consumer in a group of the topic, or in none if the group's name is empty.
+func (k *kit) config(topic, group string) driver.ConsumerConfig {
+	config := driver.ConsumerConfig{
+		Topic: topic, Prefetch: window, Start: driver.StartEarliest, Options: k.options(driver.OnConsumer),
 	}
+	if k.f.Start.Has(driver.StartNew) {
+		config.Start = driver.StartNew
+	}
+	if k.f.Groups && group != "" {
+		config.Group = topic + "-" + group
+	}
+	return config
 }
 
-// consumer makes a consumer of the kit's usual group, or what stands for one where the driver has none.
-func (k *kit) consumer(t testing.TB, c driver.Conn, topic string) *receiver {
-	t.Helper()
-	return k.consumerFrom(t, c, topic, k.start())
+// usual describes a consumer of the kit's usual group.
+func (k *kit) usual(topic string) driver.ConsumerConfig { return k.config(topic, "group") }
+
+// consumer makes a consumer of the kit's usual group.
+func (k *kit) consumer(c driver.Conn, topic string) *receiver {
+	return k.consumerWith(c, k.usual(topic))
 }
 
-func (k *kit) consumerFrom(t testing.TB, c driver.Conn, topic string, start driver.Start) *receiver {
-	t.Helper()
+// consumerWith makes a consumer and closes it when the test ends. If the driver has no consumers
+// it reads the messages where the server stores them.
+func (k *kit) consumerWith(c driver.Conn, config driver.ConsumerConfig) *receiver {
+	r := &receiver{kit: k, opened: time.Now(), seen: map[string]bool{}}
 	if k.onlySends() {
-		return k.store(t, topic)
+		r.Consumer = &store{kit: k, topic: config.Topic, given: map[string]int{}}
+		return r
 	}
-	config := k.config(t, topic, k.group(topic, "group"))
-	config.Start = start
-	return k.consumerWith(t, c, config)
-}
-
-// consumerWith makes a consumer as described, and closes it when the test ends.
-func (k *kit) consumerWith(t testing.TB, c driver.Conn, config driver.ConsumerConfig) *receiver {
-	t.Helper()
-	consumer, err := k.tryConsumer(t, c, config)
-	if err != nil {
-		t.Fatalf("NewConsumer: %v", err)
-	}
-	r := &receiver{Consumer: consumer, k: k, seen: map[string]bool{}, opened: time.Now()}
-	t.Cleanup(func() { k.close(t, "consumer", r) })
+	var err error
+	r.Consumer, err = c.NewConsumer(k.Context(), config)
+	k.noError("NewConsumer", err)
+	k.Cleanup(func() { k.close(r) })
 	return r
 }
 
-func (k *kit) tryConsumer(t testing.TB, c driver.Conn, config driver.ConsumerConfig) (consumer driver.Consumer, err error) {
-	t.Helper()
-	k.within(t, "NewConsumer", func() { consumer, err = c.NewConsumer(k.context(t), config) })
-	return consumer, err
+// refused fails the test if a consumer that needs an unclaimed feature can be made.
+func (k *kit) refused(feature string, c driver.Conn, config driver.ConsumerConfig) {
+	consumer, err := c.NewConsumer(k.Context(), config)
+	k.unsupported(feature, err)
+	if err == nil {
+		k.close(consumer)
+	}
 }
 
-// receive calls Receive once, with room for so many, until ctx ends, and checks what holds for every call.
-func (r *receiver) receive(t testing.TB, ctx context.Context, room int) (driver.Batch, error) {
-	t.Helper()
+// receive calls Receive once, with room for a number of messages.
+func (r *receiver) receive(ctx context.Context, room int) (driver.Batch, error) {
+	r.kit.Helper()
 	b := make(driver.Batch, room)
-	var n int
-	var err error
-	r.k.within(t, "Receive", func() { n, err = r.Receive(ctx, b) })
-	switch {
-	case n < 0 || n > room:
-		t.Fatalf("Receive returned %d messages in a batch of %d", n, room)
-	case err == nil && n == 0:
-		t.Fatal("Receive returned no message and no error")
-	case err != nil && n > 0:
-		t.Fatalf("Receive returned %d messages and an error: %v", n, err)
-	}
+	n, err := r.Receive(ctx, b)
+	r.kit.must(n >= 0 && n <= room && (err == nil) == (n > 0),
+		"Receive returned %d messages in a batch of %d and the error %v", n, room, err)
 	for _, m := range b[:n] {
 		r.seen[string(m.Body)] = true
 	}
 	return b[:n], err
 }
 
-// take receives n messages and settles none.
-func (r *receiver) take(t testing.TB, n int) driver.Batch {
-	t.Helper()
-	return r.drain(t, n, false)
+// next calls Receive once, which must succeed.
+func (r *receiver) next(room int) driver.Batch {
+	r.kit.Helper()
+	b, err := r.receive(r.kit.limit(r.kit.Timeout), room)
+	r.kit.noError("Receive", err)
+	return b
 }
 
-// finish receives n messages and acknowledges them where the driver settles.
-func (r *receiver) finish(t testing.TB, n int) driver.Batch {
-	t.Helper()
-	return r.drain(t, n, r.k.f.Settle.Has(driver.Ack))
+// take receives n messages, at most 100 at a time, and settles none.
+func (r *receiver) take(n int) (all driver.Batch) {
+	r.kit.Helper()
+	for len(all) < n {
+		all = append(all, r.next(min(n-len(all), 100))...)
+	}
+	return all
 }
 
-func (r *receiver) drain(t testing.TB, n int, ack bool) driver.Batch {
-	t.Helper()
-	var all driver.Batch
-	for ctx := r.k.context(t); len(all) < n; {
-		b, err := r.receive(t, ctx, min(n-len(all), 100))
-		if err != nil {
-			t.Fatalf("Receive, after %d of %d messages: %v", len(all), n, err)
-		}
-		if ack {
-			r.settle(t, b, driver.Ack)
-		}
+// finish receives n messages, and acknowledges each batch if the driver settles.
+func (r *receiver) finish(n int) (all driver.Batch) {
+	r.kit.Helper()
+	for len(all) < n {
+		b := r.next(min(n-len(all), 100))
+		r.acknowledge(b)
 		all = append(all, b...)
 	}
 	return all
 }
 
-// settle settles, and that must not fail.
-func (r *receiver) settle(t testing.TB, b driver.Batch, o driver.Outcome) {
-	t.Helper()
-	if err := r.trySettle(t, b, o); err != nil {
-		t.Errorf("Settle of %d messages as %v: %v", len(b), o, err)
-	}
+// finishes finishes the messages wanted, in any order.
+func (r *receiver) finishes(want driver.Batch) {
+	r.kit.Helper()
+	r.kit.same(r.finish(len(want)), want)
 }
 
-func (r *receiver) trySettle(t testing.TB, b driver.Batch, o driver.Outcome) (err error) {
-	t.Helper()
-	r.k.within(t, "Settle", func() { err = r.Settle(r.k.context(t), b, o) })
-	return err
-}
-
-// rest receives, and acknowledges, until nothing has come for a moment.
-func (r *receiver) rest(t testing.TB, moment time.Duration) driver.Batch {
-	t.Helper()
-	var all driver.Batch
+// rest finishes messages until none has come for a time.
+func (r *receiver) rest(d time.Duration) (all driver.Batch) {
+	r.kit.Helper()
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), moment)
-		b, err := r.receive(t, ctx, 100)
-		cancel()
+		b, err := r.receive(r.kit.limit(d), 100)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return all
 		}
-		if err != nil {
-			t.Fatalf("Receive: %v", err)
-		}
-		if r.k.f.Settle.Has(driver.Ack) {
-			r.settle(t, b, driver.Ack)
-		}
+		r.kit.noError("Receive", err)
+		r.acknowledge(b)
 		all = append(all, b...)
 	}
 }
 
-// nothing fails the test where a message comes within a moment.
-func (r *receiver) nothing(t testing.TB, why string) {
-	t.Helper()
-	r.nothingFor(t, r.k.Quiet, why)
+// nothing fails the test if a message comes within a time.
+func (r *receiver) nothing(d time.Duration) {
+	r.kit.Helper()
+	r.kit.same(r.rest(d), nil)
 }
 
-func (r *receiver) nothingFor(t testing.TB, moment time.Duration, why string) {
-	t.Helper()
-	if b := r.rest(t, moment); len(b) > 0 {
-		t.Errorf("%d messages came, the first %.60q: %s", len(b), b[0].Body, why)
+func (r *receiver) acknowledge(b driver.Batch) {
+	r.kit.Helper()
+	if r.kit.acks() {
+		r.settle(b, driver.Ack)
 	}
 }
+
+// settle settles, which must succeed.
+func (r *receiver) settle(b driver.Batch, o driver.Outcome) {
+	r.kit.Helper()
+	err := r.Settle(r.kit.Context(), b, o)
+	r.kit.check(err == nil, "Settle of %d messages as %v: %v", len(b), o, err)
+}
+
+// store is the consumer of a driver that only sends. It polls the server's stored messages.
+type store struct {
+	kit   *kit
+	topic string
+	given map[string]int // the number of received messages by body
+}
+
+func (s *store) Receive(ctx context.Context, b driver.Batch) (int, error) {
+	for {
+		if n := s.look(b); n > 0 {
+			return n, nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// look fills b with the messages that were stored since the last look.
+func (s *store) look(b driver.Batch) (n int) {
+	now, stored := driver.Now(), map[string]int{}
+	for _, m := range s.kit.Stored(s.kit.T, s.topic) {
+		body := string(m.Body)
+		stored[body]++
+		if n < len(b) && stored[body] > s.given[body] {
+			s.given[body]++
+			b[n] = m
+			b[n].Topic, b[n].Received = s.topic, now
+			n++
+		}
+	}
+	return n
+}
+
+func (*store) Settle(context.Context, driver.Batch, driver.Outcome) error {
+	return errors.ErrUnsupported
+}
+
+func (*store) Close(context.Context) error { return nil }

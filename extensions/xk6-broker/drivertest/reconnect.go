@@ -4,202 +4,146 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var reconnect = []test{
-	{"producer and consumer work again", worksAgain},
+	{"producer and consumer work again", func(k *kit) {
+		url, cut := k.cutter()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		for i := range 2 {
+			cut()
+			f.deliver(fmt.Sprint("after", i))
+		}
+	}},
 	{"nothing confirmed is lost", confirmedSurvives},
-	{"close while the server is away", closeAway},
-	{"a server that hung goes on", hung},
+	{"close while the server is away", func(k *kit) {
+		url, proxy := k.proxied()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		proxy.Refuse(true)
+		proxy.Cut()
+		ctx := k.limit(time.Second)
+		sent := f.p.start(ctx, k.messages("away", 5))
+		for _, c := range []closer{f.p, f.r, f.conn} {
+			_ = c.Close(ctx)
+		}
+		sent.wait()
+		f.p.unconfirmed(sent)
+	}},
+	{"a server that hung goes on", func(k *kit) {
+		url, freeze := k.freezer()
+		f := k.flowAt(url, 1)
+		f.deliver("before")
+		thaw := freeze()
+		sent := f.p.start(context.Background(), k.messages("hung", 5))
+		b, err := f.r.receive(k.limit(quiet()), 10)
+		k.check(err != nil, "%d messages came from a frozen server", len(b))
+		thaw()
+		sent.wait()
+		f.deliver("after")
+	}},
 }
 
-// deliver sends until a message of the name is confirmed and has been received, through any error on the way: that is
-// what "works again" means.
-func (k *kit) deliver(t *testing.T, p *sender, r *receiver, name string) {
-	t.Helper()
+// deliver sends until a message has been received, through any error on the way. This defines
+// that a flow works.
+func (f *flow) deliver(name string) {
+	f.kit.Helper()
 	var last error
-	deadline := time.Now().Add(k.Patience)
-	for i := 0; time.Now().Before(deadline); i++ {
-		body := fmt.Sprintf("%s-%d", name, i)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		sent, back := p.handing(ctx, driver.Batch{{Body: []byte(body)}})
+	n := 0
+	delivered := f.kit.eventually(func() bool {
+		b := f.kit.messages(fmt.Sprint(name, n), 1)
+		n++
+		ctx := f.kit.limit(time.Second)
+		sent := f.p.start(ctx, b)
 		select {
 		case <-sent.all:
 		case <-ctx.Done():
 		}
-		if errs := sent.failed(); len(errs) > 0 {
-			last = fmt.Errorf("send: %w", errs[0])
-			<-ctx.Done() // fails at once for as long as the client reconnects
+		if _, errs := sent.state(); len(errs) > 0 {
+			last = errs[0]
+			<-ctx.Done() // a client that reconnects fails at once
 		}
-		cancel()
-		k.within(t, "Send", func() { <-back })
-		got, err := k.arrives(t, r, body)
-		if got {
-			return
+		<-sent.returned
+		if err := f.arrives(string(b[0].Body)); err != nil {
+			last = err
 		}
-		if err != nil {
-			last = fmt.Errorf("receive: %w", err)
-		}
-	}
-	t.Fatalf("nothing sent after the connection broke arrived within %v: %v", k.Patience, last)
+		return f.r.seen[string(b[0].Body)]
+	})
+	f.kit.must(delivered, "no message sent after the connection broke arrived within %v: %v", f.kit.Timeout, last)
 }
 
-// arrives receives for a second, through any error but ErrClosed, until a body comes.
-func (k *kit) arrives(t *testing.T, r *receiver, body string) (got bool, last error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	for ctx.Err() == nil {
-		b, err := r.receive(t, ctx, 100)
-		if errors.Is(err, driver.ErrClosed) {
-			t.Fatalf("Receive: %v, and nobody closed", err)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				last = err
-				time.Sleep(5 * time.Millisecond) // an error that comes at once must not spin
-			}
-			continue
-		}
-		k.acknowledge(r, b)
-		for _, m := range b {
-			got = got || string(m.Body) == body
-		}
-		if got {
-			break
+// arrives receives for a second, through any error but ErrClosed, until a body comes. It returns
+// the last error of Receive.
+func (f *flow) arrives(body string) (last error) {
+	ctx := f.kit.limit(time.Second)
+	for ctx.Err() == nil && !f.r.seen[body] {
+		b, err := f.r.receive(ctx, 100)
+		f.kit.must(!errors.Is(err, driver.ErrClosed), "Receive: %v, but the consumer is open", err)
+		switch {
+		case err == nil && f.kit.acks():
+			_ = f.r.Settle(f.kit.limit(time.Second), b, driver.Ack) // the connection of b may be gone
+		case err != nil && ctx.Err() == nil:
+			last = err
+			time.Sleep(5 * time.Millisecond) // do not spin
 		}
 	}
-	return got, last
+	return last
 }
 
-// acknowledge may fail: the connection on which these came may be gone.
-func (k *kit) acknowledge(r *receiver, b driver.Batch) {
-	if k.f.Settle.Has(driver.Ack) {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = r.Settle(ctx, b, driver.Ack)
-	}
-}
-
-func worksAgain(t *testing.T, k *kit) {
-	url, cut := k.cutter(t)
-	c := k.openAt(t, url)
-	topic := k.topic(t, k.open(t))
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	k.deliver(t, p, r, "before")
-	for i := range 2 {
-		cut()
-		k.deliver(t, p, r, fmt.Sprint("after", i))
-	}
-}
-
-// confirmedSurvives breaks the producer's connection three times under load. The consumer has a connection of its own, so
-// that what is missing in the end was lost by the producer or the broker.
-func confirmedSurvives(t *testing.T, k *kit) {
-	url, cut := k.cutter(t)
-	direct := k.open(t)
-	topic := k.topic(t, direct)
-	if k.Cut != nil {
-		direct = nil // broken too, there is no other way to the server
-	}
-	c := k.openAt(t, url)
-	if direct == nil {
-		direct = c
-	}
-	r, p := k.consumer(t, direct, topic), k.producer(t, c, topic)
-	k.deliver(t, p, r, "before")
+// confirmedSurvives breaks the producer's connection three times under load. The consumer has its
+// own connection, if Cut leaves it alone, so that missing messages were lost by the producer or
+// the broker.
+func confirmedSurvives(k *kit) {
+	url, cut := k.cutter()
+	f := k.flow()
+	f.p = k.producer(k.openAt(url), f.topic)
+	f.deliver("before")
 	const rounds, each = 3, 300
-	var sent []*receipts
-	var want []driver.Batch
+	missing := map[string]bool{}
 	for round := range rounds {
-		b := messages(fmt.Sprint("round", round), each)
-		for i := range b {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			r, back := p.handing(ctx, b[i:i+1])
-			sent = append(sent, r)
-			switch i {
-			case each / 3: // some must be through before the cut, and some outstanding
-				p.wait(t, sent[round*each])
-			case each / 2:
-				cut()
+		b := k.messages(fmt.Sprint("round", round), each)
+		sent := f.interrupted(b, cut)
+		f.deliver(fmt.Sprint("after", round))
+		for i, r := range sent {
+			r.wait()
+			if r.confirmed() > 0 {
+				missing[string(b[i].Body)] = true
 			}
-			k.within(t, "Send", func() { <-back })
-			cancel()
-		}
-		want = append(want, b)
-		k.deliver(t, p, r, fmt.Sprint("after", round))
-	}
-	k.close(t, "producer", p) // after which every Done has been called
-	claimed(t, k.kept() && k.confirmed(), "delivery at least once of what was confirmed")
-	missing, confirmed := map[string]bool{}, 0
-	for i, s := range sent {
-		if body := string(want[i/each][i%each].Body); s.confirmed() > 0 {
-			confirmed++
-			missing[body] = true
 		}
 	}
-	if confirmed == 0 {
-		t.Fatal("no message was confirmed")
-	}
-	lost := func() bool {
+	k.claims(k.kept() && k.confirmed(), "delivery at least once of confirmed messages")
+	confirmed := len(missing)
+	k.must(confirmed > 0, "no message was confirmed")
+	k.eventually(func() bool {
 		for body := range missing {
-			if r.seen[body] {
+			if f.r.seen[body] {
 				delete(missing, body)
 			}
 		}
-		return len(missing) > 0
-	}
-	for deadline := time.Now().Add(k.Patience); lost() && time.Now().Before(deadline); {
-		_, _ = k.arrives(t, r, "")
-	}
-	if len(missing) > 0 {
-		t.Errorf("%d of %d messages that were confirmed are lost", len(missing), confirmed)
-	}
+		if len(missing) > 0 {
+			_ = f.arrives("")
+		}
+		return len(missing) == 0
+	})
+	k.check(len(missing) == 0, "%d of %d confirmed messages are lost", len(missing), confirmed)
 }
 
-func closeAway(t *testing.T, k *kit) {
-	url, p := k.proxied(t)
-	topic := k.topic(t, k.open(t))
-	c, err := k.dial(t, k.context(t), url)
-	if err != nil {
-		t.Fatal(err)
+// interrupted sends messages one by one and breaks the connection in the middle. A third of them
+// is confirmed by then, and some are outstanding.
+func (f *flow) interrupted(b driver.Batch, cut func()) (sent []*receipts) {
+	for i := range b {
+		sent = append(sent, f.p.start(f.kit.limit(time.Second), b[i:i+1]))
+		switch i {
+		case len(b) / 3:
+			<-sent[0].all
+		case len(b) / 2:
+			cut()
+		}
+		<-sent[i].returned
 	}
-	s, r := k.producer(t, c, topic), k.consumer(t, c, topic)
-	k.deliver(t, s, r, "before")
-	p.Refuse(true)
-	p.Cut()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	sent, back := s.handing(ctx, messages("away", 5))
-	for what, x := range map[string]closer{"producer": s, "consumer": r, "connection": c} {
-		k.within(t, "Close of the "+what+" while the server is away", func() { _ = x.Close(ctx) })
-	}
-	k.within(t, "Send", func() { <-back })
-	s.wait(t, sent)
-	if n := sent.confirmed(); n > 0 && k.confirmed() {
-		t.Errorf("%d messages were confirmed by a server that was away", n)
-	}
-}
-
-func hung(t *testing.T, k *kit) {
-	url, freeze := k.freezer(t)
-	c := k.openAt(t, url)
-	topic := k.topic(t, k.open(t))
-	r, p := k.consumer(t, c, topic), k.producer(t, c, topic)
-	k.deliver(t, p, r, "before")
-	thaw := freeze()
-	ctx, cancel := context.WithTimeout(context.Background(), k.Quiet)
-	defer cancel()
-	sent, back := p.handing(context.Background(), messages("hung", 5))
-	if b, err := r.receive(t, ctx, 10); err == nil {
-		t.Errorf("%d messages came from a server that was frozen", len(b))
-	}
-	thaw()
-	k.within(t, "Send", func() { <-back })
-	p.wait(t, sent)
-	k.deliver(t, p, r, "after")
+	return sent
 }

@@ -1,275 +1,252 @@
 package drivertest
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 var settle = []test{
-	{"refused outcomes", outcomesRefused},
-	{"ack ends the delivery", ackEnds},
-	{"requeue delivers again", requeueAgain},
-	{"reject ends the delivery", rejectEnds},
-	{"a part and out of order", settlePart},
-	{"twice", settleTwice},
-	{"beside receive", settleBeside},
-	{"after close", settleAfterClose},
-	{"unsettled goes to another at close", unsettled},
-	{"backlog", backlog},
-	{"confirmed where asked for", settleConfirmed},
-	{"not waited for where not asked for", settleUnconfirmed},
-}
-
-func (k *kit) can(t *testing.T, o driver.Outcome) {
-	t.Helper()
-	claimed(t, k.f.Settle.Has(o), o.String())
-}
-
-// flow is one topic with its one producer and consumer.
-func (k *kit) flow(t *testing.T) (c driver.Conn, topic string, p *sender, r *receiver) {
-	t.Helper()
-	c = k.open(t)
-	topic = k.topic(t, c)
-	return c, topic, k.producer(t, c, topic), k.consumer(t, c, topic)
-}
-
-func outcomesRefused(t *testing.T, k *kit) {
-	_, _, p, r := k.flow(t)
-	p.send(t, messages("refused", 3))
-	b := r.take(t, 3)
-	for i, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
-		if !k.f.Settle.Has(o) {
-			unsupported(t, "the outcome "+o.String(), r.trySettle(t, b[i:i+1], o))
+	{"refused outcomes", func(k *kit) {
+		f := k.flow()
+		f.send("refused", 3)
+		b := f.r.take(3)
+		for i, o := range []driver.Outcome{driver.Ack, driver.Requeue, driver.Reject} {
+			if !k.f.Settle.Has(o) {
+				k.unsupported("the outcome "+o.String(), f.r.Settle(k.Context(), b[i:i+1], o))
+			}
 		}
-	}
-}
-
-// gone fails the test where a message of the topic comes to the group once more, now or when its consumer comes back. A broker that confirms no settlement may
-// have some on its way within itself, and forget them when the consumer closes: one that was slow until now is given as much time again.
-func (k *kit) gone(t *testing.T, c driver.Conn, topic string, r *receiver) {
-	t.Helper()
-	r.nothingFor(t, max(k.Quiet, min(time.Since(r.opened), k.Patience)), "all has been settled")
-	k.settled(t, c, topic, 0)
-	k.close(t, "consumer", r)
-	if k.shared() {
-		k.consumer(t, c, topic).nothing(t, "all had been settled before this consumer came")
-	}
-}
-
-// settled waits until the group's backlog is n, where the broker can tell.
-func (k *kit) settled(t *testing.T, c driver.Conn, topic string, n int64) {
-	t.Helper()
-	teller, ok := c.(driver.Backlogger)
-	if !ok || !k.shared() {
-		return
-	}
-	var last driver.Backlog
-	for deadline := time.Now().Add(k.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		var err error
-		if last, err = teller.Backlog(k.context(t), topic, k.group(topic, "group")); err != nil {
-			t.Fatalf("Backlog: %v", err)
+	}},
+	{"ack ends the delivery", func(k *kit) { k.ends(driver.Ack) }},
+	{"requeue delivers again", func(k *kit) {
+		f := k.settling(driver.Requeue)
+		b := f.send("requeued", 10)
+		f.r.settle(f.r.take(10), driver.Requeue)
+		f.redelivered(b)
+	}},
+	{"reject ends the delivery", func(k *kit) { k.ends(driver.Reject) }},
+	// Settles every other message, from the last to the first. The others must come again.
+	// A settled message may come again only if the broker keeps one position per partition.
+	{"a part and out of order", func(k *kit) {
+		k.claims(k.kept() && k.shared(), "redelivery")
+		f := k.settling(driver.Ack)
+		f.send("part", 20)
+		var settled, open driver.Batch
+		for pair := range slices.Chunk(f.r.take(20), 2) {
+			settled = append(settled, pair[0])
+			open = append(open, pair[1])
 		}
-		if last.Messages == n {
+		slices.Reverse(settled)
+		f.r.settle(settled[:5], driver.Ack)
+		for one := range slices.Chunk(settled[5:], 1) {
+			f.r.settle(one, driver.Ack)
+		}
+		k.close(f.r)
+		other := k.consumer(f.conn, f.topic)
+		if k.f.Order != driver.PerPartition {
+			other.finishes(open)
+			other.nothing(quiet())
 			return
 		}
-	}
-	t.Errorf("the backlog stays at %d, want %d", last.Messages, n)
-}
-
-func ackEnds(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	b := messages("acked", 50)
-	p.send(t, b)
-	same(t, "acknowledged", bodies(r.finish(t, len(b))), bodies(b))
-	k.gone(t, c, topic, r)
-}
-
-func requeueAgain(t *testing.T, k *kit) {
-	k.can(t, driver.Requeue)
-	c, topic, p, r := k.flow(t)
-	b := messages("requeued", 10)
-	p.send(t, b)
-	r.settle(t, r.take(t, len(b)), driver.Requeue)
-	again := r.finish(t, len(b))
-	same(t, "requeued", bodies(again), bodies(b))
-	for _, m := range again {
-		if k.f.Attempts && m.Attempt < 2 {
-			t.Errorf("attempt %d on the second delivery", m.Attempt)
-		}
-		if !k.f.Attempts && m.Attempt != 0 {
-			t.Errorf("attempt %d, and Attempts is not claimed", m.Attempt)
-		}
-	}
-	k.gone(t, c, topic, r)
-}
-
-func rejectEnds(t *testing.T, k *kit) {
-	k.can(t, driver.Reject)
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("rejected", 10))
-	r.settle(t, r.take(t, 10), driver.Reject)
-	k.gone(t, c, topic, r)
-}
-
-// settlePart settles every other message, from the last to the first. What was not settled must come again; what was must
-// not, except where the position in a partition is all that the broker keeps.
-func settlePart(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	claimed(t, k.kept() && k.shared(), "redelivery")
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("part", 20))
-	var settled, open driver.Batch
-	for i, m := range r.take(t, 20) {
-		if i%2 == 0 {
-			settled = append(settled, m)
-		} else {
-			open = append(open, m)
-		}
-	}
-	slices.Reverse(settled)
-	r.settle(t, settled[:5], driver.Ack)
-	for i := range settled[5:] {
-		r.settle(t, settled[5+i:][:1], driver.Ack)
-	}
-	k.close(t, "consumer", r)
-	if k.f.Order != driver.PerPartition {
-		other := k.consumer(t, c, topic)
-		same(t, "not settled and delivered again", bodies(other.finish(t, len(open))), bodies(open))
-		other.nothing(t, "the others had been settled")
-		return
-	}
-	missing := map[string]bool{}
-	for _, s := range bodies(open) {
-		missing[s] = true
-	}
-	for other := k.consumer(t, c, topic); len(missing) > 0; {
-		delete(missing, string(other.finish(t, 1)[0].Body))
-	}
-}
-
-// settleTwice does not say what a second settlement gives, only that it harms nothing.
-func settleTwice(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	p.send(t, messages("twice", 3))
-	b := r.take(t, 3)
-	r.settle(t, b, driver.Ack)
-	if err := r.trySettle(t, b, driver.Ack); err != nil {
-		t.Logf("acknowledged a second time: %v", err)
-	}
-	p.send(t, messages("after", 3))
-	same(t, "sent after a message was acknowledged twice", bodies(r.finish(t, 3)), bodies(messages("after", 3)))
-	k.gone(t, c, topic, r)
-}
-
-func settleBeside(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	c, topic, p, r := k.flow(t)
-	b := messages("beside", 300)
-	p.send(t, b)
-	received := make(chan driver.Batch, len(b))
-	errs := make(chan error, len(b))
-	var settlers sync.WaitGroup
-	ctx := k.context(t)
-	for range 4 {
-		settlers.Go(func() {
-			for some := range received {
-				errs <- r.Settle(ctx, some, driver.Ack)
+		for _, m := range open {
+			for !other.seen[string(m.Body)] {
+				other.finish(1)
 			}
-		})
-	}
-	var got driver.Batch
-	for len(got) < len(b) {
-		some, err := r.receive(t, ctx, 7)
-		if err != nil {
-			t.Errorf("Receive, after %d messages: %v", len(got), err)
-			break
 		}
-		got = append(got, some...)
-		received <- some
-	}
-	close(received)
-	k.within(t, "Settle", settlers.Wait)
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			t.Errorf("Settle: %v", err)
+	}},
+	// Any result of the second settlement is valid. It must harm nothing.
+	{"twice", func(k *kit) {
+		f := k.settling(driver.Ack)
+		f.send("twice", 3)
+		b := f.r.take(3)
+		f.r.settle(b, driver.Ack)
+		_ = f.r.Settle(k.Context(), b, driver.Ack)
+		f.r.finishes(f.send("after", 3))
+		f.gone()
+	}},
+	{"beside receive", func(k *kit) {
+		f := k.settling(driver.Ack)
+		b := f.send("beside", 300)
+		received := make(chan driver.Batch, len(b))
+		var settlers sync.WaitGroup
+		for range 4 {
+			settlers.Go(func() {
+				for some := range received {
+					f.r.settle(some, driver.Ack)
+				}
+			})
 		}
-	}
-	same(t, "settled by others than received it", bodies(got), bodies(b))
-	k.gone(t, c, topic, r)
+		var got driver.Batch
+		for len(got) < len(b) {
+			some := f.r.next(7)
+			got = append(got, some...)
+			received <- some
+		}
+		close(received)
+		settlers.Wait()
+		k.same(got, b)
+		f.gone()
+	}},
+	{"after close", func(k *kit) {
+		f := k.settling(driver.Ack)
+		f.send("late", 1)
+		b := f.r.take(1)
+		k.close(f.r)
+		k.is(f.r.Settle(k.Context(), b, driver.Ack), driver.ErrClosed)
+	}},
+	{"unsettled goes to another at close", func(k *kit) {
+		k.claims(k.kept() && k.shared(), "redelivery")
+		f := k.settling(driver.Ack)
+		b := f.send("unsettled", 10)
+		k.same(f.r.take(10), b)
+		k.close(f.r)
+		f.r = k.consumer(k.open(), f.topic)
+		f.redelivered(b)
+	}},
+	// Acknowledges from the first message on, so that a broker with one position per partition
+	// can follow. Another connection must report the same. If the backlog is an estimate, it does not
+	// include the messages at a consumer, and no consumer is there when they are sent.
+	{"backlog", func(k *kit) {
+		k.claims(k.shared(), "a backlog that stays")
+		k.needs(k.single(), "a broker that delivers and counts single messages")
+		f := k.settling(driver.Ack)
+		backlogger, ok := f.conn.(driver.Backlogger)
+		k.claims(ok, "backlog")
+		f.backlog(f.conn, 0)
+		first, err := backlogger.Backlog(k.Context(), f.topic, k.usual(f.topic).Group)
+		k.noError("Backlog", err)
+		if first.Estimate {
+			k.close(f.r)
+			b := f.send("backlog", 10)
+			f.backlog(f.conn, 10)
+			k.consumer(f.conn, f.topic).finishes(b)
+			f.backlog(f.conn, 0)
+			return
+		}
+		f.send("backlog", 10)
+		f.backlog(f.conn, 10)
+		b, other := f.r.take(10), k.open()
+		for _, n := range []int{0, 4, 6} {
+			f.r.settle(b[:n], driver.Ack)
+			b = b[n:]
+			f.backlog(f.conn, int64(len(b)))
+			f.backlog(other, int64(len(b)))
+		}
+	}},
+	{"confirmed where asked for", func(k *kit) {
+		k.claims(k.acks() && k.f.SettleConfirmed != driver.Never, "settlements that are confirmed")
+		if k.SettleUnconfirmed {
+			c := k.open()
+			config := k.usual(k.topic(c, 1))
+			config.ConfirmSettle = true
+			k.refused("a settlement that is confirmed", c, config)
+			return
+		}
+		k.settleFrozen(true, quiet())
+	}},
+	{"not waited for where not asked for", func(k *kit) {
+		k.claims(k.acks() && k.f.SettleConfirmed != driver.Always, "settlements that are not confirmed")
+		k.settleFrozen(false, k.Timeout)
+	}},
 }
 
-func settleAfterClose(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	_, _, p, r := k.flow(t)
-	p.send(t, messages("late", 1))
-	b := r.take(t, 1)
-	k.close(t, "consumer", r)
-	if err := r.trySettle(t, b, driver.Ack); !errors.Is(err, driver.ErrClosed) {
-		t.Errorf("Settle after Close: %v, want ErrClosed", err)
-	}
+// ends proves that a settled message does not come again.
+func (k *kit) ends(o driver.Outcome) {
+	f := k.settling(o)
+	b := f.send("ended", 50)
+	got := f.r.take(50)
+	k.same(got, b)
+	f.r.settle(got, o)
+	f.gone()
 }
 
-func unsettled(t *testing.T, k *kit) {
-	k.can(t, driver.Ack)
-	claimed(t, k.kept() && k.shared(), "redelivery")
-	c, topic, p, r := k.flow(t)
-	b := messages("unsettled", 10)
-	p.send(t, b)
-	same(t, "received and not settled", bodies(r.take(t, len(b))), bodies(b))
-	k.close(t, "consumer", r)
-	again := k.consumer(t, k.open(t), topic)
-	got := again.finish(t, len(b))
-	same(t, "delivered again", bodies(got), bodies(b))
+// redelivered receives messages for the second time and settles them.
+func (f *flow) redelivered(b driver.Batch) {
+	got := f.r.finish(len(b))
+	f.kit.same(got, b)
 	for _, m := range got {
-		if k.f.Attempts && m.Attempt < 2 {
-			t.Errorf("attempt %d on the second delivery", m.Attempt)
-		}
+		f.kit.check(f.kit.f.Attempts == (m.Attempt >= 2),
+			"attempt %d on the second delivery, and Attempts is claimed: %t", m.Attempt, f.kit.f.Attempts)
 	}
-	k.gone(t, c, topic, again)
+	f.gone()
 }
 
-// backlog acknowledges from the first on, so that a broker which keeps a position only can follow. Another connection, asked after the consumer's own, says the
-// same. Where the broker is done with messages before they are settled, nothing is said of those that are with a consumer, and there is none when they are sent.
-func backlog(t *testing.T, k *kit) {
-	c, topic, p, r := k.flow(t)
-	teller, ok := c.(driver.Backlogger)
-	if !ok {
-		t.Skip("not claimed: backlog")
+// settleFrozen settles at a frozen server. Settle must return before the server thaws, within a
+// time, unless the settlement is to be confirmed.
+func (k *kit) settleFrozen(confirm bool, wait time.Duration) {
+	url, freeze := k.freezer()
+	c := k.open()
+	config := k.usual(k.topic(c, 1))
+	config.ConfirmSettle = confirm
+	r := k.consumerWith(k.openAt(url), config)
+	k.producer(c, config.Topic).send(k.messages("frozen", 1))
+	b := r.take(1)
+	thaw := freeze()
+	result := make(chan error)
+	go func() { result <- r.Settle(k.Context(), b, driver.Ack) }()
+	var err error
+	early := false
+	select {
+	case err = <-result:
+		early = true
+	case <-time.After(wait):
 	}
-	k.can(t, driver.Ack)
-	claimed(t, k.shared(), "a backlog that stays")
-	k.single(t)
-	k.settled(t, c, topic, 0)
-	said, err := teller.Backlog(k.context(t), topic, k.group(topic, "group"))
-	if err != nil {
-		t.Fatal(err)
+	thaw()
+	if !early {
+		err = <-result
 	}
-	holds := !said.Estimate
-	if !holds {
-		k.close(t, "consumer", r)
-	}
-	p.send(t, messages("backlog", 10))
-	k.settled(t, c, topic, 10)
-	if !holds {
-		same(t, "sent while nobody was there", bodies(k.consumer(t, c, topic).finish(t, 10)), bodies(messages("backlog", 10)))
-		k.settled(t, c, topic, 0)
-		return
-	}
-	b, other := r.take(t, 10), k.open(t)
-	k.settled(t, c, topic, 10)
-	k.settled(t, other, topic, 10)
-	r.settle(t, b[:4], driver.Ack)
-	k.settled(t, c, topic, 6)
-	k.settled(t, other, topic, 6)
-	r.settle(t, b[4:], driver.Ack)
-	k.settled(t, c, topic, 0)
-	k.settled(t, other, topic, 0)
+	k.check(err == nil && early != confirm,
+		"Settle returned before the frozen server thawed: %t, want %t; error: %v", early, !confirm, err)
+}
+
+var request = []test{
+	{"the verbs are there as claimed", func(k *kit) {
+		requester, replier := k.flow().verbs()
+		k.check((requester != nil) == k.f.Requests && (replier != nil) == k.f.Requests,
+			"Requests is claimed: %t; the producer can request: %t; the consumer can reply: %t",
+			k.f.Requests, requester != nil, replier != nil)
+	}},
+	{"each request gets its reply", func(k *kit) {
+		f := k.flow()
+		requester, replier := f.verbs()
+		k.claims(k.f.Requests && requester != nil && replier != nil, "request and reply")
+		const n = 50
+		ctx := k.limit(k.Timeout)
+		var requests sync.WaitGroup
+		for i := range n {
+			requests.Go(func() {
+				body := fmt.Sprint("request ", i)
+				reply, err := requester.Request(ctx, driver.Message{Body: []byte(body)})
+				want := "reply to " + body
+				k.check(err == nil && string(reply.Body) == want, "Request: %q, %v; want %q", reply.Body, err, want)
+			})
+		}
+		for got := 0; got < n; {
+			b := f.r.next(10)
+			got += len(b)
+			for _, m := range b {
+				reply := driver.Message{Body: append([]byte("reply to "), m.Body...)}
+				k.noError("Reply", replier.Reply(ctx, m, reply))
+			}
+			f.r.acknowledge(b)
+		}
+		requests.Wait()
+	}},
+	{"a request ends with its context", func(k *kit) {
+		requester, _ := k.flow().verbs()
+		k.claims(k.f.Requests && requester != nil, "request and reply")
+		ctx := k.limit(quiet())
+		_, _ = requester.Request(ctx, driver.Message{Body: []byte("without a reply")})
+		k.check(ctx.Err() != nil, "Request returned without a reply and before its context ended")
+	}},
+}
+
+// verbs returns the two ends of a conversation, nil if the driver does not have them.
+func (f *flow) verbs() (driver.Requester, driver.Replier) {
+	requester, _ := f.p.Producer.(driver.Requester)
+	replier, _ := f.r.Consumer.(driver.Replier)
+	return requester, replier
 }

@@ -41,7 +41,7 @@ func compare(measure func(executor string) map[string]float64) []map[string]floa
 	return medians
 }
 
-// report prints figures, and adds them to the file that BENCH_JSON names.
+// report prints figures, and adds them to the file that BENCH_TABLE names.
 func report(b *testing.B, of string, load float64, medians []map[string]float64, unit map[string]string) {
 	b.Helper()
 	b.ReportMetric(0, "ns/op")

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package drivertest
-
-import "time"
-
-func processorTime() (time.Duration, bool) { return 0, false }
