@@ -35,8 +35,10 @@ type Summary struct {
 
 // summarise returns the summary of a distribution.
 func summarise(h *hist.Histogram, at, seconds float64) Summary {
-	q := h.Quantiles(0.5, 0.9, 0.99, 0.999)
-	return Summary{At: at, Seconds: seconds, Count: h.Count(), P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max()}
+	return Summary{
+		At: at, Seconds: seconds, Count: h.Count(), Max: h.Max(),
+		P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999),
+	}
 }
 
 // timed is a statement about an interval.

@@ -213,7 +213,7 @@ func (t *Topic) measureHistory(cells []cell) {
 		counts := make([]uint64, len(all))
 		for n, packed := range all {
 			for _, h := range packed {
-				counts[n] += h.Count()
+				counts[n] += h.Count
 			}
 		}
 		first := 0
