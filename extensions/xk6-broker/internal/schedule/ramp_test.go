@@ -148,7 +148,9 @@ func TestRampIsExact(t *testing.T) {
 				continue
 			}
 			// After 10¹⁰ arrivals, floating point is off by 10⁻⁵ of the distance between two.
-			goal, off := new(big.Rat).SetInt(new(big.Int).SetUint64(n+1)), big.NewRat(1, 100_000)
+			goal := new(big.Rat).SetInt(new(big.Int).SetUint64(n + 1))
+			off := new(big.Rat).Mul(goal, big.NewRat(1, 1e15))
+			off.Add(off, big.NewRat(1, 1e6))
 			if before := integral(start, stages, due); before.Sub(before, off).Cmp(goal) > 0 {
 				t.Fatalf("%v: arrival %d is due at %d ns, which is too late", ramp, n, due)
 			}
