@@ -30,7 +30,8 @@ type piece struct {
 
 // Ramp begins at the rate start and goes through the stages, as k6's ramping-arrival-rate does. Arrival
 // n is due when the integral of the rate reaches n+1, up to and including the end of the last stage.
-// After 10¹⁰ arrivals a due time is off by 10⁻⁵ of the distance between two. Ramp panics if [Plan.Schedule] would return an error.
+// A due time is off by a nanosecond at most or, after 10¹⁰ arrivals, by 10⁻⁵ of the distance between
+// two. Ramp panics if [Plan.Schedule] would return an error.
 func Ramp(start Rate, stages ...Stage) Intensity {
 	if err := checkRamp(start, stages); err != nil {
 		panic("schedule: Ramp: " + err.Error())
