@@ -48,13 +48,13 @@ func (w *busyWindow) worst() *float64 {
 	return &mean
 }
 
-// platform gathers what a witness saw of the machine, as far as the run was at work.
+// platform gathers what a monitor observed of the machine, as far as the run was at work.
 type platform struct {
-	witness *machine.Witness
+	witness *machine.Monitor
 	shares  [6]busyWindow // in the order of [result.Platform]
 }
 
-// add adds what the witness saw since the last call, and returns the hiccups.
+// add adds what the monitor observed since the last call, and returns the hiccups.
 func (p *platform) add(working bool) *hist.Histogram {
 	if p.witness == nil {
 		return nil
@@ -77,7 +77,7 @@ func (p *platform) add(working bool) *hist.Histogram {
 	return i.Hiccups
 }
 
-// result returns everything but the hiccups, which are in the recording; nil without a witness.
+// result returns everything but the hiccups, which are in the recording; nil without a monitor.
 func (p *platform) result() *result.Platform {
 	if p.witness == nil {
 		return nil
@@ -88,7 +88,7 @@ func (p *platform) result() *result.Platform {
 	}
 }
 
-// Watch makes a witness watch the machine until [Collector.Unwatch].
+// Watch monitors the machine until [Collector.Unwatch].
 func (c *Collector) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
