@@ -1,33 +1,32 @@
 package executors
 
 import (
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 )
 
-// ScenarioTotals is what became of a scenario's arrivals, as far as this process has a share in it.
+// ScenarioTotals has the counts of a scenario's arrivals in this process.
 type ScenarioTotals struct {
 	Scenario string
-	Due      uint64 // arrivals whose time came
-	Started  uint64 // of those, how many had an iteration
-	Unserved uint64 // of those, how many never will, known once the scenario is over
-	Waiting  uint64 // of those, how many have none yet, while the scenario runs
-	Since    int64  // when the first of these was due, by [driver.Now]
-	MaxQueue uint64 // the most that ever waited at once
-	// Lag is how much later than due iterations began, in ns.
-	Lag *hist.Histogram
-	// Sampled is what k6 was given of it; nil until the scenario is over.
-	Sampled *hist.Histogram
-	// Tags are those of the scenario's samples.
-	Tags *metrics.TagSet `json:"-"`
+	Due      uint64 // arrivals
+	Started  uint64 // arrivals with an iteration
+	Unserved uint64 // arrivals that get none, after the scenario
+
+	Lag     *hist.Histogram // from due to the start of the iteration, in ns
+	Sampled *hist.Histogram // k6's samples of Lag; nil until the scenario is over
+	Tags    *metrics.TagSet `json:"-"`
 }
 
 var tallies struct {
@@ -35,7 +34,7 @@ var tallies struct {
 	byScenario map[string]*tally
 }
 
-// Totals are those of all scenarios that have begun, by name. While a scenario runs they are those so far.
+// Totals returns those of all scenarios that have begun, by name.
 func Totals() []ScenarioTotals {
 	tallies.Lock()
 	defer tallies.Unlock()
@@ -52,8 +51,8 @@ type tally struct {
 	line     *line
 	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
-	passed   atomic.Pointer[hist.Histogram] // of lag, to k6
-	final    atomic.Pointer[uint64]         // arrivals that were due in the end
+	sampled  atomic.Pointer[hist.Histogram] // of lag, by k6
+	final    atomic.Pointer[uint64]         // arrivals that were due at the end
 }
 
 func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
@@ -67,24 +66,93 @@ func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
 	return t
 }
 
-// finish stops the clock.
+// finish makes the counts final.
 func (t *tally) finish() {
 	due := t.line.agenda.due(driver.Now())
-	t.line.deepen(due - t.line.taken.Load())
 	t.final.Store(&due)
 }
 
 func (t *tally) totals() ScenarioTotals {
 	s := ScenarioTotals{
-		Scenario: t.scenario, Started: t.line.taken.Load(), MaxQueue: t.line.deepest.Load(),
-		Lag: t.lag.Snapshot(), Sampled: t.passed.Load(), Tags: t.tags,
+		Scenario: t.scenario, Started: t.line.taken.Load(),
+		Lag: t.lag.Snapshot(), Sampled: t.sampled.Load(), Tags: t.tags,
 	}
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
 	} else {
-		now := driver.Now()
-		s.Due = max(s.Started, t.line.agenda.due(now))
-		s.Waiting, s.Since = s.Due-s.Started, min(now, t.line.nextDue.Load())
+		s.Due = max(s.Started, t.line.agenda.due(driver.Now()))
 	}
 	return s
+}
+
+// Metrics are the metrics of open-arrival-rate.
+type Metrics struct {
+	Wait     *metrics.Metric // from due to the start of the iteration
+	Length   *metrics.Metric // arrivals that wait
+	Arrivals *metrics.Metric // arrivals that were due
+	Unserved *metrics.Metric // arrivals that never started
+}
+
+// RegisterMetrics makes the metrics, or returns those that exist. A JavaScript module calls it in the init
+// context, because k6 checks the names of thresholds before there is an executor.
+func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
+	m, errs := &Metrics{}, [4]error{}
+	m.Wait, errs[0] = r.NewMetric("broker_queue_wait", metrics.Trend, metrics.Time)
+	m.Length, errs[1] = r.NewMetric("broker_queue_length", metrics.Gauge)
+	m.Arrivals, errs[2] = r.NewMetric("broker_arrivals", metrics.Counter)
+	m.Unserved, errs[3] = r.NewMetric("broker_arrivals_unserved", metrics.Counter)
+	return m, errors.Join(errs[:]...)
+}
+
+// flusher gives k6 the new counts once a second.
+type flusher struct {
+	*Metrics
+
+	tally *tally
+	out   chan<- metrics.SampleContainer
+	trend samples.Trend
+	last  ScenarioTotals
+	at    time.Time // of the last flush
+	halt  func()
+}
+
+// Planned returns the longest time of a test by its scenarios. Consumers end when the others are over.
+func Planned(es *lib.ExecutionState) time.Duration {
+	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
+	return longest
+}
+
+// startFlusher starts a flusher with a budget of samples of the wait in each interval.
+func startFlusher(m *Metrics, t *tally, out chan<- metrics.SampleContainer, budget uint64) *flusher {
+	f := &flusher{
+		trend:   samples.Trend{Budget: budget},
+		Metrics: m, tally: t, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
+	}
+	f.halt = samples.Each(func(time.Time) { f.flush(false) })
+	return f
+}
+
+// finish gives k6 the rest. k6 accepts samples until all executors have returned.
+func (f *flusher) finish() {
+	f.halt()
+	f.flush(true)
+	f.tally.sampled.Store(f.trend.Passed())
+}
+
+// flush gives k6 an interval.
+func (f *flusher) flush(last bool) {
+	b := &samples.Bundle{From: f.at, Now: time.Now()}
+	t, tags := f.tally.totals(), f.tally.tags
+	b.Add(f.Arrivals, tags, float64(t.Due-f.last.Due))
+	b.Add(f.Length, tags, float64(t.Due-t.Started))
+	if last {
+		b.Add(f.Unserved, tags, float64(t.Unserved))
+	}
+	interval := t.Lag.Sub(f.last.Lag)
+	if interval.Count() == 0 {
+		interval = nil
+	}
+	b.Spread(f.Wait, tags, f.trend.Take(interval, 0, last))
+	f.last, f.at = t, b.End()
+	f.out <- b.Close()
 }
