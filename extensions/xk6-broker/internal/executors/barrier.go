@@ -15,17 +15,17 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
-// Siblings are the processes of a test, each with a segment of it. They meet at named points.
+// Siblings are the processes of a test, each with a segment. They meet at named points.
 type Siblings interface {
 	// Reach reports that this process is at a point.
 	Reach(point string)
-	// Await returns when all processes are at a point, with one time for all, by [driver.Now]. Its error
-	// names missing processes, once.
+	// Await returns when all processes are at a point, with one time for all, by [driver.Now]. Its
+	// error names missing processes, once.
 	Await(ctx context.Context, point string) (at int64, err error)
 }
 
-// Meet makes the scenarios of a test begin at the same time in all its processes. Find returns these, or
-// nil if there are none.
+// Meet makes the scenarios of a test begin at the same time in all its processes. Find returns
+// these, or nil if there are none.
 func Meet(es *lib.ExecutionState, find func(context.Context) Siblings) {
 	barrierOf(es).find.Store(&find)
 }
@@ -33,14 +33,14 @@ func Meet(es *lib.ExecutionState, find func(context.Context) Siblings) {
 // Begun is the point at which a process's scenarios begin, each at its start time.
 const Begun = "scenarios begin"
 
-// Spent are the points at a process's end, in their order: all its scenarios but those of consumers are
-// over, and these have received everything.
+// Spent are the points at a process's end, in their order: all its scenarios but consumers
+// are over, and these have received everything.
 var Spent = []string{"all but consumers are over", "everything has arrived"}
 
 func readyPoint(scenario string) string { return "consumers of scenario " + scenario + " are ready" }
 
-// Beginning returns the points that a process reaches when its scenarios begin: also those of consumers
-// in which it has no part.
+// Beginning returns the points that a process reaches when its scenarios begin: also scenarios of
+// consumers in which it has no part.
 func Beginning(es *lib.ExecutionState) []string {
 	points := []string{Begun}
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
@@ -51,8 +51,8 @@ func Beginning(es *lib.ExecutionState) []string {
 	return points
 }
 
-// barrier is the place where the scenarios of a test wait for each other: producers until consumers are
-// ready, consumers until all others are over.
+// barrier is the place where the scenarios of a test wait for each other: producers until consumers
+// are ready, consumers until all others are over.
 type barrier struct {
 	find      atomic.Pointer[func(context.Context) Siblings]
 	consuming atomic.Int64 // VUs of consumers that k6 counts as active
@@ -88,8 +88,8 @@ func barrierOf(es *lib.ExecutionState) *barrier {
 	return b.(*barrier) //nolint:forcetypeassert // the map has nothing else
 }
 
-// Aborted reports whether a script ended the test in an iteration of an executor of this package. k6 does
-// not report that as an interruption.
+// Aborted reports whether a script ended the test in an iteration of an executor of this package.
+// k6 does not report that as an interruption.
 func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() }
 
 // siblings returns the processes of the test, nil if there are none.
@@ -168,16 +168,16 @@ type turn struct {
 	logger   logrus.FieldLogger
 }
 
-// await returns the time at which a scenario begins: when its consumers are ready, and as much later as
-// any scenario before it waited for its own, so that the distances are as in the script. In this process
-// the scenarios with start time 0 began at zero.
+// await returns the time at which a scenario begins: when its consumers are ready, and as much
+// later as any scenario before it waited for its own, so that the distances are as in the script.
+// In this process the scenarios with start time 0 began at zero.
 func (t *turn) await(ctx context.Context, startTime time.Duration, zero int64) (at int64, err error) {
 	zero, err = t.meet(ctx, Begun, zero)
-	came := zero + int64(startTime)
+	planned := zero + int64(startTime)
 	if err != nil {
-		return came, err
+		return planned, err
 	}
-	at = came
+	at = planned
 	for _, c := range t.state.Test.Options.Scenarios.GetSortedConfigs() {
 		if c.GetType() != ConsumersType || c.GetStartTime() > startTime {
 			continue
@@ -185,22 +185,22 @@ func (t *turn) await(ctx context.Context, startTime time.Duration, zero int64) (
 		if t.siblings == nil && !c.HasWork(t.state.ExecutionTuple) {
 			continue
 		}
-		waited, err := t.awaitConsumers(ctx, c, came)
+		waited, err := t.awaitConsumers(ctx, c, planned)
 		if err != nil {
-			return came, err
+			return planned, err
 		}
-		at = max(at, came+waited)
+		at = max(at, planned+waited)
 	}
 	return at, nil
 }
 
-// awaitConsumers returns when a scenario's consumers are ready in all processes, or the limit is over. It
-// returns for how long the first scenario waited for them, in ns.
-func (t *turn) awaitConsumers(ctx context.Context, c lib.ExecutorConfig, came int64) (waited int64, err error) {
+// awaitConsumers returns when a scenario's consumers are ready in all processes, or the limit is
+// over. It returns for how long the first scenario waited for them, in ns.
+func (t *turn) awaitConsumers(ctx context.Context, c lib.ExecutorConfig, planned int64) (waited int64, err error) {
 	r := t.consumers(c.GetName())
 	t.mu.Lock()
-	r.since = cmp.Or(r.since, came)
-	limit := time.NewTimer(time.Duration(max(r.since, came) + int64(readyWithin) - driver.Now()))
+	r.since = cmp.Or(r.since, planned)
+	limit := time.NewTimer(time.Duration(max(r.since, planned) + int64(readyWithin) - driver.Now()))
 	t.mu.Unlock()
 	defer limit.Stop()
 	if !c.HasWork(t.state.ExecutionTuple) {
@@ -210,7 +210,8 @@ func (t *turn) awaitConsumers(ctx context.Context, c lib.ExecutorConfig, came in
 	case <-r.all:
 	case <-limit.C:
 		r.once.Do(func() {
-			t.logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them", c.GetName(), readyWithin)
+			t.logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them",
+				c.GetName(), readyWithin)
 			r.at = driver.Now()
 			close(r.all)
 		})
@@ -227,8 +228,8 @@ func (t *turn) awaitConsumers(ctx context.Context, c lib.ExecutorConfig, came in
 	return r.at - r.since, err
 }
 
-// meet returns when all processes are at a point, and the time that counts in all of them, which is not
-// before at. Missing processes are named and left behind.
+// meet returns when all processes are at a point, and the time that counts in all of them, which is
+// not before at. Missing processes are named and left behind.
 func (t *turn) meet(ctx context.Context, point string, at int64) (int64, error) {
 	if t.siblings == nil {
 		return at, nil
@@ -245,8 +246,8 @@ func (t *turn) meet(ctx context.Context, point string, at int64) (int64, error) 
 	return max(common, at), nil
 }
 
-// awaitTurn returns when a scenario begins whose start time is now, and the time of its begin: in all
-// processes the same, to which early is left.
+// awaitTurn returns when a scenario begins whose start time is now, and the time of its begin: in
+// all processes the same, to which early is left.
 func (b *barrier) awaitTurn(
 	ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger,
 ) (at int64, err error) {
@@ -262,10 +263,10 @@ func (b *barrier) awaitTurn(
 	return driver.Now(), err
 }
 
-// AwaitTurn returns when a loop can send in the VU with the context ctx, or with ctx's error: when the
-// consumers of executor consumers are ready that start no later than its scenario. It returns the future
-// time at which the scenario begins in all processes, 0 if there is none. Consumers, setup and teardown
-// do not wait.
+// AwaitTurn returns when a loop can send in the VU with the context ctx, or with ctx's error: when
+// the consumers of executor consumers are ready that start no later than its scenario. It returns
+// the future time at which the scenario begins in all processes, 0 if there is none. Consumers,
+// setup and teardown do not wait.
 func AwaitTurn(ctx context.Context, logger logrus.FieldLogger) (at int64, err error) {
 	es, scenario := lib.GetExecutionState(ctx), lib.GetScenarioState(ctx)
 	if _, ok := MemberFrom(ctx); ok || es == nil || scenario == nil {
@@ -305,8 +306,8 @@ func others(es *lib.ExecutionState) (list []lib.ExecutorConfig) {
 	return list
 }
 
-// awaitOthers returns when all scenarios but those of consumers are over, and those have begun, or with
-// ctx's error. The test's scenarios began at start.
+// awaitOthers returns when all scenarios but of consumers are over, and consumers have begun, or
+// with ctx's error. The test's scenarios began at start.
 func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start int64) error {
 	for quiet := 0; quiet < overQuiet; quiet++ {
 		if err := machine.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
@@ -319,8 +320,8 @@ func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start
 	return nil
 }
 
-// quiet reports whether no VU but of consumers is active or will be, so long after the begin. Consumers
-// that begin later can send on their messages too.
+// quiet reports whether no VU but of consumers is active or will be, so long after the begin.
+// Consumers that begin later can send on their messages too.
 func (b *barrier) quiet(es *lib.ExecutionState, spent time.Duration) bool {
 	if es.GetCurrentlyActiveVUsCount() > b.consuming.Load() {
 		return false

@@ -26,8 +26,8 @@ const ConsumersType = "consumers"
 type ConsumersConfig struct {
 	executor.BaseConfig
 
-	// VUs is the number of VUs in all processes together. Without it each process has one, whose loops
-	// have the share of the process.
+	// VUs is the number of VUs in all processes together. Without it each process has one, whose
+	// loops have the share of the process.
 	VUs null.Int `json:"vus"`
 
 	// Duration is the least time that they run, for producers in another process.
@@ -104,8 +104,8 @@ func (c *ConsumersConfig) GetDescription(et *lib.ExecutionTuple) string {
 // NewExecutor makes the executor of a segment.
 func (c *ConsumersConfig) NewExecutor(es *lib.ExecutionState, logger *logrus.Entry) (lib.Executor, error) {
 	if !c.Duration.Valid && len(others(es)) == 0 {
-		return nil, errors.New("scenario " + c.Name + ": consumers end when all other scenarios are over, and there is none: " +
-			"give it a duration, or use one of k6's own executors")
+		return nil, errors.New("scenario " + c.Name + ": consumers end when all other scenarios are over, " +
+			"and there is none: give it a duration, or use one of k6's own executors")
 	}
 	return &consumers{newBase(c, es, logger), c}, nil
 }
@@ -142,10 +142,11 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	defer stop(nil)
 	closing, end := context.WithCancel(ctx)
 	defer end()
-	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: ConsumersType, StartTime: time.Now(), ProgressFn: noProgress}
+	scenario := newScenario(e.config.Name, ConsumersType)
 	c := &crew{
 		consumers: e, abortion: &abortion{state: e.state, stop: stop}, barrier: barrierOf(e.state),
-		ctx: lib.WithScenarioState(ctx, scenario), closing: closing, iterations: lib.NewSegmentedIndex(e.state.ExecutionTuple),
+		ctx: lib.WithScenarioState(ctx, scenario), closing: closing,
+		iterations: lib.NewSegmentedIndex(e.state.ExecutionTuple),
 	}
 	defer c.barrier.consumers(e.config.Name).set() // ends all waits for them
 	began := driver.Now()
@@ -176,8 +177,9 @@ func (e *consumers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 // longWait is the time after which the log explains why consumers go on.
 const longWait = 10 * time.Second
 
-// awaitEnd returns when the last iterations can end, or with ctx's error: when all other scenarios are
-// over and everything has arrived, in all processes, whose consumers can send on their messages.
+// awaitEnd returns when the last iterations can end, or with ctx's error: when all other scenarios
+// are over and everything has arrived, in all processes, whose consumers can send on their
+// messages.
 func (c *crew) awaitEnd(ctx context.Context, began int64) error {
 	if err := c.barrier.awaitOthers(ctx, c.state, began-int64(c.config.GetStartTime())); err != nil {
 		return err

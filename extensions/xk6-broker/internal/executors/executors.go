@@ -1,15 +1,16 @@
 // Package executors has three executors for k6: open-arrival-rate, producers and consumers.
 //
-// In open-arrival-rate iterations start when a schedule says. An arrival that finds no VU free waits for
-// one and keeps its due time, so latencies from [Arrival].Due include the wait. Arrivals that wait when
-// the duration ends are served within gracefulStop; the rest is counted as unserved.
+// In open-arrival-rate iterations start at the times of a schedule. An arrival that finds no VU
+// free waits for one and keeps its due time, so latencies from [Arrival].Due include the wait.
+// Arrivals that wait when the duration ends are served within gracefulStop; the rest is counted as
+// unserved.
 //
-// In consumers VUs loop until all other scenarios are over and everything that was sent has arrived. The
-// schedules of open-arrival-rate begin when they are ready.
+// In consumers VUs loop until all other scenarios are over and everything that was sent has
+// arrived. The schedules of open-arrival-rate begin when they are ready.
 //
-// k6 divides the VUs of a test among its processes by their execution segments. Scenarios of producers,
-// and of consumers without an option vus, have one VU in each process instead, and the messages of its
-// loops are divided: see [Part].
+// k6 divides the VUs of a test among its processes by their execution segments. Scenarios of
+// producers, and of consumers without an option vus, have one VU in each process instead, and the
+// messages of its loops are divided: see [Part].
 package executors
 
 import (
@@ -21,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/errext"
@@ -39,8 +41,8 @@ func Register() {
 	register(ProducersType, newProducersConfig, ProducersConfig{})
 }
 
-// register registers an executor with a function that makes its options and, for errors, an example with
-// all options.
+// register registers an executor with a function that makes its options and, for errors, an example
+// with all options.
 func register[C lib.ExecutorConfig](name string, defaults func(scenario string) C, example any) {
 	lib.RegisterExecutorConfigType(name, func(scenario string, raw []byte) (lib.ExecutorConfig, error) {
 		c := defaults(scenario)
@@ -113,7 +115,8 @@ func newBase(c lib.ExecutorConfig, es *lib.ExecutionState, logger *logrus.Entry)
 	return base{executor.NewBaseExecutor(c, es, logger), es, logger}
 }
 
-// activate gives a VU to a scenario until ctx ends. Back is called then, and next for each iteration.
+// activate gives a VU to a scenario until ctx ends. Back is called then, and next for each
+// iteration.
 func activate(
 	ctx context.Context, vu lib.InitializedVU, c executor.BaseConfig,
 	next func() (local, global uint64), back func(lib.InitializedVU),
@@ -161,5 +164,8 @@ func (a *abortion) iterate(ctx context.Context, logger *logrus.Entry, vu lib.Act
 	return err == nil
 }
 
-// noProgress is the progress of a scenario without a planned length.
-func noProgress() (float64, []string) { return 0, nil }
+// newScenario returns the state of a scenario without a planned length.
+func newScenario(name, executorType string) *lib.ScenarioState {
+	noProgress := func() (float64, []string) { return 0, nil }
+	return &lib.ScenarioState{Name: name, Executor: executorType, StartTime: time.Now(), ProgressFn: noProgress}
+}

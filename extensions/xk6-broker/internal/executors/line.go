@@ -20,8 +20,8 @@ type Arrival struct {
 	Scenario string
 }
 
-// seat has a VU's present arrival. Only the VU's goroutine uses it, so that an iteration needs no lock
-// and no allocation.
+// seat has a VU's present arrival. Only the VU's goroutine uses it, so that an iteration needs no
+// lock and no allocation.
 type seat struct {
 	Arrival
 
@@ -46,10 +46,10 @@ func FromContext(ctx context.Context) (Arrival, bool) {
 
 // line is the place where idle VUs wait for arrivals, and arrivals for idle VUs.
 //
-// There is no scheduler, because waking a goroutine takes time. One idle VU, the sentinel, sleeps until
-// the next arrival is due and serves it. Before that it wakes the VU that was idle for longest, which is
-// the next sentinel. A VU that becomes free while arrivals wait takes the oldest. So the queue is the
-// part of the schedule between the next arrival and now, and takes no memory.
+// There is no scheduler, because waking a goroutine takes time. One idle VU, the sentinel, sleeps
+// until the next arrival is due and serves it. Before that it wakes the VU that was idle for
+// longest, which is the next sentinel. A VU that becomes free while arrivals wait takes the oldest.
+// So the queue is the part of the schedule between the next arrival and now, and takes no memory.
 type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends

@@ -26,8 +26,8 @@ func MemberFrom(ctx context.Context) (*Member, bool) {
 	return m, ok
 }
 
-// Waiting begins a wait for messages, until done is called. If any was found, the VU is busy until it
-// waits again or its iteration ends, because it can send on the messages.
+// Waiting begins a wait for messages, until done is called. If any was found, the VU is busy until
+// it waits again or its iteration ends, because it can send on the messages.
 func (m *Member) Waiting() (done func(found bool)) {
 	m.setBusy(false)
 	return func(found bool) {
@@ -56,12 +56,12 @@ func (m *Member) idleSince(now int64) int64 {
 	return m.idle
 }
 
-// Arrived returns when all messages have arrived, or no more can. idle returns the time since which no
-// VU of consumers is busy, now if one is.
+// Arrived returns when all messages have arrived, or no more can. idle returns the time since which
+// no VU of consumers is busy, now if one is.
 type Arrived = func(ctx context.Context, idle func(now int64) int64) error
 
-// Opening begins to open a consumer, until done is called. The VU is ready when it has opened all that
-// it began. arrived is called when the other scenarios are over.
+// Opening begins to open a consumer, until done is called. The VU is ready when it has opened all
+// that it began. arrived is called when the other scenarios are over.
 func (m *Member) Opening(arrived Arrived) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

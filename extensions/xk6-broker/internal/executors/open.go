@@ -127,7 +127,8 @@ func (p *pool) add(vu lib.InitializedVU) {
 	s := &seat{Arrival: Arrival{Scenario: p.config.Name}, call: make(chan struct{}, 1), free: driver.Now()}
 	p.activation.Add(1)
 	next := func() (local, global uint64) { return s.local, s.Index }
-	active := activate(context.WithValue(p.ctx, seatKey{}, s), vu, p.config.BaseConfig, next, func(vu lib.InitializedVU) {
+	ctx := context.WithValue(p.ctx, seatKey{}, s)
+	active := activate(ctx, vu, p.config.BaseConfig, next, func(vu lib.InitializedVU) {
 		p.state.ReturnVU(vu, false)
 		p.activation.Done()
 	})
@@ -174,8 +175,8 @@ func (p *pool) grow(ctx context.Context, more int64) {
 // lack returns when an arrival is due and no VU is free.
 func (p *pool) lack(ctx context.Context) error {
 	for {
-		// In this order no lock is needed: an arrival that was due before all VUs were busy, and is not
-		// taken afterwards, waited while they were.
+		// In this order no lock is needed: an arrival that was due before all VUs were busy, and is
+		// not taken afterwards, waited while they were.
 		now := driver.Now()
 		busy := p.busy.Load() == p.allocated.Load()
 		due := p.line.nextDue.Load()
@@ -213,7 +214,8 @@ func (p *pool) guard(ctx context.Context) {
 		err := fmt.Errorf("scenario %s: %d arrivals are due and not started, more than option \"maxQueue\" allows, "+
 			"which is %d; %d of %d VUs are busy: give it more VUs (maxVUs), a lower rate, or a greater maxQueue",
 			p.config.Name, waiting, most, p.busy.Load(), p.allocated.Load())
-		p.abort(errext.WithAbortReasonIfNone(errext.WithExitCodeIfNone(err, exitcodes.ScriptAborted), errext.AbortedByScriptAbort))
+		err = errext.WithExitCodeIfNone(err, exitcodes.ScriptAborted)
+		p.abort(errext.WithAbortReasonIfNone(err, errext.AbortedByScriptAbort))
 		return
 	}
 }
@@ -230,7 +232,8 @@ func (p *pool) report(t ScenarioTotals) {
 		}
 	}
 	if t.Unserved > 0 {
-		p.logger.Warnf("%d of %d arrivals that were due were never started: the scenario ended with them waiting for one of %d VUs",
+		p.logger.Warnf("%d of %d arrivals that were due were never started: "+
+			"the scenario ended with them waiting for one of %d VUs",
 			t.Unserved, t.Due, p.allocated.Load())
 	}
 }

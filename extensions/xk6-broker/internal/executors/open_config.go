@@ -18,7 +18,8 @@ import (
 // Type is the name of the executor open-arrival-rate in a scenario.
 const Type = "open-arrival-rate"
 
-// defaultMaxQueue is far above the queue of a system that keeps up. Waiting arrivals take no memory.
+// defaultMaxQueue is far above the queue of a system that keeps up. Waiting arrivals take no
+// memory.
 const defaultMaxQueue = 100_000
 
 // minLength is the shortest duration, as with k6's own executors.
@@ -41,7 +42,8 @@ type Config struct {
 	Arrivals null.String `json:"arrivals"`
 	Seed     null.Int    `json:"seed"`
 
-	// PreAllocatedVUs exist from the start; more, up to MaxVUs, are initialised while arrivals wait.
+	// PreAllocatedVUs exist from the start; more, up to MaxVUs, are initialised while arrivals
+	// wait.
 	PreAllocatedVUs null.Int `json:"preAllocatedVUs"`
 	MaxVUs          null.Int `json:"maxVUs"`
 
@@ -158,8 +160,8 @@ func (c *Config) maxQueue() uint64 {
 	return defaultMaxQueue
 }
 
-// vus returns the VUs of a segment, at the start and at most. A segment has at least one, because it has
-// arrivals also if maxVUs is less than the number of segments.
+// vus returns the VUs of a segment, at the start and at most. A segment has at least one, because
+// it has arrivals also if maxVUs is less than the number of segments.
 func (c *Config) vus(et *lib.ExecutionTuple) (planned, most int64) {
 	return et.ScaleInt64(c.PreAllocatedVUs.Int64), max(1, et.ScaleInt64(c.maxVUs()))
 }

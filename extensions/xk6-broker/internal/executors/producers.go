@@ -82,11 +82,11 @@ func (e *producers) Run(parent context.Context, _ chan<- metrics.SampleContainer
 	if err != nil {
 		return err
 	}
-	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: ProducersType, StartTime: time.Now(), ProgressFn: noProgress}
-	segment := e.state.ExecutionTuple
-	next := func() (local, global uint64) { return 0, uint64(segment.SegmentIndex) } //gosec:disable G115 -- not negative
+	vuContext := Part{e.state.ExecutionTuple}.in(lib.WithScenarioState(ctx, newScenario(e.config.Name, ProducersType)))
+	index := uint64(e.state.ExecutionTuple.SegmentIndex) //gosec:disable G115 -- not negative
+	next := func() (local, global uint64) { return 0, index }
 	idle := make(chan struct{})
-	active := activate(Part{segment}.in(lib.WithScenarioState(ctx, scenario)), vu, e.config.BaseConfig, next, func(vu lib.InitializedVU) {
+	active := activate(vuContext, vu, e.config.BaseConfig, next, func(vu lib.InitializedVU) {
 		e.state.ReturnVU(vu, true)
 		close(idle)
 	})

@@ -34,7 +34,7 @@ var tallies struct {
 	byScenario map[string]*tally
 }
 
-// Totals returns those of all scenarios that have begun, by name.
+// Totals returns the totals of all scenarios that have begun, by name.
 func Totals() []ScenarioTotals {
 	tallies.Lock()
 	defer tallies.Unlock()
@@ -93,8 +93,8 @@ type Metrics struct {
 	Unserved *metrics.Metric // arrivals that never started
 }
 
-// RegisterMetrics makes the metrics, or returns those that exist. A JavaScript module calls it in the init
-// context, because k6 checks the names of thresholds before there is an executor.
+// RegisterMetrics makes the metrics, or returns the existing ones. A JavaScript module calls it in
+// the init context, because k6 checks the names of thresholds before there is an executor.
 func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
 	m, errs := &Metrics{}, [4]error{}
 	m.Wait, errs[0] = r.NewMetric("broker_queue_wait", metrics.Trend, metrics.Time)
@@ -116,7 +116,8 @@ type flusher struct {
 	halt  func()
 }
 
-// Planned returns the longest time of a test by its scenarios. Consumers end when the others are over.
+// Planned returns the longest time of a test by its scenarios. Consumers end when the others are
+// over.
 func Planned(es *lib.ExecutionState) time.Duration {
 	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
 	return longest

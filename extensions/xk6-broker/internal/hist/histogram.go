@@ -68,7 +68,7 @@ func (h *Histogram) add(v, n int64) {
 	}
 }
 
-// Count returns the number of values, with those of [Histogram.Overflow] and without those of
+// Count returns the number of values, with [Histogram.Overflow] and without
 // [Histogram.Negative].
 func (h *Histogram) Count() uint64 { return uint64(h.hdr().TotalCount()) }
 

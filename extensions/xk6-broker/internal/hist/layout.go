@@ -15,8 +15,8 @@ import (
 // Highest and counted in [Histogram.Overflow].
 const Highest = int64(time.Hour)
 
-// The first 2,048 buckets are one nanosecond wide. The buckets of each 1,024 after them are twice as
-// wide as those before, so that no bucket is wider than a thousandth of its values.
+// The first 2,048 buckets are one nanosecond wide. The buckets of each 1,024 after them are twice
+// as wide as those before, so that no bucket is wider than a thousandth of its values.
 const (
 	digits    = 3
 	rowBits   = 10

@@ -130,7 +130,8 @@ func (p Packed) unpack() (*Histogram, error) {
 	case h.Count() != p.Count || p.Count > mostValues:
 		return nil, fmt.Errorf("histogram: count %d, but %d values", p.Count, h.Count())
 	case !h.plausible():
-		return nil, fmt.Errorf("histogram: min %d, max %d and overflow %d do not fit the values", p.Min, p.Max, p.Overflow)
+		return nil, fmt.Errorf("histogram: min %d, max %d and overflow %d do not fit the values",
+			p.Min, p.Max, p.Overflow)
 	}
 	return h, nil
 }

@@ -67,8 +67,8 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	if counts == nil {
 		counts = s.grow(i / chunkLen)
 	}
-	// The extremes are written before the count and read after it, the overflow the other way round:
-	// a snapshot has no count outside its extremes, and no overflow without its count.
+	// The extremes are written before the count and read after it, the overflow the other way
+	// round: a snapshot has no count outside its extremes, and no overflow without its count.
 	for low := s.min.Load(); value < low && !s.min.CompareAndSwap(low, value); low = s.min.Load() {
 	}
 	for high := s.max.Load(); value > high && !s.max.CompareAndSwap(high, value); high = s.max.Load() {
@@ -96,8 +96,8 @@ func (s *shard) grow(c int) *chunk {
 	return s.chunks[c].Load()
 }
 
-// Snapshot returns all values so far, with those of other recorders. A value that is recorded at the
-// same time is in this snapshot or in the next one.
+// Snapshot returns all values so far, also of other recorders. A value that is recorded at
+// the same time is in this snapshot or in the next one.
 func (r *Recorder) Snapshot(others ...*Recorder) *Histogram {
 	var shards []*shard
 	for _, from := range append([]*Recorder{r}, others...) {

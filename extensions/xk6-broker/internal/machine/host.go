@@ -78,7 +78,8 @@ func (h *host) count() counts {
 	return c
 }
 
-// readStall reads the total of a pressure file. The resource is a path from "pressure" in the folder.
+// readStall reads the total of a pressure file. The resource is a path from "pressure" in the
+// folder.
 func readStall(folder, resource string) stall {
 	fs, err := procfs.NewFS(folder)
 	if err != nil {

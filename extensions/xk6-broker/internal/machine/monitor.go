@@ -15,8 +15,8 @@ type Interval struct {
 	From, To int64
 
 	// Hiccups has a value for each millisecond, in ns: how much longer than at best a sleep of one
-	// millisecond took. A standstill of 100 ms is the values 100, 99, 98 … ms, because an event in its
-	// first millisecond was 100 ms late. A hiccup counts when it ends.
+	// millisecond took. A standstill of 100 ms is the values 100, 99, 98 … ms, because an event in
+	// its first millisecond was 100 ms late. A hiccup counts when it ends.
 	Hiccups *hist.Histogram
 
 	Process       Share // of its GOMAXPROCS CPUs that the process used
@@ -41,8 +41,8 @@ func share(part, whole float64) Share {
 	return Share{Value: min(1, max(0, part/whole)), Known: true}
 }
 
-// Monitor records how late a goroutine is that sleeps a millisecond over and over (Gil Tene's jHiccup),
-// and how busy the CPUs are. It watches from [Start] to [Monitor.Stop].
+// Monitor records how late a goroutine is that sleeps a millisecond over and over (Gil Tene's
+// jHiccup), and how busy the CPUs are. It watches from [Start] to [Monitor.Stop].
 type Monitor struct {
 	meter *meter
 	host  *host
@@ -85,8 +85,8 @@ func (m *Monitor) now() moment {
 	return moment{at: driver.Now(), process: int64(CPU()), host: m.host.count()}
 }
 
-// Interval returns the observation since the last call or the start. It reads a few small files and is
-// made to be called once a second. After a very short interval the shares are unknown.
+// Interval returns the observation since the last call or the start. It reads a few small files and
+// is made to be called once a second. After a very short interval the shares are unknown.
 func (m *Monitor) Interval() Interval {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,8 +150,8 @@ func (m *meter) once() int64 {
 	return m.woke - before
 }
 
-// slept records the length of a sleep in ns. A long one stands for the sleeps that it prevented, each
-// late by a tick less. Otherwise a standstill of any length were one value among thousands.
+// slept records the length of a sleep in ns. A long one stands for the sleeps that it prevented,
+// each late by a tick less. Otherwise a standstill of any length were one value among thousands.
 func (m *meter) slept(took int64) {
 	m.least = min(m.least, took)
 	m.mu.Lock()

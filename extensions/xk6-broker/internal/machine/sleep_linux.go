@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// Go's timers wake up to a millisecond late if the process is idle, a timer of the kernel about a
-	// fiftieth of that. It sleeps the last stretch. Longer waits use Go's timers, which stop with ctx.
+	// Go's timers wake up to a millisecond late if the process is idle, a timer of the kernel about
+	// a fiftieth of that. It sleeps the last stretch. Longer waits use Go's timers, which stop with
+	// ctx.
 	kernelStretch = 2 * time.Millisecond
 	timerSlack    = time.Millisecond
 	// A shorter stretch is slept by a blocking system call. It takes half the CPU, but one of Go's
@@ -52,15 +53,15 @@ func Until(ctx context.Context, until int64) error {
 }
 
 // blocking is the number of goroutines that block a processor of Go, mostBlocking its limit. One
-// processor stays free. Otherwise connections would be read only when Go's monitor takes over, up to
-// 10 ms later, and every latency would be that much longer.
+// processor stays free. Otherwise connections would be read only when Go's monitor takes over, up
+// to 10 ms later, and every latency would be that much longer.
 var (
 	blocking     atomic.Int64
 	mostBlocking = sync.OnceValue(func() int64 { return int64(runtime.GOMAXPROCS(0)) - 1 })
 )
 
-// block sleeps by a system call, on a thread of its own. It is false at the limit. The kernel lets a
-// thread oversleep by 50 µs to wake several at once, unless the thread asks for better.
+// block sleeps by a system call, on a thread of its own. It is false at the limit. The kernel lets
+// a thread oversleep by 50 µs to wake several at once, unless the thread asks for better.
 func block(d time.Duration) bool {
 	defer blocking.Add(-1)
 	if blocking.Add(1) > mostBlocking() {
@@ -74,8 +75,8 @@ func block(d time.Duration) bool {
 	return true
 }
 
-// alarm is a timer of the kernel that Go's network poller waits for. A goroutine that sleeps by it holds
-// no thread and no processor of Go.
+// alarm is a timer of the kernel that Go's network poller waits for. A goroutine that sleeps by it
+// holds no thread and no processor of Go.
 type alarm struct {
 	fd   int
 	file *os.File // of fd
@@ -107,7 +108,8 @@ func kernelSleep(d time.Duration) bool {
 	return true
 }
 
-// Anchored compares the process's clock with the machine's monotonic one, which a namespace can shift.
+// Anchored compares the process's clock with the machine's monotonic one, which a namespace can
+// shift.
 func Anchored() Anchor {
 	namespace, _ := os.Readlink("/proc/self/ns/time") // none before Linux 5.6
 	a := Anchor{Machine: Machine() + " " + namespace, Error: math.MaxInt64}

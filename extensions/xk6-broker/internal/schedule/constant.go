@@ -13,9 +13,9 @@ type constant struct {
 	duration time.Duration
 }
 
-// Constant has an arrival due at n·Per/Events for every n from 0 for which that is before d. If d is 0
-// there is no end. It panics if the rate is not positive or d is negative; [Plan.Schedule] returns an
-// error instead.
+// Constant has an arrival due at n·Per/Events for every n from 0 for which that is before d. If d
+// is 0 there is no end. It panics if the rate is not positive or d is negative; [Plan.Schedule]
+// returns an error instead.
 func Constant(r Rate, d time.Duration) Intensity {
 	if err := r.positive(); err != nil {
 		panic(fmt.Sprintf("schedule: Constant(%v): %v", r, err))

@@ -13,17 +13,18 @@ type poisson struct {
 	sum    float64 // Λ of its due time
 }
 
-// Poisson has independent arrivals at the rate that base has at each moment. Arrival n is due when the
-// integral of the rate is the sum of n+1 independent exponentials of mean 1, which depend on the seed
-// alone. Going forward costs the same for each arrival; going backward begins at arrival 0.
+// Poisson has independent arrivals at the rate that base has at each moment. Arrival n is due when
+// the integral of the rate is the sum of n+1 independent exponentials of mean 1, which depend on
+// the seed alone. Going forward costs the same for each arrival; going backward begins at arrival
+// 0.
 func Poisson(base Intensity, seed uint64) Schedule {
 	p := &poisson{base: base, seed: seed}
 	p.rewind()
 	return p
 }
 
-// Even returns the schedule without chance from which [Poisson] arrivals are drawn. It has as many on
-// average. Another schedule is returned as it is.
+// Even returns the schedule without chance from which [Poisson] arrivals are drawn. It has as many
+// on average. Another schedule is returned as it is.
 func Even(s Schedule) Schedule {
 	if p, is := s.(*poisson); is {
 		return p.base
@@ -52,9 +53,10 @@ func (p *poisson) rewind() {
 	p.n, p.sum = 0, p.exponential()
 }
 
-// exponential draws from the exponential distribution of mean 1 by comparing uniform numbers, because
-// logarithms differ between processors: John von Neumann, "Various techniques used in connection with
-// random digits", 1951. A run u₁ > u₂ > … begins with u and has an odd length with probability exp(-u).
+// exponential draws from the exponential distribution of mean 1 by comparing uniform numbers,
+// because logarithms differ between processors: John von Neumann, "Various techniques used in
+// connection with random digits", 1951. A run u₁ > u₂ > … begins with u and has an odd length with
+// probability exp(-u).
 func (p *poisson) exponential() float64 {
 	for failures := 0.0; ; failures++ {
 		first := p.source.Uint64()

@@ -28,10 +28,10 @@ type piece struct {
 	done, end float64       // the schedule's integral before and after
 }
 
-// Ramp begins at the rate start and goes through the stages, as k6's ramping-arrival-rate does. Arrival
-// n is due when the integral of the rate reaches n+1, up to and including the end of the last stage.
-// A due time is off by a nanosecond at most or, after 10¹⁰ arrivals, by 10⁻⁵ of the distance between
-// two. Ramp panics if [Plan.Schedule] would return an error.
+// Ramp begins at the rate start and goes through the stages, as k6's ramping-arrival-rate does.
+// Arrival n is due when the integral of the rate reaches n+1, up to and including the end of the
+// last stage. A due time is off by a nanosecond at most or, after 10¹⁰ arrivals, by 10⁻⁵ of the
+// distance between two. Ramp panics if [Plan.Schedule] would return an error.
 func Ramp(start Rate, stages ...Stage) Intensity {
 	if err := checkRamp(start, stages); err != nil {
 		panic("schedule: Ramp: " + err.Error())
@@ -40,7 +40,8 @@ func Ramp(start Rate, stages ...Stage) Intensity {
 	from, begin, done := start, time.Duration(0), new(big.Rat)
 	for _, s := range stages {
 		if s.Duration > 0 && (from.Events > 0 || s.Target.Events > 0) {
-			p := piece{begin: begin, length: float64(s.Duration), from: from.perNanosecond(), to: s.Target.perNanosecond()}
+			p := piece{begin: begin, length: float64(s.Duration)}
+			p.from, p.to = from.perNanosecond(), s.Target.perNanosecond()
 			p.done, _ = done.Float64()
 			done.Add(done, area(from, s))
 			p.end, _ = done.Float64()
@@ -75,8 +76,8 @@ func (r *ramp) invert(m float64) (time.Duration, bool) {
 	return p.begin + whole(min(p.invert(m), p.length)), true
 }
 
-// invert returns the time in ns after which the integral is m. If the rate falls, it computes from the
-// end, where the small numbers are.
+// invert returns the time in ns after which the integral is m. If the rate falls, it computes from
+// the end, where the small numbers are.
 func (p *piece) invert(m float64) float64 {
 	if p.from <= p.to {
 		return reach(p.from, (p.to-p.from)/p.length, m-p.done)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Rate is Events arrivals in every Per: 2000 in 1s, or 1 in 3s. The zero Rate has no arrivals. Per is
-// at most 2⁶² ns (146 years), and no rate exceeds one arrival per nanosecond.
+// Rate is Events arrivals in every Per: 2000 in 1s, or 1 in 3s. The zero Rate has no arrivals. Per
+// is at most 2⁶² ns (146 years), and no rate exceeds one arrival per nanosecond.
 type Rate struct {
 	Events int64
 	Per    time.Duration
@@ -21,9 +21,9 @@ const maxPer = 1 << 62
 // leastEvents is the number of events from which a rounded rate is exact to 0.001 %.
 const leastEvents = 100_000
 
-// NewRate returns a rate of events arrivals in every unit of time. A number with a fraction becomes a
-// fraction of whole numbers: 0.1 in 1s is 1 in 10s. Where that needs a longer time than a Rate holds,
-// the rate is rounded, by less than 0.001 %. Zero is a rate, for a [Stage].
+// NewRate returns a rate of events arrivals in every unit of time. A number with a fraction becomes
+// a fraction of whole numbers: 0.1 in 1s is 1 in 10s. Where that needs a longer time than a Rate
+// holds, the rate is rounded, by less than 0.001 %. Zero is a rate, for a [Stage].
 func NewRate(events float64, unit time.Duration) (Rate, error) {
 	refuse := func(why string) (Rate, error) {
 		return Rate{}, fmt.Errorf("%v per %v is no rate: %s", events, unit, why)

@@ -1,16 +1,18 @@
 // Package schedule computes when message n is due.
 //
-// A [Schedule] is a pure function from the number of an arrival, counted from 0, to its due time after
-// the start. Every due time is computed from the number, so that no error adds up. Equal arguments give
-// equal due times on any machine: processes take a [Share] each and together have the whole.
+// A [Schedule] is a pure function from the number of an arrival, counted from 0, to its due time
+// after the start. Every due time is computed from the number, so that no error adds up. Equal
+// arguments give equal due times on any machine: processes take a [Share] each and together have
+// the whole.
 //
 // With λ(t) the rate and Λ(t) its integral, the number of arrivals expected until t:
 //
 //	Constant   arrival n is due at Λ⁻¹(n)       the first at 0
 //	Ramp       arrival n is due at Λ⁻¹(n+1)     the first when the integral reaches 1
-//	Poisson    arrival n is due at Λ⁻¹(E₀+…+Eₙ) with independent unit exponentials E, for the Λ of either
+//	Poisson    arrival n is due at Λ⁻¹(E₀+…+Eₙ) with independent unit exponentials E
 //
-// A [Trace] lists its due times. Due times are rounded down to whole nanoseconds, of a trace to the nearest.
+// A [Trace] lists its due times. Due times are rounded down to whole nanoseconds, of a trace to the
+// nearest.
 package schedule
 
 import (
@@ -48,8 +50,8 @@ func whole(ns float64) time.Duration { return time.Duration(ns + ns*0x1p-48) }
 // Count returns the number of arrivals. It is false if there is no end, and for [Poisson].
 func Count(s Schedule) (n uint64, ok bool) { return s.count() }
 
-// Peak returns the greatest rate at any time, in arrivals per second: for [Poisson] the expected one,
-// for a [Trace] the most arrivals in any one second.
+// Peak returns the greatest rate at any time, in arrivals per second: for [Poisson] the expected
+// one, for a [Trace] the most arrivals in any one second.
 func Peak(s Schedule) float64 { return s.peak() }
 
 // Until returns the number of arrivals that are due at t or before.

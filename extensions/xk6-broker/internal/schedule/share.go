@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Share is the arrivals of one part: start+at[0], start+at[1], … of every cycle. The zero Share is the
-// whole.
+// Share is the arrivals of one part: start+at[0], start+at[1], … of every cycle. The zero Share is
+// the whole.
 type Share struct {
 	start uint64
 	at    []uint64 // from 0, increasing, less than cycle; nil is the whole
@@ -23,9 +23,9 @@ func Shard(i, m uint64) Share {
 	return Stripe(int64(i), []int64{int64(m)})
 }
 
-// Stripe returns the arrivals start, start+offsets[0], start+offsets[0]+offsets[1], … with the offsets
-// taken over and over, as the striped offsets of k6's execution segments are. It panics if start is
-// negative, there are no offsets, or one is not positive.
+// Stripe returns the arrivals start, start+offsets[0], start+offsets[0]+offsets[1], … with the
+// offsets taken over and over, as the striped offsets of k6's execution segments are. It panics if
+// start is negative, there are no offsets, or one is not positive.
 func Stripe(start int64, offsets []int64) Share {
 	s := Share{start: uint64(start), at: make([]uint64, len(offsets))}
 	for i, o := range offsets {

@@ -16,9 +16,9 @@ type trace struct {
 	most int // in any one second
 }
 
-// Trace reads due times since the start, one a line: seconds as a number ("12.5", "1e-3") or a duration
-// ("12s500ms"). The rest of a line after a # is a comment. Due times must not decrease, and take 8
-// bytes of memory each. An error names the line.
+// Trace reads due times since the start, one a line: seconds as a number ("12.5", "1e-3") or a
+// duration ("12s500ms"). The rest of a line after a # is a comment. Due times must not decrease,
+// and take 8 bytes of memory each. An error names the line.
 func Trace(r io.Reader) (Schedule, error) {
 	t := &trace{}
 	lines := bufio.NewScanner(r)
@@ -34,7 +34,8 @@ func Trace(r io.Reader) (Schedule, error) {
 			return nil, fmt.Errorf("trace: line %d: %w", number, err)
 		}
 		if n := len(t.due); n > 0 && due < t.due[n-1] {
-			return nil, fmt.Errorf("trace: line %d: %s is before %v, the due time that precedes it", number, text, t.due[n-1])
+			return nil, fmt.Errorf("trace: line %d: %s is before %v, the due time that precedes it",
+				number, text, t.due[n-1])
 		}
 		t.due = append(t.due, due)
 		for due-t.due[earliest] >= time.Second {
