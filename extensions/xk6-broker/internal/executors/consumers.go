@@ -93,12 +93,7 @@ func (c *ConsumersConfig) GetExecutionRequirements(et *lib.ExecutionTuple) []lib
 
 // GetDescription returns a line about the segment's part.
 func (c *ConsumersConfig) GetDescription(et *lib.ExecutionTuple) string {
-	var facts []string
-	if c.Duration.Valid {
-		facts = append(facts, fmt.Sprintf("at least %v", c.Duration.TimeDuration()))
-	}
-	what := fmt.Sprintf("%d looping VUs until the others are over and everything has arrived", c.vus(et))
-	return describe(what, c.BaseConfig, facts...)
+	return fmt.Sprintf("%d VUs until the others are over and everything has arrived", c.vus(et))
 }
 
 // NewExecutor makes the executor of a segment.

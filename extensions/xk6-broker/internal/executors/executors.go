@@ -15,11 +15,7 @@ package executors
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,40 +26,24 @@ import (
 	"go.k6.io/k6/v2/lib/executor"
 	"go.k6.io/k6/v2/lib/types"
 	"gopkg.in/guregu/null.v3"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
 // Register registers the executors with k6. It must be called once.
 func Register() {
-	register(Type, newConfig, Config{Stages: []Stage{{}}})
-	register(ConsumersType, newConsumersConfig, ConsumersConfig{})
-	register(ProducersType, newProducersConfig, ProducersConfig{})
+	register(Type, newConfig)
+	register(ConsumersType, newConsumersConfig)
+	register(ProducersType, newProducersConfig)
 }
 
-// register registers an executor with a function that makes its options and, for errors, an example
-// with all options.
-func register[C lib.ExecutorConfig](name string, defaults func(scenario string) C, example any) {
+// register registers an executor with a function that makes its default options.
+func register[C lib.ExecutorConfig](name string, defaults func(scenario string) C) {
 	lib.RegisterExecutorConfigType(name, func(scenario string, raw []byte) (lib.ExecutorConfig, error) {
 		c := defaults(scenario)
-		err := lib.StrictJSONUnmarshal(raw, c)
-		if err == nil {
-			return c, nil
+		if err := lib.StrictJSONUnmarshal(raw, c); err != nil {
+			return nil, fmt.Errorf("scenario %s: executor %s: %w", scenario, name, err)
 		}
-		if _, unknown, ok := strings.Cut(err.Error(), "unknown field "); ok {
-			names := optionNames(example)
-			err = fmt.Errorf("%w%s: the options of %s are %s",
-				err, driver.Suggest(strings.Trim(unknown, `"`), names), name, strings.Join(names, ", "))
-		}
-		return nil, fmt.Errorf("scenario %s: %w", scenario, err)
+		return c, nil
 	})
-}
-
-func optionNames(example any) []string {
-	fields := map[string]json.RawMessage{"options": nil} // not written if it is empty
-	text, _ := json.Marshal(example)
-	_ = json.Unmarshal(text, &fields)
-	return slices.Sorted(maps.Keys(fields))
 }
 
 // checkLeast returns an error if an option is given and less than least.
@@ -80,20 +60,6 @@ func checkPositive(name string, value types.NullDuration) (errs []error) {
 		errs = append(errs, fmt.Errorf("option %q: %v is not more than 0", name, value.TimeDuration()))
 	}
 	return errs
-}
-
-// describe returns a description of a scenario with facts and the options that all executors have.
-func describe(what string, c executor.BaseConfig, facts ...string) string {
-	if c.Exec.Valid {
-		facts = append(facts, "exec: "+c.Exec.String)
-	}
-	if c.StartTime.Duration > 0 {
-		facts = append(facts, fmt.Sprintf("startTime: %v", c.StartTime.Duration))
-	}
-	if c.GracefulStop.Duration > 0 {
-		facts = append(facts, fmt.Sprintf("gracefulStop: %v", c.GracefulStop.Duration))
-	}
-	return fmt.Sprintf("%s (%s)", what, strings.Join(facts, ", "))
 }
 
 // made is the test of the executor that was made last.

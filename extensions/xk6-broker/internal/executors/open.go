@@ -61,7 +61,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	scenario := &lib.ScenarioState{Name: e.config.Name, Executor: Type}
 	p := &pool{
 		openArrivalRate: e, abortion: &abortion{state: e.state, stop: stop}, ctx: lib.WithScenarioState(ctx, scenario),
-		line: line, tally: newTally(e.config.Name, line, e.tags()), short: make(chan struct{}, 1),
+		line: line, tally: newTally(e.config.Name, line, e.metrics, e.tags()), short: make(chan struct{}, 1),
 	}
 	planned, most := e.config.vus(e.state.ExecutionTuple)
 	defer p.activation.Wait() // all VUs are returned
@@ -88,7 +88,7 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	scenario.StartTime = time.Now().Add(time.Duration(start - driver.Now()))
 	limit := time.AfterFunc(length+e.config.GetGracefulStop(), func() { stop(nil) })
 	defer limit.Stop()
-	flusher := startFlusher(e.metrics, p.tally, out, samples.BudgetFor(Planned(e.state)))
+	p.tally.start(out, samples.BudgetFor(Planned(e.state)))
 	p.start = start
 	line.begin(start)
 	if interrupted {
@@ -98,7 +98,6 @@ func (e *openArrivalRate) Run(parent context.Context, out chan<- metrics.SampleC
 	_ = machine.Timer(ctx, start+int64(length)) // also if the last arrival is over
 	stop(nil)
 	p.tally.finish()
-	flusher.finish()
 	p.report(p.tally.totals())
 	return p.err
 }

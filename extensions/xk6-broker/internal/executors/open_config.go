@@ -194,20 +194,8 @@ func (c *Config) GetDescription(et *lib.ExecutionTuple) string {
 	if err != nil {
 		return err.Error()
 	}
-	what := fmt.Sprintf("%.2f iterations/s for %v", schedule.Peak(s), c.length())
-	if len(c.Stages) > 0 {
-		what = fmt.Sprintf("Up to %s over %d stages", what, len(c.Stages))
-	}
 	planned, most := c.vus(et)
-	vus := fmt.Sprintf("maxVUs: %d", planned)
-	if most > planned {
-		vus = fmt.Sprintf("maxVUs: %d-%d", planned, most)
-	}
-	facts := []string{vus}
-	if c.Arrivals.String == "poisson" {
-		facts = append(facts, fmt.Sprintf("arrivals: poisson, seed: %d", c.Seed.Int64))
-	}
-	return describe(what, c.BaseConfig, append(facts, fmt.Sprintf("maxQueue: %d", c.maxQueue()))...)
+	return fmt.Sprintf("up to %.2f iterations/s for %v (VUs: %d-%d)", schedule.Peak(s), c.length(), planned, max(planned, most))
 }
 
 // NewExecutor makes the executor of a segment.

@@ -2,7 +2,6 @@ package executors
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -48,11 +47,7 @@ func (c *ProducersConfig) GetExecutionRequirements(*lib.ExecutionTuple) []lib.Ex
 
 // GetDescription returns a line about the scenario.
 func (c *ProducersConfig) GetDescription(*lib.ExecutionTuple) string {
-	var facts []string
-	if c.MaxDuration.Valid {
-		facts = append(facts, fmt.Sprintf("maxDuration: %v", c.MaxDuration.TimeDuration()))
-	}
-	return describe("1 iteration in each process", c.BaseConfig, facts...)
+	return "1 iteration in each process"
 }
 
 // NewExecutor makes the executor of a segment.

@@ -45,18 +45,26 @@ func Totals() []ScenarioTotals {
 	return all
 }
 
-// tally counts a scenario's arrivals.
+// tally counts a scenario's arrivals, and gives k6 the new counts once a second.
 type tally struct {
 	scenario string
 	line     *line
+	metrics  *Metrics
 	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
 	sampled  atomic.Pointer[hist.Histogram] // of lag, by k6
 	final    atomic.Pointer[uint64]         // arrivals that were due at the end
+
+	out   chan<- metrics.SampleContainer
+	trend samples.Trend
+	last  ScenarioTotals
+	at    time.Time // of the last flush
+	halt  func()
 }
 
-func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
-	t := &tally{scenario: scenario, line: l, tags: tags, lag: hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))}
+func newTally(scenario string, l *line, m *Metrics, tags *metrics.TagSet) *tally {
+	t := &tally{scenario: scenario, line: l, metrics: m, tags: tags, last: ScenarioTotals{Lag: &hist.Histogram{}}}
+	t.lag = hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))
 	tallies.Lock()
 	defer tallies.Unlock()
 	if tallies.byScenario == nil {
@@ -64,12 +72,6 @@ func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
 	}
 	tallies.byScenario[scenario] = t
 	return t
-}
-
-// finish makes the counts final.
-func (t *tally) finish() {
-	due := t.line.agenda.due(driver.Now())
-	t.final.Store(&due)
 }
 
 func (t *tally) totals() ScenarioTotals {
@@ -83,6 +85,39 @@ func (t *tally) totals() ScenarioTotals {
 		s.Due = max(s.Started, t.line.agenda.due(driver.Now()))
 	}
 	return s
+}
+
+// start begins to give k6 the counts, with a budget of samples of the wait in each interval.
+func (t *tally) start(out chan<- metrics.SampleContainer, budget uint64) {
+	t.out, t.trend, t.at = out, samples.Trend{Budget: budget}, time.Now()
+	t.halt = samples.Each(func(time.Time) { t.flush(false) })
+}
+
+// finish makes the counts final. k6 accepts samples until all executors have returned.
+func (t *tally) finish() {
+	due := t.line.agenda.due(driver.Now())
+	t.final.Store(&due)
+	t.halt()
+	t.flush(true)
+	t.sampled.Store(t.trend.Passed())
+}
+
+// flush gives k6 an interval.
+func (t *tally) flush(last bool) {
+	b := &samples.Bundle{From: t.at, Now: time.Now()}
+	now := t.totals()
+	b.Add(t.metrics.Arrivals, t.tags, float64(now.Due-t.last.Due))
+	b.Add(t.metrics.Length, t.tags, float64(now.Due-now.Started))
+	if last {
+		b.Add(t.metrics.Unserved, t.tags, float64(now.Unserved))
+	}
+	interval := now.Lag.Sub(t.last.Lag)
+	if interval.Count() == 0 {
+		interval = nil
+	}
+	b.Spread(t.metrics.Wait, t.tags, t.trend.Take(interval, 0, last))
+	t.last, t.at = now, b.End()
+	t.out <- b.Close()
 }
 
 // Metrics are the metrics of open-arrival-rate.
@@ -104,56 +139,9 @@ func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// flusher gives k6 the new counts once a second.
-type flusher struct {
-	*Metrics
-
-	tally *tally
-	out   chan<- metrics.SampleContainer
-	trend samples.Trend
-	last  ScenarioTotals
-	at    time.Time // of the last flush
-	halt  func()
-}
-
 // Planned returns the longest time of a test by its scenarios. Consumers end when the others are
 // over.
 func Planned(es *lib.ExecutionState) time.Duration {
 	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
 	return longest
-}
-
-// startFlusher starts a flusher with a budget of samples of the wait in each interval.
-func startFlusher(m *Metrics, t *tally, out chan<- metrics.SampleContainer, budget uint64) *flusher {
-	f := &flusher{
-		trend:   samples.Trend{Budget: budget},
-		Metrics: m, tally: t, out: out, last: ScenarioTotals{Lag: &hist.Histogram{}}, at: time.Now(),
-	}
-	f.halt = samples.Each(func(time.Time) { f.flush(false) })
-	return f
-}
-
-// finish gives k6 the rest. k6 accepts samples until all executors have returned.
-func (f *flusher) finish() {
-	f.halt()
-	f.flush(true)
-	f.tally.sampled.Store(f.trend.Passed())
-}
-
-// flush gives k6 an interval.
-func (f *flusher) flush(last bool) {
-	b := &samples.Bundle{From: f.at, Now: time.Now()}
-	t, tags := f.tally.totals(), f.tally.tags
-	b.Add(f.Arrivals, tags, float64(t.Due-f.last.Due))
-	b.Add(f.Length, tags, float64(t.Due-t.Started))
-	if last {
-		b.Add(f.Unserved, tags, float64(t.Unserved))
-	}
-	interval := t.Lag.Sub(f.last.Lag)
-	if interval.Count() == 0 {
-		interval = nil
-	}
-	b.Spread(f.Wait, tags, f.trend.Take(interval, 0, last))
-	f.last, f.at = t, b.End()
-	f.out <- b.Close()
 }
