@@ -55,7 +55,9 @@ const (
 	// away is the time without a connection after which a process counts as ended.
 	away = 10 * time.Second
 
-	// mostRequest is the limit of the body of a request in bytes, MostUpload the one of results.
+	// mostRequest is the limit of the body of a request, in bytes.
 	mostRequest = 1 << 20
-	MostUpload  = 4 << 30
+
+	// MostUpload is the limit of the results of a process, in bytes.
+	MostUpload = 4 << 30
 )

@@ -195,7 +195,8 @@ func (c *Config) GetDescription(et *lib.ExecutionTuple) string {
 		return err.Error()
 	}
 	planned, most := c.vus(et)
-	return fmt.Sprintf("up to %.2f iterations/s for %v (VUs: %d-%d)", schedule.Peak(s), c.length(), planned, max(planned, most))
+	return fmt.Sprintf("up to %.2f iterations/s for %v (VUs: %d-%d)",
+		schedule.Peak(s), c.length(), planned, max(planned, most))
 }
 
 // NewExecutor makes the executor of a segment.
