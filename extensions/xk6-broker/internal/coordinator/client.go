@@ -3,8 +3,6 @@ package coordinator
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,46 +24,45 @@ type Client struct {
 	http        *http.Client
 	hello       Hello
 	clocks      [2]Clock        // at the start and at the end
-	there       context.Context // until Close
+	open        context.Context // until Close
 	stop        context.CancelFunc
 	stopped     sync.WaitGroup
 
 	mu      sync.Mutex
 	missing []string
-	lost    error // why the coordinator cannot be asked any more
+	lost    error // the coordinator does not answer any more
 }
 
-// Clock is by how much the coordinator's clock is ahead of the process's, in ns, give or take the bound.
+// Clock is the time in ns by which the coordinator's clock is ahead of the process's, ± Bound.
 type Clock struct{ Offset, Bound int64 }
 
-// RefusedError is an answer that would be the same however often it was asked for.
-type RefusedError struct{ Text string }
+const (
+	retryPause   = 500 * time.Millisecond
+	retryTimeout = 10 * time.Second
+)
 
-// Error returns the coordinator's text.
-func (e *RefusedError) Error() string { return e.Text }
-
-// retry is how long the client waits after an error.
-const retry = 500 * time.Millisecond
-
-// Join joins the test of the coordinator at an address. It tries until ctx ends, and calls tell with the first error.
-func Join(ctx context.Context, address, token string, h Hello, tell func(error)) (*Client, error) {
+// Join joins the test of the coordinator at an address. It tries until ctx ends, and calls warn
+// with the first error.
+func Join(ctx context.Context, address, token string, h Hello, warn func(error)) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no address of a coordinator: give http://host:port", address)
 	}
-	c := &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}, hello: h}
-	if err := c.insist(ctx, tell, func() error { return c.ask(ctx, "/v1/join", &h, &c.Welcome) }); err != nil {
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	c := &Client{base: strings.TrimSuffix(u.String(), "/"), token: token, hello: h}
+	c.http = &http.Client{Transport: transport}
+	if err := c.retry(ctx, warn, func() error { return c.ask(ctx, "/v1/join", &h, &c.Welcome) }); err != nil {
 		return nil, err
 	}
 	if c.clocks[0], err = c.compare(ctx); err != nil {
 		return nil, err
 	}
 	c.clocks[1] = c.clocks[0]
-	c.there, c.stop = context.WithCancel(context.Background())
-	c.stopped.Go(func() { // as long as the request lasts, the coordinator knows that the process is there
-		for c.there.Err() == nil {
-			_ = c.ask(c.there, fmt.Sprint("/v1/present?instance=", h.Instance), nil, nil)
-			pause(c.there)
+	c.open, c.stop = context.WithCancel(context.Background())
+	c.stopped.Go(func() { // the process counts as running as long as the request is open
+		for c.open.Err() == nil {
+			_ = c.ask(c.open, fmt.Sprint("/v1/present?instance=", h.Instance), nil, nil)
+			pause(c.open)
 		}
 	})
 	return c, nil
@@ -73,21 +70,21 @@ func Join(ctx context.Context, address, token string, h Hello, tell func(error))
 
 func pause(ctx context.Context) {
 	select {
-	case <-time.After(retry):
+	case <-time.After(retryPause):
 	case <-ctx.Done():
 	}
 }
 
-// insist does something until it succeeds, is refused, or ctx ends; then the error is the last one.
-func (c *Client) insist(ctx context.Context, tell func(error), do func() error) error {
+// retry calls do until it succeeds, is refused, or ctx ends. It returns the last error.
+func (c *Client) retry(ctx context.Context, warn func(error), do func() error) error {
 	for {
 		err := do()
 		if refused := (*RefusedError)(nil); err == nil || errors.As(err, &refused) || ctx.Err() != nil {
 			return err
 		}
-		if tell != nil {
-			tell(err)
-			tell = nil
+		if warn != nil {
+			warn(err)
+			warn = nil
 		}
 		pause(ctx)
 		if ctx.Err() != nil {
@@ -102,10 +99,10 @@ func (c *Client) ask(ctx context.Context, path string, question, reply any) erro
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), nil, reply)
+	return c.do(ctx, http.MethodPost, path, bytes.NewReader(body), reply)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body io.Reader, prepare func(*http.Request), reply any) error {
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader, reply any) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
@@ -113,20 +110,18 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, pr
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	if prepare != nil {
-		prepare(r)
-	}
 	response, err := c.http.Do(r)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it is read
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, mostRequest))
-		if err = errors.New(strings.TrimSpace(string(text))); response.StatusCode < http.StatusInternalServerError {
-			err = &RefusedError{err.Error()}
+		err := &RefusedError{response.StatusCode, strings.TrimSpace(string(text))}
+		if err.Code < http.StatusInternalServerError {
+			return err
 		}
-		return err
+		return errors.New(err.Text)
 	}
 	if reply == nil {
 		_, err = io.Copy(io.Discard, response.Body)
@@ -135,7 +130,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader, pr
 	return json.NewDecoder(response.Body).Decode(reply)
 }
 
-// compare compares the clocks in eight round trips: by the quickest, whose half is the bound.
+// compare compares the clocks by the quickest of eight round trips. Half its time is the bound.
 func (c *Client) compare(ctx context.Context) (best Clock, err error) {
 	const trips = 8
 	for i := range trips {
@@ -144,21 +139,21 @@ func (c *Client) compare(ctx context.Context) (best Clock, err error) {
 		if err := c.ask(ctx, "/v1/clock", nil, &there); err != nil {
 			return best, err
 		}
-		if now := driver.Now(); i == 0 || (now-sent+1)/2 < best.Bound {
-			best = Clock{there - sent/2 - now/2 - (sent%2+now%2)/2, (now - sent + 1) / 2}
+		if trip := driver.Now() - sent; i == 0 || (trip+1)/2 < best.Bound {
+			best = Clock{there - sent - trip/2, (trip + 1) / 2}
 		}
 	}
 	return best, nil
 }
 
-// Clock returns by how much the coordinator's clock is ahead, at the start and at the end.
+// Clock returns the mean of the comparisons at the start and at the end.
 func (c *Client) Clock() Clock {
 	a, b := c.clocks[0], c.clocks[1]
-	apart := max(a.Offset-b.Offset, b.Offset-a.Offset)
-	return Clock{a.Offset + (b.Offset-a.Offset)/2, max(a.Bound, b.Bound) + (apart+1)/2}
+	drift := max(a.Offset-b.Offset, b.Offset-a.Offset)
+	return Clock{a.Offset + (b.Offset-a.Offset)/2, max(a.Bound, b.Bound) + (drift+1)/2}
 }
 
-// lose notes that the coordinator cannot be asked any more: the process goes on alone.
+// lose records that the coordinator does not answer any more. The process goes on alone.
 func (c *Client) lose(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,35 +162,36 @@ func (c *Client) lose(err error) {
 	}
 }
 
-// Lost returns why the coordinator cannot be asked any more; nil if it can.
+// Lost returns the error of a coordinator that does not answer any more, or nil.
 func (c *Client) Lost() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lost
 }
 
-// patience is how long a question is repeated to a coordinator that does not answer.
-const patience = 10 * time.Second
-
-// Reach reports that this process has reached a point.
+// Reach reports that this process is at a point.
 func (c *Client) Reach(point string) {
 	if c.Lost() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.there, patience)
+	ctx, cancel := context.WithTimeout(c.open, retryTimeout)
 	defer cancel()
-	if err := c.insist(ctx, nil, func() error { return c.ask(ctx, "/v1/reach", arrival{c.hello.Instance, point}, nil) }); err != nil {
+	err := c.retry(ctx, nil, func() error { return c.ask(ctx, "/v1/reach", arrival{c.hello.Instance, point}, nil) })
+	if err != nil {
 		c.lose(err)
 	}
 }
 
-// Await returns when all processes that are there have come to a point, and from when on it counts, by [driver.Now] of this process: the same
-// time in all of them. It waits for those that have not joined as long as the coordinator does; then they are the error, once.
+// Await returns when all processes are at a point or have ended, with one time for all, by
+// [driver.Now]. The error names the processes that did not join within the coordinator's timeout,
+// once.
 func (c *Client) Await(ctx context.Context, point string) (at int64, err error) {
 	var a answer
 	for !a.Reached && c.Lost() == nil {
-		asking, cancel := context.WithTimeout(ctx, poll+patience)
-		err := c.insist(asking, nil, func() error { return c.ask(asking, "/v1/await", arrival{c.hello.Instance, point}, &a) })
+		asking, cancel := context.WithTimeout(ctx, poll+retryTimeout)
+		err := c.retry(asking, nil, func() error {
+			return c.ask(asking, "/v1/await", arrival{c.hello.Instance, point}, &a)
+		})
 		cancel()
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -217,7 +213,7 @@ func (c *Client) Await(ctx context.Context, point string) (at int64, err error) 
 	return at, errors.New(strings.Join(a.Missing, ", "))
 }
 
-// Missing lists the processes that never came.
+// Missing returns the processes that never joined.
 func (c *Client) Missing() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,27 +222,22 @@ func (c *Client) Missing() []string {
 
 // End compares the clocks once more.
 func (c *Client) End(ctx context.Context) {
-	if now, err := c.compare(ctx); err != nil {
+	now, err := c.compare(ctx)
+	if err != nil {
 		c.lose(err)
-	} else {
-		c.clocks[1] = now
+		return
 	}
+	c.clocks[1] = now
 }
 
-// Upload sends the results of the process, which pack writes, each time the same. It tries until ctx ends, and calls tell with the first error.
-func (c *Client) Upload(ctx context.Context, pack func(io.Writer) error, tell func(error)) error {
-	sum, size := sha256.New(), counter(0)
-	if err := pack(io.MultiWriter(sum, &size)); err != nil {
-		return err
-	}
-	return c.insist(ctx, tell, func() error {
+// Upload sends the results of the process, which pack writes, always the same bytes. It tries until
+// ctx ends, and calls warn with the first error.
+func (c *Client) Upload(ctx context.Context, pack func(io.Writer) error, warn func(error)) error {
+	return c.retry(ctx, warn, func() error {
 		body, to := io.Pipe()
 		go func() { _ = to.CloseWithError(pack(to)) }()
-		defer func() { _ = body.Close() }() // ends pack, if nobody reads on
-		return c.do(ctx, http.MethodPut, fmt.Sprint("/v1/results/", c.hello.Instance), body, func(r *http.Request) {
-			r.ContentLength = int64(size)
-			r.Header.Set("X-Sha256", hex.EncodeToString(sum.Sum(nil)))
-		}, nil)
+		defer func() { _ = body.Close() }() // ends pack if the request fails
+		return c.do(ctx, http.MethodPut, fmt.Sprint("/v1/results/", c.hello.Instance), body, nil)
 	})
 }
 
@@ -255,11 +246,4 @@ func (c *Client) Close() {
 	c.stop()
 	c.stopped.Wait()
 	c.http.CloseIdleConnections()
-}
-
-type counter int64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
 }

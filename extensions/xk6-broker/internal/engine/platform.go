@@ -39,18 +39,18 @@ func (w *busyWindow) add(value, seconds float64) float64 {
 	return 0
 }
 
-// platform gathers the shares of the machine that a witness saw while the run was at work.
+// platform gathers the shares of the machine that a monitor saw while the run was at work.
 type platform struct {
-	witness *machine.Witness
+	monitor *machine.Monitor
 	shares  [6]busyWindow // in the order of [summary.Machine]
 }
 
 // add adds the shares since the last call, and returns the hiccups.
 func (p *platform) add(working bool) *hist.Histogram {
-	if p.witness == nil {
+	if p.monitor == nil {
 		return nil
 	}
-	i := p.witness.Interval()
+	i := p.monitor.Interval()
 	length := seconds(i.To - i.From)
 	if !working || length <= 0 {
 		return nil
@@ -68,9 +68,9 @@ func (p *platform) add(working bool) *hist.Histogram {
 	return i.Hiccups
 }
 
-// summary returns the worst shares; nil without a witness.
+// summary returns the worst shares; nil without a monitor.
 func (p *platform) summary() *summary.Machine {
-	if p.witness == nil {
+	if p.monitor == nil {
 		return nil
 	}
 	return &summary.Machine{
@@ -79,18 +79,18 @@ func (p *platform) summary() *summary.Machine {
 	}
 }
 
-// Watch makes a witness watch the machine until [Collector.Unwatch].
+// Watch monitors the machine until [Collector.Unwatch].
 func (c *Collector) Watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.platform.witness = machine.Start()
+	c.platform.monitor = machine.Start()
 }
 
-// Unwatch stops the witness. Its shares stay.
+// Unwatch stops the monitor. Its shares stay.
 func (c *Collector) Unwatch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.platform.witness != nil {
-		c.platform.witness.Stop()
+	if c.platform.monitor != nil {
+		c.platform.monitor.Stop()
 	}
 }

@@ -9,34 +9,67 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/executor"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
-// barrier is where the scenarios of a test wait for each other: those that send for consumers to be ready, consumers for all others to be
-// over.
+// Siblings are the processes of a test, each with a segment. They meet at named points.
+type Siblings interface {
+	// Reach reports that this process is at a point.
+	Reach(point string)
+	// Await returns when all processes are at a point, with one time for all, by [driver.Now]. Its
+	// error names missing processes, once.
+	Await(ctx context.Context, point string) (at int64, err error)
+}
+
+// Meet makes the scenarios of a test begin at the same time in all its processes. Find returns
+// these, or nil if there are none.
+func Meet(es *lib.ExecutionState, find func(context.Context) Siblings) {
+	barrierOf(es).find.Store(&find)
+}
+
+// Begun is the point at which a process's scenarios begin, each at its start time.
+const Begun = "scenarios begin"
+
+// Spent are the points at a process's end, in their order: all its scenarios but consumers
+// are over, and these have received everything.
+var Spent = []string{"all but consumers are over", "everything has arrived"}
+
+func readyPoint(scenario string) string { return "consumers of scenario " + scenario + " are ready" }
+
+// Beginning returns the points that a process reaches when its scenarios begin: also scenarios of
+// consumers in which it has no part.
+func Beginning(es *lib.ExecutionState) []string {
+	points := []string{Begun}
+	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
+		if c.GetType() == ConsumersType && !c.HasWork(es.ExecutionTuple) {
+			points = append(points, readyPoint(c.GetName()))
+		}
+	}
+	return points
+}
+
+// barrier is the place where the scenarios of a test wait for each other: producers until consumers
+// are ready, consumers until all others are over.
 type barrier struct {
 	find      atomic.Pointer[func(context.Context) Siblings]
 	consuming atomic.Int64 // VUs of consumers that k6 counts as active
 	aborted   atomic.Bool  // by a script, in an iteration of an executor of this package
 
-	mu      sync.Mutex
-	ready   map[string]*ready // scenarios of consumers, by name
-	over    map[string]bool   // scenarios of open-arrival-rate and producers
-	members map[*Member]struct{}
+	mu       sync.Mutex
+	ready    map[string]*ready   // by scenario of consumers
+	finished map[string]struct{} // scenarios of open-arrival-rate and producers
+	members  map[*Member]struct{}
 }
 
-// Aborted reports whether a script has ended the test in an iteration of an executor of this package. k6 does not take that for an
-// interruption.
-func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() }
-
-// ready is whether a scenario's consumers are.
+// ready is the readiness of a scenario's consumers.
 type ready struct {
 	once  sync.Once
-	all   chan struct{} // closed when they are
-	at    int64         // when that was, in all processes of the test, by [driver.Now]
-	since int64         // when somebody began to wait for them
+	all   chan struct{} // closed when they are ready
+	at    int64         // that time, in all processes
+	since int64         // the time at which the first scenario began to wait for them
 }
 
 func (r *ready) set() {
@@ -49,11 +82,26 @@ func (r *ready) set() {
 var barriers sync.Map // of *barrier, by *lib.ExecutionState
 
 func barrierOf(es *lib.ExecutionState) *barrier {
-	b, _ := barriers.LoadOrStore(es, &barrier{ready: map[string]*ready{}, over: map[string]bool{}, members: map[*Member]struct{}{}})
-	return b.(*barrier) //nolint:forcetypeassert // there is nothing else in it
+	b, _ := barriers.LoadOrStore(es, &barrier{
+		ready: map[string]*ready{}, finished: map[string]struct{}{}, members: map[*Member]struct{}{},
+	})
+	return b.(*barrier) //nolint:forcetypeassert // the map has nothing else
 }
 
-func (b *barrier) of(scenario string) *ready {
+// Aborted reports whether a script ended the test in an iteration of an executor of this package.
+// k6 does not report that as an interruption.
+func Aborted(es *lib.ExecutionState) bool { return barrierOf(es).aborted.Load() }
+
+// siblings returns the processes of the test, nil if there are none.
+func (b *barrier) siblings(ctx context.Context) Siblings {
+	if find := b.find.Load(); find != nil {
+		return (*find)(ctx)
+	}
+	return nil
+}
+
+// consumers returns the readiness of a scenario's consumers.
+func (b *barrier) consumers(scenario string) *ready {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.ready[scenario]
@@ -76,7 +124,7 @@ func (b *barrier) leave(m *Member) {
 	delete(b.members, m)
 }
 
-// idleSince returns since when no VU of consumers has been busy: now if one is.
+// idleSince returns the time since which no VU of consumers is busy, now if one is.
 func (b *barrier) idleSince(now int64) (since int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,106 +134,139 @@ func (b *barrier) idleSince(now int64) (since int64) {
 	return since
 }
 
-// finish notes that a scenario of open-arrival-rate or producers is over.
+// finish records that a scenario of open-arrival-rate or producers is over.
 func (b *barrier) finish(scenario string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.over[scenario] = true
+	b.finished[scenario] = struct{}{}
 }
 
-func (b *barrier) finished(scenario string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.over[scenario]
+// announce reports to the other processes that a scenario's consumers are ready.
+func (b *barrier) announce(ctx context.Context, scenario string) {
+	select {
+	case <-b.consumers(scenario).all:
+	case <-ctx.Done():
+		return
+	}
+	if s := b.siblings(ctx); s != nil {
+		s.Reach(readyPoint(scenario))
+	}
 }
 
-// readyWithin bounds the wait for consumers: one that never opens any would hold up the test for good.
+// readyWithin is the limit of the wait for consumers.
 const readyWithin = time.Minute
 
-// awaited are the scenarios of consumers that start no later than another scenario does, in this process and in the others, if there are any.
-func awaited(es *lib.ExecutionState, startTime time.Duration, others bool) (all []lib.ExecutorConfig) {
-	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
-		if c.GetType() == ConsumersType && c.GetStartTime() <= startTime && (others || c.HasWork(es.ExecutionTuple)) {
-			all = append(all, c)
-		}
-	}
-	return all
+// early is the time before a common start at which a process stops waiting, to sleep precisely.
+const early = 5 * time.Millisecond
+
+// turn is the wait of one scenario, or of a loop in it, for its begin.
+type turn struct {
+	*barrier
+
+	state    *lib.ExecutionState
+	siblings Siblings
+	logger   logrus.FieldLogger
 }
 
-// await returns when a scenario's consumers are ready, in all processes, or when somebody has waited for them long enough. Who waits came at a time.
-func (b *barrier) await(ctx context.Context, es *lib.ExecutionState, s Siblings, c lib.ExecutorConfig, came int64, logger logrus.FieldLogger) error {
-	scenario := c.GetName()
-	r, now := b.of(scenario), driver.Now()
-	b.mu.Lock()
-	r.since = cmp.Or(r.since, came)
-	limit := time.NewTimer(time.Duration(max(r.since, came) + int64(readyWithin) - now))
-	b.mu.Unlock()
+// await returns the time at which a scenario begins: when its consumers are ready, and as much
+// later as any scenario before it waited for its own, so that the distances are as in the script.
+// In this process the scenarios with start time 0 began at zero.
+func (t *turn) await(ctx context.Context, startTime time.Duration, zero int64) (at int64, err error) {
+	zero, err = t.meet(ctx, Begun, zero)
+	planned := zero + int64(startTime)
+	if err != nil {
+		return planned, err
+	}
+	at = planned
+	for _, c := range t.state.Test.Options.Scenarios.GetSortedConfigs() {
+		if c.GetType() != ConsumersType || c.GetStartTime() > startTime {
+			continue
+		}
+		if t.siblings == nil && !c.HasWork(t.state.ExecutionTuple) {
+			continue
+		}
+		waited, err := t.awaitConsumers(ctx, c, planned)
+		if err != nil {
+			return planned, err
+		}
+		at = max(at, planned+waited)
+	}
+	return at, nil
+}
+
+// awaitConsumers returns when a scenario's consumers are ready in all processes, or the limit is
+// over. It returns for how long the first scenario waited for them, in ns.
+func (t *turn) awaitConsumers(ctx context.Context, c lib.ExecutorConfig, planned int64) (waited int64, err error) {
+	r := t.consumers(c.GetName())
+	t.mu.Lock()
+	r.since = cmp.Or(r.since, planned)
+	limit := time.NewTimer(time.Duration(max(r.since, planned) + int64(readyWithin) - driver.Now()))
+	t.mu.Unlock()
 	defer limit.Stop()
-	if !c.HasWork(es.ExecutionTuple) {
+	if !c.HasWork(t.state.ExecutionTuple) {
 		r.set()
 	}
 	select {
 	case <-r.all:
 	case <-limit.C:
 		r.once.Do(func() {
-			logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them", scenario, readyWithin)
+			t.logger.Warnf("the consumers of scenario %s are not ready after %v: going on without them",
+				c.GetName(), readyWithin)
 			r.at = driver.Now()
 			close(r.all)
 		})
 	case <-ctx.Done():
-		return ctx.Err()
+		return 0, ctx.Err()
 	}
-	if s == nil {
-		return nil
-	}
-	b.mu.Lock()
-	ready := r.at // which others that wait may move on
-	b.mu.Unlock()
-	at, err := b.readyEverywhere(ctx, s, es, c, ready, logger)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	t.mu.Lock()
+	at := r.at
+	t.mu.Unlock()
+	at, err = t.meet(ctx, readyPoint(c.GetName()), at)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r.at = max(r.at, at)
-	return err
+	return r.at - r.since, err
 }
 
-// awaitTurn gives when a scenario is to begin that has come at its start time, a moment before that is: when its consumers are ready, and as much later as any
-// that came before it waited for its own, so that scenarios begin as far from one another as the script has them; in all processes at one time.
-func (b *barrier) awaitTurn(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger) (at int64, err error) {
-	return b.awaitTurnOf(ctx, es, startTime, driver.Now()-int64(startTime), logger)
-}
-
-// awaitTurnOf does so for scenarios that began in this process at a time, those whose start time is 0.
-func (b *barrier) awaitTurnOf(ctx context.Context, es *lib.ExecutionState, startTime time.Duration, began int64, logger logrus.FieldLogger) (at int64, err error) {
-	s, waited := b.siblings(ctx), int64(0)
-	zero, err := b.zero(ctx, s, began, logger)
-	came := zero + int64(startTime)
+// meet returns when all processes are at a point, and the time that counts in all of them, which is
+// not before at. Missing processes are named and left behind.
+func (t *turn) meet(ctx context.Context, point string, at int64) (int64, error) {
+	if t.siblings == nil {
+		return at, nil
+	}
+	t.siblings.Reach(point)
+	common, err := t.siblings.Await(ctx, point)
+	if ctx.Err() != nil {
+		return at, ctx.Err()
+	}
 	if err != nil {
-		return came, err
+		t.logger.Warnf("going on without some processes of the test: %v", err)
+		common = driver.Now()
 	}
-	for _, c := range awaited(es, startTime, s != nil) {
-		if err := b.await(ctx, es, s, c, came, logger); err != nil {
-			return came, err
-		}
-		waited = max(waited, b.waited(c.GetName()))
+	return max(common, at), nil
+}
+
+// awaitTurn returns when a scenario begins whose start time is now, and the time of its begin: in
+// all processes the same, to which early is left.
+func (b *barrier) awaitTurn(
+	ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger,
+) (at int64, err error) {
+	t := &turn{barrier: b, state: es, siblings: b.siblings(ctx), logger: logger}
+	at, err = t.await(ctx, startTime, driver.Now()-int64(startTime))
+	if err != nil {
+		return at, err
 	}
-	if at = came + waited; s != nil { // though it be over by now: the schedules of all processes are one, and who is late is seen to be
+	if t.siblings != nil { // one schedule in all processes: a late process shows as late
 		return at, machine.Timer(ctx, at-int64(early))
 	}
 	err = machine.Timer(ctx, at)
 	return driver.Now(), err
 }
 
-// waited is how long whoever came first waited for a scenario's consumers, which are ready, in ns.
-func (b *barrier) waited(scenario string) int64 {
-	r := b.of(scenario)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return r.at - r.since
-}
-
-// AwaitTurn returns when a loop may send that begins in the scenario of a VU, whose context ctx is, or with ctx's error: when the consumers of executor
-// "consumers" are ready that start no later than the scenario. It gives the time at which the scenario begins in all processes of the test; 0 where that
-// is over, or there is but one. Consumers themselves, setup and teardown wait for nobody.
+// AwaitTurn returns when a loop can send in the VU with the context ctx, or with ctx's error: when
+// the consumers of executor consumers are ready that start no later than its scenario. It returns
+// the future time at which the scenario begins in all processes, 0 if there is none. Consumers,
+// setup and teardown do not wait.
 func AwaitTurn(ctx context.Context, logger logrus.FieldLogger) (at int64, err error) {
 	es, scenario := lib.GetExecutionState(ctx), lib.GetScenarioState(ctx)
 	if _, ok := MemberFrom(ctx); ok || es == nil || scenario == nil {
@@ -196,63 +277,67 @@ func AwaitTurn(ctx context.Context, logger logrus.FieldLogger) (at int64, err er
 		return 0, nil
 	}
 	b := barrierOf(es)
-	if b.siblings(ctx) != nil {
-		began := driver.Now() - int64(time.Since(scenario.StartTime)) - int64(c.GetStartTime())
-		if at, err = b.awaitTurnOf(ctx, es, c.GetStartTime(), began, logger); at <= driver.Now() {
-			at = 0
-		}
-		return at, err
+	t := &turn{barrier: b, state: es, siblings: b.siblings(ctx), logger: logger}
+	began := driver.Now()
+	if t.siblings != nil {
+		began -= int64(time.Since(scenario.StartTime))
 	}
-	now := driver.Now()
-	for _, of := range awaited(es, c.GetStartTime(), false) {
-		if err := b.await(ctx, es, nil, of, now, logger); err != nil {
-			return 0, err
-		}
+	at, err = t.await(ctx, c.GetStartTime(), began-int64(c.GetStartTime()))
+	if t.siblings == nil || at <= driver.Now() {
+		at = 0
 	}
-	return 0, nil
+	return at, err
 }
 
-// How consumers find out that the others are over. k6 tells nobody when a scenario is, only how many VUs are active.
+// Consumers poll whether the others are over, because k6 only reports the number of active VUs.
 const (
 	overPoll  = 100 * time.Millisecond
-	overQuiet = 5           // polls in which no VU of theirs is active
-	overStart = time.Second // in which a scenario whose time has come has activated its VUs
+	overQuiet = 5           // polls without active VUs
+	overStart = time.Second // for a scenario to activate its VUs
 )
 
-// awaitOthers returns when all scenarios but those of consumers are over, and those of consumers have begun, or with ctx's error. The
-// test's scenarios began at start.
+// others returns the scenarios of the whole test that are not of consumers.
+func others(es *lib.ExecutionState) (list []lib.ExecutorConfig) {
+	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
+		if c.GetType() != ConsumersType {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// awaitOthers returns when all scenarios but of consumers are over, and consumers have begun, or
+// with ctx's error. The test's scenarios began at start.
 func (b *barrier) awaitOthers(ctx context.Context, es *lib.ExecutionState, start int64) error {
-	all := others(es)
-	for quiet := 0; quiet < overQuiet; {
+	for quiet := 0; quiet < overQuiet; quiet++ {
 		if err := machine.Timer(ctx, driver.Now()+int64(overPoll)); err != nil {
 			return err
 		}
-		quiet++
-		if es.GetCurrentlyActiveVUsCount() > b.consuming.Load() {
-			quiet = 0
-		}
-		spent := time.Duration(driver.Now() - start)
-		for _, c := range all {
-			if !b.isOver(c, es, spent) {
-				quiet = 0
-			}
-		}
-		if !b.allReady(es, spent) {
-			quiet = 0
+		if !b.quiet(es, time.Duration(driver.Now()-start)) {
+			quiet = -1
 		}
 	}
 	return nil
 }
 
-// allReady reports whether all scenarios of consumers are there, or have had their time to be: those that begin later may send on what they
-// receive, too.
-func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
+// quiet reports whether no VU but of consumers is active or will be, so long after the begin.
+// Consumers that begin later can send on their messages too.
+func (b *barrier) quiet(es *lib.ExecutionState, spent time.Duration) bool {
+	if es.GetCurrentlyActiveVUsCount() > b.consuming.Load() {
+		return false
+	}
 	for _, c := range es.Test.Options.Scenarios.GetSortedConfigs() {
-		if c.GetType() != ConsumersType || !c.HasWork(es.ExecutionTuple) || spent > c.GetStartTime()+readyWithin {
+		if c.GetType() != ConsumersType {
+			if !b.isOver(c, es, spent) {
+				return false
+			}
+			continue
+		}
+		if !c.HasWork(es.ExecutionTuple) || spent > c.GetStartTime()+readyWithin {
 			continue
 		}
 		select {
-		case <-b.of(c.GetName()).all:
+		case <-b.consumers(c.GetName()).all:
 		default:
 			return false
 		}
@@ -260,13 +345,21 @@ func (b *barrier) allReady(es *lib.ExecutionState, spent time.Duration) bool {
 	return true
 }
 
-// isOver reports whether a scenario is over but for iterations that still go on, so long after the test's scenarios began.
+// isOver reports whether a scenario begins no more iterations, so long after the begin of the test.
 func (b *barrier) isOver(c lib.ExecutorConfig, es *lib.ExecutionState, spent time.Duration) bool {
-	switch c.(type) {
+	length := time.Duration(0) // iterations can be over at once
+	switch c := c.(type) {
 	case *Config, *ProducersConfig:
 		if c.HasWork(es.ExecutionTuple) {
-			return b.finished(c.GetName())
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			_, finished := b.finished[c.GetName()]
+			return finished
 		}
+	case executor.PerVUIterationsConfig, executor.SharedIterationsConfig:
+	default:
+		length, _ = lib.GetEndOffset(c.GetExecutionRequirements(es.ExecutionTuple))
+		length -= c.GetGracefulStop()
 	}
-	return spent > c.GetStartTime()+lasts(c, es.ExecutionTuple)+overStart
+	return spent > c.GetStartTime()+length+overStart
 }

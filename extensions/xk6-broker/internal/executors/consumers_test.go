@@ -364,7 +364,7 @@ func TestMistakesOfConsumersAreNamed(t *testing.T) {
 	for options, want := range map[string]string{
 		`{"vus":0}`:           `option "vus": 0 is not 1 or more`,
 		`{"duration":"0s"}`:   `option "duration": 0s is not more than 0`,
-		`{"maxDuration":"1"}`: `unknown field "maxDuration": the options of consumers are duration, env, exec, executor, gracefulStop, options, startTime, tags, vus`,
+		`{"maxDuration":"1"}`: `executor consumers: json: unknown field "maxDuration"`,
 	} {
 		c, err := lib.GetParsedExecutorConfig("consume", ConsumersType, []byte(options))
 		if err == nil {

@@ -101,6 +101,5 @@ func described(t *testing.T, executor, options string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	description := strings.Replace(c.GetDescription(whole), ", exec: "+c.GetExec(), "", 1) // which is said only where it is given
-	return fmt.Sprint(description, c.GetExec(), c.GetStartTime(), c.GetGracefulStop(), c.GetExecutionRequirements(whole))
+	return fmt.Sprint(c.GetDescription(whole), c.GetExec(), c.GetStartTime(), c.GetGracefulStop(), c.GetExecutionRequirements(whole))
 }

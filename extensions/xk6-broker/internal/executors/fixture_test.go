@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -24,12 +23,11 @@ import (
 
 func TestMain(m *testing.M) {
 	Register()
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if k6Binary.path != "" {
-			_ = os.RemoveAll(filepath.Dir(k6Binary.path))
-		}
-		os.Exit(code)
-	}))
+	if os.Getenv("PROBE") != "" {
+		runProbe()
+		return
+	}
+	goleak.VerifyTestMain(m)
 }
 
 // scenario is a run of the executor under virtual time, with VUs that do what the test says instead of a script's function.

@@ -9,31 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 )
 
-// k6Binary is the k6 in probe/, built once for all tests.
-var k6Binary struct {
-	sync.Once
-	path string
-	err  error
-}
-
-func buildK6() (string, error) {
-	dir, err := os.MkdirTemp("", "k6-probe-")
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(dir, "k6")
-	if text, err := exec.Command("nice", "go", "build", "-o", binary, "./probe").CombinedOutput(); err != nil {
-		return "", errors.Join(err, errors.New(string(text)))
-	}
-	return binary, nil
-}
-
-// k6 runs the binary.
+// k6 runs the test binary as k6, see runProbe.
 type k6 struct {
 	under []string // a command that runs it
 	args  []string
@@ -48,12 +28,12 @@ type result struct {
 	cpu    time.Duration
 	Marks  []mark
 	Totals []struct {
-		Scenario                         string
-		Due, Started, Unserved, MaxQueue uint64
+		Scenario               string
+		Due, Started, Unserved uint64
 	}
 }
 
-// mark is an iteration, as testdata/probe.go notes it.
+// mark is an iteration, recorded by the probe.
 type mark struct {
 	Scenario         string
 	Index            uint64
@@ -66,14 +46,10 @@ func (k k6) run(tb testing.TB) *result {
 	if testing.Short() {
 		tb.Skip("part of make test-full")
 	}
-	k6Binary.Do(func() { k6Binary.path, k6Binary.err = buildK6() })
-	if k6Binary.err != nil {
-		tb.Fatal(k6Binary.err)
-	}
 	probe := filepath.Join(tb.TempDir(), "probe.json")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	command := slices.Concat(k.under, []string{k6Binary.path}, k.args)
+	command := slices.Concat(k.under, []string{os.Args[0]}, k.args)
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Env = append(os.Environ(), "PROBE="+probe, "K6_NO_USAGE_REPORT=true", "K6_NO_COLOR=true", "K6_AUTO_EXTENSION_RESOLUTION=false")
 	for name, value := range k.env {

@@ -8,36 +8,76 @@ import (
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
-// line is where idle VUs wait for arrivals, and arrivals for idle VUs.
+// Arrival is the arrival that an iteration serves. Times are by [driver.Now].
+type Arrival struct {
+	Index    uint64 // in the scenario, from 0, over all execution segments
+	Due      int64
+	Started  int64
+	Free     int64 // when a VU was free for it, Due or later
+	Scenario string
+}
+
+// seat has a VU's present arrival. Only the VU's goroutine uses it, so that an iteration needs no
+// lock and no allocation.
+type seat struct {
+	Arrival
+
+	local   uint64 // the arrival's number within this process's share
+	running bool
+	free    int64         // the time since which the VU is free
+	call    chan struct{} // wakes the VU; holds one
+	next    *seat         // of the idle ones
+}
+
+type seatKey struct{}
+
+// FromContext returns the arrival of the running iteration of a VU, false outside iterations of
+// open-arrival-rate. Only the VU's goroutine can call it.
+func FromContext(ctx context.Context) (Arrival, bool) {
+	s, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok || !s.running {
+		return Arrival{}, false
+	}
+	return s.Arrival, true
+}
+
+// line is the place where idle VUs wait for arrivals, and arrivals for idle VUs.
 //
-// No scheduler hands arrivals over, because waking a goroutine takes time. One idle VU, the sentinel, sleeps until the
-// next arrival is due and serves it itself; before that it wakes the VU that has been idle for longest, to be the next
-// sentinel. A VU that becomes free while arrivals wait takes the oldest at once. So the queue is the part of the schedule
-// between the next arrival and now, and takes no memory.
+// There is no scheduler, because waking a goroutine takes time. One idle VU, the sentinel, sleeps
+// until the next arrival is due and serves it. Before that it wakes the VU that was idle for
+// longest, which is the next sentinel. A VU that becomes free while arrivals wait takes the oldest.
+// So the queue is the part of the schedule between the next arrival and now, and takes no memory.
 type line struct {
 	sleep    func(ctx context.Context, until int64) error
 	finished chan struct{} // closed with the last arrival, or when the context ends
 	agenda   agenda
 	nextDue  atomic.Int64  // of the next arrival, by [driver.Now]; [math.MaxInt64] if there is none
 	taken    atomic.Uint64 // arrivals
-	deepest  atomic.Uint64 // the most arrivals that were ever left waiting
 
 	mu       sync.Mutex
-	share    *share
+	all      schedule.Schedule // of the whole scenario
+	share    schedule.Share
+	arrivals schedule.Schedule
 	start    int64 // of the schedule, by [driver.Now]
 	open     bool
 	ended    bool
 	sentinel *seat // the VU that sleeps until the next arrival
-	called   bool  // a VU was woken and has not come yet
+	called   bool  // a VU was woken and is not here yet
 	first    *seat // of the idle VUs, in the order they became so
 	last     *seat
 }
 
-func newLine(mine, clocks *share, sleep func(ctx context.Context, until int64) error) *line {
-	return &line{sleep: sleep, finished: make(chan struct{}), share: mine, agenda: agenda{share: clocks}}
+func newLine(all schedule.Schedule, share schedule.Share, sleep func(ctx context.Context, until int64) error) *line {
+	l := &line{sleep: sleep, finished: make(chan struct{}), all: all, share: share}
+	l.arrivals, l.agenda.arrivals = l.fork(), l.fork()
+	return l
 }
+
+// fork returns the arrivals for another goroutine.
+func (l *line) fork() schedule.Schedule { return l.share.Of(l.all) }
 
 // begin starts the schedule.
 func (l *line) begin(start int64) {
@@ -49,17 +89,16 @@ func (l *line) begin(start int64) {
 	l.call()
 }
 
-// peek finds out when the next arrival is due.
-func (l *line) peek() int64 {
+// peek reads the due time of the next arrival.
+func (l *line) peek() {
 	due := int64(math.MaxInt64)
-	if at, ok := l.share.at(l.taken.Load()); ok {
+	if at, ok := l.arrivals.At(l.taken.Load()); ok {
 		due = l.start + int64(at)
 	}
 	l.nextDue.Store(due)
-	return due
 }
 
-// take waits for an arrival and sets s to it. It is false when there are no more, or ctx has ended.
+// take waits for an arrival and sets s to it. It is false after the last one, or if ctx has ended.
 func (l *line) take(ctx context.Context, s *seat) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +111,7 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 		case due == math.MaxInt64 || ctx.Err() != nil:
 			l.end()
 		case due <= now:
-			l.serve(s, due, now)
+			l.serve(s, due)
 			return true
 		case l.sentinel != nil || l.called:
 			l.idle(s)
@@ -83,8 +122,8 @@ func (l *line) take(ctx context.Context, s *seat) bool {
 	return false
 }
 
-// serve gives the next arrival to s, and sees to it that another VU looks after the one that follows.
-func (l *line) serve(s *seat, due, now int64) {
+// serve gives the next arrival to s, and wakes another VU for the one after it.
+func (l *line) serve(s *seat, due int64) {
 	n := l.taken.Load()
 	free := s.free
 	for _, idle := range []*seat{l.sentinel, l.first} {
@@ -92,11 +131,9 @@ func (l *line) serve(s *seat, due, now int64) {
 			free = min(free, idle.free)
 		}
 	}
-	s.Index, s.Due, s.Free, s.local = l.share.index(n), due, max(due, free), n
+	s.Index, s.Due, s.Free, s.local = l.share.Index(n), due, max(due, free), n
 	l.taken.Store(n + 1)
-	if l.peek() <= now {
-		l.deepen(l.agenda.due(now) - n - 1)
-	}
+	l.peek()
 	if l.sentinel == nil {
 		l.call()
 	}
@@ -106,7 +143,7 @@ func (l *line) serve(s *seat, due, now int64) {
 func (l *line) watch(ctx context.Context, s *seat, due int64) {
 	l.sentinel = s
 	l.mu.Unlock()
-	_ = l.sleep(ctx, due) // take looks at ctx again
+	_ = l.sleep(ctx, due) // take reads ctx
 	l.mu.Lock()
 	l.sentinel = nil
 }
@@ -126,7 +163,7 @@ func (l *line) idle(s *seat) {
 	l.called = false
 }
 
-// call wakes the VU that has been idle for longest, unless one is on its way.
+// call wakes the VU that was idle for longest, unless one was woken already.
 func (l *line) call() {
 	if s := l.first; s != nil && !l.called {
 		l.called, l.first = true, s.next
@@ -134,7 +171,7 @@ func (l *line) call() {
 	}
 }
 
-// end sends all VUs away.
+// end wakes all VUs, after the last arrival.
 func (l *line) end() {
 	l.ended = true
 	close(l.finished)
@@ -143,27 +180,21 @@ func (l *line) end() {
 	}
 }
 
-// deepen notes how many arrivals wait.
-func (l *line) deepen(waiting uint64) {
-	for was := l.deepest.Load(); waiting > was && !l.deepest.CompareAndSwap(was, waiting); was = l.deepest.Load() {
-	}
-}
-
-// waiting is how many arrivals are due and not taken.
+// waiting returns the number of arrivals that are due and not taken.
 func (l *line) waiting() uint64 {
-	taken := l.taken.Load() // first, or an arrival might be taken that was not yet due
+	taken := l.taken.Load() // first, so that it is not greater
 	return max(l.agenda.due(driver.Now()), taken) - taken
 }
 
-// agenda counts the arrivals that are due. It has a share of its own, and only goes forward in it.
+// agenda counts the arrivals that are due. It only goes forward.
 type agenda struct {
-	mu    sync.Mutex
-	share *share
-	start int64
-	n     uint64
-	next  int64
-	more  bool
-	end   int64 // nothing is due after it
+	mu       sync.Mutex
+	arrivals schedule.Schedule
+	start    int64
+	n        uint64
+	next     int64 // the due time of arrival n
+	more     bool
+	end      int64 // nothing is due after it
 }
 
 func (a *agenda) begin(start int64) {
@@ -175,11 +206,11 @@ func (a *agenda) begin(start int64) {
 
 func (a *agenda) look() {
 	var at time.Duration
-	at, a.more = a.share.at(a.n)
+	at, a.more = a.arrivals.At(a.n)
 	a.next = a.start + int64(at)
 }
 
-// due returns how many arrivals are due at the given time, or at the latest that was ever asked for.
+// due returns the number of arrivals that are due at now, or at the latest now so far.
 func (a *agenda) due(now int64) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,27 +7,27 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Member is the part of a VU in a scenario of consumers.
+// Member is the state of a VU in a scenario of consumers.
 type Member struct {
 	crew *crew
 
 	mu      sync.Mutex
 	opening int
 	ready   bool
-	busy    bool  // it received messages, and has not asked for more since
-	idle    int64 // since when it was not busy, by [driver.Now]
+	busy    bool  // it received messages and did not ask for more since
+	idle    int64 // the time since which it is not busy, by [driver.Now]
 }
 
 type memberKey struct{}
 
-// MemberFrom is the part of the VU whose context ctx is, or comes from. It is false outside scenarios of consumers.
+// MemberFrom returns the member with the context ctx, false outside scenarios of consumers.
 func MemberFrom(ctx context.Context) (*Member, bool) {
 	m, ok := ctx.Value(memberKey{}).(*Member)
 	return m, ok
 }
 
-// Waiting begins a wait of the VU for messages, until done is called with whether any came. Then it is busy until it waits
-// again or its iteration ends: it may send on what it received.
+// Waiting begins a wait for messages, until done is called. If any was found, the VU is busy until
+// it waits again or its iteration ends, because it can send on the messages.
 func (m *Member) Waiting() (done func(found bool)) {
 	m.setBusy(false)
 	return func(found bool) {
@@ -46,7 +46,7 @@ func (m *Member) setBusy(busy bool) {
 	m.busy = busy
 }
 
-// idleSince returns since when the VU has not been busy: now if it is.
+// idleSince returns the time since which the VU is not busy, now if it is.
 func (m *Member) idleSince(now int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,12 +56,12 @@ func (m *Member) idleSince(now int64) int64 {
 	return m.idle
 }
 
-// Arrived returns when all that was sent has arrived at those who consume, or nothing more can. idle is since when no VU of
-// consumers has been busy: now if one is.
+// Arrived returns when all messages have arrived, or no more can. idle returns the time since which
+// no VU of consumers is busy, now if one is.
 type Arrived = func(ctx context.Context, idle func(now int64) int64) error
 
-// Opening says that the VU is about to open a consumer, and gives what is to be called when that is done or has failed. The VU is ready
-// when no consumer that it has begun to open is missing. arrived is asked when the other scenarios are over.
+// Opening begins to open a consumer, until done is called. The VU is ready when it has opened all
+// that it began. arrived is called when the other scenarios are over.
 func (m *Member) Opening(arrived Arrived) (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,13 +76,13 @@ func (m *Member) Opening(arrived Arrived) (done func()) {
 		last := m.opening == 0
 		m.mu.Unlock()
 		if last {
-			m.isReady()
+			m.setReady()
 		}
 	}
 }
 
-// isReady notes, once, that the VU is ready.
-func (m *Member) isReady() {
+// setReady counts the VU as ready, once.
+func (m *Member) setReady() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.ready {
@@ -91,5 +91,5 @@ func (m *Member) isReady() {
 	}
 }
 
-// Over ends when there is nothing more to receive: a wait for messages is to end then.
-func (m *Member) Over() context.Context { return m.crew.over }
+// Over ends when there is nothing more to receive. A wait for messages must end then.
+func (m *Member) Over() context.Context { return m.crew.closing }

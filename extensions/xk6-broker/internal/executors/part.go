@@ -9,36 +9,37 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/schedule"
 )
 
-// Part is what a process has of a load that each process of a test calls for, as their script is one: the share of its execution segment. The zero
-// one is all of it.
+// Part is the part of a load that one process of a test has. The zero Part is all.
 type Part struct{ segment *lib.ExecutionTuple }
 
 type partKey struct{}
 
-// PartOf is the part of loops in a VU of a test, whose context ctx is. Of the VUs that k6 divides among the processes each has the whole of its loops, as no
-// other process has that VU.
+// PartOf returns the part of loops in a VU with the context ctx. It is all for the VUs that k6
+// divides among the processes, and the process's share for the VUs that each process has.
 func PartOf(ctx context.Context, es *lib.ExecutionState) Part {
 	if p, ok := ctx.Value(partKey{}).(Part); ok {
 		return p
 	}
-	if lib.GetScenarioState(ctx) == nil { // setup and teardown, which k6 runs in each process
+	if lib.GetScenarioState(ctx) == nil { // setup and teardown
 		return Part{es.ExecutionTuple}
 	}
 	return Part{}
 }
 
-// in is a context of a VU that each process has.
+// in returns a context of a VU that each process has.
 func (p Part) in(ctx context.Context) context.Context { return context.WithValue(ctx, partKey{}, p) }
 
-// Share is which messages, or arrivals, are this process's.
+// Share returns the process's messages or arrivals. k6's executors scale the sequence of segments
+// to maxVUs first, which changes the number of arrivals of a segment; this one does not.
 func (p Part) Share() schedule.Share {
 	if p.segment == nil {
 		return schedule.Share{}
 	}
-	return segmentShare(p.segment)
+	start, offsets, _ := p.segment.GetStripedOffsets()
+	return schedule.Stripe(start, offsets)
 }
 
-// Scale is how many of so many are this process's.
+// Scale returns the process's part of n.
 func (p Part) Scale(n int) int {
 	if p.segment == nil {
 		return n
@@ -46,7 +47,8 @@ func (p Part) Scale(n int) int {
 	return int(p.segment.ScaleInt64(int64(n)))
 }
 
-// Ours reports whether a scenario's executor is of this package. What those have no share of nobody misses.
+// Ours reports whether a scenario has an executor of this package. A segment can have no part of
+// those.
 func Ours(c lib.ExecutorConfig) bool {
 	switch c.(type) {
 	case *Config, *ConsumersConfig, *ProducersConfig:
@@ -58,8 +60,8 @@ func Ours(c lib.ExecutorConfig) bool {
 // mostProcesses is more than any test has.
 const mostProcesses = 1 << 16
 
-// eachProcess is the VUs of a scenario that has one in each process. Who inspects the script asks how many the whole test can have, and does so to know whether
-// each of its processes would have one, as k6-operator does, which does not say how many there are going to be.
+// eachProcess returns the VUs of a scenario with one VU in each process. For k6 inspect it is the
+// number that a whole test can have, because k6-operator asks whether each process would have a VU.
 func eachProcess() lib.ExecutionStep {
 	step := lib.ExecutionStep{PlannedVUs: 1}
 	if len(os.Args) > 1 && os.Args[1] == "inspect" {

@@ -142,7 +142,7 @@ func TestWhoInspectsIsToldOfAllProcesses(t *testing.T) {
 func TestMistakesInProducersAreNamed(t *testing.T) {
 	for options, want := range map[string]string{
 		`{"maxDuration":"0s"}`:    `option "maxDuration": 0s is not more than 0`,
-		`{"vus":3}`:               `unknown field "vus": the options of producers are env, exec, executor, gracefulStop, maxDuration,`,
+		`{"vus":3}`:               `executor producers: json: unknown field "vus"`,
 		`{"gracefulStop":"-1s"}`:  `gracefulStop`,
 		`{"maxDuration":"never"}`: `scenario orders`,
 	} {

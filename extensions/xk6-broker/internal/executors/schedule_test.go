@@ -27,7 +27,7 @@ func punctual(t *testing.T, o *outcome, want schedule.Schedule) {
 	if due, more := want.At(n); more {
 		t.Errorf("only %d arrivals: the next was due at %v", n, due)
 	}
-	if o.totals.Due != n || o.totals.Started != n || o.totals.Unserved != 0 || o.totals.MaxQueue != 0 || o.totals.Lag.Count() != n || o.totals.Lag.Max() != 0 {
+	if o.totals.Due != n || o.totals.Started != n || o.totals.Unserved != 0 || o.totals.Lag.Count() != n || o.totals.Lag.Max() != 0 {
 		t.Errorf("totals: %+v", o.totals)
 	}
 	if got := o.state.GetFullIterationCount(); got != n {

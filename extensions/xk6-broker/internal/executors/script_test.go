@@ -89,7 +89,7 @@ func TestNothingIsDroppedUnderOverload(t *testing.T) {
 	t.Parallel()
 	r := arrivals(`{"slow":{"executor":"open-arrival-rate","rate":300,"duration":"2s","preAllocatedVUs":3}}`).with("WORK", "20").run(t)
 	list := r.of("slow")
-	if r.exit != 0 || len(list) != 600 || r.Totals[0].Unserved != 0 || r.Totals[0].MaxQueue < 250 {
+	if r.exit != 0 || len(list) != 600 || r.Totals[0].Unserved != 0 {
 		t.Fatalf("exit code %d, %d of 600 arrivals, %+v\n%s", r.exit, len(list), r.Totals, r.output)
 	}
 	for n, m := range list {

@@ -54,16 +54,17 @@ func TestSharesDoNotDependOnVUs(t *testing.T) {
 		c := parse(t, fmt.Sprintf(`{"rate":1000,"duration":"1s","preAllocatedVUs":%d}`, vus))
 		for i := range 4 {
 			et := tuple(t, fmt.Sprintf("%d/4:%d/4", i, i+1), "0,1/4,1/2,3/4,1")
-			s, err := newShare(c, et)
+			s, err := c.arrivals(et)
 			if err != nil {
 				t.Fatal(err)
 			}
+			share := Part{et}.Share()
 			n := uint64(0)
 			for ; ; n++ {
-				if at, ok := s.at(n); !ok {
+				if at, ok := s.At(n); !ok {
 					break
-				} else if at != time.Duration(s.index(n))*time.Millisecond {
-					t.Fatalf("arrival %d of segment %d is due at %v", s.index(n), i, at)
+				} else if at != time.Duration(share.Index(n))*time.Millisecond {
+					t.Fatalf("arrival %d of segment %d is due at %v", share.Index(n), i, at)
 				}
 			}
 			if _, most := c.vus(et); n != 250 || most < 1 || !c.HasWork(et) {

@@ -1,33 +1,32 @@
 package executors
 
 import (
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/k6/samples"
 )
 
-// ScenarioTotals is what became of a scenario's arrivals, as far as this process has a share in it.
+// ScenarioTotals has the counts of a scenario's arrivals in this process.
 type ScenarioTotals struct {
 	Scenario string
-	Due      uint64 // arrivals whose time came
-	Started  uint64 // of those, how many had an iteration
-	Unserved uint64 // of those, how many never will, known once the scenario is over
-	Waiting  uint64 // of those, how many have none yet, while the scenario runs
-	Since    int64  // when the first of these was due, by [driver.Now]
-	MaxQueue uint64 // the most that ever waited at once
-	// Lag is how much later than due iterations began, in ns.
-	Lag *hist.Histogram
-	// Sampled is what k6 was given of it; nil until the scenario is over.
-	Sampled *hist.Histogram
-	// Tags are those of the scenario's samples.
-	Tags *metrics.TagSet `json:"-"`
+	Due      uint64 // arrivals
+	Started  uint64 // arrivals with an iteration
+	Unserved uint64 // arrivals that get none, after the scenario
+
+	Lag     *hist.Histogram // from due to the start of the iteration, in ns
+	Sampled *hist.Histogram // k6's samples of Lag; nil until the scenario is over
+	Tags    *metrics.TagSet `json:"-"`
 }
 
 var tallies struct {
@@ -35,7 +34,7 @@ var tallies struct {
 	byScenario map[string]*tally
 }
 
-// Totals are those of all scenarios that have begun, by name. While a scenario runs they are those so far.
+// Totals returns the totals of all scenarios that have begun, by name.
 func Totals() []ScenarioTotals {
 	tallies.Lock()
 	defer tallies.Unlock()
@@ -46,18 +45,26 @@ func Totals() []ScenarioTotals {
 	return all
 }
 
-// tally counts a scenario's arrivals.
+// tally counts a scenario's arrivals, and gives k6 the new counts once a second.
 type tally struct {
 	scenario string
 	line     *line
+	metrics  *Metrics
 	tags     *metrics.TagSet // of all samples
 	lag      *hist.Recorder
-	passed   atomic.Pointer[hist.Histogram] // of lag, to k6
-	final    atomic.Pointer[uint64]         // arrivals that were due in the end
+	sampled  atomic.Pointer[hist.Histogram] // of lag, by k6
+	final    atomic.Pointer[uint64]         // arrivals that were due at the end
+
+	out   chan<- metrics.SampleContainer
+	trend samples.Trend
+	last  ScenarioTotals
+	at    time.Time // of the last flush
+	halt  func()
 }
 
-func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
-	t := &tally{scenario: scenario, line: l, tags: tags, lag: hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))}
+func newTally(scenario string, l *line, m *Metrics, tags *metrics.TagSet) *tally {
+	t := &tally{scenario: scenario, line: l, metrics: m, tags: tags, last: ScenarioTotals{Lag: &hist.Histogram{}}}
+	t.lag = hist.NewRecorder(min(runtime.GOMAXPROCS(0), 8))
 	tallies.Lock()
 	defer tallies.Unlock()
 	if tallies.byScenario == nil {
@@ -67,24 +74,74 @@ func newTally(scenario string, l *line, tags *metrics.TagSet) *tally {
 	return t
 }
 
-// finish stops the clock.
-func (t *tally) finish() {
-	due := t.line.agenda.due(driver.Now())
-	t.line.deepen(due - t.line.taken.Load())
-	t.final.Store(&due)
-}
-
 func (t *tally) totals() ScenarioTotals {
 	s := ScenarioTotals{
-		Scenario: t.scenario, Started: t.line.taken.Load(), MaxQueue: t.line.deepest.Load(),
-		Lag: t.lag.Snapshot(), Sampled: t.passed.Load(), Tags: t.tags,
+		Scenario: t.scenario, Started: t.line.taken.Load(),
+		Lag: t.lag.Snapshot(), Sampled: t.sampled.Load(), Tags: t.tags,
 	}
 	if due := t.final.Load(); due != nil {
 		s.Due, s.Unserved = *due, *due-s.Started
 	} else {
-		now := driver.Now()
-		s.Due = max(s.Started, t.line.agenda.due(now))
-		s.Waiting, s.Since = s.Due-s.Started, min(now, t.line.nextDue.Load())
+		s.Due = max(s.Started, t.line.agenda.due(driver.Now()))
 	}
 	return s
+}
+
+// start begins to give k6 the counts, with a budget of samples of the wait in each interval.
+func (t *tally) start(out chan<- metrics.SampleContainer, budget uint64) {
+	t.out, t.trend, t.at = out, samples.Trend{Budget: budget}, time.Now()
+	t.halt = samples.Each(func(time.Time) { t.flush(false) })
+}
+
+// finish makes the counts final. k6 accepts samples until all executors have returned.
+func (t *tally) finish() {
+	due := t.line.agenda.due(driver.Now())
+	t.final.Store(&due)
+	t.halt()
+	t.flush(true)
+	t.sampled.Store(t.trend.Passed())
+}
+
+// flush gives k6 an interval.
+func (t *tally) flush(last bool) {
+	b := &samples.Bundle{From: t.at, Now: time.Now()}
+	now := t.totals()
+	b.Add(t.metrics.Arrivals, t.tags, float64(now.Due-t.last.Due))
+	b.Add(t.metrics.Length, t.tags, float64(now.Due-now.Started))
+	if last {
+		b.Add(t.metrics.Unserved, t.tags, float64(now.Unserved))
+	}
+	interval := now.Lag.Sub(t.last.Lag)
+	if interval.Count() == 0 {
+		interval = nil
+	}
+	b.Spread(t.metrics.Wait, t.tags, t.trend.Take(interval, 0, last))
+	t.last, t.at = now, b.End()
+	t.out <- b.Close()
+}
+
+// Metrics are the metrics of open-arrival-rate.
+type Metrics struct {
+	Wait     *metrics.Metric // from due to the start of the iteration
+	Length   *metrics.Metric // arrivals that wait
+	Arrivals *metrics.Metric // arrivals that were due
+	Unserved *metrics.Metric // arrivals that never started
+}
+
+// RegisterMetrics makes the metrics, or returns the existing ones. A JavaScript module calls it in
+// the init context, because k6 checks the names of thresholds before there is an executor.
+func RegisterMetrics(r *metrics.Registry) (*Metrics, error) {
+	m, errs := &Metrics{}, [4]error{}
+	m.Wait, errs[0] = r.NewMetric("broker_queue_wait", metrics.Trend, metrics.Time)
+	m.Length, errs[1] = r.NewMetric("broker_queue_length", metrics.Gauge)
+	m.Arrivals, errs[2] = r.NewMetric("broker_arrivals", metrics.Counter)
+	m.Unserved, errs[3] = r.NewMetric("broker_arrivals_unserved", metrics.Counter)
+	return m, errors.Join(errs[:]...)
+}
+
+// Planned returns the longest time of a test by its scenarios. Consumers end when the others are
+// over.
+func Planned(es *lib.ExecutionState) time.Duration {
+	longest, _ := lib.GetEndOffset(es.Test.Options.Scenarios.GetFullExecutionRequirements(es.ExecutionTuple))
+	return longest
 }

@@ -6,33 +6,34 @@ import (
 	"sync/atomic"
 )
 
-// Recorder is a histogram that many goroutines record into at once, without locks and without allocation once the chunks
-// it needs exist. It only ever grows: intervals are differences of snapshots, see [Histogram.Sub].
+// Recorder is a histogram that many goroutines record into, without locks, and without allocation
+// after its chunks exist. It only grows: an interval is the difference of two snapshots.
 //
-// It begins with one shard, and uses twice as many each time a bucket becomes busy: goroutines may wait for one another
-// there.
+// It begins with one shard and doubles them when a bucket becomes busy, where goroutines may wait
+// for one another.
 type Recorder struct {
 	shards []atomic.Pointer[shard]
 	mask   atomic.Uint32 // the number of shards in use, less 1
 }
 
-// busy is how many values for each shard in use make a bucket busy.
+// busy is the number of values in a bucket, for each shard in use, that doubles the shards.
 const busy = 64
 
-// shard is a part of a recorder that one goroutine, or few, write to. Its chunks are allocations of whole cache lines, and
-// the padding keeps the fields of two shards apart.
+// shard is the part of a recorder that few goroutines write to. Its chunks are whole cache lines,
+// and the padding keeps the fields of two shards apart.
 type shard struct {
-	chunks   [rows * rowChunks]atomic.Pointer[shardChunk]
+	chunks   [chunks]atomic.Pointer[chunk]
 	min, max atomic.Int64
 	negative atomic.Uint64
 	overflow atomic.Uint64
 	_        [128]byte
 }
 
-type shardChunk [chunkLen]atomic.Uint64
+// chunk has the counts of neighbouring buckets.
+type chunk [chunkLen]atomic.Uint64
 
-// NewRecorder makes a recorder of at least the given number of shards, rounded up to a power of two. As many shards as
-// goroutines that record at the same time are enough; memory is used only by those that are recorded into.
+// NewRecorder makes a recorder of at least so many shards, rounded up to a power of two. One for
+// each goroutine that records at the same time is enough. Unused shards take no memory.
 func NewRecorder(shards int) *Recorder {
 	n := 1
 	if shards > 1 {
@@ -41,13 +42,12 @@ func NewRecorder(shards int) *Recorder {
 	return &Recorder{shards: make([]atomic.Pointer[shard], n)}
 }
 
-// Record records one value of v nanoseconds. The shard is any number that differs between goroutines, such as a worker's
-// index; goroutines that share one are counted correctly, only slower. A negative v is counted in
-// [Histogram.Negative] and kept out of the distribution; a v above [Highest] is recorded as Highest and counted in
-// [Histogram.Overflow] too.
+// Record records one value of v nanoseconds. The shard is any number that differs between
+// goroutines, such as a worker's index. A negative v is counted in [Histogram.Negative] only; a v
+// above [Highest] is recorded as Highest and counted in [Histogram.Overflow] too.
 func (r *Recorder) Record(shard uint32, v int64) { r.RecordN(shard, v, 1) }
 
-// RecordN records n values of v nanoseconds as [Recorder.Record] does.
+// RecordN records n values of v nanoseconds.
 func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	if n == 0 {
 		return
@@ -65,15 +65,15 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	i := index(value)
 	counts := s.chunks[i>>chunkBits].Load()
 	if counts == nil {
-		counts = s.grow(i >> chunkBits)
+		counts = s.grow(i / chunkLen)
 	}
-	// The extremes are written before the count and read after it, the overflow the other way round, so that a snapshot
-	// has no count outside its extremes and no overflow that it did not count.
+	// The extremes are written before the count and read after it, the overflow the other way
+	// round: a snapshot has no count outside its extremes, and no overflow without its count.
 	for low := s.min.Load(); value < low && !s.min.CompareAndSwap(low, value); low = s.min.Load() {
 	}
 	for high := s.max.Load(); value > high && !s.max.CompareAndSwap(high, value); high = s.max.Load() {
 	}
-	if counts[i&chunkMask].Add(n) >= busy*uint64(mask+1) && int(mask) < len(r.shards)-1 {
+	if counts[i&(chunkLen-1)].Add(n) >= busy*uint64(mask+1) && int(mask) < len(r.shards)-1 {
 		r.mask.CompareAndSwap(mask, 2*mask+1)
 	}
 	if v > Highest {
@@ -81,7 +81,7 @@ func (r *Recorder) RecordN(shard uint32, v int64, n uint64) {
 	}
 }
 
-// grow gives the recorder shard k; the first goroutine to do so wins.
+// grow makes shard k. The first goroutine wins.
 func (r *Recorder) grow(k uint32) *shard {
 	s := &shard{}
 	s.min.Store(math.MaxInt64)
@@ -90,47 +90,57 @@ func (r *Recorder) grow(k uint32) *shard {
 	return r.shards[k].Load()
 }
 
-// grow gives the shard chunk c; the first goroutine to do so wins.
-func (s *shard) grow(c int) *shardChunk {
-	s.chunks[c].CompareAndSwap(nil, new(shardChunk))
+// grow makes chunk c. The first goroutine wins.
+func (s *shard) grow(c int) *chunk {
+	s.chunks[c].CompareAndSwap(nil, new(chunk))
 	return s.chunks[c].Load()
 }
 
-// Snapshot is everything recorded so far, by others too where some are given. A value that is being recorded at the same time is in this
-// snapshot or in the next one, never in both intervals and never in none.
+// Snapshot returns all values so far, also of other recorders. A value that is recorded at
+// the same time is in this snapshot or in the next one.
 func (r *Recorder) Snapshot(others ...*Recorder) *Histogram {
+	var shards []*shard
+	for _, from := range append([]*Recorder{r}, others...) {
+		for k := range from.shards {
+			if s := from.shards[k].Load(); s != nil {
+				shards = append(shards, s)
+			}
+		}
+	}
 	h := &Histogram{min: math.MaxInt64, max: -1}
-	r.addTo(h)
-	for _, other := range others {
-		other.addTo(h)
+	for _, s := range shards {
+		h.negative += s.negative.Load()
+		h.overflow += s.overflow.Load()
+	}
+	for c := range chunks {
+		h.addChunk(c, shards)
+	}
+	for _, s := range shards {
+		h.min = min(h.min, s.min.Load())
+		h.max = max(h.max, s.max.Load())
 	}
 	h.bound()
 	return h
 }
 
-func (r *Recorder) addTo(h *Histogram) {
-	for k := range r.shards {
-		if s := r.shards[k].Load(); s != nil {
-			s.addTo(h)
+// addChunk adds the values of chunk c of all shards. Chunks are added in ascending order.
+func (h *Histogram) addChunk(c int, shards []*shard) {
+	var sums [chunkLen]uint64
+	found := false
+	for _, s := range shards {
+		if from := s.chunks[c].Load(); from != nil {
+			found = true
+			for i := range from {
+				sums[i] += from[i].Load()
+			}
 		}
 	}
-}
-
-func (s *shard) addTo(h *Histogram) {
-	h.negative += s.negative.Load()
-	h.overflow += s.overflow.Load()
-	for c := range s.chunks {
-		from := s.chunks[c].Load()
-		if from == nil {
-			continue
-		}
-		to := h.chunk(c/rowChunks, c%rowChunks)
-		for i := range from {
-			n := from[i].Load()
-			to[i] += n
-			h.count += n
+	if !found {
+		return
+	}
+	for i, n := range sums {
+		if n > 0 {
+			h.add(lowest(c*chunkLen+i), int64(n)) //gosec:disable G115 -- a count
 		}
 	}
-	h.min = min(h.min, s.min.Load())
-	h.max = max(h.max, s.max.Load())
 }

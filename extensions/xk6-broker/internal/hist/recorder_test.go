@@ -52,7 +52,7 @@ func TestConcurrentRecordsAreAllInExactlyOneInterval(t *testing.T) {
 	if !equal(recorder.Snapshot(), want) {
 		t.Error("the last snapshot is not what was recorded")
 	}
-	if !intervals.HDR().Equals(want.HDR()) || intervals.Negative() != want.Negative() || intervals.Overflow() != want.Overflow() {
+	if !intervals.SameDistribution(want) || intervals.Negative() != want.Negative() || intervals.Overflow() != want.Overflow() {
 		t.Error("the intervals do not make up what was recorded")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPU is the CPU time of the process so far.
+// CPU returns the CPU time of the process.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CPU is the CPU time of the process so far.
+// CPU returns the CPU time of the process.
 func CPU() time.Duration {
 	process, err := syscall.GetCurrentProcess()
 	if err != nil {
@@ -18,7 +18,7 @@ func CPU() time.Duration {
 	return duration(kernel) + duration(user)
 }
 
-// duration is a time that is not a date, in units of 100 ns.
+// duration converts a time in units of 100 ns.
 func duration(t syscall.Filetime) time.Duration {
 	return 100 * (time.Duration(t.HighDateTime)<<32 + time.Duration(t.LowDateTime))
 }

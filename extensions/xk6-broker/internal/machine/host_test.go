@@ -82,7 +82,7 @@ cpu10 901 1 1 1 1 1 1 1 0 0
 	}
 }
 
-func TestWhatIsNotKnownIsNotSaid(t *testing.T) {
+func TestHost_NoOrDamagedFiles_Unknown(t *testing.T) {
 	for _, text := range [][2]string{
 		{stat, stat}, {"", ""}, {"", stat}, {stat, ""}, {stat, "cpu0 many 0 10 80\n"}, {"intr 5\n", "intr 9\n"}, {"cpu0\ncpu\n", "cpu0 1\n"},
 	} {
@@ -90,7 +90,7 @@ func TestWhatIsNotKnownIsNotSaid(t *testing.T) {
 			t.Errorf("from %q to %q: %+v", text[0], text[1], i)
 		}
 	}
-	if c := (*host)(nil).count(); c != (counts{}) {
+	if c := newHost("", "", nil).count(); c != (counts{}) {
 		t.Errorf("%+v", c)
 	}
 	if c := (machine{t.TempDir()}).host(0).count(); c != (counts{}) {
@@ -112,7 +112,10 @@ func TestPressure(t *testing.T) {
 		{"0::/docker/abc\n", "cgroup/docker/def/cpu.pressure", false},
 	} {
 		m := machine{t.TempDir()}
-		m.write(t, "proc/self/cgroup", c.cgroup)
+		m.write(t, "proc/7/cgroup", c.cgroup)
+		if err := os.Symlink("7", filepath.Join(m.dir, "proc/self")); err != nil {
+			t.Fatal(err)
+		}
 		m.write(t, c.file, "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n")
 		h := m.host(0)
 		from := h.count()

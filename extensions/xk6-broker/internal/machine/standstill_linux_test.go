@@ -15,9 +15,9 @@ import (
 // pause is how long the process stands still.
 const pause = 200 * time.Millisecond
 
-// witnessed runs a witness in a process of its own, which says when it is ready, and when it is told to, what the witness saw until
-// then and until it has seen a standstill.
-func witnessed() {
+// observed runs a monitor in a process of its own. It prints "ready" and, after a line of input, the observation until
+// it has a standstill.
+func observed() {
 	w := Start()
 	all := w.Interval()
 	fmt.Println("ready")
@@ -37,12 +37,12 @@ func TestAProcessThatStandsStill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("part of make test-full")
 	}
-	if os.Getenv("WITNESS_CHILD") != "" {
-		witnessed()
+	if os.Getenv("MONITOR_CHILD") != "" {
+		observed()
 		return
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatStandsStill$") // itself
-	child.Env = append(os.Environ(), "WITNESS_CHILD=yes")
+	child.Env = append(os.Environ(), "MONITOR_CHILD=yes")
 	in, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,23 +2,25 @@ package payload
 
 import "math/bits"
 
-// below makes a number from 0 to n-1 of random bits, all of them as good as equally often (Lemire: Fast Random Integer Generation in an Interval, 2019).
+// below maps random bits to a number from 0 to n-1, all equally likely (Lemire: Fast Random Integer
+// Generation in an Interval, 2019).
 func below(random uint64, n int) int {
 	hi, _ := bits.Mul64(random, uint64(n)) //gosec:disable G115 -- n is above 0
 	return int(hi)                         //gosec:disable G115 -- less than n
 }
 
-// unit makes a number from 0 to 1, without 1, of random bits.
+// unit maps random bits to a number from 0 to 1, without 1.
 func unit(random uint64) float64 { return float64(random>>11) / (1 << 53) }
 
-// weighted is a distribution over 0 … n-1 by weights, from which a number is drawn in constant time: Walker's alias method, with the tables of Vose (A
-// Linear Algorithm for Generating Random Numbers with a Given Distribution, 1991).
+// weighted is a distribution over 0 … n-1 by weights, with draws in constant time: Walker's alias
+// method with the tables of Vose (A Linear Algorithm for Generating Random Numbers with a Given
+// Distribution, 1991).
 type weighted struct {
-	own   []float64 // the share of a column that is its own number's
-	other []int32   // the number that the rest of the column is
+	own   []float64 // the share of the column's own number
+	other []int32   // the number of the rest of the column
 }
 
-// newWeighted makes one of weights of which none is negative and some are not 0.
+// newWeighted makes a distribution. No weight is negative, and some are not 0.
 func newWeighted(weights []float64) *weighted {
 	n := len(weights)
 	w := &weighted{own: make([]float64, n), other: make([]int32, n)}
@@ -43,7 +45,7 @@ func newWeighted(weights []float64) *weighted {
 			large, small = large[:len(large)-1], append(small, l)
 		}
 	}
-	for _, rest := range [][]int32{small, large} { // 1 but for what rounding took
+	for _, rest := range [][]int32{small, large} { // 1 but for rounding
 		for _, i := range rest {
 			w.own[i] = 1
 		}
@@ -51,8 +53,8 @@ func newWeighted(weights []float64) *weighted {
 	return w
 }
 
-// of is the number that random bits choose.
-func (w *weighted) of(random uint64) int {
+// choose maps random bits to a number.
+func (w *weighted) choose(random uint64) int {
 	column, within := bits.Mul64(random, uint64(len(w.own)))
 	if unit(within) < w.own[column] {
 		return int(column) //gosec:disable G115 -- less than the number of columns

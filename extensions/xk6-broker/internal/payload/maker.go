@@ -7,22 +7,24 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// variety is how many bytes of noise the random parts of messages begin in: far more than a client or a broker looks back to compress.
+// variety is the number of bytes of noise at which random parts can begin. It is far more than
+// compressors look back.
 const variety = 1 << 20
 
-// Maker fills messages in. It serves one goroutine.
+// Maker fills messages. It is for one goroutine.
 type Maker struct {
 	spec  *Spec
 	front int
-	// noise is what the random part of bodies is, where that part is not the same in all.
-	noise []byte
+	noise []byte // of the random parts, if they differ in size
 	rng   *rand.Rand
-	spare [64][][]byte // buffers of 2^i bytes that no message has now
+	spare [64][][]byte // unused buffers of 2^i bytes
 }
 
-// Maker makes one whose bodies have so many bytes in front that are the caller's. Bodies of different makers differ.
+// Maker returns a maker of bodies with front bytes of the caller. Its own number makes the filling
+// of its bodies.
 func (s *Spec) Maker(front int, own uint64) *Maker {
-	m := &Maker{spec: s, front: front, rng: rand.New(rand.NewPCG(s.Seed, own))} //gosec:disable G404 -- filler bytes, no secrets
+	m := &Maker{spec: s, front: front}
+	m.rng = rand.New(rand.NewPCG(s.Seed, own)) //gosec:disable G404 -- filler bytes, no secrets
 	if _, fixed := s.Size.(Fixed); !fixed && s.Bodies == nil && s.Random > 0 && s.Random < 1 {
 		m.noise = make([]byte, int(float64(s.Size.most())*s.Random)+variety)
 		m.fill(m.noise)
@@ -30,26 +32,27 @@ func (s *Spec) Maker(front int, own uint64) *Maker {
 	return m
 }
 
-// Fill makes the n-th message of the load, in place of one that it made before or of an empty one, whose buffer is used again.
+// Fill makes the n-th message of the load in place of an earlier or an empty one. It reuses the
+// buffer.
 func (m *Maker) Fill(message *driver.Message, n uint64) {
 	s := m.spec
 	if s.Keys != nil {
-		message.Key = s.Keys.of(n, s.draw(n, drawKey))
+		message.Key = s.Keys.choose(n, s.draw(n, drawKey))
 	}
 	switch fixed, is := s.Size.(Fixed); {
 	case s.Bodies != nil:
 		m.given(message, n)
 	case !is:
-		size := s.Size.of(n, s.draw(n, drawSize))
+		size := s.Size.choose(n, s.draw(n, drawSize))
 		message.Body = m.buffer(message.Body, size)
 		m.vary(message.Body, n)
-	case message.Body == nil: // of one size only the front changes
+	case message.Body == nil: // of one size, only the front changes
 		message.Body = make([]byte, fixed)
 		m.fill(message.Body[:int(float64(fixed)*s.Random)])
 	}
 }
 
-// given sends a body that somebody else has, as it is where nothing stands before it.
+// given takes one of the given bodies, without a copy if nothing is in front.
 func (m *Maker) given(message *driver.Message, n uint64) {
 	s := m.spec
 	i := n % uint64(len(s.Bodies))
@@ -65,7 +68,7 @@ func (m *Maker) given(message *driver.Message, n uint64) {
 	copy(message.Body[m.front:], body)
 }
 
-// vary gives a body whose size has changed its random part again, where that is not all or nothing.
+// vary fills a body whose size has changed, if its random part is neither all nor nothing.
 func (m *Maker) vary(body []byte, n uint64) {
 	if m.noise == nil {
 		return
@@ -75,16 +78,16 @@ func (m *Maker) vary(body []byte, n uint64) {
 	clear(body[random:])
 }
 
-// buffer gives one of that size, in exchange for one that it gave before. Each is of a power of two, so that a few large messages do not make all
-// buffers large.
+// buffer returns a buffer of a size in exchange for another. Each has a power of two of bytes, so
+// that a few large messages do not make all buffers large.
 func (m *Maker) buffer(had []byte, size int) []byte {
 	class := bits.Len(uint(max(size, 1) - 1))
 	if had != nil {
 		if cap(had) == 1<<class {
 			return had[:size]
 		}
-		of := bits.Len(uint(cap(had) - 1))
-		m.spare[of] = append(m.spare[of], had)
+		old := bits.Len(uint(cap(had) - 1))
+		m.spare[old] = append(m.spare[old], had)
 	}
 	if last := len(m.spare[class]) - 1; last >= 0 {
 		spare := m.spare[class][last]
@@ -100,6 +103,6 @@ func (m *Maker) buffer(had []byte, size int) []byte {
 
 func (m *Maker) fill(b []byte) {
 	for i := range b {
-		b[i] = byte(m.rng.Uint32()) //gosec:disable G115 -- bits, no number
+		b[i] = byte(m.rng.Uint32()) //gosec:disable G115 -- random bits
 	}
 }

@@ -1,5 +1,5 @@
-// Package payload makes the messages of a load: bodies, sizes and keys that look like somebody's. What message n is like follows from a seed and from n
-// alone, so that the same load can be had again, by however many senders.
+// Package payload makes the messages of a load: bodies, sizes and keys. Message n depends on a seed
+// and on n alone, so that any number of senders makes the same load again.
 package payload
 
 import (
@@ -10,27 +10,28 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
-// Spec says what messages are like.
+// Spec describes the messages.
 type Spec struct {
-	// Size is how many bytes a body has, those in front of it included that are the caller's; of generated bodies.
+	// Size is the size of generated bodies in bytes, with the caller's bytes in front.
 	Size Sizes
-	// Random is the share of a generated body that is random, from 0 to 1; the rest is zeros. It decides how well brokers and clients can compress.
+	// Random is the random share of a generated body, 0 to 1, for compression. The rest is zeros.
 	Random float64
-	// Keys chooses the key; nil for messages without one.
+	// Keys chooses the key; nil for messages without keys.
 	Keys Keys
-	// Bodies are those to send, in place of generated ones: in turn, or Shuffled, each as often as any other on average. They are read only.
+	// Bodies are sent in place of generated ones, in turn or, if Shuffled, at random. They are read
+	// only.
 	Bodies   [][]byte
 	Shuffled bool
 	// Headers and Properties are the same for all messages.
 	Headers    []driver.Header
 	Properties driver.Values
-	// Seed makes the choices: equal seeds, equal messages.
+	// Seed makes the choices. Equal seeds make equal messages.
 	Seed uint64
 }
 
 var errNoBodies = errors.New(`option "payload.bodies": there is none`)
 
-// Check says what is wrong with it, where each body has so many bytes in front that are the caller's.
+// Check returns an error of the options. Each body has front bytes of the caller.
 func (s *Spec) Check(front int) error {
 	switch {
 	case s.Random < 0 || s.Random > 1:
@@ -50,7 +51,7 @@ func (s *Spec) Check(front int) error {
 	return nil
 }
 
-// Mean is how many bytes a body has on average, without those in front of bodies that are given.
+// Mean returns the mean size of a body in bytes, of given bodies without the caller's bytes.
 func (s *Spec) Mean() float64 {
 	if s.Bodies == nil {
 		return s.Size.Mean()
@@ -62,7 +63,7 @@ func (s *Spec) Mean() float64 {
 	return sum / float64(len(s.Bodies))
 }
 
-// What a draw is for.
+// The purposes of a draw.
 const (
 	drawSize = iota
 	drawKey
@@ -71,8 +72,9 @@ const (
 	drawNoise
 )
 
-// draw gives 64 random bits for one purpose of message n: the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators, 2014) over a counter, so that no message's depend on another's.
+// draw returns 64 random bits for one purpose of message n, independent of other messages: the
+// finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+// 2014) over a counter.
 func (s *Spec) draw(n uint64, purpose uint64) uint64 {
 	const golden = 0x9e3779b97f4a7c15
 	return mix(mix(s.Seed+purpose*golden) + (n+1)*golden)
@@ -84,7 +86,7 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// Batch is how many messages go in the n-th batch: from least to most, all of them equally often.
+// Batch returns the size of the n-th batch, from least to most, all equally likely.
 func (s *Spec) Batch(n uint64, least, most int) int {
 	return least + below(s.draw(n, drawBatch), most-least+1)
 }

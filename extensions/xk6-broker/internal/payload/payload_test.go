@@ -117,7 +117,7 @@ func TestSizes(t *testing.T) {
 		var all []int
 		sum := 0.0
 		for i := range uint64(n) {
-			size := c.sizes.of(i, s.draw(i, drawSize))
+			size := c.sizes.choose(i, s.draw(i, drawSize))
 			all = append(all, size)
 			sum += float64(size)
 		}

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Trace takes the sizes and keys from a trace whose lines have them after the due time: "12.5 512 order-17". What remains has a line for each of the text's.
-// All lines have a size, or none; a line without a third word is a message without key. Sizes and keys are nil where no line has any.
+// Trace splits a trace with lines such as "12.5 512 order-17" into due times, one a line, sizes and
+// keys. All lines have a size, or none; the key is optional. Sizes and keys are nil if no line has
+// any.
 func Trace(text string) (due string, sizes Sizes, keys Keys, err error) {
 	var (
 		rest   strings.Builder
 		bytes  []int32
 		named  [][]byte
-		known  = map[string][]byte{}
+		shared = map[string][]byte{}
 		lines  int // with a due time
 		number int
 		some   bool // have a key
@@ -44,9 +45,9 @@ func Trace(text string) (due string, sizes Sizes, keys Keys, err error) {
 		var key []byte
 		if len(words) == 3 {
 			some = true
-			if key = known[words[2]]; key == nil {
+			if key = shared[words[2]]; key == nil {
 				key = []byte(words[2])
-				known[words[2]] = key
+				shared[words[2]] = key
 			}
 		}
 		named = append(named, key)

@@ -14,7 +14,7 @@ func TestTrace(t *testing.T) {
 		size int
 		key  string
 	}{{100, "a"}, {20, ""}, {7, "b"}, {100, "a"}} {
-		if size, key := sizes.of(uint64(n), 0), string(keys.of(uint64(n), 0)); size != want.size || key != want.key {
+		if size, key := sizes.choose(uint64(n), 0), string(keys.choose(uint64(n), 0)); size != want.size || key != want.key {
 			t.Errorf("message %d: %d, %q", n, size, key)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // version is that of the file's format, which docs/results.md describes.
-const version = 1
+const version = 2
 
 // header is the first line of a file.
 type header struct {

@@ -231,27 +231,27 @@ const interval = `{"from":1,"to":2,"inFlight":0,"cpu":0,"busiest":0,"records":[{
 func TestRead_NotARecording_Error(t *testing.T) {
 	for name, file := range map[string][]byte{
 		"empty":             nil,
-		"no gzip":           []byte(`{"version":1}`),
+		"no gzip":           []byte(`{"version":2}`),
 		"no header":         zipped(""),
 		"no JSON":           zipped("{"),
-		"another version":   zipped(`{"version":2}`),
+		"another version":   zipped(`{"version":1}`),
 		"no version":        zipped(`{}`),
-		"no interval":       zipped(`{"version":1}`, `[]`),
-		"interval missing":  zipped(`{"version":1,"intervals":1}`),
-		"ends before begin": zipped(`{"version":1}`, `{"from":2,"to":1}`),
-		"goes back":         zipped(`{"version":1}`, `{"from":2,"to":3}`, `{"from":1,"to":3}`),
-		"written twice":     zipped(`{"version":1}`, `{"from":2,"to":3}`, `{"from":2,"to":3}`),
-		"unknown counter":   zipped(`{"version":1}`, interval+`"counts":{"x":1}}]}`),
-		"unknown latency":   zipped(`{"version":1}`, interval+`"latencies":{"x":{}}}]}`),
-		"damaged latency":   zipped(`{"version":1}`, interval+`"latencies":{"e2e_latency":{"count":1}}}]}`),
-		"error of no kind":  zipped(`{"version":1}`, interval+`"errors":{"send":1}}]}`),
+		"no interval":       zipped(`{"version":2}`, `[]`),
+		"interval missing":  zipped(`{"version":2,"intervals":1}`),
+		"ends before begin": zipped(`{"version":2}`, `{"from":2,"to":1}`),
+		"goes back":         zipped(`{"version":2}`, `{"from":2,"to":3}`, `{"from":1,"to":3}`),
+		"written twice":     zipped(`{"version":2}`, `{"from":2,"to":3}`, `{"from":2,"to":3}`),
+		"unknown counter":   zipped(`{"version":2}`, interval+`"counts":{"x":1}}]}`),
+		"unknown latency":   zipped(`{"version":2}`, interval+`"latencies":{"x":{}}}]}`),
+		"damaged latency":   zipped(`{"version":2}`, interval+`"latencies":{"e2e_latency":{"count":1}}}]}`),
+		"error of no kind":  zipped(`{"version":2}`, interval+`"errors":{"send":1}}]}`),
 	} {
 		if _, err := recording.Read(bytes.NewReader(file)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for _, file := range [][]byte{
-		zipped(`{"version":1}`), zipped(`{"version":1}`, ""), zipped(`{"version":1}`, interval+`"counts":{"sent":1}}]}`),
+		zipped(`{"version":2}`), zipped(`{"version":2}`, ""), zipped(`{"version":2}`, interval+`"counts":{"sent":1}}]}`),
 	} {
 		if _, err := recording.Read(bytes.NewReader(file)); err != nil {
 			t.Error(err)
@@ -280,8 +280,8 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text.String())
-	f.Add(`{"version":1}`)
-	f.Add(`{"version":1,"stretches":[{"phase":"a","from":1,"to":2}]}` + interval + `"latencies":{"e2e_latency":{"count":0,"min":0,"max":0,"buckets":null}},"backlog":-1}]}`)
+	f.Add(`{"version":2}`)
+	f.Add(`{"version":2,"stretches":[{"phase":"a","from":1,"to":2}]}` + interval + `"latencies":{"e2e_latency":{"count":0,"min":0,"max":0,"hdr":null}},"backlog":-1}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		_, _ = recording.Read(bytes.NewReader([]byte(text)))
 		r, err := recording.Read(bytes.NewReader(zipped(text)))
@@ -342,7 +342,7 @@ func TestRecording_24Hours_Bounded(t *testing.T) {
 	t.Logf("%d intervals, %d bytes of memory, a file of %d", len(r.Intervals()), r.Bytes(), size(t, path))
 	var want uint64
 	for n := range 24 * 60 * 60 / 4 {
-		want += from[n%len(from)].Count()
+		want += from[n%len(from)].Count
 	}
 	for _, r := range []*recording.Recording{r, read(t, path)} {
 		if got := latencies(r.Intervals()); got != want {

@@ -162,9 +162,9 @@ func summaries(cells []cell, all []Parts) (summaries []Summary) {
 		from := cells[0]
 		to := cells[len(joined)-1]
 		cells = cells[len(joined):]
-		q := h.Quantiles(0.5, 0.9, 0.99, 0.999)
 		summaries = append(summaries, Summary{
-			At: to.at, Seconds: to.at - from.at + from.seconds, Count: h.Count(), P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max(),
+			At: to.at, Seconds: to.at - from.at + from.seconds, Count: h.Count(), Max: h.Max(),
+			P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99), P999: h.Quantile(0.999),
 		})
 	}
 	return summaries

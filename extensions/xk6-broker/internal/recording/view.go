@@ -28,7 +28,7 @@ func (p Parts) Histogram() *hist.Histogram {
 // Count returns how many values the parts have.
 func (p Parts) Count() (n uint64) {
 	for _, packed := range p {
-		n += packed.Count()
+		n += packed.Count
 	}
 	return n
 }

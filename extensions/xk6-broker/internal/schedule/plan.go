@@ -6,24 +6,27 @@ import (
 	"time"
 )
 
-// Plan describes a schedule as a user does. It is the one way from options to due times, so that equal options have equal due
-// times whatever runs them.
+// Plan has the options of a schedule.
 type Plan struct {
-	// Rate and Duration make a [Constant] schedule; a Duration of 0 has no end.
+	// Rate and Duration make a [Constant] schedule. A Duration of 0 has no end.
 	Rate     Rate
 	Duration time.Duration
 	// StartRate and Stages make a [Ramp] instead.
 	StartRate Rate
 	Stages    []Stage
-	// Arrivals is how arrivals keep to the rate: "constant", which is also "", evenly, or "poisson", at random.
+	// Arrivals is "constant", which is also "", or "poisson".
 	Arrivals string
-	// Seed is what random arrivals are drawn from.
+	// Seed makes the random arrivals.
 	Seed uint64
 }
 
-// Schedule gives what the plan describes. An error names the option, what was given and what is allowed.
+// Schedule returns the schedule. An error names the option.
 func (p Plan) Schedule() (Schedule, error) {
-	base, err := p.intensity()
+	intensity := p.constant
+	if len(p.Stages) > 0 {
+		intensity = p.ramp
+	}
+	base, err := intensity()
 	if err != nil {
 		return nil, err
 	}
@@ -36,32 +39,30 @@ func (p Plan) Schedule() (Schedule, error) {
 	return nil, fmt.Errorf("option %q: %q is not one of constant, poisson", "arrivals", p.Arrivals)
 }
 
-func (p Plan) intensity() (Intensity, error) {
-	if len(p.Stages) == 0 {
-		switch err := p.Rate.positive(); {
-		case p.StartRate != Rate{}:
-			return nil, fmt.Errorf("option %q: %v is given without stages to go on with; a steady rate is given as %q", "startRate", p.StartRate, "rate")
-		case p.Rate == Rate{}:
-			return nil, errors.New(`option "rate" is missing or 0: it must be more than 0, or "stages" be given`)
-		case err != nil:
-			return nil, fmt.Errorf("option %q: %v: %w", "rate", p.Rate, err)
-		case p.Duration < 0:
-			return nil, fmt.Errorf("option %q: %v is not 0 or more", "duration", p.Duration)
-		}
-		return Constant(p.Rate, p.Duration), nil
+func (p Plan) constant() (Intensity, error) {
+	switch err := p.Rate.positive(); {
+	case p.StartRate != Rate{}:
+		return nil, errors.New(`option "startRate" is for "stages"; without them use "rate"`)
+	case p.Rate == Rate{}:
+		return nil, errors.New(`option "rate" is missing or 0: it must be more than 0, or "stages" be given`)
+	case err != nil:
+		return nil, fmt.Errorf("option %q: %v: %w", "rate", p.Rate, err)
+	case p.Duration < 0:
+		return nil, fmt.Errorf("option %q: %v is not 0 or more", "duration", p.Duration)
 	}
-	if p.Rate.Events != 0 {
-		return nil, fmt.Errorf("option %q: %v is given besides stages, which have rates of their own; the first is %q", "rate", p.Rate, "startRate")
-	}
-	if p.Duration != 0 {
-		return nil, fmt.Errorf("option %q: %v is given besides stages, which have durations of their own", "duration", p.Duration)
+	return Constant(p.Rate, p.Duration), nil
+}
+
+func (p Plan) ramp() (Intensity, error) {
+	if p.Rate.Events != 0 || p.Duration != 0 {
+		return nil, errors.New(`option "stages" excludes "rate" and "duration"`)
 	}
 	if err := checkRamp(p.StartRate, p.Stages); err != nil {
 		return nil, err
 	}
 	ramp := Ramp(p.StartRate, p.Stages...)
 	if Peak(ramp) == 0 {
-		return nil, fmt.Errorf("option %q: %v never has a rate above 0 for any time", "stages", ramp)
+		return nil, fmt.Errorf("option %q: the rate is never above 0", "stages")
 	}
 	return ramp, nil
 }

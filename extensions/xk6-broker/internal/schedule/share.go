@@ -1,98 +1,88 @@
+//gosec:disable G115 -- numbers that are not negative
 package schedule
 
 import (
 	"fmt"
 	"math"
-	"math/bits"
-	"strings"
 	"time"
 )
 
-// Share is which arrivals of a whole are one part's: start+at[0], start+at[1], … of every cycle. The zero one is the whole.
+// Share is the arrivals of one part: start+at[0], start+at[1], … of every cycle. The zero Share is
+// the whole.
 type Share struct {
-	name  string
 	start uint64
 	at    []uint64 // from 0, increasing, less than cycle; nil is the whole
 	cycle uint64
 }
 
-// Shard is the i-th of m shares, which together are the whole: arrivals i, i+m, i+2m, … It panics unless i < m.
+// Shard returns the i-th of m shares: arrivals i, i+m, i+2m, … It panics unless i < m.
 func Shard(i, m uint64) Share {
 	if i >= m {
-		panic(fmt.Sprintf("pace: shard %d of %d", i, m))
+		panic(fmt.Sprintf("schedule: shard %d of %d", i, m))
 	}
-	if m == 1 {
-		return Share{}
-	}
-	return Share{name: fmt.Sprintf("share %d of %d", i+1, m), start: i, at: []uint64{0}, cycle: m}
+	return Stripe(int64(i), []int64{int64(m)})
 }
 
-// Stripe has the arrivals start, start+offsets[0], start+offsets[0]+offsets[1], … with the offsets taken over and over: the share of one of
-// k6's execution segments, as its striped offsets give it. It panics if start is negative, there are no offsets, or one is not positive.
+// Stripe returns the arrivals start, start+offsets[0], start+offsets[0]+offsets[1], … with the
+// offsets taken over and over, as the striped offsets of k6's execution segments are. It panics if
+// start is negative, there are no offsets, or one is not positive.
 func Stripe(start int64, offsets []int64) Share {
-	if start < 0 || len(offsets) == 0 {
-		panic(fmt.Sprintf("pace: stripe from %d by %v", start, offsets))
-	}
 	s := Share{start: uint64(start), at: make([]uint64, len(offsets))}
-	shown := make([]string, len(offsets))
 	for i, o := range offsets {
 		if o <= 0 {
-			panic(fmt.Sprintf("pace: stripe from %d by %v", start, offsets))
+			panic(fmt.Sprintf("schedule: stripe from %d by %v", start, offsets))
 		}
 		s.at[i] = s.cycle
-		shown[i] = fmt.Sprint(s.start + s.cycle)
 		s.cycle += uint64(o)
+	}
+	if start < 0 || s.cycle == 0 {
+		panic(fmt.Sprintf("schedule: stripe from %d by %v", start, offsets))
 	}
 	if start == 0 && s.cycle == uint64(len(offsets)) {
 		return Share{}
 	}
-	s.name = fmt.Sprintf("arrivals %s of every %d", strings.Join(shown, ", "), s.cycle)
 	return s
 }
 
-// Of is the share's part of a schedule. It does not share anything that changes with it, so that each share may be used by its own goroutine.
-func (s Share) Of(whole Schedule) Schedule {
-	whole = fork(whole)
+// Of returns the share's part of a schedule. It can be used by another goroutine than the schedule.
+func (s Share) Of(all Schedule) Schedule {
 	if s.at == nil {
-		return whole
+		return all.fork()
 	}
-	return &part{whole, s}
+	return &part{all.fork(), s}
 }
 
-// Index is the number in the whole of the share's arrival n; the greatest number that there is where it is beyond.
+// Index returns the number in the whole of the share's arrival n, at most [math.MaxUint64].
 func (s Share) Index(n uint64) uint64 {
 	if s.at == nil {
 		return n
 	}
 	length := uint64(len(s.at))
-	hi, lo := bits.Mul64(n/length, s.cycle)
-	lo, c1 := bits.Add64(lo, s.at[n%length], 0)
-	lo, c2 := bits.Add64(lo, s.start, 0)
-	if hi+c1+c2 > 0 {
+	if n/length >= (math.MaxUint64-s.start)/s.cycle {
 		return math.MaxUint64
 	}
-	return lo
+	return s.start + n/length*s.cycle + s.at[n%length]
 }
 
-// Count is how many of the first so many arrivals of the whole are the share's.
-func (s Share) Count(whole uint64) uint64 {
+// Count returns the number of the share's arrivals among the first n of the whole.
+func (s Share) Count(n uint64) uint64 {
 	if s.at == nil {
-		return whole
+		return n
 	}
-	if whole <= s.start {
+	if n <= s.start {
 		return 0
 	}
-	whole -= s.start
-	n := whole / s.cycle * uint64(len(s.at))
+	n -= s.start
+	count := n / s.cycle * uint64(len(s.at))
 	for _, at := range s.at {
-		if at < whole%s.cycle {
-			n++
+		if at < n%s.cycle {
+			count++
 		}
 	}
-	return n
+	return count
 }
 
-// Fraction is how much of the whole it is, in the long run.
+// Fraction returns the share's part of the whole, 0 to 1.
 func (s Share) Fraction() float64 {
 	if s.at == nil {
 		return 1
@@ -102,36 +92,17 @@ func (s Share) Fraction() float64 {
 
 // part is a share of a schedule.
 type part struct {
-	whole Schedule
+	all   Schedule
 	share Share
 }
 
-// fork gives a schedule that is not tied to s.
-func fork(s Schedule) Schedule {
-	if f, is := s.(interface{ fork() Schedule }); is {
-		return f.fork()
-	}
-	return s
-}
-
-func (p *part) At(n uint64) (time.Duration, bool) {
-	i := p.share.Index(n)
-	if i == math.MaxUint64 {
-		return 0, false
-	}
-	return p.whole.At(i)
-}
+func (p *part) At(n uint64) (time.Duration, bool) { return p.all.At(p.share.Index(n)) }
 
 func (p *part) count() (uint64, bool) {
-	all, ok := Count(p.whole)
-	if !ok {
-		return 0, false
-	}
-	return p.share.Count(all), true
+	n, ok := Count(p.all)
+	return p.share.Count(n), ok
 }
 
-func (p *part) peak() float64 { return Peak(p.whole) * p.share.Fraction() }
+func (p *part) peak() float64 { return Peak(p.all) * p.share.Fraction() }
 
-func (p *part) fork() Schedule { return &part{fork(p.whole), p.share} }
-
-func (p *part) String() string { return fmt.Sprintf("%v (%s)", p.whole, p.share.name) }
+func (p *part) fork() Schedule { return &part{p.all.fork(), p.share} }

@@ -1,4 +1,4 @@
-package main
+package executors
 
 import (
 	"encoding/json"
@@ -6,23 +6,18 @@ import (
 	"sync"
 	"time"
 
+	"go.k6.io/k6/v2/cmd"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/executor"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/executors"
 )
 
-func init() { modules.Register("k6/x/probe", &probe{}) }
-
-// mark is one iteration.
-type mark struct {
-	Scenario         string
-	Index            uint64
-	Due, Started, At int64 // At is when the script was there
-	Iteration        uint64
-	VU               uint64
+// runProbe runs k6 with the executors and k6/x/probe, by which scripts record the starts of their iterations.
+func runProbe() {
+	modules.Register("k6/x/probe", &probe{})
+	cmd.Execute()
 }
 
 type probe struct {
@@ -45,7 +40,7 @@ func (i *instance) Exports() modules.Exports {
 // dropped.
 func (i *instance) mark() {
 	m := mark{At: driver.Now(), VU: i.vu.State().VUID}
-	if a, ok := executors.FromContext(i.vu.Context()); ok {
+	if a, ok := FromContext(i.vu.Context()); ok {
 		m.Scenario, m.Index, m.Due, m.Started = a.Scenario, a.Index, a.Due, a.Started
 		m.Iteration = i.vu.State().GetScenarioGlobalVUIter()
 	} else if s := lib.GetScenarioState(i.vu.Context()); s != nil {
@@ -65,7 +60,7 @@ func (i *instance) mark() {
 func (i *instance) write() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	text, err := json.Marshal(map[string]any{"Marks": i.marks, "Totals": executors.Totals()})
+	text, err := json.Marshal(map[string]any{"Marks": i.marks, "Totals": Totals()})
 	if err != nil {
 		return err
 	}

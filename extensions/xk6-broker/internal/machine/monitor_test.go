@@ -1,9 +1,7 @@
 package machine
 
 import (
-	"encoding/json"
 	"math"
-	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -61,29 +59,8 @@ func TestABusyProcess(t *testing.T) {
 	}
 }
 
-func TestIntervalsSurviveJSON(t *testing.T) {
-	w := Start()
-	defer w.Stop()
-	var i, again Interval
-	eventually(func() bool { i = w.Interval(); return i.Hiccups.Count() > 0 })
-	text, err := json.Marshal(i)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &again); err != nil {
-		t.Fatal(err)
-	}
-	if again.Hiccups.Count() != i.Hiccups.Count() || again.Hiccups.Max() != i.Hiccups.Max() {
-		t.Errorf("%s", text)
-	}
-	again.Hiccups = i.Hiccups
-	if !reflect.DeepEqual(i, again) {
-		t.Errorf("%+v became %+v", i, again)
-	}
-}
-
-// BenchmarkWitness tells how much of a CPU a witness takes that is asked once a second.
-func BenchmarkWitness(b *testing.B) {
+// BenchmarkMonitor reports the CPU of a monitor that is read once a second.
+func BenchmarkMonitor(b *testing.B) {
 	w := Start()
 	defer w.Stop()
 	w.Interval()
