@@ -1,8 +1,9 @@
 package report
 
 import (
-	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
@@ -20,7 +21,7 @@ type fate struct {
 var fates = []fate{
 	{"expected", "", false, func(g *result.Group) uint64 { return g.Expected }},
 	{"received", "", false, func(g *result.Group) uint64 { return g.Received }},
-	{"drained", "read at the end of the test, not by its consumers", false, func(g *result.Group) uint64 { return g.Drained }},
+	{"drained", "read at the end of the test", false, func(g *result.Group) uint64 { return g.Drained }},
 	{"routed", "received on another topic", false, func(g *result.Group) uint64 { return g.Routed }},
 	{"lost", "", true, func(g *result.Group) uint64 { return g.Lost }},
 	{"undelivered", "still at the broker", false, func(g *result.Group) uint64 { return g.Undelivered }},
@@ -29,7 +30,7 @@ var fates = []fate{
 	{"reordered", "", false, func(g *result.Group) uint64 { return g.Reordered }},
 	{"redelivered", "", false, func(g *result.Group) uint64 { return g.Redelivered }},
 	{"settled", "", false, func(g *result.Group) uint64 { return g.Settled }},
-	{"unexpected", "received, but not counted as sent to this group", false, func(g *result.Group) uint64 { return g.Unexpected }},
+	{"unexpected", "not counted as sent to this group", false, func(g *result.Group) uint64 { return g.Unexpected }},
 	{"foreign", "of other tests", false, func(g *result.Group) uint64 { return g.Foreign }},
 }
 
@@ -93,13 +94,14 @@ func unobservedReason(t *result.Topic) string {
 	return ""
 }
 
-// countsOf is the table of a topic's counters: those that are there, and those of every run.
+// countsOf is the table of a topic's counters: the counted ones, and those of every run.
 func countsOf(t *result.Topic) table {
 	table := table{Class: "counts", Caption: "Messages"}
 	for c := range recording.Counter(recording.NumCounters) {
 		n, counted := t.Counts[c.String()]
 		if counted || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
-			table.Rows = append(table.Rows, row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []cell{number(n)}})
+			line := row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []cell{number(n)}}
+			table.Rows = append(table.Rows, line)
 		}
 	}
 	return table
@@ -114,25 +116,11 @@ func errorsOf(t *result.Topic) table {
 	return table
 }
 
-func errorCount(t *result.Topic) (n int64) {
-	for _, e := range t.Errors {
-		n += e.Count
-	}
-	return n
-}
-
 // rate returns a counter per second, or that it is not known.
 func rate(t *result.Topic, c recording.Counter) cell {
 	n, seconds := t.RateBasis(c.String())
 	if seconds == 0 {
 		return unknown("too short for a rate")
 	}
-	return words(perSecond(n / seconds))
-}
-
-func perSecond(v float64) string {
-	if v < 1000 {
-		return fmt.Sprintf("%.4g/s", v)
-	}
-	return fmt.Sprintf("%.0f/s", v)
+	return words(strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s")
 }

@@ -52,7 +52,8 @@ type Distribution struct {
 func Curves(id, title, note string, all []Distribution) Chart {
 	const perDecade = 20 // points from one nine to the next
 	note = strings.TrimSpace(note + " Each line ends where fewer than 10 samples lie beyond it.")
-	chart := Chart{ID: id, Title: title, Note: note, Axis: "percentile", Unit: "ms", Log: true, X: []float64{}, Lines: []Line{}}
+	chart := Chart{ID: id, Title: title, Note: note, Axis: "percentile", Unit: "ms", Log: true}
+	chart.X, chart.Lines = []float64{}, []Line{}
 	all = slices.DeleteFunc(all, func(d Distribution) bool { return d.Values == nil || d.Values.Count() == 0 })
 	var quantiles []float64
 	for k := 0; ; k++ {

@@ -25,13 +25,15 @@ const (
 	hgrm, hlog = ".hgrm", ".hlog"
 )
 
-// isResult reports whether a file has a name that a run writes.
+// isResult reports whether a file has a name of a file of results.
 func isResult(name string) bool {
-	switch name {
-	case SummaryFile, PageFile, LedgerFile, RecordingFile:
+	switch filepath.Ext(name) {
+	case hgrm, hlog:
 		return true
+	case filepath.Ext(PageFile):
+		return strings.HasPrefix(name, "report")
 	}
-	return strings.HasSuffix(name, hgrm) || strings.HasSuffix(name, hlog)
+	return name == SummaryFile || name == LedgerFile || name == RecordingFile
 }
 
 // ErrExists is the error of a folder that has results already.
@@ -79,7 +81,7 @@ func (f Folder) WriteMeanwhile(r *result.Result, ledger *account.Ledger) error {
 	})
 }
 
-// Check returns an error if results cannot be written there: ErrExists if they would replace others.
+// Check returns an error if results cannot be written there: ErrExists if they would replace files.
 func (f Folder) Check() error {
 	if f.Name == "" || f.Name != Sanitise(f.Name) {
 		return fmt.Errorf("report: %q is no name for a folder: use letters, digits, '.', '_' and '-'", f.Name)
@@ -91,20 +93,19 @@ func (f Folder) Check() error {
 	case err != nil:
 		return fmt.Errorf("report: %w", err)
 	case !f.Overwrite:
-		return fmt.Errorf("report: %s %w: choose another name, or overwrite it (overwrite: true, BROKER_REPORT_OVERWRITE=true)", f.Path(), ErrExists)
-	case !replaceable(f.Path()):
-		return fmt.Errorf("report: %s %w and holds no results that could be overwritten: choose another name", f.Path(), ErrExists)
+		const advice = "choose another name, or overwrite it (overwrite: true, BROKER_REPORT_OVERWRITE=true)"
+		return fmt.Errorf("report: %s %w: %s", f.Path(), ErrExists, advice)
+	}
+	entries, err := os.ReadDir(f.Path())
+	for _, e := range entries {
+		if !isResult(e.Name()) {
+			err = fmt.Errorf("it contains %s, which is no result", e.Name())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("report: %s %w and cannot be overwritten: %w", f.Path(), ErrExists, err)
 	}
 	return nil
-}
-
-// replaceable reports whether a folder holds results, or nothing.
-func replaceable(folder string) bool {
-	if _, err := os.Stat(filepath.Join(folder, SummaryFile)); err == nil {
-		return true
-	}
-	entries, err := os.ReadDir(folder)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0
 }
 
 // Free is the folder, or the first free one with a number at the end of its name.

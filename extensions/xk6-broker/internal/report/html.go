@@ -73,20 +73,9 @@ func (p Page) Render(w io.Writer, t *template.Template) error {
 // runView is the content of run.html.
 type runView struct {
 	*result.Result
-	Name   string
-	Topics []topicView
-	Total  *topicView // of many topics
-	Lines  table      // of many topics
-}
-
-// topicView is a topic, or all topics as one.
-type topicView struct {
-	ID      string
-	Run     *result.Topic
-	Leading *result.Topic // in the leading phase
-	When    string        // the leading phase was
-	Phases  table
-	Charts  []string // their ids
+	Sections []section
+	Total    *section // of many topics
+	Lines    table    // of many topics
 }
 
 // history is a topic over time. The page draws it.
@@ -99,29 +88,16 @@ type history struct {
 
 // HTML writes the page of one run.
 func HTML(w io.Writer, r *result.Result) error {
-	view := runView{Result: r, Name: r.Name}
-	if view.Name == "" {
-		view.Name = "run of " + r.Started.UTC().Format("2006-01-02 15:04:05")
-	}
-	page := Page{Title: view.Name}
-	add := func(id string, topic func(*result.Result) result.Topic) topicView {
-		run, leading := topic(r), topic(r.Led())
-		v := topicView{ID: id, Run: &run, Leading: &leading, Phases: phasesOf(r, topic)}
-		if p := r.Phase(r.Leading); p != nil {
-			v.When = p.Name + ", " + when(p)
-		}
-		for _, c := range charts(id+"-", &leading) {
-			page.Charts, v.Charts = append(page.Charts, c), append(v.Charts, c.ID)
-		}
-		page.Histories = append(page.Histories, history{id, run.History, run.OverTime, r.Marks})
-		return v
-	}
+	view := runView{Result: r, Sections: topicSections(r)}
+	page, all := Page{Title: r.Name}, view.Sections
 	if len(r.Topics) > few {
-		total := add("total", (*result.Result).Total)
+		total := newSection(r, "total", (*result.Result).Total)
 		view.Total, view.Lines = &total, topicsOf(r.Led())
+		all = append(all, total)
 	}
-	for i := range r.Topics {
-		view.Topics = append(view.Topics, add(topicID(i), func(r *result.Result) result.Topic { return r.Topics[i] }))
+	for _, s := range all {
+		page.Charts = append(page.Charts, charts(s.ID+"-", &s.Leading)...)
+		page.Histories = append(page.Histories, history{s.ID, s.Run.History, s.Run.OverTime, r.Marks})
 	}
 	page.Body = view
 	return page.Render(w, runPage)

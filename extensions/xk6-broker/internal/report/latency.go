@@ -124,14 +124,14 @@ func (d distribution) percentile(q float64) cell {
 	case !d.spelt[i].Believed:
 		c.doubt()
 	case d.spelt[i].Owed > result.OwedShare:
-		c.Sign, c.Class = owedSign, "owed"
+		c.Sign, c.Class = "*", "owed"
 		c.Title = "more than 10 % of this value is delay of the load generator or its machine"
 	}
 	return c
 }
 
-// maximum is the cell of the greatest value. It lies beyond all percentiles, so it is as reliable as
-// the least reliable one.
+// maximum is the cell of the greatest value. It lies beyond all percentiles, and is as reliable as
+// the least reliable of them.
 func (d distribution) maximum() cell {
 	c := duration(d.values.Max())
 	if slices.ContainsFunc(d.spelt, func(p result.Percentile) bool { return p.Supported && !p.Believed }) {
@@ -141,7 +141,7 @@ func (d distribution) maximum() cell {
 }
 
 func (c *cell) doubt() {
-	c.Sign, c.Class, c.Title = doubtedSign, "doubted", "do not rely on this value: see the verdict"
+	c.Sign, c.Class, c.Title = "?", "doubted", "do not rely on this value: see the verdict"
 }
 
 // duration is the cell of a time in nanoseconds.

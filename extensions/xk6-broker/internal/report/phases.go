@@ -36,23 +36,45 @@ func measurements(t *result.Topic) (heads []string, cells []cell) {
 	return heads, cells
 }
 
-// phasesOf is the table of a topic in each phase and in the whole run. It is empty without phases.
-func phasesOf(r *result.Result, topic func(*result.Result) result.Topic) table {
-	table := table{Class: "phases"}
-	if len(r.Phases) == 0 {
-		return table
-	}
-	add := func(name, time string, during *result.Result) {
-		t := topic(during)
+// section is a topic, or all topics as one.
+type section struct {
+	ID      string
+	Run     result.Topic
+	Leading result.Topic // in the leading phase; without one, in the run
+	When    string       // the leading phase was; "" without one
+	Phases  table        // a row for each phase, and the whole run
+}
+
+func newSection(r *result.Result, id string, topic func(*result.Result) result.Topic) section {
+	s := section{ID: id, Run: topic(r), Leading: topic(r.Led()), Phases: table{Class: "phases"}}
+	add := func(name, time string, t result.Topic) {
 		line := row{Name: name, Label: name, Doc: time}
-		table.Heads, line.Cells = measurements(&t)
-		table.Rows = append(table.Rows, line)
+		s.Phases.Heads, line.Cells = measurements(&t)
+		s.Phases.Rows = append(s.Phases.Rows, line)
 	}
 	for _, p := range r.Phases {
-		add(p.Name, when(&p), r.During(p.Name))
+		add(p.Name, when(&p), topic(r.During(p.Name)))
+		if p.Name == r.Leading {
+			s.When = p.Name + ": " + when(&p)
+		}
+		if p.Afterwards { // it leads, and its name is its time
+			s.When = "from " + p.Name
+		}
 	}
-	add("the whole run", inSeconds(r.Seconds), r)
-	return table.compact()
+	if len(r.Phases) > 0 {
+		add("the whole run", inSeconds(r.Seconds), s.Run)
+	}
+	s.Phases = s.Phases.compact()
+	return s
+}
+
+// topicSections returns a section for each topic.
+func topicSections(r *result.Result) []section {
+	all := make([]section, len(r.Topics))
+	for i := range r.Topics {
+		all[i] = newSection(r, topicID(i), func(r *result.Result) result.Topic { return r.Topics[i] })
+	}
+	return all
 }
 
 // when returns the time of a phase.

@@ -71,7 +71,7 @@ func TestTheMeasuredWindowLeads(t *testing.T) {
 	if err := report.HTML(&page, r); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`<h3>Latency <small>measured, 5 s to 20 s</small></h3>`, `<tr data-row="warmup">`, `<tr data-row="the whole run">`} {
+	for _, want := range []string{`<h3>Latency <small>measured: 5 s to 20 s</small></h3>`, `<tr data-row="warmup">`, `<tr data-row="the whole run">`} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -89,8 +89,8 @@ func TestPhasesAreReadAsTheyWereWritten(t *testing.T) {
 		t.Error("it is another result")
 	}
 	for what, change := range map[string]func(*result.Result){
-		`no phase "peak", which leads`:             func(r *result.Result) { r.Leading = "peak" },
-		`the trend "e2e" is empty`: func(r *result.Result) { r.Topics[0].Phases["warmup"].Trends["e2e"] = nil },
+		`no phase "peak", which leads`: func(r *result.Result) { r.Leading = "peak" },
+		`the trend "e2e" is empty`:     func(r *result.Result) { r.Topics[0].Phases["warmup"].Trends["e2e"] = nil },
 	} {
 		wrong := warmed()
 		change(wrong)

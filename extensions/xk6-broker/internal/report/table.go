@@ -34,13 +34,6 @@ type cell struct {
 	Class string // of the page's style
 }
 
-// The signs of cells.
-const (
-	unknownSign = "–"
-	owedSign    = "*"
-	doubtedSign = "?"
-)
-
 // number is the cell of a count.
 func number[N int64 | uint64](n N) cell {
 	text := fmt.Sprint(n)
@@ -60,7 +53,7 @@ func flaw[N int64 | uint64](n N) cell {
 func words(text string) cell { return cell{Text: text, Class: "text"} }
 
 // unknown is the cell of a value that is not known.
-func unknown(why string) cell { return cell{Sign: unknownSign, Title: why, Class: "none"} }
+func unknown(why string) cell { return cell{Sign: "–", Title: why, Class: "none"} }
 
 // String is the cell as it is shown.
 func (c cell) String() string { return c.Text + c.Sign }
@@ -76,7 +69,7 @@ func (t table) Head(i int) string {
 // compact returns the table without the columns in which no row has a value.
 func (t table) compact() table {
 	for i := len(t.Heads) - 1; i >= 0; i-- {
-		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Cells[i].Sign != unknownSign }) {
+		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Cells[i].String() != "–" }) {
 			continue
 		}
 		t.Heads = slices.Delete(t.Heads, i, i+1)

@@ -23,8 +23,8 @@ func Text(w io.Writer, r *result.Result) error {
 	if len(r.Topics) > few {
 		writeTotal(&b, r)
 	} else {
-		for i := range r.Topics {
-			writeTopic(&b, r, i)
+		for _, s := range topicSections(r) {
+			writeTopic(&b, &s)
 		}
 	}
 	b.WriteString("\n")
@@ -69,8 +69,8 @@ func writeTest(b *strings.Builder, r *result.Result) {
 	scenariosOf(&r.Test).writeLines(b, "    ")
 }
 
-func writeTopic(b *strings.Builder, r *result.Result, i int) {
-	t := &r.Topics[i]
+func writeTopic(b *strings.Builder, s *section) {
+	t := &s.Run
 	fmt.Fprintf(b, "\n  %s · %s · topic %s", t.Driver, t.Broker, t.Topic)
 	if t.Info.Server != "" {
 		fmt.Fprintf(b, " · %s", t.Info.Server)
@@ -81,43 +81,35 @@ func writeTopic(b *strings.Builder, r *result.Result, i int) {
 	b.WriteString("\n")
 	usersOf(t, briefOptions).writeLines(b, "    ")
 	b.WriteString("\n")
-	writePhases(b, r, func(r *result.Result) result.Topic { return r.Topics[i] })
+	s.write(b)
 }
 
 // writeTotal writes all topics together, and a line for each.
 func writeTotal(b *strings.Builder, r *result.Result) {
 	fmt.Fprintf(b, "\n  all %d topics together\n\n", len(r.Topics))
-	writePhases(b, r, (*result.Result).Total)
+	total := newSection(r, "total", (*result.Result).Total)
+	total.write(b)
 	b.WriteString("\n")
-	if r.Leading != "" {
-		fmt.Fprintf(b, "  each in the phase %s; lost is of the whole run\n", r.Leading)
-	}
 	topicsOf(r.Led()).write(b)
 	b.WriteString("  report.html has the details of each\n")
 }
 
-// writePhases writes a topic in the leading phase, if there is one, and in the whole run.
-func writePhases(b *strings.Builder, r *result.Result, topic func(*result.Result) result.Topic) {
-	if p := r.Phase(r.Leading); p != nil {
-		during := topic(r.Led())
-		title := p.Name + ": " + when(p)
-		if p.Afterwards { // its name is its time
-			title = "from " + p.Name
-		}
-		b.WriteString("  " + title + "\n")
-		writeMeasured(b, &during)
+// write writes the leading phase, if there is one, the phases, and the whole run.
+func (s *section) write(b *strings.Builder) {
+	if s.When != "" {
+		b.WriteString("  " + s.When + "\n")
+		writeMeasured(b, &s.Leading)
 		b.WriteString("\n")
 	}
-	if len(r.Phases) > 0 {
-		phasesOf(r, topic).write(b)
-		fmt.Fprintf(b, "\n  the whole run: %s\n", inSeconds(r.Seconds))
+	if len(s.Phases.Rows) > 0 {
+		s.Phases.write(b)
+		fmt.Fprintf(b, "\n  the whole run: %s\n", s.Phases.Rows[len(s.Phases.Rows)-1].Doc)
 	}
-	whole := topic(r)
-	writeMeasured(b, &whole)
-	if why := unobservedReason(&whole); why != "" {
+	writeMeasured(b, &s.Run)
+	if why := unobservedReason(&s.Run); why != "" {
 		Wrap(b, "  ", why)
 	}
-	accountOf(&whole).writeLines(b, "  ")
+	accountOf(&s.Run).writeLines(b, "  ")
 }
 
 // writeMeasured writes the latencies, counts, rates and errors of a topic.
@@ -146,15 +138,8 @@ func writeMeasured(b *strings.Builder, t *result.Topic) {
 	}
 }
 
-// mostReasons bounds the reasons of a run with many topics.
-const mostReasons = 12
-
 func writeReasons(b *strings.Builder, head string, reasons []reason.Reason) {
-	for i, text := range reason.Texts(reasons) {
-		if i == mostReasons {
-			fmt.Fprintf(b, "    ... and more in report.html\n")
-			return
-		}
+	for _, text := range reason.Texts(reasons) {
 		Wrap(b, head, text)
 	}
 }

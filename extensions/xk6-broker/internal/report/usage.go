@@ -76,8 +76,8 @@ func usersOf(t *result.Topic, names []string) table {
 	return table
 }
 
-// meanSize returns the mean size of a body. It is not known if requests were sent: their bytes
-// contain those of replies.
+// meanSize returns the mean size of a body. It is not known if requests were sent, because replies
+// are counted in their bytes.
 func meanSize(t *result.Topic) string {
 	sent, bytes := t.Counts[recording.Sent.String()], t.Counts[recording.BytesSent.String()]
 	requests := t.Counts[recording.Unanswered.String()] > 0
@@ -93,7 +93,7 @@ func meanSize(t *result.Topic) string {
 
 // briefOptions are the options of a topic's users that the terminal shows.
 var briefOptions = []string{
-	"partitions", "replicas", "profile", "maxInFlight", "group", "prefetch", "replyTopic", "rate", "arrivals", "work",
+	"partitions", "replicas", "maxInFlight", "group", "prefetch", "replyTopic", "rate", "arrivals", "work",
 }
 
 // thresholdsOf is the table of the test's thresholds.

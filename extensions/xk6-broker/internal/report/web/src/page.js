@@ -6,9 +6,9 @@ import { chartsOf } from './history.js';
 const read = (id) => JSON.parse(document.getElementById(id).textContent) ?? [];
 const charts = read('charts');
 for (const history of read('histories')) {
-  const all = chartsOf(history);
-  charts.push(...all);
-  document.getElementById(`${history.id}-charts`).append(...all.map(({ id }) => Object.assign(document.createElement('figure'), { id, className: 'chart' })));
+  charts.push(...chartsOf(history));
+  const own = charts.filter(({ id }) => id.startsWith(`${history.id}-`));
+  document.getElementById(`${history.id}-charts`).append(...own.map(({ id }) => Object.assign(document.createElement('figure'), { id, className: 'chart' })));
 }
 for (const cell of document.querySelectorAll('td')) { // thin spaces between the thousands of a count
   if (/^\d{4,}$/.test(cell.textContent)) cell.textContent = cell.textContent.replace(/\B(?=(\d{3})+$)/g, '\u202f');
