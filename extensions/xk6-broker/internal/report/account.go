@@ -35,10 +35,10 @@ var fates = []fate{
 }
 
 // accountOf is the table of the fates of a topic's messages, with a row for each group.
-func accountOf(t *result.Topic) table {
-	table := table{Class: "accounting", Rows: make([]row, len(t.Groups))}
+func accountOf(t *result.Topic) Table {
+	table := Table{Class: "accounting", Rows: make([]Row, len(t.Groups))}
 	for i, g := range t.Groups {
-		table.Rows[i] = row{Name: g.Group, Label: groupName(g)}
+		table.Rows[i] = Row{Name: g.Group, Label: groupName(g)}
 	}
 	for _, f := range fates {
 		if f.doc != "" && !slices.ContainsFunc(t.Groups, func(g result.Group) bool { return f.read(&g) > 0 }) {
@@ -59,20 +59,20 @@ func accountOf(t *result.Topic) table {
 // unobserved is why no message is lost if none was expected.
 const unobserved = "no message was expected here, so loss could not be observed"
 
-// cell is the fate's number of a group.
-func (f fate) cell(g *result.Group) cell {
+// Cell is the fate's number of a group.
+func (f fate) cell(g *result.Group) Cell {
 	switch f.name {
 	case "lost":
 		if g.Expected == 0 {
-			return unknown(unobserved)
+			return Unknown(unobserved)
 		}
 	case "duplicated", "reordered", "redelivered":
 		if _, why := result.CountOf(&g.Account, f.name); why != "" {
-			return unknown(why)
+			return Unknown(why)
 		}
 	case "settled":
 		if g.Group == account.ReadBack {
-			return unknown(result.NoCopies)
+			return Unknown(result.NoCopies)
 		}
 	}
 	if f.bad {
@@ -94,13 +94,13 @@ func unobservedReason(t *result.Topic) string {
 	return ""
 }
 
-// countsOf is the table of a topic's counters: the counted ones, and those of every run.
-func countsOf(t *result.Topic) table {
-	table := table{Class: "counts", Caption: "Messages"}
+// countsOf is the table of a topic's counters.
+func countsOf(t *result.Topic) Table {
+	table := Table{Class: "counts", Caption: "Messages"}
 	for c := range recording.Counter(recording.NumCounters) {
 		n, counted := t.Counts[c.String()]
 		if counted || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
-			line := row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []cell{number(n)}}
+			line := Row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []Cell{number(n)}}
 			table.Rows = append(table.Rows, line)
 		}
 	}
@@ -108,19 +108,19 @@ func countsOf(t *result.Topic) table {
 }
 
 // errorsOf is the table of a topic's errors.
-func errorsOf(t *result.Topic) table {
-	table := table{Class: "errors", Caption: "Errors"}
+func errorsOf(t *result.Topic) Table {
+	table := Table{Class: "errors", Caption: "Errors"}
 	for _, e := range t.Errors {
-		table.Rows = append(table.Rows, row{Label: e.Op + " " + e.Kind, Cells: []cell{flaw(e.Count)}})
+		table.Rows = append(table.Rows, Row{Label: e.Op + " " + e.Kind, Cells: []Cell{flaw(e.Count)}})
 	}
 	return table
 }
 
 // rate returns a counter per second, or that it is not known.
-func rate(t *result.Topic, c recording.Counter) cell {
+func rate(t *result.Topic, c recording.Counter) Cell {
 	n, seconds := t.RateBasis(c.String())
 	if seconds == 0 {
-		return unknown("too short for a rate")
+		return Unknown("too short for a rate")
 	}
-	return words(strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s")
+	return Words(strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s")
 }

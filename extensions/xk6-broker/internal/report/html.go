@@ -17,7 +17,7 @@ var assets embed.FS
 
 // pages are the templates of all pages: a frame, its tables, and its content.
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
-	"users":      func(t *result.Topic) table { return usersOf(t, nil) },
+	"users":      func(t *result.Topic) Table { return usersOf(t, nil) },
 	"scenarios":  scenariosOf,
 	"thresholds": thresholdsOf,
 	"latencies":  latencies,
@@ -75,7 +75,7 @@ type runView struct {
 	*result.Result
 	Sections []section
 	Total    *section // of many topics
-	Lines    table    // of many topics
+	Lines    Table    // of many topics
 }
 
 // history is a topic over time. The page draws it.

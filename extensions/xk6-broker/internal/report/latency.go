@@ -84,11 +84,11 @@ func loopLabel(text string, open bool) string {
 }
 
 // latencies is the table of a topic's distributions.
-func latencies(t *result.Topic) table { return percentiles("latencies", distributionsOf(t)) }
+func latencies(t *result.Topic) Table { return percentiles("latencies", distributionsOf(t)) }
 
 // percentiles is a table of distributions.
-func percentiles(class string, all []distribution) table {
-	table := table{Class: class, Heads: []string{"count"}}
+func percentiles(class string, all []distribution) Table {
+	table := Table{Class: class, Heads: []string{"count"}}
 	for _, q := range shownQuantiles {
 		table.Heads = append(table.Heads, result.QuantileName(q))
 	}
@@ -99,8 +99,8 @@ func percentiles(class string, all []distribution) table {
 	return table.compact()
 }
 
-func (d distribution) row() row {
-	r := row{Name: d.name, Label: d.label, Part: strings.HasPrefix(d.label, partPrefix)}
+func (d distribution) row() Row {
+	r := Row{Name: d.name, Label: d.label, Part: strings.HasPrefix(d.label, partPrefix)}
 	if n := d.values.Overflow(); n > 0 {
 		r.Doc = fmt.Sprintf("%d of more than an hour count as an hour", n)
 	}
@@ -113,9 +113,9 @@ func (d distribution) row() row {
 }
 
 // percentile is the cell of a quantile.
-func (d distribution) percentile(q float64) cell {
+func (d distribution) percentile(q float64) Cell {
 	if d.values == nil || !d.values.Supported(q) {
-		return unknown("fewer than 10 samples lie beyond the percentile")
+		return Unknown("fewer than 10 samples lie beyond the percentile")
 	}
 	c := duration(d.values.Quantile(q))
 	i := slices.IndexFunc(d.spelt, func(p result.Percentile) bool { return p.Q == q })
@@ -132,7 +132,7 @@ func (d distribution) percentile(q float64) cell {
 
 // maximum is the cell of the greatest value. It lies beyond all percentiles, and is as reliable as
 // the least reliable of them.
-func (d distribution) maximum() cell {
+func (d distribution) maximum() Cell {
 	c := duration(d.values.Max())
 	if slices.ContainsFunc(d.spelt, func(p result.Percentile) bool { return p.Supported && !p.Believed }) {
 		c.doubt()
@@ -140,12 +140,12 @@ func (d distribution) maximum() cell {
 	return c
 }
 
-func (c *cell) doubt() {
+func (c *Cell) doubt() {
 	c.Sign, c.Class, c.Title = "?", "doubted", "do not rely on this value: see the verdict"
 }
 
 // duration is the cell of a time in nanoseconds.
-func duration(ns int64) cell {
+func duration(ns int64) Cell {
 	c := number(ns)
 	c.Text = Duration(ns)
 	return c
@@ -161,9 +161,9 @@ func Duration(ns int64) string {
 }
 
 // hiccupsOf is the table of the delays of a thread of the machine that wakes every millisecond.
-func hiccupsOf(p *result.Platform) table {
+func hiccupsOf(p *result.Platform) Table {
 	if h := p.Seen(); h != nil && h.Count() > 0 {
 		return percentiles("hiccups", []distribution{{label: "a thread woke late by", values: h}})
 	}
-	return table{}
+	return Table{}
 }

@@ -13,8 +13,8 @@ import (
 const few = 3
 
 // measurements are the cells of a topic in the tables of phases and of topics.
-func measurements(t *result.Topic) (heads []string, cells []cell) {
-	add := func(head string, c cell) { heads, cells = append(heads, head), append(cells, c) }
+func measurements(t *result.Topic) (heads []string, cells []Cell) {
+	add := func(head string, c Cell) { heads, cells = append(heads, head), append(cells, c) }
 	for _, c := range []recording.Counter{recording.Sent, recording.Confirmed, recording.Received} {
 		add(c.String(), number(t.Counts[c.String()]))
 	}
@@ -42,13 +42,13 @@ type section struct {
 	Run     result.Topic
 	Leading result.Topic // in the leading phase; without one, in the run
 	When    string       // the leading phase was; "" without one
-	Phases  table        // a row for each phase, and the whole run
+	Phases  Table        // a row for each phase, and the whole run
 }
 
 func newSection(r *result.Result, id string, topic func(*result.Result) result.Topic) section {
-	s := section{ID: id, Run: topic(r), Leading: topic(r.Led()), Phases: table{Class: "phases"}}
+	s := section{ID: id, Run: topic(r), Leading: topic(r.Led()), Phases: Table{Class: "phases"}}
 	add := func(name, time string, t result.Topic) {
-		line := row{Name: name, Label: name, Doc: time}
+		line := Row{Name: name, Label: name, Doc: time}
 		s.Phases.Heads, line.Cells = measurements(&t)
 		s.Phases.Rows = append(s.Phases.Rows, line)
 	}
@@ -96,11 +96,11 @@ func when(p *result.Phase) string {
 func inSeconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
 
 // topicsOf is the table of many topics, with a line for each.
-func topicsOf(r *result.Result) table {
-	table := table{Class: "topics"}
+func topicsOf(r *result.Result) Table {
+	table := Table{Class: "topics"}
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		line := row{Name: t.Topic, Label: t.Topic, Link: topicID(i)}
+		line := Row{Name: t.Topic, Label: t.Topic, Link: topicID(i)}
 		if slices.ContainsFunc(r.Topics, func(o result.Topic) bool { return o.Broker != t.Broker }) {
 			line.Label += " on " + t.Broker
 		}
@@ -114,13 +114,13 @@ func topicsOf(r *result.Result) table {
 func topicID(i int) string { return fmt.Sprintf("topic%d", i+1) }
 
 // lostOf is the cell of the messages that a topic lost.
-func lostOf(t *result.Topic) cell {
+func lostOf(t *result.Topic) Cell {
 	var lost, expected uint64
 	for _, g := range t.Groups {
 		lost, expected = lost+g.Lost, expected+g.Expected
 	}
 	if expected == 0 {
-		return unknown(unobserved)
+		return Unknown(unobserved)
 	}
 	return flaw(lost)
 }

@@ -7,26 +7,26 @@ import (
 	"text/tabwriter"
 )
 
-// table is a table that the terminal and the page show alike.
-type table struct {
+// Table is a table that the terminal and the page show alike.
+type Table struct {
 	Class   string // of the page's style
 	Caption string
 	Heads   []string // of the cells
-	Rows    []row
+	Rows    []Row
 }
 
-// row is a line of a table.
-type row struct {
+// Row is a line of a table.
+type Row struct {
 	Name  string // for programs that read the page
 	Label string
 	Doc   string // below the label, on the page only
 	Link  string // to a part of the page
 	Part  bool   // of the row above
-	Cells []cell
+	Cells []Cell
 }
 
-// cell is a value of a row. Its sign is explained by its title.
-type cell struct {
+// Cell is a value of a row. Its sign is explained by its title.
+type Cell struct {
 	Text  string
 	Value string // the exact number, for programs that read the page
 	Sign  string
@@ -35,13 +35,13 @@ type cell struct {
 }
 
 // number is the cell of a count.
-func number[N int64 | uint64](n N) cell {
+func number[N int64 | uint64](n N) Cell {
 	text := fmt.Sprint(n)
-	return cell{Text: text, Value: text}
+	return Cell{Text: text, Value: text}
 }
 
 // flaw is the cell of a count that is 0 if all is well.
-func flaw[N int64 | uint64](n N) cell {
+func flaw[N int64 | uint64](n N) Cell {
 	c := number(n)
 	if n > 0 {
 		c.Class = "bad"
@@ -49,17 +49,17 @@ func flaw[N int64 | uint64](n N) cell {
 	return c
 }
 
-// words is the cell of a text.
-func words(text string) cell { return cell{Text: text, Class: "text"} }
+// Words is the cell of a text.
+func Words(text string) Cell { return Cell{Text: text, Class: "text"} }
 
-// unknown is the cell of a value that is not known.
-func unknown(why string) cell { return cell{Sign: "–", Title: why, Class: "none"} }
+// Unknown is the cell of a value that is not known.
+func Unknown(why string) Cell { return Cell{Sign: "–", Title: why, Class: "none"} }
 
 // String is the cell as it is shown.
-func (c cell) String() string { return c.Text + c.Sign }
+func (c Cell) String() string { return c.Text + c.Sign }
 
 // Head is the head of a column; "" without one.
-func (t table) Head(i int) string {
+func (t Table) Head(i int) string {
 	if i < len(t.Heads) {
 		return t.Heads[i]
 	}
@@ -67,9 +67,9 @@ func (t table) Head(i int) string {
 }
 
 // compact returns the table without the columns in which no row has a value.
-func (t table) compact() table {
+func (t Table) compact() Table {
 	for i := len(t.Heads) - 1; i >= 0; i-- {
-		if slices.ContainsFunc(t.Rows, func(r row) bool { return r.Cells[i].String() != "–" }) {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].String() != "–" }) {
 			continue
 		}
 		t.Heads = slices.Delete(t.Heads, i, i+1)
@@ -81,7 +81,7 @@ func (t table) compact() table {
 }
 
 // Legend explains the signs of the table, each once.
-func (t table) Legend() (all []string) {
+func (t Table) Legend() (all []string) {
 	for _, r := range t.Rows {
 		for _, c := range r.Cells {
 			text := c.Sign + " " + c.Title
@@ -93,8 +93,8 @@ func (t table) Legend() (all []string) {
 	return all
 }
 
-// write writes the table with aligned columns.
-func (t table) write(b *strings.Builder) {
+// Write writes the table with aligned columns.
+func (t Table) Write(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "\t"+strings.Join(t.Heads, "\t")+"\t") // a strings.Builder has no errors
 	for _, r := range t.Rows {
@@ -108,14 +108,14 @@ func (t table) write(b *strings.Builder) {
 	t.writeLegend(b)
 }
 
-func (t table) writeLegend(b *strings.Builder) {
+func (t Table) writeLegend(b *strings.Builder) {
 	for _, text := range t.Legend() {
 		Wrap(b, "  ", text)
 	}
 }
 
-// writeLines writes each row as a paragraph: the label, then the cells with their heads.
-func (t table) writeLines(b *strings.Builder, indent string) {
+// WriteLines writes each row as a paragraph: the label, then the cells with their heads.
+func (t Table) WriteLines(b *strings.Builder, indent string) {
 	for _, r := range t.Rows {
 		parts := make([]string, len(r.Cells))
 		for i, c := range r.Cells {

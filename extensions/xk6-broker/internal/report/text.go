@@ -28,7 +28,7 @@ func Text(w io.Writer, r *result.Result) error {
 		}
 	}
 	b.WriteString("\n")
-	thresholdsOf(r.Thresholds).writeLines(&b, "  threshold ")
+	thresholdsOf(r.Thresholds).WriteLines(&b, "  threshold ")
 	writeReasons(&b, "    because ", r.Verdict.Invalid())
 	writeReasons(&b, "    note: ", r.Verdict.Notes())
 	b.WriteString("\n")
@@ -66,7 +66,7 @@ func writeTest(b *strings.Builder, r *result.Result) {
 		script += fmt.Sprintf(", execution segment %s of %s", s.Of, s.Sequence)
 	}
 	fmt.Fprintf(b, "\n  %s\n", script)
-	scenariosOf(&r.Test).writeLines(b, "    ")
+	scenariosOf(&r.Test).WriteLines(b, "    ")
 }
 
 func writeTopic(b *strings.Builder, s *section) {
@@ -79,7 +79,7 @@ func writeTopic(b *strings.Builder, s *section) {
 		b.WriteString(" (embedded broker)")
 	}
 	b.WriteString("\n")
-	usersOf(t, briefOptions).writeLines(b, "    ")
+	usersOf(t, briefOptions).WriteLines(b, "    ")
 	b.WriteString("\n")
 	s.write(b)
 }
@@ -90,7 +90,7 @@ func writeTotal(b *strings.Builder, r *result.Result) {
 	total := newSection(r, "total", (*result.Result).Total)
 	total.write(b)
 	b.WriteString("\n")
-	topicsOf(r.Led()).write(b)
+	topicsOf(r.Led()).Write(b)
 	b.WriteString("  report.html has the details of each\n")
 }
 
@@ -102,19 +102,19 @@ func (s *section) write(b *strings.Builder) {
 		b.WriteString("\n")
 	}
 	if len(s.Phases.Rows) > 0 {
-		s.Phases.write(b)
+		s.Phases.Write(b)
 		fmt.Fprintf(b, "\n  the whole run: %s\n", s.Phases.Rows[len(s.Phases.Rows)-1].Doc)
 	}
 	writeMeasured(b, &s.Run)
 	if why := unobservedReason(&s.Run); why != "" {
 		Wrap(b, "  ", why)
 	}
-	accountOf(&s.Run).writeLines(b, "  ")
+	accountOf(&s.Run).WriteLines(b, "  ")
 }
 
 // writeMeasured writes the latencies, counts, rates and errors of a topic.
 func writeMeasured(b *strings.Builder, t *result.Topic) {
-	latencies(t).write(b)
+	latencies(t).Write(b)
 	b.WriteString("\n")
 	var counts []string
 	for _, r := range countsOf(t).Rows {
@@ -125,14 +125,14 @@ func writeMeasured(b *strings.Builder, t *result.Topic) {
 		counts = append(counts, text)
 	}
 	Wrap(b, "  ", strings.Join(counts, ", "))
-	rates := table{Rows: []row{{Label: "rates"}}}
+	rates := Table{Rows: []Row{{Label: "rates"}}}
 	for _, c := range []recording.Counter{recording.Confirmed, recording.Received} {
 		if !t.OnlySends || !c.Consumers() {
 			rates.Heads = append(rates.Heads, c.String())
 			rates.Rows[0].Cells = append(rates.Rows[0].Cells, rate(t, c))
 		}
 	}
-	rates.writeLines(b, "  ")
+	rates.WriteLines(b, "  ")
 	for _, r := range errorsOf(t).Rows {
 		fmt.Fprintf(b, "  errors: %s %s\n", r.Label, r.Cells[0])
 	}

@@ -38,28 +38,28 @@ func facts(options map[string]any, names []string) string {
 }
 
 // scenariosOf is the table of the test's scenarios.
-func scenariosOf(t *result.Test) table {
-	table := table{Class: "scenarios"}
+func scenariosOf(t *result.Test) Table {
+	table := Table{Class: "scenarios"}
 	for _, s := range t.Scenarios {
 		vus := fmt.Sprintf("%d VUs", s.VUs)
 		if s.MaxVUs > s.VUs {
 			vus = fmt.Sprintf("%d to %d VUs", s.VUs, s.MaxVUs)
 		}
-		cells := []cell{words(s.Executor), words("function " + s.Exec), words(vus)}
+		cells := []Cell{Words(s.Executor), Words("function " + s.Exec), Words(vus)}
 		if load := facts(s.Options, nil); load != "" {
-			cells = append(cells, words(load))
+			cells = append(cells, Words(load))
 		}
-		table.Rows = append(table.Rows, row{Name: s.Name, Label: s.Name, Cells: cells})
+		table.Rows = append(table.Rows, Row{Name: s.Name, Label: s.Name, Cells: cells})
 	}
 	return table
 }
 
 // usersOf is the table of a topic's users with their options; with names, with only these options.
-func usersOf(t *result.Topic, names []string) table {
-	table := table{Class: "setup"}
+func usersOf(t *result.Topic, names []string) Table {
+	table := Table{Class: "setup"}
 	add := func(label, text string) {
 		if text != "" {
-			table.Rows = append(table.Rows, row{Label: label, Cells: []cell{words(text)}})
+			table.Rows = append(table.Rows, Row{Label: label, Cells: []Cell{Words(text)}})
 		}
 	}
 	add("messages", meanSize(t))
@@ -97,22 +97,22 @@ var briefOptions = []string{
 }
 
 // thresholdsOf is the table of the test's thresholds.
-func thresholdsOf(all []result.Threshold) table {
-	table := table{Class: "thresholds", Caption: "Thresholds"}
+func thresholdsOf(all []result.Threshold) Table {
+	table := Table{Class: "thresholds", Caption: "Thresholds"}
 	for _, t := range all {
-		table.Rows = append(table.Rows, row{Label: t.Metric + " " + t.Source, Cells: []cell{outcome(t)}})
+		table.Rows = append(table.Rows, Row{Label: t.Metric + " " + t.Source, Cells: []Cell{outcome(t)}})
 	}
 	return table
 }
 
 // outcome is the cell of a threshold's decision.
-func outcome(t result.Threshold) cell {
-	c := cell{Text: "✗ did not hold", Class: "text bad"}
+func outcome(t result.Threshold) Cell {
+	c := Cell{Text: "✗ did not hold", Class: "text bad"}
 	switch {
 	case !t.Judged:
-		c = cell{Text: "? could not be judged", Class: "text doubted"}
+		c = Cell{Text: "? could not be judged", Class: "text doubted"}
 	case t.Held:
-		c = cell{Text: "✓ held", Class: "text good"}
+		c = Cell{Text: "✓ held", Class: "text good"}
 	}
 	if t.Value != nil && t.Judged {
 		c.Text += fmt.Sprintf(": %.4g", *t.Value)
