@@ -75,10 +75,7 @@ func (f fate) cell(g *result.Group) Cell {
 			return Unknown(result.NoCopies)
 		}
 	}
-	if f.bad {
-		return flaw(f.read(g))
-	}
-	return number(f.read(g))
+	return count(f.read(g), f.bad)
 }
 
 // unobservedReason returns why a topic has no account; "" if it has one or sent nothing.
@@ -100,7 +97,7 @@ func countsOf(t *result.Topic) Table {
 	for c := range recording.Counter(recording.NumCounters) {
 		n, counted := t.Counts[c.String()]
 		if counted || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
-			line := Row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []Cell{number(n)}}
+			line := Row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []Cell{count(n, false)}}
 			table.Rows = append(table.Rows, line)
 		}
 	}
@@ -111,7 +108,7 @@ func countsOf(t *result.Topic) Table {
 func errorsOf(t *result.Topic) Table {
 	table := Table{Class: "errors", Caption: "Errors"}
 	for _, e := range t.Errors {
-		table.Rows = append(table.Rows, Row{Label: e.Op + " " + e.Kind, Cells: []Cell{flaw(e.Count)}})
+		table.Rows = append(table.Rows, Row{Label: e.Op + " " + e.Kind, Cells: []Cell{count(e.Count, true)}})
 	}
 	return table
 }

@@ -94,27 +94,20 @@ var curveTrends = []struct {
 	{recording.FailedLatency, 3, false},
 }
 
-// charts draws the latencies of a topic and, if there are several, of each group. The prefix
-// distinguishes the charts of several topics.
-func charts(prefix string, t *result.Topic) (all []Chart) {
-	var topic, groups []Distribution
+// curves draws the latencies of a topic, and if there are several groups the end-to-end latency of each.
+func curves(id string, t *result.Topic) Chart {
+	var all []Distribution
 	for _, c := range curveTrends {
 		text, closed := c.trend.Label(), c.trend.In(recording.Closed)
-		topic = append(topic,
+		all = append(all,
 			Distribution{loopLabel(text, t.OpenLoop), t.Trends[c.trend.String()], c.colour, c.dashed},
 			Distribution{loopLabel(text, false), t.Trends[closed], (c.colour + 5) % Palette, c.dashed})
 	}
-	all = append(all, Curves(prefix+"curves", "Latency by percentile",
-		"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before.", topic))
 	for i, g := range t.Groups {
-		for _, trend := range []recording.Trend{recording.E2ELatency, recording.DeliveryWait} {
-			label, dashed := groupName(g)+", "+trend.Title(), trend == recording.DeliveryWait
-			groups = append(groups, Distribution{label, g.Trends[trend.String()], i % Palette, dashed})
+		if len(t.Groups) > 1 {
+			all = append(all, Distribution{groupName(g), g.Trends[recording.E2ELatency.String()], i % Palette, false})
 		}
 	}
-	if len(t.Groups) > 1 {
-		all = append(all, Curves(prefix+"groups", "Latency by consumer group",
-			"Solid: end-to-end latency. Dashed: the part of it that the consumers caused.", groups))
-	}
-	return slices.DeleteFunc(all, func(c Chart) bool { return len(c.Lines) == 0 })
+	note := "Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before."
+	return Curves(id, "Latency by percentile", note, all)
 }

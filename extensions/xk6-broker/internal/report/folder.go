@@ -102,7 +102,7 @@ func (f Folder) Check() error {
 			err = fmt.Errorf("it contains %s, which is no result", e.Name())
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("report: %s %w and cannot be overwritten: %w", f.Path(), ErrExists, err)
 	}
 	return nil
@@ -113,8 +113,7 @@ func (f Folder) Free() Folder {
 	name := f.Name
 	for n := 2; errors.Is(f.Check(), ErrExists); n++ {
 		number := fmt.Sprintf("-%d", n)
-		f.Name = name[:min(len(name), longestName-len(number))] + number
-		f.Overwrite = false
+		f.Name, f.Overwrite = name[:min(len(name), longestName-len(number))]+number, false
 	}
 	return f
 }

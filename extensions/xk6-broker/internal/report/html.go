@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
@@ -20,19 +21,22 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"users":      func(t *result.Topic) Table { return usersOf(t, nil) },
 	"scenarios":  scenariosOf,
 	"thresholds": thresholdsOf,
+	"broker":     broker,
 	"latencies":  latencies,
 	"account":    accountOf,
 	"unobserved": unobservedReason,
 	"counts":     countsOf,
 	"errors":     errorsOf,
-	"hiccups":    hiccupsOf,
-	"script":     func(name string) (template.JS, error) { return text[template.JS](name) },
-	"style":      func(name string) (template.CSS, error) { return text[template.CSS](name) },
-	"percent":    func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
-	"time":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"quantile":   result.QuantileName,
-	"validity":   Validity,
-	"texts":      reason.Texts,
+	"hiccups": func(h *hist.Histogram) Table {
+		return percentiles("hiccups", []distribution{{label: "a thread that wakes every ms was late by", values: h}})
+	},
+	"script":   func(name string) (template.JS, error) { return text[template.JS](name) },
+	"style":    func(name string) (template.CSS, error) { return text[template.CSS](name) },
+	"percent":  func(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) },
+	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"quantile": result.QuantileName,
+	"validity": Validity,
+	"texts":    reason.Texts,
 }).ParseFS(assets, "page.html"))
 
 // text reads an asset.
@@ -49,7 +53,7 @@ type Page struct {
 	Charts []Chart // all that the page draws
 	Body   any
 
-	Histories []history // of the page of a run
+	Histories []map[string]any // topics over time, which the page draws
 }
 
 // Template returns the template of a page whose content the text defines as "content".
@@ -60,9 +64,6 @@ func Template(text string) *template.Template {
 // Render writes the page with a template of Template.
 func (p Page) Render(w io.Writer, t *template.Template) error {
 	var b bytes.Buffer
-	if p.Charts == nil {
-		p.Charts = []Chart{}
-	}
 	if err := t.ExecuteTemplate(&b, "page.html", p); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
@@ -78,14 +79,6 @@ type runView struct {
 	Lines    Table    // of many topics
 }
 
-// history is a topic over time. The page draws it.
-type history struct {
-	ID       string                      `json:"id"`
-	Points   []result.Point              `json:"points"`
-	OverTime map[string][]result.Summary `json:"overTime"`
-	Marks    []result.Annotation         `json:"marks"`
-}
-
 // HTML writes the page of one run.
 func HTML(w io.Writer, r *result.Result) error {
 	view := runView{Result: r, Sections: topicSections(r)}
@@ -96,8 +89,12 @@ func HTML(w io.Writer, r *result.Result) error {
 		all = append(all, total)
 	}
 	for _, s := range all {
-		page.Charts = append(page.Charts, charts(s.ID+"-", &s.Leading)...)
-		page.Histories = append(page.Histories, history{s.ID, s.Run.History, s.Run.OverTime, r.Marks})
+		if chart := curves(s.ID+"-curves", &s.Leading); len(chart.Lines) > 0 {
+			page.Charts = append(page.Charts, chart)
+		}
+		page.Histories = append(page.Histories, map[string]any{
+			"id": s.ID, "points": s.Run.History, "overTime": s.Run.OverTime, "marks": r.Marks,
+		})
 	}
 	page.Body = view
 	return page.Render(w, runPage)

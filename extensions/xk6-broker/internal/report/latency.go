@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -66,8 +65,6 @@ func groupName(g result.Group) string {
 		return fmt.Sprintf("%d subscribers", g.Subscribers)
 	case g.Group == "":
 		return "consumers"
-	case g.Group == account.ReadBack:
-		return account.ReadBack
 	}
 	return "group " + g.Group
 }
@@ -104,7 +101,7 @@ func (d distribution) row() Row {
 	if n := d.values.Overflow(); n > 0 {
 		r.Doc = fmt.Sprintf("%d of more than an hour count as an hour", n)
 	}
-	r.Cells = append(r.Cells, number(d.values.Count()))
+	r.Cells = append(r.Cells, count(d.values.Count(), false))
 	for _, q := range shownQuantiles {
 		r.Cells = append(r.Cells, d.percentile(q))
 	}
@@ -117,7 +114,7 @@ func (d distribution) percentile(q float64) Cell {
 	if d.values == nil || !d.values.Supported(q) {
 		return Unknown("fewer than 10 samples lie beyond the percentile")
 	}
-	c := duration(d.values.Quantile(q))
+	c := latency(d.values.Quantile(q))
 	i := slices.IndexFunc(d.spelt, func(p result.Percentile) bool { return p.Q == q })
 	switch {
 	case i < 0:
@@ -133,22 +130,17 @@ func (d distribution) percentile(q float64) Cell {
 // maximum is the cell of the greatest value. It lies beyond all percentiles, and is as reliable as
 // the least reliable of them.
 func (d distribution) maximum() Cell {
-	c := duration(d.values.Max())
+	c := latency(d.values.Max())
 	if slices.ContainsFunc(d.spelt, func(p result.Percentile) bool { return p.Supported && !p.Believed }) {
 		c.doubt()
 	}
 	return c
 }
 
+func latency(ns int64) Cell { return Cell{Text: Duration(ns), Value: fmt.Sprint(ns)} }
+
 func (c *Cell) doubt() {
 	c.Sign, c.Class, c.Title = "?", "doubted", "do not rely on this value: see the verdict"
-}
-
-// duration is the cell of a time in nanoseconds.
-func duration(ns int64) Cell {
-	c := number(ns)
-	c.Text = Duration(ns)
-	return c
 }
 
 // Duration returns nanoseconds with three significant digits.
@@ -158,12 +150,4 @@ func Duration(ns int64) string {
 		unit *= 10
 	}
 	return time.Duration(ns).Round(time.Duration(unit)).String()
-}
-
-// hiccupsOf is the table of the delays of a thread of the machine that wakes every millisecond.
-func hiccupsOf(p *result.Platform) Table {
-	if h := p.Seen(); h != nil && h.Count() > 0 {
-		return percentiles("hiccups", []distribution{{label: "a thread woke late by", values: h}})
-	}
-	return Table{}
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// mostUnpacked bounds the files of a packed result together, in bytes.
-const mostUnpacked = 16 << 30
-
 // Pack writes the files of [Folder.Write] as one ZIP. Equal results have equal bytes.
 func Pack(w io.Writer, r *result.Result, ledger *account.Ledger) error {
 	z := zip.NewWriter(w)
@@ -34,7 +31,7 @@ func Unpack(from io.ReaderAt, size int64, folder string) error {
 	if err != nil {
 		return fmt.Errorf("not a packed result: %w", err)
 	}
-	left := uint64(mostUnpacked)
+	left := uint64(16 << 30) // bytes of all files
 	for _, f := range z.File {
 		if f.Name != Sanitise(f.Name) || !isResult(f.Name) || f.UncompressedSize64 > left {
 			return fmt.Errorf("not a packed result: %q is no file of a result, or too large", f.Name)

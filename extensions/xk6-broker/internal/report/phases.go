@@ -16,13 +16,13 @@ const few = 3
 func measurements(t *result.Topic) (heads []string, cells []Cell) {
 	add := func(head string, c Cell) { heads, cells = append(heads, head), append(cells, c) }
 	for _, c := range []recording.Counter{recording.Sent, recording.Confirmed, recording.Received} {
-		add(c.String(), number(t.Counts[c.String()]))
+		add(c.String(), count(t.Counts[c.String()], false))
 	}
 	var failed int64
 	for _, e := range t.Errors {
 		failed += e.Count
 	}
-	add("errors", flaw(failed))
+	add("errors", count(failed, true))
 	add("confirmed/s", rate(t, recording.Confirmed))
 	add("received/s", rate(t, recording.Received))
 	for _, trend := range []recording.Trend{recording.PublishLatency, recording.RequestLatency, recording.E2ELatency} {
@@ -122,5 +122,5 @@ func lostOf(t *result.Topic) Cell {
 	if expected == 0 {
 		return Unknown(unobserved)
 	}
-	return flaw(lost)
+	return count(lost, true)
 }

@@ -96,9 +96,6 @@ func ReadPart(folder string) (result.Part, error) {
 // Recut adds to the result of a folder the phase between two times, in seconds from the start, as
 // the leading phase. See [result.Result.Cut].
 func Recut(folder string, r *result.Result, from, to float64) error {
-	if r.Several() {
-		return errors.New("a result of several processes cannot be cut: cut that of each process")
-	}
 	rec, err := readRecording(folder)
 	if err != nil {
 		return err

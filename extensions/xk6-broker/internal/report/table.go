@@ -34,16 +34,10 @@ type Cell struct {
 	Class string // of the page's style
 }
 
-// number is the cell of a count.
-func number[N int64 | uint64](n N) Cell {
-	text := fmt.Sprint(n)
-	return Cell{Text: text, Value: text}
-}
-
-// flaw is the cell of a count that is 0 if all is well.
-func flaw[N int64 | uint64](n N) Cell {
-	c := number(n)
-	if n > 0 {
+// count is the cell of a count; with bad, of one that is 0 if all is well.
+func count[N int64 | uint64](n N, bad bool) Cell {
+	c := Cell{Text: fmt.Sprint(n), Value: fmt.Sprint(n)}
+	if bad && n > 0 {
 		c.Class = "bad"
 	}
 	return c

@@ -19,7 +19,10 @@ func Text(w io.Writer, r *result.Result) error {
 		during = ", of the phase " + r.Verdict.Of
 	}
 	fmt.Fprintf(&b, "\n  verdict: %s%s\n", Validity(r.Verdict), during)
-	writeTest(&b, r)
+	if len(r.Test.Scenarios) > 0 {
+		b.WriteString("\n  " + r.Test.Script + "\n")
+		scenariosOf(&r.Test).WriteLines(&b, "    ")
+	}
 	if len(r.Topics) > few {
 		writeTotal(&b, r)
 	} else {
@@ -32,10 +35,8 @@ func Text(w io.Writer, r *result.Result) error {
 	writeReasons(&b, "    because ", r.Verdict.Invalid())
 	writeReasons(&b, "    note: ", r.Verdict.Notes())
 	b.WriteString("\n")
-	if _, err := io.WriteString(w, b.String()); err != nil {
-		return fmt.Errorf("text report: %w", err)
-	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // Validity is the verdict in a few words.
@@ -53,35 +54,23 @@ func Validity(v result.Verdict) string {
 	return text
 }
 
-// writeTest writes the script and its scenarios.
-func writeTest(b *strings.Builder, r *result.Result) {
-	if len(r.Test.Scenarios) == 0 {
-		return
-	}
-	script := "a script from standard input"
-	if r.Test.Script != "" {
-		script = r.Test.Script
-	}
-	if s := r.Segment; s != nil {
-		script += fmt.Sprintf(", execution segment %s of %s", s.Of, s.Sequence)
-	}
-	fmt.Fprintf(b, "\n  %s\n", script)
-	scenariosOf(&r.Test).WriteLines(b, "    ")
-}
-
 func writeTopic(b *strings.Builder, s *section) {
-	t := &s.Run
-	fmt.Fprintf(b, "\n  %s · %s · topic %s", t.Driver, t.Broker, t.Topic)
-	if t.Info.Server != "" {
-		fmt.Fprintf(b, " · %s", t.Info.Server)
-	}
-	if t.Info.Embedded {
-		b.WriteString(" (embedded broker)")
-	}
-	b.WriteString("\n")
-	usersOf(t, briefOptions).WriteLines(b, "    ")
+	fmt.Fprintf(b, "\n  topic %s · %s\n", s.Run.Topic, broker(&s.Run))
+	usersOf(&s.Run, briefOptions).WriteLines(b, "    ")
 	b.WriteString("\n")
 	s.write(b)
+}
+
+// broker returns the driver, the address and the server of a topic.
+func broker(t *result.Topic) string {
+	text := t.Driver + " · " + t.Broker
+	if t.Info.Server != "" {
+		text += " · " + t.Info.Server
+	}
+	if t.Info.Embedded {
+		text += " (embedded broker)"
+	}
+	return text
 }
 
 // writeTotal writes all topics together, and a line for each.
@@ -91,7 +80,6 @@ func writeTotal(b *strings.Builder, r *result.Result) {
 	total.write(b)
 	b.WriteString("\n")
 	topicsOf(r.Led()).Write(b)
-	b.WriteString("  report.html has the details of each\n")
 }
 
 // write writes the leading phase, if there is one, the phases, and the whole run.
@@ -125,14 +113,11 @@ func writeMeasured(b *strings.Builder, t *result.Topic) {
 		counts = append(counts, text)
 	}
 	Wrap(b, "  ", strings.Join(counts, ", "))
-	rates := Table{Rows: []Row{{Label: "rates"}}}
-	for _, c := range []recording.Counter{recording.Confirmed, recording.Received} {
-		if !t.OnlySends || !c.Consumers() {
-			rates.Heads = append(rates.Heads, c.String())
-			rates.Rows[0].Cells = append(rates.Rows[0].Cells, rate(t, c))
-		}
+	b.WriteString("  rates: confirmed " + rate(t, recording.Confirmed).String())
+	if !t.OnlySends {
+		b.WriteString(", received " + rate(t, recording.Received).String())
 	}
-	rates.WriteLines(b, "  ")
+	b.WriteString("\n")
 	for _, r := range errorsOf(t).Rows {
 		fmt.Fprintf(b, "  errors: %s %s\n", r.Label, r.Cells[0])
 	}

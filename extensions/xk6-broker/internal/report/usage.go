@@ -80,10 +80,8 @@ func usersOf(t *result.Topic, names []string) Table {
 // are counted in their bytes.
 func meanSize(t *result.Topic) string {
 	sent, bytes := t.Counts[recording.Sent.String()], t.Counts[recording.BytesSent.String()]
-	requests := t.Counts[recording.Unanswered.String()] > 0
-	for _, loop := range []recording.Loop{recording.Open, recording.Closed} {
-		requests = requests || t.Trends[recording.RequestLatency.In(loop)] != nil
-	}
+	open, closed := t.Trends[recording.RequestLatency.String()], t.Trends[recording.RequestLatency.In(recording.Closed)]
+	requests := open != nil || closed != nil || t.Counts[recording.Unanswered.String()] > 0
 	if sent == 0 || bytes == 0 || requests {
 		return ""
 	}
@@ -100,25 +98,19 @@ var briefOptions = []string{
 func thresholdsOf(all []result.Threshold) Table {
 	table := Table{Class: "thresholds", Caption: "Thresholds"}
 	for _, t := range all {
-		table.Rows = append(table.Rows, Row{Label: t.Metric + " " + t.Source, Cells: []Cell{outcome(t)}})
+		c := Cell{Text: "✗ did not hold", Class: "text bad"}
+		if !t.Judged {
+			c = Cell{Text: "? could not be judged", Class: "text doubted"}
+		} else if t.Held {
+			c = Cell{Text: "✓ held", Class: "text good"}
+		}
+		if t.Value != nil && t.Judged {
+			c.Text += fmt.Sprintf(": %.4g", *t.Value)
+		}
+		if t.Why != "" {
+			c.Text += ": " + t.Why
+		}
+		table.Rows = append(table.Rows, Row{Label: t.Metric + " " + t.Source, Cells: []Cell{c}})
 	}
 	return table
-}
-
-// outcome is the cell of a threshold's decision.
-func outcome(t result.Threshold) Cell {
-	c := Cell{Text: "✗ did not hold", Class: "text bad"}
-	switch {
-	case !t.Judged:
-		c = Cell{Text: "? could not be judged", Class: "text doubted"}
-	case t.Held:
-		c = Cell{Text: "✓ held", Class: "text good"}
-	}
-	if t.Value != nil && t.Judged {
-		c.Text += fmt.Sprintf(": %.4g", *t.Value)
-	}
-	if t.Why != "" {
-		c.Text += ": " + t.Why
-	}
-	return c
 }

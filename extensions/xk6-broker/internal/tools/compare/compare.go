@@ -211,9 +211,9 @@ func (c cell) shown(m measure.Measure) report.Cell {
 	case len(c.values) == 0:
 		return report.Unknown(c.unknown.Error())
 	case c.low == c.high:
-		return report.Words(m.Show(c.median))
+		return report.Cell{Text: m.Show(c.median)}
 	}
-	return report.Words(fmt.Sprintf("%s (%s…%s)", m.Show(c.median), m.Show(c.low), m.Show(c.high)))
+	return report.Cell{Text: fmt.Sprintf("%s (%s…%s)", m.Show(c.median), m.Show(c.low), m.Show(c.high))}
 }
 
 // change is the difference from the first side. It is better or worse only between equal tests.
@@ -227,19 +227,19 @@ func (c cell) change(m measure.Measure, first cell, equal bool) report.Cell {
 	}
 	switch {
 	case c.ratio == 1:
-		return report.Words("=")
+		return report.Cell{Text: "="}
 	case c.tooFew:
 		title := fmt.Sprintf("whether it is noise is not known: it takes %d runs of each side", enough)
 		return report.Cell{Text: text, Sign: " ?", Title: title}
 	}
-	shown := report.Words(fmt.Sprintf("%s p=%.3f", text, c.p))
+	shown := report.Cell{Text: fmt.Sprintf("%s p=%.3f", text, c.p)}
 	switch {
 	case c.noise():
 		shown.Sign, shown.Title = " ~", fmt.Sprintf("within noise (Mann-Whitney U test, p ≥ %g)", level)
 	case equal && (c.median < first.median) == (m.Unit == "ns" || m.Unit == ""):
-		shown.Class = "text good"
+		shown.Class = "good"
 	case equal:
-		shown.Class = "text bad"
+		shown.Class = "bad"
 	}
 	return shown
 }

@@ -51,8 +51,9 @@ func vocabulary() string {
 	for t := range recording.Trend(recording.NumTrends) {
 		latencies = append(latencies, t.String())
 	}
-	return fmt.Sprintf("write a latency (%s) with p99 or another percentile, max or mean; a rate (%s) as \"sent rate\"; or a count (%s)",
-		strings.Join(latencies, ", "), strings.Join(Rates, ", "), strings.Join(slices.Concat(Counts, Flaws), ", "))
+	list := func(names []string) string { return strings.Join(names, ", ") }
+	return fmt.Sprintf(`write a latency (%s) with p99 or another percentile, max or mean; a rate (%s) as "sent rate"; `+
+		"or a count (%s)", list(latencies), list(Rates), list(slices.Concat(Counts, Flaws)))
 }
 
 // Label is the measure's name.

@@ -38,7 +38,7 @@ func Split(text string) (o Objective, limit string, err error) {
 	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(operators, f) })
 	if at < 1 || len(fields) != at+2 {
 		all := strings.Join(operators, " ")
-		return o, "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces between", all)
+		return o, "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces", all)
 	}
 	m, err := Parse(strings.Join(fields[:at], " "))
 	return Objective{Text: text, Measure: m, Op: fields[at]}, fields[at+1], err
