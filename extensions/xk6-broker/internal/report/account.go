@@ -119,5 +119,5 @@ func rate(t *result.Topic, c recording.Counter) Cell {
 	if seconds == 0 {
 		return Unknown("too short for a rate")
 	}
-	return Words(strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s")
+	return Cell{Text: strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s"}
 }

@@ -75,20 +75,17 @@ func (p Page) Render(w io.Writer, t *template.Template) error {
 type runView struct {
 	*result.Result
 	Sections []section
-	Total    *section // of many topics
-	Lines    Table    // of many topics
+	Lines    Table // of many topics
 }
 
 // HTML writes the page of one run.
 func HTML(w io.Writer, r *result.Result) error {
-	view := runView{Result: r, Sections: topicSections(r)}
-	page, all := Page{Title: r.Name}, view.Sections
+	view := runView{Result: r, Sections: sections(r)}
 	if len(r.Topics) > few {
-		total := newSection(r, "total", (*result.Result).Total)
-		view.Total, view.Lines = &total, topicsOf(r.Led())
-		all = append(all, total)
+		view.Lines = topicsOf(r.Led())
 	}
-	for _, s := range all {
+	page := Page{Title: r.Name, Body: &view}
+	for _, s := range view.Sections {
 		if chart := curves(s.ID+"-curves", &s.Leading); len(chart.Lines) > 0 {
 			page.Charts = append(page.Charts, chart)
 		}
@@ -96,6 +93,5 @@ func HTML(w io.Writer, r *result.Result) error {
 			"id": s.ID, "points": s.Run.History, "overTime": s.Run.OverTime, "marks": r.Marks,
 		})
 	}
-	page.Body = view
 	return page.Render(w, runPage)
 }

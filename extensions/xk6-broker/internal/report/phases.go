@@ -12,6 +12,8 @@ import (
 // few topics are shown one by one. More have a total and a line each.
 const few = 3
 
+const totalID = "total"
+
 // measurements are the cells of a topic in the tables of phases and of topics.
 func measurements(t *result.Topic) (heads []string, cells []Cell) {
 	add := func(head string, c Cell) { heads, cells = append(heads, head), append(cells, c) }
@@ -68,11 +70,15 @@ func newSection(r *result.Result, id string, topic func(*result.Result) result.T
 	return s
 }
 
-// topicSections returns a section for each topic.
-func topicSections(r *result.Result) []section {
-	all := make([]section, len(r.Topics))
+// sections returns a section for each topic, and before more than a few the section of all.
+func sections(r *result.Result) (all []section) {
+	if len(r.Topics) > few {
+		total := newSection(r, totalID, (*result.Result).Total)
+		total.Run.Topic = fmt.Sprintf("all %d topics together", len(r.Topics))
+		all = append(all, total)
+	}
 	for i := range r.Topics {
-		all[i] = newSection(r, topicID(i), func(r *result.Result) result.Topic { return r.Topics[i] })
+		all = append(all, newSection(r, topicID(i), func(r *result.Result) result.Topic { return r.Topics[i] }))
 	}
 	return all
 }

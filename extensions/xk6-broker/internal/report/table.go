@@ -131,7 +131,8 @@ func Wrap(b *strings.Builder, head, text string) {
 		indent += "  "
 	}
 	line := head
-	for _, word := range strings.Fields(strings.ReplaceAll(text, " %", "\x00%")) {
+	for _, word := range strings.Fields(strings.ReplaceAll(text, " %", "\x00%")) { // they stay together
+		word = strings.ReplaceAll(word, "\x00", " ")
 		longer := line + " " + word
 		if line == head {
 			longer = head + word
@@ -142,5 +143,5 @@ func Wrap(b *strings.Builder, head, text string) {
 		}
 		line = longer
 	}
-	b.WriteString(strings.ReplaceAll(line, "\x00", " ") + "\n")
+	b.WriteString(line + "\n")
 }

@@ -23,11 +23,12 @@ func Text(w io.Writer, r *result.Result) error {
 		b.WriteString("\n  " + r.Test.Script + "\n")
 		scenariosOf(&r.Test).WriteLines(&b, "    ")
 	}
-	if len(r.Topics) > few {
-		writeTotal(&b, r)
-	} else {
-		for _, s := range topicSections(r) {
-			writeTopic(&b, &s)
+	for _, s := range sections(r) {
+		s.write(&b)
+		if s.ID == totalID {
+			b.WriteString("\n")
+			topicsOf(r.Led()).Write(&b)
+			break
 		}
 	}
 	b.WriteString("\n")
@@ -54,13 +55,6 @@ func Validity(v result.Verdict) string {
 	return text
 }
 
-func writeTopic(b *strings.Builder, s *section) {
-	fmt.Fprintf(b, "\n  topic %s · %s\n", s.Run.Topic, broker(&s.Run))
-	usersOf(&s.Run, briefOptions).WriteLines(b, "    ")
-	b.WriteString("\n")
-	s.write(b)
-}
-
 // broker returns the driver, the address and the server of a topic.
 func broker(t *result.Topic) string {
 	text := t.Driver + " · " + t.Broker
@@ -70,20 +64,14 @@ func broker(t *result.Topic) string {
 	if t.Info.Embedded {
 		text += " (embedded broker)"
 	}
-	return text
-}
-
-// writeTotal writes all topics together, and a line for each.
-func writeTotal(b *strings.Builder, r *result.Result) {
-	fmt.Fprintf(b, "\n  all %d topics together\n\n", len(r.Topics))
-	total := newSection(r, "total", (*result.Result).Total)
-	total.write(b)
-	b.WriteString("\n")
-	topicsOf(r.Led()).Write(b)
+	return strings.TrimPrefix(text, " · ") // of all topics
 }
 
 // write writes the leading phase, if there is one, the phases, and the whole run.
 func (s *section) write(b *strings.Builder) {
+	b.WriteString("\n  " + strings.TrimSuffix(s.Run.Topic+" · "+broker(&s.Run), " · ") + "\n")
+	usersOf(&s.Run, briefOptions).WriteLines(b, "    ")
+	b.WriteString("\n")
 	if s.When != "" {
 		b.WriteString("  " + s.When + "\n")
 		writeMeasured(b, &s.Leading)

@@ -175,6 +175,9 @@ func TestTextFitsATerminal(t *testing.T) {
 		if err := Text(&text, r); err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(text.String(), "\x00") {
+			t.Errorf("%q", text.String())
+		}
 		for line := range strings.Lines(text.String()) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > lineWidth {
 				t.Errorf("%d characters: %s", n, line)

@@ -51,15 +51,15 @@ func Compare(sides []Side) (*Comparison, error) {
 			}
 		}
 	}
-	comparable := false
+	paired := false
 	for i := range c.Topics {
 		if t := &c.Topics[i]; t.complete() {
-			t.Table, comparable = c.table(t), true
+			t.Table, paired = c.table(t), true
 		} else {
 			c.warn("topic %s is not in all runs and is left out of the tables", t.Name)
 		}
 	}
-	if !comparable {
+	if !paired {
 		return nil, errors.New("compare: there is no topic that all runs have")
 	}
 	if len(c.Tested.Rows) > 0 {
