@@ -1,9 +1,7 @@
 package report
 
 import (
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
@@ -119,5 +117,5 @@ func rate(t *result.Topic, c recording.Counter) Cell {
 	if seconds == 0 {
 		return Unknown("too short for a rate")
 	}
-	return Cell{Text: strconv.FormatFloat(math.Round(100*n/seconds)/100, 'f', -1, 64) + "/s"}
+	return Cell{Text: Rate(n/seconds) + "/s"}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -150,4 +151,12 @@ func Duration(ns int64) string {
 		unit *= 10
 	}
 	return time.Duration(ns).Round(time.Duration(unit)).String()
+}
+
+// Rate returns a number per second with four digits, or more before the point.
+func Rate(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
 }

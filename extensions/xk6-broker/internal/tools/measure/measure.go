@@ -61,14 +61,13 @@ func (m Measure) Label() string { return strings.TrimSpace(m.Name + " " + m.Stat
 
 // Show returns a value of the measure with its unit.
 func (m Measure) Show(v float64) string {
-	unit := strings.Replace(m.Unit, "B", " B", 1)
-	switch {
-	case unit == "ns":
+	switch m.Unit {
+	case "ns":
 		return report.Duration(int64(v))
-	case unit == "" || v >= 1000:
-		return strconv.FormatFloat(v, 'f', 0, 64) + unit
+	case "":
+		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 4, 64) + unit
+	return report.Rate(v) + strings.Replace(m.Unit, "B", " B", 1)
 }
 
 // Of reads the measure of a topic. The error is the reason why it is not known.
