@@ -253,7 +253,7 @@ export function handleSummary() {
 		t.Errorf("%d members", n)
 	}
 	for _, line := range []string{
-		"produce: open-arrival-rate, 2 to 5 VUs, rate 50, timeUnit 1s, arrivals constant, duration 1s, startTime 1s", "group audit: 2 consumers", "messages of 75 bytes",
+		"produce: open-arrival-rate, function produce, 2 to 5 VUs, arrivals constant, duration 1s, rate 50, startTime 1s", "group audit: consumers 2", "messages: mean size 75 bytes",
 	} {
 		if !strings.Contains(r.Stdout, line) {
 			t.Errorf("the terminal does not say %q\n%v", line, r)

@@ -184,7 +184,7 @@ func TestAFullDiskIsToldByTheExitCode(t *testing.T) {
 		dir := disk(t, size(summary.File)+size(summary.Page)/2)
 		r := harness.K6(t, harness.Settings(dir, "mine"), "run", "--quiet", path)
 		folder := filepath.Join(dir, "mine")
-		if r.Code != unwritten || !strings.Contains(r.Stderr, "missing "+summary.Page) || !strings.Contains(r.Stderr, "no space left on device") ||
+		if r.Code != unwritten || !strings.Contains(r.Stderr, summary.Page+": no space left on device") ||
 			!strings.Contains(r.Stdout, "results: "+filepath.Join(folder, summary.File)) || !strings.Contains(r.Stdout, "iterations") {
 			t.Fatal(r)
 		}

@@ -39,7 +39,7 @@ func TestTheSweepOfAStore(t *testing.T) {
 					}
 				}
 			}
-			if name == "blueflood" && !strings.Contains(r.Stdout, " confirmed are there, lost 0") {
+			if name == "blueflood" && !strings.Contains(r.Stdout, "read back: expected ") {
 				t.Errorf("it was not read back:\n%s", r.Stdout)
 			}
 		})

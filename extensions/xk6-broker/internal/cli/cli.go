@@ -124,8 +124,8 @@ func newCompare(gs *state.GlobalState) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare DIR DIR... | NAME=DIR,DIR NAME=DIR,DIR",
 		Short: "Lay runs over one another: a table, and a page",
-		Long: "Compares runs with the first. Several runs of one test are repetitions: NAME=DIR,DIR, or folders that differ only\n" +
-			"by a number or a time at the end. With four repetitions of each side it can be told whether a difference is more than noise.",
+		Long: "Compares runs with the first. Several runs of one test are repetitions: NAME=DIR,DIR. Four repetitions of each side\n" +
+			"separate a difference from noise.",
 		Example: "  k6 x broker compare results/before results/after\n" +
 			"  k6 x broker compare old=results/a,results/b new=results/c,results/d --fail-if 'e2e_latency p99 > 1.1x' --fail-if 'lost > 0'",
 		Args: cobra.MinimumNArgs(1),

@@ -1,18 +1,85 @@
 package report
 
 import (
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
-// drawn are the trends of the percentile curves. A latency and its uncorrected time have one colour, the time is dashed.
-var drawn = []struct {
+// Palette is the number of the page's colours.
+const Palette = 8
+
+// Chart is lines over one axis, as the page draws them.
+type Chart struct {
+	ID    string    `json:"id"`
+	Title string    `json:"title"`
+	Note  string    `json:"note,omitempty"`
+	Axis  string    `json:"axis"` // "percentile": x is 1/(1-p), logarithmic; "seconds": from the start; "setting"
+	Unit  string    `json:"unit"` // "ms", "/s", "B/s", "%" or "" for plain numbers
+	Log   bool      `json:"log"`  // whether the values are drawn on a logarithmic axis at first
+	X     []float64 `json:"x"`
+	Lines []Line    `json:"lines"`
+
+	Label   string   `json:"label,omitempty"`   // of the axis of a setting
+	Ticks   []string `json:"ticks,omitempty"`   // of a setting, the text of each x
+	Decades bool     `json:"decades,omitempty"` // the axis of a setting is logarithmic
+	Apart   bool     `json:"apart,omitempty"`   // the values of a setting are names: nothing is between them
+}
+
+// Line is one line of a chart, with a value for each x, nil if it is not known.
+type Line struct {
+	Label  string     `json:"label"`
+	Colour int        `json:"colour"` // of the page's palette
+	Dashed bool       `json:"dashed,omitempty"`
+	Values []*float64 `json:"values"`
+	Low    []*float64 `json:"low,omitempty"` // of a setting: the least and the greatest of the repetitions
+	High   []*float64 `json:"high,omitempty"`
+}
+
+// Distribution is a distribution to draw.
+type Distribution struct {
+	Label  string
+	Values *hist.Histogram
+	Colour int
+	Dashed bool
+}
+
+// Curves draws percentile curves, each as far as its samples support it, without the empty ones.
+func Curves(id, title, note string, all []Distribution) Chart {
+	const perDecade = 20 // points from one nine to the next
+	note = strings.TrimSpace(note + " Each line ends where fewer than 10 samples lie beyond it.")
+	chart := Chart{ID: id, Title: title, Note: note, Axis: "percentile", Unit: "ms", Log: true}
+	chart.X, chart.Lines = []float64{}, []Line{}
+	all = slices.DeleteFunc(all, func(d Distribution) bool { return d.Values == nil || d.Values.Count() == 0 })
+	var quantiles []float64
+	for k := 0; ; k++ {
+		x := math.Pow(10, float64(k)/perDecade)
+		q := 1 - 1/x
+		if !slices.ContainsFunc(all, func(d Distribution) bool { return d.Values.Supported(q) }) {
+			break
+		}
+		chart.X, quantiles = append(chart.X, x), append(quantiles, q)
+	}
+	for _, d := range all {
+		line := Line{Label: d.Label, Colour: d.Colour, Dashed: d.Dashed, Values: make([]*float64, len(quantiles))}
+		for i, p := range d.Values.Percentiles(quantiles) {
+			if p.Supported {
+				ms := float64(p.Value) / 1e6
+				line.Values[i] = &ms
+			}
+		}
+		chart.Lines = append(chart.Lines, line)
+	}
+	return chart
+}
+
+// curveTrends are the trends of the percentile curves. A latency, from due, is solid. A time, from
+// sent, has the colour of its latency and is dashed.
+var curveTrends = []struct {
 	trend  recording.Trend
 	colour int
 	dashed bool
@@ -27,139 +94,20 @@ var drawn = []struct {
 	{recording.FailedLatency, 3, false},
 }
 
-// uncorrected are the times beside a latency that is counted from when a message was due.
-var uncorrected = []recording.Trend{recording.PublishTime, recording.E2ETime, recording.RequestTime}
-
-// overTimeTrends are the latencies that are drawn over time.
-var overTimeTrends = []recording.Trend{recording.PublishLatency, recording.E2ELatency, recording.DeliveryWait, recording.RequestLatency}
-
-// lags are the latenesses that are drawn over time.
-var lags = []struct {
-	trend recording.Trend
-	note  string
-}{
-	{recording.ScheduleLag, "Due → sent: waiting for a VU or for room in the window, and the load generator's own lateness."},
-	{recording.GeneratorLag, "The part of schedule lag that no broker causes. Where it is large, the test measured itself."},
-}
-
-// charts draws one topic: its distributions as they were in the phase that leads, and all of it over time. The prefix keeps the ids of
-// several topics apart.
-func charts(prefix string, t, led *result.Topic) []Chart {
-	var all []Chart
-	if c, ok := curves(prefix, led); ok {
-		all = append(all, c)
-	}
-	if c, ok := byGroup(prefix, led); ok {
-		all = append(all, c)
-	}
-	for _, o := range overTimeTrends {
-		if h := t.Trends[o.String()]; h != nil && h.Count() > 0 {
-			all = append(all, quantilesOverTime(prefix+o.String(), capital(o.Title())+" over time", "", t.OverTime[o.String()]))
-		}
-	}
-	all = append(all, throughput(prefix, t)...)
-	all = append(all, queues(prefix, t))
-	for _, l := range lags {
-		if h := t.Trends[l.trend.String()]; h != nil && h.Count() > 0 {
-			all = append(all, quantilesOverTime(prefix+l.trend.String(), capital(l.trend.Title()), l.note, t.OverTime[l.trend.String()]))
-		}
-	}
-	if c, ok := errorsOverTime(prefix, t); ok {
-		all = append(all, c)
-	}
-	cpu := overTime(prefix+"cpu", "CPU of the load generator's process", "%", "", t.History)
-	cpu.line("share of its CPUs", 0, t.History, func(p result.Point) float64 { return 100 * p.CPU })
-	return append(all, cpu)
-}
-
-// curves draws the latencies by percentile.
-func curves(prefix string, t *result.Topic) (Chart, bool) {
-	var distributions []Distribution
-	for _, d := range drawn {
-		text := d.trend.Label()
-		if slices.Contains(uncorrected, d.trend) {
-			text += ", uncorrected"
-		}
-		if h := t.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
-			distributions = append(distributions, Distribution{label(text, t.OpenLoop), h, d.colour, d.dashed})
-		}
-		if h := t.Trends[d.trend.In(recording.Closed)]; h != nil && h.Count() > 0 {
-			distributions = append(distributions, Distribution{ofClosed(text), h, (d.colour + 5) % Palette, d.dashed})
-		}
-	}
-	return Curves(prefix+"curves", "Latency by percentile",
-		"Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before. "+
-			"Each line ends where fewer than 10 samples lie beyond it.", distributions), len(distributions) > 0
-}
-
-// byGroup draws the latencies of each group, where there are several.
-func byGroup(prefix string, t *result.Topic) (Chart, bool) {
+// curves draws the latencies of a topic, and if there are several groups the end-to-end latency of each.
+func curves(id string, t *result.Topic) Chart {
 	var all []Distribution
+	for _, c := range curveTrends {
+		text, closed := c.trend.Label(), c.trend.In(recording.Closed)
+		all = append(all,
+			Distribution{loopLabel(text, t.OpenLoop), t.Trends[c.trend.String()], c.colour, c.dashed},
+			Distribution{loopLabel(text, false), t.Trends[closed], (c.colour + 5) % Palette, c.dashed})
+	}
 	for i, g := range t.Groups {
-		for _, d := range []struct {
-			trend  recording.Trend
-			dashed bool
-		}{{recording.E2ELatency, false}, {recording.DeliveryWait, true}} {
-			if h := g.Trends[d.trend.String()]; h != nil && h.Count() > 0 {
-				all = append(all, Distribution{groupName(g) + ", " + d.trend.Title(), h, i % Palette, d.dashed})
-			}
+		if len(t.Groups) > 1 {
+			all = append(all, Distribution{groupName(g), g.Trends[recording.E2ELatency.String()], i % Palette, false})
 		}
 	}
-	return Curves(prefix+"groups", "Latency by consumer group",
-		"Solid: end-to-end latency, due → handed over. Dashed: the part of it that the consumers caused, received → handed over.", all), len(t.Groups) > 1 && len(all) > 0
+	note := "Solid: from when a message was due. Dashed: from when it was sent, which hides the waiting before."
+	return Curves(id, "Latency by percentile", note, all)
 }
-
-// queues draws what waits: in flight, confirmed but not received, and what the broker says that it holds.
-func queues(prefix string, t *result.Topic) Chart {
-	c := overTime(prefix+"queues", "Backlog and in flight", "",
-		"In flight: handed to the client and not yet confirmed, of the whole process. Outstanding: confirmed and not yet received. "+
-			"Backlog: what the broker says it holds. Each is the most that was seen.", t.History)
-	c.line("in flight", 0, t.History, func(p result.Point) float64 { return float64(p.InFlight) })
-	if len(t.Groups) > 0 {
-		c.line("outstanding", 1, t.History, func(p result.Point) float64 { return float64(p.Outstanding) })
-	}
-	groups := map[string]bool{}
-	for _, p := range t.History {
-		for group := range p.Backlog {
-			groups[group] = true
-		}
-	}
-	for i, group := range slices.Sorted(maps.Keys(groups)) {
-		name := "backlog"
-		if group != "" {
-			name = fmt.Sprintf("backlog of %s", group)
-		}
-		c.line(name, (2+i)%Palette, t.History, func(p result.Point) float64 {
-			n, ok := p.Backlog[group]
-			if !ok {
-				return math.NaN()
-			}
-			return float64(n)
-		})
-	}
-	return c
-}
-
-// Palette is how many colours the page has.
-const Palette = 8
-
-func errorsOverTime(prefix string, t *result.Topic) (Chart, bool) {
-	c := overTime(prefix+"errors", "Errors by kind", "/s", "", t.History)
-	kinds := map[string]bool{}
-	for _, p := range t.History {
-		for kind := range p.ErrorKinds {
-			kinds[kind] = true
-		}
-	}
-	for i, kind := range slices.Sorted(maps.Keys(kinds)) {
-		c.line(kind, i%Palette, t.History, func(p result.Point) float64 {
-			if p.Seconds == 0 {
-				return math.NaN()
-			}
-			return float64(p.ErrorKinds[kind]) / p.Seconds
-		})
-	}
-	return c, len(kinds) > 0
-}
-
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

@@ -2,118 +2,132 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 )
 
-// phaseRow is what was measured of a topic in a phase, or in the whole run.
-type phaseRow struct {
-	Name                      string
-	When                      string // its stretches
-	Seconds                   float64
-	Leading                   bool
-	Sent, Confirmed, Received int64
-	ConfirmedRate             string
-	ReceivedRate              string
-	Errors                    int64
-	Table                     tableView
-}
+// few topics are shown one by one. More have a total and a line each.
+const few = 3
 
-// rate is how many there were of a counter in a second, where that is known.
-func rate(t *result.Topic, c recording.Counter, format string) string {
-	if n, seconds := t.RateBasis(c.String()); seconds > 0 {
-		return fmt.Sprintf(format, n/seconds)
+const totalID = "total"
+
+// measurements are the cells of a topic in the tables of phases and of topics.
+func measurements(t *result.Topic) (heads []string, cells []Cell) {
+	add := func(head string, c Cell) { heads, cells = append(heads, head), append(cells, c) }
+	for _, c := range []recording.Counter{recording.Sent, recording.Confirmed, recording.Received} {
+		add(c.String(), count(t.Counts[c.String()], false))
 	}
-	return "–"
+	var failed int64
+	for _, e := range t.Errors {
+		failed += e.Count
+	}
+	add("errors", count(failed, true))
+	add("confirmed/s", rate(t, recording.Confirmed))
+	add("received/s", rate(t, recording.Received))
+	for _, trend := range []recording.Trend{recording.PublishLatency, recording.RequestLatency, recording.E2ELatency} {
+		name := trend.String()
+		short := strings.TrimSuffix(name, "_latency")
+		d := distribution{values: t.Trends[name], spelt: t.Percentiles[name]}
+		for _, q := range []float64{0.5, 0.99} {
+			add(short+" "+verdict.QuantileName(q), d.percentile(q))
+		}
+	}
+	return heads, cells
 }
 
-// phasesOf gives the phases of a topic, or of all together, and the whole run behind them; none where the run has no phases.
-func phasesOf(r *result.Result, topic func(*result.Result) result.Topic) (rows []phaseRow) {
-	if len(r.Phases) == 0 {
-		return nil
+// section is a topic, or all topics as one.
+type section struct {
+	ID      string
+	Run     result.Topic
+	Leading result.Topic // in the leading phase; without one, in the run
+	When    string       // the leading phase was; "" without one
+	Phases  Table        // a row for each phase, and the whole run
+}
+
+func newSection(r *result.Result, id string, topic func(*result.Result) result.Topic) section {
+	s := section{ID: id, Run: topic(r), Leading: topic(r.Led()), Phases: Table{Class: "phases"}}
+	add := func(name, time string, t result.Topic) {
+		line := Row{Name: name, Label: name, Doc: time}
+		s.Phases.Heads, line.Cells = measurements(&t)
+		s.Phases.Rows = append(s.Phases.Rows, line)
 	}
 	for _, p := range r.Phases {
-		during := topic(r.During(p.Name))
-		rows = append(rows, rowOf(p.Name, when(&p), p.Seconds, &during))
-		rows[len(rows)-1].Leading = p.Name == r.Leading
+		add(p.Name, when(&p), topic(r.During(p.Name)))
+		if p.Name == r.Leading {
+			s.When = p.Name + ": " + when(&p)
+		}
+		if p.Afterwards { // it leads, and its name is its time
+			s.When = "from " + p.Name
+		}
 	}
-	whole := topic(r)
-	return append(rows, rowOf("the whole run", fmt.Sprintf("0 s to %s", inSeconds(r.Seconds)), r.Seconds, &whole))
+	if len(r.Phases) > 0 {
+		add("the whole run", inSeconds(r.Seconds), s.Run)
+	}
+	s.Phases = s.Phases.compact()
+	return s
 }
 
-func rowOf(name, when string, seconds float64, t *result.Topic) phaseRow {
-	row := phaseRow{
-		Name: name, When: when, Seconds: seconds, Table: newTableView(t),
-		Sent: t.Counts[recording.Sent.String()], Confirmed: t.Counts[recording.Confirmed.String()], Received: t.Counts[recording.Received.String()],
+// sections returns a section for each topic, and before more than a few the section of all.
+func sections(r *result.Result) (all []section) {
+	if len(r.Topics) > few {
+		total := newSection(r, totalID, verdict.Total)
+		total.Run.Topic = fmt.Sprintf("all %d topics together", len(r.Topics))
+		all = append(all, total)
 	}
-	row.ConfirmedRate, row.ReceivedRate = rate(t, recording.Confirmed, "%.1f"), rate(t, recording.Received, "%.1f")
-	for _, e := range t.Errors {
-		row.Errors += e.Count
+	for i := range r.Topics {
+		all = append(all, newSection(r, topicID(i), func(r *result.Result) result.Topic { return r.Topics[i] }))
 	}
-	return row
+	return all
 }
 
-// when names the stretches of a phase; those of several processes that overlap are one.
+// when returns the time of a phase.
 func when(p *result.Phase) string {
-	var all []result.Stretch
-	for _, s := range p.Stretches {
-		if last := len(all) - 1; last >= 0 && s.From < all[last].To {
-			all[last].To = max(all[last].To, s.To)
-		} else {
-			all = append(all, s)
-		}
+	if len(p.Stretches) == 0 {
+		return ""
 	}
-	parts := make([]string, 0, len(all))
-	for i, s := range all {
-		if i == 3 && len(all) > 4 {
-			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(all)-i)
-		}
-		parts = append(parts, fmt.Sprintf("%s to %s", inSeconds(s.From), inSeconds(s.To)))
+	from, to := p.Stretches[0].From, p.Stretches[0].To
+	for _, s := range p.Stretches[1:] {
+		from, to = min(from, s.From), max(to, s.To)
 	}
-	return strings.Join(parts, ", ")
+	text := inSeconds(from) + " to " + inSeconds(to)
+	if n := len(p.Stretches); n > 1 && p.Processes < n {
+		text += fmt.Sprintf(", in %d parts", n/max(1, p.Processes))
+	}
+	return text
 }
 
 func inSeconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
 
-// led writes, where a phase leads, what was measured in it, before the whole run.
-func led(b *strings.Builder, r *result.Result, t *result.Topic) {
-	p := r.Phase(r.Leading)
-	if p == nil {
-		wholeRun(b, r)
-		return
+// topicsOf is the table of many topics, with a line for each.
+func topicsOf(r *result.Result) Table {
+	table := Table{Class: "topics"}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		line := Row{Name: t.Topic, Label: t.Topic, Link: topicID(i)}
+		if slices.ContainsFunc(r.Topics, func(o result.Topic) bool { return o.Broker != t.Broker }) {
+			line.Label += " on " + t.Broker
+		}
+		table.Heads, line.Cells = measurements(t)
+		table.Heads, line.Cells = append(table.Heads, "lost"), append(line.Cells, lostOf(t))
+		table.Rows = append(table.Rows, line)
 	}
-	if p.Afterwards {
-		fmt.Fprintf(b, "  from %s\n", p.Name)
-	} else {
-		fmt.Fprintf(b, "  %s: %s\n", p.Name, when(p))
-	}
-	latencies(b, t)
-	b.WriteString("\n")
-	counts(b, t)
-	b.WriteString("  rates: confirmed " + rate(t, recording.Confirmed, "%.4g/s"))
-	if !t.OnlySends {
-		b.WriteString(", received " + rate(t, recording.Received, "%.4g/s"))
-	}
-	b.WriteString("\n\n")
-	wholeRun(b, r)
+	return table.compact()
 }
 
-// wholeRun begins what is of the whole run, where that is divided.
-func wholeRun(b *strings.Builder, r *result.Result) {
-	if len(r.Phases) == 0 {
-		return
+func topicID(i int) string { return fmt.Sprintf("topic%d", i+1) }
+
+// lostOf is the cell of the messages that a topic lost.
+func lostOf(t *result.Topic) Cell {
+	var lost, expected uint64
+	for _, g := range t.Groups {
+		lost, expected = lost+g.Lost, expected+g.Expected
 	}
-	var parts []string
-	for _, p := range r.Phases {
-		if !p.Afterwards {
-			parts = append(parts, p.Name+" "+inSeconds(p.Seconds))
-		}
+	if expected == 0 {
+		return Unknown(unobserved)
 	}
-	line := "the whole run: " + inSeconds(r.Seconds)
-	if len(parts) > 0 {
-		line += " (" + strings.Join(parts, ", ") + ")"
-	}
-	Wrap(b, "  ", line)
+	return count(lost, true)
 }

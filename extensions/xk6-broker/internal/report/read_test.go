@@ -15,17 +15,13 @@ func TestDamagedResultsAreRefusedWithTheReason(t *testing.T) {
 	text := string(encode(t, stalled()))
 	for _, c := range []struct{ old, changed, want string }{
 		{text, "", "no result"},
-		{text, "[]", "no result"},
-		{text, "{}", "no version"},
+		{text, "[]", "a result of version 0"},
+		{text, "{}", "a result of version 0"},
 		{text, text + "{}", "no result"},
 		{`"version": 3`, `"version": 2`, "a result of version 2: this program reads version 3"},
-		{`"at": 9`, `"at": 0.5`, "the history goes back"},
-		{"\"at\": 9,\n      \"seconds\": 1,\n      \"count\": 0", "\"at\": 0.5, \"seconds\": 1, \"count\": 0", "latency goes back at 0.5 s"},
 		{`"count": 20000`, `"count": 20001`, "20000 values"},
 		{`"jetstream://127.0.0.1:4222"`, `5`, "damaged"},
 		{`"e2e_time": {`, `"e2e_tame": null, "e2e_time": {`, `"e2e_tame" is empty`},
-		{`"e2e_time": {`, `"../../e2e": {`, "no trend's name"},
-		{`"acked": 19993`, `"acked": -1`, "-1 acked"},
 	} {
 		damaged := strings.Replace(text, c.old, c.changed, 1)
 		if damaged == text {

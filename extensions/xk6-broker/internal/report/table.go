@@ -1,124 +1,147 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
+	"text/tabwriter"
 )
 
-// shown are the trends of the table, in its order.
-var shown = []recording.Trend{
-	recording.ScheduleLag, recording.GeneratorLag, recording.PublishLatency, recording.PublishTime, recording.FailedLatency, recording.RequestLatency, recording.RequestTime,
-	recording.E2ELatency, recording.E2ETime, recording.DeliveryWait, recording.SettleTime, recording.RedeliveryTime,
+// Table is a table that the terminal and the page show alike.
+type Table struct {
+	Class   string // of the page's style
+	Caption string
+	Heads   []string // of the cells
+	Rows    []Row
 }
 
-// columns are the quantiles of the table. One is printed only where at least 10 samples lie beyond it.
-var columns = []struct {
-	q    float64
-	name string
-}{
-	{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}, {0.999999, "p99.9999"},
+// Row is a line of a table.
+type Row struct {
+	Name  string // for programs that read the page
+	Label string
+	Doc   string // below the label, on the page only
+	Link  string // to a part of the page
+	Part  bool   // of the row above
+	Cells []Cell
 }
 
-// row is a distribution in the table of a topic, on a terminal and on the page.
-type row struct {
-	Name     string // of the trend; "" for the part of a group
-	Label    string
-	Part     bool // of the row above
-	Values   *hist.Histogram
-	spelt    []result.Percentile
-	Cells    []cell
-	Max      cell
-	Negative uint64
-	Overflow uint64
+// Cell is a value of a row. Its sign is explained by its title.
+type Cell struct {
+	Text  string
+	Value string // the exact number, for programs that read the page
+	Sign  string
+	Title string
+	Class string // of the page's style
 }
 
-// cell is one percentile.
-type cell struct {
-	Known   bool // its samples support it
-	Value   int64
-	Owed    bool // more than a tenth of it is lateness of the load generator or its machine
-	Doubted bool // not to be relied on
-}
-
-// tableOf gives the columns that any row supports, and a row for each trend that has samples; what was sent in a closed loop beside an
-// open one has its own, and so has each group where there are several.
-func tableOf(t *result.Topic) (names []string, rows []row) {
-	add := func(name, label string, h *hist.Histogram, spelt []result.Percentile) {
-		if h != nil {
-			rows = append(rows, row{Name: name, Label: label, Part: strings.HasPrefix(label, "of which"), Values: h, spelt: spelt, Negative: h.Negative(), Overflow: h.Overflow()})
-		}
-	}
-	for _, trend := range shown {
-		name, text := trend.String(), trend.Label()
-		if trend == recording.GeneratorLag { // of the row above
-			text = "of which " + text
-		}
-		add(name, label(text, t.OpenLoop), t.Trends[name], t.Percentiles[name])
-		if (trend == recording.E2ELatency || trend == recording.DeliveryWait) && len(t.Groups) > 1 {
-			for _, g := range t.Groups {
-				add("", "of which "+groupName(g), g.Trends[name], g.Percentiles[name])
-			}
-		}
-		if closed := trend.In(recording.Closed); t.Trends[closed] != nil {
-			add(closed, ofClosed(text), t.Trends[closed], t.Percentiles[closed])
-		}
-	}
-	most := 0
-	for _, r := range rows {
-		for i, c := range columns {
-			if r.Values.Supported(c.q) {
-				most = max(most, i+1)
-			}
-		}
-	}
-	for _, c := range columns[:most] {
-		names = append(names, c.name)
-		for i := range rows {
-			rows[i].Cells = append(rows[i].Cells, rows[i].cell(c.q))
-		}
-	}
-	for i := range rows { // the maximum is beyond all percentiles, and no more to be relied on than they are
-		doubted := func(p result.Percentile) bool { return p.Supported && !p.Believed }
-		rows[i].Max = cell{Known: true, Value: rows[i].Values.Max(), Doubted: slices.ContainsFunc(rows[i].spelt, doubted)}
-	}
-	return names, rows
-}
-
-func (r *row) cell(q float64) cell {
-	if !r.Values.Supported(q) {
-		return cell{}
-	}
-	c := cell{Known: true, Value: r.Values.Quantile(q)}
-	if i := slices.IndexFunc(r.spelt, func(p result.Percentile) bool { return p.Q == q }); i >= 0 {
-		c.Doubted = !r.spelt[i].Believed
-		c.Owed = r.spelt[i].Owed > verdict.OwedShare
+// count is the cell of a count; with bad, of one that is 0 if all is well.
+func count[N int64 | uint64](n N, bad bool) Cell {
+	c := Cell{Text: fmt.Sprint(n), Value: fmt.Sprint(n)}
+	if bad && n > 0 {
+		c.Class = "bad"
 	}
 	return c
 }
 
-// What the signs at a value of the table mean.
-const (
-	owedSign    = "more than 10 % of this value is lateness of the load generator or its machine"
-	doubtedSign = "do not rely on this value: see the verdict"
-)
+// Words is the cell of a text.
+func Words(text string) Cell { return Cell{Text: text, Class: "text"} }
 
-// label says of a latency in a closed loop that it is service time.
-func label(text string, open bool) string {
-	if open {
-		return text
+// Unknown is the cell of a value that is not known.
+func Unknown(why string) Cell { return Cell{Sign: "–", Title: why, Class: "none"} }
+
+// String is the cell as it is shown.
+func (c Cell) String() string { return c.Text + c.Sign }
+
+// Head is the head of a column; "" without one.
+func (t Table) Head(i int) string {
+	if i < len(t.Heads) {
+		return t.Heads[i]
 	}
-	return strings.Replace(text, "(due → ", "(closed loop: sent → ", 1)
+	return ""
 }
 
-// ofClosed is the label of what was measured in a closed loop, beside an open one.
-func ofClosed(text string) string {
-	if as := label(text, false); as != text {
-		return as
+// compact returns the table without the columns in which no row has a value.
+func (t Table) compact() Table {
+	for i := len(t.Heads) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[i].String() != "–" }) {
+			continue
+		}
+		t.Heads = slices.Delete(t.Heads, i, i+1)
+		for k := range t.Rows {
+			t.Rows[k].Cells = slices.Delete(t.Rows[k].Cells, i, i+1)
+		}
 	}
-	return text + ", closed loop"
+	return t
+}
+
+// Legend explains the signs of the table, each once.
+func (t Table) Legend() (all []string) {
+	for _, r := range t.Rows {
+		for _, c := range r.Cells {
+			text := c.Sign + " " + c.Title
+			if c.Sign != "" && !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}
+
+// Write writes the table with aligned columns.
+func (t Table) Write(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(w, "\t"+strings.Join(t.Heads, "\t")+"\t") // a strings.Builder has no errors
+	for _, r := range t.Rows {
+		line := "  " + r.Label + "\t"
+		for _, c := range r.Cells {
+			line += c.String() + "\t"
+		}
+		_, _ = fmt.Fprintln(w, line)
+	}
+	_ = w.Flush()
+	t.writeLegend(b)
+}
+
+func (t Table) writeLegend(b *strings.Builder) {
+	for _, text := range t.Legend() {
+		Wrap(b, "  ", text)
+	}
+}
+
+// WriteLines writes each row as a paragraph: the label, then the cells with their heads.
+func (t Table) WriteLines(b *strings.Builder, indent string) {
+	for _, r := range t.Rows {
+		parts := make([]string, len(r.Cells))
+		for i, c := range r.Cells {
+			parts[i] = strings.TrimSpace(t.Head(i) + " " + c.String())
+		}
+		Wrap(b, indent, strings.TrimPrefix(r.Label+": "+strings.Join(parts, ", "), ": "))
+	}
+	t.writeLegend(b)
+}
+
+// lineWidth is the width of a terminal in characters.
+const lineWidth = 120
+
+// Wrap writes a paragraph in lines of a terminal's width. The first line begins with the head, the
+// others are indented as far.
+func Wrap(b *strings.Builder, head, text string) {
+	indent := strings.Repeat(" ", len(head))
+	if strings.TrimSpace(head) == "" {
+		indent += "  "
+	}
+	line := head
+	for _, word := range strings.Fields(strings.ReplaceAll(text, " %", "\x00%")) { // they stay together
+		word = strings.ReplaceAll(word, "\x00", " ")
+		longer := line + " " + word
+		if line == head {
+			longer = head + word
+		}
+		if len([]rune(longer)) > lineWidth && line != head {
+			b.WriteString(line + "\n")
+			longer = indent + word
+		}
+		line = longer
+	}
+	b.WriteString(line + "\n")
 }

@@ -1,19 +1,18 @@
 // Builds the script and the style of the pages into a folder, ../assets unless another is named: `node build.js [folder]`.
 import { build } from 'esbuild';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 
 export async function buildInto(folder) {
-  const common = { bundle: true, minify: true, charset: 'utf8', legalComments: 'none', target: ['es2020'], logLevel: 'warning', absWorkingDir: here };
-  await build({ ...common, entryPoints: ['src/page.js'], outfile: path.join(folder, 'page.js'), format: 'iife' });
-  await build({ ...common, entryPoints: ['src/page.css'], outfile: path.join(folder, 'page.css') });
   const { version } = JSON.parse(await readFile(path.join(here, 'node_modules/uplot/package.json'), 'utf8'));
   const licence = await readFile(path.join(here, 'node_modules/uplot/LICENSE'), 'utf8');
-  await writeFile(path.join(folder, 'LICENSES.txt'),
-    `page.js and page.css are built from ../web by \`make report-assets\`. They contain:\n\nuPlot ${version}, https://github.com/leeoniya/uPlot\n\n${licence}`);
+  const banner = `/* Built from ../web by make report-assets. It contains uPlot ${version}, https://github.com/leeoniya/uPlot\n\n${licence}*/`;
+  const common = { bundle: true, minify: true, charset: 'utf8', legalComments: 'none', target: ['es2020'], logLevel: 'warning', absWorkingDir: here };
+  await build({ ...common, entryPoints: ['src/page.js'], outfile: path.join(folder, 'page.js'), format: 'iife', banner: { js: banner } });
+  await build({ ...common, entryPoints: ['src/page.css'], outfile: path.join(folder, 'page.css') });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -8,135 +9,237 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
 
-// What it takes to tell a difference from noise.
+// A difference is more than noise if the Mann-Whitney U test gives less than level. The exact test
+// cannot with fewer runs than enough of each side: 3 and 3 give 0.1 at best.
 const (
-	// enough repetitions on both sides: with fewer, no test could come below the level (the exact test on 3 and 3 gives 0.1 at best).
 	enough = 4
 	level  = 0.05
 )
 
 // Comparison is several sides, measured against the first.
 type Comparison struct {
-	Sides       []Side
-	Topics      []Topic
-	Differences []Difference // what else differs: options, versions, machines
-	Warnings    []string
-
-	partly []pairing // the topics that only some of the runs have
+	Sides         []Side
+	Topics        []Topic
+	Tested        report.Table // the options that differ
+	Circumstances report.Table // the versions and machines that differ
+	Warnings      []string
 }
 
-// Topic is what was found of one topic.
+// Topic is a topic of all sides. It has a table if all runs have the topic.
 type Topic struct {
 	Name  string
-	Rows  []Row
-	pairs pairing
+	Table report.Table
+	runs  [][]*result.Topic // by side; nil if the run does not have it
 }
 
-// Row is one measure on all sides. The first is what the others are measured against.
-type Row struct {
+// Compare measures the sides against the first.
+func Compare(sides []Side) (*Comparison, error) {
+	c := &Comparison{Sides: sides, Topics: topicsOf(sides)}
+	c.Tested, c.Circumstances = differences(sides, testFacts), differences(sides, circumstances)
+	for _, s := range sides {
+		for i, r := range s.Runs {
+			if !r.Verdict.Valid {
+				c.warn("%s is not valid: %s", runName(s, i), reason.Codes(r.Verdict.Invalid()))
+			}
+		}
+	}
+	paired := false
+	for i := range c.Topics {
+		if t := &c.Topics[i]; t.complete() {
+			t.Table, paired = c.table(t), true
+		} else {
+			c.warn("topic %s is not in all runs and is left out of the tables", t.Name)
+		}
+	}
+	if !paired {
+		return nil, errors.New("compare: there is no topic that all runs have")
+	}
+	if len(c.Tested.Rows) > 0 {
+		c.warn("these are not the same tests: see the differences")
+	}
+	return c, nil
+}
+
+func (c *Comparison) warn(format string, args ...any) {
+	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
+}
+
+func runName(s Side, i int) string {
+	if len(s.Runs) == 1 {
+		return s.Name
+	}
+	return fmt.Sprintf("%s, run %d (%s)", s.Name, i+1, s.Runs[i].Name)
+}
+
+// row is one measure on all sides.
+type row struct {
 	measure.Measure
-	Cells []Cell
+	cells []cell
 }
 
-// Cell is a measure on one side.
-type Cell struct {
-	Values       []float64 // of the repetitions that know it
-	Median       float64
-	Low          float64 // the least of the repetitions
-	High         float64
-	Reason       error // why no value is known or, of a count, why one of the repetitions does not know it
-	Ratio        float64
-	P            float64 // of the Mann-Whitney U test against the first side; NaN where there are too few repetitions
-	Significance Significance
+// cell is a measure on one side.
+type cell struct {
+	values            []float64 // of the runs that know it
+	median, low, high float64
+	unknown           error   // why a run does not know it
+	ratio             float64 // of the median to that of the first side; NaN if there is none
+	p                 float64 // of the Mann-Whitney U test against the first side
+	tooFew            bool    // runs for the test
 
 	tooLow, tooHigh string // why it may be less than the truth, and why more
 }
 
-// Significance is what can be said of a difference.
-type Significance uint8
-
-// What it may be.
-const (
-	Nothing Significance = iota // the first side itself, or no value
-	Unknown                     // too few repetitions to tell a difference from noise
-	Noise                       // no more than noise
-	Differs                     // beyond noise
-	Same                        // equal in every repetition
-)
-
-// Compare measures the sides against the first.
-func Compare(sides []Side) (*Comparison, error) {
-	c := &Comparison{Sides: sides}
-	pairs, partly := pair(sides)
-	c.partly = partly
-	if len(pairs) == 0 {
-		return nil, errors.New("compare: there is no topic that all runs have")
-	}
-	for _, p := range partly {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("topic %s is not in all runs and is left out of the tables", p.name))
-	}
-	for _, p := range pairs {
-		topic := Topic{Name: p.name, pairs: p}
-		for _, m := range measures() {
-			if row := rowOf(m, p); slices.ContainsFunc(row.Cells, func(c Cell) bool { return len(c.Values) > 0 }) {
-				topic.Rows = append(topic.Rows, row)
-			}
-		}
-		c.Topics = append(c.Topics, topic)
-	}
-	c.differ()
-	return c, nil
-}
-
-// row measures one thing on all sides.
-func rowOf(m measure.Measure, p pairing) Row {
-	row := Row{Measure: m}
-	for i, topics := range p.topics {
-		cell := Cell{Ratio: math.NaN(), P: math.NaN()}
-		cell.Values, cell.Reason = values(m, topics)
-		cell.tooLow, cell.tooHigh = doubts(m, topics)
-		if len(cell.Values) > 0 {
-			if m.Unit != "" {
-				cell.Reason = nil
-			}
-			cell.Median, cell.Low, cell.High = stationary.Median(cell.Values), slices.Min(cell.Values), slices.Max(cell.Values)
-		}
+// rowOf reads a measure on all sides.
+func rowOf(m measure.Measure, t *Topic) row {
+	r := row{Measure: m}
+	for i, topics := range t.runs {
+		c := cellOf(m, topics)
 		if i > 0 {
-			cell.against(row.Cells[0])
+			c.compareTo(r.cells[0])
 		}
-		row.Cells = append(row.Cells, cell)
+		r.cells = append(r.cells, c)
 	}
-	return row
+	return r
 }
 
-// against compares a cell with that of the first side.
-func (c *Cell) against(first Cell) {
-	if len(c.Values) == 0 || len(first.Values) == 0 {
+func cellOf(m measure.Measure, topics []*result.Topic) cell {
+	c := cell{ratio: math.NaN(), p: 1}
+	for _, t := range topics {
+		if t == nil {
+			c.unknown = errors.New("the topic is not in all of its runs")
+			continue
+		}
+		v, err := m.Of(t)
+		if err != nil {
+			c.unknown = cmp.Or(c.unknown, err)
+			continue
+		}
+		low, high := m.Doubt(t)
+		c.tooLow, c.tooHigh = cmp.Or(c.tooLow, low), cmp.Or(c.tooHigh, high)
+		c.values = append(c.values, v)
+	}
+	if len(c.values) > 0 {
+		c.median, c.low, c.high = stationary.Median(c.values), slices.Min(c.values), slices.Max(c.values)
+	}
+	return c
+}
+
+// compareTo compares a cell with that of the first side.
+func (c *cell) compareTo(first cell) {
+	if len(c.values) == 0 || len(first.values) == 0 {
 		return
 	}
-	if first.Median != 0 {
-		c.Ratio = c.Median / first.Median
-	} else if c.Median == 0 {
-		c.Ratio = 1
+	if c.median == first.median {
+		c.ratio = 1
+	} else if first.median != 0 {
+		c.ratio = c.median / first.median
 	}
-	if all := slices.Concat(first.Values, c.Values); slices.Min(all) == slices.Max(all) {
-		c.P, c.Significance = 1, Same
-		return
+	c.tooFew = min(len(c.values), len(first.values)) < enough
+	if test, err := stats.MannWhitneyUTest(c.values, first.values, stats.LocationDiffers); err == nil {
+		c.p = test.P // the error is that all values are equal
 	}
-	if len(c.Values) < enough || len(first.Values) < enough {
-		c.Significance = Unknown
-		return
+}
+
+// noise reports whether the difference is known to be no more than noise.
+func (c cell) noise() bool { return !c.tooFew && c.p >= level }
+
+// shownTrends are the latencies of a comparison, the most important first.
+var shownTrends = []recording.Trend{
+	recording.E2ELatency, recording.PublishLatency, recording.RequestLatency,
+	recording.E2ETime, recording.DeliveryWait, recording.PublishTime, recording.RequestTime,
+	recording.FailedLatency, recording.SettleTime, recording.RedeliveryTime,
+	recording.ScheduleLag, recording.GeneratorLag,
+}
+
+// measures are the rows of a comparison: the rates and flaws are behind the first three latencies.
+func measures() (all []measure.Measure) {
+	for i, trend := range shownTrends {
+		for _, stat := range []string{"p50", "p90", "p99", "p99.9", "p99.99", "p99.999", "max"} {
+			m, _ := measure.Latency(trend.String(), stat) // the names are right
+			all = append(all, m)
+		}
+		if i != 2 {
+			continue
+		}
+		for _, name := range measure.Rates {
+			all = append(all, measure.Rate(name))
+		}
+		for _, name := range measure.Flaws {
+			all = append(all, measure.Count(name))
+		}
 	}
-	test, err := stats.MannWhitneyUTest(c.Values, first.Values, stats.LocationDiffers)
-	if err != nil {
-		c.Significance = Unknown
-		return
+	return all
+}
+
+// table is the table of a topic: each side and, behind it, how it differs from the first.
+func (c *Comparison) table(topic *Topic) report.Table {
+	t := report.Table{Class: "comparison"}
+	for i, s := range c.Sides {
+		t.Heads = append(t.Heads, s.Title())
+		if i > 0 {
+			t.Heads = append(t.Heads, "change")
+		}
 	}
-	if c.P, c.Significance = test.P, Noise; test.P < level {
-		c.Significance = Differs
+	for _, m := range measures() {
+		r := rowOf(m, topic)
+		if !slices.ContainsFunc(r.cells, func(c cell) bool { return len(c.values) > 0 }) {
+			continue
+		}
+		line := report.Row{Name: m.Label(), Label: m.Label()}
+		for i, side := range r.cells {
+			line.Cells = append(line.Cells, side.shown(m))
+			if i > 0 {
+				line.Cells = append(line.Cells, side.change(m, r.cells[0], len(c.Tested.Rows) == 0))
+			}
+		}
+		t.Rows = append(t.Rows, line)
 	}
+	return t
+}
+
+// shown is the median and, of several runs, the least and the greatest.
+func (c cell) shown(m measure.Measure) report.Cell {
+	switch {
+	case len(c.values) == 0:
+		return report.Unknown(c.unknown.Error())
+	case c.low == c.high:
+		return report.Cell{Text: m.Show(c.median)}
+	}
+	return report.Cell{Text: fmt.Sprintf("%s (%s…%s)", m.Show(c.median), m.Show(c.low), m.Show(c.high))}
+}
+
+// change is the difference from the first side. It is better or worse only between equal tests.
+func (c cell) change(m measure.Measure, first cell, equal bool) report.Cell {
+	if len(c.values) == 0 || len(first.values) == 0 {
+		return report.Unknown("one side is not known")
+	}
+	text := fmt.Sprintf("%+.1f %%", 100*(c.ratio-1))
+	if math.IsNaN(c.ratio) {
+		text = "from 0"
+	}
+	switch {
+	case c.ratio == 1:
+		return report.Cell{Text: "="}
+	case c.tooFew:
+		title := fmt.Sprintf("whether it is noise is not known: it takes %d runs of each side", enough)
+		return report.Cell{Text: text, Sign: " ?", Title: title}
+	}
+	shown := report.Cell{Text: fmt.Sprintf("%s p=%.3f", text, c.p)}
+	switch {
+	case c.noise():
+		shown.Sign, shown.Title = " ~", fmt.Sprintf("within noise (Mann-Whitney U test, p ≥ %g)", level)
+	case equal && (c.median < first.median) == (m.Unit == "ns" || m.Unit == ""):
+		shown.Class = "good"
+	case equal:
+		shown.Class = "bad"
+	}
+	return shown
 }

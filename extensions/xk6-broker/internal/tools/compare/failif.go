@@ -1,9 +1,9 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,188 +12,145 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Condition is what makes a comparison fail, such as "e2e_latency p99 > 1.1x".
+// Condition is a limit that fails a comparison if it holds, such as "e2e_latency p99 > 1.1x".
 type Condition struct {
-	Text    string
-	measure measure.Measure
-	op      string
-	limit   float64 // ns, a number or, where relative, a multiple of the first side
-	ratio   bool
+	measure.Objective
+	relative bool // the limit is a multiple of the first side
 }
 
-const usage = `write "<measure> <op> <limit>", such as "e2e_latency p99 > 1.1x", "confirmed rate < 900" or "lost > 0"; op is >, >=, < or <=; ` +
-	`the limit is a multiple of the first side such as 1.1x, a duration such as 50ms or a number`
-
-// ParseCondition understands an expression.
+// ParseCondition returns the condition of a text.
 func ParseCondition(text string) (Condition, error) {
 	c, err := parse(text)
 	if err != nil {
-		return c, fmt.Errorf("fail-if %q: %w; %s", text, err, usage)
+		const advice = `write a measure, an operator and a limit, such as "e2e_latency p99 > 1.1x" or "lost > 0"`
+		return c, fmt.Errorf("fail-if %q: %w; %s", text, err, advice)
 	}
 	return c, nil
 }
 
-func parse(text string) (Condition, error) {
-	c := Condition{Text: text}
-	m, op, limit, err := measure.Split(text)
-	if err != nil {
+func parse(text string) (c Condition, err error) {
+	head, multiple := strings.CutSuffix(text, "x")
+	if !multiple {
+		c.Objective, err = measure.ParseObjective(text)
 		return c, err
 	}
-	if !slices.Contains([]string{">", ">=", "<", "<="}, op) {
-		return c, fmt.Errorf("%s is not one of >, >=, <, <=", op)
+	var limit string
+	if c.Objective, limit, err = measure.Split(head); err != nil {
+		return c, err
 	}
-	c.measure, c.op = m, op
-	return c, c.parseLimit(limit)
-}
-
-func (c *Condition) parseLimit(text string) (err error) {
-	if multiple, ok := strings.CutSuffix(text, "x"); ok {
-		v, err := strconv.ParseFloat(multiple, 64)
-		if err != nil || !(v > 0) || math.IsInf(v, 0) {
-			return fmt.Errorf("%q is no multiple", text)
-		}
-		c.limit, c.ratio = v, true
-		return nil
+	c.Text, c.relative = text, true
+	c.Limit, err = strconv.ParseFloat(limit, 64)
+	if err != nil || !(c.Limit > 0) || math.IsInf(c.Limit, 0) {
+		return c, fmt.Errorf("%q is no multiple", limit+"x")
 	}
-	if c.limit, err = c.measure.ParseLimit(text); err != nil {
-		return fmt.Errorf("%w and no multiple", err)
-	}
-	return nil
+	return c, nil
 }
 
 // Relative reports whether the condition needs another side to compare with.
-func (c Condition) Relative() bool { return c.ratio }
+func (c Condition) Relative() bool { return c.relative }
 
-// Judge tries a condition that is not relative on every topic of one result. What cannot be decided fails.
-func (c Condition) Judge(r *result.Result) []Finding {
-	if len(r.Topics) == 0 {
-		return []Finding{{c, true, "cannot be decided: nothing was measured"}}
-	}
-	var all []Finding
-	for i := range r.Topics {
-		t := &r.Topics[i]
-		failed, why := c.decide(rowOf(c.measure, pairing{t.Topic, [][]*result.Topic{{t}}}), 0)
-		all = append(all, Finding{c, failed, t.Topic + ": " + why})
-	}
-	return all
-}
-
-// Finding is what a condition found on one side.
+// Finding is the decision of a condition on one side.
 type Finding struct {
 	Condition Condition
 	Failed    bool
 	Text      string
 }
 
-// Decide tries a condition on every topic and every side but the first. What cannot be decided fails, as on a topic that a side has no more;
-// on one that only the first side has not, an absolute limit can be.
-func (c *Comparison) Decide(cond Condition) []Finding {
-	var all []Finding
-	for _, t := range c.Topics {
-		row := rowOf(cond.measure, t.pairs)
-		for i := 1; i < len(row.Cells); i++ {
-			failed, why := cond.decide(row, i)
+// Judge decides a condition on every topic of one result. A condition that cannot be decided fails.
+func (c Condition) Judge(r *result.Result) (all []Finding) {
+	if len(r.Topics) == 0 {
+		return []Finding{{c, true, "cannot be decided: nothing was measured"}}
+	}
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		failed, why := c.decide(rowOf(c.Measure, &Topic{runs: [][]*result.Topic{{t}}}), 0)
+		all = append(all, Finding{c, failed, t.Topic + ": " + why})
+	}
+	return all
+}
+
+// Decide decides a condition on every topic and every side but the first. It fails if it cannot be
+// decided, as on a topic that a side no longer has.
+func (c *Comparison) Decide(cond Condition) (all []Finding) {
+	for k := range c.Topics {
+		t := &c.Topics[k]
+		r := rowOf(cond.Measure, t)
+		for i := 1; i < len(r.cells); i++ {
+			failed, why := cond.decide(r, i)
 			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", t.Name, c.Sides[i].Name, why)})
 		}
 	}
-	for _, p := range c.partly {
-		row := rowOf(cond.measure, p)
-		for i := 1; i < len(p.topics); i++ {
-			if len(p.topics[i]) == 0 && len(p.topics[0]) == 0 { // it is another side's
-				continue
-			}
-			failed := true
-			var why string
-			switch {
-			case len(p.topics[i]) < len(c.Sides[i].Runs):
-				why = "cannot be decided: the topic is not in " + someOf(c.Sides[i])
-			case cond.ratio && len(p.topics[0]) < len(c.Sides[0].Runs):
-				why = "cannot be decided: on the first side the topic is not in " + someOf(c.Sides[0])
-			default:
-				failed, why = cond.decide(row, i)
-			}
-			all = append(all, Finding{cond, failed, fmt.Sprintf("%s, %s: %s", p.name, c.Sides[i].Name, why)})
-		}
-	}
 	return all
 }
 
-// someOf ends what is not in some run of a side.
-func someOf(s Side) string {
-	if len(s.Runs) == 1 {
-		return "its run"
-	}
-	return "all of its runs"
-}
-
-// Invalid finds the runs that are not valid, and why: conditions on their numbers decide nothing.
-func (c *Comparison) Invalid() []Finding {
-	var all []Finding
+// Invalid finds the runs that are not valid: conditions on their numbers decide nothing.
+func (c *Comparison) Invalid() (all []Finding) {
+	cond := Condition{Objective: measure.Objective{Text: "a run is not valid"}}
 	for _, s := range c.Sides {
 		for i, r := range s.Runs {
 			if !r.Verdict.Valid {
-				all = append(all, Finding{
-					Condition{Text: "a run is not valid"},
-					true,
-					fmt.Sprintf("%s: %s (--allow-invalid lets it pass)", runName(s, i), reason.Codes(r.Verdict.Invalid())),
-				})
+				text := runName(s, i) + ": " + reason.Codes(r.Verdict.Invalid())
+				all = append(all, Finding{cond, true, text + " (--allow-invalid lets it pass)"})
 			}
 		}
 	}
 	return all
 }
 
-func (c Condition) decide(row Row, i int) (failed bool, why string) {
-	first, cell := row.Cells[0], row.Cells[i]
-	if cell.Reason != nil {
-		return true, "cannot be decided: " + cell.Reason.Error()
+// decide decides a condition on one side of a row.
+func (c Condition) decide(r row, i int) (failed bool, why string) {
+	first, side := r.cells[0], r.cells[i]
+	value, shown := c.value(side)
+	switch {
+	case side.unknown != nil:
+		return true, "cannot be decided: " + side.unknown.Error()
+	case c.relative && first.unknown != nil:
+		return true, "cannot be decided: on the first side " + first.unknown.Error()
+	case c.relative && math.IsNaN(side.ratio):
+		return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.Measure.Show(first.median))
+	case c.relative:
+		value = side.ratio
+		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.Measure.Show(first.median))
 	}
-	value := cell.Median
-	if c.measure.Unit == "" && !c.ratio { // of what should not happen at all, no repetition makes up for another
-		value = cell.Low
-		if strings.HasPrefix(c.op, ">") {
-			value = cell.High
-		}
-	}
-	shown := c.measure.Show(value)
-	if c.ratio {
-		if first.Reason != nil {
-			return true, "cannot be decided: on the first side " + first.Reason.Error()
-		}
-		if math.IsNaN(cell.Ratio) {
-			return true, fmt.Sprintf("cannot be decided: %s has no multiple of %s", shown, c.measure.Show(first.Median))
-		}
-		value = cell.Ratio
-		shown = fmt.Sprintf("%.3gx (%s, was %s)", value, shown, c.measure.Show(first.Median))
-	}
-	noise := c.ratio && (cell.Significance == Noise || cell.Significance == Same)
-	if !measure.Holds(value, c.op, c.limit) || noise {
-		if doubt := c.doubt(first, cell); doubt != "" {
-			return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
-		}
+	noise := c.relative && side.noise()
+	holds := c.Met(value)
+	if doubt := c.doubt(first, side); doubt != "" && (!holds || noise) {
+		return true, fmt.Sprintf("cannot be decided: %s, but %s", shown, doubt)
 	}
 	switch {
-	case !measure.Holds(value, c.op, c.limit):
-		return false, shown
-	case noise:
-		return false, fmt.Sprintf("%s, but that is within noise (p=%.3f)", shown, cell.P)
-	case !c.ratio:
-		return true, shown
-	case cell.Significance == Unknown:
-		return true, fmt.Sprintf("%s; whether it is noise cannot be known: it takes %d repetitions of each", shown, enough)
+	case holds && noise:
+		shown += fmt.Sprintf(", but that is within noise (p=%.3f)", side.p)
+	case holds && c.relative && side.tooFew:
+		shown += fmt.Sprintf("; whether it is noise cannot be known: it takes %d runs of each side", enough)
+	case holds && c.relative:
+		shown += fmt.Sprintf(" (p=%.3f)", side.p)
 	}
-	return true, fmt.Sprintf("%s (p=%.3f)", shown, cell.P)
+	return holds && !noise, shown
 }
 
-// doubt says what might make a condition hold that does not: that the value is truly greater than measured or, where less would be worse, less.
-// A multiple is truly greater where that on the first side is less.
-func (c Condition) doubt(first, cell Cell) string {
-	here, there := cell.tooLow, first.tooHigh
-	if strings.HasPrefix(c.op, "<") {
-		here, there = cell.tooHigh, first.tooLow
+// value returns the value of a side: the median, or of a count with a fixed limit the worst run,
+// because no repetition makes up for another.
+func (c Condition) value(side cell) (value float64, shown string) {
+	switch {
+	case c.Measure.Unit != "" || c.relative:
+		value = side.median
+	case strings.HasPrefix(c.Op, "<"):
+		value = side.low
+	default:
+		value = side.high
 	}
-	if here == "" && c.ratio && there != "" {
-		return "on the first side " + there
+	return value, c.Measure.Show(value)
+}
+
+// doubt returns why a condition that does not hold may hold in truth: the value may be greater than
+// measured or, for "<", less. A multiple may also be greater because the first side is less.
+func (c Condition) doubt(first, side cell) string {
+	here, there := side.tooLow, first.tooHigh
+	if strings.HasPrefix(c.Op, "<") {
+		here, there = side.tooHigh, first.tooLow
 	}
-	return here
+	if !c.relative || there == "" {
+		return here
+	}
+	return cmp.Or(here, "on the first side "+there)
 }

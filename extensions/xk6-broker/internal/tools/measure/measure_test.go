@@ -86,15 +86,15 @@ func TestOfARun(t *testing.T) {
 // A measure that is not there is named with those that are.
 func TestMeasuresThatAreNotThere(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                   "not understood",
-		"e2e_latency p99 x":  "not understood",
-		"e2e_latncy p99":     `there is no "e2e_latncy"`,
+		"":                   `there is no ""`,
+		"e2e_latency p99 x":  `"p99 x" is not`,
+		"e2e_latncy p99":     `there is no "e2e_latncy p99"`,
 		"e2e_latency":        `"" is not`,
-		"confirmed p99":      `write "confirmed rate"`,
-		"lost rate":          `write "lost"`,
-		"due rate":           `write "due"`,
-		"bytes_sent":         `write "bytes_sent rate"`,
-		"e2e_latency p100":   "not a percentile",
+		"confirmed p99":      `there is no "confirmed p99"`,
+		"lost rate":          `there is no "lost rate"`,
+		"due rate":           `there is no "due rate"`,
+		"bytes_sent":         `there is no "bytes_sent"`,
+		"e2e_latency p100":   `"p100" is not`,
 		"publish_latency x9": `"x9" is not`,
 	} {
 		if m, err := measure.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -124,7 +124,7 @@ func TestObjectives(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
-	for name, want := range map[string]string{"e2e_latency p99": "12.3ms", "confirmed rate": "12,345,678/s", "bytes_sent rate": "12.3 MB/s", "lost": "12345678"} {
+	for name, want := range map[string]string{"e2e_latency p99": "12.3ms", "confirmed rate": "12345678/s", "bytes_sent rate": "12345678 B/s", "lost": "12345678"} {
 		m, err := measure.Parse(name)
 		if err != nil {
 			t.Fatal(err)

@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// Operators compare a measure with a limit.
-var Operators = []string{"<", "<=", ">", ">=", "==", "!="}
+// operators compare a measure with a limit.
+var operators = []string{"<", "<=", ">", ">=", "==", "!="}
 
-// Objective is what a measure should be, such as "e2e_latency p99 < 20ms" or "lost == 0".
+// Objective is a measure with a limit, such as "e2e_latency p99 < 20ms" or "lost == 0".
 type Objective struct {
 	Text    string
 	Measure Measure
 	Op      string
-	Limit   float64 // ns, by second or a number
+	Limit   float64 // in the measure's unit
 }
 
-// ParseObjective understands an objective.
+// ParseObjective returns the objective of a text.
 func ParseObjective(text string) (Objective, error) {
-	m, op, limit, err := split(text, []string{"<", "<=", "=="}, Operators)
-	o := Objective{Text: text, Measure: m, Op: op}
+	o, limit, err := Split(text)
 	if err == nil {
-		o.Limit, err = m.ParseLimit(limit)
+		o.Limit, err = o.Measure.parseLimit(limit)
 	}
 	if err != nil {
 		return o, fmt.Errorf("objective %q: %w", text, err)
@@ -33,24 +32,20 @@ func ParseObjective(text string) (Objective, error) {
 	return o, nil
 }
 
-// Split takes a measure, an operator and a limit apart.
-func Split(text string) (m Measure, op, limit string, err error) {
-	return split(text, Operators, Operators)
-}
-
-// split names those of the operators that are of use.
-func split(text string, useful, known []string) (m Measure, op, limit string, err error) {
+// Split returns an objective without its limit, and the text of the limit.
+func Split(text string) (o Objective, limit string, err error) {
 	fields := strings.Fields(text)
-	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(known, f) })
+	at := slices.IndexFunc(fields, func(f string) bool { return slices.Contains(operators, f) })
 	if at < 1 || len(fields) != at+2 {
-		return m, "", "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces between", strings.Join(useful, " "))
+		all := strings.Join(operators, " ")
+		return o, "", fmt.Errorf("it is not understood: write a measure, one of %s and a limit, with spaces", all)
 	}
-	m, err = Parse(strings.Join(fields[:at], " "))
-	return m, fields[at], fields[at+1], err
+	m, err := Parse(strings.Join(fields[:at], " "))
+	return Objective{Text: text, Measure: m, Op: fields[at]}, fields[at+1], err
 }
 
-// ParseLimit reads a limit in the measure's unit: a duration or a number.
-func (m Measure) ParseLimit(text string) (float64, error) {
+// parseLimit returns a limit in the measure's unit, from a duration or a number.
+func (m Measure) parseLimit(text string) (float64, error) {
 	if m.Unit == "ns" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
@@ -65,22 +60,19 @@ func (m Measure) ParseLimit(text string) (float64, error) {
 	return v, nil
 }
 
-// Holds reports whether a value is on the right side of a limit.
-func Holds(v float64, op string, limit float64) bool {
-	switch op {
-	case ">":
-		return v > limit
-	case ">=":
-		return v >= limit
-	case "<":
-		return v < limit
-	case "<=":
-		return v <= limit
-	case "!=":
-		return v != limit
-	}
-	return v == limit
-}
-
 // Met reports whether a value meets the objective.
-func (o Objective) Met(v float64) bool { return Holds(v, o.Op, o.Limit) }
+func (o Objective) Met(v float64) bool {
+	switch o.Op {
+	case ">":
+		return v > o.Limit
+	case ">=":
+		return v >= o.Limit
+	case "<":
+		return v < o.Limit
+	case "<=":
+		return v <= o.Limit
+	case "!=":
+		return v != o.Limit
+	}
+	return v == o.Limit
+}

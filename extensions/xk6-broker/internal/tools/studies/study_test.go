@@ -381,7 +381,7 @@ func TestMistakes(t *testing.T) {
 		{"title: 'A study'", "title: 7", "cannot unmarshal number"},
 		{"export const study", "export const studies", "exports no study"},
 		{"repeat: 2", "repeat: -2", "a repeat of 1 or more"},
-		{"measured: 'confirmed rate'", "measured: 'confirmed speed'", `study.tests[0]: columns[0].measured: confirmed has no "speed": write "confirmed rate"`},
+		{"measured: 'confirmed rate'", "measured: 'confirmed speed'", `study.tests[0]: columns[0].measured: there is no "confirmed speed"`},
 		{"base: 'one'", "base: 'none'", `study.tests[0]: base: there is no cell "none"`},
 		{"name: 'two'", "name: 'one'", `there is a cell "one" already`},
 		{"published: { records: 400 }", "published: { record: 400 }", `study.tests[0]: cells[0]: published: there is no column "record"`},

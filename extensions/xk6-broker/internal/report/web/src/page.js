@@ -1,8 +1,18 @@
 // Draws the charts that the page carries as JSON into the figures of the same id, in the colours of the present theme.
 import uPlot from 'uplot';
 import { axisLabel, format, percentile } from './format.js';
+import { chartsOf } from './history.js';
 
-const charts = JSON.parse(document.getElementById('charts').textContent);
+const read = (id) => JSON.parse(document.getElementById(id).textContent) ?? [];
+const charts = read('charts');
+for (const history of read('histories')) {
+  charts.push(...chartsOf(history));
+  const own = charts.filter(({ id }) => id.startsWith(`${history.id}-`));
+  document.getElementById(`${history.id}-charts`).append(...own.map(({ id }) => Object.assign(document.createElement('figure'), { id, className: 'chart' })));
+}
+for (const cell of document.querySelectorAll('td')) { // thin spaces between the thousands of a count
+  if (/^\d{4,}$/.test(cell.textContent)) cell.textContent = cell.textContent.replace(/\B(?=(\d{3})+$)/g, '\u202f');
+}
 const printing = matchMedia('print');
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const printWidth = { whole: 660, half: 320 }; // of a page of A4 or letter, in CSS pixels; two charts are side by side, but for the first
