@@ -125,7 +125,7 @@ func (m Measure) DoubtOfRun(r *result.Result) (low, high string) {
 
 // Rate is a counter per second.
 func Rate(name string) Measure {
-	what, bytes := strings.CutPrefix(name, "bytes_")
+	subject, bytes := strings.CutPrefix(name, "bytes_")
 	m := Measure{Name: name, Stat: "rate", Unit: "/s"}
 	if bytes {
 		m.Unit = "B/s"
@@ -134,9 +134,9 @@ func Rate(name string) Measure {
 		n, seconds := t.RateBasis(name)
 		switch {
 		case n == 0:
-			return 0, fmt.Errorf("nothing was %s", what)
+			return 0, fmt.Errorf("nothing was %s", subject)
 		case seconds <= 0:
-			return 0, fmt.Errorf("messages were %s for too short a time for a rate", what)
+			return 0, fmt.Errorf("messages were %s for too short a time for a rate", subject)
 		}
 		return n / seconds, nil
 	}
