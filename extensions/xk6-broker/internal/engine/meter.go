@@ -25,7 +25,6 @@ type Series struct {
 	phases *phases
 	shards int
 	parts  [mostPhases]atomic.Pointer[part] // by phase
-	sent   [recording.NumLoops]atomic.Bool  // messages were sent in this loop
 }
 
 // part holds the measurements of a series in one phase.
