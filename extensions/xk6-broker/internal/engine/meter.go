@@ -29,13 +29,14 @@ type Series struct {
 
 // part holds the measurements of a series in one phase.
 type part struct {
-	counters [recording.NumCounters]atomic.Int64
-	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
-	trends   [recording.NumLoops][recording.NumTrends]*hist.Recorder
-	late     atomic.Bool // a latency was recorded after the phase
-
+	trends [recording.NumLoops][recording.NumTrends]*hist.Recorder
+	late   atomic.Bool // a latency was recorded after the phase
 	mu     sync.Mutex
 	errors recording.Errors
+
+	_        [64]byte // each message changes what follows
+	counters [recording.NumCounters]atomic.Int64
+	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
 }
 
 func newPart(shards int) *part {
