@@ -1,10 +1,7 @@
 //gosec:disable G115 -- counts, far below their limits
 package account
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // groupAccount is the account of a group, or of one subscriber, while it is computed.
 type groupAccount struct {
@@ -148,14 +145,19 @@ func (g *groupAccount) decide(b Backlog, exact, removed bool) {
 	}
 }
 
-// inBacklog returns the least and the most received messages that are in the backlog: the unsettled
-// ones, unless some were requeued, redelivered, removed or are in no account.
+// inBacklog returns the least and the most received messages that are in the backlog. Messages that
+// were requeued, redelivered or removed need not be.
 func (g *groupAccount) inBacklog(removed bool) (least, most int64) {
-	doubtful := func(m member) bool { return m.Doubtful }
-	if removed || g.crossed || g.Redelivered > 0 || slices.ContainsFunc(g.members, doubtful) {
-		return 0, math.MaxInt64
+	most = int64(g.held)
+	doubtful := removed || g.crossed || g.Redelivered > 0
+	for _, m := range g.members {
+		most += m.Held
+		doubtful = doubtful || m.Doubtful
 	}
-	return int64(g.held), int64(g.held)
+	if doubtful {
+		return 0, most
+	}
+	return most, most
 }
 
 // doubtLost makes the lost messages uncertain.

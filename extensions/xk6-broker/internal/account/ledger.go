@@ -12,7 +12,7 @@ import (
 )
 
 // LedgerVersion is the version of the format of [Ledger.Write].
-const LedgerVersion = 11
+const LedgerVersion = 10
 
 // Ledger lists the messages of one process of a test. Times are ns since the Unix epoch.
 type Ledger struct {
@@ -53,6 +53,7 @@ type GroupLedger struct {
 	Asked      int64      `json:"asked,omitempty"`      // when the broker reported Backlog exactly; 0 if it did not
 	Backlog    Backlog    `json:"backlog"`
 	Leftovers  int64      `json:"leftovers,omitempty"` // of Backlog, none of the test's messages: at most
+	Held       int64      `json:"held,omitempty"`      // received, in no account, and perhaps not settled: at most
 	Doubtful   bool       `json:"doubtful,omitempty"`  // the backlog need not have exactly the unsettled messages
 	Cut        bool       `json:"cut,omitempty"`       // a member left before everything on its way to it had arrived
 }

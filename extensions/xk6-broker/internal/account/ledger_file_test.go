@@ -39,7 +39,7 @@ func ledgerOf(t *testing.T) *Ledger {
 				Removed: []int64{1, 2}, Slowest: 14, Producers: known.Producers,
 				Groups: []GroupLedger{{
 					GroupSnapshot: known.Groups[0], Subscriber: true, Kept: true, Earliest: true, There: []Presence{{5, math.MaxInt64}}, Left: []Presence{{1, 2}}, Asked: 6,
-					Backlog: Backlog{Messages: 7, Undelivered: 8}, Leftovers: 9, Doubtful: true, Cut: true,
+					Backlog: Backlog{Messages: 7, Undelivered: 8}, Leftovers: 9, Held: 13, Doubtful: true, Cut: true,
 				}},
 			},
 		},
@@ -86,7 +86,7 @@ func TestALedgerThatCannotBeReadSaysWhy(t *testing.T) {
 		"half of it":       {whole[:len(whole)/2], "not all of it"},
 		"all but a byte":   {whole[:len(whole)-1], "not all of it"},
 		"a bit changed":    {changed, "damaged"},
-		"an older version": {written(t, old), "version 10: this program reads version 11"},
+		"an older version": {written(t, old), "version 9: this program reads version 10"},
 		"unsorted sources": {written(t, unsorted), "not in their order"},
 	} {
 		if _, err := ReadLedger(bytes.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.says) {

@@ -18,13 +18,6 @@ type backlog struct {
 	at int64 // ns since the Unix epoch; 0 if there is no answer
 }
 
-// exact reports whether missing messages can be judged by it.
-func (b *backlog) exact() bool { return b.at > 0 && !b.Estimate }
-
-func (b *backlog) account() account.Backlog {
-	return account.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
-}
-
 // GroupKey names a group of consumers of a run.
 type GroupKey struct{ Broker, Driver, Topic, Group string }
 

@@ -186,7 +186,9 @@ func (c *Consumer) drain(ctx context.Context, last bool) {
 			return
 		}
 	}
-	if last && c.driver.Features.Settle != 0 && c.group.track.Held() > 0 { // the broker may have held back more
+	busy := driver.Now()-received < int64(drainQuiet)
+	heldBack := c.driver.Features.Settle != 0 && c.group.track.Held() > 0 // the broker may wait for settlements
+	if last && (busy || heldBack) {
 		c.group.mu.Lock()
 		defer c.group.mu.Unlock()
 		c.group.cut = true

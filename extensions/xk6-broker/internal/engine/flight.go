@@ -100,16 +100,15 @@ func (f *flight) hand(ctx context.Context) {
 	s.track.Sent(f.sent, f.first)
 	bytes := f.prepare()
 	series := s.series.Load()
-	series.add(recording.Due, int64(n))
-	series.count(recording.Sent, int64(n), f.sent)
-	series.add(recording.BytesSent, bytes)
-	series.sent[f.loop].Store(true)
 	if f.loop == recording.Open {
 		for _, due := range f.due {
 			series.record(s.shard, recording.Open, recording.ScheduleLag, due, f.sent-due)
 			series.record(s.shard, recording.Open, recording.GeneratorLag, due, f.sent-max(due, f.free))
 		}
 	}
+	series.add(recording.Due, int64(n))
+	series.count(recording.Sent, int64(n), f.sent)
+	series.add(recording.BytesSent, bytes)
 	switch {
 	case f.ask != nil:
 		s.mu.Unlock()

@@ -255,10 +255,11 @@ func (g *group) forget() {
 func (g *group) ledger(s account.GroupSnapshot) account.GroupLedger {
 	l := account.GroupLedger{
 		GroupSnapshot: s, Subscriber: g.subscriber, Kept: g.kept, Earliest: g.earliest, Leftovers: g.leftovers,
-		Doubtful: g.doubtful.Load() || g.unanswered.Load() > 0,
+		Held: g.strangers.Load() + max(0, g.unanswered.Load()), Doubtful: g.doubtful.Load() || g.unanswered.Load() > 0,
 	}
-	if b := g.final.Load(); b != nil && b.exact() && !g.unread.Load() {
-		l.Asked, l.Backlog = b.at, b.account()
+	if b := g.final.Load(); b != nil && !b.Estimate && !g.unread.Load() {
+		l.Asked = b.at
+		l.Backlog = account.Backlog{Messages: b.Messages, Undelivered: b.Undelivered, Dropped: b.Dropped}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,4 +66,21 @@ func TestSubscriber_LeavesAmidABurst_DrainedOrUncertain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A subscriber leaves at once, with messages still on their way. None of them is lost.
+func TestSubscriber_LeavesWithoutTimeToDrain_RestUncertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Config{Features: memory.Subject()})
+		c := b.consumer(driver.ConsumerConfig{Prefetch: 10})
+		b.produce(b.sender(100), 60)
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = c.Leave(ctx)
+		b.finish()
+		if a := b.only(); a.Expected != 60 || a.Lost != 0 || a.Drained+a.Why[account.Leaving] != 60 {
+			t.Errorf("%+v", a)
+		}
+	})
 }

@@ -25,18 +25,18 @@ type Series struct {
 	phases *phases
 	shards int
 	parts  [mostPhases]atomic.Pointer[part] // by phase
-	sent   [recording.NumLoops]atomic.Bool  // messages were sent in this loop
 }
 
 // part holds the measurements of a series in one phase.
 type part struct {
-	counters [recording.NumCounters]atomic.Int64
-	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
-	trends   [recording.NumLoops][recording.NumTrends]*hist.Recorder
-	late     atomic.Bool // a latency was recorded after the phase
-
+	trends [recording.NumLoops][recording.NumTrends]*hist.Recorder
+	late   atomic.Bool // a latency was recorded after the phase
 	mu     sync.Mutex
 	errors recording.Errors
+
+	_        [64]byte // each message changes what follows
+	counters [recording.NumCounters]atomic.Int64
+	spans    [len(recording.Timed)]struct{ first, last atomic.Int64 }
 }
 
 func newPart(shards int) *part {

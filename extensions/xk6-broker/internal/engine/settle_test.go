@@ -116,8 +116,8 @@ func TestSettle_AnsweredLater_CountsWhatTheBrokerConfirmed(t *testing.T) {
 	if n := b.series.Count(recording.Acked); n != 6 || failed != 4 {
 		t.Errorf("%d acked and %d failed, want 6 and 4", n, failed)
 	}
-	if g := b.run.Ledger().Topics[0].Groups[0]; !g.Doubtful {
-		t.Error("four settlements have no answer, and the backlog is not doubtful")
+	if g := b.run.Ledger().Topics[0].Groups[0]; !g.Doubtful || g.Held != 4 {
+		t.Errorf("%d held, doubtful %v, want 4 that are doubtful", g.Held, g.Doubtful)
 	}
 }
 

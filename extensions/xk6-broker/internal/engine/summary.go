@@ -54,8 +54,10 @@ func (t *Topic) summary(accounts []account.Account) summary.Topic {
 	}
 	s := summary.Topic{Address: t.Address, Name: t.Name, Declared: t.declared.Load()}
 	for _, series := range t.series() {
-		s.OpenLoop = s.OpenLoop || series.sent[recording.Open].Load()
-		s.ClosedLoop = s.ClosedLoop || series.sent[recording.Closed].Load()
+		sent := series.Count(recording.Sent) // first: a message has its lag before it counts as sent
+		scheduled := series.scheduled()
+		s.OpenLoop = s.OpenLoop || scheduled > 0
+		s.ClosedLoop = s.ClosedLoop || sent > scheduled
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,6 +128,12 @@ func (t *Topic) slowest() (longest int64) {
 		}
 	}
 	return longest
+}
+
+// scheduled returns the number of messages that were sent by a schedule: each has a schedule lag.
+func (s *Series) scheduled() int64 {
+	lag := s.Trend(recording.Open, recording.ScheduleLag)
+	return int64(lag.Count() + lag.Negative()) //gosec:disable G115 -- a count
 }
 
 // series lists the series of the topic.

@@ -338,7 +338,7 @@ func TestATestOfTheSameNameJustBefore(t *testing.T) {
 }
 
 // Messages that a group holds and has not settled are in the broker's backlog and are not missing: messages that vanished beside them are lost. If the group
-// holds messages of another test too, only the messages that the broker has never delivered are certain.
+// holds messages of another test too, as many are uncertain.
 func TestAHeldMessageHidesNoLoss(t *testing.T) {
 	for strangers, want := range map[int]account.Account{0: {Lost: 300, Undelivered: 1200}, 200: {Undelivered: 1000, Uncertain: 500}} {
 		t.Run(fmt.Sprint(strangers), func(t *testing.T) {

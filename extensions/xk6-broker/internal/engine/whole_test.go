@@ -260,7 +260,7 @@ func TestAGroupExpectsWhatIsKeptForIt(t *testing.T) {
 }
 
 // A backlog counts messages that were received and not settled, whichever process holds them. Messages that were there before the test and are held as
-// well make it doubtful: then only the messages that were never delivered are certain.
+// well make it doubtful: as many are uncertain.
 func TestWhatIsHeldHidesNoLossFromTheWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{})
