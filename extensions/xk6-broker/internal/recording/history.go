@@ -11,7 +11,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
-// Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
+// Point is one interval of a topic's history: about a second or, of a long run, a power of two of
+// them.
 type Point struct {
 	At          float64          `json:"at"`      // seconds from the start to the end of the interval
 	Seconds     float64          `json:"seconds"` // its length
@@ -74,7 +75,8 @@ type cell struct {
 	processes   map[int][]*Interval
 }
 
-// cells returns the intervals of the histories. With several processes each is as long as their longest interval.
+// cells returns the intervals of the histories. With several processes each is as long as their
+// longest interval.
 func (v *View) cells() (cells []cell) {
 	several, width := false, time.Second
 	for _, i := range v.rec.intervals {
@@ -101,7 +103,8 @@ func (v *View) end(at int64, width time.Duration) int64 {
 	return (at + int64(width) - 1) / int64(width) * int64(width)
 }
 
-// history returns the history of a topic, and its latencies in intervals that are long enough for a p99 if possible.
+// history returns the history of a topic, and its latencies in intervals that are long enough for a
+// p99 if possible.
 func (v *View) history(s Subject) ([]Point, map[string][]Summary) {
 	cells := v.cells()
 	points, latencies := make([]Point, len(cells)), map[string][]Parts{} // the latencies of each cell
@@ -170,8 +173,8 @@ func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	return summaries
 }
 
-// lengthFor returns how many cells to join, so that on average they support a p99: a power of two, and at most a
-// tenth of the run. If that is too few, they support a p90, or a median.
+// lengthFor returns how many cells to join, so that on average they support a p99: a power of two,
+// and at most a tenth of the run. If that is too few, they support a p90, or a median.
 func lengthFor(cells []Parts) int {
 	total, busy := uint64(0), uint64(0)
 	for _, parts := range cells {
@@ -189,8 +192,8 @@ func lengthFor(cells []Parts) int {
 	return 1
 }
 
-// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. A tag names the closed
-// loop, and the group if the topic has several: "audit", "closed:audit".
+// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. A tag
+// names the closed loop, and the group if the topic has several: "audit", "closed:audit".
 func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	log, err := hist.NewLog(w, v.started)
 	if err != nil {

@@ -2,7 +2,8 @@ package recording
 
 import ()
 
-// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see docs/methodology.md.
+// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see
+// docs/methodology.md.
 type Trend uint8
 
 // Trends.
@@ -22,7 +23,8 @@ const (
 	NumTrends = iota
 )
 
-// trends describes each: its metric's name without the prefix "broker_", what people call it, and from which instant to which it is.
+// trends describes each: its metric's name without the prefix "broker_", what people call it, and
+// from which instant to which it is.
 var trends = [NumTrends]struct {
 	name, title, span string
 	looped            bool // measured apart of what a schedule sent and what a closed loop did
@@ -62,7 +64,8 @@ func (t Trend) Consumers() bool { return trends[t].consumers }
 // Looped reports whether the trend is measured of both loops, apart.
 func (t Trend) Looped() bool { return trends[t].looped }
 
-// Operation is the operation of producers that the trend measures: "send" or "request"; "" of another trend.
+// Operation is the operation of producers that the trend measures: "send" or "request"; "" of
+// another trend.
 func (t Trend) Operation() string {
 	switch t {
 	case PublishLatency, PublishTime:
@@ -96,7 +99,8 @@ const (
 // String is the value of the tag "loop".
 func (l Loop) String() string { return [...]string{"open", "closed"}[l] }
 
-// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one too.
+// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one
+// too.
 const ClosedSuffix = "_closed"
 
 // In is the name of the trend, measured in a loop, where a topic has both.
@@ -107,7 +111,8 @@ func (t Trend) In(l Loop) string {
 	return t.String()
 }
 
-// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its own.
+// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its
+// own.
 func InClosed(name string) string {
 	if t, ok := TrendNamed(name); ok && t.Looped() {
 		return t.In(Closed)
@@ -191,7 +196,8 @@ func (c Counter) Doc() string { return counters[c].doc }
 // Shown reports whether the counter is shown in one of these places.
 func (c Counter) Shown(where Shown) bool { return counters[c].shown&where != 0 }
 
-// Consumers reports whether it counts what consumers always do, which is not there where a driver only sends.
+// Consumers reports whether it counts what consumers always do, which is not there where a driver
+// only sends.
 func (c Counter) Consumers() bool { return c == Received || c == BytesReceived || c == Corrupted }
 
 // Bytes reports whether it counts bytes.

@@ -1,6 +1,6 @@
-// Package recording holds what a process measured, second by second: for each interval and series the
-// counters and one histogram of each latency. Totals, phases, charts and interval logs are sums of its
-// records, and joining processes is joining their recordings.
+// Package recording holds what a process measured, second by second: for each interval and series
+// the counters and one histogram of each latency. Totals, phases, charts and interval logs are sums
+// of its records, and joining processes is joining their recordings.
 package recording
 
 import (
@@ -21,8 +21,8 @@ type Key struct {
 	Phase  string `json:"phase,omitempty"` // "" if the run has none
 }
 
-// Record is what one series measured in an interval. A count belongs to the phase in which it happened,
-// a latency to the phase in which its message was due.
+// Record is what one series measured in an interval. A count belongs to the phase in which it
+// happened, a latency to the phase in which its message was due.
 type Record struct {
 	Key
 	Counts    Counts    `json:"counts,omitzero"`
@@ -53,7 +53,8 @@ func (k ErrorKey) compare(o ErrorKey) int {
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
-// Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was measured.
+// Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was
+// measured.
 type Latencies [NumLoops][NumTrends]hist.Packed
 
 // Timed are the counters with a [Span].
@@ -121,8 +122,8 @@ type Recording struct {
 	pending int // how many added intervals the last one has, if it is not complete
 }
 
-// A recording is bounded. Beyond these limits neighbouring intervals are joined in pairs, and all become
-// twice as long.
+// A recording is bounded. Beyond these limits neighbouring intervals are joined in pairs, and all
+// become twice as long.
 const (
 	mostIntervals  = 1200
 	leastIntervals = 30
@@ -267,7 +268,8 @@ func (i *Interval) size() int {
 	return n
 }
 
-// Join returns the recordings of several processes as one, with the keys that a function gives. They are not changed.
+// Join returns the recordings of several processes as one, with the keys that a function gives.
+// They are not changed.
 func Join(all []*Recording, rename func(Key) Key) *Recording {
 	joined := &Recording{}
 	for process, r := range all {

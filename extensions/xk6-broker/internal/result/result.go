@@ -1,4 +1,5 @@
-// Package result is the model of summary.json: types, and their measurements from a recording. It decides nothing.
+// Package result is the model of summary.json: types, and their measurements from a recording. It
+// decides nothing.
 package result
 
 import (
@@ -109,13 +110,15 @@ func (t *Topic) Used() bool {
 	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
 }
 
-// Copies reports whether the account has duplicates of the group: not of other topics' messages, nor of those read back.
+// Copies reports whether the account has duplicates of the group: not of other topics' messages,
+// nor of those read back.
 func (g *Group) Copies() bool {
 	return g.Group != account.ReadBack && (g.Received+g.Drained > 0 || g.Strangers == 0)
 }
 
-// Measure sets the measurements from a recording alone: the phases, and of the topics and groups that the result has
-// their counts, errors, latencies, spans and histories. Counters that a topic has stay, at 0 if nothing was counted.
+// Measure sets the measurements from a recording alone: the phases, and of the topics and groups
+// that the result has their counts, errors, latencies, spans and histories. Counters that a topic
+// has stay, at 0 if nothing was counted.
 func (r *Result) Measure(rec *recording.Recording) {
 	view := rec.View(r.Started)
 	r.Recording, r.Phases, r.Leading = rec, view.Phases(), ""
@@ -148,8 +151,9 @@ func (t *Topic) subject() recording.Subject {
 	return s
 }
 
-// Cut adds the phase from one time to another, in seconds from the start, and lets it lead, without percentiles. It is
-// cut at the nearest instants at which an interval of the recording begins or ends.
+// Cut adds the phase from one time to another, in seconds from the start, and lets it lead, without
+// percentiles. It is cut at the nearest instants at which an interval of the recording begins or
+// ends.
 func (r *Result) Cut(rec *recording.Recording, from, to float64) error {
 	p, window, err := rec.Cut(r.Started, from, to)
 	if err != nil {
@@ -220,7 +224,8 @@ func (r *Result) Led() *Result {
 	return r.During(r.Leading)
 }
 
-// During returns the run as it was in a phase; nil if there is none of that name. The account stays that of the run.
+// During returns the run as it was in a phase; nil if there is none of that name. The account stays
+// that of the run.
 func (r *Result) During(name string) *Result {
 	p := r.Phase(name)
 	if p == nil {
@@ -266,7 +271,8 @@ func (t *Topic) RateBasis(counter string) (n, seconds float64) {
 	return float64(t.Counts[counter]), recording.RateTime(counter, t.Spans, t.During)
 }
 
-// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if it has none.
+// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if
+// it has none.
 func (t *Topic) Loop(name string) (trend, loop string) {
 	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
 	of, ok := recording.TrendNamed(trend)

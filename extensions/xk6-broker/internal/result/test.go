@@ -78,8 +78,8 @@ func (c Clocks) Most() int64 { return max(c.Offset, -c.Offset) + c.Bound }
 // Wrong reports whether the clocks differ for certain.
 func (c Clocks) Wrong() bool { return max(c.Offset, -c.Offset) > c.Bound }
 
-// Platform is the state of the machine while messages were sent or received. The shares are those of the worst five
-// seconds, 0 to 1, and absent if the platform does not report them.
+// Platform is the state of the machine while messages were sent or received. The shares are those
+// of the worst five seconds, 0 to 1, and absent if the platform does not report them.
 type Platform struct {
 	Hiccups       *hist.Histogram `json:"hiccups"`                 // delays of a thread that wakes every millisecond, ns
 	Process       *float64        `json:"process,omitempty"`       // of its CPUs (GOMAXPROCS), used by this process
@@ -135,11 +135,13 @@ func (t *Topic) Meaning() string {
 	return strings.Join(all, "; ")
 }
 
-// MostUses bounds how many different users of one sort are kept: a script may give each iteration options of its own.
+// MostUses bounds how many different users of one sort are kept: a script may give each iteration
+// options of its own.
 const MostUses = 16
 
-// Uses are the options of the users of a topic, by the kind of user: "connect", "topic", "producer", "consumer", "produce" or
-// "consume". They are in the order of their JSON, and equal options are there once.
+// Uses are the options of the users of a topic, by the kind of user: "connect", "topic",
+// "producer", "consumer", "produce" or "consume". They are in the order of their JSON, and equal
+// options are there once.
 type Uses map[string][]map[string]any
 
 // Add adds the options of a user.

@@ -12,7 +12,7 @@ import (
 
 // A merge keeps the worst of the same reason of several processes, and none that the merged result has itself or decides anew.
 func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
-	of := func(topic string, code reason.Code, level reason.Level, values reason.Values) reason.Reason {
+	of := func(topic string, code reason.Code, level reason.Level, values facts) reason.Reason {
 		return place{topic: topic}.reason(code, level, values)
 	}
 	failed := func(level reason.Level, count, all int) reason.Reason {
