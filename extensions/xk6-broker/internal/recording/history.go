@@ -19,11 +19,11 @@ type Point struct {
 	Counts      map[string]int64 `json:"counts"`
 	Errors      int64            `json:"errors"`
 	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64            `json:"inFlight"`             // of the processes: sent and not confirmed; the most that was seen
+	InFlight    int64            `json:"inFlight"`             // sent and not confirmed; the most that was seen
 	Outstanding uint64           `json:"outstanding"`          // expected by the groups and not received yet; likewise
 	Backlog     map[string]int64 `json:"backlog,omitempty"`    // messages at the broker for each group; likewise
-	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	CPU         float64          `json:"cpu"`                  // the mean share of its CPUs that the process used
+	Busiest     float64          `json:"busiest"`              // the same, in the worst 5 seconds under load
 }
 
 // Summary is the distribution of an interval in five numbers; ns.
@@ -69,7 +69,7 @@ func Within[T timed](all []T, p *Phase) (inside []T) {
 	return inside
 }
 
-// cell is an interval of a history: one of a process, or those of several processes that end in it.
+// cell is an interval of a history, with the intervals of each process that end in it.
 type cell struct {
 	at, seconds float64
 	processes   map[int][]*Interval
@@ -167,7 +167,8 @@ func summaries(cells []cell, all []Parts) (summaries []Summary) {
 		cells = cells[len(joined):]
 		q := h.Quantiles(0.5, 0.9, 0.99, 0.999)
 		summaries = append(summaries, Summary{
-			At: to.at, Seconds: to.at - from.at + from.seconds, Count: h.Count(), P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max(),
+			At: to.at, Seconds: to.at - from.at + from.seconds, Count: h.Count(),
+			P50: q[0], P90: q[1], P99: q[2], P999: q[3], Max: h.Max(),
 		})
 	}
 	return summaries
@@ -192,8 +193,8 @@ func lengthFor(cells []Parts) int {
 	return 1
 }
 
-// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. A tag
-// names the closed loop, and the group if the topic has several: "audit", "closed:audit".
+// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. The tag
+// of a closed loop is "closed".
 func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	log, err := hist.NewLog(w, v.started)
 	if err != nil {
@@ -201,36 +202,20 @@ func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	}
 	at := func(seconds float64) time.Time { return v.started.Add(time.Duration(seconds * float64(time.Second))) }
 	for _, c := range v.cells() {
-		tagged := map[string]Parts{}
-		for _, intervals := range c.processes {
-			for key, sum := range Sum(intervals, s.matches) {
-				for l := range Loop(NumLoops) {
-					if parts := sum.Latencies[l][trend]; len(parts) > 0 {
-						tag := s.tag(l, trend, key.Group)
-						tagged[tag] = append(tagged[tag], parts...)
-					}
-				}
+		var parts [NumLoops]Parts
+		for _, sum := range Sum(slices.Concat(slices.Collect(maps.Values(c.processes))...), s.matches) {
+			for l := range parts {
+				parts[l] = append(parts[l], sum.Latencies[l][trend]...)
 			}
 		}
-		for _, tag := range slices.Sorted(maps.Keys(tagged)) {
-			if err := log.Write(tag, at(c.at-c.seconds), at(c.at), tagged[tag].Histogram()); err != nil {
+		for l, tag := range []string{Open: "", Closed: Closed.String()} {
+			if len(parts[l]) == 0 {
+				continue
+			}
+			if err := log.Write(tag, at(c.at-c.seconds), at(c.at), parts[l].Histogram()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// tag returns the tag of a series. The format has neither commas nor spaces in it.
-func (s Subject) tag(l Loop, trend Trend, group string) (tag string) {
-	if l == Closed {
-		tag = Closed.String()
-	}
-	if !trend.Consumers() || len(s.Groups) < 2 || group == "" {
-		return tag
-	}
-	if tag != "" {
-		tag += ":"
-	}
-	return tag + hist.Tag(group)
 }

@@ -40,7 +40,7 @@ func (r Record) compare(o Record) int {
 		cmp.Compare(r.Group, o.Group), cmp.Compare(r.Phase, o.Phase))
 }
 
-// Counts are counters by [metric.Counter].
+// Counts are counters by [Counter].
 type Counts [NumCounters]int64
 
 // ErrorKey names errors of one sort.
@@ -53,7 +53,7 @@ func (k ErrorKey) compare(o ErrorKey) int {
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
-// Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was
+// Latencies are distributions by [Loop] and [Trend]; empty where nothing was
 // measured.
 type Latencies [NumLoops][NumTrends]hist.Packed
 
@@ -92,9 +92,9 @@ type Interval struct {
 	From     int64                  `json:"from"`              // ns since the Unix epoch
 	To       int64                  `json:"to"`                // ns since the Unix epoch
 	Phase    string                 `json:"phase,omitempty"`   // in force at its end
-	InFlight int64                  `json:"inFlight"`          // messages handed over and not yet done; the most that was seen
+	InFlight int64                  `json:"inFlight"`          // messages handed over and not yet done; the most
 	CPU      float64                `json:"cpu"`               // share of its CPUs that the process used, 0 to 1
-	Busiest  float64                `json:"busiest"`           // the same over the worst window under load that ended in it
+	Busiest  float64                `json:"busiest"`           // the same in the worst window under load
 	Hiccups  map[string]hist.Packed `json:"hiccups,omitempty"` // of the machine, by phase
 	Records  []Record               `json:"records"`           // ordered by their keys
 
@@ -159,7 +159,7 @@ func (r *Recording) Add(i *Interval) {
 func (r *Recording) enter(s Entry) {
 	last := len(r.entries) - 1
 	switch {
-	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was known when the file was written anew
+	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was in the header of a file
 	case last >= 0 && r.entries[last].Phase == s.Phase:
 		r.entries[last].To = s.To
 	default:

@@ -27,7 +27,7 @@ type Phase struct {
 	Name      string          `json:"name"`
 	Stretches []Stretch       `json:"stretches"`
 	Processes int             `json:"processes,omitempty"` // whose stretches these are, of several
-	Seconds   float64         `json:"seconds"`             // of all its stretches; of several processes the most that one has
+	Seconds   float64         `json:"seconds"`             // of all its stretches; the most of one process
 	Hiccups   *hist.Histogram `json:"hiccups,omitempty"`   // of the machine
 
 	Afterwards bool `json:"-"` // it was cut out of a finished run
@@ -115,7 +115,9 @@ func matching(all map[Key]*Sums, match func(Key) bool) map[Key]*Sums {
 
 // window adds up sums of the subject.
 func (s Subject) window(own map[Key]*Sums) Window {
-	w := Window{Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []WindowGroup{}}
+	w := Window{
+		Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []WindowGroup{},
+	}
 	for _, group := range s.Groups {
 		w.Groups = append(w.Groups, WindowGroup{Group: group, Trends: map[string]*hist.Histogram{}})
 	}

@@ -167,7 +167,7 @@ func HTML(w io.Writer, r *result.Result) error {
 			tv.Charts = append(tv.Charts, c.ID)
 		}
 		for c := range recording.Counter(recording.NumCounters) {
-			if n, ok := t.Counts[c.String()]; ok || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
+			if n, ok := t.Counts[c.String()]; ok || c.Always() && !(t.OnlySends && c.Consumers()) {
 				tv.Counts = append(tv.Counts, countRow{c.String(), c.Doc(), n})
 			}
 		}

@@ -26,7 +26,7 @@ type Result struct {
 	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
-	Unfinished  bool              `json:"unfinished,omitempty"` // the process was killed: its measurements are in its recording
+	Unfinished  bool              `json:"unfinished,omitempty"` // the process was killed
 	Processes   int               `json:"processes,omitempty"`  // of the test; 0 if the user did not set it
 	Segment     *Segment          `json:"segment,omitempty"`    // that this process had of the test; nil of a whole test
 	Clock       *Clock            `json:"clock,omitempty"`      // of this process, if it had a coordinator
@@ -40,7 +40,7 @@ type Result struct {
 	Leading     string            `json:"leading,omitempty"` // the phase that tables show first; "" for the whole run
 	Environment map[string]string `json:"environment"`       // versions, machine
 	Topics      []Topic           `json:"topics"`
-	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped, or that maxDuration left of a given number
+	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Platform    *Platform         `json:"platform,omitempty"`
@@ -56,23 +56,23 @@ type Topic struct {
 	Driver      string                     `json:"driver"`
 	Topic       string                     `json:"topic"`
 	Info        Server                     `json:"info"`
-	Confirm     string                     `json:"confirm"`    // the least that a confirmation proved; "" if nothing was sent
+	Confirm     string                     `json:"confirm"`    // the weakest of the proofs
 	Proofs      []Proof                    `json:"proofs"`     // of confirmations, by the producers' options
 	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
 	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
 	Declared    bool                       `json:"declared"`   // the script has a consumer for it
-	OnlySends   bool                       `json:"onlySends"`  // the driver has no consumers: only messages read back are observed
+	OnlySends   bool                       `json:"onlySends"`  // the driver has no consumers
 	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
-	Trends      map[string]*hist.Histogram `json:"trends"`      // with both loops, those of the closed one end in "_closed"
+	Trends      map[string]*hist.Histogram `json:"trends"`      // of a closed loop beside an open one: "_closed"
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []Group                    `json:"groups"`      // empty: nothing consumed here, loss was not observed
 	History     []Point                    `json:"history"`
 	Spans       map[string]Span            `json:"spans,omitempty"`  // of the counters sent, confirmed and received
-	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 if possible
+	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals for a p99 if possible
 	Phases      map[string]Window          `json:"phases,omitempty"` // by name
-	Apart       *Clocks                    `json:"apart,omitempty"`  // the worst two clocks that measured its latencies to consumers
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks that measured its latencies
 
 	Shared     bool `json:"-"` // other processes of the test may use it, and their part is not in here
 	Alone      bool `json:"-"` // there is no other process
@@ -91,14 +91,14 @@ type Group struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
 	Kept      bool  `json:"-"` // received and unsettled messages come again
-	Strangers int64 `json:"-"` // received that no producer of the topic sent, as this process knows
+	Strangers int64 `json:"-"` // received that no producer of the topic sent
 }
 
 // Server is a broker and the client that it is reached by.
 type Server struct {
 	Server   string `json:"server"`   // product and version
 	Client   string `json:"client"`   // library and version
-	Nodes    int    `json:"nodes"`    // how many servers the client knows of; 0 if unknown
+	Nodes    int    `json:"nodes"`    // servers that the client found; 0 if unknown
 	Embedded bool   `json:"embedded"` // the server runs inside the process
 }
 
@@ -107,7 +107,8 @@ func (r *Result) Several() bool { return r.Environment["processes"] != "" }
 
 // Used reports whether anything was done with the topic, beyond its creation.
 func (t *Topic) Used() bool {
-	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
+	sent := t.OpenLoop || t.ClosedLoop || len(t.Options["producer"]) > 0
+	return sent || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0
 }
 
 // Copies reports whether the account has duplicates of the group: not of other topics' messages,
@@ -142,7 +143,7 @@ func (r *Result) Measure(rec *recording.Recording) {
 	}
 }
 
-// subject returns the topic as a recording knows it.
+// subject returns the topic for a recording.
 func (t *Topic) subject() recording.Subject {
 	s := recording.Subject{Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Open: t.OpenLoop}
 	for i := range t.Groups {
@@ -289,7 +290,7 @@ func (t *Topic) Loop(name string) (trend, loop string) {
 type Verdict struct {
 	Valid     bool            `json:"valid"`
 	Of        string          `json:"of,omitempty"`     // the phase whose latencies it judges; "" for the whole run
-	UpTo      float64         `json:"upTo,omitempty"`   // the quantile up to which every latency is reliable; 0 if all that is supported is
+	UpTo      float64         `json:"upTo,omitempty"`   // the quantile to which all latencies are reliable; 0: all are
 	Except    string          `json:"except,omitempty"` // a latency that is not reliable because of two clocks
 	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies
 	Account   bool            `json:"account"`          // no invalid reason speaks against its account

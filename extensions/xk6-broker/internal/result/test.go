@@ -83,11 +83,11 @@ func (c Clocks) Wrong() bool { return max(c.Offset, -c.Offset) > c.Bound }
 type Platform struct {
 	Hiccups       *hist.Histogram `json:"hiccups"`                 // delays of a thread that wakes every millisecond, ns
 	Process       *float64        `json:"process,omitempty"`       // of its CPUs (GOMAXPROCS), used by this process
-	Host          *float64        `json:"host,omitempty"`          // of the CPUs that the process may run on, used by all processes
+	Host          *float64        `json:"host,omitempty"`          // of the CPUs it may run on, used by all processes
 	Others        *float64        `json:"others,omitempty"`        // of the same CPUs, used by all other processes
-	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines by the hypervisor
-	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task of the machine waited for a CPU
-	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same of the process's cgroup: its own limit shows here
+	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines
+	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task waited for a CPU
+	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same in the process's cgroup
 }
 
 // Seen returns the hiccups; nil without a monitor.
@@ -115,7 +115,8 @@ func (t *Topic) Proves(proofs ...Proof) {
 		}
 	}
 	slices.SortFunc(t.Proofs, func(a, b Proof) int {
-		return cmp.Or(cmp.Compare(slices.Index(confirms, a.Confirm), slices.Index(confirms, b.Confirm)), cmp.Compare(a.How, b.How))
+		weaker := cmp.Compare(slices.Index(confirms, a.Confirm), slices.Index(confirms, b.Confirm))
+		return cmp.Or(weaker, cmp.Compare(a.How, b.How))
 	})
 	if len(t.Proofs) > 0 {
 		t.Confirm = t.Proofs[0].Confirm
@@ -150,7 +151,9 @@ func (u Uses) Add(kind string, options map[string]any) {
 		encoded, _ := json.Marshal(o) // scalars and lists of them
 		return string(encoded)
 	}
-	i, found := slices.BinarySearchFunc(u[kind], options, func(a, b map[string]any) int { return cmp.Compare(text(a), text(b)) })
+	i, found := slices.BinarySearchFunc(u[kind], text(options), func(o map[string]any, wanted string) int {
+		return cmp.Compare(text(o), wanted)
+	})
 	if !found && len(u[kind]) < MostUses {
 		u[kind] = slices.Insert(slices.Clone(u[kind]), i, options)
 	}

@@ -32,7 +32,7 @@ var syntax = regexp.MustCompile(
 func ParseCondition(source string) (Condition, error) {
 	parts := syntax.FindStringSubmatch(source)
 	if parts == nil {
-		return Condition{}, fmt.Errorf("threshold %q: no comparison of avg, min, med, max, p(N), count, rate or value", source)
+		return Condition{}, fmt.Errorf("threshold %q: compare avg, min, med, max, p(N), count, rate or value", source)
 	}
 	limit, err := strconv.ParseFloat(strings.TrimSpace(parts[4]), 64)
 	if err != nil {

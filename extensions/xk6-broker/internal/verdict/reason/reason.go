@@ -33,7 +33,7 @@ type Values map[string]any
 type Reason struct {
 	Code      Code   `json:"code"`
 	Level     Level  `json:"level"`
-	Topic     string `json:"topic,omitempty"` // as users see it: with the broker's address where two brokers have a topic of this name
+	Topic     string `json:"topic,omitempty"` // with the broker if two have a topic of this name
 	Group     string `json:"group,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	Values    Values `json:"values"`
@@ -111,10 +111,11 @@ func (r Reason) Covers(o Reason) bool {
 
 // alike is [Reason.Same] for any topic.
 func (r Reason) alike(o Reason) bool {
-	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase || r.Word("why") != o.Word("why") {
+	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase {
 		return false
 	}
-	return !slices.ContainsFunc(table[r.Code].keys, func(name string) bool { return r.Values[name] != o.Values[name] })
+	keys := append([]string{"why"}, table[r.Code].keys...)
+	return !slices.ContainsFunc(keys, func(name string) bool { return r.Values[name] != o.Values[name] })
 }
 
 // worst returns the worst of reasons that are alike, by the value that the table names.

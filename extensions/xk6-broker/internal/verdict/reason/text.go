@@ -150,7 +150,8 @@ func Markdown() string {
 			levels = append(levels, string(l))
 		}
 		cells := []string{
-			"`" + string(code) + "`", strings.Join(levels, " or "), against[row.against], strings.Join(texts, "<br>"), row.cause, strings.Join(remedies, "<br>"),
+			"`" + string(code) + "`", strings.Join(levels, " or "), against[row.against],
+			strings.Join(texts, "<br>"), row.cause, strings.Join(remedies, "<br>"),
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
@@ -161,7 +162,8 @@ var messagesOf = regexp.MustCompile(`\{(\w+):messages\}`)
 
 // described returns a template with the names of its values, after the variant that has it.
 func described(why, template string) string {
-	text := strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(messagesOf.ReplaceAllString(template, "*$1* messages"))
+	text := messagesOf.ReplaceAllString(template, "*$1* messages")
+	text = strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(text)
 	text = placeholder.ReplaceAllString(text, "*$1*")
 	if why != "" {
 		text = "`" + why + "`: " + text
