@@ -88,13 +88,14 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 
 // Against reports what the code speaks against.
 func (c Code) Against() (latencies, account bool) {
-	return table[c].against&Latencies != 0, table[c].against&Account != 0
+	against := table[c].Against
+	return strings.Contains(against, "latencies"), strings.Contains(against, "account")
 }
 
 // ByMerge reports whether a merge decides on the reason anew, by what all processes have: that of
 // one process does not count.
 func (r Reason) ByMerge() bool {
-	return table[r.Code].byMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
+	return table[r.Code].ByMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
 }
 
 // Same reports whether two reasons are the same statement, with other numbers perhaps. They may be
@@ -114,13 +115,13 @@ func (r Reason) alike(o Reason) bool {
 	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase {
 		return false
 	}
-	keys := append([]string{"why"}, table[r.Code].keys...)
+	keys := append([]string{"why"}, table[r.Code].Keys...)
 	return !slices.ContainsFunc(keys, func(name string) bool { return r.Values[name] != o.Values[name] })
 }
 
 // worst returns the worst of reasons that are alike, by the value that the table names.
 func worst(alike []Reason) Reason {
-	name, smaller := strings.CutPrefix(table[alike[0].Code].worst, "-")
+	name, smaller := strings.CutPrefix(table[alike[0].Code].Worst, "-")
 	return slices.MaxFunc(alike, func(a, b Reason) int {
 		if smaller {
 			a, b = b, a
