@@ -161,7 +161,7 @@ func (p *Point) add(intervals []*Interval, own map[Key]*Sums) {
 // summaries summarises the latencies of cells.
 func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	for joined := range slices.Chunk(all, lengthFor(all)) {
-		h := cmp.Or(Parts(slices.Concat(joined...)).Histogram(), &hist.Histogram{})
+		h := cmp.Or(slices.Concat(joined...).Histogram(), &hist.Histogram{})
 		from := cells[0]
 		to := cells[len(joined)-1]
 		cells = cells[len(joined):]

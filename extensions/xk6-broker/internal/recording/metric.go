@@ -1,7 +1,5 @@
 package recording
 
-import ()
-
 // Trend is a latency that is measured for each message, in nanoseconds.
 type Trend uint8
 
@@ -158,7 +156,7 @@ var counters = [NumCounters]struct {
 	Unaccounted:   {"unaccounted", "sent without a stamp", false},
 	Foreign:       {"foreign", "received with the stamp of another test", false},
 	Sibling:       {"sibling", "received from another process of this test", false},
-	Earlier:       {"earlier", "received, and sent under this test's name before this process began: in no latency", false},
+	Earlier:       {"earlier", "received, and sent under this test's name before this process began", false},
 	Routed:        {"routed", "received by way of another topic of this test: dead letters, wildcards, forwarding", false},
 	Aliased:       {"aliased", "received from this topic at another address of the broker: in no account", false},
 	Negative:      {"negative", "received before they were sent, by the clocks of two machines", false},

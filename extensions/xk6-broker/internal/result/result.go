@@ -186,9 +186,11 @@ const (
 	Measure  = recording.Measured
 )
 
-// The parts of the model that a recording measures.
+// Phase is one of the parts of the model that a recording measures.
+type Phase = recording.Phase
+
+// The other parts.
 type (
-	Phase       = recording.Phase
 	Stretch     = recording.Stretch
 	Window      = recording.Window
 	WindowGroup = recording.WindowGroup
