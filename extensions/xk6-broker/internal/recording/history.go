@@ -193,8 +193,8 @@ func lengthFor(cells []Parts) int {
 	return 1
 }
 
-// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. The tag
-// of a closed loop is "closed".
+// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. The
+// tag of a closed loop is "closed".
 func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	log, err := hist.NewLog(w, v.started)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	NumTrends = iota
 )
 
-// trends has a trend's name without the prefix "broker_", its title, and its first and last instant.
+// trends has a trend's name without the prefix "broker_", its title, and its first and last
+// instant.
 var trends = [NumTrends]struct {
 	name, title, span string
 	looped            bool   // the open and the closed loop have distributions of their own
@@ -61,7 +62,8 @@ func (t Trend) Consumers() bool { return trends[t].consumers }
 // Looped reports whether the open and the closed loop have distributions of their own.
 func (t Trend) Looped() bool { return trends[t].looped }
 
-// Operation returns the operation of producers that the trend measures: "send" or "request"; "" of another trend.
+// Operation returns the operation of producers that the trend measures: "send" or "request"; "" of
+// another trend.
 func (t Trend) Operation() string { return trends[t].op }
 
 // TrendNamed returns the trend of a name; false if there is none.

@@ -77,7 +77,7 @@ func (s Span) And(o Span) Span {
 	return Span{min(s.First, o.First), max(s.Last, o.Last)}
 }
 
-// Spans are those of the [Timed] counters.
+// Spans are the spans of the [Timed] counters.
 type Spans [len(Timed)]Span
 
 func (s Spans) and(o Spans) Spans {

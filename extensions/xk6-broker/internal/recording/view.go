@@ -263,7 +263,7 @@ func RateTime(counter string, extents map[string]Extent, phase *Phase) (seconds 
 	return seconds
 }
 
-// timedBy returns the counter whose times are those of another.
+// timedBy returns the timed counter that a counter is counted with.
 func timedBy(counter string) Counter {
 	switch counter {
 	case Due.String(), Sent.String(), BytesSent.String():

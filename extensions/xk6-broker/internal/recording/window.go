@@ -49,7 +49,7 @@ type ErrorCount struct {
 // Percentile is one point of a distribution. The verdict sets whether it is reliable.
 type Percentile struct {
 	hist.Percentile
-	Owed     float64 `json:"owed"`     // the share of it that may be delay of the generator or its machine, 0 to 1
+	Owed     float64 `json:"owed"`     // the share that may be delay of the generator or its machine, 0 to 1
 	Believed bool    `json:"believed"` // it is supported, and neither delay, missing messages nor clocks can mislead
 }
 

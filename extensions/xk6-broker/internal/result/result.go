@@ -80,7 +80,7 @@ type Topic struct {
 
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
 	During  *Phase          `json:"-"` // that it was cut to; nil for the whole run
-	Whole   *Topic          `json:"-"` // the topic that it was cut from; nil for the whole run
+	Run     *Topic          `json:"-"` // the topic that it was cut from; nil for the whole run
 }
 
 // Group is the measurement and the account of one group of consumers.
@@ -102,7 +102,7 @@ type Server struct {
 	Embedded bool   `json:"embedded"` // the server runs inside the process
 }
 
-// Several reports whether the result is joined from those of several processes.
+// Several reports whether the result is joined from the results of several processes.
 func (r *Result) Several() bool { return r.Environment["processes"] != "" }
 
 // Used reports whether anything was done with the topic, beyond its creation.
@@ -111,8 +111,8 @@ func (t *Topic) Used() bool {
 	return sent || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0
 }
 
-// Copies reports whether the account has duplicates of the group: not of other topics' messages,
-// nor of those read back.
+// Copies reports whether the account has the group's duplicates. It has none of other topics'
+// messages, and none of messages that were read back.
 func (g *Group) Copies() bool {
 	return g.Group != account.ReadBack && (g.Received+g.Drained > 0 || g.Strangers == 0)
 }
@@ -251,7 +251,7 @@ func (r *Result) During(name string) *Result {
 // In returns the topic as it was in a phase.
 func (t *Topic) In(p *Phase) Topic {
 	w, during := t.Phases[p.Name], *t
-	during.During, during.Whole, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
+	during.During, during.Run, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = recording.Within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -278,9 +278,9 @@ func (t *Topic) RateBasis(counter string) (n, seconds float64) {
 // it has none.
 func (t *Topic) Loop(name string) (trend, loop string) {
 	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
-	of, ok := recording.TrendNamed(trend)
+	named, ok := recording.TrendNamed(trend)
 	switch {
-	case !ok || !of.Looped():
+	case !ok || !named.Looped():
 		return trend, ""
 	case closed || !t.OpenLoop:
 		return trend, recording.Closed.String()

@@ -21,7 +21,7 @@ type Scenario struct {
 	Executor string         `json:"executor"`
 	Exec     string         `json:"exec"` // the function of the script that it runs
 	VUs      uint64         `json:"vus"`
-	MaxVUs   uint64         `json:"maxVUs"`  // with those that may be added while it runs
+	MaxVUs   uint64         `json:"maxVUs"`  // the most while it runs
 	Options  map[string]any `json:"options"` // its other options
 }
 

@@ -154,7 +154,7 @@ const (
 	behind = 0.5
 )
 
-// judgeConsumers notes consumers that did not settle what they received, or did not keep up.
+// judgeConsumers notes consumers that did not settle their messages, or did not keep up.
 func (j *judge) judgeConsumers(t topic) {
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -217,8 +217,8 @@ func (t topic) fellBehind() (n uint64, length float64) {
 	return n, float64(n) * seconds / max(1, sent)
 }
 
-// inner returns the intervals between the first and the last that match: the load went on in part
-// of those only.
+// inner returns the intervals between the first and the last that match. In part of these two
+// nothing was sent.
 func inner[T any](all []T, match func(T) bool) []T {
 	first := slices.IndexFunc(all, match)
 	last := len(all) - 1

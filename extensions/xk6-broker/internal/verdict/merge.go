@@ -43,9 +43,8 @@ type merger struct {
 	absent    map[uint32]uint64 // messages from processes that are not here, by instance
 }
 
-// Merge joins the results of the processes of one test: measurements are those of their joined
-// recordings, and the account is that of all ledgers. Parts of different tests or times are an
-// error.
+// Merge joins the results of the processes of one test. It measures their joined recordings, and
+// computes the account of all ledgers. Parts of different tests or times are an error.
 func Merge(parts []Part, siblings Siblings) (*result.Result, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
@@ -117,7 +116,7 @@ func mergeable(parts []Part, processes int) (int, error) {
 	return processes, nil
 }
 
-// find returns a topic, or nil. Machines may know one broker by different addresses.
+// find returns a topic, or nil. A broker may have another address on each machine.
 func (m *merger) find(broker, driver, topic string) *result.Topic {
 	i := slices.IndexFunc(m.result.Topics, func(t result.Topic) bool {
 		return t.Driver == driver && t.Topic == topic && (!m.byBroker || t.Broker == broker)

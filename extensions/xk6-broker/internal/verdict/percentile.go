@@ -97,7 +97,7 @@ const (
 // quantiles are the ones that a result spells out; any other can be read from its histograms.
 var quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
 
-// distributions are those of trends, by name.
+// distributions are the distributions of trends, by name.
 type distributions = map[string]*hist.Histogram
 
 // kind is what can be wrong with a trend.
@@ -258,19 +258,19 @@ func (t topic) absentFrom(g *result.Group, name string) float64 {
 	return lacking(t.missing(g, name), received)
 }
 
-// lacking returns the share of n values beside those that a distribution has.
+// lacking returns the share of n values beside the values that a distribution has.
 func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
 
-// missing returns how many messages a group's distribution lacks at most: those that it did not
-// receive, and those whose sends failed and that did not arrive all the same.
+// missing returns how many messages a group's distribution lacks at most: the ones that it did not
+// receive, and failed sends that did not arrive all the same.
 func (t topic) missing(g *result.Group, name string) uint64 {
 	if k, _, _ := kindOf(name); !k.consumers {
 		return 0
 	}
 	sent, confirmed := recording.Sent.String(), recording.Confirmed.String()
 	counts := t.Counts
-	if t.Whole != nil { // the answer to a send may belong to another phase
-		counts = t.Whole.Counts
+	if t.Run != nil { // the answer to a send may belong to another phase
+		counts = t.Run.Counts
 	}
 	unconfirmed := max(0, counts[sent]-counts[confirmed]) // a request is confirmed without a reply
 	failed := min(t.failed(name), uint64(unconfirmed)) * uint64(max(1, g.Subscribers))
@@ -287,8 +287,7 @@ func Failed(t *result.Topic, name string) uint64 {
 	return topic{Topic: t}.failed(name)
 }
 
-// failed returns how many sends and requests failed, without those that are known to be of the
-// other loop.
+// failed returns how many sends and requests failed, without the failures of the other loop.
 func (t topic) failed(name string) uint64 {
 	own, other := recording.FailedLatency.String(), recording.FailedLatency.String()+recording.ClosedSuffix
 	if strings.HasSuffix(name, recording.ClosedSuffix) {

@@ -113,9 +113,9 @@ func (m *merger) judgeLoads(j *judge) {
 		return
 	}
 	limit := max(startedTogether, time.Duration(earliest.Seconds/20*float64(time.Second)))
-	if apart := latest.Started.Sub(earliest.Started); apart > limit {
+	if gap := latest.Started.Sub(earliest.Started); gap > limit {
 		names := earliest.Name + " and " + latest.Name
-		j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "begin", "names": names, "apart": apart})
+		j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "begin", "names": names, "apart": gap})
 	}
 }
 
@@ -128,11 +128,11 @@ func (m *merger) judgePhases(j *judge) {
 			for k := range all {
 				a, b := all[i][phase], all[k][phase]
 				lacks := len(a) > len(b) && !m.parts[k].Ledger.Unfinished
-				var apart time.Duration
+				var gap time.Duration
 				for n := range min(len(a), len(b)) {
-					apart = max(apart, time.Duration(b[n]-a[n]))
+					gap = max(gap, time.Duration(b[n]-a[n]))
 				}
-				if lacks || apart > startedTogether {
+				if lacks || gap > startedTogether {
 					names := m.parts[i].Result.Name + " and " + m.parts[k].Result.Name
 					j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "phase", "detail": phase, "names": names})
 					return

@@ -227,8 +227,8 @@ func Latency(r *result.Result, c Condition, trend string, portions []Portion) re
 // doubt returns why clocks or delay may decide a condition; "" if they cannot.
 func (t topic) doubt(c Condition, name string, h *hist.Histogram, held bool) string {
 	if t.blurred(name, 0) {
-		v, apart := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
-		if c.Holds(v-apart) != held || c.Holds(v+apart) != held {
+		v, gap := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
+		if c.Holds(v-gap) != held || c.Holds(v+gap) != held {
 			return t.clocksDiffer()
 		}
 	}
@@ -259,8 +259,8 @@ func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
 
 // Doubts returns why the compared value of a trend may be too low, and why it may be too high; ""
 // if it cannot be.
-func Doubts(of *result.Topic, c Condition, name string) (low, high string) {
-	t, h := topic{Topic: of}, of.Trends[name]
+func Doubts(measured *result.Topic, c Condition, name string) (low, high string) {
+	t, h := topic{Topic: measured}, measured.Trends[name]
 	if t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
 		return t.clocksDiffer(), t.clocksDiffer()
 	}

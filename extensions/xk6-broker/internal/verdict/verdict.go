@@ -60,8 +60,8 @@ func (j *judge) byShare(at place, code reason.Code, n, total int64, values facts
 	j.Add(at.reason(code, level, counted))
 }
 
-// Judge sets the percentiles and the verdict. The latencies are those of the leading phase, the
-// account is the whole run's.
+// Judge sets the percentiles and the verdict. It judges the latencies of the leading phase, and the
+// account of the whole run.
 func Judge(r *result.Result, c Circumstances) {
 	Describe(r)
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU

@@ -1,6 +1,5 @@
-// Package reason holds why a result cannot be relied on, and what its reader must know: as data,
-// with one table of codes, texts, causes and remedies. Merging and grouping compare codes and
-// values; a text is made where one is shown.
+// Package reason has the reasons why a result is not reliable, as data, with one table of texts,
+// causes and remedies. Merging and grouping compare codes and values. Texts are made last.
 package reason
 
 import (
@@ -22,7 +21,7 @@ type Level string
 // Levels.
 const (
 	Invalid Level = "invalid" // the result is not valid
-	Note    Level = "note"    // the result is valid, and its reader must know this
+	Note    Level = "note"    // the result is valid
 )
 
 // Values are the numbers and words of a reason. A number is a float64, a duration a float64 in

@@ -41,7 +41,7 @@ const (
 // entry is the row of a code.
 type entry struct {
 	Level    string    `json:"level"`   // or levels
-	Against  string    `json:"against"` // latencies, account or both; "" if the reason names what it speaks against
+	Against  string    `json:"against"` // latencies, account or both; "" for neither as such
 	Worst    string    `json:"worst"`   // the value by which one is worse: greater or, after "-", smaller
 	Keys     []string  `json:"keys"`    // the values that distinguish two statements of one code
 	ByMerge  bool      `json:"byMerge"` // a merge decides on it anew

@@ -66,7 +66,7 @@ func Texts(reasons []Reason) []string {
 }
 
 var (
-	// optional is a part of a text in brackets, which is left out if a value of it is missing.
+	// optional is a part of a text in brackets, which is left out if one of its values is missing.
 	optional = regexp.MustCompile(`\[[^\]]*\]`)
 	// placeholder is {name:format}; without a format the value is text.
 	placeholder = regexp.MustCompile(`\{(\w+)(?::(\w+))?\}`)
