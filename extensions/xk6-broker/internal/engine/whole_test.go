@@ -449,7 +449,7 @@ func TestASubscriberIsSentNothingWhileItIsAway(t *testing.T) {
 	})
 }
 
-// Where a message is settled with those before it, who settles the last of a batch has settled it whole: nothing is noted of the others.
+// If a message is settled with those before it, the last of a batch settles the whole batch.
 func TestMerge_SettledWithLaterOnes_NotUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, memory.Config{Cumulative: true})

@@ -11,18 +11,19 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 )
 
-// Point is one interval of a topic's history: about a second or, of a long run, a power of two of them.
+// Point is one interval of a topic's history: about a second or, of a long run, a power of two of
+// them.
 type Point struct {
 	At          float64          `json:"at"`      // seconds from the start to the end of the interval
 	Seconds     float64          `json:"seconds"` // its length
 	Counts      map[string]int64 `json:"counts"`
 	Errors      int64            `json:"errors"`
 	ErrorKinds  map[string]int64 `json:"errorKinds,omitempty"` // the errors by kind
-	InFlight    int64            `json:"inFlight"`             // of the processes: sent and not confirmed; the most that was seen
+	InFlight    int64            `json:"inFlight"`             // sent and not confirmed; the most that was seen
 	Outstanding uint64           `json:"outstanding"`          // expected by the groups and not received yet; likewise
 	Backlog     map[string]int64 `json:"backlog,omitempty"`    // messages at the broker for each group; likewise
-	CPU         float64          `json:"cpu"`                  // the share of its CPUs that the process used, 0 to 1, on average
-	Busiest     float64          `json:"busiest"`              // the same, over the worst 5 seconds under load that ended in the interval
+	CPU         float64          `json:"cpu"`                  // the mean share of its CPUs that the process used
+	Busiest     float64          `json:"busiest"`              // the same, in the worst 5 seconds under load
 }
 
 // Summary is the distribution of an interval in five numbers; ns.
@@ -68,13 +69,14 @@ func Within[T timed](all []T, p *Phase) (inside []T) {
 	return inside
 }
 
-// cell is an interval of a history: one of a process, or those of several processes that end in it.
+// cell is an interval of a history, with the intervals of each process that end in it.
 type cell struct {
 	at, seconds float64
 	processes   map[int][]*Interval
 }
 
-// cells returns the intervals of the histories. With several processes each is as long as their longest interval.
+// cells returns the intervals of the histories. With several processes each is as long as their
+// longest interval.
 func (v *View) cells() (cells []cell) {
 	several, width := false, time.Second
 	for _, i := range v.rec.intervals {
@@ -101,7 +103,8 @@ func (v *View) end(at int64, width time.Duration) int64 {
 	return (at + int64(width) - 1) / int64(width) * int64(width)
 }
 
-// history returns the history of a topic, and its latencies in intervals that are long enough for a p99 if possible.
+// history returns the history of a topic, and its latencies in intervals that are long enough for a
+// p99 if possible.
 func (v *View) history(s Subject) ([]Point, map[string][]Summary) {
 	cells := v.cells()
 	points, latencies := make([]Point, len(cells)), map[string][]Parts{} // the latencies of each cell
@@ -158,7 +161,7 @@ func (p *Point) add(intervals []*Interval, own map[Key]*Sums) {
 // summaries summarises the latencies of cells.
 func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	for joined := range slices.Chunk(all, lengthFor(all)) {
-		h := cmp.Or(Parts(slices.Concat(joined...)).Histogram(), &hist.Histogram{})
+		h := cmp.Or(slices.Concat(joined...).Histogram(), &hist.Histogram{})
 		from := cells[0]
 		to := cells[len(joined)-1]
 		cells = cells[len(joined):]
@@ -170,8 +173,8 @@ func summaries(cells []cell, all []Parts) (summaries []Summary) {
 	return summaries
 }
 
-// lengthFor returns how many cells to join, so that on average they support a p99: a power of two, and at most a
-// tenth of the run. If that is too few, they support a p90, or a median.
+// lengthFor returns how many cells to join, so that on average they support a p99: a power of two,
+// and at most a tenth of the run. If that is too few, they support a p90, or a median.
 func lengthFor(cells []Parts) int {
 	total, busy := uint64(0), uint64(0)
 	for _, parts := range cells {
@@ -189,8 +192,8 @@ func lengthFor(cells []Parts) int {
 	return 1
 }
 
-// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. A tag names the closed
-// loop, and the group if the topic has several: "audit", "closed:audit".
+// WriteLog writes the distributions of a topic's trend in each interval in the format .hlog. The
+// tag of a closed loop is "closed".
 func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	log, err := hist.NewLog(w, v.started)
 	if err != nil {
@@ -198,36 +201,20 @@ func (v *View) WriteLog(w io.Writer, s Subject, trend Trend) error {
 	}
 	at := func(seconds float64) time.Time { return v.started.Add(time.Duration(seconds * float64(time.Second))) }
 	for _, c := range v.cells() {
-		tagged := map[string]Parts{}
-		for _, intervals := range c.processes {
-			for key, sum := range Sum(intervals, s.matches) {
-				for l := range Loop(NumLoops) {
-					if parts := sum.Latencies[l][trend]; len(parts) > 0 {
-						tag := s.tag(l, trend, key.Group)
-						tagged[tag] = append(tagged[tag], parts...)
-					}
-				}
+		var parts [NumLoops]Parts
+		for _, sum := range Sum(slices.Concat(slices.Collect(maps.Values(c.processes))...), s.matches) {
+			for l := range parts {
+				parts[l] = append(parts[l], sum.Latencies[l][trend]...)
 			}
 		}
-		for _, tag := range slices.Sorted(maps.Keys(tagged)) {
-			if err := log.Write(tag, at(c.at-c.seconds), at(c.at), tagged[tag].Histogram()); err != nil {
+		for l, tag := range []string{Open: "", Closed: Closed.String()} {
+			if len(parts[l]) == 0 {
+				continue
+			}
+			if err := log.Write(tag, at(c.at-c.seconds), at(c.at), parts[l].Histogram()); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// tag returns the tag of a series. The format has neither commas nor spaces in it.
-func (s Subject) tag(l Loop, trend Trend, group string) (tag string) {
-	if l == Closed {
-		tag = Closed.String()
-	}
-	if !trend.Consumers() || len(s.Groups) < 2 || group == "" {
-		return tag
-	}
-	if tag != "" {
-		tag += ":"
-	}
-	return tag + hist.Tag(group)
 }

@@ -1,6 +1,6 @@
 package recording
 
-// Trend is a latency that is measured for each message. All are in nanoseconds within Go; see docs/latencies.md.
+// Trend is a latency that is measured for each message, in nanoseconds.
 type Trend uint8
 
 // Trends.
@@ -11,7 +11,7 @@ const (
 	E2ETime
 	DeliveryWait
 	ScheduleLag
-	GeneratorLag // the generator's own part of the lag: when it would have been sent by a punctual generator → sent
+	GeneratorLag // the generator's own part of the schedule lag
 	SettleTime
 	RedeliveryTime
 	FailedLatency
@@ -20,33 +20,35 @@ const (
 	NumTrends = iota
 )
 
-// trends describes each: its metric's name without the prefix "broker_", what people call it, and from which instant to which it is.
+// trends has a trend's name without the prefix "broker_", its title, and its first and last
+// instant.
 var trends = [NumTrends]struct {
 	name, title, span string
-	looped            bool // measured apart of what a schedule sent and what a closed loop did
-	consumers         bool // measured where messages are received
+	looped            bool   // the open and the closed loop have distributions of their own
+	consumers         bool   // measured when messages are received
+	op                string // of producers, whose failures are missing from it
 }{
-	PublishLatency: {"publish_latency", "publish latency", "due → confirmed", true, false},
-	PublishTime:    {"publish_time", "publish time", "sent → confirmed", true, false},
-	E2ELatency:     {"e2e_latency", "end-to-end latency", "due → handed over", true, true},
-	E2ETime:        {"e2e_time", "end-to-end time", "sent → received", true, true},
-	DeliveryWait:   {"delivery_wait", "delivery wait", "received → handed over", true, true},
-	ScheduleLag:    {"schedule_lag", "schedule lag", "due → sent", false, false},
-	GeneratorLag:   {"generator_lag", "generator lag", "", false, false},
-	SettleTime:     {"settle_time", "settle time", "ack → confirmed", false, true},
-	RedeliveryTime: {"redelivery_time", "redelivery time", "requeued → received", false, true},
-	FailedLatency:  {"failed_latency", "failed sends", "due → error", true, false},
-	RequestLatency: {"request_latency", "request latency", "due → reply", true, false},
-	RequestTime:    {"request_time", "request time", "sent → reply", true, false},
+	PublishLatency: {"publish_latency", "publish latency", "due → confirmed", true, false, "send"},
+	PublishTime:    {"publish_time", "publish time", "sent → confirmed", true, false, "send"},
+	E2ELatency:     {"e2e_latency", "end-to-end latency", "due → handed over", true, true, ""},
+	E2ETime:        {"e2e_time", "end-to-end time", "sent → received", true, true, ""},
+	DeliveryWait:   {"delivery_wait", "delivery wait", "received → handed over", true, true, ""},
+	ScheduleLag:    {"schedule_lag", "schedule lag", "due → sent", false, false, ""},
+	GeneratorLag:   {"generator_lag", "generator lag", "", false, false, ""},
+	SettleTime:     {"settle_time", "settle time", "ack → confirmed", false, true, ""},
+	RedeliveryTime: {"redelivery_time", "redelivery time", "requeued → received", false, true, ""},
+	FailedLatency:  {"failed_latency", "failed sends", "due → error", true, false, ""},
+	RequestLatency: {"request_latency", "request latency", "due → reply", true, false, "request"},
+	RequestTime:    {"request_time", "request time", "sent → reply", true, false, "request"},
 }
 
-// String is the metric's name without the prefix "broker_".
+// String returns the metric's name without the prefix "broker_".
 func (t Trend) String() string { return trends[t].name }
 
-// Title is what people call the latency.
+// Title returns the name for people.
 func (t Trend) Title() string { return trends[t].title }
 
-// Label is its title and, in brackets, from which instant to which it is.
+// Label returns the title and, in brackets, the first and the last instant.
 func (t Trend) Label() string {
 	if trends[t].span == "" {
 		return trends[t].title
@@ -54,24 +56,17 @@ func (t Trend) Label() string {
 	return trends[t].title + " (" + trends[t].span + ")"
 }
 
-// Consumers reports whether the trend is measured where messages are received.
+// Consumers reports whether the trend is measured when messages are received.
 func (t Trend) Consumers() bool { return trends[t].consumers }
 
-// Looped reports whether the trend is measured of both loops, apart.
+// Looped reports whether the open and the closed loop have distributions of their own.
 func (t Trend) Looped() bool { return trends[t].looped }
 
-// Operation is the operation of producers that the trend measures: "send" or "request"; "" of another trend.
-func (t Trend) Operation() string {
-	switch t {
-	case PublishLatency, PublishTime:
-		return "send"
-	case RequestLatency, RequestTime:
-		return "request"
-	}
-	return ""
-}
+// Operation returns the operation of producers that the trend measures: "send" or "request"; "" of
+// another trend.
+func (t Trend) Operation() string { return trends[t].op }
 
-// TrendNamed is the trend of a name; false where there is none.
+// TrendNamed returns the trend of a name; false if there is none.
 func TrendNamed(name string) (Trend, bool) {
 	for t := range Trend(NumTrends) {
 		if trends[t].name == name {
@@ -81,20 +76,21 @@ func TrendNamed(name string) (Trend, bool) {
 	return 0, false
 }
 
-// Loop says what a latency is counted from. The latencies of the two are never put together.
+// Loop is the kind of a message's due time. The latencies of the two are never added up.
 type Loop uint8
 
 // Loops.
 const (
-	Open     Loop = iota // from when a schedule wanted the message sent
-	Closed               // from when it was sent: there is no schedule, and waiting does not show
+	Open     Loop = iota // due by a schedule
+	Closed               // due when it is sent: there is no schedule, and waiting does not show
 	NumLoops = iota
 )
 
 // String is the value of the tag "loop".
 func (l Loop) String() string { return [...]string{"open", "closed"}[l] }
 
-// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one too.
+// ClosedSuffix is added to the name of a trend of a closed loop, where the topic has an open one
+// too.
 const ClosedSuffix = "_closed"
 
 // In is the name of the trend, measured in a loop, where a topic has both.
@@ -105,7 +101,8 @@ func (t Trend) In(l Loop) string {
 	return t.String()
 }
 
-// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its own.
+// InClosed is the name that a trend has of a closed loop; one that is not of both loops keeps its
+// own.
 func InClosed(name string) string {
 	if t, ok := TrendNamed(name); ok && t.Looped() {
 		return t.In(Closed)
@@ -142,63 +139,51 @@ const (
 	NumCounters = iota
 )
 
-// Shown says where a counter shows.
-type Shown uint8
-
-// Where it is shown.
-const (
-	OnPage Shown = 1 << iota // of the report, though it be 0; where it is not 0, every counter shows there
-	InText                   // on the terminal, where it is not 0
-)
-
-// counters describes each: its name, what it counts, and where it is shown.
+// counters has a counter's name, its meaning, and whether the page shows it though it be 0.
 var counters = [NumCounters]struct {
 	name, doc string
-	shown     Shown
+	always    bool
 }{
-	Due:           {"due", "arrivals whose time had come", OnPage},
-	Sent:          {"sent", "handed to the client library", OnPage},
-	Confirmed:     {"confirmed", "confirmed by the broker, in the driver's sense", OnPage},
-	Received:      {"received", "handed over to the application, copies included", OnPage},
-	Acked:         {"acked", "acknowledged", InText},
-	Requeued:      {"requeued", "given back, to be delivered again", InText},
-	Rejected:      {"rejected", "refused for good", InText},
-	BytesSent:     {"bytes_sent", "bytes of bodies sent", OnPage},
-	BytesReceived: {"bytes_received", "bytes of bodies received", OnPage},
-	Corrupted:     {"corrupted", "damaged on the way: stamp or body", OnPage},
-	Unstamped:     {"unstamped", "received without a stamp: nothing is known of them", InText},
-	Unaccounted:   {"unaccounted", "sent without a stamp: nothing is known of what becomes of them", 0},
-	Foreign:       {"foreign", "received with the stamp of another test", InText},
-	Sibling:       {"sibling", "received from another process of this test", InText},
-	Earlier:       {"earlier", "received, and sent by this test's name before this process began: in no latency", InText},
-	Routed:        {"routed", "received by way of another topic of this test: dead letters, wildcards, what was forwarded", InText},
-	Aliased:       {"aliased", "received from this topic at another address of the broker: not accounted for", InText},
-	Negative:      {"negative", "received before they were sent, by the clocks of two machines", 0},
-	Blocked:       {"blocked", "sends that waited because the window was full, or all workers were busy", InText},
-
-	Unanswered:   {"unanswered", "requests that were sent and had no reply in time", InText},
-	StrayReplies: {"stray_replies", "replies to no waiting request: late, again, or of another test", InText},
+	Due:           {"due", "arrivals whose time had come", true},
+	Sent:          {"sent", "handed to the client library", true},
+	Confirmed:     {"confirmed", "confirmed by the broker, in the driver's sense", true},
+	Received:      {"received", "handed over to the application, copies included", true},
+	Acked:         {"acked", "acknowledged", false},
+	Requeued:      {"requeued", "given back, to be delivered again", false},
+	Rejected:      {"rejected", "refused for good", false},
+	BytesSent:     {"bytes_sent", "bytes of bodies sent", true},
+	BytesReceived: {"bytes_received", "bytes of bodies received", true},
+	Corrupted:     {"corrupted", "damaged on the way: stamp or body", true},
+	Unstamped:     {"unstamped", "received without a stamp", false},
+	Unaccounted:   {"unaccounted", "sent without a stamp", false},
+	Foreign:       {"foreign", "received with the stamp of another test", false},
+	Sibling:       {"sibling", "received from another process of this test", false},
+	Earlier:       {"earlier", "received, and sent under this test's name before this process began", false},
+	Routed:        {"routed", "received by way of another topic of this test: dead letters, wildcards, forwarding", false},
+	Aliased:       {"aliased", "received from this topic at another address of the broker: in no account", false},
+	Negative:      {"negative", "received before they were sent, by the clocks of two machines", false},
+	Blocked:       {"blocked", "sends that waited because the window was full, or all workers were busy", false},
+	Unanswered:    {"unanswered", "requests that were sent and had no reply in time", false},
+	StrayReplies:  {"stray_replies", "replies to no waiting request: late, again, or of another test", false},
 }
 
-// String is the counter's name.
+// String returns the counter's name.
 func (c Counter) String() string { return counters[c].name }
 
-// Doc is what it counts.
+// Doc returns the counter's meaning.
 func (c Counter) Doc() string { return counters[c].doc }
 
-// Shown reports whether the counter is shown in one of these places.
-func (c Counter) Shown(where Shown) bool { return counters[c].shown&where != 0 }
+// Always reports whether the page shows the counter though it be 0.
+func (c Counter) Always() bool { return counters[c].always }
 
-// Consumers reports whether it counts what consumers always do, which is not there where a driver only sends.
+// Consumers reports whether only consumers count it, always.
 func (c Counter) Consumers() bool { return c == Received || c == BytesReceived || c == Corrupted }
 
 // Bytes reports whether it counts bytes.
 func (c Counter) Bytes() bool { return c == BytesSent || c == BytesReceived }
 
-// Requesters reports whether it counts what happens to requests, where they are sent.
-func (c Counter) Requesters() bool {
-	return c == Unanswered || c == StrayReplies
-}
+// Requesters reports whether it counts the fates of requests.
+func (c Counter) Requesters() bool { return c == Unanswered || c == StrayReplies }
 
 var outcomes = map[Counter]string{Acked: "ack", Requeued: "requeue", Rejected: "reject"}
 

@@ -1,6 +1,6 @@
-// Package recording holds what a process measured, second by second: for each interval and series the
-// counters and one histogram of each latency. Totals, phases, charts and interval logs are sums of its
-// records, and joining processes is joining their recordings.
+// Package recording holds what a process measured, second by second: for each interval and series
+// the counters and one histogram of each latency. Totals, phases, charts and interval logs are sums
+// of its records, and joining processes is joining their recordings.
 package recording
 
 import (
@@ -21,8 +21,8 @@ type Key struct {
 	Phase  string `json:"phase,omitempty"` // "" if the run has none
 }
 
-// Record is what one series measured in an interval. A count belongs to the phase in which it happened,
-// a latency to the phase in which its message was due.
+// Record is what one series measured in an interval. A count belongs to the phase in which it
+// happened, a latency to the phase in which its message was due.
 type Record struct {
 	Key
 	Counts    Counts    `json:"counts,omitzero"`
@@ -40,7 +40,7 @@ func (r Record) compare(o Record) int {
 		cmp.Compare(r.Group, o.Group), cmp.Compare(r.Phase, o.Phase))
 }
 
-// Counts are counters by [metric.Counter].
+// Counts are counters by [Counter].
 type Counts [NumCounters]int64
 
 // ErrorKey names errors of one sort.
@@ -53,7 +53,8 @@ func (k ErrorKey) compare(o ErrorKey) int {
 // Errors are counts of errors.
 type Errors map[ErrorKey]int64
 
-// Latencies are distributions by [metric.Loop] and [metric.Trend]; empty where nothing was measured.
+// Latencies are distributions by [Loop] and [Trend]; empty where nothing was
+// measured.
 type Latencies [NumLoops][NumTrends]hist.Packed
 
 // Timed are the counters with a [Span].
@@ -76,7 +77,7 @@ func (s Span) And(o Span) Span {
 	return Span{min(s.First, o.First), max(s.Last, o.Last)}
 }
 
-// Spans are those of the [Timed] counters.
+// Spans are the spans of the [Timed] counters.
 type Spans [len(Timed)]Span
 
 func (s Spans) and(o Spans) Spans {
@@ -91,9 +92,9 @@ type Interval struct {
 	From     int64                  `json:"from"`              // ns since the Unix epoch
 	To       int64                  `json:"to"`                // ns since the Unix epoch
 	Phase    string                 `json:"phase,omitempty"`   // in force at its end
-	InFlight int64                  `json:"inFlight"`          // messages handed over and not yet done; the most that was seen
+	InFlight int64                  `json:"inFlight"`          // messages handed over and not yet done; the most
 	CPU      float64                `json:"cpu"`               // share of its CPUs that the process used, 0 to 1
-	Busiest  float64                `json:"busiest"`           // the same over the worst window under load that ended in it
+	Busiest  float64                `json:"busiest"`           // the same in the worst window under load
 	Hiccups  map[string]hist.Packed `json:"hiccups,omitempty"` // of the machine, by phase
 	Records  []Record               `json:"records"`           // ordered by their keys
 
@@ -121,8 +122,8 @@ type Recording struct {
 	pending int // how many added intervals the last one has, if it is not complete
 }
 
-// A recording is bounded. Beyond these limits neighbouring intervals are joined in pairs, and all become
-// twice as long.
+// A recording is bounded. Beyond these limits neighbouring intervals are joined in pairs, and all
+// become twice as long.
 const (
 	mostIntervals  = 1200
 	leastIntervals = 30
@@ -158,7 +159,7 @@ func (r *Recording) Add(i *Interval) {
 func (r *Recording) enter(s Entry) {
 	last := len(r.entries) - 1
 	switch {
-	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was known when the file was written anew
+	case last >= 0 && s.From < r.entries[last].To && s.To <= r.entries[last].To: // it was in the header of a file
 	case last >= 0 && r.entries[last].Phase == s.Phase:
 		r.entries[last].To = s.To
 	default:
@@ -267,7 +268,8 @@ func (i *Interval) size() int {
 	return n
 }
 
-// Join returns the recordings of several processes as one, with the keys that a function gives. They are not changed.
+// Join returns the recordings of several processes as one, with the keys that a function gives.
+// They are not changed.
 func Join(all []*Recording, rename func(Key) Key) *Recording {
 	joined := &Recording{}
 	for process, r := range all {

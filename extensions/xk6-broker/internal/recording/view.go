@@ -78,7 +78,8 @@ func (s *Sums) add(r *Record) {
 	}
 }
 
-// Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match takes all.
+// Hiccups adds up the hiccups of intervals in phases that match; nil if there are none. A nil match
+// takes all.
 func Hiccups(intervals []*Interval, match func(phase string) bool) *hist.Histogram {
 	var all Parts
 	for _, i := range intervals {
@@ -139,8 +140,8 @@ func (v *View) since(at int64) float64 { return time.Duration(at - v.started.Uni
 // during reports whether a recorded phase is the one of this name.
 func during(name, recorded string) bool { return name == cmp.Or(recorded, Starting) }
 
-// Phases lists the phases in the order in which they began; none if the run is one. The time before the
-// first named phase is one itself if anything was measured in it.
+// Phases lists the phases in the order in which they began; none if the run is one. The time before
+// the first named phase is one itself if anything was measured in it.
 func (v *View) Phases() (phases []Phase) {
 	if !slices.ContainsFunc(v.rec.entries, func(e Entry) bool { return e.Phase != "" }) {
 		return nil
@@ -186,8 +187,8 @@ func (r *Recording) Begins() (all []map[string][]int64) {
 	return all
 }
 
-// Cut returns the phase from one time to another, in seconds from the start, and the windows of topics in
-// it. It has the intervals whose middle is in that time.
+// Cut returns the phase from one time to another, in seconds from the start, and the windows of
+// topics in it. It has the intervals whose middle is in that time.
 func (r *Recording) Cut(started time.Time, from, to float64) (p Phase, window func(Subject) Window, err error) {
 	v := &View{rec: r, started: started}
 	inside := slices.DeleteFunc(slices.Clone(r.intervals), func(i *Interval) bool {
@@ -237,8 +238,9 @@ func JoinExtents(all, more map[string]Extent) {
 	}
 }
 
-// RateTime returns the seconds that a counter's rate is divided by: from the first send to the last send or
-// count, and of that the part in a phase, if one is given. It returns 0 if that is too short for a rate.
+// RateTime returns the seconds that a counter's rate is divided by: from the first send to the last
+// send or count, and of that the part in a phase, if one is given. It returns 0 if that is too
+// short for a rate.
 func RateTime(counter string, extents map[string]Extent, phase *Phase) (seconds float64) {
 	own := map[string]Extent{}
 	for _, c := range []Counter{Sent, timedBy(counter)} {
@@ -261,7 +263,7 @@ func RateTime(counter string, extents map[string]Extent, phase *Phase) (seconds 
 	return seconds
 }
 
-// timedBy returns the counter whose times are those of another.
+// timedBy returns the timed counter that a counter is counted with.
 func timedBy(counter string) Counter {
 	switch counter {
 	case Due.String(), Sent.String(), BytesSent.String():

@@ -17,17 +17,17 @@ const (
 // BusyWindow is the length in seconds of the windows of [Interval] Busiest.
 const BusyWindow = 5.0
 
-// ClockSkew is how far the clocks of a test's machines may be apart, and how much later than the first its processes
-// may begin.
+// ClockSkew is how far the clocks of a test's machines may be apart, and how much later than the
+// first its processes may begin.
 const ClockSkew = 5 * time.Second
 
-// Phase is a part of the run's time: one stretch or, if it came again, several. A latency belongs to the
-// phase in which its message was due, a count to the phase in which it happened.
+// Phase is a part of the run's time: one stretch or, if it came again, several. A latency belongs
+// to the phase in which its message was due, a count to the phase in which it happened.
 type Phase struct {
 	Name      string          `json:"name"`
 	Stretches []Stretch       `json:"stretches"`
 	Processes int             `json:"processes,omitempty"` // whose stretches these are, of several
-	Seconds   float64         `json:"seconds"`             // of all its stretches; of several processes the most that one has
+	Seconds   float64         `json:"seconds"`             // of all its stretches; the most of one process
 	Hiccups   *hist.Histogram `json:"hiccups,omitempty"`   // of the machine
 
 	Afterwards bool `json:"-"` // it was cut out of a finished run
@@ -49,7 +49,7 @@ type ErrorCount struct {
 // Percentile is one point of a distribution. The verdict sets whether it is reliable.
 type Percentile struct {
 	hist.Percentile
-	Owed     float64 `json:"owed"`     // the share of it that may be delay of the generator or its machine, 0 to 1
+	Owed     float64 `json:"owed"`     // the share that may be delay of the generator or its machine, 0 to 1
 	Believed bool    `json:"believed"` // it is supported, and neither delay, missing messages nor clocks can mislead
 }
 
@@ -115,7 +115,9 @@ func matching(all map[Key]*Sums, match func(Key) bool) map[Key]*Sums {
 
 // window adds up sums of the subject.
 func (s Subject) window(own map[Key]*Sums) Window {
-	w := Window{Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []WindowGroup{}}
+	w := Window{
+		Counts: map[string]int64{}, Errors: []ErrorCount{}, Trends: map[string]*hist.Histogram{}, Groups: []WindowGroup{},
+	}
 	for _, group := range s.Groups {
 		w.Groups = append(w.Groups, WindowGroup{Group: group, Trends: map[string]*hist.Histogram{}})
 	}

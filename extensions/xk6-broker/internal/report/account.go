@@ -95,7 +95,7 @@ func countsOf(t *result.Topic) Table {
 	table := Table{Class: "counts", Caption: "Messages"}
 	for c := range recording.Counter(recording.NumCounters) {
 		n, counted := t.Counts[c.String()]
-		if counted || c.Shown(recording.OnPage) && !(t.OnlySends && c.Consumers()) {
+		if counted || c.Always() && !(t.OnlySends && c.Consumers()) {
 			line := Row{Name: c.String(), Label: c.String(), Doc: c.Doc(), Cells: []Cell{count(n, false)}}
 			table.Rows = append(table.Rows, line)
 		}

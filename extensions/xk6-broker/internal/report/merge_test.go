@@ -133,7 +133,7 @@ func TestWriteLog_GroupsAndLoops_Tagged(t *testing.T) {
 	r := &result.Result{Started: time.Unix(0, 0), Topics: []result.Topic{{Topic: "orders", Groups: []result.Group{group("audit"), group("the workers")}}}}
 	r.Measure(all)
 	for trend, want := range map[recording.Trend]string{
-		recording.PublishLatency: " closed", recording.E2ELatency: "audit closed:audit closed:the_workers the_workers",
+		recording.PublishLatency: " closed", recording.E2ELatency: " closed",
 	} {
 		var text strings.Builder
 		if err := r.WriteLog(&text, &r.Topics[0], trend); err != nil {

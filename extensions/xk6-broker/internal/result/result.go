@@ -1,4 +1,5 @@
-// Package result is the model of summary.json: types, and their measurements from a recording. It decides nothing.
+// Package result is the model of summary.json: types, and their measurements from a recording. It
+// decides nothing.
 package result
 
 import (
@@ -25,7 +26,7 @@ type Result struct {
 	Instance    uint32            `json:"instance"` // this process
 	Started     time.Time         `json:"started"`
 	Seconds     float64           `json:"seconds"`
-	Unfinished  bool              `json:"unfinished,omitempty"` // the process was killed: its measurements are in its recording
+	Unfinished  bool              `json:"unfinished,omitempty"` // the process was killed
 	Processes   int               `json:"processes,omitempty"`  // of the test; 0 if the user did not set it
 	Segment     *Segment          `json:"segment,omitempty"`    // that this process had of the test; nil of a whole test
 	Clock       *Clock            `json:"clock,omitempty"`      // of this process, if it had a coordinator
@@ -39,7 +40,7 @@ type Result struct {
 	Leading     string            `json:"leading,omitempty"` // the phase that tables show first; "" for the whole run
 	Environment map[string]string `json:"environment"`       // versions, machine
 	Topics      []Topic           `json:"topics"`
-	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped, or that maxDuration left of a given number
+	Dropped     uint64            `json:"dropped"`  // iterations that k6 dropped
 	Unserved    uint64            `json:"unserved"` // arrivals of open-arrival-rate that never had an iteration
 	CPU         float64           `json:"cpu"`      // the share of its CPUs that the process used, 0 to 1
 	Platform    *Platform         `json:"platform,omitempty"`
@@ -55,23 +56,23 @@ type Topic struct {
 	Driver      string                     `json:"driver"`
 	Topic       string                     `json:"topic"`
 	Info        Server                     `json:"info"`
-	Confirm     string                     `json:"confirm"`    // the least that a confirmation proved; "" if nothing was sent
+	Confirm     string                     `json:"confirm"`    // the weakest of the proofs
 	Proofs      []Proof                    `json:"proofs"`     // of confirmations, by the producers' options
 	OpenLoop    bool                       `json:"openLoop"`   // sent by a schedule; in a closed loop due is sent
 	ClosedLoop  bool                       `json:"closedLoop"` // something was sent by no schedule
 	Declared    bool                       `json:"declared"`   // the script has a consumer for it
-	OnlySends   bool                       `json:"onlySends"`  // the driver has no consumers: only messages read back are observed
+	OnlySends   bool                       `json:"onlySends"`  // the driver has no consumers
 	Options     Uses                       `json:"options"`    // in force for each that used it
 	Counts      map[string]int64           `json:"counts"`
 	Errors      []ErrorCount               `json:"errors"`
-	Trends      map[string]*hist.Histogram `json:"trends"`      // with both loops, those of the closed one end in "_closed"
+	Trends      map[string]*hist.Histogram `json:"trends"`      // of a closed loop beside an open one: "_closed"
 	Percentiles map[string][]Percentile    `json:"percentiles"` // of each trend, read from its histogram
 	Groups      []Group                    `json:"groups"`      // empty: nothing consumed here, loss was not observed
 	History     []Point                    `json:"history"`
 	Spans       map[string]Span            `json:"spans,omitempty"`  // of the counters sent, confirmed and received
-	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals long enough for a p99 if possible
+	OverTime    map[string][]Summary       `json:"overTime"`         // of each trend, in intervals for a p99 if possible
 	Phases      map[string]Window          `json:"phases,omitempty"` // by name
-	Apart       *Clocks                    `json:"apart,omitempty"`  // the worst two clocks that measured its latencies to consumers
+	Apart       *Clocks                    `json:"apart,omitempty"`  // the clocks that measured its latencies
 
 	Shared     bool `json:"-"` // other processes of the test may use it, and their part is not in here
 	Alone      bool `json:"-"` // there is no other process
@@ -79,7 +80,7 @@ type Topic struct {
 
 	Hiccups *hist.Histogram `json:"-"` // of the platform, while the topic was in use
 	During  *Phase          `json:"-"` // that it was cut to; nil for the whole run
-	Whole   *Topic          `json:"-"` // the topic that it was cut from; nil for the whole run
+	Run     *Topic          `json:"-"` // the topic that it was cut from; nil for the whole run
 }
 
 // Group is the measurement and the account of one group of consumers.
@@ -90,32 +91,35 @@ type Group struct {
 	Percentiles map[string][]Percentile    `json:"percentiles"`
 
 	Kept      bool  `json:"-"` // received and unsettled messages come again
-	Strangers int64 `json:"-"` // received that no producer of the topic sent, as this process knows
+	Strangers int64 `json:"-"` // received that no producer of the topic sent
 }
 
 // Server is a broker and the client that it is reached by.
 type Server struct {
 	Server   string `json:"server"`   // product and version
 	Client   string `json:"client"`   // library and version
-	Nodes    int    `json:"nodes"`    // how many servers the client knows of; 0 if unknown
+	Nodes    int    `json:"nodes"`    // servers that the client found; 0 if unknown
 	Embedded bool   `json:"embedded"` // the server runs inside the process
 }
 
-// Several reports whether the result is joined from those of several processes.
+// Several reports whether the result is joined from the results of several processes.
 func (r *Result) Several() bool { return r.Environment["processes"] != "" }
 
 // Used reports whether anything was done with the topic, beyond its creation.
 func (t *Topic) Used() bool {
-	return t.OpenLoop || t.ClosedLoop || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0 || len(t.Options["producer"]) > 0
+	sent := t.OpenLoop || t.ClosedLoop || len(t.Options["producer"]) > 0
+	return sent || len(t.Counts) > 0 || len(t.Errors) > 0 || len(t.Groups) > 0
 }
 
-// Copies reports whether the account has duplicates of the group: not of other topics' messages, nor of those read back.
+// Copies reports whether the account has the group's duplicates. It has none of other topics'
+// messages, and none of messages that were read back.
 func (g *Group) Copies() bool {
 	return g.Group != account.ReadBack && (g.Received+g.Drained > 0 || g.Strangers == 0)
 }
 
-// Measure sets the measurements from a recording alone: the phases, and of the topics and groups that the result has
-// their counts, errors, latencies, spans and histories. Counters that a topic has stay, at 0 if nothing was counted.
+// Measure sets the measurements from a recording alone: the phases, and of the topics and groups
+// that the result has their counts, errors, latencies, spans and histories. Counters that a topic
+// has stay, at 0 if nothing was counted.
 func (r *Result) Measure(rec *recording.Recording) {
 	view := rec.View(r.Started)
 	r.Recording, r.Phases, r.Leading = rec, view.Phases(), ""
@@ -139,7 +143,7 @@ func (r *Result) Measure(rec *recording.Recording) {
 	}
 }
 
-// subject returns the topic as a recording knows it.
+// subject returns the topic for a recording.
 func (t *Topic) subject() recording.Subject {
 	s := recording.Subject{Broker: t.Broker, Driver: t.Driver, Topic: t.Topic, Open: t.OpenLoop}
 	for i := range t.Groups {
@@ -148,8 +152,9 @@ func (t *Topic) subject() recording.Subject {
 	return s
 }
 
-// Cut adds the phase from one time to another, in seconds from the start, and lets it lead, without percentiles. It is
-// cut at the nearest instants at which an interval of the recording begins or ends.
+// Cut adds the phase from one time to another, in seconds from the start, and lets it lead, without
+// percentiles. It is cut at the nearest instants at which an interval of the recording begins or
+// ends.
 func (r *Result) Cut(rec *recording.Recording, from, to float64) error {
 	p, window, err := rec.Cut(r.Started, from, to)
 	if err != nil {
@@ -181,9 +186,11 @@ const (
 	Measure  = recording.Measured
 )
 
-// The parts of the model that a recording measures.
+// Phase is one of the parts of the model that a recording measures.
+type Phase = recording.Phase
+
+// The other parts.
 type (
-	Phase       = recording.Phase
 	Stretch     = recording.Stretch
 	Window      = recording.Window
 	WindowGroup = recording.WindowGroup
@@ -220,7 +227,8 @@ func (r *Result) Led() *Result {
 	return r.During(r.Leading)
 }
 
-// During returns the run as it was in a phase; nil if there is none of that name. The account stays that of the run.
+// During returns the run as it was in a phase; nil if there is none of that name. The account stays
+// that of the run.
 func (r *Result) During(name string) *Result {
 	p := r.Phase(name)
 	if p == nil {
@@ -243,7 +251,7 @@ func (r *Result) During(name string) *Result {
 // In returns the topic as it was in a phase.
 func (t *Topic) In(p *Phase) Topic {
 	w, during := t.Phases[p.Name], *t
-	during.During, during.Whole, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
+	during.During, during.Run, during.Phases, during.Hiccups = p, t, nil, p.Hiccups
 	during.Counts, during.Errors, during.Trends, during.Percentiles = w.Counts, w.Errors, w.Trends, w.Percentiles
 	during.History, during.OverTime = recording.Within(t.History, p), map[string][]Summary{}
 	for name, all := range t.OverTime {
@@ -266,12 +274,13 @@ func (t *Topic) RateBasis(counter string) (n, seconds float64) {
 	return float64(t.Counts[counter]), recording.RateTime(counter, t.Spans, t.During)
 }
 
-// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if it has none.
+// Loop splits the name of a trend: the name of its metric, and its loop, "open" or "closed"; "" if
+// it has none.
 func (t *Topic) Loop(name string) (trend, loop string) {
 	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
-	of, ok := recording.TrendNamed(trend)
+	named, ok := recording.TrendNamed(trend)
 	switch {
-	case !ok || !of.Looped():
+	case !ok || !named.Looped():
 		return trend, ""
 	case closed || !t.OpenLoop:
 		return trend, recording.Closed.String()
@@ -283,7 +292,7 @@ func (t *Topic) Loop(name string) (trend, loop string) {
 type Verdict struct {
 	Valid     bool            `json:"valid"`
 	Of        string          `json:"of,omitempty"`     // the phase whose latencies it judges; "" for the whole run
-	UpTo      float64         `json:"upTo,omitempty"`   // the quantile up to which every latency is reliable; 0 if all that is supported is
+	UpTo      float64         `json:"upTo,omitempty"`   // the quantile to which all latencies are reliable; 0: all are
 	Except    string          `json:"except,omitempty"` // a latency that is not reliable because of two clocks
 	Latencies bool            `json:"latencies"`        // no invalid reason speaks against its latencies
 	Account   bool            `json:"account"`          // no invalid reason speaks against its account

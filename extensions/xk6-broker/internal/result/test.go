@@ -20,7 +20,7 @@ type Scenario struct {
 	Executor string         `json:"executor"`
 	Exec     string         `json:"exec"` // the function of the script that it runs
 	VUs      uint64         `json:"vus"`
-	MaxVUs   uint64         `json:"maxVUs"`  // with those that may be added while it runs
+	MaxVUs   uint64         `json:"maxVUs"`  // the most while it runs
 	Options  map[string]any `json:"options"` // its other options
 }
 
@@ -77,16 +77,16 @@ func (c Clocks) Most() int64 { return max(c.Offset, -c.Offset) + c.Bound }
 // Wrong reports whether the clocks differ for certain.
 func (c Clocks) Wrong() bool { return max(c.Offset, -c.Offset) > c.Bound }
 
-// Platform is the state of the machine while messages were sent or received. The shares are those of the worst five
-// seconds, 0 to 1, and absent if the platform does not report them.
+// Platform is the state of the machine while messages were sent or received. The shares are those
+// of the worst five seconds, 0 to 1, and absent if the platform does not report them.
 type Platform struct {
 	Hiccups       *hist.Histogram `json:"hiccups"`                 // delays of a thread that wakes every millisecond, ns
 	Process       *float64        `json:"process,omitempty"`       // of its CPUs (GOMAXPROCS), used by this process
-	Host          *float64        `json:"host,omitempty"`          // of the CPUs that the process may run on, used by all processes
+	Host          *float64        `json:"host,omitempty"`          // of the CPUs it may run on, used by all processes
 	Others        *float64        `json:"others,omitempty"`        // of the same CPUs, used by all other processes
-	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines by the hypervisor
-	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task of the machine waited for a CPU
-	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same of the process's cgroup: its own limit shows here
+	Steal         *float64        `json:"steal,omitempty"`         // of the same CPUs, given to other machines
+	Pressure      *float64        `json:"pressure,omitempty"`      // of the time, some task waited for a CPU
+	GroupPressure *float64        `json:"groupPressure,omitempty"` // the same in the process's cgroup
 }
 
 // Seen returns the hiccups; nil without a monitor.
@@ -114,7 +114,8 @@ func (t *Topic) Proves(proofs ...Proof) {
 		}
 	}
 	slices.SortFunc(t.Proofs, func(a, b Proof) int {
-		return cmp.Or(cmp.Compare(slices.Index(confirms, a.Confirm), slices.Index(confirms, b.Confirm)), cmp.Compare(a.How, b.How))
+		weaker := cmp.Compare(slices.Index(confirms, a.Confirm), slices.Index(confirms, b.Confirm))
+		return cmp.Or(weaker, cmp.Compare(a.How, b.How))
 	})
 	if len(t.Proofs) > 0 {
 		t.Confirm = t.Proofs[0].Confirm

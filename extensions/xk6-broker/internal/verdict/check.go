@@ -3,6 +3,7 @@ package verdict
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -37,7 +38,7 @@ func (j *judge) judgeTopic(t, led topic) {
 		if t.OpenLoop {
 			why = "part"
 		}
-		j.note(t.place(), reason.ClosedLoop, reason.Values{"why": why})
+		j.note(t.place(), reason.ClosedLoop, facts{"why": why})
 	}
 }
 
@@ -45,15 +46,15 @@ func (j *judge) judgeTopic(t, led topic) {
 func (j *judge) judgeSending(t, led topic) {
 	due, sent := t.count(recording.Due), t.count(recording.Sent)
 	if n := due - sent; n > 0 {
-		j.invalid(t.place(), reason.LoadIncomplete, reason.Values{"why": "due", "count": n, "missing": share(n, due)})
+		j.invalid(t.place(), reason.LoadIncomplete, facts{"why": "due", "count": n, "missing": share(n, due)})
 	}
 	switch {
 	case len(t.Errors) > 0 && sent == 0 && t.count(recording.Received) == 0:
-		j.invalid(t.place(), reason.NothingMeasured, reason.Values{"why": "nothing"})
+		j.invalid(t.place(), reason.NothingMeasured, facts{"why": "nothing"})
 	case sent > 0 && t.count(recording.Confirmed) == 0:
-		j.invalid(t.place(), reason.NothingMeasured, reason.Values{"why": "unconfirmed", "count": sent})
+		j.invalid(t.place(), reason.NothingMeasured, facts{"why": "unconfirmed", "count": sent})
 	case led.During != nil && led.count(recording.Sent) > 0 && led.count(recording.Confirmed) == 0:
-		j.invalid(place{topic: t.name, phase: led.During.Name}, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
+		j.invalid(place{topic: t.name, phase: led.During.Name}, reason.NoMeasuredWindow, facts{"why": "empty"})
 	default:
 		j.judgeFailures(led, "send", recording.PublishLatency)
 		j.judgeFailures(led, "request", recording.RequestLatency)
@@ -62,11 +63,12 @@ func (j *judge) judgeSending(t, led topic) {
 
 // judgeFailures adds the operations that failed.
 func (j *judge) judgeFailures(t topic, op string, trend recording.Trend) {
-	failed, answered := t.errorsOf(op), int64(0)
+	failed := t.errorsOf(op)
+	total := failed
 	for _, suffix := range suffixes {
-		answered += int64(t.measured(trend.String() + suffix))
+		total += int64(t.measured(trend.String() + suffix))
 	}
-	j.byShare(t.place(), reason.SendsFailed, failed, answered+failed, reason.Values{"total": answered + failed, "sends": op + "s"})
+	j.byShare(t.place(), reason.SendsFailed, failed, total, facts{"total": total, "sends": op + "s"})
 }
 
 // strangers are the counters of messages that are in no account of the topic that received them.
@@ -83,11 +85,12 @@ var strangers = []struct {
 	{recording.Routed, reason.Note, reason.Routed, "here"},
 }
 
-// judgeStrangers adds received messages that are in no account of the topic, and those without a possible latency.
+// judgeStrangers adds received messages that are in no account of the topic, and those without a
+// possible latency.
 func (j *judge) judgeStrangers(t topic) {
 	at := t.place()
 	if n := t.count(recording.Negative); n > 0 {
-		values := reason.Values{"why": "negative", "count": n}
+		values := facts{"why": "negative", "count": n}
 		if t.Apart != nil {
 			values["clocks"], values["apart"] = clocksText(t.Apart), time.Duration(t.Apart.Most())
 		}
@@ -95,16 +98,16 @@ func (j *judge) judgeStrangers(t topic) {
 	}
 	switch n := t.count(recording.Earlier); {
 	case n > 0 && t.Alone:
-		j.invalid(at, reason.EarlierTest, reason.Values{"why": "run", "count": n})
+		j.invalid(at, reason.EarlierTest, facts{"why": "run", "count": n})
 	case n > 0:
-		j.invalid(at, reason.EarlierTest, reason.Values{"why": "early", "count": n, "skew": recording.ClockSkew})
+		j.invalid(at, reason.EarlierTest, facts{"why": "early", "count": n, "skew": recording.ClockSkew})
 	}
 	for _, s := range strangers {
 		n := t.count(s.counter)
 		if n == 0 || s.counter == recording.Unaccounted && t.OnlySends {
 			continue
 		}
-		values := reason.Values{"count": n}
+		values := facts{"count": n}
 		if s.why != "" {
 			values["why"] = s.why
 		}
@@ -121,15 +124,15 @@ func (j *judge) judgeGroup(t topic, g *result.Group) {
 	if !t.Shared { // else another process may have been the consumer
 		all := (t.count(recording.Confirmed) - t.count(recording.Unaccounted)) * int64(max(1, g.Subscribers))
 		if n := all - int64(g.Expected+g.Unexpected); n > 0 {
-			j.note(at, reason.NoConsumer, reason.Values{"why": "away", "count": n})
+			j.note(at, reason.NoConsumer, facts{"why": "away", "count": n})
 		}
 	}
 	j.byShare(at, reason.Drained, int64(g.Drained), expected, nil)
 	if s := share(int64(g.Undelivered), expected); s > minorLoss && g.Group != account.ReadBack {
-		j.invalid(at, reason.Undelivered, reason.Values{"count": g.Undelivered, "share": s})
+		j.invalid(at, reason.Undelivered, facts{"count": g.Undelivered, "share": s})
 	}
 	if g.Lost > 0 && g.Group != account.ReadBack {
-		values := reason.Values{"count": g.Lost, "total": g.Expected, "share": share(int64(g.Lost), expected)}
+		values := facts{"count": g.Lost, "total": g.Expected, "share": share(int64(g.Lost), expected)}
 		if t.HeldUnseen {
 			values["why"] = "held"
 		}
@@ -140,7 +143,7 @@ func (j *judge) judgeGroup(t topic, g *result.Group) {
 		if why == account.MissingProcess && t.Shared { // the merge decides
 			level = reason.Note
 		}
-		j.Add(at.reason(reason.Uncertain, level, reason.Values{"why": string(why), "count": g.Why[why]}))
+		j.Add(at.reason(reason.Uncertain, level, facts{"why": string(why), "count": g.Why[why]}))
 	}
 }
 
@@ -151,7 +154,7 @@ const (
 	behind = 0.5
 )
 
-// judgeConsumers notes consumers that did not settle what they received, or did not keep up.
+// judgeConsumers notes consumers that did not settle their messages, or did not keep up.
 func (j *judge) judgeConsumers(t topic) {
 	for i := range t.Groups {
 		g := &t.Groups[i]
@@ -161,7 +164,7 @@ func (j *judge) judgeConsumers(t topic) {
 			continue
 		}
 		if p50 := wait.Quantile(0.5); time.Duration(p50) > slowConsumer && 2*p50 > all.Quantile(0.5) {
-			j.note(t.placeOf(g), reason.ConsumersSlower, reason.Values{"why": "buffered", "wait": time.Duration(p50)})
+			j.note(t.placeOf(g), reason.ConsumersSlower, facts{"why": "buffered", "wait": time.Duration(p50)})
 			return
 		}
 	}
@@ -170,11 +173,12 @@ func (j *judge) judgeConsumers(t topic) {
 		if len(t.Groups) == 1 {
 			at = t.placeOf(&t.Groups[0])
 		}
-		j.note(at, reason.ConsumersSlower, reason.Values{"why": "backlog", "count": n, "wait": length})
+		j.note(at, reason.ConsumersSlower, facts{"why": "backlog", "count": n, "wait": length})
 	}
 }
 
-// judgeSettling notes messages that a group received and did not settle, if the broker delivers them again.
+// judgeSettling notes messages that a group received and did not settle, if the broker delivers
+// them again.
 func (j *judge) judgeSettling(t topic, g *result.Group) {
 	withoutAck := slices.ContainsFunc(t.Options["consume"], func(loop map[string]any) bool {
 		name, _ := loop["group"].(string)
@@ -184,12 +188,13 @@ func (j *judge) judgeSettling(t topic, g *result.Group) {
 		return
 	}
 	if n := g.Received - g.Settled; share(int64(n), int64(g.Received)) > minorLoss {
-		j.note(t.placeOf(g), reason.Unsettled, reason.Values{"count": n, "settled": g.Settled, "received": g.Received})
+		j.note(t.placeOf(g), reason.Unsettled, facts{"count": n, "settled": g.Settled, "received": g.Received})
 	}
 }
 
-// fellBehind returns how many messages were outstanding at the end of the load, and how many seconds of its rate they
-// are, if they grew in each of its last two quarters while messages were received. With several processes it is not known.
+// fellBehind returns how many messages were outstanding at the end of the load, and how many
+// seconds of its rate they are, if they grew in each of its last two quarters while messages were
+// received. With several processes it is not known.
 func (t topic) fellBehind() (n uint64, length float64) {
 	load := inner(t.History, func(p result.Point) bool { return p.Counts[recording.Sent.String()] > 0 })
 	if !t.Alone || len(load) < 4 || slices.ContainsFunc(t.Groups, func(g result.Group) bool { return g.Lost > 0 }) {
@@ -212,7 +217,8 @@ func (t topic) fellBehind() (n uint64, length float64) {
 	return n, float64(n) * seconds / max(1, sent)
 }
 
-// inner returns the intervals between the first and the last that match: the load went on in part of those only.
+// inner returns the intervals between the first and the last that match. In part of these two
+// nothing was sent.
 func inner[T any](all []T, match func(T) bool) []T {
 	first := slices.IndexFunc(all, match)
 	last := len(all) - 1
@@ -236,7 +242,8 @@ type course struct {
 	trend   stationary.Trend
 }
 
-// changes returns the courses of the topic that have a trend. driven is true if the rate that was due has one too.
+// changes returns the courses of the topic that have a trend. driven is true if the rate that was
+// due has one too.
 func (t topic) changes() (changed []course, driven bool) {
 	courses := []course{t.throughput(recording.Confirmed), t.throughput(recording.Received)}
 	for _, l := range latencies() {
@@ -263,8 +270,8 @@ func (j *judge) judgeStationarity(t topic) {
 	}
 }
 
-// Worsening returns the first trend for the worse in the leading phase at a steady rate: a latency that grew, or
-// messages that were confirmed or received ever more slowly.
+// Worsening returns the first trend for the worse in the leading phase at a steady rate: a latency
+// that grew, or messages that were confirmed or received ever more slowly.
 func Worsening(r *result.Result) (worse reason.Reason, ok bool) {
 	for _, t := range topicsOf(r.Led()) {
 		changed, driven := t.changes()
@@ -278,7 +285,7 @@ func Worsening(r *result.Result) (worse reason.Reason, ok bool) {
 }
 
 func (t topic) notStationary(c course, driven bool) reason.Reason {
-	values := reason.Values{"course": c.name, "way": "grew", "change": max(c.trend.By, -c.trend.By), "test": c.trend.String()}
+	values := facts{"course": c.name, "way": "grew", "change": math.Abs(c.trend.By), "test": c.trend.String()}
 	if c.trend.By < 0 {
 		values["way"] = "fell"
 	}
@@ -288,7 +295,8 @@ func (t topic) notStationary(c course, driven bool) reason.Reason {
 	return t.place().reason(reason.NotStationary, reason.Note, values)
 }
 
-// median returns the course of a latency's median; an empty one if more than a tenth of the intervals have too few samples.
+// median returns the course of a latency's median; an empty one if more than a tenth of the
+// intervals have too few samples.
 func median(l latency, all []result.Summary) course {
 	c := course{name: "the p50 of " + l.label, latency: true}
 	all = inner(all, func(s result.Summary) bool { return s.Count > 0 })

@@ -43,8 +43,8 @@ type merger struct {
 	absent    map[uint32]uint64 // messages from processes that are not here, by instance
 }
 
-// Merge joins the results of the processes of one test: measurements are those of their joined recordings, and the
-// account is that of all ledgers. Parts of different tests or times are an error.
+// Merge joins the results of the processes of one test. It measures their joined recordings, and
+// computes the account of all ledgers. Parts of different tests or times are an error.
 func Merge(parts []Part, siblings Siblings) (*result.Result, error) {
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b Part) int { return a.Result.Started.Compare(b.Result.Started) })
@@ -55,11 +55,14 @@ func Merge(parts []Part, siblings Siblings) (*result.Result, error) {
 	m := &merger{parts: parts, processes: processes, siblings: siblings, result: &result.Result{
 		Version: result.Version, Run: parts[0].Result.Run, Started: parts[0].Result.Started, Processes: processes,
 		Environment: map[string]string{"processes": fmt.Sprint(len(parts))}, Topics: []result.Topic{},
-		Test: result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{}, Checks: []result.Check{}, Marks: []result.Annotation{},
+		Test: result.Test{Scenarios: []result.Scenario{}}, Thresholds: []result.Threshold{},
+		Checks: []result.Check{}, Marks: []result.Annotation{},
 	}}
 	c := Circumstances{}
 	for _, p := range parts {
-		m.byBroker = m.byBroker || slices.ContainsFunc(topicsOf(p.Result), func(t topic) bool { return t.name != t.Topic.Topic })
+		for _, t := range topicsOf(p.Result) {
+			m.byBroker = m.byBroker || t.name != t.Topic.Topic
+		}
 	}
 	for _, p := range parts {
 		c.Dropped += p.Result.Dropped
@@ -76,8 +79,8 @@ func Merge(parts []Part, siblings Siblings) (*result.Result, error) {
 	return m.result, nil
 }
 
-// mergeable checks that the parts, in the order of their start, are of one test, and returns how many processes it had; 0
-// if that is not known.
+// mergeable checks that the parts, in the order of their start, are of one test, and returns how
+// many processes it had; 0 if that is not known.
 func mergeable(parts []Part, processes int) (int, error) {
 	instances, counted := map[uint32]bool{}, 0
 	var ended time.Time
@@ -93,9 +96,9 @@ func mergeable(parts []Part, processes int) (int, error) {
 		case instances[r.Instance]:
 			return 0, fmt.Errorf("%s is there twice", r.Name)
 		case len(instances) > 0 && r.Started.After(ended.Add(recording.ClockSkew)):
-			return 0, fmt.Errorf("%s began after the others had ended: give each test its own BROKER_RUN, and set the machines' clocks", r.Name)
+			return 0, fmt.Errorf("%s began after the others had ended: give each test its own BROKER_RUN", r.Name)
 		case counted != 0 && r.Processes != 0 && r.Processes != counted:
-			return 0, fmt.Errorf("the test has %d processes in %s and %d in others: give them the same BROKER_PROCESSES", r.Processes, r.Name, counted)
+			return 0, fmt.Errorf("%s has another number of processes: give all the same BROKER_PROCESSES", r.Name)
 		}
 		instances[r.Instance] = true
 		counted = cmp.Or(counted, r.Processes)
@@ -108,12 +111,12 @@ func mergeable(parts []Part, processes int) (int, error) {
 	case len(parts) == 0 || len(parts) == 1 && processes == 0:
 		return 0, errors.New("there must be two results or more")
 	case processes != 0 && len(parts) > processes:
-		return 0, fmt.Errorf("there are %d results of a test of %d processes: give --processes or BROKER_PROCESSES their number", len(parts), processes)
+		return 0, fmt.Errorf("there are %d results of %d processes (BROKER_PROCESSES)", len(parts), processes)
 	}
 	return processes, nil
 }
 
-// find returns a topic, or nil. Machines may know one broker by different addresses.
+// find returns a topic, or nil. A broker may have another address on each machine.
 func (m *merger) find(broker, driver, topic string) *result.Topic {
 	i := slices.IndexFunc(m.result.Topics, func(t result.Topic) bool {
 		return t.Driver == driver && t.Topic == topic && (!m.byBroker || t.Broker == broker)
@@ -193,7 +196,8 @@ func (m *merger) addTopic(t *result.Topic) {
 		})
 		to = &m.result.Topics[len(m.result.Topics)-1]
 	}
-	to.OpenLoop, to.ClosedLoop, to.Declared = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop, to.Declared || t.Declared
+	to.OpenLoop, to.ClosedLoop = to.OpenLoop || t.OpenLoop, to.ClosedLoop || t.ClosedLoop
+	to.Declared = to.Declared || t.Declared
 	to.Proves(t.Proofs...)
 	for use, all := range t.Options {
 		for _, options := range all {
@@ -251,22 +255,25 @@ func (m *merger) account() {
 	}
 }
 
-// setStrangers sets the counts of messages that are in no account of the topic. The processes' siblings are among the
-// parts, except for the absent ones.
+// setStrangers sets the counts of messages that are in no account of the topic. The processes'
+// siblings are among the parts, except for the absent ones.
 func setStrangers(t *result.Topic, a *account.TopicAccount) {
 	delete(t.Counts, recording.Sibling.String())
-	for counter, n := range map[recording.Counter]uint64{recording.Sibling: a.Absent, recording.Routed: a.Routed, recording.Aliased: a.Aliased} {
+	counts := map[recording.Counter]uint64{
+		recording.Sibling: a.Absent, recording.Routed: a.Routed, recording.Aliased: a.Aliased,
+	}
+	for counter, n := range counts {
 		if n > 0 {
 			t.Counts[counter.String()] += int64(n) //gosec:disable G115 -- a count, far below the limit
 		}
 	}
 }
 
-// Total returns all topics as one: counts, errors and accounts are added up, distributions are pooled. A percentile that
-// is not reliable of one topic is not reliable of all.
+// Total returns all topics as one: counts, errors and accounts are added up, distributions are
+// pooled. A percentile that is not reliable of one topic is not reliable of all.
 func Total(r *result.Result) result.Topic {
 	total := result.Topic{
-		Options: result.Uses{}, Counts: map[string]int64{}, Trends: map[string]*hist.Histogram{}, Errors: []result.ErrorCount{},
+		Options: result.Uses{}, Counts: map[string]int64{}, Trends: distributions{}, Errors: []result.ErrorCount{},
 		Groups: []result.Group{}, Spans: map[string]result.Span{}, Hiccups: r.Platform.Seen(),
 		OnlySends: len(r.Topics) > 0 && !slices.ContainsFunc(r.Topics, func(t result.Topic) bool { return !t.OnlySends }),
 	}

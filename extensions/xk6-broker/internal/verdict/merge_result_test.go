@@ -2,8 +2,9 @@ package verdict
 
 import (
 	"fmt"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"testing"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 func TestWhatWasAskedOfSeveralProcesses(t *testing.T) {

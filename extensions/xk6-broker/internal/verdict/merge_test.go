@@ -1,13 +1,13 @@
 package verdict
 
 import (
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"testing"
 	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 )
 
 // What the processes have read back of a store adds up, though no ledger knows of it.

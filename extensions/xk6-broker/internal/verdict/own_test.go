@@ -1,18 +1,18 @@
 package verdict
 
 import (
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"testing"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/account"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/recording"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason/reasontest"
 )
 
 // A merge keeps the worst of the same reason of several processes, and none that the merged result has itself or decides anew.
 func TestMerge_ReasonsOfProcesses_TheWorstOfEach(t *testing.T) {
-	of := func(topic string, code reason.Code, level reason.Level, values reason.Values) reason.Reason {
+	of := func(topic string, code reason.Code, level reason.Level, values facts) reason.Reason {
 		return place{topic: topic}.reason(code, level, values)
 	}
 	failed := func(level reason.Level, count, all int) reason.Reason {

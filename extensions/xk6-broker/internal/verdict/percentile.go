@@ -1,7 +1,7 @@
 //gosec:disable G115 -- counts, far below their limits
 
-// Package verdict decides how far the numbers of a run are reliable: percentiles, reasons, thresholds and
-// trends. It joins the results of the processes of one test.
+// Package verdict decides how far the numbers of a run are reliable: percentiles, reasons,
+// thresholds and trends. It joins the results of the processes of one test.
 package verdict
 
 import (
@@ -26,20 +26,13 @@ type topic struct {
 func topicsOf(r *result.Result) (all []topic) {
 	for i := range r.Topics {
 		t := topic{&r.Topics[i], r.Topics[i].Topic}
-		if slices.ContainsFunc(r.Topics, func(o result.Topic) bool { return o.Topic == t.Topic.Topic && o.Broker != t.Broker }) {
+		elsewhere := func(o result.Topic) bool { return o.Topic == t.Topic.Topic && o.Broker != t.Broker }
+		if slices.ContainsFunc(r.Topics, elsewhere) {
 			t.name += " at " + t.Broker
 		}
 		all = append(all, t)
 	}
 	return all
-}
-
-// groupName is a group's name in thresholds.
-func (t topic) groupName(g *result.Group) string {
-	if g.Group == "" {
-		return t.name
-	}
-	return t.name + ", " + g.Group
 }
 
 func (t topic) count(c recording.Counter) int64 { return t.Counts[c.String()] }
@@ -48,10 +41,13 @@ func (t topic) place() place { return place{topic: t.name} }
 
 func (t topic) placeOf(g *result.Group) place { return place{topic: t.name, group: g.Group} }
 
+// facts are the values of a reason.
+type facts = reason.Values
+
 // place is the subject of a reason; the zero place is the whole run.
 type place struct{ topic, group, phase string }
 
-func (p place) reason(code reason.Code, level reason.Level, values reason.Values) reason.Reason {
+func (p place) reason(code reason.Code, level reason.Level, values facts) reason.Reason {
 	r := reason.New(code, level, values)
 	r.Topic, r.Group, r.Phase = p.topic, p.group, p.phase
 	return r
@@ -75,7 +71,8 @@ func (t topic) errorsOf(ops ...string) (n int64) {
 	return n
 }
 
-// suffixes are the ends of trends' names: none and, of a topic with both loops, that of the closed one.
+// suffixes are the ends of trends' names: none and, of a topic with both loops, that of the closed
+// one.
 var suffixes = []string{"", recording.ClosedSuffix}
 
 // share returns n as a share of the total, 0 to 1. Drained messages may not have been expected.
@@ -87,16 +84,21 @@ func share(n, total int64) float64 {
 }
 
 const (
-	// OwedShare is the share of a percentile above which delay of the generator or its machine is marked.
+	// OwedShare is the share of a percentile above which delay of the generator or its machine is
+	// marked.
 	OwedShare = 0.1
 	// owedFloor is the delay above which it makes the percentile unreliable too.
 	owedFloor = 2 * time.Millisecond
-	// absentShare is the share of the messages beyond a percentile that may be missing: the slowest never came.
+	// absentShare is the share of the messages beyond a percentile that may be missing: the slowest
+	// never came.
 	absentShare = 0.1
 )
 
 // quantiles are the ones that a result spells out; any other can be read from its histograms.
 var quantiles = []float64{0.5, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 1}
+
+// distributions are the distributions of trends, by name.
+type distributions = map[string]*hist.Histogram
 
 // kind is what can be wrong with a trend.
 type kind struct {
@@ -116,7 +118,8 @@ var kinds = map[string]kind{
 	recording.FailedLatency.String():  {lag: true},
 }
 
-// kindOf returns the kind of a topic's trend, and whether it is of a closed loop beside an open one.
+// kindOf returns the kind of a topic's trend, and whether it is of a closed loop beside an open
+// one.
 func kindOf(name string) (k kind, closed, ok bool) {
 	trend, closed := strings.CutSuffix(name, recording.ClosedSuffix)
 	k, ok = kinds[trend]
@@ -182,8 +185,8 @@ func describePhase(t *result.Topic, p *result.Phase) {
 }
 
 // percentiles returns the percentiles of trends. If one is not reliable, no greater one is.
-func (t topic) percentiles(trends map[string]*hist.Histogram, absent func(name string) float64) map[string][]result.Percentile {
-	all := make(map[string][]result.Percentile, len(trends))
+func (t topic) percentiles(trends distributions, absent func(name string) float64) map[string][]result.Percentile {
+	all := map[string][]result.Percentile{}
 	for name, h := range trends {
 		missing, sound := absent(name), true
 		for _, p := range h.Percentiles(quantiles) {
@@ -237,7 +240,8 @@ func (t topic) hiccup(q float64) time.Duration {
 	return time.Duration(t.Hiccups.Quantile(q))
 }
 
-// absent returns the share of the messages that are missing from a trend: for consumers, in the worst group.
+// absent returns the share of the messages that are missing from a trend: for consumers, in the
+// worst group.
 func (t topic) absent(name string) (most float64) {
 	most = lacking(Failed(t.Topic, name), t.measured(name))
 	for i := range t.Groups {
@@ -254,26 +258,27 @@ func (t topic) absentFrom(g *result.Group, name string) float64 {
 	return lacking(t.missing(g, name), received)
 }
 
-// lacking returns the share of n values beside those that a distribution has.
+// lacking returns the share of n values beside the values that a distribution has.
 func lacking(n, has uint64) float64 { return share(int64(n), int64(n+has)) }
 
-// missing returns how many messages a group's distribution lacks at most: those that it did not receive, and
-// those whose sends failed and that did not arrive all the same.
+// missing returns how many messages a group's distribution lacks at most: the ones that it did not
+// receive, and failed sends that did not arrive all the same.
 func (t topic) missing(g *result.Group, name string) uint64 {
 	if k, _, _ := kindOf(name); !k.consumers {
 		return 0
 	}
 	sent, confirmed := recording.Sent.String(), recording.Confirmed.String()
 	counts := t.Counts
-	if t.Whole != nil { // the answer to a send may belong to another phase
-		counts = t.Whole.Counts
+	if t.Run != nil { // the answer to a send may belong to another phase
+		counts = t.Run.Counts
 	}
 	unconfirmed := max(0, counts[sent]-counts[confirmed]) // a request is confirmed without a reply
 	failed := min(t.failed(name), uint64(unconfirmed)) * uint64(max(1, g.Subscribers))
 	return failed - min(failed, g.Unexpected) + g.Missing + g.Drained - g.Routed
 }
 
-// Failed returns how many sends or requests are missing from a trend of the producers; 0 of another trend.
+// Failed returns how many sends or requests are missing from a trend of the producers; 0 of another
+// trend.
 func Failed(t *result.Topic, name string) uint64 {
 	trend, ok := recording.TrendNamed(strings.TrimSuffix(name, recording.ClosedSuffix))
 	if !ok || trend.Operation() == "" {
@@ -282,7 +287,7 @@ func Failed(t *result.Topic, name string) uint64 {
 	return topic{Topic: t}.failed(name)
 }
 
-// failed returns how many sends and requests failed, without those that are known to be of the other loop.
+// failed returns how many sends and requests failed, without the failures of the other loop.
 func (t topic) failed(name string) uint64 {
 	own, other := recording.FailedLatency.String(), recording.FailedLatency.String()+recording.ClosedSuffix
 	if strings.HasSuffix(name, recording.ClosedSuffix) {

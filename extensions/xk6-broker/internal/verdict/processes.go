@@ -16,7 +16,8 @@ import (
 // startedTogether is how far apart processes may begin the test or a phase.
 const startedTogether = time.Second
 
-// k6Arrivals are k6's own executors with a rate of the test. They begin when k6 does, without waiting for other processes.
+// k6Arrivals are k6's own executors with a rate of the test. They begin when k6 does, without
+// waiting for other processes.
 var k6Arrivals = []string{"constant-arrival-rate", "ramping-arrival-rate"}
 
 // process returns the name of a process in reasons.
@@ -34,13 +35,14 @@ func (m *merger) judge(j *judge) {
 	m.judgeLoads(j)
 	m.judgePhases(j)
 	if len(m.parts) > 1 && m.uncompared() {
-		j.note(place{}, reason.Clocks, reason.Values{"why": "not-compared", "count": len(m.parts)})
+		j.note(place{}, reason.Clocks, facts{"why": "not-compared", "count": len(m.parts)})
 	}
 	var all []reason.Reason
 	for i, p := range m.parts {
 		for _, r := range p.Result.Verdict.Reasons {
 			killed := p.Ledger.Unfinished && r.Level == reason.Invalid // its end is not that of the test
-			if !killed && !r.ByMerge() && !slices.ContainsFunc(j.Reasons, func(have reason.Reason) bool { return have.Covers(r) }) {
+			covers := func(have reason.Reason) bool { return have.Covers(r) }
+			if !killed && !r.ByMerge() && !slices.ContainsFunc(j.Reasons, covers) {
 				r.Process = m.process(i)
 				all = append(all, r)
 			}
@@ -55,15 +57,16 @@ func (m *merger) judge(j *judge) {
 func (m *merger) judgeMissing(j *judge) {
 	here := len(m.parts)
 	if m.processes > here {
-		j.invalid(place{}, reason.ProcessMissing, reason.Values{
-			"why": "absent", "count": m.processes - here, "processes": m.processes, "names": strings.Join(m.siblings.Absent, ", "),
+		j.invalid(place{}, reason.ProcessMissing, facts{
+			"why": "absent", "count": m.processes - here, "processes": m.processes,
+			"names": strings.Join(m.siblings.Absent, ", "),
 		})
 	}
 	if m.processes == 0 {
-		j.note(place{}, reason.ProcessMissing, reason.Values{"why": "unknown", "count": here})
+		j.note(place{}, reason.ProcessMissing, facts{"why": "unknown", "count": here})
 	}
 	for _, instance := range slices.Sorted(maps.Keys(m.absent)) {
-		values := reason.Values{"why": "unmerged", "count": m.absent[instance], "name": fmt.Sprintf("instance %d", instance)}
+		values := facts{"why": "unmerged", "count": m.absent[instance], "name": fmt.Sprintf("instance %d", instance)}
 		j.invalid(place{}, reason.ProcessMissing, values)
 	}
 	for i, p := range m.parts {
@@ -74,13 +77,14 @@ func (m *merger) judgeMissing(j *judge) {
 		if m.siblings.Killed {
 			level = reason.Note
 		}
-		values := reason.Values{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started)}
+		values := facts{"why": "killed", "name": m.process(i), "after": p.Ended().Sub(p.Result.Started)}
 		j.Add(place{}.reason(reason.ProcessMissing, level, values))
 	}
 }
 
-// judgeLoads adds that the processes' loads are not the one that was asked for: each execution segment must be run once, of
-// one test, at one time. A coordinator starts them together, but for k6's own arrivals.
+// judgeLoads adds that the processes' loads are not the one that was asked for: each execution
+// segment must be run once, of one test, at one time. A coordinator starts them together, but for
+// k6's own arrivals.
 func (m *merger) judgeLoads(j *judge) {
 	var first, earliest, latest *result.Result
 	segments := map[string]string{} // the names of their processes
@@ -92,7 +96,8 @@ func (m *merger) judgeLoads(j *judge) {
 		first = cmp.Or(first, r)
 		other, twice := segments[r.Segment.Of]
 		if twice || r.Segment.Sequence != first.Segment.Sequence || !reflect.DeepEqual(r.Test, first.Test) {
-			j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "load", "names": cmp.Or(other, first.Name) + " and " + r.Name})
+			names := cmp.Or(other, first.Name) + " and " + r.Name
+			j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "load", "names": names})
 			return
 		}
 		segments[r.Segment.Of] = r.Name
@@ -102,18 +107,20 @@ func (m *merger) judgeLoads(j *judge) {
 	}
 	if first != nil && m.processes == 0 && len(segments) < strings.Count(first.Segment.Sequence, ",") {
 		names := strings.Join(slices.Sorted(maps.Keys(segments)), ", ")
-		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "segments", "detail": names})
+		j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "segments", "detail": names})
 	}
 	if earliest == nil {
 		return
 	}
 	limit := max(startedTogether, time.Duration(earliest.Seconds/20*float64(time.Second)))
-	if apart := latest.Started.Sub(earliest.Started); apart > limit {
-		j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "begin", "names": earliest.Name + " and " + latest.Name, "apart": apart})
+	if gap := latest.Started.Sub(earliest.Started); gap > limit {
+		names := earliest.Name + " and " + latest.Name
+		j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "begin", "names": names, "apart": gap})
 	}
 }
 
-// judgePhases adds the first phase that the processes did not begin together. A killed process lacks later ones.
+// judgePhases adds the first phase that the processes did not begin together. A killed process
+// lacks later ones.
 func (m *merger) judgePhases(j *judge) {
 	all := m.result.Recording.Begins()
 	for _, phase := range m.result.PhaseNames() {
@@ -121,13 +128,13 @@ func (m *merger) judgePhases(j *judge) {
 			for k := range all {
 				a, b := all[i][phase], all[k][phase]
 				lacks := len(a) > len(b) && !m.parts[k].Ledger.Unfinished
-				var apart time.Duration
+				var gap time.Duration
 				for n := range min(len(a), len(b)) {
-					apart = max(apart, time.Duration(b[n]-a[n]))
+					gap = max(gap, time.Duration(b[n]-a[n]))
 				}
-				if lacks || apart > startedTogether {
+				if lacks || gap > startedTogether {
 					names := m.parts[i].Result.Name + " and " + m.parts[k].Result.Name
-					j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "phase", "detail": phase, "names": names})
+					j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "phase", "detail": phase, "names": names})
 					return
 				}
 			}
@@ -140,7 +147,7 @@ func compare(a, b *result.Result) (c result.Clocks, ok bool) {
 	if a.Clock == nil || b.Clock == nil {
 		return c, false
 	}
-	c = result.Clocks{Of: a.Name, Than: b.Name, Offset: b.Clock.Offset - a.Clock.Offset, Bound: a.Clock.Bound + b.Clock.Bound}
+	c.Offset, c.Bound = b.Clock.Offset-a.Clock.Offset, a.Clock.Bound+b.Clock.Bound
 	if a.Clock.Machine != "" && a.Clock.Machine == b.Clock.Machine {
 		exact := c
 		exact.Offset, exact.Bound, exact.Same = a.Clock.Anchor-b.Clock.Anchor, a.Clock.AnchorBound+b.Clock.AnchorBound, true
@@ -151,8 +158,8 @@ func compare(a, b *result.Result) (c result.Clocks, ok bool) {
 	return c, true
 }
 
-// compareClocks sets how far the clocks of each two processes are apart. The worst two count for each topic that several
-// processes used.
+// compareClocks sets how far the clocks of each two processes are apart. The worst two count for
+// each topic that several processes used.
 func (m *merger) compareClocks() {
 	var worst *result.Clocks
 	for i, a := range m.parts {
@@ -171,7 +178,8 @@ func (m *merger) compareClocks() {
 	for i := range m.result.Topics {
 		t, users := &m.result.Topics[i], 0
 		for _, p := range m.parts {
-			if slices.ContainsFunc(p.Result.Topics, func(o result.Topic) bool { return m.find(o.Broker, o.Driver, o.Topic) == t }) {
+			uses := func(o result.Topic) bool { return m.find(o.Broker, o.Driver, o.Topic) == t }
+			if slices.ContainsFunc(p.Result.Topics, uses) {
 				users++
 			}
 		}
@@ -192,5 +200,6 @@ func clocksText(c *result.Clocks) string {
 	if by < 0 {
 		ahead, than, by = than, ahead, -by
 	}
-	return fmt.Sprintf("the clock of %s is %s ± %s ahead of that of %s", ahead, reason.Duration(time.Duration(by)), reason.Duration(time.Duration(c.Bound)), than)
+	offset, bound := reason.Duration(time.Duration(by)), reason.Duration(time.Duration(c.Bound))
+	return fmt.Sprintf("the clock of %s is %s ± %s ahead of that of %s", ahead, offset, bound, than)
 }

@@ -25,13 +25,14 @@ type Condition struct {
 	Limit    float64
 }
 
-var syntax = regexp.MustCompile(`^\s*(avg|min|max|med|count|rate|value|p(?:\(([^()<>=!]*)\))?)\s*(<=|<|>=|>|===|==|!=)\s*([^<>=!]+)$`)
+var syntax = regexp.MustCompile(
+	`^\s*(avg|min|max|med|count|rate|value|p(?:\(([^()<>=!]+)\))?)\s*(<=|<|>=|>|===|==|!=)\s*([^<>=!]+)$`)
 
 // ParseCondition parses the source of a threshold as k6 does.
 func ParseCondition(source string) (Condition, error) {
 	parts := syntax.FindStringSubmatch(source)
 	if parts == nil {
-		return Condition{}, fmt.Errorf("threshold %q: not a comparison of avg, min, med, max, p(N), count, rate or value", source)
+		return Condition{}, fmt.Errorf("threshold %q: compare avg, min, med, max, p(N), count, rate or value", source)
 	}
 	limit, err := strconv.ParseFloat(strings.TrimSpace(parts[4]), 64)
 	if err != nil {
@@ -46,14 +47,15 @@ func ParseCondition(source string) (Condition, error) {
 	case "p": // k6 takes p for p(0)
 		c.Method = "min"
 	}
-	if !strings.HasPrefix(c.Method, "p(") {
+	if parts[2] == "" {
 		return c, nil
 	}
 	percent, err := strconv.ParseFloat(parts[2], 64)
 	if err != nil || !(percent >= 0 && percent <= 100) {
 		return Condition{}, fmt.Errorf("threshold %q: a percentile is a number from 0 to 100", source)
 	}
-	// The decimal text is shifted, because 99.9/100 is not 0.999 in floating point, and ranks are exact.
+	// The decimal text is shifted, because 99.9/100 is not 0.999 in floating point, and ranks are
+	// exact.
 	c.Quantile, _ = strconv.ParseFloat(strconv.FormatFloat(percent, 'f', -1, 64)+"e-2", 64)
 	switch c.Method = "p"; c.Quantile {
 	case 0:
@@ -100,8 +102,8 @@ func (c Condition) Read(h *hist.Histogram) float64 {
 	return ns / float64(time.Millisecond)
 }
 
-// reach returns the quantile that the condition relies on: the median for a mean, and for a maximum the
-// greatest one that is shown and supported.
+// reach returns the quantile that the condition relies on: the median for a mean, and for a maximum
+// the greatest one that is shown and supported.
 func (c Condition) reach(h *hist.Histogram) float64 {
 	switch c.Method {
 	case "avg":
@@ -155,7 +157,8 @@ func AddThreshold(r *result.Result, t result.Threshold) {
 	if t.Judged {
 		return
 	}
-	why := reason.New(reason.ThresholdNotJudged, reason.Invalid, reason.Values{"metric": t.Metric, "source": t.Source, "detail": t.Why})
+	values := facts{"metric": t.Metric, "source": t.Source, "detail": t.Why}
+	why := reason.New(reason.ThresholdNotJudged, reason.Invalid, values)
 	if !slices.ContainsFunc(r.Verdict.Reasons, why.Same) {
 		r.Verdict.Add(why)
 	}
@@ -169,39 +172,48 @@ type Portion struct {
 	Missing uint64 // values that are not in it; messages that a group did not receive come on top
 }
 
-// Latency decides a condition on the exact distribution of several portions of a trend. It is not judged if the
-// run's latencies are not valid, if the percentile is not supported, or if delay or missing messages may decide it.
+// Latency decides a condition on the exact distribution of several portions of a trend. It is not
+// judged if the run's latencies are not valid, if the percentile is not supported, or if delay,
+// clocks or missing messages may decide it.
 func Latency(r *result.Result, c Condition, trend string, portions []Portion) result.Decision {
 	portions = slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Count() == 0 && p.Missing == 0 })
-	all, missing, ofTopic := &hist.Histogram{}, uint64(0), false
+	all, missing, named := &hist.Histogram{}, uint64(0), false
 	for _, p := range portions {
 		if p.Loop != portions[0].Loop {
 			return Undecided("it joins latencies of an open and of a closed loop: name one by the tag loop")
 		}
 		all.Merge(p.Histogram)
 		missing += p.Missing
-		ofTopic = ofTopic || p.Topic != ""
+		named = named || p.Topic != ""
 	}
 	if all.Count() == 0 {
 		return Undecided("there are no samples")
 	}
 	d := c.Decide(c.Read(all))
 	switch q := c.Quantile; {
-	case ofTopic && !r.Verdict.Latencies:
+	case named && !r.Verdict.Latencies:
 		return unless(d, "the latencies of this run are not valid")
 	case (c.Method == "p" || c.Method == "med") && !all.Supported(q):
-		return unless(d, fmt.Sprintf("of %d samples %d lie beyond %s: there must be 10", all.Count(), all.Beyond(q), QuantileName(q)))
+		why := "of %d samples %d lie beyond %s: there must be 10"
+		return unless(d, fmt.Sprintf(why, all.Count(), all.Beyond(q), QuantileName(q)))
 	}
 	for _, t := range topicsOf(r) {
-		own := slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool { return p.Broker != t.Broker || p.Topic != t.Topic.Topic })
+		name := trend
+		own := slices.DeleteFunc(slices.Clone(portions), func(p Portion) bool {
+			return p.Broker != t.Broker || p.Topic != t.Topic.Topic
+		})
 		if len(own) == 0 {
 			continue
 		}
-		name := trend
 		if own[0].Loop == recording.Closed && t.OpenLoop {
 			name = recording.InClosed(trend)
 		}
-		missing += t.missingFrom(own, name)
+		for i := range t.Groups {
+			g := &t.Groups[i]
+			if slices.ContainsFunc(own, func(p Portion) bool { return p.Group == "" || p.Group == g.Group }) {
+				missing += t.missing(g, name)
+			}
+		}
 		if why := t.doubt(c, name, all, d.Held); why != "" {
 			return unless(d, t.name+": "+why)
 		}
@@ -212,22 +224,11 @@ func Latency(r *result.Result, c Condition, trend string, portions []Portion) re
 	return unless(d, c.incomplete(all, lacking(missing, all.Count())))
 }
 
-// missingFrom returns how many messages the groups of portions lack.
-func (t topic) missingFrom(portions []Portion, name string) (n uint64) {
-	for i := range t.Groups {
-		g := &t.Groups[i]
-		if slices.ContainsFunc(portions, func(p Portion) bool { return p.Group == "" || p.Group == g.Group }) {
-			n += t.missing(g, name)
-		}
-	}
-	return n
-}
-
 // doubt returns why clocks or delay may decide a condition; "" if they cannot.
 func (t topic) doubt(c Condition, name string, h *hist.Histogram, held bool) string {
 	if t.blurred(name, 0) {
-		v, apart := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
-		if c.Holds(v-apart) != held || c.Holds(v+apart) != held {
+		v, gap := c.Read(h), float64(t.Apart.Most())/float64(time.Millisecond)
+		if c.Holds(v-gap) != held || c.Holds(v+gap) != held {
 			return t.clocksDiffer()
 		}
 	}
@@ -256,9 +257,10 @@ func (t topic) delayed(c Condition, name string, h *hist.Histogram) string {
 		reason.Percent(t.owed(name, p)), QuantileName(q), reason.Duration(time.Duration(p.Value)))
 }
 
-// Doubts returns why the compared value of a trend may be too low, and why it may be too high; "" if it cannot be.
-func Doubts(of *result.Topic, c Condition, name string) (low, high string) {
-	t, h := topic{Topic: of}, of.Trends[name]
+// Doubts returns why the compared value of a trend may be too low, and why it may be too high; ""
+// if it cannot be.
+func Doubts(measured *result.Topic, c Condition, name string) (low, high string) {
+	t, h := topic{Topic: measured}, measured.Trends[name]
 	if t.blurred(name, int64(c.Read(h)*float64(time.Millisecond))) {
 		return t.clocksDiffer(), t.clocksDiffer()
 	}
@@ -269,9 +271,11 @@ func (t topic) clocksDiffer() string {
 	return fmt.Sprintf("its clocks may differ by %s", reason.Duration(time.Duration(t.Apart.Most())))
 }
 
-// Account decides a condition on a count of the account, over the groups that are asked for. It is not judged if one
-// of them cannot have that count. Seconds is how long the test took.
-func Account(r *result.Result, c Condition, count string, asked func(*result.Topic, *result.Group) bool, seconds float64) result.Decision {
+// Account decides a condition on a count of the account, over the groups that are asked for. It is
+// not judged if one of them cannot have that count. Seconds is how long the test took.
+func Account(
+	r *result.Result, c Condition, count string, asked func(*result.Topic, *result.Group) bool, seconds float64,
+) result.Decision {
 	var sum uint64
 	judged, why, ignored := false, "", ""
 	for _, t := range topicsOf(r) {
@@ -282,7 +286,7 @@ func Account(r *result.Result, c Condition, count string, asked func(*result.Top
 			}
 			n, doubt := CountOf(&g.Account, count)
 			if doubt != "" {
-				doubt = t.groupName(g) + ": " + doubt
+				doubt = t.name + ", " + g.Group + ": " + doubt
 			}
 			if slices.Contains(copyCounts, count) && !g.Copies() { // it received another topic's messages only
 				ignored = doubt
@@ -296,8 +300,8 @@ func Account(r *result.Result, c Condition, count string, asked func(*result.Top
 	if !judged {
 		return Undecided("%s", cmp.Or(ignored, "there is no such group: nothing of the kind was observed"))
 	}
-	if why == "" && !r.Verdict.Account {
-		why = "the account of this run is not valid"
+	if !r.Verdict.Account {
+		why = cmp.Or(why, "the account of this run is not valid")
 	}
 	return unless(c.DecideCount(float64(sum), seconds), why)
 }

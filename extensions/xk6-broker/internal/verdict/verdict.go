@@ -24,7 +24,8 @@ type Circumstances struct {
 }
 
 const (
-	// saturated is the share of its CPUs, in its worst window, above which a generator measures itself.
+	// saturated is the share of its CPUs, in its worst window, above which a generator measures
+	// itself.
 	saturated = 0.9
 	// minorLoss is the share of messages that may fail, or reach no consumer, in a valid run.
 	minorLoss = 0.001
@@ -37,16 +38,16 @@ type judge struct {
 	led    *result.Result // in the leading phase
 }
 
-func (j *judge) invalid(at place, code reason.Code, values reason.Values) {
+func (j *judge) invalid(at place, code reason.Code, values facts) {
 	j.Add(at.reason(code, reason.Invalid, values))
 }
 
-func (j *judge) note(at place, code reason.Code, values reason.Values) {
+func (j *judge) note(at place, code reason.Code, values facts) {
 	j.Add(at.reason(code, reason.Note, values))
 }
 
 // byShare adds a reason about messages: invalid if their share is greater than [minorLoss].
-func (j *judge) byShare(at place, code reason.Code, n, total int64, values reason.Values) {
+func (j *judge) byShare(at place, code reason.Code, n, total int64, values facts) {
 	if n <= 0 {
 		return
 	}
@@ -54,13 +55,13 @@ func (j *judge) byShare(at place, code reason.Code, n, total int64, values reaso
 	if share(n, total) > minorLoss {
 		level = reason.Invalid
 	}
-	counted := reason.Values{"count": n, "share": share(n, total)}
+	counted := facts{"count": n, "share": share(n, total)}
 	maps.Copy(counted, values)
 	j.Add(at.reason(code, level, counted))
 }
 
-// Judge sets the percentiles and the verdict. The latencies are those of the leading phase, the account is the whole
-// run's.
+// Judge sets the percentiles and the verdict. It judges the latencies of the leading phase, and the
+// account of the whole run.
 func Judge(r *result.Result, c Circumstances) {
 	Describe(r)
 	r.Dropped, r.Unserved, r.CPU = c.Dropped, c.Unserved, c.CPU
@@ -78,21 +79,21 @@ func Judge(r *result.Result, c Circumstances) {
 	}
 }
 
-// judgeArrivals adds the arrivals that had no iteration. k6 also counts as dropped what maxDuration left of a number of
-// iterations.
+// judgeArrivals adds the arrivals that had no iteration. k6 also counts as dropped what maxDuration
+// left of a number of iterations.
 func (j *judge) judgeArrivals() {
 	r := j.result
 	if r.Unserved > 0 {
-		j.invalid(place{}, reason.ArrivalsDropped, reason.Values{"why": "unserved", "count": r.Unserved})
+		j.invalid(place{}, reason.ArrivalsDropped, facts{"why": "unserved", "count": r.Unserved})
 	}
 	if r.Dropped == 0 {
 		return
 	}
 	if r.Test.Runs("per-vu-iterations", "shared-iterations") && !r.Test.Runs(k6Arrivals...) {
-		j.note(place{}, reason.ArrivalsDropped, reason.Values{"why": "max-duration", "count": r.Dropped})
+		j.note(place{}, reason.ArrivalsDropped, facts{"why": "max-duration", "count": r.Dropped})
 		return
 	}
-	j.invalid(place{}, reason.ArrivalsDropped, reason.Values{"why": "no-vu", "count": r.Dropped})
+	j.invalid(place{}, reason.ArrivalsDropped, facts{"why": "no-vu", "count": r.Dropped})
 }
 
 // judgeProcess adds the faults of one of several processes.
@@ -100,33 +101,33 @@ func (j *judge) judgeProcess() {
 	r := j.result
 	if s := r.Segment; s != nil {
 		if s.Nameless {
-			j.invalid(place{}, reason.ProcessesDiffer, reason.Values{"why": "no-run", "detail": s.Of})
+			j.invalid(place{}, reason.ProcessesDiffer, facts{"why": "no-run", "detail": s.Of})
 		}
 		for _, scenario := range s.Idle {
-			j.invalid(place{}, reason.LoadIncomplete, reason.Values{"why": "idle", "scenario": scenario, "segment": s.Of})
+			j.invalid(place{}, reason.LoadIncomplete, facts{"why": "idle", "scenario": scenario, "segment": s.Of})
 		}
 	}
 	if r.Processes > 1 && r.Siblings >= r.Processes {
-		j.invalid(place{}, reason.EarlierTest, reason.Values{"why": "processes", "count": r.Siblings, "processes": r.Processes})
+		j.invalid(place{}, reason.EarlierTest, facts{"why": "processes", "count": r.Siblings, "processes": r.Processes})
 	}
 	for _, name := range r.Missing {
-		j.invalid(place{}, reason.ProcessMissing, reason.Values{"why": "late", "name": name})
+		j.invalid(place{}, reason.ProcessMissing, facts{"why": "late", "name": name})
 	}
 	if r.Siblings > 0 && r.Clock == nil {
-		j.note(place{}, reason.Clocks, reason.Values{"why": "not-compared", "count": r.Siblings + 1})
+		j.note(place{}, reason.Clocks, facts{"why": "not-compared", "count": r.Siblings + 1})
 	}
 }
 
 // judgeEnd adds the ways in which the test ended early, and a generator at its limit.
 func (j *judge) judgeEnd(c Circumstances) {
 	if c.Stranded > 0 {
-		j.invalid(place{}, reason.EndedEarly, reason.Values{"why": "stranded", "count": c.Stranded})
+		j.invalid(place{}, reason.EndedEarly, facts{"why": "stranded", "count": c.Stranded})
 	}
 	if c.Ended != "" {
-		j.invalid(place{}, reason.EndedEarly, reason.Values{"why": c.Ended, "after": c.After})
+		j.invalid(place{}, reason.EndedEarly, facts{"why": c.Ended, "after": c.After})
 	}
 	if cpu := busiest(j.result); cpu > saturated {
-		j.invalid(place{}, reason.GeneratorSaturated, reason.Values{"cpu": cpu, "window": recording.BusyWindow})
+		j.invalid(place{}, reason.GeneratorSaturated, facts{"cpu": cpu, "window": recording.BusyWindow})
 	}
 }
 
@@ -134,13 +135,13 @@ func (j *judge) judgeEnd(c Circumstances) {
 func (j *judge) judgeWindow(c Circumstances) {
 	switch r := j.result; {
 	case !measured(r):
-		j.invalid(place{}, reason.NothingMeasured, reason.Values{"why": "nothing"})
+		j.invalid(place{}, reason.NothingMeasured, facts{"why": "nothing"})
 	case c.WarmUp > 0 && r.Phase(result.Measure) == nil && len(r.Phases) < 2:
-		j.invalid(place{}, reason.NoMeasuredWindow, reason.Values{"why": "warm-up", "warmUp": c.WarmUp})
+		j.invalid(place{}, reason.NoMeasuredWindow, facts{"why": "warm-up", "warmUp": c.WarmUp})
 	case !measured(j.led):
-		j.invalid(place{phase: r.Leading}, reason.NoMeasuredWindow, reason.Values{"why": "empty"})
+		j.invalid(place{phase: r.Leading}, reason.NoMeasuredWindow, facts{"why": "empty"})
 	case r.Leading == "" && r.Phase(result.WarmUp) != nil && len(r.Phases) > 1:
-		j.note(place{}, reason.NoMeasuredWindow, reason.Values{"why": "unnamed"})
+		j.note(place{}, reason.NoMeasuredWindow, facts{"why": "unnamed"})
 	}
 }
 
@@ -151,7 +152,8 @@ func measured(r *result.Result) bool {
 	})
 }
 
-// busiest returns the greatest share of its CPUs that the process used in a window that overlaps the leading phase.
+// busiest returns the greatest share of its CPUs that the process used in a window that overlaps
+// the leading phase.
 func busiest(r *result.Result) (most float64) {
 	p := r.Phase(r.Leading)
 	for _, t := range r.Topics {
@@ -212,9 +214,11 @@ func (j *judge) judgeLateness(t topic) {
 	}
 }
 
-// addUnreliable adds the reason why a percentile is not reliable. The result is not valid if no smaller one is.
+// addUnreliable adds the reason why a percentile is not reliable. The result is not valid if no
+// smaller one is.
 func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Percentile, flaw string) {
-	values := reason.Values{"why": flaw, "latency": b.Label, "upTo": b.UpTo, "quantile": QuantileName(p.Q), "share": t.absent(name)}
+	values := facts{"why": flaw, "latency": b.Label, "upTo": b.UpTo, "quantile": QuantileName(p.Q)}
+	values["share"] = t.absent(name)
 	if flaw == "late" {
 		late, value := t.late(name, p.Q), time.Duration(p.Value)
 		values["why"], values["cpu"] = cause(j.result.Platform, late, t.hiccup(p.Q))
@@ -230,8 +234,9 @@ func (j *judge) addUnreliable(t topic, b result.Belief, name string, p result.Pe
 	}
 }
 
-// cause returns why the generator was late, as a variant of [reason.PercentileNotReliable], and the share of the
-// CPUs that shows it. If a thread that only wakes was on time, the script's own work is the cause.
+// cause returns why the generator was late, as a variant of [reason.PercentileNotReliable], and the
+// share of the CPUs that shows it. If a thread that only wakes was on time, the script's own work
+// is the cause.
 func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu float64) {
 	if p == nil {
 		p = &result.Platform{}
@@ -240,7 +245,13 @@ func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu floa
 		why   string
 		share *float64
 		above float64
-	}{{"hypervisor", p.Steal, 0.2}, {"others", p.Others, 0.25}, {"hypervisor", p.Steal, 0.05}, {"k6", p.Process, 0.7}, {"cgroup", p.GroupPressure, 0.25}} {
+	}{
+		{"hypervisor", p.Steal, 0.2},
+		{"others", p.Others, 0.25},
+		{"hypervisor", p.Steal, 0.05},
+		{"k6", p.Process, 0.7},
+		{"cgroup", p.GroupPressure, 0.25},
+	} {
 		if c.share != nil && *c.share > c.above {
 			return c.why, *c.share
 		}
@@ -251,7 +262,8 @@ func cause(p *result.Platform, late, hiccup time.Duration) (why string, cpu floa
 	return "machine", 0
 }
 
-// blurred reports whether clocks may be further apart than a tenth of a value of a trend that two of them measured.
+// blurred reports whether clocks may be further apart than a tenth of a value of a trend that two
+// of them measured.
 func (t topic) blurred(trend string, value int64) bool {
 	trend = strings.TrimSuffix(trend, recording.ClosedSuffix)
 	if t.Apart == nil || trend != recording.E2ELatency.String() && trend != recording.E2ETime.String() {
@@ -260,13 +272,13 @@ func (t topic) blurred(trend string, value int64) bool {
 	return float64(t.Apart.Most()) > OwedShare*float64(value)
 }
 
-// judgeClocks adds how exact latencies between two clocks are. That is known to half of a round trip only, which is no
-// fault of the test; clocks that are apart for certain are.
+// judgeClocks adds how exact latencies between two clocks are. That is known to half of a round
+// trip only, which is no fault of the test; clocks that are apart for certain are.
 func (j *judge) judgeClocks(t topic) {
 	if t.Apart == nil {
 		return
 	}
-	values := reason.Values{"why": "apart", "apart": time.Duration(t.Apart.Most()), "clocks": clocksText(t.Apart)}
+	values := facts{"why": "apart", "apart": time.Duration(t.Apart.Most()), "clocks": clocksText(t.Apart)}
 	exact, vague := 0, 0
 	for _, suffix := range suffixes {
 		for _, p := range t.Percentiles[recording.E2ELatency.String()+suffix] {

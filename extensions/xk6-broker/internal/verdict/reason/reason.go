@@ -1,5 +1,5 @@
-// Package reason holds why a result cannot be relied on, and what its reader must know: as data, with one table of codes, texts,
-// causes and remedies. Merging and grouping compare codes and values; a text is made where one is shown.
+// Package reason has the reasons why a result is not reliable, as data, with one table of texts,
+// causes and remedies. Merging and grouping compare codes and values. Texts are made last.
 package reason
 
 import (
@@ -21,17 +21,18 @@ type Level string
 // Levels.
 const (
 	Invalid Level = "invalid" // the result is not valid
-	Note    Level = "note"    // the result is valid, and its reader must know this
+	Note    Level = "note"    // the result is valid
 )
 
-// Values are the numbers and words of a reason. A number is a float64, a duration a float64 in seconds, a word a string.
+// Values are the numbers and words of a reason. A number is a float64, a duration a float64 in
+// seconds, a word a string.
 type Values map[string]any
 
 // Reason is one statement about a result.
 type Reason struct {
 	Code      Code   `json:"code"`
 	Level     Level  `json:"level"`
-	Topic     string `json:"topic,omitempty"` // as users see it: with the broker's address where two brokers have a topic of this name
+	Topic     string `json:"topic,omitempty"` // with the broker if two have a topic of this name
 	Group     string `json:"group,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	Values    Values `json:"values"`
@@ -40,7 +41,8 @@ type Reason struct {
 	Topics    int    `json:"topics,omitempty"`    // when grouped: how many topics have it
 }
 
-// New returns a reason. Integers become float64, and durations seconds, as they are after a round trip through JSON.
+// New returns a reason. Integers become float64, and durations seconds, as they are after a round
+// trip through JSON.
 func New(code Code, level Level, values Values) Reason {
 	r := Reason{Code: code, Level: level, Values: Values{}}
 	for name, value := range values {
@@ -85,15 +87,18 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 
 // Against reports what the code speaks against.
 func (c Code) Against() (latencies, account bool) {
-	return table[c].against&Latencies != 0, table[c].against&Account != 0
+	against := table[c].Against
+	return strings.Contains(against, "latencies"), strings.Contains(against, "account")
 }
 
-// ByMerge reports whether a merge decides on the reason anew, by what all processes have: that of one process does not count.
+// ByMerge reports whether a merge decides on the reason anew, by what all processes have: that of
+// one process does not count.
 func (r Reason) ByMerge() bool {
-	return table[r.Code].byMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
+	return table[r.Code].ByMerge || r.Code == PercentileNotReliable && r.Word("why") == "missing"
 }
 
-// Same reports whether two reasons are the same statement, with other numbers perhaps. They may be of different processes.
+// Same reports whether two reasons are the same statement, with other numbers perhaps. They may be
+// of different processes.
 func (r Reason) Same(o Reason) bool { return r.Topic == o.Topic && r.alike(o) }
 
 // Covers reports whether r is the same statement as o, and weighs as much at least.
@@ -106,15 +111,16 @@ func (r Reason) Covers(o Reason) bool {
 
 // alike is [Reason.Same] for any topic.
 func (r Reason) alike(o Reason) bool {
-	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase || r.Word("why") != o.Word("why") {
+	if r.Code != o.Code || r.Level != o.Level || r.Group != o.Group || r.Phase != o.Phase {
 		return false
 	}
-	return !slices.ContainsFunc(table[r.Code].keys, func(name string) bool { return r.Values[name] != o.Values[name] })
+	keys := append([]string{"why"}, table[r.Code].Keys...)
+	return !slices.ContainsFunc(keys, func(name string) bool { return r.Values[name] != o.Values[name] })
 }
 
 // worst returns the worst of reasons that are alike, by the value that the table names.
 func worst(alike []Reason) Reason {
-	name, smaller := strings.CutPrefix(table[alike[0].Code].worst, "-")
+	name, smaller := strings.CutPrefix(table[alike[0].Code].Worst, "-")
 	return slices.MaxFunc(alike, func(a, b Reason) int {
 		if smaller {
 			a, b = b, a
@@ -139,7 +145,8 @@ func fold(reasons []Reason, same func(a, b Reason) bool, replace func(set []Reas
 	return folded
 }
 
-// Worst returns the reasons of several processes, each with its Process: of the same statement the worst, with the number of processes.
+// Worst returns the reasons of several processes, each with its Process: of the same statement the
+// worst, with the number of processes.
 func Worst(reasons []Reason) []Reason {
 	return fold(reasons, Reason.Same, func(set []Reason) []Reason {
 		r := worst(set)
@@ -151,7 +158,8 @@ func Worst(reasons []Reason) []Reason {
 // severalTopics is the number of topics from which a statement is shown once.
 const severalTopics = 3
 
-// Grouped returns the reasons to show: of the same statement on three topics or more the worst, with the number of topics.
+// Grouped returns the reasons to show: of the same statement on three topics or more the worst,
+// with the number of topics.
 func Grouped(reasons []Reason) []Reason {
 	return fold(reasons, Reason.alike, func(set []Reason) []Reason {
 		topics, processes := map[string]bool{}, map[string]bool{}

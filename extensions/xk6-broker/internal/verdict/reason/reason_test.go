@@ -16,17 +16,17 @@ func TestTable_AtMostThirtyCodes_EachWithItsRow(t *testing.T) {
 	}
 	kebab := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	for code, e := range table {
-		if len(e.levels) == 0 || len(e.variants) == 0 || e.cause == "" || !kebab.MatchString(string(code)) {
+		if e.Level == "" || len(e.Variants) == 0 || e.Cause == "" || !kebab.MatchString(string(code)) {
 			t.Errorf("%s: %+v", code, e)
 		}
-		for _, v := range e.variants {
-			for _, remedy := range []string{v.remedy, e.remedy} {
+		for _, v := range e.Variants {
+			for _, remedy := range []string{v.Remedy, e.Remedy} {
 				if remedy != "" && !strings.HasSuffix(remedy, ".") {
-					t.Errorf("%s %s: the remedy %q is no sentence", code, v.why, remedy)
+					t.Errorf("%s %s: the remedy %q is no sentence", code, v.Why, remedy)
 				}
 			}
-			if strings.HasSuffix(v.text, ".") {
-				t.Errorf("%s %s: the text %q ends with a full stop", code, v.why, v.text)
+			if strings.HasSuffix(v.Text, ".") {
+				t.Errorf("%s %s: the text %q ends with a full stop", code, v.Why, v.Text)
 			}
 		}
 	}

@@ -15,12 +15,12 @@ import (
 // Text returns the reason as one line: where, what happened, what to do.
 func Text(r Reason) string {
 	row := table[r.Code]
-	i := slices.IndexFunc(row.variants, func(v variant) bool { return v.why == r.Word("why") })
+	i := slices.IndexFunc(row.Variants, func(v variant) bool { return v.Why == r.Word("why") })
 	if i < 0 {
 		return string(r.Code)
 	}
-	text := fill(row.variants[i].text, r.Values)
-	if remedy := cmp.Or(row.variants[i].remedy, row.remedy); remedy != "" {
+	text := fill(row.Variants[i].Text, r.Values)
+	if remedy := cmp.Or(row.Variants[i].Remedy, row.Remedy); remedy != "" {
 		text += ". " + fill(remedy, r.Values)
 	}
 	var where []string
@@ -50,7 +50,7 @@ func Text(r Reason) string {
 // several names the worst of several things, if the row has a value by which one is the worst.
 func several(n int, things, name string, row entry) string {
 	text := fmt.Sprintf("%d %s", n, things)
-	if row.worst != "" {
+	if row.Worst != "" {
 		text += ", worst in " + name
 	}
 	return text
@@ -66,7 +66,7 @@ func Texts(reasons []Reason) []string {
 }
 
 var (
-	// optional is a part of a text in brackets, which is left out if a value of it is missing.
+	// optional is a part of a text in brackets, which is left out if one of its values is missing.
 	optional = regexp.MustCompile(`\[[^\]]*\]`)
 	// placeholder is {name:format}; without a format the value is text.
 	placeholder = regexp.MustCompile(`\{(\w+)(?::(\w+))?\}`)
@@ -127,30 +127,25 @@ func Percent(share float64) string {
 	return strconv.FormatFloat(p, 'f', digits, 64) + " %"
 }
 
-// against are the texts of [Against].
-var against = [...]string{"–", "latencies", "account", "latencies and account"}
-
 // Markdown returns the table of all codes, for the documentation.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| code | level | speaks against | text | cause | what to do |\n|---|---|---|---|---|---|\n")
 	for _, code := range slices.Sorted(maps.Keys(table)) {
 		row := table[code]
-		var texts, remedies, levels []string
-		if row.remedy != "" {
-			remedies = append(remedies, row.remedy)
+		var texts, remedies []string
+		if row.Remedy != "" {
+			remedies = append(remedies, row.Remedy)
 		}
-		for _, v := range row.variants {
-			texts = append(texts, described(v.why, v.text))
-			if v.remedy != "" {
-				remedies = append(remedies, described(v.why, v.remedy))
+		for _, v := range row.Variants {
+			texts = append(texts, described(v.Why, v.Text))
+			if v.Remedy != "" {
+				remedies = append(remedies, described(v.Why, v.Remedy))
 			}
 		}
-		for _, l := range row.levels {
-			levels = append(levels, string(l))
-		}
 		cells := []string{
-			"`" + string(code) + "`", strings.Join(levels, " or "), against[row.against], strings.Join(texts, "<br>"), row.cause, strings.Join(remedies, "<br>"),
+			"`" + string(code) + "`", row.Level, cmp.Or(row.Against, "–"),
+			strings.Join(texts, "<br>"), row.Cause, strings.Join(remedies, "<br>"),
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
@@ -161,7 +156,8 @@ var messagesOf = regexp.MustCompile(`\{(\w+):messages\}`)
 
 // described returns a template with the names of its values, after the variant that has it.
 func described(why, template string) string {
-	text := strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(messagesOf.ReplaceAllString(template, "*$1* messages"))
+	text := messagesOf.ReplaceAllString(template, "*$1* messages")
+	text = strings.NewReplacer("[", "", "]", "", "|", `\|`).Replace(text)
 	text = placeholder.ReplaceAllString(text, "*$1*")
 	if why != "" {
 		text = "`" + why + "`: " + text

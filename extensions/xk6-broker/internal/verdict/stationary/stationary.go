@@ -23,8 +23,9 @@ type Trend struct {
 // String names the test and its result.
 func (t Trend) String() string { return fmt.Sprintf("Mann-Kendall test, p=%.2g", max(t.P, 1e-15)) }
 
-// Test looks for a trend with the test of Mann and Kendall, and measures it with the slope of Theil and Sen. It
-// returns false if there is none at the level, if the change is small, or if the series is too short.
+// Test looks for a trend with the test of Mann and Kendall, and measures it with the slope of Theil
+// and Sen. It returns false if there is none at the level, if the change is small, or if the series
+// is too short.
 func Test(x []float64, level float64) (Trend, bool) {
 	if len(x) < Least {
 		return Trend{}, false
