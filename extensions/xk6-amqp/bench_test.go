@@ -77,7 +77,7 @@ func (r *rabbit) publish(b *testing.B) {
 	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Publish(r.raw, r.queue, body, benchMessages, benchWindow) }},
-		r.Send(sending), r.Produce(sending),
+		r.Produce(sending),
 	}
 	if r.perfTest != nil {
 		loops = append(loops, bench.Tool("PerfTest", benchMessages, func() *exec.Cmd {
@@ -105,7 +105,7 @@ func (r *rabbit) consume(b *testing.B) {
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Consume(r.raw, r.queue, benchMessages, benchWindow, benchBatch)
 		}},
-		r.Receive(receiving), r.Consume(receiving),
+		r.Consume(receiving),
 	}
 	if r.perfTest != nil {
 		loops = append(loops, bench.Tool("PerfTest", benchMessages, func() *exec.Cmd {

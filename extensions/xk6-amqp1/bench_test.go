@@ -48,7 +48,7 @@ func BenchmarkPublish(b *testing.B) {
 	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Produce(client, topic, body, benchMessages, benchWindow) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}
 	if perf, ok := artemisPerf(b, topic); ok {
 		loops = append(loops, bench.Tool("artemis perf", benchMessages, func() *exec.Cmd {
@@ -78,7 +78,7 @@ func BenchmarkConsume(b *testing.B) {
 	receiving := bench.Receiving{Count: benchMessages, Batch: 500, Config: driver.ConsumerConfig{Prefetch: benchWindow, Start: driver.StartEarliest}}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(client, topic, benchMessages, benchWindow) }},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}
 	if perf, ok := artemisPerf(b, topic); ok {
 		loops = append(loops, bench.Tool("artemis perf", benchMessages, func() *exec.Cmd {

@@ -35,6 +35,6 @@ func BenchmarkPublish(b *testing.B) {
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Write(client, url, topic, field, count, batch, requests)
 		}},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}}.Compare(b)
 }

@@ -54,7 +54,7 @@ func BenchmarkPublish(b *testing.B) {
 	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow, Options: sameAsRaw}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Produce(cl, body, benchMessages) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}
 	if java, ok := bench.Java(b, "BENCH_KAFKA_JARS"); ok {
 		loops = append(loops, bench.Tool("ProducerPerformance", benchMessages, func() *exec.Cmd {
@@ -81,7 +81,7 @@ func BenchmarkConsume(b *testing.B) {
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Consume(hosts, topic, group("raw"), benchMessages, benchBatch)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}
 	if java, ok := bench.Java(b, "BENCH_KAFKA_JARS"); ok {
 		loops = append(loops, bench.Tool("ConsumerPerformance", benchMessages, func() *exec.Cmd {
@@ -116,7 +116,7 @@ func BenchmarkShare(b *testing.B) {
 			}
 			return raw.Share(hosts, topic, name, count, fetch)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }
 
@@ -145,6 +145,6 @@ func BenchmarkKMQ(b *testing.B) {
 			}
 			return raw.KMQ(hosts, topic, q.markers, q.group, count, batch)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }

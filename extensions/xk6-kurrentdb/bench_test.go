@@ -43,7 +43,7 @@ func BenchmarkPublish(b *testing.B) {
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Append(n.channel, topic, bytes.Repeat([]byte("x"), benchSize), benchMessages, benchBatch)
 		}},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}}.Compare(b)
 }
 
@@ -75,6 +75,6 @@ func BenchmarkConsume(b *testing.B) {
 			}
 			return raw.Consume(n.channel, topic, group, benchMessages, benchBatch, benchPrefetch)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }

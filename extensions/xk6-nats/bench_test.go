@@ -44,7 +44,7 @@ func BenchmarkCorePublish(b *testing.B) {
 	sending := bench.Sending{Count: count, Size: benchSize, Window: benchWindow}
 	bench.Case{Name: "nats publish", Messages: count, Loops: []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.PublishCore(nc, topic, body, count) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}}.Compare(b)
 }
 
@@ -80,7 +80,7 @@ func BenchmarkCoreConsume(b *testing.B) {
 			}
 			return took, err
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }
 
@@ -98,7 +98,7 @@ func BenchmarkStreamPublish(b *testing.B) {
 	sending := bench.Sending{Count: count, Size: benchSize, Window: benchWindow}
 	bench.Case{Name: "nats-jetstream publish", Messages: count, Before: s.Purge, Loops: []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.PublishStream(nc, topic, body, count, benchWindow) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}}.Compare(b)
 }
 
@@ -133,6 +133,6 @@ func BenchmarkStreamConsume(b *testing.B) {
 	bench.Case{Name: "nats-jetstream consume, batch ack", Messages: count, Loops: []bench.Loop{
 		byHand("raw", func(c jetstream.Consumer) (time.Duration, error) { return raw.FetchStream(ctx, c, count, batch) }),
 		byHand("raw callback", func(c jetstream.Consumer) (time.Duration, error) { return raw.ConsumeStream(c, count, batch) }),
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }

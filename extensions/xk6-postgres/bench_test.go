@@ -50,7 +50,7 @@ func BenchmarkPublish(b *testing.B) {
 			loops := []bench.Loop{
 				{Name: "raw", Run: func() (time.Duration, error) { return raw.Insert(client, table.Sanitize(), body, count, window) }},
 				{Name: "raw copy", Run: func() (time.Duration, error) { return raw.Copy(client, table, body, count, window) }},
-				s.Send(sending), s.Produce(sending),
+				s.Produce(sending),
 			}
 			if tool, ok := newPgbench(b, client, table); ok {
 				loops = append(loops, tool.insert(count, window, body))
@@ -67,7 +67,7 @@ func BenchmarkConsume(b *testing.B) {
 	receiving := bench.Receiving{Count: count, Batch: batch, Config: driver.ConsumerConfig{Prefetch: 2 * batch, Start: driver.StartEarliest}}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Consume(client, table.Sanitize(), count, batch) }},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}
 	if tool, ok := newPgbench(b, client, table); ok {
 		loops = append(loops, tool.consume(count, batch))

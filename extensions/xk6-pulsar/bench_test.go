@@ -56,7 +56,7 @@ func BenchmarkPublish(b *testing.B) {
 	sending := bench.Sending{Count: benchMessages, Size: benchSize, Window: benchWindow, Options: sameAsRaw}
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Produce(client, topic, body, benchMessages, benchWindow) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}
 	if perf, ok := pulsarPerf(b); ok {
 		loops = append(loops, bench.Tool("pulsar-perf", benchMessages, func() *exec.Cmd {
@@ -101,8 +101,6 @@ func BenchmarkConsume(b *testing.B) {
 	}
 	// The client has the same queue as that of the hand-written loop where a prefetch is four times as long: see queueOf.
 	alike := receiving("ours", 4*benchBatch)
-	bounded := s.Receive(receiving("bounded", benchBatch))
-	bounded.Name = fmt.Sprintf("driver prefetch %d", benchBatch)
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Consume(client, topic, group("raw"), benchMessages, benchBatch, true)
@@ -110,7 +108,7 @@ func BenchmarkConsume(b *testing.B) {
 		{Name: "raw batches", Run: func() (time.Duration, error) {
 			return raw.Consume(client, topic, group("batches"), benchMessages, benchBatch, false)
 		}},
-		s.Receive(alike), s.Consume(alike), bounded,
+		s.Consume(alike),
 	}
 	if perf, ok := pulsarPerf(b); ok {
 		loops = append(loops, bench.Tool("pulsar-perf", benchMessages, func() *exec.Cmd {

@@ -50,7 +50,7 @@ func benchPublish(b *testing.B, window int) {
 	loops := []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Publish(client, stream, body, count, window) }},
 		{Name: "raw full duplex", Run: func() (time.Duration, error) { return raw.PublishFullDuplex(client, stream, body, count, window) }},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}
 	if redisBenchmark, ok := bench.Program(b, "BENCH_REDIS_BENCHMARK", "redis-benchmark"); ok {
 		host, port, _ := strings.Cut(client.Options().Addr, ":")
@@ -77,6 +77,6 @@ func BenchmarkStreamConsume(b *testing.B) {
 			groups++
 			return raw.Consume(client, stream, fmt.Sprint("raw-", groups), count, batch)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }

@@ -55,7 +55,7 @@ func BenchmarkPublish(b *testing.B) {
 		{Name: "raw", Run: func() (time.Duration, error) {
 			return raw.Produce(server.channel, topic, body, benchMessages, benchRequests)
 		}},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}
 	if java, ok := bench.Java(b, "BENCH_ROCKETMQ_JARS"); ok {
 		loops = append(loops, bench.Tool("benchmark", benchMessages, func() *exec.Cmd {
@@ -94,7 +94,7 @@ func BenchmarkConsume(b *testing.B) {
 			}
 			return raw.Consume(server.channel, r.id, r.group, b.queue, benchMessages, benchReceives)
 		}},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}
 	if java, ok := bench.Java(b, "BENCH_ROCKETMQ_JARS"); ok {
 		var name string

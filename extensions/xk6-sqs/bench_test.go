@@ -52,7 +52,7 @@ func BenchmarkPublish(b *testing.B) {
 		{Name: "raw text", Run: func() (time.Duration, error) {
 			return raw.Send(client, queue, body, true, benchCount, benchRequests)
 		}},
-		s.Send(sending), s.Produce(sending),
+		s.Produce(sending),
 	}}.Compare(b)
 }
 
@@ -68,6 +68,6 @@ func BenchmarkConsume(b *testing.B) {
 		return fill(count)
 	}, Loops: []bench.Loop{
 		{Name: "raw", Run: func() (time.Duration, error) { return raw.Receive(client, queue, count, benchRequests) }},
-		s.Receive(receiving), s.Consume(receiving),
+		s.Consume(receiving),
 	}}.Compare(b)
 }

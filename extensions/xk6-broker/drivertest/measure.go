@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/machine"
 )
 
@@ -82,34 +81,25 @@ var measure = []test{
 	}},
 }
 
-// alone sends single messages, each a pause after the one before was received, and returns the
-// sorted times from Send to Done and from Done to the return of Receive. The pauses differ, so
-// that no client that polls is met at the right moment each time.
+// alone sends single messages to a Receive that waits. It returns the sorted times from Send to
+// Done and from Done to the return of Receive. The pauses before the messages differ, so that no
+// client that polls is met at the right moment each time.
 func alone(k *kit) (published, delivered []time.Duration) {
-	const n = 50
 	f := k.flow()
-	ctx := k.limit(k.Timeout)
-	returned := make(chan time.Time, n)
-	go func() {
-		defer close(returned)
-		for b := make(driver.Batch, 10); ; {
-			got, err := f.r.Receive(ctx, b)
-			if err != nil {
-				return
-			}
-			returned <- time.Now()
-			if k.acks() {
-				_ = f.r.Settle(ctx, b[:got], driver.Ack)
-			}
-		}
-	}()
-	for i := range n {
-		time.Sleep(time.Duration(i*7%20) * time.Millisecond)
-		begin := time.Now()
-		f.send("alone", 1)
-		confirmed := time.Now()
-		received, ok := <-returned
-		k.must(ok, "Receive failed after %d messages", i)
+	for i := range 50 {
+		var begin, confirmed time.Time
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			time.Sleep(time.Duration(i*7%20) * time.Millisecond)
+			begin = time.Now()
+			f.send("alone", 1)
+			confirmed = time.Now()
+		}()
+		b := f.r.next(10)
+		received := time.Now()
+		<-sent
+		f.r.acknowledge(b)
 		published = append(published, confirmed.Sub(begin))
 		delivered = append(delivered, received.Sub(confirmed))
 	}

@@ -16,6 +16,72 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver"
 )
 
+// Config describes a broker. The zero value is a broker with all features and no delays.
+type Config struct {
+	// Name is the driver's name and its URL scheme; "memory" if empty.
+	Name string
+	// Features are the features of broker and driver; [Full] if zero.
+	Features driver.Features
+	// Bare leaves out the optional verbs of connections. Topics are created by use then.
+	Bare bool
+	// Coarse leaves the undelivered messages out of the backlog.
+	Coarse bool
+	// Cumulative settles, with a message, all that its consumer received before it.
+	Cumulative bool
+	// Untold leaves unsettled messages out of the backlog.
+	Untold bool
+	// Apart makes the broker pretend to be outside the process of its clients.
+	Apart bool
+	// Deliveries is how often a requeued message is delivered before it is dropped; 0 is no limit.
+	Deliveries int32
+	// Service is how long a server of the broker works on message n, counted from 0 over all
+	// producers. Messages wait for an idle server. Nil takes no time.
+	Service func(n int64) time.Duration
+	// Servers is the number of servers; 0 is one.
+	Servers int
+	// Transit is how long after its confirmation message n can be received. Nil takes no time.
+	Transit func(n int64) time.Duration
+}
+
+// Full returns all features.
+func Full() driver.Features {
+	return driver.Features{
+		Order: driver.PerTopic, Confirm: driver.Accepted, Deliver: driver.AtLeastOnce,
+		Settle: driver.Ack | driver.Requeue | driver.Reject, SettleConfirmed: driver.OnRequest,
+		Start: driver.StartNew | driver.StartEarliest,
+		Async: true, Replay: true, Groups: true, Fanout: true, Key: true, Headers: true, Attempts: true,
+		Requests: true, Position: driver.Offset, Timestamps: true, Receipts: true, MaxMessageBytes: 1 << 20,
+	}
+}
+
+// Log returns the features of a partitioned log.
+func Log() driver.Features {
+	f := Full()
+	f.Order, f.Confirm = driver.PerPartition, driver.Replicated
+	f.Settle, f.SettleConfirmed = driver.Ack, driver.Always
+	f.Attempts, f.Requests, f.Tombstones, f.Partitions = false, false, true, true
+	return f
+}
+
+// Queue returns the features of a work queue: all consumers share one flow.
+func Queue() driver.Features {
+	f := Full()
+	f.Start, f.SettleConfirmed = driver.StartEarliest, driver.Never
+	f.Replay, f.Groups, f.Fanout, f.Attempts = false, false, false, false
+	f.Position, f.Timestamps, f.Receipts = driver.Identifier, false, false
+	return f
+}
+
+// Store returns the features of a store that only takes messages, such as a metric store.
+func Store() driver.Features {
+	return driver.Features{Confirm: driver.Accepted, Key: true, Headers: true, MaxMessageBytes: 1 << 20}
+}
+
+// Subject returns the features of plain publish and subscribe: absent consumers miss messages.
+func Subject() driver.Features {
+	return driver.Features{Order: driver.PerTopic, Start: driver.StartNew, Fanout: true}
+}
+
 // failure is an error that a client of the broker gets.
 type failure struct {
 	kind driver.Kind
@@ -123,15 +189,14 @@ func (b *Broker) Stored(topic string) (all driver.Batch) {
 
 // Freeze stops the broker: it takes and gives no messages until thaw is called.
 func (b *Broker) Freeze() (thaw func()) {
-	b.freeze(true)
-	return func() { b.freeze(false) }
-}
-
-func (b *Broker) freeze(frozen bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.frozen = frozen
-	b.change()
+	set := func(frozen bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.frozen = frozen
+		b.change()
+	}
+	set(true)
+	return func() { set(false) }
 }
 
 // Cut breaks every connection: messages in flight fail, and a consumer requeues its unsettled
@@ -269,17 +334,6 @@ func (g *group) requeue(d *delivery, limit int32) {
 	}
 	i, _ := slices.BinarySearchFunc(g.ready, d, func(a, b *delivery) int { return cmp.Compare(a.n, b.n) })
 	g.ready = slices.Insert(g.ready, i, d)
-}
-
-// find returns a topic. A bare broker creates it.
-func (b *Broker) find(name string) (*topic, error) {
-	if t, ok := b.topics[name]; ok {
-		return t, nil
-	}
-	if !b.config.Bare {
-		return nil, errNoTopic
-	}
-	return b.create(name, 1), nil
 }
 
 // create makes a topic. If consumers without a group share one flow, it exists from the start.

@@ -60,7 +60,7 @@ func (c *conn) Close(context.Context) error {
 	return nil
 }
 
-// with calls f with a topic, under the lock.
+// with calls f with a topic, under the lock. A bare broker creates the topic.
 func (c *conn) with(ctx context.Context, name string, f func(t *topic)) error {
 	if err := c.b.lock(ctx); err != nil {
 		return err
@@ -69,11 +69,15 @@ func (c *conn) with(ctx context.Context, name string, f func(t *topic)) error {
 	if c.closed {
 		return driver.ErrClosed
 	}
-	t, err := c.b.find(name)
-	if err == nil {
-		f(t)
+	t := c.b.topics[name]
+	if t == nil && !c.b.config.Bare {
+		return errNoTopic
 	}
-	return err
+	if t == nil {
+		t = c.b.create(name, 1)
+	}
+	f(t)
+	return nil
 }
 
 func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
@@ -91,7 +95,7 @@ func (c *conn) NewProducer(ctx context.Context, config driver.ProducerConfig) (d
 func (c *conn) NewConsumer(ctx context.Context, config driver.ConsumerConfig) (driver.Consumer, error) {
 	f := c.b.config.Features
 	if f.Start == 0 || !f.Start.Has(config.Start) || !f.Groups && config.Group != "" {
-		return nil, fmt.Errorf("a consumer from %v in group %q: %w", config.Start, config.Group, errors.ErrUnsupported)
+		return nil, fmt.Errorf("start %v, group %q: %w", config.Start, config.Group, errors.ErrUnsupported)
 	}
 	r := &consumer{c: c, config: config, name: config.Group}
 	if r.name == "" && !c.b.shared() {
