@@ -31,7 +31,7 @@ type Config struct {
 	Dir       string        // gets a folder for each process
 	Tell      func(text string)
 	// Unpack unpacks and checks the results of a process into a folder.
-	Unpack func(packed *os.File, size int64, folder string, of Hello) error
+	Unpack func(packed *os.File, size int64, folder string, sender Hello) error
 }
 
 // Server is the coordinator of a test. It is safe for concurrent use.
