@@ -17,6 +17,7 @@ require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 

@@ -14,6 +14,7 @@ require (
 	github.com/bits-and-blooms/bitset v1.12.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
+	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect

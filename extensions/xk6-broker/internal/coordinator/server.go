@@ -31,7 +31,7 @@ type Config struct {
 	Dir       string        // gets a folder for each process
 	Tell      func(text string)
 	// Unpack unpacks and checks the results of a process into a folder.
-	Unpack func(packed *os.File, size int64, folder string, of Hello) error
+	Unpack func(packed *os.File, size int64, folder string, sender Hello) error
 }
 
 // Server is the coordinator of a test. It is safe for concurrent use.
@@ -42,6 +42,8 @@ type Server struct {
 	changed chan struct{} // closed and replaced at each change
 	last    time.Time     // of the last change
 	members []*member     // by their indices; nil if they have not joined
+	joined  int           // the number of members
+	sent    int           // the number of results
 	begun   bool          // without the processes that have not joined
 }
 
@@ -134,13 +136,8 @@ func (s *Server) join(h *Hello) (Welcome, error) {
 	}
 	s.Run = cmp.Or(s.Run, h.Run, s.Name)
 	s.members[h.Index] = &member{Hello: *h, points: map[string]int64{}, seen: time.Now()}
-	joined := 0
-	for _, m := range s.members {
-		if m != nil {
-			joined++
-		}
-	}
-	s.Tell(fmt.Sprintf("%s joined, %d of %d", s.name(h.Index), joined, s.Processes))
+	s.joined++
+	s.Tell(fmt.Sprintf("%s joined, %d of %d", s.name(h.Index), s.joined, s.Processes))
 	s.change()
 	return Welcome{s.Run, h.Index, s.Processes}, nil
 }
@@ -343,6 +340,7 @@ func (s *Server) accept(m *member, packed *os.File, size int64, digest [sha256.S
 		return refuse(http.StatusUnprocessableEntity, "%v", err)
 	}
 	m.digest, m.folder = digest, folder
+	s.sent++
 	s.Tell(s.name(m.Index) + " sent its results")
 	s.change()
 	return nil
@@ -353,19 +351,11 @@ func (s *Server) accept(m *member, packed *os.File, size int64, digest [sha256.S
 func (s *Server) Wait(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		missing, running := s.Processes, 0
-		for _, m := range s.members {
-			switch {
-			case m == nil:
-			case m.folder != "":
-				missing--
-			case !m.ended():
-				running++
-			}
-		}
-		late, changed := time.Since(s.last) >= s.Timeout, s.changed
+		running := slices.ContainsFunc(s.members, func(m *member) bool { return m != nil && !m.ended() })
+		done := s.sent == s.Processes || !running && time.Since(s.last) >= s.Timeout
+		changed := s.changed
 		s.mu.Unlock()
-		if missing == 0 || running == 0 && late {
+		if done {
 			return nil
 		}
 		if err := s.sleep(ctx, changed); err != nil {

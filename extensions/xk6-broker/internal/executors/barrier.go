@@ -252,8 +252,7 @@ func (b *barrier) awaitTurn(
 	ctx context.Context, es *lib.ExecutionState, startTime time.Duration, logger logrus.FieldLogger,
 ) (at int64, err error) {
 	t := &turn{barrier: b, state: es, siblings: b.siblings(ctx), logger: logger}
-	at, err = t.await(ctx, startTime, driver.Now()-int64(startTime))
-	if err != nil {
+	if at, err = t.await(ctx, startTime, driver.Now()-int64(startTime)); err != nil {
 		return at, err
 	}
 	if t.siblings != nil { // one schedule in all processes: a late process shows as late

@@ -24,7 +24,7 @@ type counts struct {
 // stall is the time for which some task waited for a CPU.
 type stall struct {
 	us    uint64
-	known bool
+	valid bool
 }
 
 func newHost(proc, cgroups string, own func(int) bool) *host {
@@ -89,7 +89,7 @@ func readStall(folder, resource string) stall {
 	if err != nil || stats.Some == nil {
 		return stall{}
 	}
-	return stall{us: stats.Some.Total, known: true}
+	return stall{us: stats.Some.Total, valid: true}
 }
 
 // since sets the shares of an interval of so many ns. The kernel's idle time can go back a little.
@@ -102,7 +102,7 @@ func (c counts) since(from counts, ns float64, i *Interval) {
 }
 
 func (s stall) since(from stall, ns float64) Share {
-	if !s.known || !from.known {
+	if !s.valid || !from.valid {
 		return Share{}
 	}
 	return share(1e3*(float64(s.us)-float64(from.us)), ns)

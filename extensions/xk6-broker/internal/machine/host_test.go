@@ -137,7 +137,7 @@ func TestPressure(t *testing.T) {
 	for _, damaged := range []string{"", "some\n", "some total=\n", "some total=-5\n", "full total=5\n", "something total=5\n"} {
 		m := machine{t.TempDir()}
 		m.write(t, "proc/pressure/cpu", damaged)
-		if c := m.host(0).count(); c.pressure.known {
+		if c := m.host(0).count(); c.pressure.valid {
 			t.Errorf("%q: %+v", damaged, c)
 		}
 	}

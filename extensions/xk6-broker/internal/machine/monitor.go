@@ -33,12 +33,12 @@ type Share struct {
 	Known bool
 }
 
-// share returns part/whole, unknown without a whole.
-func share(part, whole float64) Share {
-	if whole <= 0 {
+// share returns part/total, unknown without a total.
+func share(part, total float64) Share {
+	if total <= 0 {
 		return Share{}
 	}
-	return Share{Value: min(1, max(0, part/whole)), Known: true}
+	return Share{Value: min(1, max(0, part/total)), Known: true}
 }
 
 // Monitor records how late a goroutine is that sleeps a millisecond over and over (Gil Tene's

@@ -43,7 +43,7 @@ func (c *constant) invert(m float64) (time.Duration, bool) {
 	if ns >= forever {
 		return 0, false
 	}
-	due := whole(ns)
+	due := floor(ns)
 	return due, c.has(due)
 }
 

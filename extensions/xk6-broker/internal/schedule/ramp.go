@@ -73,7 +73,7 @@ func (r *ramp) invert(m float64) (time.Duration, bool) {
 		return 0, false
 	}
 	p := &r.pieces[k]
-	return p.begin + whole(min(p.invert(m), p.length)), true
+	return p.begin + floor(min(p.invert(m), p.length)), true
 }
 
 // invert returns the time in ns after which the integral is m. If the rate falls, it computes from

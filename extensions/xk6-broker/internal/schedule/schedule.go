@@ -43,9 +43,9 @@ type Intensity interface {
 // forever is the first due time in nanoseconds that is too great.
 const forever = math.MaxInt64
 
-// whole rounds a time in nanoseconds down. It absorbs the error of a few floating point operations,
+// floor rounds a time in nanoseconds down. It absorbs the error of a few floating point operations,
 // so that a time that is exactly whole stays so.
-func whole(ns float64) time.Duration { return time.Duration(ns + ns*0x1p-48) }
+func floor(ns float64) time.Duration { return time.Duration(ns + ns*0x1p-48) }
 
 // Count returns the number of arrivals. It is false if there is no end, and for [Poisson].
 func Count(s Schedule) (n uint64, ok bool) { return s.count() }
