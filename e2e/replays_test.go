@@ -41,8 +41,8 @@ func TestStudyOfAFile(t *testing.T) {
 	}
 	tables := string(harness.Read(t, filepath.Join(out, "tables.md")))
 	for _, want := range []string{
-		`\| one[^|]* \| 1000/s \| [\d.,]+/s \| 1 \| 1\?? \|`, `\| two[^|]* \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+\?? \|`, `\| at 1 %[^|]* \| – \| [1-9]\d* \| – \| 0 \|`,
-		`accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
+		`\| one[^|]* \| 1000/s \| [\d.,]+/s \| 1 \| 1\?? \|`, `\| two[^|]* \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+\?? \|`, `\| at 1 %[^|]* \| [1-9]\d* \| 0 \|`,
+		`accepted: 1 replica`, `- closed, elsewhere: BROKER_URL has no value`, `nats-server`,
 	} {
 		if !regexp.MustCompile(want).MatchString(tables) {
 			t.Errorf("no %s in\n%s", want, tables)
@@ -54,14 +54,14 @@ func TestStudyOfAFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(links) != 3 {
-		t.Errorf("the tables lead to %d runs, want 3", len(links))
+	if len(links) != 6 {
+		t.Errorf("the tables have %d links, want a page and a log of 3 runs", len(links))
 	}
 	for want, args := range map[string][]string{
-		"exists already":                                {"--scale", "0.1", "--out", out},
-		"scale: it was 0.1, and is 1;":                  {"--out", out, "--resume"},
-		"there is no such test: there are closed, open": {"--only", "opened"},
-		"must be more than 0, and 1 at most":            {"--scale", "2"},
+		"exists already":                     {"--scale", "0.1", "--out", out},
+		"cells of closed was":                {"--out", out, "--resume"},
+		"there is no such test":              {"--only", "opened"},
+		"must be more than 0, and 1 at most": {"--scale", "2"},
 	} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "study", file}, args...)...); r.Code == 0 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)
@@ -85,7 +85,7 @@ func TestPublishedStudies(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		r := harness.K6(t, env, "x", "broker", "study", file, "--out", out)
-		if r.Code == 0 || !strings.Contains(r.Stderr, "nothing can be run: BROKER_URL of") {
+		if r.Code == 0 || !strings.Contains(r.Stderr, "nothing can be run: BROKER_URL has no value") {
 			t.Errorf("%s: %v", file, r)
 		}
 		if _, err := os.Stat(out); err == nil {

@@ -602,19 +602,8 @@ declare module 'k6/x/broker' {
     name: string;
     /** Beside those of the test, or in their place. */
     settings?: StudySettings;
-    /** Settings, beside those, of a run of the script before it, which is not measured. */
-    before?: StudySettings;
-    /** How many processes of k6 run it together, with one result, or what each is. They need a run before them, which makes the topic. 1. */
-    processes?: number | StudyProcess[];
     /** By the titles of columns: milliseconds of a latency, or what is published in words. */
     published?: { [column: string]: number | string | undefined };
-  }
-
-  export interface StudyProcess {
-    /** Beside those of the cell, or in their place. */
-    settings?: StudySettings;
-    /** The process is killed so long after its start, such as 8s. */
-    kill?: string;
   }
 
   /**

@@ -1,0 +1,6 @@
+package cells
+
+import "os/exec"
+
+// isolate does nothing: the end of the context kills the process.
+func isolate(*exec.Cmd) {}
