@@ -19,15 +19,19 @@ import (
 
 // New returns the command.
 func New(gs *state.GlobalState) *cobra.Command {
-	root := &cobra.Command{
-		Use: "broker", Short: "Work on the results of broker tests",
-		Long: "Works on folders of results, as handleSummary of k6/x/broker writes them.",
-	}
+	root := &cobra.Command{Use: "broker", Short: "Work on the results of broker tests"}
 	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs), newSweep(gs), newCapacity(gs), newStudy(gs))
 	return root
 }
 
-// withCode gives the errors of a tool their exit codes.
+// command returns a subcommand. Its errors get their exit codes.
+func command(use, short, example string, args cobra.PositionalArgs, run func(args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: args,
+		RunE: func(_ *cobra.Command, args []string) error { return withCode(run(args)) },
+	}
+}
+
 func withCode(err error) error {
 	switch {
 	case errors.Is(err, merge.ErrInvalid), errors.Is(err, merge.ErrCondition):
@@ -63,5 +67,5 @@ func do(gs *state.GlobalState, s *cells.Study, run func(context.Context) error) 
 	if s.Journal != nil {
 		fmt.Fprintf(gs.Stdout, "\n  results: %s/%s\n", s.Folder, cells.PageFile)
 	}
-	return withCode(err)
+	return err
 }

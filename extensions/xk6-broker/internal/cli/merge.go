@@ -26,36 +26,23 @@ func mergeFlags(c *cobra.Command, o *merge.Options) {
 
 func newMerge(gs *state.GlobalState) *cobra.Command {
 	var o merge.Options
-	c := &cobra.Command{
-		Use: "merge DIR... -o OUT", Short: "Join the results of the processes of one test into one",
-		Long: "Joins the folders of several k6 processes with the same BROKER_RUN. Distributions, counts and the account of every message are exact.\n" +
-			"The exit code is 99 if the result is not valid, or a --fail-if holds.",
-		Example: "  BROKER_RUN=nightly-17 ./k6 run --execution-segment 0:1/2 script.js     # on one machine\n" +
-			"  BROKER_RUN=nightly-17 ./k6 run --execution-segment 1/2:1 script.js     # on the other\n" +
-			"  k6 x broker merge results/one results/two -o results/nightly-17 --processes 2 --fail-if 'lost > 0'",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return withCode(o.Folders(gs.Stdout, args)) },
-	}
+	c := command("merge DIR... -o OUT", "Join the results of the processes of one test into one",
+		"  k6 x broker merge results/one results/two -o results/nightly-17 --processes 2 --fail-if 'lost > 0'",
+		cobra.MinimumNArgs(1), func(dirs []string) error { return o.Folders(gs.Stdout, dirs) })
 	mergeFlags(c, &o)
 	return c
 }
 
 func newCoordinator(gs *state.GlobalState) *cobra.Command {
 	o := merge.Coordinator{Token: gs.Env["BROKER_COORDINATOR_TOKEN"], Log: gs.Stderr}
-	c := &cobra.Command{
-		Use: "coordinator --processes N -o OUT", Short: "Start the processes of one test together, receive their results, and join them into one",
-		Long: "Waits until all processes of a test are ready, compares their clocks, and receives their results when they end. Each process has\n" +
-			"BROKER_COORDINATOR=http://HOST:PORT in its environment. Then it does what merge does. The results of each process are in OUT-processes.\n" +
-			"With BROKER_COORDINATOR_TOKEN in its environment it refuses processes that have another one, or none.",
-		Example: "  k6 x broker coordinator --processes 2 -o results/nightly-17 --fail-if 'lost > 0'\n" +
+	c := command("coordinator --processes N -o OUT", "Start the processes of one test together, receive their results, and join them into one",
+		"  k6 x broker coordinator --processes 2 -o results/nightly-17 --fail-if 'lost > 0'\n"+
 			"  BROKER_COORDINATOR=http://127.0.0.1:6464 ./k6 run --execution-segment 0:1/2 --execution-segment-sequence 0,1/2,1 script.js",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		cobra.NoArgs, func([]string) error {
 			ctx, stop := signal.NotifyContext(gs.Ctx, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return withCode(o.Do(ctx, gs.Stdout))
-		},
-	}
+			return o.Do(ctx, gs.Stdout)
+		})
 	mergeFlags(c, &o.Options)
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:6464", "the address to listen on; 0.0.0.0:6464 is for processes on other machines")
 	c.Flags().StringVar(&o.Test, "run", "", "the BROKER_RUN of the test (default that of the first process)")

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,7 +21,6 @@ func studyFlags(c *cobra.Command, s *cells.Study) {
 	f.StringVarP(&s.Folder, "out", "o", "", "the folder of the study (default results/<name>-<time>)")
 	f.StringVar(&s.Runner.Reset, "reset", "", "a shell `command` before each cell, with its settings in the environment")
 	f.DurationVar(&s.Runner.Pause, "pause", 0, "wait so long before each cell, after --reset")
-	f.StringVar(&s.Runner.BeforeCell, "before-cell", "", "a shell `command` right before each cell, after --pause")
 	f.BoolVar(&s.Resume, "resume", false, "continue the study in the folder of --out: cells without a result are run")
 }
 
@@ -40,21 +38,13 @@ func columnFlag(c *cobra.Command, columns *[]string) {
 
 func newSweep(gs *state.GlobalState) *cobra.Command {
 	var s sweep.Sweep
-	c := &cobra.Command{
-		Use: "sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGUMENTS]", Short: "Run a script with every combination of settings: a table, and a page",
-		Long: "Runs a script with every combination of settings, each in a k6 process with results of its own. A setting is a name that the script\n" +
-			"reads from __ENV. Each repetition has all combinations, shuffled, so that drift does not look like an effect. A cell that fails does not\n" +
-			"end the study; Ctrl-C ends it after the running cell, a second one ends the cell too, and --resume continues.",
-		Example: "  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5\n" +
-			"  k6 x broker sweep script.js --set BROKER_URL=jetstream://127.0.0.1:4222,redis-streams://127.0.0.1:6379 --set NAME=nats,redis --zip BROKER_URL,NAME",
-		Args: oneScript,
-		RunE: func(_ *cobra.Command, args []string) error {
+	c := command("sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGUMENTS]", "Run a script with every combination of settings: a table, and a page",
+		"  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5",
+		oneScript, func(args []string) error {
 			s.Script, s.Runner.Args = args[0], args[1:]
 			return do(gs, &s.Study, s.Do)
-		},
-	}
+		})
 	c.Flags().StringArrayVar(&s.Sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; may be given several times")
-	c.Flags().StringArrayVar(&s.Zips, "zip", nil, "settings with paired values: `NAME,NAME`; may be given several times")
 	c.Flags().IntVar(&s.Repeat, "repeat", 1, "run each combination so many times")
 	c.Flags().Uint64Var(&s.Seed, "seed", 1, "of the order of the cells")
 	columnFlag(c, &s.Columns)
@@ -64,20 +54,13 @@ func newSweep(gs *state.GlobalState) *cobra.Command {
 
 func newCapacity(gs *state.GlobalState) *cobra.Command {
 	var r capacity.Run
-	c := &cobra.Command{
-		Use:   "capacity SCRIPT --objective 'e2e_latency p99 < 20ms' [-- K6 ARGUMENTS]",
-		Short: "Find the greatest rate that meets every objective: an interval, with a confidence",
-		Long: "Runs a script at many rates, each probe in a k6 process with results of its own, until the greatest rate that meets every objective is\n" +
-			"known with the confidence that was asked for; then latency at 10, 50, 70, 90 and 95 % of it. \"The generator ended first\" is an answer,\n" +
-			"and so is \"no steady state\".",
-		Example: "  k6 x broker capacity scenarios/producer-consumer.js --objective 'e2e_latency p99 < 20ms' --objective 'lost == 0'\n" +
-			"  k6 x broker capacity script.js --objective 'publish_latency p50 < 5ms' --rate-setting MESSAGES --from 1000 --to 50000 --reset 'scripts/wipe'",
-		Args: oneScript,
-		RunE: func(_ *cobra.Command, args []string) error {
+	c := command("capacity SCRIPT --objective 'e2e_latency p99 < 20ms' [-- K6 ARGUMENTS]",
+		"Find the greatest rate that meets every objective: an interval, with a confidence",
+		"  k6 x broker capacity scenarios/producer-consumer.js --objective 'e2e_latency p99 < 20ms' --objective 'lost == 0'",
+		oneScript, func(args []string) error {
 			r.Script, r.Runner.Args = args[0], args[1:]
 			return do(gs, &r.Study, r.Do)
-		},
-	}
+		})
 	f := c.Flags()
 	f.StringArrayVar(&r.Objectives, "objective", nil, "an upper limit, such as 'e2e_latency p99 < 20ms' or 'lost == 0'; may be given several times")
 	f.StringVar(&r.Rate, "rate-setting", "RATE", "the `NAME` of the setting that is the rate: a whole number")
@@ -98,14 +81,9 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 	var r studies.Run
 	var scale float64
 	var brokers bool
-	c := &cobra.Command{
-		Use: "study FILE.js", Short: "Run a study from a file: measured beside published numbers",
-		Long: "Runs the study that a file exports: tests, each a script with cells of settings, and the published numbers of each. The tables have the\n" +
-			"measured beside the published numbers. Ctrl-C ends it after the running cell, a second one ends the cell too, and --resume continues.",
-		Example: "  k6 x broker study scenarios/studies/kreps-2014.js --scale 0.01\n" +
-			"  k6 x broker study scenarios/studies/kreps-2014.js --only producers --out results/kreps --resume",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) (err error) {
+	c := command("study FILE.js", "Run a study from a file: measured beside published numbers",
+		"  k6 x broker study scenarios/studies/kreps-2014.js --scale 0.01 --only producers --out results/kreps",
+		cobra.ExactArgs(1), func(args []string) (err error) {
 			if r.Data, err = studies.Load(args[0], gs.Env, scale); err != nil {
 				return err
 			}
@@ -113,16 +91,16 @@ func newStudy(gs *state.GlobalState) *cobra.Command {
 				fmt.Fprintln(gs.Stdout, strings.Join(r.Data.Brokers, " "))
 				return nil
 			}
-			r.Name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+			r.Name = cells.Base(args[0])
 			r.Command = cells.Shown("k6 " + strings.Join(gs.CmdArgs[1:], " "))
 			return do(gs, &r.Study, r.Do)
-		},
-	}
-	c.Flags().Float64Var(&scale, "scale", 1, "SCALE in the file, more than 0 and up to 1: how much of its messages, or of its time")
-	c.Flags().StringSliceVar(&r.Only, "only", nil, "run only the tests of these names: `NAME,NAME`")
-	c.Flags().IntVar(&r.Repeat, "repeat", 0, "run each cell so many times (default as in the file)")
-	c.Flags().Uint64Var(&r.Seed, "seed", 1, "of the order of the cells")
-	c.Flags().BoolVar(&brokers, "brokers", false, "run nothing: print the brokers that the study needs, as scripts/broker calls them")
+		})
+	f := c.Flags()
+	f.Float64Var(&scale, "scale", 1, "SCALE in the file, more than 0 and up to 1: how much of its messages, or of its time")
+	f.StringSliceVar(&r.Only, "only", nil, "run only the tests of these names: `NAME,NAME`")
+	f.IntVar(&r.Repeat, "repeat", 0, "run each cell so many times (default as in the file)")
+	f.Uint64Var(&r.Seed, "seed", 1, "of the order of the cells")
+	f.BoolVar(&brokers, "brokers", false, "run nothing: print the brokers that the study needs, as scripts/broker calls them")
 	studyFlags(c, &r.Study)
 	return c
 }

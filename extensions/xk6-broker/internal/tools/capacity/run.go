@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,7 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	name := filepath.Base(r.Script)
-	name = strings.TrimSuffix(name, filepath.Ext(name)) + "-capacity"
-	if err := r.Prepare(name); err != nil {
+	if err := r.Prepare(cells.Base(r.Script) + "-capacity"); err != nil {
 		return err
 	}
 	script, err := cells.Inspect(ctx, r.Runner.K6, r.Script)
@@ -159,16 +158,8 @@ func (r *Run) probe(ctx context.Context, rate int64, share string) (Answer, erro
 		return 0, err
 	}
 	r.probes = append(r.probes, p)
-	r.Say("[%d] %s=%d: %s, %s", len(r.probes), r.Rate, rate, p, o.Summary())
+	r.Say("[%d] %s=%d: %s %s, %s", len(r.probes), r.Rate, rate, p.answer, p.reason, o.Summary())
 	return p.answer, r.write()
-}
-
-// String returns the answer with its reason.
-func (p probe) String() string {
-	if p.reason == "" {
-		return p.answer.String()
-	}
-	return fmt.Sprintf("%s (%s)", p.answer, p.reason)
 }
 
 func (r *Run) settings(rate int64) cells.Values {
@@ -195,34 +186,29 @@ func (r *Run) follows(p probe) error {
 	return nil
 }
 
-// Answer returns the finding in words.
+// Answer returns the finding in words, with the last reason of a probe.
 func (r *Run) Answer() string {
 	o := r.outcome
-	wide := 100 * (float64(o.High)/float64(max(1, o.Low)) - 1)
-	between := fmt.Sprintf("between %s=%d and %d (%.2g %%)", r.Rate, o.Low, o.High, wide)
-	if o.High == 0 {
-		between = fmt.Sprintf("above %s=%d", r.Rate, o.Low)
-	}
+	between := fmt.Sprintf("between %s=%d and %d", r.Rate, o.Low, o.High)
 	sure := fmt.Sprintf("with a confidence of %g %%", 100*r.Search.Confidence)
-	reason := "no reason"
+	reason := ""
 	for _, p := range r.probes {
-		if p.reason != "" {
-			reason = p.reason
-		}
+		reason = cmp.Or(p.reason, reason)
 	}
 	switch o.Finding {
 	case Found:
-		return fmt.Sprintf("The capacity is %s, %s.", between, sure)
+		wide := 100 * (float64(o.High)/float64(o.Low) - 1)
+		return fmt.Sprintf("The capacity is %s (%.2g %%), %s.", between, wide, sure)
 	case TooLittle:
 		return fmt.Sprintf("The lowest rate, %s=%d, does not meet the objectives, %s: %s.", r.Rate, o.High, sure, reason)
 	case NotReached:
-		return fmt.Sprintf("The highest allowed rate, %s=%d, meets the objectives, %s: the capacity is more.", r.Rate, o.Low, sure)
+		return fmt.Sprintf("The highest allowed rate, %s=%d, meets the objectives, %s.", r.Rate, o.Low, sure)
 	case GeneratorFirst:
 		return fmt.Sprintf("The generator ended first, %s: the system's capacity is not known: %s.", between, reason)
 	case NoSteadyState:
 		return fmt.Sprintf("There is no steady state: probes near %s=%d contradict one another: %s.", r.Rate, o.Low, reason)
 	default:
-		return fmt.Sprintf("The probes ended before the capacity was known: it may be %s. Allow more --probes.", between)
+		return fmt.Sprintf("The probes ended before the capacity was known: so far %s=%d was met. Allow more --probes.", r.Rate, o.Low)
 	}
 }
 

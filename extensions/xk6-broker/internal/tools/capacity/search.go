@@ -5,7 +5,6 @@ package capacity
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -51,17 +50,10 @@ type Search struct {
 
 // Check returns an error if the search is not possible.
 func (s Search) Check() error {
-	switch {
-	case s.From < 1:
-		return fmt.Errorf("--from %d: it must be at least 1", s.From)
-	case s.To != 0 && s.To <= s.From:
-		return fmt.Errorf("--to %d: it must be more than --from %d", s.To, s.From)
-	case !(s.Width >= 0.01 && s.Width <= 1):
-		return fmt.Errorf("--width %g%%: it must be 1%% to 100%%", 100*s.Width)
-	case !(s.Confidence >= 0.5 && s.Confidence < 1):
-		return fmt.Errorf("--confidence %g%%: it must be 50%% or more, and less than 100%%", 100*s.Confidence)
-	case s.Probes < 1:
-		return fmt.Errorf("--probes %d: it must be at least 1", s.Probes)
+	rates := s.From >= 1 && (s.To == 0 || s.To > s.From)
+	shares := s.Width >= 0.01 && s.Width <= 1 && s.Confidence >= 0.5 && s.Confidence < 1
+	if !rates || !shares || s.Probes < 1 {
+		return errors.New("allowed are --from from 1 on, --to above it, --width 1% to 100%, --confidence 50% to 99.9%, --probes from 1 on")
 	}
 	return nil
 }
@@ -104,8 +96,7 @@ func (s Search) Run(ctx context.Context, probe func(ctx context.Context, rate in
 			at, err = r.confirm(ctx, round)
 		}
 		if errors.Is(err, errProbes) {
-			r.Finding, err = Undecided, nil
-			return r.Outcome, err
+			return r.Outcome, nil
 		}
 		if err != nil || at == 0 {
 			return r.Outcome, err
@@ -177,34 +168,42 @@ func (r *searching) widen(round int) {
 	r.High = min(r.To, int64(math.Round(float64(r.High)*margin)))
 }
 
-// end is an end of the interval with the capital of the bets that it is one.
+// end is an end of the interval, with the capital of bets that its probes answer as expected.
 type end struct {
 	rate    int64
-	met     bool // the answer that is expected
+	met     bool
 	capital float64
-	probes  int
-	spoilt  int // of the probes, by the load generator
+	spoilt  int // the probes that the load generator spoilt, less the others
+}
+
+func (e *end) bet(answer Answer) {
+	if answer == Generator {
+		e.spoilt++
+	} else {
+		e.spoilt--
+	}
+	if (answer == Met) == e.met {
+		e.capital *= gain
+	} else {
+		e.capital *= loss
+	}
 }
 
 // confirm probes both ends in turn until chance alone would not give their answers. It returns the end that fails; 0
 // if both are confirmed.
 func (r *searching) confirm(ctx context.Context, round int) (failed int64, err error) {
-	var ends []end
-	if r.Low != 0 {
-		ends = append(ends, end{rate: r.Low, met: true, capital: 1})
-	}
-	if r.High != 0 {
-		ends = append(ends, end{rate: r.High, capital: 1})
-	}
 	enough := 4 * math.Pow(2, float64(round)) / (1 - r.Confidence)
-	for open := true; open; {
-		open = false
-		for i := range ends {
-			e := &ends[i]
+	low, high := &end{rate: r.Low, met: true, capital: 1}, &end{rate: r.High, capital: 1}
+	for _, e := range []*end{low, high} {
+		if e.rate == 0 {
+			e.capital = enough // the interval is open
+		}
+	}
+	for low.capital < enough || high.capital < enough {
+		for _, e := range []*end{low, high} {
 			if e.capital >= enough {
 				continue
 			}
-			open = true
 			answer, err := r.ask(ctx, e.rate)
 			if err != nil {
 				return 0, err
@@ -214,26 +213,8 @@ func (r *searching) confirm(ctx context.Context, round int) (failed int64, err e
 			}
 		}
 	}
-	r.conclude(ends[len(ends)-1])
-	return 0, nil
-}
-
-func (e *end) bet(answer Answer) {
-	e.probes++
-	if answer == Generator {
-		e.spoilt++
-	}
-	if (answer == Met) == e.met {
-		e.capital *= gain
-	} else {
-		e.capital *= loss
-	}
-}
-
-// conclude sets the finding of a confirmed interval by its upper end.
-func (r *searching) conclude(upper end) {
 	switch {
-	case 2*upper.spoilt > upper.probes:
+	case high.spoilt > 0:
 		r.Finding = GeneratorFirst
 	case r.High == 0:
 		r.Finding = NotReached
@@ -242,4 +223,5 @@ func (r *searching) conclude(upper end) {
 	default:
 		r.Finding = Found
 	}
+	return 0, nil
 }

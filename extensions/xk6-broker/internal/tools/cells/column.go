@@ -87,12 +87,11 @@ func (c Column) Show(n Number) Text {
 	if n.Missing != "" {
 		return Text{Text: "–", Title: n.Missing}
 	}
-	t := Text{Text: c.Measure.Show(n.Value), Title: n.Doubt, Doubted: n.Doubt != ""}
-	t.Raw = strconv.FormatFloat(n.Value, 'f', -1, 64)
+	t := Text{Text: c.Measure.Show(n.Value), Raw: strconv.FormatFloat(n.Value, 'f', -1, 64), Title: n.Doubt}
 	if n.Low != n.High {
 		t.Text += fmt.Sprintf(" (%s to %s)", c.Measure.Show(n.Low), c.Measure.Show(n.High))
 	}
-	if t.Doubted {
+	if n.Doubt != "" {
 		t.Text += "?"
 	}
 	return t

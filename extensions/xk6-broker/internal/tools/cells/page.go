@@ -4,10 +4,10 @@ import (
 	"cmp"
 	_ "embed" // the page's content
 	"encoding/csv"
-	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
+	"text/template"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
@@ -20,9 +20,15 @@ const (
 )
 
 //go:embed page.html
-var content string
+var htmlText string
 
-var template = report.Template(content)
+//go:embed tables.md.tmpl
+var markdownText string
+
+var (
+	htmlPage = report.Template(htmlText)
+	markdown = template.Must(template.New("").Funcs(template.FuncMap{"cell": inCell}).Parse(markdownText))
+)
 
 // Page shows a study as HTML, without the charts as Markdown, and its last table as CSV.
 type Page struct {
@@ -52,24 +58,22 @@ type Table struct {
 
 // Text is a cell of a table, or a paragraph.
 type Text struct {
-	Text    string
-	Raw     string // in CSV instead of Text: nanoseconds of a duration
-	Title   string
-	Link    string
-	Doubted bool // it is not reliable, for the reason in Title
+	Text  string
+	Raw   string // in CSV instead of Text: nanoseconds of a duration
+	Title string // an explanation, such as why a number is not reliable
+	Link  string
 }
 
 // Write writes the page into a folder.
 func (p Page) Write(folder string) error {
 	err := report.WriteAtomic(filepath.Join(folder, PageFile), func(w io.Writer) error {
-		return report.Page{Title: p.Title, Charts: p.Charts, Body: p}.Render(w, template)
+		return report.Page{Title: p.Title, Charts: p.Charts, Body: p}.Render(w, htmlPage)
 	})
 	if err != nil {
 		return err
 	}
 	err = report.WriteAtomic(filepath.Join(folder, TablesFile), func(w io.Writer) error {
-		_, err := io.WriteString(w, p.markdown())
-		return err
+		return markdown.Execute(w, p)
 	})
 	if err != nil {
 		return err
@@ -89,47 +93,5 @@ func (t Table) csv(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-func (p Page) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", p.Title)
-	for _, t := range p.Intro {
-		b.WriteString(strings.TrimPrefix(t.markdown()+"\n\n", "\n\n"))
-	}
-	if p.Verdict != "" {
-		fmt.Fprintf(&b, "%s\n\n", p.Verdict)
-	}
-	for _, l := range p.Lists {
-		if len(l.Items) > 0 {
-			fmt.Fprintf(&b, "%s:\n\n- %s\n\n", l.Title, strings.Join(l.Items, "\n- "))
-		}
-	}
-	for _, t := range p.Tables {
-		t.markdown(&b)
-	}
-	return b.String()
-}
-
-func (t Table) markdown(b *strings.Builder) {
-	fmt.Fprintf(b, "## %s\n\n", t.Title)
-	if t.Note != "" {
-		fmt.Fprintf(b, "%s\n\n", t.Note)
-	}
-	fmt.Fprintf(b, "| %s |\n|---|%s\n", strings.Join(t.Heads, " | "), strings.Repeat("---:|", len(t.Heads)-1))
-	for _, row := range t.Rows {
-		for _, text := range row {
-			fmt.Fprintf(b, "| %s ", text.markdown())
-		}
-		b.WriteString("|\n")
-	}
-	b.WriteString("\n")
-}
-
-var inCell = strings.NewReplacer("|", `\|`, "\n", " ")
-
-func (t Text) markdown() string {
-	text := inCell.Replace(t.Text)
-	if t.Link != "" {
-		return fmt.Sprintf("[%s](%s)", text, t.Link)
-	}
-	return text
-}
+// inCell returns a text as it stands in a cell of a Markdown table.
+func inCell(text string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text) }

@@ -51,13 +51,10 @@ const endTimeout = 2 * time.Minute
 // Runner runs cells.
 type Runner struct {
 	K6     string
-	Folder string   // of the cells' folders
-	Args   []string // for k6 run
-
-	// Shell commands with the settings in their environment, and the pause between them.
-	Reset      string
-	Pause      time.Duration
-	BeforeCell string
+	Folder string        // of the cells' folders
+	Args   []string      // for k6 run
+	Reset  string        // a shell command before each cell, with its settings in the environment
+	Pause  time.Duration // after Reset
 }
 
 // Path returns the folder of a cell.
@@ -113,11 +110,6 @@ func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
 	case <-time.After(r.Pause):
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-	if r.BeforeCell != "" {
-		if err := start("sh", "-c", r.BeforeCell).Run(); err != nil {
-			return fmt.Errorf("--before-cell failed: %w", err)
-		}
 	}
 	o.Started = time.Now()
 	cmd := start(r.K6, slices.Concat([]string{"run"}, r.Args, []string{o.Script})...)

@@ -117,9 +117,9 @@ func TestRunner_Cell_LeavesResultAndLog(t *testing.T) {
 // The failure of a cell is in its outcome, and is no error of the study.
 func TestRunner_FailedCell_Outcome(t *testing.T) {
 	for _, c := range []struct {
-		kind, reset, before, want string
-		code                      int
-		ran, result               bool
+		kind, reset, want string
+		code              int
+		ran, result       bool
 	}{
 		{kind: "fails", want: "k6 ended with exit code 107: no broker at nats://xxxxx@h", code: 107, ran: true},
 		{kind: "breaks", want: "k6 ended with exit code 107: an exception", code: 107, ran: true}, // what it left is of no whole test
@@ -128,11 +128,10 @@ func TestRunner_FailedCell_Outcome(t *testing.T) {
 		{kind: "silent", want: "handleSummary", ran: true},
 		{kind: "thresholds", code: 99, ran: true, result: true},
 		{kind: "good", reset: "echo wiping; exit 3", want: "--reset failed: exit status 3", code: -1},
-		{kind: "good", before: "exit 4", want: "--before-cell failed: exit status 4", code: -1},
-		{kind: "good", reset: `test "$KIND" = good`, before: `test "$KIND" = good`, ran: true, result: true},
+		{kind: "good", reset: `test "$KIND" = good`, ran: true, result: true},
 	} {
 		r := runnerOf(t)
-		r.Reset, r.BeforeCell, r.Pause = c.reset, c.before, time.Millisecond
+		r.Reset, r.Pause = c.reset, time.Millisecond
 		o, err := r.Run(t.Context(), cellOf(c.kind))
 		if err != nil || !strings.Contains(o.Error, c.want) || (o.Error == "") != c.result || (o.Result != nil) != c.result || o.ExitCode != c.code {
 			t.Errorf("%+v: %+v, %v", c, o, err)
@@ -204,7 +203,7 @@ func TestRunner_EnvironmentOfStudy_NotInherited(t *testing.T) {
 	t.Setenv("BROKER_REPORT", "off")
 	t.Setenv("KIND", "fails")
 	r := runnerOf(t)
-	r.BeforeCell = `echo "of $BROKER_RUN,$BROKER_PROCESSES,$BROKER_REPORT."`
+	r.Reset = `echo "of $BROKER_RUN,$BROKER_PROCESSES,$BROKER_REPORT."`
 	if o, err := r.Run(t.Context(), cellOf("good")); err != nil || o.Error != "" {
 		t.Error(o, err)
 	}

@@ -92,7 +92,7 @@ func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) 
 		}
 		took := o.Ended.Sub(o.Started)
 		row = append(row,
-			Text{Text: o.Verdict(), Doubted: !o.Valid()},
+			Text{Text: o.Verdict()},
 			Text{Text: o.Proof()},
 			Text{Text: o.Started.UTC().Format(time.RFC3339)},
 			Text{Text: took.Round(100 * time.Millisecond).String(), Raw: strconv.FormatInt(took.Nanoseconds(), 10)},

@@ -54,9 +54,13 @@ func (s *Study) Prepare(name string) (err error) {
 		"arguments for k6": Shown(strings.Join(s.Runner.Args, " ")),
 		"--reset":          Shown(s.Runner.Reset),
 		"--pause":          s.Runner.Pause.String(),
-		"--before-cell":    Shown(s.Runner.BeforeCell),
 	}
 	return nil
+}
+
+// Base returns the name of a file without its folder and extension.
+func Base(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
 // Open begins or resumes the study with further facts.
@@ -83,6 +87,9 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 	}
 	failed := 0
 	for i, c := range left {
+		if s.stopped() {
+			return ErrStopped
+		}
 		s.Say("\n[%d/%d] %s", i+1, len(left), c.Label)
 		o, err := s.Cell(ctx, c)
 		if err != nil {
@@ -103,12 +110,19 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 	return nil
 }
 
-// Cell runs a cell and keeps its outcome.
-func (s *Study) Cell(ctx context.Context, c Cell) (Outcome, error) {
+func (s *Study) stopped() bool {
 	select {
 	case <-s.Stop:
-		return Outcome{}, ErrStopped
+		return true
 	default:
+		return false
+	}
+}
+
+// Cell runs a cell and keeps its outcome.
+func (s *Study) Cell(ctx context.Context, c Cell) (Outcome, error) {
+	if s.stopped() {
+		return Outcome{}, ErrStopped
 	}
 	o, err := s.Run(ctx, c)
 	if err != nil {

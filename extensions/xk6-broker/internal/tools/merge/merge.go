@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
@@ -28,21 +29,29 @@ type Options struct {
 	AllowKilled  bool // a process that was killed does not make the result invalid
 }
 
+// Conditions parses conditions.
+func Conditions(texts []string) ([]compare.Condition, error) {
+	conditions := make([]compare.Condition, len(texts))
+	for i, text := range texts {
+		var err error
+		if conditions[i], err = compare.ParseCondition(text); err != nil {
+			return nil, err
+		}
+	}
+	return conditions, nil
+}
+
 // check parses the conditions, and checks the folder.
 func (o *Options) check() (conditions []compare.Condition, folder report.Folder, err error) {
 	folder = report.Folder{Dir: filepath.Dir(o.Out), Name: filepath.Base(o.Out), Overwrite: o.Overwrite}
 	if o.Processes < 0 || o.Processes == 1 {
 		return nil, folder, fmt.Errorf("--processes %d: give the number of processes of the test, 2 or more", o.Processes)
 	}
-	for _, text := range o.FailIf {
-		c, err := compare.ParseCondition(text)
-		if err != nil {
-			return nil, folder, err
-		}
-		if c.Relative() {
-			return nil, folder, fmt.Errorf("--fail-if %q: the limit must be a duration or a number", text)
-		}
-		conditions = append(conditions, c)
+	if conditions, err = Conditions(o.FailIf); err != nil {
+		return nil, folder, err
+	}
+	if slices.ContainsFunc(conditions, compare.Condition.Relative) {
+		return nil, folder, errors.New("--fail-if: the limit must be a duration or a number: there is nothing to compare with")
 	}
 	return conditions, folder, folder.Check()
 }
@@ -81,8 +90,8 @@ func (o *Options) join(w io.Writer, dirs, absent []string, folder report.Folder,
 	for _, c := range conditions {
 		findings = append(findings, c.Judge(merged)...)
 	}
-	if Report(w, findings) {
-		return ErrCondition
+	if err := Report(w, findings); err != nil {
+		return err
 	}
 	if !merged.Verdict.Valid && !o.AllowInvalid {
 		return ErrInvalid
@@ -90,14 +99,14 @@ func (o *Options) join(w io.Writer, dirs, absent []string, folder report.Folder,
 	return nil
 }
 
-// Report prints findings, and reports whether one failed.
-func Report(w io.Writer, findings []compare.Finding) (failed bool) {
+// Report prints findings. It returns ErrCondition if one failed.
+func Report(w io.Writer, findings []compare.Finding) (err error) {
 	for _, f := range findings {
 		word := "passed"
 		if f.Failed {
-			word, failed = "FAILED", true
+			word, err = "FAILED", ErrCondition
 		}
 		fmt.Fprintf(w, "\n  %s  fail if %s: %s\n", word, f.Condition.Text, f.Text)
 	}
-	return failed
+	return err
 }

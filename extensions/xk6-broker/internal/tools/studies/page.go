@@ -3,9 +3,7 @@ package studies
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
@@ -36,11 +34,12 @@ func (r *Run) write() error {
 	page.Lists = []cells.List{
 		{Title: "Drift", Items: drift}, {Title: "Published conclusions", Items: s.Claims},
 		{Title: "Differences from the original", Items: s.Changed}, {Title: "Not run", Items: lacking},
+		{Title: "Machine and versions", Items: r.machine()},
 	}
 	if r.Extend != nil {
 		r.Extend(&page, r.runs)
 	}
-	page.Tables = append(page.Tables, r.machine(), r.all())
+	page.Tables = append(page.Tables, r.all())
 	return page.Write(r.Folder)
 }
 
@@ -132,7 +131,7 @@ func ratio(n, base float64, sound bool) cells.Text {
 	if !sound {
 		text += "?"
 	}
-	return cells.Text{Text: text, Doubted: !sound}
+	return cells.Text{Text: text}
 }
 
 // drift tests whether runs of the same cell gave other numbers as time went by: each number is divided by the median
@@ -158,29 +157,19 @@ func (r *Run) drift(t *Test) (findings []string) {
 	return findings
 }
 
-// machine returns the machine and the versions of all runs.
-func (r *Run) machine() cells.Table {
-	values := map[string]string{}
-	add := func(name, value string) {
-		if value != "" && !strings.Contains(values[name], value) {
-			values[name] = strings.TrimPrefix(values[name]+"; "+value, "; ")
-		}
-	}
+// machine returns the facts of the machines and the versions of all runs.
+func (r *Run) machine() (facts []string) {
 	for _, o := range r.runs {
 		if o.Result == nil {
 			continue
 		}
 		for name, value := range o.Result.Environment {
-			add(name, value)
+			facts = append(facts, name+": "+value)
 		}
 		for _, t := range o.Result.Topics {
-			add("server, "+t.Driver, t.Info.Server)
-			add("client, "+t.Driver, t.Info.Client)
+			facts = append(facts, fmt.Sprintf("%s: server %s, client %s", t.Driver, t.Info.Server, t.Info.Client))
 		}
 	}
-	table := cells.Table{Title: "Machine and versions", Heads: []string{"", ""}}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		table.Rows = append(table.Rows, []cells.Text{{Text: name}, {Text: values[name]}})
-	}
-	return table
+	slices.Sort(facts)
+	return slices.Compact(facts)
 }

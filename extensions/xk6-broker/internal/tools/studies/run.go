@@ -105,6 +105,7 @@ func (r *Run) plan() ([]cells.Cell, error) {
 					continue
 				}
 				c := t.run(i, repetition)
+				c.Settings, _ = r.values(t.Cells[i].Settings) // a number of another test comes later
 				r.planned[c.Folder] = planned{t, t.Cells[i]}
 				all = append(all, c)
 			}

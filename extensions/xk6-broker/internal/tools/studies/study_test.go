@@ -130,7 +130,7 @@ func TestRun_MeasuredBesidePublished(t *testing.T) {
 		"| one | 400/s | 500/s | 1 | 1 | accepted: leader |", "| two | 800/s | 1500/s | 2 | 3 | accepted: all |", // at half the scale
 		"| at 70 % | 1050/s |", // of the greatest, 1500
 		"- closed, elsewhere: ACKS has no value",
-		"Compare ratios within the study", "](cells/closed-1-1-one/report.html)", "[Somebody, 2014](https://example.org)", "- Twice as fast.", "- Nothing.", "| cpus | 2 |",
+		"Compare ratios within the study", "](cells/closed-1-1-one/report.html)", "[Somebody, 2014](https://example.org)", "- Twice as fast.", "- Nothing.", "- cpus: 2\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the tables lack %q:\n%s", want, text)

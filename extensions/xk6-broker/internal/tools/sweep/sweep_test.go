@@ -88,20 +88,9 @@ func TestSweep_Repetitions_EachWhole(t *testing.T) {
 	}
 }
 
-func TestParseAxes_Zip_Pairs(t *testing.T) {
-	axes, err := parseAxes([]string{"URL=a,b", "RATE=1,2", "NAME=A,B"}, []string{"URL,NAME"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, v := range combine(axes) {
-		got = append(got, v.String())
-	}
-	if want := []string{"URL=a NAME=A RATE=1", "URL=a NAME=A RATE=2", "URL=b NAME=B RATE=1", "URL=b NAME=B RATE=2"}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	axes, err = parseAxes([]string{`URL="kafka://a:1,b:2",nats://c=d`}, nil)
-	if err != nil || axes[0].Points[0][0].Value != "kafka://a:1,b:2" || axes[0].Points[1][0].Value != "nats://c=d" {
+func TestParse_ValueWithComma(t *testing.T) {
+	axes, err := parse([]string{`URL="kafka://a:1,b:2",nats://c=d`})
+	if err != nil || !slices.Equal(axes[0].values, []string{"kafka://a:1,b:2", "nats://c=d"}) {
 		t.Error(axes, err)
 	}
 }
@@ -109,24 +98,20 @@ func TestParseAxes_Zip_Pairs(t *testing.T) {
 func TestSweep_Mistakes(t *testing.T) {
 	for _, c := range []struct {
 		want string
-		zips []string
 		sets []string
 	}{
-		{"nothing varies", nil, nil},
-		{`there are two cells "RATE=1"`, nil, []string{"RATE=1,2,1"}},
-		{`there are two cells "URL=nats://xxxxx@h"`, nil, []string{"URL=nats://u:one@h,nats://u:two@h"}},
-		{"--set RATE is given twice", nil, []string{"RATE=1", "RATE=2"}},
-		{"BROKER_REPORT_DIR: the script never reads it, or each run has its own", nil, []string{"BROKER_REPORT_DIR=x"}},
-		{"RATTE: the script never reads it", nil, []string{"RATTE=1"}},
-		{"name settings of --set", []string{"RATE,SIZE"}, []string{"RATE=1"}},
-		{"RATE has 2 values and SIZE has 3", []string{"RATE,SIZE"}, []string{"RATE=1,2", "SIZE=1,2,3"}},
-		{"write NAME=VALUE,VALUE", nil, []string{"RATE"}},
-		{"write NAME=VALUE,VALUE", nil, []string{"=1"}},
-		{"write NAME=VALUE,VALUE", nil, []string{`RATE="1`}},
-		{"write NAME=VALUE,VALUE", nil, []string{"RATE="}},
+		{"nothing varies", nil},
+		{`there are two cells "RATE=1"`, []string{"RATE=1,2,1"}},
+		{`there are two cells "URL=nats://xxxxx@h"`, []string{"URL=nats://u:one@h,nats://u:two@h"}},
+		{"--set RATE is given twice", []string{"RATE=1", "RATE=2"}},
+		{"BROKER_REPORT_DIR: the script never reads it, or each run has its own", []string{"BROKER_REPORT_DIR=x"}},
+		{"RATTE: the script never reads it", []string{"RATTE=1"}},
+		{"write NAME=VALUE,VALUE", []string{"RATE"}},
+		{"write NAME=VALUE,VALUE", []string{"=1"}},
+		{"write NAME=VALUE,VALUE", []string{`RATE="1`}},
+		{"write NAME=VALUE,VALUE", []string{"RATE="}},
 	} {
 		s := sweepOf(t, constant, c.sets...)
-		s.Zips = c.zips
 		if err := s.Do(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v, want %q", c.sets, err, c.want)
 		}
