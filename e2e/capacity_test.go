@@ -32,9 +32,7 @@ func TestMistakesInACapacity(t *testing.T) {
 		"an upper limit of a latency":         {"--objective", "e2e_latency p99 > 1s"},
 		"or of one of lost":                   {"--objective", "confirmed rate < 5"},
 		"allowed are --from from 1 on":        {"--objective", "lost == 0", "--from", "0"},
-		"--probe and --warmup at least 1s":    {"--objective", "lost == 0", "--probe", "10ms"},
 		"MESSAGES: the script never reads it": {"--objective", "lost == 0", "--rate-setting", "MESSAGES"},
-		"must be two settings":                {"--objective", "lost == 0", "--rate-setting", "DURATION"},
 		"there is no study in":                {"--objective", "lost == 0", "--resume"},
 		"-e after --: set the variable with":  {"--objective", "lost == 0", "--", "-e", "RATE=2"},
 	} {

@@ -59,7 +59,7 @@ func TestASweep(t *testing.T) {
 	select {
 	case err := <-ended:
 		harness.NoRace(t, err, out.String())
-		if broken.ProcessState.ExitCode() != 105 || !strings.Contains(out.String(), "the study ends after this cell") || !strings.Contains(out.String(), "--resume goes on") || strings.Contains(out.String(), "[3/4]") {
+		if broken.ProcessState.ExitCode() != 105 || !strings.Contains(out.String(), "the study ends after this cell") || !strings.Contains(out.String(), "--resume continues it") || strings.Contains(out.String(), "[3/4]") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	case <-time.After(time.Minute):

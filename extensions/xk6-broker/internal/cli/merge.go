@@ -28,7 +28,7 @@ func newMerge(gs *state.GlobalState) *cobra.Command {
 	var o merge.Options
 	c := command("merge DIR... -o OUT", "Join the results of the processes of one test into one",
 		"  k6 x broker merge results/one results/two -o results/nightly-17 --processes 2 --fail-if 'lost > 0'",
-		cobra.MinimumNArgs(1), func(dirs []string) error { return o.Folders(gs.Stdout, dirs) })
+		cobra.MinimumNArgs(1), func(dirs []string) error { return o.Join(gs.Stdout, dirs, nil) })
 	mergeFlags(c, &o)
 	return c
 }

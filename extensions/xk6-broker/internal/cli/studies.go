@@ -32,10 +32,6 @@ func oneScript(c *cobra.Command, args []string) error {
 	return nil
 }
 
-func columnFlag(c *cobra.Command, columns *[]string) {
-	c.Flags().StringArrayVar(columns, "column", cells.Usual, "a number to show of each run, such as 'e2e_latency p99.9'; may be given several times")
-}
-
 func newSweep(gs *state.GlobalState) *cobra.Command {
 	var s sweep.Sweep
 	c := command("sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGUMENTS]", "Run a script with every combination of settings: a table, and a page",
@@ -47,7 +43,7 @@ func newSweep(gs *state.GlobalState) *cobra.Command {
 	c.Flags().StringArrayVar(&s.Sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; may be given several times")
 	c.Flags().IntVar(&s.Repeat, "repeat", 1, "run each combination so many times")
 	c.Flags().Uint64Var(&s.Seed, "seed", 1, "of the order of the cells")
-	columnFlag(c, &s.Columns)
+	c.Flags().StringArrayVar(&s.Columns, "column", sweep.Columns, "a number to show of each run, such as 'lost'; may be given several times")
 	studyFlags(c, &s.Study)
 	return c
 }
@@ -72,7 +68,7 @@ func newCapacity(gs *state.GlobalState) *cobra.Command {
 	f.DurationVar(&r.Window, "probe", 15*time.Second, "the length of a probe without its warm-up; whether it is steady is known from 14s on")
 	f.DurationVar(&r.WarmUp, "warmup", 3*time.Second, "the length of the warm-up of each probe")
 	f.IntVar(&r.Search.Probes, "probes", 60, "the greatest number of probes in the search")
-	columnFlag(c, &r.Columns)
+	f.StringArrayVar(&r.Columns, "column", nil, "a number to show beside those of the objectives; may be given several times")
 	studyFlags(c, &r.Study)
 	return c
 }

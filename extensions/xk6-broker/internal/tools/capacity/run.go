@@ -1,12 +1,11 @@
 package capacity
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,27 +53,14 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	if err := r.Prepare(cells.Base(r.Script) + "-capacity"); err != nil {
-		return err
-	}
-	script, err := cells.Inspect(ctx, r.Runner.K6, r.Script)
+	facts, err := cells.Script(ctx, r.Script, []string{r.Rate, r.Length})
 	if err != nil {
 		return err
 	}
-	settings := r.settings(r.Search.From)
-	set := map[string]bool{}
-	for _, v := range settings {
-		set[v.Name] = true
-		if !script.Reads(v.Name) {
-			return fmt.Errorf("%s: the script never reads it", v.Name)
-		}
-	}
-	facts := script.Environment(set)
-	facts["script"] = script.Hash
 	facts["objectives"] = strings.Join(r.Objectives, " and ")
 	facts["search"] = fmt.Sprintf("%+v", r.Search)
-	facts["settings"] = settings.String()
-	if err := r.Open(facts); err != nil {
+	facts["first probe"] = r.settings(r.Search.From).String()
+	if err := r.Open(cells.Base(r.Script)+"-capacity", facts); err != nil {
 		return err
 	}
 	defer r.Journal.Close() //nolint:errcheck // the process ends
@@ -94,15 +80,17 @@ func (r *Run) check() (err error) {
 	if err := r.Search.Check(); err != nil {
 		return err
 	}
-	if r.Rate == r.Length || r.WarmUp < time.Second || r.Window < time.Second {
-		return errors.New("--rate-setting and --length-setting must be two settings, --probe and --warmup at least 1s")
-	}
-	var columns []cells.Column
 	for _, o := range r.objectives {
-		columns = append(columns, cells.Column{Measure: o.Measure})
+		r.columns = append(r.columns, cells.Column{Measure: o.Measure})
 	}
-	r.columns, err = cells.Columns(r.Columns, columns...)
-	return err
+	for _, name := range r.Columns {
+		m, err := measure.Parse(name)
+		if err != nil {
+			return err
+		}
+		r.columns = append(r.columns, cells.Column{Measure: m})
+	}
+	return nil
 }
 
 func percent(flag, text string) (float64, error) {
@@ -189,27 +177,21 @@ func (r *Run) follows(p probe) error {
 // Answer returns the finding in words, with the last reason of a probe.
 func (r *Run) Answer() string {
 	o := r.outcome
-	between := fmt.Sprintf("between %s=%d and %d", r.Rate, o.Low, o.High)
-	sure := fmt.Sprintf("with a confidence of %g %%", 100*r.Search.Confidence)
-	reason := ""
-	for _, p := range r.probes {
-		reason = cmp.Or(p.reason, reason)
+	text := fmt.Sprintf("%v between %s=%d and ", o.Finding, r.Rate, o.Low)
+	if o.High == 0 {
+		text += "more"
+	} else {
+		text += strconv.FormatInt(o.High, 10)
 	}
-	switch o.Finding {
-	case Found:
-		wide := 100 * (float64(o.High)/float64(o.Low) - 1)
-		return fmt.Sprintf("The capacity is %s (%.2g %%), %s.", between, wide, sure)
-	case TooLittle:
-		return fmt.Sprintf("The lowest rate, %s=%d, does not meet the objectives, %s: %s.", r.Rate, o.High, sure, reason)
-	case NotReached:
-		return fmt.Sprintf("The highest allowed rate, %s=%d, meets the objectives, %s.", r.Rate, o.Low, sure)
-	case GeneratorFirst:
-		return fmt.Sprintf("The generator ended first, %s: the system's capacity is not known: %s.", between, reason)
-	case NoSteadyState:
-		return fmt.Sprintf("There is no steady state: probes near %s=%d contradict one another: %s.", r.Rate, o.Low, reason)
-	default:
-		return fmt.Sprintf("The probes ended before the capacity was known: so far %s=%d was met. Allow more --probes.", r.Rate, o.Low)
+	if o.Finding != Undecided && o.Finding != NoSteadyState {
+		text += fmt.Sprintf(", with a confidence of %g %%", 100*r.Search.Confidence)
 	}
+	for _, p := range slices.Backward(r.probes) {
+		if p.reason != "" {
+			return text + ". Last reason: " + p.reason
+		}
+	}
+	return text
 }
 
 func (r *Run) write() error {

@@ -82,7 +82,7 @@ func (b *bench) search(resume bool) (*Run, *bytes.Buffer) {
 	var out bytes.Buffer
 	r := &Run{
 		Search: Search{From: 100, Probes: 60}, Width: "5%", Confidence: "95%", Objectives: []string{"publish_latency p50 < 10ms"},
-		Rate: "RATE", Length: "DURATION", WarmUp: time.Second, Window: 10 * time.Second, Columns: []string{"publish_latency p50"},
+		Rate: "RATE", Length: "DURATION", WarmUp: time.Second, Window: 10 * time.Second,
 	}
 	r.Study = cells.Study{Folder: b.folder, Run: b.run, Out: &out, Asked: cells.Facts{}}
 	if err := r.check(); err != nil {

@@ -26,13 +26,24 @@ type Finding uint8
 
 // Findings.
 const (
-	Undecided      Finding = iota // the probes ended first; the interval is not confirmed
-	Found                         // the capacity is between Low and High
-	TooLittle                     // the lowest rate does not meet the objectives
-	NotReached                    // the highest allowed rate meets the objectives
-	GeneratorFirst                // the load generator did not keep the rate at High
-	NoSteadyState                 // probes at the same rate contradict one another
+	Undecided Finding = iota // the interval is not confirmed
+	Found
+	TooLittle
+	NotReached
+	GeneratorFirst // the load generator did not keep the rate at High
+	NoSteadyState
 )
+
+// String returns the finding in words.
+func (f Finding) String() string {
+	return [...]string{
+		"The probes ended before the capacity was known: allow more --probes", "The capacity is",
+		"The lowest rate does not meet the objectives: the capacity is",
+		"The highest allowed rate meets the objectives: the capacity is",
+		"The generator ended first: the system's capacity is not known, the generator's is",
+		"There is no steady state: probes at the same rate contradict one another, the last",
+	}[f]
+}
 
 // Outcome is a finding with its interval. Low or High is 0 if the interval is open there.
 type Outcome struct {

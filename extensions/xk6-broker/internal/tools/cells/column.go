@@ -17,26 +17,6 @@ type Column struct {
 	Phase string // of the run; "" for the one that leads
 }
 
-// Usual are the columns of a study if none are given.
-var Usual = []string{
-	"confirmed rate", "received rate", "publish_latency p50", "publish_latency p99", "e2e_latency p50",
-	"e2e_latency p99", "request_latency p50", "request_latency p99", "lost", "errors",
-}
-
-// Columns returns some columns, and the columns with the names.
-func Columns(names []string, columns ...Column) ([]Column, error) {
-	for _, name := range names {
-		m, err := measure.Parse(name)
-		if err != nil {
-			return nil, fmt.Errorf("--column: %w", err)
-		}
-		if !slices.ContainsFunc(columns, func(c Column) bool { return c.Label() == m.Label() }) {
-			columns = append(columns, Column{Measure: m})
-		}
-	}
-	return columns, nil
-}
-
 // Number is the median of a column over runs.
 type Number struct {
 	Value     float64

@@ -50,7 +50,6 @@ const endTimeout = 2 * time.Minute
 
 // Runner runs cells.
 type Runner struct {
-	K6     string
 	Folder string        // of the cells' folders
 	Args   []string      // for k6 run
 	Reset  string        // a shell command before each cell, with its settings in the environment
@@ -111,9 +110,13 @@ func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	k6, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	o.Started = time.Now()
-	cmd := start(r.K6, slices.Concat([]string{"run"}, r.Args, []string{o.Script})...)
-	err := cmd.Run()
+	cmd := start(k6, slices.Concat([]string{"run"}, r.Args, []string{o.Script})...)
+	err = cmd.Run()
 	if cmd.ProcessState == nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cells
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,27 +17,32 @@ import (
 	"strings"
 )
 
-// Script is a script with the files that it imports.
-type Script struct {
-	Hash  string
+// script is a script with the files that it imports.
+type script struct {
+	hash  string
 	words map[string]bool // of the source
 }
 
 var word = regexp.MustCompile(`[A-Za-z][\w$]*|[_$][\w$]+`)
 
-// Inspect reads a script and the files that it imports, which k6 lists.
-func Inspect(ctx context.Context, k6, path string) (*Script, error) {
-	out, err := output(ctx, k6, "deps", "--json", path)
+// inspect reads a script and the files that it imports, which k6 lists.
+func inspect(ctx context.Context, path string) (*script, error) {
+	k6, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
+	var out, log bytes.Buffer
+	cmd := exec.CommandContext(ctx, k6, "deps", "--json", path) //gosec:disable G204 -- k6 itself, and the user's script
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("k6 deps %s: %w: %s", path, err, lastError(log.Bytes()))
+	}
 	var deps struct{ Imports []string }
-	if err := json.Unmarshal(out, &deps); err != nil {
+	if err := json.Unmarshal(out.Bytes(), &deps); err != nil {
 		return nil, fmt.Errorf("k6 deps %s: %w", path, err)
 	}
+	s, hash := &script{words: map[string]bool{}}, sha256.New()
 	slices.Sort(deps.Imports)
-	s := &Script{words: map[string]bool{}}
-	hash := sha256.New()
 	for _, name := range deps.Imports {
 		u, err := url.Parse(name)
 		if err != nil || u.Scheme != "file" {
@@ -57,12 +61,12 @@ func Inspect(ctx context.Context, k6, path string) (*Script, error) {
 			s.words[found] = true
 		}
 	}
-	s.Hash = hex.EncodeToString(hash.Sum(nil))
+	s.hash = hex.EncodeToString(hash.Sum(nil))
 	return s, nil
 }
 
-// Reads reports whether a variable has an effect: it is one of k6, of the module or of Go, or a word of the script.
-func (s *Script) Reads(name string) bool {
+// reads reports whether a variable has an effect: it is one of k6, of the module or of Go, or a word of the script.
+func (s *script) reads(name string) bool {
 	switch name {
 	case "BROKER_WARMUP", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG":
 		return true
@@ -70,25 +74,24 @@ func (s *Script) Reads(name string) bool {
 	return strings.HasPrefix(name, "K6_") || s.words[name]
 }
 
-// Environment returns the variables of this process that the script reads, without those that the cells set.
-func (s *Script) Environment(set map[string]bool) Facts {
-	facts := Facts{}
+// Script returns the facts of a script: its hash, and the variables of this process that it reads. The names are of
+// settings; an error is a setting that the script does not read.
+func Script(ctx context.Context, path string, names []string) (Facts, error) {
+	s, err := inspect(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if reserved(name) || !s.reads(name) {
+			return nil, fmt.Errorf("%s: the script never reads it, or each run has its own", name)
+		}
+	}
+	facts := Facts{"script " + filepath.Base(path): s.hash}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
-		if value != "" && s.Reads(name) && !Reserved(name) && !set[name] {
+		if value != "" && s.reads(name) && !reserved(name) && !slices.Contains(names, name) {
 			facts["environment "+name] = Value{name, value}.Shown()
 		}
 	}
-	return facts
-}
-
-// output returns the output of a k6 command, or its last error.
-func output(ctx context.Context, k6 string, args ...string) ([]byte, error) {
-	var out, log bytes.Buffer
-	cmd := exec.CommandContext(ctx, k6, args...) //gosec:disable G204 -- k6 itself, and the user's script
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("k6 %s: %s", args[0], cmp.Or(lastError(log.Bytes()), err.Error()))
-	}
-	return out.Bytes(), nil
+	return facts, nil
 }

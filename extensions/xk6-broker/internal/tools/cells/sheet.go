@@ -62,15 +62,8 @@ func Measured(columns []Column, runs ...Outcome) []Column {
 	return slices.DeleteFunc(slices.Clone(columns), missing)
 }
 
-// InTime returns the runs in the order of time.
-func InTime(runs []Outcome) []Outcome {
-	compare := func(a, b Outcome) int { return a.Started.Compare(b.Started) }
-	return slices.SortedStableFunc(slices.Values(runs), compare)
-}
-
 // Runs returns the table of all runs, with texts before their numbers.
 func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) []string) Table {
-	runs = InTime(runs)
 	columns = Measured(columns, runs...)
 	t := Table{Title: "Every run, in the order of time", Heads: append([]string{"run"}, heads...)}
 	for _, c := range columns {

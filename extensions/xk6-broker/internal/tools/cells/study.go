@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,21 +26,17 @@ type Study struct {
 	Run     func(context.Context, Cell) (Outcome, error) // [Runner.Run] if it is nil
 }
 
-// Prepare completes the study before anything runs.
-func (s *Study) Prepare(name string) (err error) {
-	if s.Resume && s.Folder == "" {
-		return errors.New("--resume: name the folder of the study with --out")
-	}
-	if s.Runner.Pause < 0 {
-		return fmt.Errorf("--pause %v: it must be 0 or more", s.Runner.Pause)
-	}
+// Base returns the name of a file without its folder and extension.
+func Base(path string) string {
+	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+}
+
+// Open begins or resumes a study with a name and facts.
+func (s *Study) Open(name string, facts Facts) (err error) {
 	if s.Folder == "" {
 		s.Folder = filepath.Join("results", name+"-"+time.Now().UTC().Format("20060102T150405Z"))
 	}
 	s.Runner.Folder = filepath.Join(s.Folder, Folder)
-	if s.Runner.K6, err = os.Executable(); err != nil {
-		return err
-	}
 	if s.Run == nil {
 		s.Run = s.Runner.Run
 	}
@@ -50,24 +45,18 @@ func (s *Study) Prepare(name string) (err error) {
 			return fmt.Errorf("%s after --: set the variable with --set, or in the environment of this command", arg)
 		}
 	}
-	s.Asked = Facts{
-		"arguments for k6": Shown(strings.Join(s.Runner.Args, " ")),
-		"--reset":          Shown(s.Runner.Reset),
-		"--pause":          s.Runner.Pause.String(),
-	}
-	return nil
-}
-
-// Base returns the name of a file without its folder and extension.
-func Base(path string) string {
-	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
-}
-
-// Open begins or resumes the study with further facts.
-func (s *Study) Open(facts Facts) (err error) {
-	maps.Copy(s.Asked, facts)
+	facts["arguments for k6"] = Shown(strings.Join(s.Runner.Args, " "))
+	facts["--reset"] = Shown(s.Runner.Reset)
+	facts["--pause"] = s.Runner.Pause.String()
+	s.Asked = facts
 	s.Journal, err = Open(s.Folder, s.Asked, s.Resume)
 	return err
+}
+
+// inTime returns the runs in the order of time.
+func inTime(runs []Outcome) []Outcome {
+	slices.SortStableFunc(runs, func(a, b Outcome) int { return a.Started.Compare(b.Started) })
+	return runs
 }
 
 // Each runs the cells that have no result yet. After is called with all runs, at first and after each.
@@ -82,6 +71,7 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 		}
 	}
 	s.Say("%d cells, %d are done", len(all), len(runs))
+	runs = inTime(runs)
 	if err := after(runs); err != nil {
 		return err
 	}
@@ -99,7 +89,7 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 		if o.Result == nil {
 			failed++
 		}
-		runs = append(runs, o)
+		runs = inTime(append(runs, o))
 		if err := after(runs); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ package cells
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,14 +16,14 @@ type Value struct {
 // Values are the settings of a cell.
 type Values []Value
 
-// reserved are the variables that the runner sets for each cell.
-var reserved = []string{
-	"BROKER_REPORT", "BROKER_REPORT_DIR", "BROKER_REPORT_NAME", "BROKER_REPORT_OVERWRITE",
-	"BROKER_REPORT_MEANWHILE", "BROKER_RUN", "BROKER_PROCESSES", "BROKER_COORDINATOR",
+// reserved reports whether the runner sets a variable itself.
+func reserved(name string) bool {
+	switch name {
+	case "BROKER_RUN", "BROKER_PROCESSES", "BROKER_COORDINATOR":
+		return true
+	}
+	return strings.HasPrefix(name, "BROKER_REPORT")
 }
-
-// Reserved reports whether the runner sets a variable itself.
-func Reserved(name string) bool { return slices.Contains(reserved, name) }
 
 const (
 	hidden      = "xxxxx"

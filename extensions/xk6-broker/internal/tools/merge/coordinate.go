@@ -32,16 +32,13 @@ func (c *Coordinator) say(text string) { fmt.Fprintln(c.Log, text) }
 
 // Do coordinates a test until all results are here, and joins them.
 func (c *Coordinator) Do(ctx context.Context, w io.Writer) error {
-	conditions, folder, err := c.check()
+	_, folder, err := c.check()
 	if err != nil {
 		return err
 	}
 	processes := folder.Path() + "-processes"
 	if _, err := os.Stat(processes); err == nil && !c.Overwrite {
 		return fmt.Errorf("the folder %s %w: choose another -o, or --overwrite", processes, report.ErrExists)
-	}
-	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout %v: it must be more than 0", c.Timeout)
 	}
 	server := coordinator.New(coordinator.Config{
 		Run: c.Test, Name: fmt.Sprintf("%s-%d", folder.Name, time.Now().UnixNano()), Token: c.Token,
@@ -66,7 +63,7 @@ func (c *Coordinator) Do(ctx context.Context, w io.Writer) error {
 	if len(dirs) == 0 {
 		return fmt.Errorf("no process sent its results within %v (--timeout)", c.Timeout)
 	}
-	return c.join(w, dirs, missing, folder, conditions)
+	return c.Join(w, dirs, missing)
 }
 
 // unpack writes the results of a process into a folder, which has an earlier test only with --overwrite.

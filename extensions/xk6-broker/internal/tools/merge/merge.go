@@ -56,20 +56,14 @@ func (o *Options) check() (conditions []compare.Condition, folder report.Folder,
 	return conditions, folder, folder.Check()
 }
 
-// Folders joins the results in folders.
-func (o *Options) Folders(w io.Writer, dirs []string) error {
+// Join merges folders into one, without the absent processes, and judges the whole.
+func (o *Options) Join(w io.Writer, dirs, absent []string) error {
 	conditions, folder, err := o.check()
 	if err != nil {
 		return err
 	}
-	return o.join(w, dirs, nil, folder, conditions)
-}
-
-// join merges folders into one, without the absent processes, and judges the whole.
-func (o *Options) join(w io.Writer, dirs, absent []string, folder report.Folder, conditions []compare.Condition) error {
 	parts := make([]result.Part, len(dirs))
 	for i, dir := range dirs {
-		var err error
 		if parts[i], err = report.ReadPart(dir); err != nil {
 			return err
 		}

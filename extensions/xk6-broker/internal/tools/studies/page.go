@@ -140,7 +140,7 @@ func (r *Run) drift(t *Test) (findings []string) {
 	const level = 0.01
 	for _, c := range t.Columns {
 		var shares []float64
-		for _, o := range cells.InTime(r.runs) {
+		for _, o := range r.runs {
 			row := r.planned[o.Folder]
 			if row.test != t || c.Unit == "" || r.Data.Repeat < 2 {
 				continue

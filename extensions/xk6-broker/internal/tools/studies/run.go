@@ -60,9 +60,6 @@ func (r *Run) Do(ctx context.Context) error {
 		}
 		return run(ctx, c)
 	}
-	if err := r.Prepare(r.Name); err != nil {
-		return err
-	}
 	all, err := r.plan()
 	if err != nil {
 		return err
@@ -71,7 +68,7 @@ func (r *Run) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Open(facts); err != nil {
+	if err := r.Open(r.Name, facts); err != nil {
 		return err
 	}
 	defer r.Journal.Close() //nolint:errcheck // the process ends
@@ -141,23 +138,17 @@ func (t *Test) run(i, repetition int) cells.Cell {
 func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	facts := cells.Facts{"--seed": fmt.Sprint(r.Seed), "repeat": fmt.Sprint(r.Data.Repeat)}
 	for _, t := range r.Data.Tests {
-		script, err := cells.Inspect(ctx, r.Runner.K6, t.Script)
-		if err != nil {
-			return nil, fmt.Errorf("test %s: %w", t.Name, err)
-		}
-		facts["script of "+t.Name] = script.Hash
-		set, hash := map[string]bool{}, sha256.New()
+		set, hash := Settings{}, sha256.New()
 		for _, c := range t.Cells {
-			for name := range c.Settings {
-				set[name] = true
-				if cells.Reserved(name) || !script.Reads(name) {
-					return nil, fmt.Errorf("test %s: %s: the script never reads it, or each run has its own", t.Name, name)
-				}
-			}
+			maps.Copy(set, c.Settings)
 			fmt.Fprintln(hash, c.Name, c.Settings)
 		}
 		facts["cells of "+t.Name] = hex.EncodeToString(hash.Sum(nil))
-		maps.Copy(facts, script.Environment(set))
+		script, err := cells.Script(ctx, t.Script, slices.Sorted(maps.Keys(set)))
+		if err != nil {
+			return nil, fmt.Errorf("test %s: %w", t.Name, err)
+		}
+		maps.Copy(facts, script)
 	}
 	return facts, nil
 }
@@ -198,9 +189,9 @@ func (r *Run) measured(m Measured) (float64, error) {
 	return greatest * m.Times / column.scale(), nil
 }
 
-// runsOf returns the runs of a cell in the order of time.
+// runsOf returns the runs of a cell.
 func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
-	for _, o := range cells.InTime(r.runs) {
+	for _, o := range r.runs {
 		if r.planned[o.Folder].cell == c {
 			all = append(all, o)
 		}

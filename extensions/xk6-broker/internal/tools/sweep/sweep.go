@@ -22,6 +22,12 @@ type Sweep struct {
 	Columns []string
 }
 
+// Columns are the columns of a sweep if none are given.
+var Columns = []string{
+	"confirmed rate", "received rate", "publish_latency p50", "publish_latency p99", "e2e_latency p50",
+	"e2e_latency p99", "request_latency p50", "request_latency p99", "lost", "errors",
+}
+
 // axis is a setting with its values.
 type axis struct {
 	name   string
