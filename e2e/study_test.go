@@ -145,7 +145,6 @@ func TestMistakesInASweep(t *testing.T) {
 		"there is no \\\"e2e_latncy\\\"":           {"--set", "RATE=1", "--column", "e2e_latncy p99"},
 		"nothing varies":                           {},
 		"--repeat -1: it must be 1 or more":        {"--set", "RATE=1", "--repeat", "-1"},
-		"--pause -1s: it must be 0 or more":        {"--set", "RATE=1", "--pause", "-1s"},
 		"there is no study in":                     {"--set", "RATE=1", "--resume"},
 		"-e after --: set the variable with --set": {"--set", "RATE=1", "--", "-e", "RATE=2"},
 		"give one script":                          {"another.js", "--set", "RATE=1"},

@@ -574,7 +574,7 @@ declare module 'k6/x/broker' {
     tests: StudyTest[];
   }
 
-  /** A table: cells that are compared with one another. They are run in shuffled order, and before those of the tests that follow. */
+  /** A table: cells that are compared with one another. They run in shuffled order, before the cells of the next test. */
   export interface StudyTest {
     /** Small letters, digits and -. */
     name: string;
@@ -606,12 +606,9 @@ declare module 'k6/x/broker' {
     published?: { [column: string]: number | string | undefined };
   }
 
-  /**
-   * What the script has in __ENV. A cell with a setting that is undefined, or empty, is not run, and the page says so. An object is what a test before this one has
-   * measured: in one of its cells, or the greatest of all; of what is valid.
-   */
+  /** Variables of the script's __ENV. A cell with a setting that is undefined or empty is not run; the page names it. */
   export interface StudySettings {
-    [name: string]: string | number | boolean | undefined | { test: string; cell?: string; column: string; times?: number };
+    [name: string]: string | number | boolean | undefined;
   }
 
   const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };

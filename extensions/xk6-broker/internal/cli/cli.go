@@ -64,7 +64,7 @@ func do(gs *state.GlobalState, s *cells.Study, run func(context.Context) error) 
 	defer release()
 	s.Stop, s.Out = stop, gs.Stdout
 	err := run(ctx)
-	if s.Journal != nil {
+	if s.Asked != nil {
 		fmt.Fprintf(gs.Stdout, "\n  results: %s/%s\n", s.Folder, cells.PageFile)
 	}
 	return err

@@ -19,8 +19,8 @@ import (
 func studyFlags(c *cobra.Command, s *cells.Study) {
 	f := c.Flags()
 	f.StringVarP(&s.Folder, "out", "o", "", "the folder of the study (default results/<name>-<time>)")
-	f.StringVar(&s.Runner.Reset, "reset", "", "a shell `command` before each cell, with its settings in the environment")
-	f.DurationVar(&s.Runner.Pause, "pause", 0, "wait so long before each cell, after --reset")
+	f.StringVar(&s.Reset, "reset", "", "a shell `command` before each cell, with its settings in the environment")
+	f.DurationVar(&s.Pause, "pause", 0, "wait so long before each cell, after --reset")
 	f.BoolVar(&s.Resume, "resume", false, "continue the study in the folder of --out: cells without a result are run")
 }
 
@@ -37,7 +37,7 @@ func newSweep(gs *state.GlobalState) *cobra.Command {
 	c := command("sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGUMENTS]", "Run a script with every combination of settings: a table, and a page",
 		"  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5",
 		oneScript, func(args []string) error {
-			s.Script, s.Runner.Args = args[0], args[1:]
+			s.Script, s.Args = args[0], args[1:]
 			return do(gs, &s.Study, s.Do)
 		})
 	c.Flags().StringArrayVar(&s.Sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; may be given several times")
@@ -54,7 +54,7 @@ func newCapacity(gs *state.GlobalState) *cobra.Command {
 		"Find the greatest rate that meets every objective: an interval, with a confidence",
 		"  k6 x broker capacity scenarios/producer-consumer.js --objective 'e2e_latency p99 < 20ms' --objective 'lost == 0'",
 		oneScript, func(args []string) error {
-			r.Script, r.Runner.Args = args[0], args[1:]
+			r.Script, r.Args = args[0], args[1:]
 			return do(gs, &r.Study, r.Do)
 		})
 	f := c.Flags()

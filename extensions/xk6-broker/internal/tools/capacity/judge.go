@@ -18,8 +18,8 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 	closed := slices.ContainsFunc(topics, func(t result.Topic) bool { return t.ClosedLoop })
 	open := slices.ContainsFunc(topics, func(t result.Topic) bool { return t.OpenLoop })
 	if closed || !open {
-		return Missed, "", errors.New("the script must send by a schedule, as with the executor open-arrival-rate or produce({ rate }): " +
-			"a closed loop has no rate")
+		return Missed, "", errors.New("a closed loop has no rate: the script must send by a schedule, " +
+			"as with the executor open-arrival-rate or produce({ rate })")
 	}
 	if overtaxed, ok := r.Verdict.Overtaxed(); ok {
 		return Generator, reason.Text(overtaxed), nil

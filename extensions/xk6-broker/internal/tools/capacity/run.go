@@ -63,7 +63,7 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Open(cells.Base(r.Script)+"-capacity", facts); err != nil {
 		return err
 	}
-	defer r.Journal.Close() //nolint:errcheck // the process ends
+	defer r.Close() //nolint:errcheck // the process ends
 	return r.search(ctx)
 }
 
@@ -125,20 +125,17 @@ func (r *Run) search(ctx context.Context) (err error) {
 func (r *Run) probe(ctx context.Context, rate int64, share string) (Answer, error) {
 	cell := cells.Cell{
 		Folder: report.Sanitise(fmt.Sprintf("%03d-%s-%d", len(r.probes)+1, r.Rate, rate)),
+		Label:  fmt.Sprintf("[%d] %s=%d", len(r.probes)+1, r.Rate, rate),
 		Script: r.Script, Settings: r.settings(rate), Columns: r.columns,
 	}
-	o, done := r.Journal.Outcome(cell)
-	if !done {
-		var err error
-		if o, err = r.Cell(ctx, cell); err != nil {
-			return 0, err
-		}
+	o, err := r.Cell(ctx, cell)
+	if err != nil {
+		return 0, err
 	}
 	if o.Result == nil {
 		return 0, fmt.Errorf("%s=%d has no result: %s: --resume tries again", r.Rate, rate, o.Error)
 	}
 	p := probe{Outcome: o, rate: rate, share: share}
-	var err error
 	if p.answer, p.reason, err = Judge(o.Result, r.objectives); err != nil && share == "" {
 		return 0, fmt.Errorf("%s=%d: %w", r.Rate, rate, err)
 	}
@@ -146,7 +143,7 @@ func (r *Run) probe(ctx context.Context, rate int64, share string) (Answer, erro
 		return 0, err
 	}
 	r.probes = append(r.probes, p)
-	r.Say("[%d] %s=%d: %s %s, %s", len(r.probes), r.Rate, rate, p.answer, p.reason, o.Summary())
+	r.Say("  %s", strings.TrimSpace(p.answer.String()+" "+p.reason))
 	return p.answer, r.write()
 }
 

@@ -84,15 +84,15 @@ func (b *bench) search(resume bool) (*Run, *bytes.Buffer) {
 		Search: Search{From: 100, Probes: 60}, Width: "5%", Confidence: "95%", Objectives: []string{"publish_latency p50 < 10ms"},
 		Rate: "RATE", Length: "DURATION", WarmUp: time.Second, Window: 10 * time.Second,
 	}
-	r.Study = cells.Study{Folder: b.folder, Run: b.run, Out: &out, Asked: cells.Facts{}}
+	r.Study = cells.Study{Folder: b.folder, Run: b.run, Out: &out}
 	if err := r.check(); err != nil {
 		b.t.Fatal(err)
 	}
-	var err error
-	if r.Journal, err = cells.Open(b.folder, nil, resume); err != nil {
+	r.Resume = resume
+	if err := r.Open("probed", cells.Facts{}); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { _ = r.Journal.Close() })
+	b.t.Cleanup(func() { _ = r.Close() })
 	return r, &out
 }
 
@@ -116,7 +116,7 @@ func TestRun_CapacityAndCurve(t *testing.T) {
 	if err := r.search(t.Context()); !errors.Is(err, cells.ErrStopped) || len(b.ran) != 5 {
 		t.Fatalf("%v after %v", err, b.ran)
 	}
-	if err := r.Journal.Close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b.become = become

@@ -64,7 +64,8 @@ func (s Search) Check() error {
 	rates := s.From >= 1 && (s.To == 0 || s.To > s.From)
 	shares := s.Width >= 0.01 && s.Width <= 1 && s.Confidence >= 0.5 && s.Confidence < 1
 	if !rates || !shares || s.Probes < 1 {
-		return errors.New("allowed are --from from 1 on, --to above it, --width 1% to 100%, --confidence 50% to 99.9%, --probes from 1 on")
+		return errors.New("allowed are --from from 1 on, --to above it, --width 1% to 100%, " +
+			"--confidence 50% to 99.9%, --probes from 1 on")
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (r *searching) bracket(ctx context.Context, at int64, ratio float64) error 
 		if err != nil {
 			return err
 		}
-		next := at
+		var next int64
 		if answer == Met {
 			r.Low = at
 			next = min(r.To, max(at+1, int64(math.Round(float64(at)*ratio))))

@@ -17,19 +17,11 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
-// JournalFile has a line of JSON for the study, and one for each cell that ended.
+// JournalFile has a line of JSON for the study, and one for each cell that ended. It is rewritten after each.
 const JournalFile = "study.jsonl"
 
 // Facts are what a study was asked for, without secrets. A study resumes only with the same facts.
 type Facts map[string]string
-
-// Journal keeps the outcomes of the cells. It is rewritten after each cell.
-type Journal struct {
-	folder  string
-	asked   Facts
-	entries []entry // in the order in which the cells ended
-	lock    *flock.Flock
-}
 
 type entry struct {
 	Cell     string    `json:"cell"` // its folder
@@ -39,42 +31,33 @@ type entry struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-// Open begins a study in a new folder, or resumes the study in it. The folder is locked until Close.
-func Open(folder string, asked Facts, resume bool) (*Journal, error) {
-	j := &Journal{folder: folder, asked: asked, lock: flock.New(filepath.Join(folder, ".lock"))}
-	_, err := os.Lstat(folder)
-	if !resume && err == nil {
-		return nil, fmt.Errorf("%s exists already: choose another --out, or continue its study with --resume", folder)
+// journal returns the path of the journal.
+func (s *Study) journal() string { return filepath.Join(s.Folder, JournalFile) }
+
+// lock makes the folder of a new study, or checks the folder of the study to resume, and locks it.
+func (s *Study) lock() error {
+	_, err := os.Lstat(s.Folder)
+	if !s.Resume && err == nil {
+		return fmt.Errorf("%s exists already: choose another --out, or continue its study with --resume", s.Folder)
 	}
-	if resume {
-		if _, err := os.Stat(j.path()); err != nil {
-			return nil, fmt.Errorf("there is no study in %s: %w", folder, err)
-		}
+	if _, err := os.Stat(s.journal()); s.Resume && err != nil {
+		return fmt.Errorf("there is no study in %s: %w", s.Folder, err)
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
-		return nil, err
+	if err := os.MkdirAll(s.Folder, 0o777); err != nil { //gosec:disable G301 -- as the user's umask has it
+		return err
 	}
-	if locked, err := j.lock.TryLock(); err != nil || !locked {
-		return nil, errors.Join(err, fmt.Errorf("another process is at work on the study in %s", folder))
+	s.locked = flock.New(filepath.Join(s.Folder, ".lock"))
+	if ok, err := s.locked.TryLock(); err != nil || !ok {
+		return errors.Join(err, fmt.Errorf("another process is at work on the study in %s", s.Folder))
 	}
-	if resume {
-		err = j.read()
-	} else {
-		err = j.write()
-	}
-	if err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
-	return j, nil
+	return nil
 }
 
-func (j *Journal) path() string { return filepath.Join(j.folder, JournalFile) }
-
 // Close unlocks the study.
-func (j *Journal) Close() error { return j.lock.Close() }
+func (s *Study) Close() error { return s.locked.Close() }
 
-func (j *Journal) read() error {
-	file, err := os.Open(j.path())
+func (s *Study) readJournal() error {
+	file, err := os.Open(s.journal())
 	if err != nil {
 		return err
 	}
@@ -82,18 +65,29 @@ func (j *Journal) read() error {
 	in := json.NewDecoder(file)
 	var before Facts
 	if err = in.Decode(&before); err == nil {
-		err = before.same(j.asked)
+		err = before.same(s.Asked)
 	}
 	for err == nil {
 		var e entry
 		if err = in.Decode(&e); err == nil {
-			j.entries = append(j.entries, e)
+			s.entries = append(s.entries, e)
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: %w", j.path(), err)
+		return fmt.Errorf("%s: %w", s.journal(), err)
 	}
 	return nil
+}
+
+func (s *Study) writeJournal() error {
+	return report.WriteAtomic(s.journal(), func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		err := out.Encode(s.Asked)
+		for _, e := range s.entries {
+			err = errors.Join(err, out.Encode(e))
+		}
+		return err
+	})
 }
 
 // same returns an error with the facts that differ.
@@ -112,34 +106,20 @@ func (f Facts) same(now Facts) error {
 	return nil
 }
 
-// Add adds the outcome of a cell.
-func (j *Journal) Add(o Outcome) error {
-	j.entries = slices.DeleteFunc(j.entries, func(e entry) bool { return e.Cell == o.Folder })
-	j.entries = append(j.entries, entry{o.Folder, o.Started, o.Ended, o.ExitCode, o.Error})
-	return j.write()
+// add adds the outcome of a cell to the journal.
+func (s *Study) add(o Outcome) error {
+	s.entries = slices.DeleteFunc(s.entries, func(e entry) bool { return e.Cell == o.Folder })
+	s.entries = append(s.entries, entry{o.Folder, o.Started, o.Ended, o.ExitCode, o.Error})
+	return s.writeJournal()
 }
 
-// Outcome returns the outcome of a cell with its result; false if it must be run.
-func (j *Journal) Outcome(c Cell) (Outcome, bool) {
-	i := slices.IndexFunc(j.entries, func(e entry) bool { return e.Cell == c.Folder && e.Error == "" })
+// done returns the outcome of a cell with its result; false if it must be run.
+func (s *Study) done(c Cell) (Outcome, bool) {
+	i := slices.IndexFunc(s.entries, func(e entry) bool { return e.Cell == c.Folder && e.Error == "" })
 	if i < 0 {
 		return Outcome{}, false
 	}
-	e := j.entries[i]
-	found, err := report.Read(filepath.Join(j.folder, Folder, c.Folder))
-	if err != nil {
-		return Outcome{}, false
-	}
-	return Outcome{Cell: c, Result: found, ExitCode: e.ExitCode, Started: e.Started, Ended: e.Ended}, true
-}
-
-func (j *Journal) write() error {
-	return report.WriteAtomic(j.path(), func(w io.Writer) error {
-		out := json.NewEncoder(w)
-		err := out.Encode(j.asked)
-		for _, e := range j.entries {
-			err = errors.Join(err, out.Encode(e))
-		}
-		return err
-	})
+	e := s.entries[i]
+	found, err := report.Read(s.path(c))
+	return Outcome{Cell: c, Result: found, ExitCode: e.ExitCode, Started: e.Started, Ended: e.Ended}, err == nil
 }

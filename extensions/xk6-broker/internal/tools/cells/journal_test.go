@@ -13,45 +13,44 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
-func closeJournal(t *testing.T, j *Journal) {
-	t.Helper()
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // An existing folder is not overwritten, and another study is not resumed: the error names the differences.
 func TestOpen_FolderExists_Refused(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "deep", "study")
-	asked := Facts{"script": "a.js", "--set": "1, 2", "--zip": "A,B"}
-	j, err := Open(folder, asked, false)
+	open := func(folder string, resume bool, set string, others ...string) (*Study, error) {
+		facts := Facts{"--set": set}
+		for _, name := range others {
+			facts[name] = "5"
+		}
+		s := &Study{Folder: folder, Resume: resume}
+		return s, s.Open("x", facts)
+	}
+	fails := func(want, folder string, resume bool, set string, others ...string) {
+		t.Helper()
+		if _, err := open(folder, resume, set, others...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	s, err := open(folder, false, "1, 2", "--zip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(folder, asked, false); err == nil || !strings.Contains(err.Error(), "exists already") {
-		t.Error(err)
-	}
-	if _, err := Open(folder, asked, true); err == nil || !strings.Contains(err.Error(), "another process is at work on the study in "+folder) {
-		t.Error(err)
-	}
-	closeJournal(t, j)
-	if j, err = Open(folder, asked, true); err != nil {
+	fails("exists already", folder, false, "1, 2", "--zip")
+	fails("another process is at work on the study in "+folder, folder, true, "1, 2", "--zip")
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	closeJournal(t, j)
-	_, err = Open(folder, Facts{"script": "a.js", "--set": "1, 3", "SIZE": "5"}, true)
-	if err == nil || !strings.HasSuffix(err.Error(), `--set was "1, 2" and is "1, 3"; --zip was "A,B" and is ""; SIZE was "" and is "5"`) {
-		t.Error(err)
+	if s, err = open(folder, true, "1, 2", "--zip"); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Open(filepath.Dir(folder), asked, true); err == nil || !strings.Contains(err.Error(), "there is no study") {
-		t.Error(err)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
+	fails(`--set was "1, 2" and is "1, 3"; --zip was "5" and is ""; SIZE was "" and is "5"`, folder, true, "1, 3", "SIZE")
+	fails("there is no study", filepath.Dir(folder), true, "1, 2")
 	if err := os.WriteFile(filepath.Join(folder, JournalFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(folder, asked, true); err == nil || !strings.Contains(err.Error(), "unexpected EOF") {
-		t.Error(err)
-	}
+	fails("unexpected EOF", folder, true, "1, 2")
 }
 
 // bench runs cells without a process, and leaves their results as a runner does.
@@ -81,11 +80,11 @@ func (b *bench) run(_ context.Context, c Cell) (Outcome, error) {
 func (b *bench) each(stop chan struct{}, resume bool) (out string, runs []Outcome, err error) {
 	b.t.Helper()
 	var text strings.Builder
-	s := Study{Folder: b.folder, Run: b.run, Stop: stop, Out: &text}
-	if s.Journal, err = Open(b.folder, Facts{"script": "a.js"}, resume); err != nil {
+	s := Study{Folder: b.folder, Run: b.run, Stop: stop, Out: &text, Resume: resume}
+	if err = s.Open("x", Facts{"script": "a.js"}); err != nil {
 		b.t.Fatal(err)
 	}
-	defer closeJournal(b.t, s.Journal)
+	defer s.Close() //nolint:errcheck // the test fails to open it again
 	err = s.Each(b.t.Context(), []Cell{{Folder: "a"}, {Folder: "b"}, {Folder: "c"}}, func(all []Outcome) error {
 		runs = all
 		return nil

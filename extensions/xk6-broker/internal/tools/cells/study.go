@@ -9,21 +9,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // ErrStopped is the error of a study that was stopped before its last cell.
 var ErrStopped = errors.New("the study was stopped: --resume continues it")
 
-// Study runs cells one after the other. The zero Asked, Journal and Run are filled in.
+// Study runs cells one after the other.
 type Study struct {
-	Runner  Runner
-	Folder  string // "" takes results/<name>-<time>
-	Resume  bool
-	Out     io.Writer
-	Stop    <-chan struct{} // no cell begins after it is closed
-	Asked   Facts
-	Journal *Journal
-	Run     func(context.Context, Cell) (Outcome, error) // [Runner.Run] if it is nil
+	Folder string // "" takes results/<name>-<time>
+	Resume bool
+	Args   []string      // for k6 run
+	Reset  string        // a shell command before each cell, with its settings in the environment
+	Pause  time.Duration // after Reset
+	Out    io.Writer
+	Stop   <-chan struct{} // no cell begins after it is closed
+	Asked  Facts           // set by Open
+
+	Run     func(context.Context, Cell) (Outcome, error) // a test's, in the place of k6
+	entries []entry
+	locked  *flock.Flock
 }
 
 // Base returns the name of a file without its folder and extension.
@@ -31,26 +37,33 @@ func Base(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// Open begins or resumes a study with a name and facts.
-func (s *Study) Open(name string, facts Facts) (err error) {
-	if s.Folder == "" {
-		s.Folder = filepath.Join("results", name+"-"+time.Now().UTC().Format("20060102T150405Z"))
-	}
-	s.Runner.Folder = filepath.Join(s.Folder, Folder)
-	if s.Run == nil {
-		s.Run = s.Runner.Run
-	}
-	for _, arg := range s.Runner.Args {
+// Open begins a study in a new folder, or resumes the study in it. The folder is locked until Close.
+func (s *Study) Open(name string, facts Facts) error {
+	for _, arg := range s.Args {
 		if strings.HasPrefix(arg, "--env") || strings.HasPrefix(arg, "-e") {
 			return fmt.Errorf("%s after --: set the variable with --set, or in the environment of this command", arg)
 		}
 	}
-	facts["arguments for k6"] = Shown(strings.Join(s.Runner.Args, " "))
-	facts["--reset"] = Shown(s.Runner.Reset)
-	facts["--pause"] = s.Runner.Pause.String()
+	if s.Folder == "" {
+		s.Folder = filepath.Join("results", name+"-"+time.Now().UTC().Format("20060102T150405Z"))
+	}
+	if s.Run == nil {
+		s.Run = s.run
+	}
+	facts["arguments for k6"] = Shown(strings.Join(s.Args, " "))
+	facts["--reset"] = Shown(s.Reset)
+	facts["--pause"] = s.Pause.String()
+	if err := s.lock(); err != nil {
+		return err
+	}
 	s.Asked = facts
-	s.Journal, err = Open(s.Folder, s.Asked, s.Resume)
-	return err
+	if !s.Resume {
+		return s.writeJournal()
+	}
+	if err := s.readJournal(); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
 }
 
 // inTime returns the runs in the order of time.
@@ -64,7 +77,7 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 	var runs []Outcome
 	var left []Cell
 	for _, c := range all {
-		if o, done := s.Journal.Outcome(c); done {
+		if o, ok := s.done(c); ok {
 			runs = append(runs, o)
 		} else {
 			left = append(left, c)
@@ -77,15 +90,11 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 	}
 	failed := 0
 	for i, c := range left {
-		if s.stopped() {
-			return ErrStopped
-		}
-		s.Say("\n[%d/%d] %s", i+1, len(left), c.Label)
+		c.Label = fmt.Sprintf("[%d/%d] %s", i+1, len(left), c.Label)
 		o, err := s.Cell(ctx, c)
 		if err != nil {
 			return err
 		}
-		s.Say("  %s", o.Summary())
 		if o.Result == nil {
 			failed++
 		}
@@ -100,28 +109,26 @@ func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) erro
 	return nil
 }
 
-func (s *Study) stopped() bool {
+// Cell returns the outcome of a cell: from the journal, or by running it.
+func (s *Study) Cell(ctx context.Context, c Cell) (Outcome, error) {
+	if o, ok := s.done(c); ok {
+		return o, nil
+	}
 	select {
 	case <-s.Stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// Cell runs a cell and keeps its outcome.
-func (s *Study) Cell(ctx context.Context, c Cell) (Outcome, error) {
-	if s.stopped() {
 		return Outcome{}, ErrStopped
+	default:
 	}
+	s.Say("\n%s", c.Label)
 	o, err := s.Run(ctx, c)
 	if err != nil {
 		return o, err
 	}
-	return o, s.Journal.Add(o)
+	s.Say("  %s", o.Summary())
+	return o, s.add(o)
 }
 
-// Say writes a line for the user.
+// Say prints a line.
 func (s *Study) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Out, format+"\n", args...) // a closed terminal does not end a study
 }

@@ -15,7 +15,8 @@ func (r *Run) write() error {
 	if s.Source.URL != "" {
 		text := "Compare ratios within the study: the published numbers were measured on another machine."
 		page.Intro = []cells.Text{
-			{Text: s.Question}, {Text: s.Source.Citation, Link: s.Source.URL}, {Text: s.Original}, {Text: r.Command}, {Text: text},
+			{Text: s.Question}, {Text: s.Source.Citation, Link: s.Source.URL}, {Text: s.Original},
+			{Text: r.Command}, {Text: text},
 		}
 	}
 	var lacking, drift []string
@@ -32,8 +33,10 @@ func (r *Run) write() error {
 		page.Verdict = "Drift: runs with the same settings gave different numbers as time went by"
 	}
 	page.Lists = []cells.List{
-		{Title: "Drift", Items: drift}, {Title: "Published conclusions", Items: s.Claims},
-		{Title: "Differences from the original", Items: s.Changed}, {Title: "Not run", Items: lacking},
+		{Title: "Drift", Items: drift},
+		{Title: "Published conclusions", Items: s.Claims},
+		{Title: "Differences from the original", Items: s.Changed},
+		{Title: "Not run", Items: lacking},
 		{Title: "Machine and versions", Items: r.machine()},
 	}
 	if r.Extend != nil {
@@ -85,9 +88,9 @@ func (r *Run) table(t *Test) cells.Table {
 		proof, mark := "", ""
 		for _, o := range runs {
 			proof = cmp.Or(proof, o.Proof())
-			if !o.Valid() {
-				mark = " ✗"
-			}
+		}
+		if !allValid(runs) {
+			mark = " ✗"
 		}
 		row := []cells.Text{{Text: cell.Name + mark}}
 		for _, c := range columns {
@@ -111,9 +114,14 @@ func (r *Run) numbers(t *Test, cell *Cell, c *Column) (row []cells.Text) {
 		runs := r.runsOf(base)
 		publishedBase, _ := c.published(base)
 		row = append(row, ratio(published, publishedBase, true))
-		row = append(row, ratio(number.Value, c.Number(runs...).Value, number.Doubt == "" && c.sound(runs)))
+		against := c.Number(runs...)
+		row = append(row, ratio(number.Value, against.Value, number.Doubt == "" && against.Doubt == "" && allValid(runs)))
 	}
 	return row
+}
+
+func allValid(runs []cells.Outcome) bool {
+	return !slices.ContainsFunc(runs, func(o cells.Outcome) bool { return !o.Valid() })
 }
 
 func (c *Column) isPublished(t *Test) bool {

@@ -8,9 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
@@ -46,19 +44,11 @@ func (r *Run) Do(ctx context.Context) error {
 	if r.Repeat != 0 {
 		r.Data.Repeat = r.Repeat
 	}
+	if len(r.Only) > 0 {
+		r.Data.Tests = slices.DeleteFunc(r.Data.Tests, func(t *Test) bool { return !slices.Contains(r.Only, t.Name) })
+	}
 	if err := r.Data.complete(); err != nil {
 		return err
-	}
-	if r.Study.Run == nil {
-		r.Study.Run = r.Runner.Run
-	}
-	run := r.Study.Run
-	r.Study.Run = func(ctx context.Context, c cells.Cell) (o cells.Outcome, err error) {
-		if c.Settings, err = r.values(r.planned[c.Folder].cell.Settings); err != nil {
-			now := time.Now()
-			return cells.Outcome{Cell: c, Error: err.Error(), ExitCode: -1, Started: now, Ended: now}, nil
-		}
-		return run(ctx, c)
 	}
 	all, err := r.plan()
 	if err != nil {
@@ -71,25 +61,16 @@ func (r *Run) Do(ctx context.Context) error {
 	if err := r.Open(r.Name, facts); err != nil {
 		return err
 	}
-	defer r.Journal.Close() //nolint:errcheck // the process ends
-	all = slices.DeleteFunc(all, func(c cells.Cell) bool {
-		_, done := r.Journal.Outcome(c)
-		return !done && !r.isWanted(c)
-	})
+	defer r.Close() //nolint:errcheck // the process ends
 	return r.Each(ctx, all, func(runs []cells.Outcome) error {
 		r.runs = runs
 		return r.write()
 	})
 }
 
-// plan returns the runs: test after test, and within a test each repetition has all cells, shuffled, so that drift does
-// not look like the effect of a setting.
+// plan returns the runs: test after test, and within a test each repetition has all cells, shuffled, so
+// that drift does not look like the effect of a setting.
 func (r *Run) plan() ([]cells.Cell, error) {
-	for _, name := range r.Only {
-		if find(r.Data.Tests, name) == nil {
-			return nil, fmt.Errorf("--only %s: there is no such test", name)
-		}
-	}
 	random := rand.New(rand.NewPCG(r.Seed, 0)) //gosec:disable G404 -- an order, and no secret
 	r.planned = map[string]planned{}
 	var all []cells.Cell
@@ -102,31 +83,28 @@ func (r *Run) plan() ([]cells.Cell, error) {
 					continue
 				}
 				c := t.run(i, repetition)
-				c.Settings, _ = r.values(t.Cells[i].Settings) // a number of another test comes later
 				r.planned[c.Folder] = planned{t, t.Cells[i]}
 				all = append(all, c)
 			}
 		}
 	}
-	if !slices.ContainsFunc(all, r.isWanted) {
+	if len(all) == 0 {
 		return nil, fmt.Errorf("nothing can be run: %s has no value: set the variables that `scripts/broker env %s` prints",
 			lacking, strings.Join(r.Data.Brokers, " "))
 	}
 	return all, nil
 }
 
-// isWanted reports whether a cell is of a test that is run now.
-func (r *Run) isWanted(c cells.Cell) bool {
-	return len(r.Only) == 0 || slices.Contains(r.Only, r.planned[c.Folder].test.Name)
-}
-
 // run returns a repetition of a cell.
 func (t *Test) run(i, repetition int) cells.Cell {
-	name := t.Cells[i].Name
+	cell := t.Cells[i]
 	c := cells.Cell{
-		Folder:     report.Sanitise(fmt.Sprintf("%s-%d-%d-%s", t.Name, i+1, repetition, name)),
-		Label:      fmt.Sprintf("%s: %s, repetition %d", t.Name, name, repetition),
+		Folder:     report.Sanitise(fmt.Sprintf("%s-%d-%d-%s", t.Name, i+1, repetition, cell.Name)),
+		Label:      fmt.Sprintf("%s: %s, repetition %d", t.Name, cell.Name, repetition),
 		Repetition: repetition, Script: t.Script,
+	}
+	for _, name := range slices.Sorted(maps.Keys(cell.Settings)) {
+		c.Settings = append(c.Settings, cells.Value{Name: name, Value: string(cell.Settings[name])})
 	}
 	for _, column := range t.Columns {
 		c.Columns = append(c.Columns, column.Column)
@@ -153,42 +131,6 @@ func (r *Run) facts(ctx context.Context) (cells.Facts, error) {
 	return facts, nil
 }
 
-// values returns the values of settings, with the numbers that other tests measured.
-func (r *Run) values(all Settings) (values cells.Values, err error) {
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		value := all[name].Text
-		if m := all[name].From; m.Test != "" {
-			number, err := r.measured(m)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
-			value = strconv.FormatFloat(number, 'f', -1, 64)
-		}
-		values = append(values, cells.Value{Name: name, Value: value})
-	}
-	return values, nil
-}
-
-// measured returns the greatest median of the cells.
-func (r *Run) measured(m Measured) (float64, error) {
-	t := find(r.Data.Tests, m.Test)
-	column := t.column(m.Column)
-	greatest := 0.0
-	for _, c := range t.Cells {
-		if m.Cell != "" && c.Name != m.Cell {
-			continue
-		}
-		runs := r.runsOf(c)
-		if n := column.Number(runs...); n.Missing == "" && column.sound(runs) {
-			greatest = max(greatest, n.Value)
-		}
-	}
-	if greatest == 0 {
-		return 0, fmt.Errorf("the test %s has no valid %s yet", m.Test, m.Column)
-	}
-	return greatest * m.Times / column.scale(), nil
-}
-
 // runsOf returns the runs of a cell.
 func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
 	for _, o := range r.runs {
@@ -197,12 +139,4 @@ func (r *Run) runsOf(c *Cell) (all []cells.Outcome) {
 		}
 	}
 	return all
-}
-
-// sound reports whether other numbers can build on runs. A rate needs a valid account only.
-func (c *Column) sound(runs []cells.Outcome) bool {
-	return !slices.ContainsFunc(runs, func(o cells.Outcome) bool {
-		rate := c.Stat == "rate" && o.Result != nil && o.Result.Verdict.Account
-		return !o.Valid() && !rate
-	})
 }

@@ -63,28 +63,18 @@ type Cell struct {
 // Settings are variables of a script's environment.
 type Settings map[string]Setting
 
-// Setting is a text, or a number that another test measured.
-type Setting struct {
-	Text string // "" if the cell cannot be run
-	From Measured
-}
+// Setting is a value as a text; "" if the cell cannot be run.
+type Setting string
 
-// Measured refers to the number of a cell of a test, or to the greatest number of all its cells.
-type Measured struct {
-	Test, Cell, Column string
-	Times              float64
-}
-
-// UnmarshalJSON reads a text, number, boolean, null, or an object that refers to a number.
+// UnmarshalJSON reads a text, number, boolean or null.
 func (s *Setting) UnmarshalJSON(text []byte) error {
-	switch {
-	case text[0] == '{':
-		s.From.Times = 1
-		return strict(text, &s.From)
-	case text[0] == '"':
-		return json.Unmarshal(text, &s.Text)
+	switch text[0] {
+	case '"':
+		return json.Unmarshal(text, (*string)(s))
+	case '{', '[':
+		return fmt.Errorf("a setting is a text, a number or a boolean, and not %s", text)
 	}
-	s.Text = strings.TrimPrefix(string(text), "null")
+	*s = Setting(strings.TrimPrefix(string(text), "null"))
 	return nil
 }
 
@@ -100,7 +90,8 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 		return nil, fmt.Errorf("--scale %v: it must be more than 0, and 1 at most", scale)
 	}
 	built := api.Build(api.BuildOptions{
-		EntryPoints: []string{path}, Bundle: true, Format: api.FormatIIFE, GlobalName: "file", LogLevel: api.LogLevelSilent,
+		EntryPoints: []string{path}, Bundle: true, Format: api.FormatIIFE, GlobalName: "file",
+		LogLevel: api.LogLevelSilent,
 	})
 	if len(built.Errors) > 0 {
 		return nil, fmt.Errorf("%s: %s", path, built.Errors[0].Text)
@@ -109,7 +100,7 @@ func Load(path string, env map[string]string, scale float64) (*Study, error) {
 	if err := errors.Join(vm.Set("__ENV", env), vm.Set("SCALE", scale)); err != nil {
 		return nil, err
 	}
-	// An undefined setting becomes null, because JSON leaves out what is undefined.
+	// An undefined setting becomes null: JSON leaves out undefined values.
 	const export = "; JSON.stringify(file.study || {}, (k, v) => v === undefined ? null : v)"
 	text, err := vm.RunString(string(built.OutputFiles[0].Contents) + export)
 	if err != nil {
@@ -130,18 +121,15 @@ func (s *Study) complete() error {
 	if s.Title == "" || len(s.Tests) == 0 || s.Repeat < 1 {
 		return errors.New("a study needs a title, tests, and a repeat of 1 or more")
 	}
-	for i, t := range s.Tests {
-		if find(s.Tests, t.Name) != t || len(t.Columns) == 0 {
-			return fmt.Errorf("test %q: it has no columns, or the name is taken", t.Name)
-		}
-		if err := t.complete(s.Tests[:i]); err != nil {
+	for _, t := range s.Tests {
+		if err := t.complete(); err != nil {
 			return fmt.Errorf("test %q: %w", t.Name, err)
 		}
 	}
 	return nil
 }
 
-func (t *Test) complete(before []*Test) error {
+func (t *Test) complete() error {
 	for _, c := range t.Columns {
 		m, err := measure.Parse(c.Measured)
 		if err != nil {
@@ -157,7 +145,7 @@ func (t *Test) complete(before []*Test) error {
 			return fmt.Errorf("there are two cells %q", c.Name)
 		}
 		for title := range c.Published {
-			if t.column(title) == nil {
+			if !t.has(title) {
 				return fmt.Errorf("cell %q: published: there is no column %q", c.Name, title)
 			}
 		}
@@ -165,65 +153,43 @@ func (t *Test) complete(before []*Test) error {
 		maps.Copy(settings, t.Settings)
 		maps.Copy(settings, c.Settings)
 		c.Settings = settings
-		for name, setting := range settings {
-			if m := setting.From; m.Test != "" && !m.in(before) {
-				return fmt.Errorf("cell %q: settings.%s: no test before this one measures it", c.Name, name)
-			}
-		}
 	}
 	return nil
-}
-
-// in reports whether one of the tests measures the number.
-func (m Measured) in(tests []*Test) bool {
-	t := find(tests, m.Test)
-	return t != nil && t.column(m.Column) != nil && (m.Cell == "" || t.cell(m.Cell) != nil)
 }
 
 // lacks returns a setting without a value; "" if the cell can be run.
 func (c *Cell) lacks() string {
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		if s := c.Settings[name]; s.Text == "" && s.From.Test == "" {
+		if c.Settings[name] == "" {
 			return name
 		}
 	}
 	return ""
 }
 
-func find(tests []*Test, name string) *Test {
-	return first(tests, func(t *Test) bool { return t.Name == name })
-}
-
 func (t *Test) cell(name string) *Cell {
-	return first(t.Cells, func(c *Cell) bool { return c.Name == name })
-}
-
-func (t *Test) column(title string) *Column {
-	return first(t.Columns, func(c *Column) bool { return c.Title == title })
-}
-
-func first[T any](all []*T, is func(*T) bool) *T {
-	if i := slices.IndexFunc(all, is); i >= 0 {
-		return all[i]
+	for _, c := range t.Cells {
+		if c.Name == name {
+			return c
+		}
 	}
 	return nil
 }
 
-// published returns the published number of a cell, in the unit of the measure, and its text.
+func (t *Test) has(title string) bool {
+	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Title == title })
+}
+
+// published returns the published number of a cell, and its text. Latencies are milliseconds.
 func (c *Column) published(cell *Cell) (number float64, text string) {
 	switch v := cell.Published[c.Title].(type) {
 	case string:
 		return 0, v
 	case float64:
-		return v * c.scale(), c.Measure.Show(v * c.scale())
+		if c.Unit == "ns" {
+			v *= 1e6
+		}
+		return v, c.Measure.Show(v)
 	}
 	return 0, "–"
-}
-
-// scale is the factor from a number in a study's file to the unit of the measure: latencies are milliseconds.
-func (c *Column) scale() float64 {
-	if c.Unit == "ns" {
-		return 1e6
-	}
-	return 1
 }

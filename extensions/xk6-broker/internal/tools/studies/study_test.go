@@ -54,8 +54,6 @@ func pretend(args []string) error {
 	switch os.Getenv("ACKS") {
 	case "spoilt":
 		r.Verdict = result.Verdict{Reasons: []reason.Reason{reason.New(reason.EndedEarly, reason.Invalid, reason.Values{"why": "no-iteration"})}}
-	case "late": // which is nothing against a rate
-		r.Verdict = result.Verdict{Account: true, Reasons: []reason.Reason{reason.New(reason.GeneratorSaturated, reason.Invalid, nil)}}
 	}
 	folder := report.Folder{Dir: os.Getenv("BROKER_REPORT_DIR"), Name: os.Getenv("BROKER_REPORT_NAME")}
 	return folder.Write(r, nil)
@@ -80,7 +78,7 @@ export const study = {
     },
     {
       name: 'open', title: 'At 70 %', script: './script.js', settings: { ACKS: 'leader' }, columns: [{ title: 'records', measured: 'confirmed rate' }],
-      cells: [{ name: 'at 70 %', settings: { RATE: { test: 'closed', column: 'records', times: 0.7 } } }],
+      cells: [{ name: 'at 70 %', settings: { RATE: 700 * SCALE } }],
     },
   ],
 };`
@@ -128,7 +126,7 @@ func TestRun_MeasuredBesidePublished(t *testing.T) {
 	_, text := done(t, folder(t, file), false)
 	for _, want := range []string{
 		"| one | 400/s | 500/s | 1 | 1 | accepted: leader |", "| two | 800/s | 1500/s | 2 | 3 | accepted: all |", // at half the scale
-		"| at 70 % | 1050/s |", // of the greatest, 1500
+		"| at 70 % | 350/s |",
 		"- closed, elsewhere: ACKS has no value",
 		"Compare ratios within the study", "](cells/closed-1-1-one/report.html)", "[Somebody, 2014](https://example.org)", "- Twice as fast.", "- Nothing.", "- cpus: 2\n",
 	} {
@@ -138,25 +136,21 @@ func TestRun_MeasuredBesidePublished(t *testing.T) {
 	}
 }
 
-// A run that is not valid is no number for another test, and its ratio has a mark.
-func TestRun_NotValid_NoNumberForOthers(t *testing.T) {
-	for _, c := range []struct{ from, to, want string }{
-		{"RATE: 3000 * SCALE, ACKS: 'all'", "RATE: 3000 * SCALE, ACKS: 'spoilt'", "| at 70 % | 350/s |"}, // of 500, though 1500 is more
-		{"settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", "| two | 800/s | 1500/s | 2 | 3? |"},
-		{"settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", "| one ✗ |"},
-		{"RATE: 3000 * SCALE, ACKS: 'all'", "RATE: 3000 * SCALE, ACKS: 'late'", "| at 70 % | 1050/s |"},
-	} {
-		if _, text := done(t, folder(t, strings.Replace(file, c.from, c.to, 1)), false); !strings.Contains(text, c.want) {
-			t.Errorf("%s: no %q in %s", c.to, c.want, text)
+// The ratio to a run that is not valid has a mark.
+func TestRun_NotValid_Marked(t *testing.T) {
+	spoilt := strings.Replace(file, "settings: { RATE: 1000 * SCALE }", "settings: { RATE: 1000 * SCALE, ACKS: 'spoilt' }", 1)
+	_, text := done(t, folder(t, spoilt), false)
+	for _, want := range []string{"| two | 800/s | 1500/s | 2 | 3? |", "| one ✗ |"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
 }
 
-// A number that no test measured fails the cell that needs it, and no other.
-func TestRun_NothingMeasured_CellFails(t *testing.T) {
-	r, err := run(t, folder(t, file), false, "open")
-	if out := fmt.Sprint(r.Out); err == nil || !strings.Contains(out, "RATE: the test closed has no valid records yet") {
-		t.Errorf("%v:\n%s", err, out)
+func TestRun_CellFails_OthersRun(t *testing.T) {
+	r, err := run(t, folder(t, strings.Replace(file, "ACKS: 'all'", "ACKS: 'broken'", 1)), false, "closed")
+	if err == nil || !strings.Contains(err.Error(), "cells without a result: 2") || ran(r) != 4 {
+		t.Errorf("%v:\n%s", err, r.Out)
 	}
 }
 
@@ -182,11 +176,14 @@ func ran(r *Run) int { return strings.Count(fmt.Sprint(r.Out), "repetition") }
 
 func TestRun_Resumes(t *testing.T) {
 	dir := folder(t, file)
-	if r, _ := done(t, dir, false, "closed"); ran(r) != 4 {
-		t.Errorf("%d runs of one test, want 4:\n%v", ran(r), r.Out)
+	if r, _ := done(t, dir, false); ran(r) != 6 {
+		t.Errorf("%d runs, want 6:\n%v", ran(r), r.Out)
 	}
-	if r, _ := done(t, dir, true, "open"); ran(r) != 2 { // with the numbers of the other
-		t.Errorf("%d runs were left, want 2:\n%v", ran(r), r.Out)
+	if err := os.RemoveAll(filepath.Join(dir, "out", "cells", "closed-1-1-one")); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := done(t, dir, true); ran(r) != 1 {
+		t.Errorf("%d runs were left, want 1:\n%v", ran(r), r.Out)
 	}
 	if _, err := run(t, dir, false); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a folder that exists: %v", err)
@@ -214,7 +211,7 @@ func TestRun_Mistakes(t *testing.T) {
 		{"RATE: 1000 * SCALE", "'RA TE': 1", "RA TE: the script never reads it"},
 		{"RATE: 1000 * SCALE", "BROKER_RUN: 1", "BROKER_RUN: the script never reads it, or each run has its own"},
 		{"RATE: 1000 * SCALE", "SPEED: 1", "test closed: SPEED: the script never reads it"},
-		{"test: 'closed', column", "test: 'opened', column", "settings.RATE: no test before this one measures it"},
+		{"RATE: 3000 * SCALE", "RATE: { test: 1 }", "a setting is a text, a number or a boolean"},
 		{"'./common.js'", "'k6'", `Could not resolve "k6"`},
 		{"'./common.js'", "'./nothing.js'", "nothing.js"},
 		{"script: './script.js', settings: { ACKS: 'leader' }, base", "script: './absent.js', settings: { ACKS: 'leader' }, base", "test closed: open "},
@@ -237,7 +234,7 @@ func TestRun_Mistakes(t *testing.T) {
 	if _, err := run(t, folder(t, bare), false, "closed"); err == nil || !strings.Contains(err.Error(), `nothing can be run: `) {
 		t.Errorf("no values: %v", err)
 	}
-	if _, err := run(t, folder(t, file), false, "shut"); err == nil || !strings.Contains(err.Error(), "there is no such test") {
+	if _, err := run(t, folder(t, file), false, "shut"); err == nil || !strings.Contains(err.Error(), "a study needs a title, tests") {
 		t.Errorf("--only: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func (s *Sweep) Do(ctx context.Context) error {
 	for _, values := range combine(axes) {
 		settings := studies.Settings{}
 		for _, v := range values {
-			settings[v.Name] = studies.Setting{Text: v.Value}
+			settings[v.Name] = studies.Setting(v.Value)
 		}
 		test.Cells = append(test.Cells, &studies.Cell{Name: values.String(), Settings: settings})
 	}

@@ -48,23 +48,15 @@ const (
 // endTimeout bounds how long an interrupted process may finish iterations, tear down and drain.
 const endTimeout = 2 * time.Minute
 
-// Runner runs cells.
-type Runner struct {
-	Folder string        // of the cells' folders
-	Args   []string      // for k6 run
-	Reset  string        // a shell command before each cell, with its settings in the environment
-	Pause  time.Duration // after Reset
-}
+// path returns the folder of a cell.
+func (s *Study) path(c Cell) string { return filepath.Join(s.Folder, Folder, c.Folder) }
 
-// Path returns the folder of a cell.
-func (r *Runner) Path(c Cell) string { return filepath.Join(r.Folder, c.Folder) }
-
-// Run runs one cell. The failure of the cell is in its outcome; an error ends the study. The end of ctx
-// interrupts the process, and the error is ErrStopped.
-func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
-	folder := r.Path(c)
+// run runs one cell. The failure of the cell is in its outcome; an error ends the study. The end of
+// ctx interrupts the process, and the error is ErrStopped.
+func (s *Study) run(ctx context.Context, c Cell) (Outcome, error) {
+	folder := s.path(c)
 	//gosec:disable G301 -- as the user's umask has it
-	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(r.Folder, 0o777)); err != nil {
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(filepath.Dir(folder), 0o777)); err != nil {
 		return Outcome{}, err
 	}
 	log, err := os.Create(folder + LogSuffix) //gosec:disable G304 -- a file of the study
@@ -73,13 +65,13 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	}
 	defer log.Close() //nolint:errcheck // a log without its end is no failure
 	o := Outcome{Cell: c, ExitCode: -1, Started: time.Now()}
-	err = r.process(ctx, log, &o)
+	err = s.process(ctx, log, &o)
 	o.Ended = time.Now()
 	if ctx.Err() != nil {
 		return o, ErrStopped
 	}
 	if err == nil {
-		o.Result, err = r.read(&o)
+		o.Result, err = o.read(folder)
 	}
 	if err != nil {
 		o.Error = err.Error()
@@ -87,10 +79,10 @@ func (r *Runner) Run(ctx context.Context, c Cell) (Outcome, error) {
 	return o, nil
 }
 
-// process runs the commands before the cell, and k6.
-func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
+// process runs the command before the cell, and k6.
+func (s *Study) process(ctx context.Context, log *os.File, o *Outcome) error {
 	env := slices.Concat(os.Environ(), o.Settings.environment(), []string{
-		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + r.Folder, "BROKER_REPORT_NAME=" + o.Folder,
+		"BROKER_REPORT=on", "BROKER_REPORT_DIR=" + filepath.Dir(s.path(o.Cell)), "BROKER_REPORT_NAME=" + o.Folder,
 		"BROKER_REPORT_OVERWRITE=false", "BROKER_REPORT_MEANWHILE=off",
 		"BROKER_COORDINATOR=", "BROKER_RUN=", "BROKER_PROCESSES=",
 	})
@@ -100,13 +92,13 @@ func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
 		isolate(cmd)
 		return cmd
 	}
-	if r.Reset != "" {
-		if err := start("sh", "-c", r.Reset).Run(); err != nil {
+	if s.Reset != "" {
+		if err := start("sh", "-c", s.Reset).Run(); err != nil {
 			return fmt.Errorf("--reset failed: %w", err)
 		}
 	}
 	select {
-	case <-time.After(r.Pause):
+	case <-time.After(s.Pause):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -115,7 +107,7 @@ func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
 		return err
 	}
 	o.Started = time.Now()
-	cmd := start(k6, slices.Concat([]string{"run"}, r.Args, []string{o.Script})...)
+	cmd := start(k6, slices.Concat([]string{"run"}, s.Args, []string{o.Script})...)
 	err = cmd.Run()
 	if cmd.ProcessState == nil {
 		return err
@@ -125,12 +117,11 @@ func (r *Runner) process(ctx context.Context, log *os.File, o *Outcome) error {
 }
 
 // complete are the exit codes of tests that left results: also if thresholds failed, the test was
-// aborted, or results could not be written in full.
+// aborted, or some results could not be written.
 var complete = []int{0, 99, 108, 74}
 
-// read returns the result that a process left, or its last error.
-func (r *Runner) read(o *Outcome) (*result.Result, error) {
-	folder := r.Path(o.Cell)
+// read returns the result that the process left, or its last error.
+func (o *Outcome) read(folder string) (*result.Result, error) {
 	log := folder + LogSuffix
 	if !slices.Contains(complete, o.ExitCode) {
 		text, _ := os.ReadFile(log) //gosec:disable G304 -- a file of the study

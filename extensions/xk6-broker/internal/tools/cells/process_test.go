@@ -75,9 +75,9 @@ func fakeK6(command, script string) int {
 	return 0
 }
 
-func runnerOf(t *testing.T) *Runner {
+func studyOf(t *testing.T) *Study {
 	t.Helper()
-	return &Runner{Folder: filepath.Join(t.TempDir(), Folder)}
+	return &Study{Folder: t.TempDir()}
 }
 
 func cellOf(kind string) Cell {
@@ -85,19 +85,19 @@ func cellOf(kind string) Cell {
 }
 
 // log is the output of a cell.
-func log(t *testing.T, r *Runner, c Cell) string {
+func log(t *testing.T, r *Study, c Cell) string {
 	t.Helper()
-	text, err := os.ReadFile(r.Path(c) + LogSuffix)
+	text, err := os.ReadFile(r.path(c) + LogSuffix)
 	if err != nil {
 		t.Error(err)
 	}
 	return string(text)
 }
 
-func TestRunner_Cell_LeavesResultAndLog(t *testing.T) {
-	r, c := runnerOf(t), cellOf("good")
+func TestRun_Cell_LeavesResultAndLog(t *testing.T) {
+	r, c := studyOf(t), cellOf("good")
 	for range 2 { // the second run replaces the first
-		o, err := r.Run(t.Context(), c)
+		o, err := r.run(t.Context(), c)
 		if err != nil || o.Error != "" || o.Result == nil || o.ExitCode != 0 || o.Ended.Before(o.Started) {
 			t.Fatalf("%+v %v", o, err)
 		}
@@ -105,13 +105,13 @@ func TestRunner_Cell_LeavesResultAndLog(t *testing.T) {
 	if text := log(t, r, c); strings.Count(text, "running script.js as good in 1-KIND_good") != 1 {
 		t.Error(text)
 	}
-	if entries, _ := os.ReadDir(r.Folder); len(entries) != 2 {
+	if entries, _ := os.ReadDir(filepath.Join(r.Folder, Folder)); len(entries) != 2 {
 		t.Error(entries)
 	}
 }
 
 // The failure of a cell is in its outcome, and is no error of the study.
-func TestRunner_FailedCell_Outcome(t *testing.T) {
+func TestRun_FailedCell_Outcome(t *testing.T) {
 	for _, c := range []struct {
 		kind, reset, want string
 		code              int
@@ -126,9 +126,9 @@ func TestRunner_FailedCell_Outcome(t *testing.T) {
 		{kind: "good", reset: "echo wiping; exit 3", want: "--reset failed: exit status 3", code: -1},
 		{kind: "good", reset: `test "$KIND" = good`, ran: true, result: true},
 	} {
-		r := runnerOf(t)
+		r := studyOf(t)
 		r.Reset, r.Pause = c.reset, time.Millisecond
-		o, err := r.Run(t.Context(), cellOf(c.kind))
+		o, err := r.run(t.Context(), cellOf(c.kind))
 		if err != nil || !strings.Contains(o.Error, c.want) || (o.Error == "") != c.result || (o.Result != nil) != c.result || o.ExitCode != c.code {
 			t.Errorf("%+v: %+v, %v", c, o, err)
 		}
@@ -137,33 +137,30 @@ func TestRunner_FailedCell_Outcome(t *testing.T) {
 			t.Errorf("%+v: %s", c, text)
 		}
 	}
-	r := runnerOf(t)
-	if _, err := r.Run(t.Context(), cellOf("good")); err != nil {
+	r := studyOf(t)
+	if _, err := r.run(t.Context(), cellOf("good")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(r.Folder, nil, 0o600); err == nil {
-		t.Fatal("the folder of cells is not there")
-	}
 	r.Folder = filepath.Join(os.Args[0], "cells") // below a file
-	if _, err := r.Run(t.Context(), cellOf("good")); err == nil {
+	if _, err := r.run(t.Context(), cellOf("good")); err == nil {
 		t.Error("a study goes on that can write nothing")
 	}
 }
 
 // The end of the context interrupts the process. Its result is no result of the study.
-func TestRunner_ContextEnds_Stopped(t *testing.T) {
-	r, c := runnerOf(t), cellOf("waits")
+func TestRun_ContextEnds_Stopped(t *testing.T) {
+	r, c := studyOf(t), cellOf("waits")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for {
-			if text, _ := os.ReadFile(r.Path(c) + LogSuffix); strings.Contains(string(text), "waiting") {
+			if text, _ := os.ReadFile(r.path(c) + LogSuffix); strings.Contains(string(text), "waiting") {
 				cancel()
 				return
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	o, err := r.Run(ctx, c)
+	o, err := r.run(ctx, c)
 	if !errors.Is(err, ErrStopped) || o.Result != nil || o.ExitCode != 105 {
 		t.Errorf("%+v %v", o, err)
 	}
@@ -190,14 +187,14 @@ func TestScript_Reads(t *testing.T) {
 }
 
 // A cell does not get the variables of the study's process that make it a part of another test.
-func TestRunner_EnvironmentOfStudy_NotInherited(t *testing.T) {
+func TestRun_EnvironmentOfStudy_NotInherited(t *testing.T) {
 	t.Setenv("BROKER_RUN", "nightly")
 	t.Setenv("BROKER_PROCESSES", "2")
 	t.Setenv("BROKER_REPORT", "off")
 	t.Setenv("KIND", "fails")
-	r := runnerOf(t)
+	r := studyOf(t)
 	r.Reset = `echo "of $BROKER_RUN,$BROKER_PROCESSES,$BROKER_REPORT."`
-	if o, err := r.Run(t.Context(), cellOf("good")); err != nil || o.Error != "" {
+	if o, err := r.run(t.Context(), cellOf("good")); err != nil || o.Error != "" {
 		t.Error(o, err)
 	}
 	if text := log(t, r, cellOf("good")); !strings.Contains(text, "of ,,on.") {
