@@ -20,12 +20,13 @@ import (
 // New returns the command.
 func New(gs *state.GlobalState) *cobra.Command {
 	root := &cobra.Command{Use: "broker", Short: "Work on the results of broker tests"}
-	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs), newSweep(gs), newCapacity(gs), newStudy(gs))
+	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs))
+	root.AddCommand(newSweep(gs), newCapacity(gs), newStudy(gs))
 	return root
 }
 
 // command returns a subcommand. Its errors get their exit codes.
-func command(use, short, example string, args cobra.PositionalArgs, run func(args []string) error) *cobra.Command {
+func command(use, short, example string, args cobra.PositionalArgs, run func([]string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: args,
 		RunE: func(_ *cobra.Command, args []string) error { return withCode(run(args)) },
@@ -42,7 +43,8 @@ func withCode(err error) error {
 	return err
 }
 
-// interruptible returns a channel that the first Ctrl-C closes, and a context that ends at the second or at SIGTERM.
+// interruptible returns a channel that the first Ctrl-C closes, and a context that ends at the
+// second or at SIGTERM.
 func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancel(gs.Ctx)
 	signals, stopping := make(chan os.Signal, 2), make(chan struct{})

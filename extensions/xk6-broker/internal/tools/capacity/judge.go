@@ -11,8 +11,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Judge returns the answer of a probe, and the reason if it is not Met. An error means that no probe of the script can
-// answer.
+// Judge returns the answer of a probe, and the reason if it is not Met. An error means that no
+// probe of the script can answer.
 func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why string, err error) {
 	topics := r.Led().Topics
 	closed := slices.ContainsFunc(topics, func(t result.Topic) bool { return t.ClosedLoop })

@@ -15,7 +15,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 )
 
-// Run searches for the capacity, and then measures the latency at shares of it.
+// Run searches for the capacity, and then measures latencies at shares of the capacity.
 type Run struct {
 	cells.Study
 	Script            string
@@ -156,7 +156,8 @@ func (r *Run) settings(rate int64) cells.Values {
 	}
 }
 
-// follows returns an error if the messages due do not follow the rate, by the probes that met the objectives.
+// follows returns an error if the messages due do not follow the rate, by the probes that met the
+// objectives.
 func (r *Run) follows(p probe) error {
 	due, err := measure.Rate("due").OfRun(p.Result)
 	if err != nil || p.answer != Met {
@@ -166,7 +167,8 @@ func (r *Run) follows(p probe) error {
 		r.perUnit = due / float64(p.rate)
 	}
 	if expected := r.perUnit * float64(p.rate); due < 0.8*expected || due > 1.25*expected {
-		return fmt.Errorf("%s=%d produced %.4g msg/s, expected %.4g: does the script use %s?", r.Rate, p.rate, due, expected, r.Rate)
+		return fmt.Errorf("%s=%d produced %.4g msg/s, expected %.4g: does the script use %s?",
+			r.Rate, p.rate, due, expected, r.Rate)
 	}
 	return nil
 }
@@ -210,7 +212,8 @@ func (r *Run) write() error {
 		}
 	}
 	for _, c := range r.columns {
-		chart, ok := c.Chart(r.Rate, drawn, func(o cells.Outcome) (string, string) { return texts[o.Folder][0], c.Label() })
+		place := func(o cells.Outcome) (tick, line string) { return texts[o.Folder][0], c.Label() }
+		chart, ok := c.Chart(r.Rate, drawn, place)
 		if ok && c.Unit == "ns" {
 			page.Charts = append(page.Charts, chart)
 		}

@@ -1,5 +1,5 @@
-// Package capacity searches for the greatest rate at which a script meets its objectives: an interval that has it
-// with a stated confidence. docs/studies.md explains why the confidence holds.
+// Package capacity searches for the greatest rate at which a script meets its objectives: an
+// interval that has it with a stated confidence. docs/studies.md explains why the confidence holds.
 package capacity
 
 import (
@@ -71,13 +71,15 @@ func (s Search) Check() error {
 }
 
 const (
-	// insists is the number of runs of a probe that the load generator spoils. The last one counts as not met.
+	// insists is the number of runs of a probe that the load generator spoils. The last one counts
+	// as not met.
 	insists = 3
 	// rounds is the number of intervals that are tried, each wider than the one before.
 	rounds = 4
 	// unlimited is the highest rate if no limit is given.
 	unlimited = 1_000_000_000_000
-	// gain and loss are the factors of a bet at even odds that is won and lost. Below hopeless an end is given up.
+	// gain and loss are the factors of a bet at even odds that is won and lost. Below hopeless an
+	// end is given up.
 	gain, loss, hopeless = 1.8, 0.2, 0.1
 )
 
@@ -87,12 +89,15 @@ var errProbes = errors.New("the probes ended")
 type searching struct {
 	Search
 	Outcome
-	probe func(ctx context.Context, rate int64) (Answer, error)
+	probe Probe
 	made  int
 }
 
+// Probe runs at a rate.
+type Probe func(ctx context.Context, rate int64) (Answer, error)
+
 // Run searches. An error of the probe ends it.
-func (s Search) Run(ctx context.Context, probe func(ctx context.Context, rate int64) (Answer, error)) (Outcome, error) {
+func (s Search) Run(ctx context.Context, probe Probe) (Outcome, error) {
 	if err := s.Check(); err != nil {
 		return Outcome{}, err
 	}
@@ -133,8 +138,8 @@ func (r *searching) ask(ctx context.Context, rate int64) (answer Answer, err err
 	return answer, nil
 }
 
-// bracket moves away from a rate in growing steps until the answer changes, and then halves the interval. At a limit
-// the interval stays open.
+// bracket moves away from a rate in growing steps until the answer changes, and then halves the
+// interval. At a limit the interval stays open.
 func (r *searching) bracket(ctx context.Context, at int64, ratio float64) error {
 	r.Low, r.High = 0, 0
 	for r.Low == 0 || r.High == 0 {
@@ -201,8 +206,8 @@ func (e *end) bet(answer Answer) {
 	}
 }
 
-// confirm probes both ends in turn until chance alone would not give their answers. It returns the end that fails; 0
-// if both are confirmed.
+// confirm probes both ends in turn until chance alone would not give their answers. It returns the
+// end that fails; 0 if both are confirmed.
 func (r *searching) confirm(ctx context.Context, round int) (failed int64, err error) {
 	enough := 4 * math.Pow(2, float64(round)) / (1 - r.Confidence)
 	low, high := &end{rate: r.Low, met: true, capital: 1}, &end{rate: r.High, capital: 1}

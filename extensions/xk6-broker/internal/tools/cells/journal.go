@@ -17,7 +17,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 )
 
-// JournalFile has a line of JSON for the study, and one for each cell that ended. It is rewritten after each.
+// JournalFile has a line of JSON for the study, and one for each cell that ended. It is rewritten
+// after each.
 const JournalFile = "study.jsonl"
 
 // Facts are what a study was asked for, without secrets. A study resumes only with the same facts.

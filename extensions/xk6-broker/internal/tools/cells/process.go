@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -137,19 +136,12 @@ func (o *Outcome) read(folder string) (*result.Result, error) {
 	return found, err
 }
 
-// lastError returns the last error in a log of k6, without secrets.
+// lastError returns the message of the last error in a log of k6, without secrets.
 func lastError(log []byte) string {
-	lines := bytes.Split(log, []byte("\n"))
-	for _, line := range slices.Backward(lines) {
-		if !bytes.Contains(line, []byte("level=error")) {
-			continue
+	for _, line := range slices.Backward(bytes.Split(log, []byte("\n"))) {
+		if _, message, ok := strings.Cut(string(line), "level=error msg="); ok {
+			return Shown(message)
 		}
-		_, message, _ := strings.Cut(string(line), "msg=")
-		if quoted, err := strconv.QuotedPrefix(message); err == nil {
-			message, _ = strconv.Unquote(quoted)
-		}
-		message, _, _ = strings.Cut(message, "\n\tat ")
-		return Shown(strings.Join(strings.Fields(message), " "))
 	}
 	return ""
 }

@@ -117,9 +117,9 @@ func TestRun_FailedCell_Outcome(t *testing.T) {
 		code              int
 		ran, result       bool
 	}{
-		{kind: "fails", want: "k6 ended with exit code 107: no broker at nats://xxxxx@h", code: 107, ran: true},
-		{kind: "breaks", want: "k6 ended with exit code 107: an exception", code: 107, ran: true}, // what it left is of no whole test
-		{kind: "misconfigured", want: "There were problems with the specified script configuration: - scenario p has no rate", code: 104, ran: true},
+		{kind: "fails", want: `k6 ended with exit code 107: "no broker at nats://xxxxx@h"`, code: 107, ran: true},
+		{kind: "breaks", want: `k6 ended with exit code 107: "an exception"`, code: 107, ran: true}, // what it left is of no whole test
+		{kind: "misconfigured", want: "scenario p has no rate", code: 104, ran: true},
 		{kind: "earlier", want: "is older than the cell", ran: true},
 		{kind: "silent", want: "handleSummary", ran: true},
 		{kind: "thresholds", code: 99, ran: true, result: true},

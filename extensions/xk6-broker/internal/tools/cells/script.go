@@ -65,7 +65,8 @@ func inspect(ctx context.Context, path string) (*script, error) {
 	return s, nil
 }
 
-// reads reports whether a variable has an effect: it is one of k6, of the module or of Go, or a word of the script.
+// reads reports whether a variable has an effect: it is one of k6, of the module or of Go, or a
+// word of the script.
 func (s *script) reads(name string) bool {
 	switch name {
 	case "BROKER_WARMUP", "GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG":
@@ -74,8 +75,8 @@ func (s *script) reads(name string) bool {
 	return strings.HasPrefix(name, "K6_") || s.words[name]
 }
 
-// Script returns the facts of a script: its hash, and the variables of this process that it reads. The names are of
-// settings; an error is a setting that the script does not read.
+// Script returns the facts of a script: its hash, and the variables of this process that it reads.
+// The names are of settings; an error is a setting that the script does not read.
 func Script(ctx context.Context, path string, names []string) (Facts, error) {
 	s, err := inspect(ctx, path)
 	if err != nil {

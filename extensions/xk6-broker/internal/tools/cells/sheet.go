@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) 
 	for _, c := range columns {
 		t.Heads = append(t.Heads, c.Label())
 	}
-	t.Heads = append(t.Heads, "verdict", "confirmed means", "started", "took", "log")
+	t.Heads = append(t.Heads, "verdict", "confirmed means", "started", "log")
 	for _, o := range runs {
 		folder := path.Join(Folder, o.Folder)
 		number, _, _ := strings.Cut(o.Folder, "-")
@@ -83,13 +82,8 @@ func Runs(runs []Outcome, columns []Column, heads []string, texts func(Outcome) 
 		for _, c := range columns {
 			row = append(row, c.Show(c.Number(o)))
 		}
-		took := o.Ended.Sub(o.Started)
-		row = append(row,
-			Text{Text: o.Verdict()},
-			Text{Text: o.Proof()},
-			Text{Text: o.Started.UTC().Format(time.RFC3339)},
-			Text{Text: took.Round(100 * time.Millisecond).String(), Raw: strconv.FormatInt(took.Nanoseconds(), 10)},
-			Text{Text: "log", Link: folder + LogSuffix})
+		row = append(row, Text{Text: o.Verdict()}, Text{Text: o.Proof()})
+		row = append(row, Text{Text: o.Started.UTC().Format(time.RFC3339)}, Text{Text: "log", Link: folder + LogSuffix})
 		t.Rows = append(t.Rows, row)
 	}
 	return t

@@ -37,7 +37,8 @@ func Base(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 }
 
-// Open begins a study in a new folder, or resumes the study in it. The folder is locked until Close.
+// Open begins a study in a new folder, or resumes the study in it. The folder is locked until
+// Close.
 func (s *Study) Open(name string, facts Facts) error {
 	for _, arg := range s.Args {
 		if strings.HasPrefix(arg, "--env") || strings.HasPrefix(arg, "-e") {
@@ -72,7 +73,8 @@ func inTime(runs []Outcome) []Outcome {
 	return runs
 }
 
-// Each runs the cells that have no result yet. After is called with all runs, at first and after each.
+// Each runs the cells that have no result yet. After is called with all runs, at first and after
+// each.
 func (s *Study) Each(ctx context.Context, all []Cell, after func([]Outcome) error) error {
 	var runs []Outcome
 	var left []Cell

@@ -1,5 +1,6 @@
-// Package cells runs scripts many times. A cell is one k6 process with its own settings and folder. The journal
-// keeps each outcome, so that an interrupted study resumes. Sweep, capacity and studies share its page.
+// Package cells runs scripts many times. A cell is one k6 process with its own settings and folder.
+// The journal keeps each outcome, so that an interrupted study resumes. Sweep, capacity and studies
+// share its page.
 package cells
 
 import (
@@ -26,8 +27,9 @@ func reserved(name string) bool {
 }
 
 const (
-	hidden      = "xxxxx"
-	secretWords = `(?:pass|pwd|secret|token|credential|(?:access|api|private|account|auth)[_-]?key)` //gosec:disable G101 -- words
+	hidden = "xxxxx"
+	//gosec:disable G101 -- words
+	secretWords = `(?:pass|pwd|secret|token|credential|(?:access|api|private|account|auth)[_-]?key)`
 )
 
 var (

@@ -115,7 +115,8 @@ func (r *Run) numbers(t *Test, cell *Cell, c *Column) (row []cells.Text) {
 		publishedBase, _ := c.published(base)
 		row = append(row, ratio(published, publishedBase, true))
 		against := c.Number(runs...)
-		row = append(row, ratio(number.Value, against.Value, number.Doubt == "" && against.Doubt == "" && allValid(runs)))
+		doubt := cmp.Or(number.Doubt, against.Doubt)
+		row = append(row, ratio(number.Value, against.Value, doubt == "" && allValid(runs)))
 	}
 	return row
 }
@@ -142,8 +143,8 @@ func ratio(n, base float64, sound bool) cells.Text {
 	return cells.Text{Text: text}
 }
 
-// drift tests whether runs of the same cell gave other numbers as time went by: each number is divided by the median
-// of its cell.
+// drift tests whether runs of the same cell gave other numbers as time went by: each number is
+// divided by the median of its cell.
 func (r *Run) drift(t *Test) (findings []string) {
 	const level = 0.01
 	for _, c := range t.Columns {

@@ -45,7 +45,8 @@ func (r *Run) Do(ctx context.Context) error {
 		r.Data.Repeat = r.Repeat
 	}
 	if len(r.Only) > 0 {
-		r.Data.Tests = slices.DeleteFunc(r.Data.Tests, func(t *Test) bool { return !slices.Contains(r.Only, t.Name) })
+		unwanted := func(t *Test) bool { return !slices.Contains(r.Only, t.Name) }
+		r.Data.Tests = slices.DeleteFunc(r.Data.Tests, unwanted)
 	}
 	if err := r.Data.complete(); err != nil {
 		return err
@@ -68,8 +69,8 @@ func (r *Run) Do(ctx context.Context) error {
 	})
 }
 
-// plan returns the runs: test after test, and within a test each repetition has all cells, shuffled, so
-// that drift does not look like the effect of a setting.
+// plan returns the runs: test after test, and within a test each repetition has all cells,
+// shuffled, so that drift does not look like the effect of a setting.
 func (r *Run) plan() ([]cells.Cell, error) {
 	random := rand.New(rand.NewPCG(r.Seed, 0)) //gosec:disable G404 -- an order, and no secret
 	r.planned = map[string]planned{}
@@ -89,7 +90,7 @@ func (r *Run) plan() ([]cells.Cell, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("nothing can be run: %s has no value: set the variables that `scripts/broker env %s` prints",
+		return nil, fmt.Errorf("nothing can be run: %s has no value: set the variables of `scripts/broker env %s`",
 			lacking, strings.Join(r.Data.Brokers, " "))
 	}
 	return all, nil

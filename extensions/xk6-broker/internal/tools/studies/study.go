@@ -1,5 +1,6 @@
-// Package studies runs published benchmarks again. A study is data: tests with a script and cells of settings, and the
-// published numbers. Its tables have the measured numbers beside the published numbers.
+// Package studies runs published benchmarks again. A study is data: tests with a script and cells
+// of settings, and the published numbers. Its tables have the measured numbers beside the published
+// numbers.
 package studies
 
 import (

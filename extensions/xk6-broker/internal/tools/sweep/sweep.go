@@ -66,7 +66,8 @@ func (s *Sweep) Do(ctx context.Context) error {
 	s.Extend = func(page *cells.Page, runs []cells.Outcome) {
 		for _, c := range test.Columns {
 			chart, ok := c.Chart(longest.name, runs, func(o cells.Outcome) (tick, line string) {
-				others := slices.DeleteFunc(slices.Clone(o.Settings), func(v cells.Value) bool { return v.Name == longest.name })
+				isTick := func(v cells.Value) bool { return v.Name == longest.name }
+				others := slices.DeleteFunc(slices.Clone(o.Settings), isTick)
 				return o.Settings.Get(longest.name), others.String()
 			})
 			if ok {
@@ -83,7 +84,7 @@ func parse(sets []string) (axes []axis, err error) {
 		name, list, _ := strings.Cut(text, "=")
 		lines, err := csv.NewReader(strings.NewReader(list)).ReadAll()
 		if name == "" || err != nil || len(lines) != 1 {
-			return nil, fmt.Errorf(`--set %q: write NAME=VALUE,VALUE, and a value with a comma as "a,b"`, cells.Shown(text))
+			return nil, fmt.Errorf(`--set %q: write NAME=VALUE,VALUE, a value with a comma as "a,b"`, cells.Shown(text))
 		}
 		if slices.ContainsFunc(axes, func(a axis) bool { return a.name == name }) {
 			return nil, fmt.Errorf("--set %s is given twice: write all values in one", name)
