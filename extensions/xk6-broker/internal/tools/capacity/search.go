@@ -190,20 +190,8 @@ type end struct {
 	rate    int64
 	met     bool
 	capital float64
-	spoilt  int // the probes that the load generator spoilt, less the others
-}
-
-func (e *end) bet(answer Answer) {
-	if answer == Generator {
-		e.spoilt++
-	} else {
-		e.spoilt--
-	}
-	if (answer == Met) == e.met {
-		e.capital *= gain
-	} else {
-		e.capital *= loss
-	}
+	probes  int
+	spoilt  int // of the probes, by the load generator
 }
 
 // confirm probes both ends in turn until chance alone would not give their answers. It returns the
@@ -225,13 +213,22 @@ func (r *searching) confirm(ctx context.Context, round int) (failed int64, err e
 			if err != nil {
 				return 0, err
 			}
-			if e.bet(answer); e.capital < hopeless {
+			e.probes++
+			if answer == Generator {
+				e.spoilt++
+			}
+			if (answer == Met) == e.met {
+				e.capital *= gain
+			} else {
+				e.capital *= loss
+			}
+			if e.capital < hopeless {
 				return e.rate, nil
 			}
 		}
 	}
 	switch {
-	case high.spoilt > 0:
+	case 2*high.spoilt > high.probes:
 		r.Finding = GeneratorFirst
 	case r.High == 0:
 		r.Finding = NotReached

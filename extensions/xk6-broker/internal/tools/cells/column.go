@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/stationary"
 )
@@ -31,11 +30,15 @@ func (c Column) Number(runs ...Outcome) Number {
 	n := Number{Missing: "the run has no result"}
 	var values []float64
 	for _, o := range runs {
-		r, err := c.result(o)
-		var v float64
-		if err == nil {
-			v, err = c.OfRun(r)
+		r := o.Result
+		if r != nil && c.Phase != "" {
+			r = r.During(c.Phase)
 		}
+		if r == nil {
+			n.Missing = fmt.Sprintf("the run has no result, or no phase %q", c.Phase)
+			continue
+		}
+		v, err := c.OfRun(r)
 		if err != nil {
 			n.Missing = err.Error()
 			continue
@@ -49,18 +52,6 @@ func (c Column) Number(runs ...Outcome) Number {
 		n.Value, n.Low, n.High = stationary.Median(values), slices.Min(values), slices.Max(values)
 	}
 	return n
-}
-
-// result returns the result of a run in the column's phase.
-func (c Column) result(o Outcome) (*result.Result, error) {
-	r := o.Result
-	if r != nil && c.Phase != "" {
-		r = r.During(c.Phase)
-	}
-	if r == nil {
-		return nil, fmt.Errorf("the run has no result, or no phase %q", c.Phase)
-	}
-	return r, nil
 }
 
 // Show returns the number as a text, with the range of several.
@@ -96,7 +87,7 @@ func (c Column) Chart(label string, runs []Outcome, place func(Outcome) (tick, l
 		lines = append(lines, line)
 	}
 	chart.Ticks, lines = distinct(chart.Ticks), distinct(lines)
-	if len(chart.Ticks) < 2 || len(lines) > report.Palette || c.Unit == "" {
+	if len(chart.Ticks) < 2 || len(lines) > report.Palette || c.Unit == "" || c.Number(runs...).Missing != "" {
 		return chart, false
 	}
 	scale := 1.0

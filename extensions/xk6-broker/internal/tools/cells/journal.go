@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gofrs/flock"
 
@@ -23,14 +22,6 @@ const JournalFile = "study.jsonl"
 
 // Facts are what a study was asked for, without secrets. A study resumes only with the same facts.
 type Facts map[string]string
-
-type entry struct {
-	Cell     string    `json:"cell"` // its folder
-	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended"`
-	ExitCode int       `json:"exitCode"`
-	Error    string    `json:"error,omitempty"`
-}
 
 // journal returns the path of the journal.
 func (s *Study) journal() string { return filepath.Join(s.Folder, JournalFile) }
@@ -69,9 +60,9 @@ func (s *Study) readJournal() error {
 		err = before.same(s.Asked)
 	}
 	for err == nil {
-		var e entry
-		if err = in.Decode(&e); err == nil {
-			s.entries = append(s.entries, e)
+		var o Outcome
+		if err = in.Decode(&o); err == nil {
+			s.ended = append(s.ended, o)
 		}
 	}
 	if !errors.Is(err, io.EOF) {
@@ -84,8 +75,8 @@ func (s *Study) writeJournal() error {
 	return report.WriteAtomic(s.journal(), func(w io.Writer) error {
 		out := json.NewEncoder(w)
 		err := out.Encode(s.Asked)
-		for _, e := range s.entries {
-			err = errors.Join(err, out.Encode(e))
+		for _, o := range s.ended {
+			err = errors.Join(err, out.Encode(o))
 		}
 		return err
 	})
@@ -109,18 +100,20 @@ func (f Facts) same(now Facts) error {
 
 // add adds the outcome of a cell to the journal.
 func (s *Study) add(o Outcome) error {
-	s.entries = slices.DeleteFunc(s.entries, func(e entry) bool { return e.Cell == o.Folder })
-	s.entries = append(s.entries, entry{o.Folder, o.Started, o.Ended, o.ExitCode, o.Error})
+	s.ended = slices.DeleteFunc(s.ended, func(before Outcome) bool { return before.Folder == o.Folder })
+	s.ended = append(s.ended, o)
 	return s.writeJournal()
 }
 
 // done returns the outcome of a cell with its result; false if it must be run.
 func (s *Study) done(c Cell) (Outcome, bool) {
-	i := slices.IndexFunc(s.entries, func(e entry) bool { return e.Cell == c.Folder && e.Error == "" })
-	if i < 0 {
-		return Outcome{}, false
+	for _, o := range s.ended {
+		if o.Folder == c.Folder && o.Error == "" {
+			var err error
+			o.Cell = c
+			o.Result, err = report.Read(s.path(c))
+			return o, err == nil
+		}
 	}
-	e := s.entries[i]
-	found, err := report.Read(s.path(c))
-	return Outcome{Cell: c, Result: found, ExitCode: e.ExitCode, Started: e.Started, Ended: e.Ended}, err == nil
+	return Outcome{}, false
 }

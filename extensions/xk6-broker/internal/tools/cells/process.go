@@ -20,22 +20,22 @@ import (
 
 // Cell is one run of a script: a k6 process with its own settings and folder.
 type Cell struct {
-	Folder     string // the name of its folder, unique in the study
-	Label      string // for the terminal
-	Repetition int    // from 1
-	Script     string
-	Settings   Values
-	Columns    []Column // for the terminal
+	Folder     string   `json:"cell"` // the name of its folder, unique in the study
+	Label      string   `json:"-"`    // for the terminal
+	Repetition int      `json:"-"`    // from 1
+	Script     string   `json:"-"`
+	Settings   Values   `json:"-"`
+	Columns    []Column `json:"-"` // for the terminal
 }
 
 // Outcome is the outcome of a cell.
 type Outcome struct {
 	Cell
-	Result   *result.Result // nil if the cell failed
-	Error    string         // the reason if there is no result
-	ExitCode int            // -1 if the process did not start
-	Started  time.Time
-	Ended    time.Time
+	Result   *result.Result `json:"-"`               // nil if the cell failed
+	Error    string         `json:"error,omitempty"` // the reason if there is no result
+	ExitCode int            `json:"exitCode"`        // -1 if the process did not start
+	Started  time.Time      `json:"started"`
+	Ended    time.Time      `json:"ended"`
 }
 
 // Folders and files of a study.

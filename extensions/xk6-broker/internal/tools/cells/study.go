@@ -27,9 +27,9 @@ type Study struct {
 	Stop   <-chan struct{} // no cell begins after it is closed
 	Asked  Facts           // set by Open
 
-	Run     func(context.Context, Cell) (Outcome, error) // a test's, in the place of k6
-	entries []entry
-	locked  *flock.Flock
+	Run    func(context.Context, Cell) (Outcome, error) // a test's, in the place of k6
+	ended  []Outcome                                    // in the journal
+	locked *flock.Flock
 }
 
 // Base returns the name of a file without its folder and extension.
