@@ -45,10 +45,13 @@ func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why
 	if !r.Verdict.Latencies || !r.Verdict.Account {
 		return Missed, "not valid: " + reason.Codes(r.Verdict.Invalid()), nil
 	}
-	if worse, ok := r.Worsening(); ok {
-		return Missed, reason.Text(worse), unknown
+	if unknown != nil {
+		return Missed, "", unknown
 	}
-	return Met, "", unknown
+	if worse, ok := r.Worsening(); ok {
+		return Missed, reason.Text(worse), nil
+	}
+	return Met, "", nil
 }
 
 // parseObjectives parses objectives, which must be upper limits.

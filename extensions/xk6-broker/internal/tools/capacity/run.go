@@ -58,7 +58,9 @@ func (r *Run) Do(ctx context.Context) error {
 		return err
 	}
 	facts["objectives"] = strings.Join(r.Objectives, " and ")
-	facts["search"] = fmt.Sprintf("%+v", r.Search)
+	search := r.Search
+	search.Probes = 0 // a study resumes with more of them
+	facts["search"] = fmt.Sprintf("%+v", search)
 	facts["first probe"] = r.settings(r.Search.From).String()
 	if err := r.Open(cells.Base(r.Script)+"-capacity", facts); err != nil {
 		return err
@@ -136,8 +138,12 @@ func (r *Run) probe(ctx context.Context, rate int64, share string) (Answer, erro
 		return 0, fmt.Errorf("%s=%d has no result: %s: --resume tries again", r.Rate, rate, o.Error)
 	}
 	p := probe{Outcome: o, rate: rate, share: share}
-	if p.answer, p.reason, err = Judge(o.Result, r.objectives); err != nil && share == "" {
+	p.answer, p.reason, err = Judge(o.Result, r.objectives)
+	if err != nil && share == "" {
 		return 0, fmt.Errorf("%s=%d: %w", r.Rate, rate, err)
+	}
+	if err != nil {
+		p.reason = err.Error() // the curve shows its numbers
 	}
 	if err := r.follows(p); err != nil {
 		return 0, err
