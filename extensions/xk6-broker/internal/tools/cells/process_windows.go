@@ -2,5 +2,5 @@ package cells
 
 import "os/exec"
 
-// isolate does nothing: the end of the context kills the process.
+// isolate does nothing: Ctrl-C reaches the process, and the end of the context kills it.
 func isolate(*exec.Cmd) {}
