@@ -15,8 +15,11 @@ func (r *Run) write() error {
 	if s.Source.URL != "" {
 		text := "Compare ratios within the study: the published numbers were measured on another machine."
 		page.Intro = []cells.Text{
-			{Text: s.Question}, {Text: s.Source.Citation, Link: s.Source.URL}, {Text: s.Original},
-			{Text: r.Command}, {Text: text},
+			{Text: s.Question},
+			{Text: s.Source.Citation, Link: s.Source.URL},
+			{Text: s.Original},
+			{Text: r.Command},
+			{Text: text},
 		}
 	}
 	var lacking, drift []string
