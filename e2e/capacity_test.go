@@ -25,7 +25,7 @@ func TestMistakesInACapacity(t *testing.T) {
 	out := filepath.Join(dir, "study")
 	for want, args := range map[string][]string{
 		"no objective: give one":              {},
-		"there is no \\\"e2e_latncy\\\"":      {"--objective", "e2e_latncy p99 < 1s"},
+		"there is no \\\"e2e_latncy":          {"--objective", "e2e_latncy p99 < 1s"},
 		"it is not understood":                {"--objective", "lost"},
 		"\\\"1\\\" is no duration":            {"--objective", "e2e_latency p99 < 1"},
 		"must be an upper limit":              {"--objective", "lost < 0"},

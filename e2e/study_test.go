@@ -142,7 +142,7 @@ func TestMistakesInASweep(t *testing.T) {
 	out := filepath.Join(dir, "study")
 	for want, args := range map[string][]string{
 		"RATTE: the script never reads it":         {"--set", "RATTE=1"},
-		"there is no \\\"e2e_latncy\\\"":           {"--set", "RATE=1", "--column", "e2e_latncy p99"},
+		"there is no \\\"e2e_latncy":               {"--set", "RATE=1", "--column", "e2e_latncy p99"},
 		"nothing varies":                           {},
 		"--repeat -1: it must be 1 or more":        {"--set", "RATE=1", "--repeat", "-1"},
 		"there is no study in":                     {"--set", "RATE=1", "--resume"},

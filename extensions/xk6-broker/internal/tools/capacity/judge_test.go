@@ -53,10 +53,10 @@ func TestWhatAProbeSays(t *testing.T) {
 		why    string
 	}{
 		{"met", taking(5*time.Millisecond, 0), Met, ""},
-		{"missed", taking(15*time.Millisecond, 0), Missed, "publish_latency p99 is 15.0ms"},
+		{"missed", taking(15*time.Millisecond, 0), Missed, "publish_latency p99 is 15"},
 		{"met, late", taking(9*time.Millisecond, 5*time.Millisecond), Met, ""},
 		{"missed, perhaps late", taking(15*time.Millisecond, 7*time.Millisecond), Generator, "is delay of the load generator"},
-		{"missed, by whose fault is not known", taking(90*time.Millisecond, 30*time.Millisecond), Generator, "publish_latency p99 is 90.0ms"},
+		{"missed, by whose fault is not known", taking(90*time.Millisecond, 30*time.Millisecond), Generator, "publish_latency p99 is 90"},
 		{"arrivals that never ran", taking(time.Millisecond, 0, func(r *result.Result) { r.Unserved = 3 }), Generator, "3 arrivals were due but never got an iteration"},
 		{"a busy generator", taking(90*time.Millisecond, 0, func(r *result.Result) { r.Topics[0].History[5].Busiest = 0.95 }), Generator, "95 % of its CPUs"},
 		{"failed sends", taking(time.Millisecond, 0, func(r *result.Result) {

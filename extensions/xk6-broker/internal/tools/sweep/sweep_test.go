@@ -123,14 +123,14 @@ func TestSweep_Mistakes(t *testing.T) {
 
 // The table of all runs has a column for each setting; the chart is over the axis with the most points.
 func TestSweep_Page(t *testing.T) {
-	s := sweepOf(t, func(_ int, c cells.Cell) float64 { return 1e6 * float64(c.Repetition) }, "URL=a,b", "RATE=10,20,1000")
+	s := sweepOf(t, func(_ int, c cells.Cell) float64 { return 1.23e6 * float64(c.Repetition) }, "URL=a,b", "RATE=10,20,1000")
 	s.Repeat = 3
 	if err := s.Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for file, wants := range map[string][]string{
 		cells.PageFile:   {`"ticks":["10","20","1000"]`, `"label":"URL=b"`, ">log</a>"},
-		cells.TablesFile: {"| URL=a RATE=20 | 2.00ms (1.00ms to 3.00ms) |"},
+		cells.TablesFile: {"| URL=a RATE=20 | 2.46ms (1.23ms to 3.69ms) |"},
 		cells.CSVFile:    {"run,cell,repetition,URL,RATE,publish_latency p50,verdict,", "URL=b RATE=1000,2,b,1000,20"},
 	} {
 		text, err := os.ReadFile(filepath.Join(s.Folder, file))
