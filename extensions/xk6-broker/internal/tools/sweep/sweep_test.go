@@ -131,7 +131,7 @@ func TestSweep_Page(t *testing.T) {
 	for file, wants := range map[string][]string{
 		cells.PageFile:   {`"ticks":["10","20","1000"]`, `"label":"URL=b"`, ">log</a>"},
 		cells.TablesFile: {"| URL=a RATE=20 | 2.46ms (1.23ms to 3.69ms) |"},
-		cells.CSVFile:    {"run,cell,repetition,URL,RATE,publish_latency p50,verdict,", "URL=b RATE=1000,2,b,1000,20"},
+		cells.CSVFile:    {"run,cell,repetition,URL,RATE,publish_latency p50,verdict,", "URL=b RATE=1000,2,b,1000,24"},
 	} {
 		text, err := os.ReadFile(filepath.Join(s.Folder, file))
 		if err != nil {
