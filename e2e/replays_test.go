@@ -10,7 +10,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/e2e/harness"
 )
 
-// A study as a user has one, on the embedded broker: the second test takes its rate from what the first measured.
+// A study as a user has one, on the embedded broker.
 func TestStudyOfAFile(t *testing.T) {
 	t.Parallel()
 	file := harness.StudyFile(t, `export const study = {
@@ -27,22 +27,25 @@ func TestStudyOfAFile(t *testing.T) {
     {
       name: 'open', title: 'On a schedule', script: 'SCENARIOS/senders-receivers.js', settings: { BROKER_URL: 'embedded:', DURATION: '2s', SENDERS: 4 },
       columns: [{ title: 'messages', measured: 'confirmed' }, { title: 'lost', measured: 'lost' }],
-      cells: [{ name: 'at 1 %', settings: { RATE: { test: 'closed', cell: 'one', column: 'messages', times: 0.01 } } }],
+      cells: [{ name: 'slow', settings: { RATE: 100 } }],
     },
   ],
 };`)
 	out := filepath.Join(filepath.Dir(file), "out")
-	if r := harness.K6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--only", "closed", "--out", out); r.Code != 0 {
+	if r := harness.K6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--out", out); r.Code != 0 {
 		t.Fatal(r)
 	}
+	if err := os.RemoveAll(filepath.Join(out, "cells", "open-1-1-slow")); err != nil {
+		t.Fatal(err)
+	}
 	r := harness.K6(t, nil, "x", "broker", "study", file, "--scale", "0.1", "--out", out, "--resume")
-	if r.Code != 0 || strings.Contains(r.Stdout, "closed: ") || !strings.Contains(r.Stdout, "open: at 1 %") {
+	if r.Code != 0 || strings.Contains(r.Stdout, "closed: ") || !strings.Contains(r.Stdout, "open: slow") {
 		t.Fatal(r)
 	}
 	tables := string(harness.Read(t, filepath.Join(out, "tables.md")))
 	for _, want := range []string{
-		`\| one[^|]* \| 1000/s \| [\d.,]+/s \| 1 \| 1\?? \|`, `\| two[^|]* \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+\?? \|`, `\| at 1 %[^|]* \| – \| [1-9]\d* \| – \| 0 \|`,
-		`accepted: 1 replica`, `- elsewhere: BROKER_URL of "elsewhere" has no value`, `nats-server`,
+		`\| one[^|]* \| 1000/s \| [\d.,]+/s \| 1 \| 1\?? \|`, `\| two[^|]* \| 2000/s \| [\d.,]+/s \| 2 \| [\d.]+\?? \|`, `\| slow[^|]* \| [1-9]\d* \| 0 \|`,
+		`accepted: 1 replica`, `- closed, elsewhere: BROKER_URL has no value`, `nats-server`,
 	} {
 		if !regexp.MustCompile(want).MatchString(tables) {
 			t.Errorf("no %s in\n%s", want, tables)
@@ -54,14 +57,14 @@ func TestStudyOfAFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(links) != 3 {
-		t.Errorf("the tables lead to %d runs, want 3", len(links))
+	if len(links) != 6 {
+		t.Errorf("the tables have %d links, want a page and a log of 3 runs", len(links))
 	}
 	for want, args := range map[string][]string{
-		"exists already":                                {"--scale", "0.1", "--out", out},
-		"scale: it was 0.1, and is 1;":                  {"--out", out, "--resume"},
-		"there is no such test: there are closed, open": {"--only", "opened"},
-		"must be more than 0, and 1 at most":            {"--scale", "2"},
+		"exists already":                     {"--scale", "0.1", "--out", out},
+		"cells of closed was":                {"--out", out, "--resume"},
+		"a study needs a title, tests":       {"--only", "opened"},
+		"must be more than 0, and 1 at most": {"--scale", "2"},
 	} {
 		if r := harness.K6(t, nil, append([]string{"x", "broker", "study", file}, args...)...); r.Code == 0 || !strings.Contains(r.Stderr, want) {
 			t.Errorf("want %q\n%v", want, r)
@@ -85,7 +88,7 @@ func TestPublishedStudies(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "out")
 		r := harness.K6(t, env, "x", "broker", "study", file, "--out", out)
-		if r.Code == 0 || !strings.Contains(r.Stderr, "nothing can be run: BROKER_URL of") {
+		if r.Code == 0 || !strings.Contains(r.Stderr, "nothing can be run: BROKER_URL has no value") {
 			t.Errorf("%s: %v", file, r)
 		}
 		if _, err := os.Stat(out); err == nil {

@@ -574,7 +574,7 @@ declare module 'k6/x/broker' {
     tests: StudyTest[];
   }
 
-  /** A table: cells that are compared with one another. They are run in shuffled order, and before those of the tests that follow. */
+  /** A table: cells that are compared with one another. They run in shuffled order, before the cells of the next test. */
   export interface StudyTest {
     /** Small letters, digits and -. */
     name: string;
@@ -602,27 +602,13 @@ declare module 'k6/x/broker' {
     name: string;
     /** Beside those of the test, or in their place. */
     settings?: StudySettings;
-    /** Settings, beside those, of a run of the script before it, which is not measured. */
-    before?: StudySettings;
-    /** How many processes of k6 run it together, with one result, or what each is. They need a run before them, which makes the topic. 1. */
-    processes?: number | StudyProcess[];
     /** By the titles of columns: milliseconds of a latency, or what is published in words. */
     published?: { [column: string]: number | string | undefined };
   }
 
-  export interface StudyProcess {
-    /** Beside those of the cell, or in their place. */
-    settings?: StudySettings;
-    /** The process is killed so long after its start, such as 8s. */
-    kill?: string;
-  }
-
-  /**
-   * What the script has in __ENV. A cell with a setting that is undefined, or empty, is not run, and the page says so. An object is what a test before this one has
-   * measured: in one of its cells, or the greatest of all; of what is valid.
-   */
+  /** Variables of the script's __ENV. A cell with a setting that is undefined or empty is not run; the page names it. */
   export interface StudySettings {
-    [name: string]: string | number | boolean | undefined | { test: string; cell?: string; column: string; times?: number };
+    [name: string]: string | number | boolean | undefined;
   }
 
   const broker: { connect: typeof connect; arrival: typeof arrival; drivers: typeof drivers; result: typeof result; report: typeof report; checkReport: typeof checkReport; handleSummary: typeof handleSummary; mark: typeof mark; phase: typeof phase; bodies: typeof bodies };

@@ -7,6 +7,7 @@ require (
 	github.com/KimMachineGun/automemlimit v0.7.5
 	github.com/RoaringBitmap/roaring/v2 v2.8.0
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
+	github.com/evanw/esbuild v0.28.1
 	github.com/gofrs/flock v0.13.1
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	github.com/prometheus/procfs v0.21.1
@@ -36,7 +37,6 @@ require (
 	github.com/chromedp/cdproto v0.0.0-20250803210736-d308e07a266d // indirect
 	github.com/chromedp/sysutil v1.1.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.5.2 // indirect
-	github.com/evanw/esbuild v0.28.1 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/go-json-experiment/json v0.0.0-20250211171154-1ae217ad3535 // indirect

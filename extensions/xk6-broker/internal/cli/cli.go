@@ -1,13 +1,13 @@
-// Package cli is the subcommand `k6 x broker`: it works on the folders that runs have left.
+// Package cli has the subcommands of `k6 x broker`. Each is flags and a call of a tool.
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,220 +15,150 @@ import (
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/errext/exitcodes"
 
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/compare"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/capacity"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/merge"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/studies"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
-// New makes the command.
+// New returns the command.
 func New(gs *state.GlobalState) *cobra.Command {
-	root := &cobra.Command{
-		Use: "broker", Short: "Work on the results of broker tests",
-		Long: "Works on folders of results, as handleSummary of k6/x/broker writes them.",
-	}
-	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs), newSweep(gs), newCapacity(gs), newStudy(gs))
+	root := &cobra.Command{Use: "broker", Short: "Work on the results of broker tests"}
+	root.AddCommand(newReport(gs), newCompare(gs), newMerge(gs), newCoordinator(gs))
+	root.AddCommand(newSweep(gs), newCapacity(gs), newStudy(gs))
 	return root
 }
 
-func newReport(gs *state.GlobalState) *cobra.Command {
-	var part partOf
-	c := &cobra.Command{
-		Use: "report DIR...", Short: "Draw report.html anew from summary.json, or look at a part of the run",
-		Long: "Draws report.html anew from summary.json. With --phase, or --from and --to, it prints the tables of that part of the run, beside the whole,\n" +
-			"and draws a page of its own for it; the verdict stays the run's.",
-		Example: "  k6 x broker report results/nightly\n  k6 x broker report results/nightly --from 30s --to 90s\n  k6 x broker report results/nightly --phase peak",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			part.from.given, part.to.given = cmd.Flags().Changed("from"), cmd.Flags().Changed("to")
-			for i, dir := range args {
-				progress(gs, i, len(args), dir)
-				r, err := report.Read(dir)
-				if err != nil {
-					return err
-				}
-				if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-					dir = filepath.Dir(dir)
-				}
-				page := report.PageFile
-				if part.asked() {
-					if page, err = part.cut(dir, r); err != nil {
-						return fmt.Errorf("%s: %w", dir, err)
-					}
-					if err := report.Text(gs.Stdout, r); err != nil {
-						return err
-					}
-				}
-				path := filepath.Join(dir, page)
-				if err := report.WriteAtomic(path, func(w io.Writer) error { return report.HTML(w, r) }); err != nil {
-					return err
-				}
-				_, _ = fmt.Fprintln(gs.Stdout, path)
-			}
-			return nil
-		},
-	}
-	c.Flags().StringVar(&part.phase, "phase", "", "the phase of the run to look at")
-	c.Flags().DurationVar(&part.from.at, "from", 0, "look at what came after this time from the start (default the start)")
-	c.Flags().DurationVar(&part.to.at, "to", 0, "look at what came before this time from the start (default the end)")
-	return c
-}
-
-// partOf is the part of a run that is asked for.
-type partOf struct {
-	phase    string
-	from, to struct {
-		at    time.Duration
-		given bool
+// command returns a subcommand. Its errors get their exit codes.
+func command(use, short, example string, args cobra.PositionalArgs, run func([]string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: args,
+		RunE: func(_ *cobra.Command, args []string) error { return withCode(run(args)) },
 	}
 }
 
-func (p *partOf) asked() bool { return p.phase != "" || p.from.given || p.to.given }
-
-// cut lets the part lead the result, and gives its page a name.
-func (p *partOf) cut(dir string, r *result.Result) (page string, err error) {
-	named := func(part string) string { return report.Sanitise("report-"+part) + filepath.Ext(report.PageFile) }
+func withCode(err error) error {
 	switch {
-	case p.phase != "" && (p.from.given || p.to.given):
-		return "", errors.New("give --phase, or --from and --to")
-	case p.phase != "" && len(r.Phases) == 0:
-		return "", fmt.Errorf("there was no phase %q: the run has none", p.phase)
-	case p.phase != "" && r.Phase(p.phase) == nil:
-		return "", fmt.Errorf("there was no phase %q: there were %s", p.phase, strings.Join(r.PhaseNames(), ", "))
-	case p.phase != "":
-		r.Leading = p.phase
-		return named(p.phase), nil
+	case errors.Is(err, merge.ErrInvalid), errors.Is(err, merge.ErrCondition):
+		return errext.WithExitCodeIfNone(err, exitcodes.ThresholdsHaveFailed)
+	case errors.Is(err, cells.ErrStopped), errors.Is(err, merge.ErrInterrupted):
+		return errext.WithExitCodeIfNone(err, exitcodes.ExternalAbort)
 	}
-	from, to := p.from.at.Seconds(), r.Seconds
-	if p.to.given {
-		to = p.to.at.Seconds()
-	}
-	if from < 0 || to <= from {
-		return "", fmt.Errorf("--from %v must be 0 or more, and before --to %v", p.from.at, time.Duration(to*float64(time.Second)))
-	}
-	if err := report.Recut(dir, r, from, to); err != nil {
-		return "", err
-	}
-	return named(r.Leading), nil
+	return err
 }
 
-var errCondition = errors.New("a --fail-if holds, or cannot be decided")
-
-func newCompare(gs *state.GlobalState) *cobra.Command {
-	var (
-		failIf       []string
-		phase        string
-		out          string
-		overwrite    bool
-		allowInvalid bool
-	)
-	c := &cobra.Command{
-		Use:   "compare DIR DIR... | NAME=DIR,DIR NAME=DIR,DIR",
-		Short: "Lay runs over one another: a table, and a page",
-		Long: "Compares runs with the first. Several runs of one test are repetitions: NAME=DIR,DIR. Four repetitions of each side\n" +
-			"separate a difference from noise.",
-		Example: "  k6 x broker compare results/before results/after\n" +
-			"  k6 x broker compare old=results/a,results/b new=results/c,results/d --fail-if 'e2e_latency p99 > 1.1x' --fail-if 'lost > 0'",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			conditions, err := parseConditions(failIf)
-			if err != nil {
-				return err
-			}
-			sides, err := compare.Load(args, phase, func(done, of int, path string) { progress(gs, done, of, path) })
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				out = freePage(filepath.Join("results", "compare-"+time.Now().UTC().Format("20060102T150405Z")))
-			} else if exists(out) && !overwrite {
-				return fmt.Errorf("%s exists already: choose another file with --out, or pass --overwrite", out)
-			}
-			comparison, err := compare.Compare(sides)
-			if err != nil {
-				return err
-			}
-			return show(gs, comparison, findings(comparison, conditions, allowInvalid), out)
-		},
-	}
-	c.Flags().StringVar(&phase, "phase", "", "compare the runs as they were in this phase, such as measured; what was lost is the whole run's")
-	c.Flags().StringArrayVar(&failIf, "fail-if", nil, "fail where this holds, such as 'e2e_latency p99 > 1.1x' or 'lost > 0'; may be given several times")
-	c.Flags().StringVarP(&out, "out", "o", "", "the page (default results/compare-<time>.html)")
-	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the page if it exists")
-	c.Flags().BoolVar(&allowInvalid, "allow-invalid", false, "let --fail-if pass also where a run is not valid")
-	return c
-}
-
-// freePage is a page of that name or, where there is one already, the first that is free of those with a number behind it.
-func freePage(name string) string {
-	page := name + ".html"
-	for n := 2; exists(page); n++ {
-		page = fmt.Sprintf("%s-%d.html", name, n)
-	}
-	return page
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func parseConditions(texts []string) ([]compare.Condition, error) {
-	conditions := make([]compare.Condition, len(texts))
-	for i, text := range texts {
-		var err error
-		if conditions[i], err = compare.ParseCondition(text); err != nil {
-			return nil, err
+// interruptible returns a channel that the first Ctrl-C closes, and a context that ends at the
+// second or at SIGTERM.
+func interruptible(gs *state.GlobalState) (ctx context.Context, stop <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancel(gs.Ctx)
+	signals, stopping := make(chan os.Signal, 2), make(chan struct{})
+	gs.SignalNotify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if got := <-signals; got == os.Interrupt {
+			fmt.Fprintln(gs.Stderr, "\n  the study ends after this cell; Ctrl-C once more ends the cell, too")
+			close(stopping)
+			<-signals
 		}
-	}
-	return conditions, nil
+		cancel()
+	}()
+	return ctx, stopping, func() { gs.SignalStop(signals); cancel() }
 }
 
-// findings tries the conditions. Numbers that cannot be believed decide nothing.
-func findings(c *compare.Comparison, conditions []compare.Condition, allowInvalid bool) (all []compare.Finding) {
-	if len(conditions) > 0 && !allowInvalid {
-		all = c.Invalid()
+// do runs a study until it ends or is interrupted.
+func do(gs *state.GlobalState, s *cells.Study, run func(context.Context) error) error {
+	ctx, stop, release := interruptible(gs)
+	defer release()
+	s.Stop, s.Out = stop, gs.Stdout
+	err := run(ctx)
+	if s.Asked != nil {
+		fmt.Fprintf(gs.Stdout, "\n  results: %s/%s\n", s.Folder, cells.PageFile)
 	}
-	for _, condition := range conditions {
-		all = append(all, c.Decide(condition)...)
-	}
-	return all
+	return err
 }
 
-// show prints and writes a comparison, and is an error where it failed.
-func show(gs *state.GlobalState, c *compare.Comparison, findings []compare.Finding, out string) error {
-	if err := c.Text(gs.Stdout); err != nil {
-		return err
-	}
-	failed := tell(gs, findings)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //gosec:disable G301 -- anybody may read it
-		return err
-	}
-	if err := report.WriteAtomic(out, func(w io.Writer) error { return c.HTML(w, findings) }); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(gs.Stdout, "\n  page: %s\n", out)
-	if failed {
-		return errext.WithExitCodeIfNone(errCondition, exitcodes.ThresholdsHaveFailed)
+// studyFlags adds the flags of all commands that run a script many times.
+func studyFlags(c *cobra.Command, s *cells.Study) {
+	f := c.Flags()
+	f.StringVarP(&s.Folder, "out", "o", "", "the folder of the study (default results/<name>-<time>)")
+	f.StringVar(&s.Reset, "reset", "", "a shell `command` before each cell, with its settings in the environment")
+	f.DurationVar(&s.Pause, "pause", 0, "wait so long before each cell, after --reset")
+	f.BoolVar(&s.Resume, "resume", false, "continue the study in the folder of --out")
+}
+
+// oneScript accepts a script, and arguments for k6 behind --.
+func oneScript(c *cobra.Command, args []string) error {
+	if n := c.ArgsLenAtDash(); len(args) == 0 || n == 0 || n > 1 || n < 0 && len(args) > 1 {
+		return errors.New("give one script, and what is for k6 behind --")
 	}
 	return nil
 }
 
-// tell prints what conditions found, and whether any failed.
-func tell(gs *state.GlobalState, findings []compare.Finding) (failed bool) {
-	for _, f := range findings {
-		failed = failed || f.Failed
-		word := "passed"
-		if f.Failed {
-			word = "FAILED"
-		}
-		_, _ = fmt.Fprintf(gs.Stdout, "\n  %s  fail if %s: %s\n", word, f.Condition.Text, f.Text)
-	}
-	return failed
+func newSweep(gs *state.GlobalState) *cobra.Command {
+	var s sweep.Sweep
+	c := command("sweep SCRIPT --set NAME=VALUE,VALUE [-- K6 ARGS]", "Run a script with every combination of settings",
+		"  k6 x broker sweep scenarios/producer-consumer.js --set RATE=1000,10000 --set SIZE=100,1000,10000 --repeat 5",
+		oneScript, func(args []string) error {
+			s.Script, s.Args = args[0], args[1:]
+			return do(gs, &s.Study, s.Do)
+		})
+	c.Flags().StringArrayVar(&s.Sets, "set", nil, "a setting and its values: `NAME=VALUE,VALUE`; repeatable")
+	c.Flags().IntVar(&s.Repeat, "repeat", 1, "run each combination so many times")
+	c.Flags().Uint64Var(&s.Seed, "seed", 1, "of the order of the cells")
+	c.Flags().StringArrayVar(&s.Columns, "column", sweep.Columns, "a number to show of each run; repeatable")
+	studyFlags(c, &s.Study)
+	return c
 }
 
-// progress tells what is being read, where there is more than a few to read.
-func progress(gs *state.GlobalState, done, of int, path string) {
-	if of > 2 {
-		_, _ = fmt.Fprintf(gs.Stderr, "[%d/%d] %s\n", done+1, of, path)
-	}
+func newCapacity(gs *state.GlobalState) *cobra.Command {
+	var r capacity.Run
+	c := command("capacity SCRIPT --objective 'e2e_latency p99 < 20ms' [-- K6 ARGUMENTS]",
+		"Find the greatest rate that meets every objective: an interval, with a confidence",
+		"  k6 x broker capacity scenarios/producer-consumer.js --objective 'e2e_latency p99 < 20ms'",
+		oneScript, func(args []string) error {
+			r.Script, r.Args = args[0], args[1:]
+			return do(gs, &r.Study, r.Do)
+		})
+	f := c.Flags()
+	f.StringArrayVar(&r.Objectives, "objective", nil, "an upper limit, such as 'e2e_latency p99 < 20ms'; repeatable")
+	f.StringVar(&r.Rate, "rate-setting", "RATE", "the `NAME` of the setting that is the rate: a whole number")
+	f.StringVar(&r.Length, "length-setting", "DURATION", "the `NAME` of the setting that is the length of a run")
+	f.Int64Var(&r.Search.From, "from", 100, "the lowest rate to probe, and the first")
+	f.Int64Var(&r.Search.To, "to", 0, "the highest rate to probe (default no limit)")
+	f.StringVar(&r.Width, "width", "5%", "the width of the interval")
+	f.StringVar(&r.Confidence, "confidence", "95%", "the least probability that the capacity is in the interval")
+	f.DurationVar(&r.Window, "probe", 15*time.Second, "the length of a probe without its warm-up, best 14s or more")
+	f.DurationVar(&r.WarmUp, "warmup", 3*time.Second, "the length of the warm-up of each probe")
+	f.IntVar(&r.Search.Probes, "probes", 60, "the greatest number of probes in the search")
+	f.StringArrayVar(&r.Columns, "column", nil, "a number to show beside those of the objectives; repeatable")
+	studyFlags(c, &r.Study)
+	return c
+}
+
+func newStudy(gs *state.GlobalState) *cobra.Command {
+	var r studies.Run
+	var scale float64
+	var brokers bool
+	c := command("study FILE.js", "Run a study from a file: measured beside published numbers",
+		"  k6 x broker study scenarios/studies/kreps-2014.js --scale 0.01 --only producers --out results/kreps",
+		cobra.ExactArgs(1), func(args []string) (err error) {
+			if r.Data, err = studies.Load(args[0], gs.Env, scale); err != nil {
+				return err
+			}
+			if brokers {
+				fmt.Fprintln(gs.Stdout, strings.Join(r.Data.Brokers, " "))
+				return nil
+			}
+			r.Name = cells.Base(args[0])
+			r.Command = cells.Shown("k6 " + strings.Join(gs.CmdArgs[1:], " "))
+			return do(gs, &r.Study, r.Do)
+		})
+	f := c.Flags()
+	f.Float64Var(&scale, "scale", 1, "SCALE in the file, more than 0 and up to 1")
+	f.StringSliceVar(&r.Only, "only", nil, "run only the tests of these names: `NAME,NAME`")
+	f.IntVar(&r.Repeat, "repeat", 0, "run each cell so many times (default as in the file)")
+	f.Uint64Var(&r.Seed, "seed", 1, "of the order of the cells")
+	f.BoolVar(&brokers, "brokers", false, "only print the brokers that the study needs")
+	studyFlags(c, &r.Study)
+	return c
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,17 +126,17 @@ func TestTheCapacityOfABrokerIsThatOfTheory(t *testing.T) {
 				c.seeds = 1
 			}
 			for seed := range c.seeds {
-				o, _ := c.of.search(t, seed, c.objective)
-				if o.Finding != capacity.Found || float64(o.Low) > c.want || float64(o.High) < c.want || float64(o.High) > 1.05*float64(o.Low) {
-					t.Errorf("seed %d: %v %d to %d after %d probes, want %.1f between them", seed, o.Finding, o.Low, o.High, len(o.Probes), c.want)
+				o, whys := c.of.search(t, seed, c.objective)
+				if o.Finding != capacity.Found || float64(o.Low) > c.want || float64(o.High) < c.want || float64(o.High) > 1.2*float64(o.Low) {
+					t.Errorf("seed %d: %v %d to %d after %d probes, want %.1f between them", seed, o.Finding, o.Low, o.High, len(whys), c.want)
 				}
 			}
 		})
 	}
 }
 
-// A server that takes ever longer has no capacity, though it meets the objective at every low rate.
-func TestABrokerThatSlowsDownHasNoSteadyState(t *testing.T) {
+// A server that takes ever longer does not meet an objective at any rate: its latency grows.
+func TestABrokerThatSlowsDownHasNoCapacity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("part of make test-full")
 	}
@@ -145,7 +146,7 @@ func TestABrokerThatSlowsDownHasNoSteadyState(t *testing.T) {
 	}, warm: 2 * time.Second, window: 16 * time.Second}
 	for seed := range uint64(3) {
 		o, whys := slowing.search(t, seed, "publish_latency p90 < 20ms")
-		if o.Finding != capacity.NoSteadyState {
+		if o.Finding != capacity.TooLittle || !strings.Contains(whys[0], "grew") {
 			t.Errorf("seed %d: %v %d to %d: %q", seed, o.Finding, o.Low, o.High, whys)
 		}
 	}

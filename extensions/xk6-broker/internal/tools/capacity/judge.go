@@ -12,78 +12,66 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// Judge reads the answer of a probe from its result, with the reason where it is not Met. An error is a result that no probe can have: then the
-// script, or the question, is wrong.
+// Judge returns the answer of a probe, and the reason if it is not Met. An error means that no
+// probe of the script can answer.
 func Judge(r *result.Result, objectives []measure.Objective) (answer Answer, why string, err error) {
-	led := r.Led()
-	open := false
-	for i := range led.Topics {
-		if led.Topics[i].ClosedLoop {
-			return Missed, "", fmt.Errorf("%s: messages were sent in a closed loop, which has no rate: the script must send by a schedule, as with the executor "+
-				"open-arrival-rate or produce({ rate })", led.Topics[i].Topic)
-		}
-		open = open || led.Topics[i].OpenLoop
+	topics := r.Led().Topics
+	closed := slices.ContainsFunc(topics, func(t result.Topic) bool { return t.ClosedLoop })
+	open := slices.ContainsFunc(topics, func(t result.Topic) bool { return t.OpenLoop })
+	if closed || !open {
+		return Missed, "", errors.New("a closed loop has no rate: the script must send by a schedule, " +
+			"as with the executor open-arrival-rate or produce({ rate })")
 	}
-	if !open {
-		return Missed, "", fmt.Errorf("nothing was sent by a schedule: %s", reason.Codes(r.Verdict.Invalid()))
+	if overtaxed, ok := verdict.Overtaxed(&r.Verdict); ok {
+		return Generator, reason.Text(overtaxed), nil
 	}
-	if why, ok := verdict.Overtaxed(&r.Verdict); ok {
-		return Generator, reason.Text(why), nil
-	}
+	var unknown error
 	for _, o := range objectives {
-		if answer, why := judge(r, o); answer != Met {
-			return answer, why, nil
+		v, err := o.Measure.OfRun(r)
+		if err != nil {
+			unknown = fmt.Errorf("%s cannot be judged: %w", o.Text, err)
+			continue
+		}
+		shown := fmt.Sprintf("%s is %s", o.Measure.Label(), o.Measure.Show(v))
+		low, high := o.Measure.DoubtOfRun(r)
+		switch {
+		case o.Met(v) && low != "":
+			return Missed, fmt.Sprintf("%s, but %s", shown, low), nil
+		case !o.Met(v) && high != "":
+			return Generator, fmt.Sprintf("%s, but %s", shown, high), nil
+		case !o.Met(v):
+			return Missed, shown, nil
 		}
 	}
-	if !r.Verdict.Latencies || !r.Verdict.Account { // and the generator was not at its end
+	if !r.Verdict.Latencies || !r.Verdict.Account {
 		return Missed, "not valid: " + reason.Codes(r.Verdict.Invalid()), nil
 	}
+	if unknown != nil {
+		return Missed, "", unknown
+	}
 	if worse, ok := verdict.Worsening(r); ok {
-		return Unsteady, reason.Text(worse), nil
+		return Missed, reason.Text(worse), nil
 	}
 	return Met, "", nil
 }
 
-// judge tries one objective, which is an upper limit. What speaks against a value has a direction: it decides nothing where the truth may be on
-// the other side.
-func judge(r *result.Result, o measure.Objective) (Answer, string) {
-	v, err := o.Measure.OfRun(r)
-	if err != nil {
-		answer := Unjudged
-		if o.Measure.Unit == "" && !r.Verdict.Account { // what became of messages is not known of this run, and would be of a better one
-			answer = Missed
+// parseObjectives parses objectives, which must be upper limits.
+func parseObjectives(texts []string) (all []measure.Objective, err error) {
+	for _, text := range texts {
+		o, err := measure.ParseObjective(text)
+		if err != nil {
+			return nil, err
 		}
-		return answer, fmt.Sprintf("%s cannot be judged: %v", o.Text, err)
+		flaw := slices.Contains(measure.Flaws, o.Measure.Name)
+		limit := (o.Op == "<" && o.Limit > 0) || o.Op == "<=" || (o.Op == "==" && o.Limit == 0)
+		if !limit || (o.Measure.Unit != "ns" && !flaw) {
+			return nil, fmt.Errorf("objective %q: it must be an upper limit of a latency, or of one of %s",
+				text, strings.Join(measure.Flaws, ", "))
+		}
+		all = append(all, o)
 	}
-	shown := fmt.Sprintf("%s is %s", o.Measure.Label(), o.Measure.Show(v))
-	switch low, high := o.Measure.DoubtOfRun(r); {
-	case o.Met(v) && low != "": // what failed or never came, which is no fault of the generator
-		return Missed, fmt.Sprintf("%s, but %s", shown, low)
-	case o.Met(v):
-		return Met, ""
-	case high != "":
-		return Generator, fmt.Sprintf("%s, but %s", shown, high)
-	}
-	return Missed, shown
-}
-
-// CheckObjectives refuses what nothing could meet, and what no capacity can be searched for by.
-func CheckObjectives(all []measure.Objective) error {
 	if len(all) == 0 {
-		return errors.New("no objective: give one, such as 'e2e_latency p99 < 20ms' or 'lost == 0'")
+		return nil, errors.New("no objective: give one, such as 'e2e_latency p99 < 20ms' or 'lost == 0'")
 	}
-	for i, o := range all {
-		switch below, flaw := o.Op == "<" || o.Op == "<=", slices.Contains(measure.Flaws, o.Measure.Name); {
-		case o.Measure.Unit != "ns" && !flaw:
-			return fmt.Errorf("objective %q: it does not tell whether a rate is too much for the system: name a latency, or one of %s", o.Text, strings.Join(measure.Flaws, ", "))
-		case o.Op == "<" && o.Limit == 0, o.Measure.Unit == "ns" && o.Limit == 0:
-			return fmt.Errorf("objective %q: nothing can meet it", o.Text)
-		case !below && !(flaw && o.Op == "==" && o.Limit == 0):
-			return fmt.Errorf("objective %q: it must be an upper limit, with < or <=, or == 0 of a count", o.Text)
-		}
-		if slices.ContainsFunc(all[:i], func(other measure.Objective) bool { return other.Text == o.Text }) {
-			return fmt.Errorf("objective %q is given twice", o.Text)
-		}
-	}
-	return nil
+	return all, nil
 }

@@ -16,28 +16,27 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/hist"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/report"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/result"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/verdict/reason"
 )
 
-// bench runs probes without any process.
+// bench runs probes without a process.
 type bench struct {
 	t      *testing.T
 	folder string
-	ran    []int
-	become func(c sweep.Cell, o *sweep.Outcome)
+	ran    []string
+	become func(c cells.Cell, o *cells.Outcome)
 	at     time.Time
 }
 
-func (b *bench) run(_ context.Context, c sweep.Cell) (sweep.Outcome, error) {
-	b.ran = append(b.ran, c.Index)
+func (b *bench) run(_ context.Context, c cells.Cell) (cells.Outcome, error) {
+	b.ran = append(b.ran, c.Folder)
 	b.at = b.at.Add(time.Minute)
-	o := sweep.Outcome{Cell: c, Started: b.at, Ended: b.at.Add(30 * time.Second)}
+	o := cells.Outcome{Cell: c, Started: b.at, Ended: b.at.Add(30 * time.Second)}
 	b.become(c, &o)
 	if o.Result != nil {
-		f := report.Folder{Dir: filepath.Join(b.folder, sweep.CellsFolder), Name: c.Folder, Overwrite: true}
+		f := report.Folder{Dir: filepath.Join(b.folder, cells.Folder), Name: c.Folder, Overwrite: true}
 		if err := f.Write(o.Result, nil); err != nil {
 			b.t.Error(err)
 		}
@@ -61,9 +60,9 @@ func measured(rate, latency float64) *result.Result {
 }
 
 // wall answers quickly up to a rate, and slowly beyond.
-func (b *bench) wall(most int64) func(sweep.Cell, *sweep.Outcome) {
-	return func(c sweep.Cell, o *sweep.Outcome) {
-		rate, err := strconv.ParseInt(c.Settings.Of("RATE"), 10, 64)
+func (b *bench) wall(most int64) func(cells.Cell, *cells.Outcome) {
+	return func(c cells.Cell, o *cells.Outcome) {
+		rate, err := strconv.ParseInt(c.Settings.Get("RATE"), 10, 64)
 		if err != nil {
 			b.t.Error(err)
 		}
@@ -78,191 +77,118 @@ func (b *bench) wall(most int64) func(sweep.Cell, *sweep.Outcome) {
 	}
 }
 
-func (b *bench) search(j *sweep.Journal) (*Run, *bytes.Buffer) {
-	objective, err := measure.ParseObjective("publish_latency p50 < 10ms")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	var out bytes.Buffer
-	return &Run{
-		Search: Search{From: 100, Width: 0.05, Confidence: 0.95, Probes: 60}, Objectives: []measure.Objective{objective},
-		Rate: "RATE", Length: "DURATION", WarmUp: time.Second, Window: 10 * time.Second, Columns: []measure.Measure{objective.Measure},
-		Folder: b.folder, Journal: j, Cell: b.run, Out: &out,
-	}, &out
-}
-
-func (b *bench) begin() *sweep.Journal {
+// search prepares a run whose probes take no time.
+func (b *bench) search(resume bool) (*Run, *bytes.Buffer) {
 	b.t.Helper()
-	j, err := sweep.Begin(b.folder, nil)
-	if err != nil {
+	var out bytes.Buffer
+	r := &Run{
+		Search: Search{From: 100, Probes: 60}, Width: "5%", Confidence: "95%", Objectives: []string{"publish_latency p50 < 10ms"},
+		Rate: "RATE", Length: "DURATION", WarmUp: time.Second, Window: 10 * time.Second,
+	}
+	r.Study = cells.Study{Folder: b.folder, Run: b.run, Out: &out}
+	if err := r.check(); err != nil {
 		b.t.Fatal(err)
 	}
-	return j
+	r.Resume = resume
+	if err := r.Open("probed", cells.Facts{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = r.Close() })
+	return r, &out
 }
 
 func newProbing(t *testing.T) *bench {
 	return &bench{t: t, folder: filepath.Join(t.TempDir(), "study"), at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
-// The whole of a search: its answer, the curve at shares of it, the table and the page; and one that is stopped goes on where it was.
-func TestACapacityAndItsCurve(t *testing.T) {
+// A stopped search continues where it was. The page has its answer and the curve at shares of it.
+func TestRun_CapacityAndCurve(t *testing.T) {
 	b := newProbing(t)
 	become := b.wall(900)
 	stop := make(chan struct{})
-	b.become = func(c sweep.Cell, o *sweep.Outcome) {
+	b.become = func(c cells.Cell, o *cells.Outcome) {
 		become(c, o)
-		if c.Index == 5 {
+		if len(b.ran) == 5 {
 			close(stop)
 		}
 	}
-	s, _ := b.search(b.begin())
-	if err := s.Do(t.Context(), stop); !errors.Is(err, sweep.ErrStopped) || len(b.ran) != 5 {
+	r, _ := b.search(false)
+	r.Stop = stop
+	if err := r.search(t.Context()); !errors.Is(err, cells.ErrStopped) || len(b.ran) != 5 {
 		t.Fatalf("%v after %v", err, b.ran)
 	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
 	b.become = become
-	if err := s.Journal.Close(); err != nil {
+	r, out := b.search(true)
+	if err := r.search(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	j, err := sweep.Resume(b.folder, nil)
-	if err != nil {
-		t.Fatal(err)
+	if !slices.IsSorted(b.ran) || len(slices.Compact(slices.Clone(b.ran))) != len(r.probes) {
+		t.Errorf("each probe runs once: %v", b.ran)
 	}
-	s, out := b.search(j)
-	if err := s.Do(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.IsSorted(b.ran) || slices.Compact(slices.Clone(b.ran))[len(b.ran)-1] != len(b.ran) {
-		t.Errorf("each probe is run once: %v", b.ran)
-	}
-	o := s.outcome
+	o := r.outcome
 	if o.Finding != Found || o.Low > 900 || o.High < 900 || float64(o.High) > 1.05*float64(o.Low) {
 		t.Errorf("%+v", o)
 	}
-	if want := "The capacity is between RATE=" + strconv.FormatInt(o.Low, 10) + " and " + strconv.FormatInt(o.High, 10); !strings.Contains(out.String(), want) {
+	want := "The capacity is between RATE=" + strconv.FormatInt(o.Low, 10) + " and " + strconv.FormatInt(o.High, 10)
+	if !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in %s", want, out)
 	}
-	text, err := os.ReadFile(filepath.Join(b.folder, sweep.TableFile))
+	text, err := os.ReadFile(filepath.Join(b.folder, cells.CSVFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil || len(lines) != 1+len(b.ran) {
-		t.Fatalf("%d lines of %d probes: %v", len(lines), len(b.ran), err)
+	if err != nil || len(lines) != 1+len(r.probes) {
+		t.Fatalf("%d lines of %d probes: %v", len(lines), len(r.probes), err)
 	}
 	for i, share := range []string{"0.1", "0.5", "0.7", "0.9", "0.95"} {
 		line := lines[len(lines)-5+i]
 		of, _ := strconv.ParseFloat(share, 64)
-		if rate, _ := strconv.ParseFloat(line[3], 64); line[4] != share || rate < of*float64(o.Low)-1 || rate > of*float64(o.Low)+1 || line[5] != "met" || line[6] == "" {
+		if rate, _ := strconv.ParseFloat(line[1], 64); line[2] != share || rate < of*float64(o.Low)-1 || rate > of*float64(o.Low)+1 || line[3] != "met" {
 			t.Errorf("%v of the curve: %q", share, line)
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(b.folder, sweep.PageFile))
-	for _, want := range []string{"The capacity is between", "share of the capacity", "95 %", "publish_latency p50 &lt; 10ms", `"id":"curve1"`} {
+	page, err := os.ReadFile(filepath.Join(b.folder, cells.PageFile))
+	for _, want := range []string{"The capacity is between", "share of the capacity", `"title":"publish_latency p50"`} {
 		if err != nil || !strings.Contains(string(page), want) {
 			t.Errorf("no %q on the page: %v", want, err)
 		}
 	}
 }
 
-// Where others load the system too, each probe and the answer say so.
-func TestACapacityBesideOthers(t *testing.T) {
+func TestRun_FewProbes_Undecided(t *testing.T) {
 	b := newProbing(t)
 	become := b.wall(900)
-	b.become = func(c sweep.Cell, o *sweep.Outcome) {
-		become(c, o)
-		counts := o.Result.Topics[0].Counts
-		counts["received"], counts["foreign"] = 6000, 3000
-		note := reason.New(reason.Foreign, reason.Note, reason.Values{"why": "messages", "count": 3000})
-		note.Topic = "orders"
-		o.Result.Verdict.Add(note)
-	}
-	s, out := b.search(b.begin())
-	if err := s.Do(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(b.folder, sweep.PageFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const of = "orders: 3000 messages came from other tests"
-	if text := out.String(); !strings.Contains(text, "RATE=100: met, "+of) || !strings.Contains(text, "It was not the only load: ") || !strings.Contains(string(page), of) {
-		t.Error(text)
-	}
-}
-
-// Where the probes end and the generator spoilt some, the answer says so.
-func TestACapacityThatTheGeneratorSpoils(t *testing.T) {
-	b := newProbing(t)
-	become := b.wall(900)
-	b.become = func(c sweep.Cell, o *sweep.Outcome) {
+	b.become = func(c cells.Cell, o *cells.Outcome) {
 		become(c, o)
 		o.Result.Verdict.Add(reason.New(reason.ArrivalsDropped, reason.Invalid, reason.Values{"why": "unserved", "count": 3}))
 	}
-	s, out := b.search(b.begin())
-	s.Search.Probes = 2
-	if err := s.Do(t.Context(), nil); err != nil || !strings.Contains(out.String(), "The probes ended before the capacity was known") {
+	r, out := b.search(false)
+	r.Search.Probes = 2
+	if err := r.search(t.Context()); err != nil || !strings.Contains(out.String(), "The probes ended before the capacity was known") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-// A probe without a result is made again, and a third time; a system that breaks after the search has no steady state.
-func TestProbesThatGoWrong(t *testing.T) {
-	b := newProbing(t)
-	become, failures := b.wall(900), 0
-	b.become = func(c sweep.Cell, o *sweep.Outcome) {
-		if become(c, o); c.Index == 2 && failures < 2 {
-			failures++
-			o.Result, o.Error = nil, "broken on purpose"
+func TestRun_WrongProbe_Error(t *testing.T) {
+	for want, become := range map[string]func(b *bench, c cells.Cell, o *cells.Outcome){
+		"RATE=100 has no result: broken on purpose": func(_ *bench, _ cells.Cell, o *cells.Outcome) { o.Error = "broken on purpose" },
+		"does the script use RATE?": func(b *bench, _ cells.Cell, o *cells.Outcome) {
+			b.wall(900)(cells.Cell{Settings: cells.Values{{Name: "RATE", Value: "100"}}}, o)
+		},
+		"closed loop": func(b *bench, c cells.Cell, o *cells.Outcome) {
+			b.wall(900)(c, o)
+			o.Result.Topics[0].OpenLoop, o.Result.Topics[0].ClosedLoop = false, true
+		},
+	} {
+		b := newProbing(t)
+		b.become = func(c cells.Cell, o *cells.Outcome) { become(b, c, o) }
+		r, _ := b.search(false)
+		if err := r.search(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
-	}
-	s, out := b.search(b.begin())
-	if err := s.Do(t.Context(), nil); err != nil || s.outcome.Finding != Found || strings.Count(out.String(), "FAILED, and is run again: broken on purpose") != 2 {
-		t.Errorf("%v: %s", err, out)
-	}
-
-	b = newProbing(t)
-	b.become = func(_ sweep.Cell, o *sweep.Outcome) { o.Result, o.Error = nil, "broken on purpose" }
-	s, _ = b.search(b.begin())
-	if err := s.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "3 probes at RATE=100 in a row have no result: broken on purpose") {
-		t.Error(err)
-	}
-
-	b = newProbing(t)
-	b.become = func(_ sweep.Cell, o *sweep.Outcome) {
-		b.wall(900)(sweep.Cell{Settings: sweep.Values{{Name: "RATE", Value: "100"}}}, o)
-	}
-	s, _ = b.search(b.begin())
-	if err := s.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "does the script use RATE?") {
-		t.Error(err)
-	}
-
-	b = newProbing(t)
-	become = b.wall(900)
-	b.become = func(c sweep.Cell, o *sweep.Outcome) {
-		become(c, o)
-		o.Result.Topics[0].OpenLoop, o.Result.Topics[0].ClosedLoop = false, true
-	}
-	s, _ = b.search(b.begin())
-	if err := s.Do(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "closed loop") {
-		t.Error(err)
-	}
-}
-
-// What the journal has must be what the search asks for.
-func TestAnotherSearchIsNotGoneOnWith(t *testing.T) {
-	b := newProbing(t)
-	b.become = b.wall(900)
-	j := b.begin()
-	cell := sweep.Cell{Index: 1, Repetition: 1, Folder: "001-RATE-100", Settings: sweep.Values{{Name: "RATE", Value: "7"}}}
-	o := sweep.Outcome{Cell: cell, Result: measured(1, 1)}
-	if err := (report.Folder{Dir: filepath.Join(b.folder, sweep.CellsFolder), Name: cell.Folder}).Write(o.Result, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Add(o); err != nil {
-		t.Fatal(err)
-	}
-	s, _ := b.search(j)
-	if err := s.Do(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "the journal has another probe") {
-		t.Error(err)
 	}
 }

@@ -1,239 +1,241 @@
-// Package capacity searches for the greatest rate that a system meets its objectives at: an interval that has it with a stated confidence. It
-// knows nothing of what a probe is; docs/sweeps-and-capacity.md says why the confidence holds.
+// Package capacity searches for the greatest rate at which a script meets its objectives: an
+// interval that has it with a stated confidence. docs/studies.md explains why the confidence holds.
 package capacity
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"sort"
 )
 
-// Answer is what one probe, a run at one rate, says of the system.
+// Answer is the answer of a probe, a run at one rate.
 type Answer uint8
 
 // Answers.
 const (
-	Met       Answer = iota // every objective holds, in a steady state
-	Missed                  // an objective does not
-	Unsteady                // they hold, but not for long: what was measured changed while the probe went on
-	Generator               // nothing is known of the system: the load generator, or its machine, made the numbers
-	Unjudged                // an objective cannot be judged at all, as by too few messages: no answer in a search
+	Met       Answer = iota // the run is valid, steady, and meets every objective
+	Missed                  // it does not
+	Generator               // the load generator or its machine may have made the numbers
 )
 
-// String is what people call the answer.
-func (a Answer) String() string {
-	return [...]string{"met", "missed", "not steady", "generator", "not judged"}[a]
-}
+// String returns the answer as a word.
+func (a Answer) String() string { return [...]string{"met", "missed", "generator"}[a] }
 
-// Probe is a rate that was tried.
-type Probe struct {
-	Rate   int64
-	Answer Answer
-	// Expected is how probable it was, by all probes before this one, that its answer is Met.
-	Expected float64
-}
-
-// Finding is what a search found.
+// Finding is the end of a search.
 type Finding uint8
 
 // Findings.
 const (
-	Undecided      Finding = iota // the probes ended before the interval was as narrow as asked for
-	Found                         // the capacity is between Low and High
-	TooLittle                     // not even the lowest rate meets the objectives
-	NotReached                    // the highest rate that is allowed still meets them
-	GeneratorFirst                // the load generator's own capacity is between Low and High, and the system's is not known
-	NoSteadyState                 // there is no one capacity: the system changed while it was searched for
+	Undecided Finding = iota // the interval is not confirmed
+	Found
+	TooLittle
+	NotReached
+	GeneratorFirst // the load generator did not keep the rate at High
+	NoSteadyState
 )
 
-// Outcome is the end of a search.
+// String returns the finding in words.
+func (f Finding) String() string {
+	return [...]string{
+		"The probes ended before the capacity was known: allow more --probes", "The capacity is",
+		"The lowest rate does not meet the objectives: the capacity is",
+		"The highest allowed rate meets the objectives: the capacity is",
+		"The generator ended first: the system's capacity is not known, the generator's is",
+		"There is no steady state: probes at the same rate contradict one another, the last",
+	}[f]
+}
+
+// Outcome is a finding with its interval. Low or High is 0 if the interval is open there.
 type Outcome struct {
 	Finding   Finding
-	Low, High int64 // High is 0 where nothing bounds it from above, and Low where nothing does from below
-	Probes    []Probe
+	Low, High int64
 }
 
-// Search says what is searched for.
+// Search describes a search.
 type Search struct {
-	From, To   int64   // the rates that may be probed, 1 or more; a To of 0 is no limit
-	Width      float64 // how wide the interval may be, of its lower end: 0.05 is 5 %
-	Confidence float64 // how probable it is, at least, that the interval has the capacity: 0.95
-	Probes     int     // how many there may be
+	From, To   int64   // the rates that may be probed; a To of 0 is no limit
+	Width      float64 // of the interval, as a share of its lower end
+	Confidence float64 // the least probability that the capacity is in the interval
+	Probes     int     // the greatest number of probes
 }
 
-// Check says what is wrong with the question.
+// Check returns an error if the search is not possible.
 func (s Search) Check() error {
-	switch {
-	case s.From < 1:
-		return fmt.Errorf("the lowest rate, %d, must be at least 1", s.From)
-	case s.To != 0 && s.To <= s.From:
-		return fmt.Errorf("the highest rate, %d, must be more than the lowest, %d", s.To, s.From)
-	case !(s.Width >= 0.01 && s.Width <= 1):
-		return fmt.Errorf("a width of %g %% is not one from 1 %% to 100 %%", 100*s.Width)
-	case !(s.Confidence >= 0.5 && s.Confidence < 1):
-		return fmt.Errorf("a confidence of %g %% is not one from 50 %% to less than 100 %%", 100*s.Confidence)
-	case s.Probes < 1:
-		return errors.New("a search takes at least one probe")
+	rates := s.From >= 1 && (s.To == 0 || s.To > s.From)
+	shares := s.Width >= 0.01 && s.Width <= 1 && s.Confidence >= 0.5 && s.Confidence < 1
+	if !rates || !shares || s.Probes < 1 {
+		return errors.New("allowed are --from from 1 on, --to above it, --width 1% to 100%, " +
+			"--confidence 50% to 99.9%, --probes from 1 on")
 	}
 	return nil
 }
 
-// insists is how often in a row a probe must say nothing of the system before that counts: a machine is busy at times, at any rate.
-const insists = 3
+const (
+	// insists is the number of runs of a probe that the load generator spoils. The last one counts
+	// as not met.
+	insists = 3
+	// rounds is the number of intervals that are tried, each wider than the one before.
+	rounds = 4
+	// unlimited is the highest rate if no limit is given.
+	unlimited = 1_000_000_000_000
+	// gain and loss are the factors of a bet at even odds that is won and lost. Below hopeless an
+	// end is given up.
+	gain, loss, hopeless = 1.8, 0.2, 0.1
+)
 
-// Run searches. The probe's error ends it, with what was found until then.
-func (s Search) Run(ctx context.Context, probe func(ctx context.Context, rate int64) (Answer, error)) (Outcome, error) {
+var errProbes = errors.New("the probes ended")
+
+// searching is a search that runs.
+type searching struct {
+	Search
+	Outcome
+	probe Probe
+	made  int
+}
+
+// Probe runs at a rate.
+type Probe func(ctx context.Context, rate int64) (Answer, error)
+
+// Run searches. An error of the probe ends it.
+func (s Search) Run(ctx context.Context, probe Probe) (Outcome, error) {
 	if err := s.Check(); err != nil {
 		return Outcome{}, err
 	}
-	var probes []Probe
-	for made := 0; ; {
-		o := s.Judge(probes)
-		if o.Finding != Undecided || made >= s.Probes {
-			return o, nil
+	if s.To == 0 {
+		s.To = unlimited
+	}
+	r := &searching{Search: s, probe: probe}
+	at, ratio := s.From, 2.0
+	for round := range rounds {
+		err := r.bracket(ctx, at, ratio)
+		if err == nil {
+			r.widen(round)
+			at, err = r.confirm(ctx, round)
 		}
-		next := s.Next(probes)
-		next.Answer = Generator
-		for again := 0; again < insists && next.Answer == Generator; again++ {
-			var err error
-			if next.Answer, err = probe(ctx, next.Rate); err != nil {
-				return o, err
+		if errors.Is(err, errProbes) {
+			return r.Outcome, nil
+		}
+		if err != nil || at == 0 {
+			return r.Outcome, err
+		}
+		ratio = 1 + s.Width
+	}
+	r.Finding = NoSteadyState
+	return r.Outcome, nil
+}
+
+// ask probes a rate until the load generator does not spoil the probe.
+func (r *searching) ask(ctx context.Context, rate int64) (answer Answer, err error) {
+	for range insists {
+		if r.made == r.Probes {
+			return answer, errProbes
+		}
+		r.made++
+		if answer, err = r.probe(ctx, rate); err != nil || answer != Generator {
+			return answer, err
+		}
+	}
+	return answer, nil
+}
+
+// bracket moves away from a rate in growing steps until the answer changes, and then halves the
+// interval. At a limit the interval stays open.
+func (r *searching) bracket(ctx context.Context, at int64, ratio float64) error {
+	r.Low, r.High = 0, 0
+	for r.Low == 0 || r.High == 0 {
+		answer, err := r.ask(ctx, at)
+		if err != nil {
+			return err
+		}
+		var next int64
+		if answer == Met {
+			r.Low = at
+			next = min(r.To, max(at+1, int64(math.Round(float64(at)*ratio))))
+		} else {
+			r.High = at
+			next = max(r.From, min(at-1, int64(math.Round(float64(at)/ratio))))
+		}
+		if next == at {
+			return nil
+		}
+		at, ratio = next, min(2, ratio*ratio)
+	}
+	for r.High-r.Low > 1 && float64(r.High) > float64(r.Low)*(1+r.Width/2) {
+		middle := int64(math.Round(math.Sqrt(float64(r.Low) * float64(r.High))))
+		answer, err := r.ask(ctx, middle)
+		if err != nil {
+			return err
+		}
+		if answer == Met {
+			r.Low = middle
+		} else {
+			r.High = middle
+		}
+	}
+	return nil
+}
+
+// widen moves the ends of the interval apart: to the width that is asked for in the first round.
+func (r *searching) widen(round int) {
+	if r.Low == 0 || r.High == 0 {
+		return
+	}
+	margin := math.Pow(1+r.Width, 0.24+float64(round/2))
+	r.Low = max(r.From, int64(math.Round(float64(r.Low)/margin)))
+	r.High = min(r.To, int64(math.Round(float64(r.High)*margin)))
+}
+
+// end is an end of the interval, with the capital of bets that its probes answer as expected.
+type end struct {
+	rate    int64
+	met     bool
+	capital float64
+	probes  int
+	spoilt  int // of the probes, by the load generator
+}
+
+// confirm probes both ends in turn until chance alone would not give their answers. It returns the
+// end that fails; 0 if both are confirmed.
+func (r *searching) confirm(ctx context.Context, round int) (failed int64, err error) {
+	enough := 4 * math.Pow(2, float64(round)) / (1 - r.Confidence)
+	low, high := &end{rate: r.Low, met: true, capital: 1}, &end{rate: r.High, capital: 1}
+	for _, e := range []*end{low, high} {
+		if e.rate == 0 {
+			e.capital = enough // the interval is open
+		}
+	}
+	for low.capital < enough || high.capital < enough {
+		for _, e := range []*end{low, high} {
+			if e.capital >= enough {
+				continue
 			}
-			made++
+			answer, err := r.ask(ctx, e.rate)
+			if err != nil {
+				return 0, err
+			}
+			e.probes++
+			if answer == Generator {
+				e.spoilt++
+			}
+			if (answer == Met) == e.met {
+				e.capital *= gain
+			} else {
+				e.capital *= loss
+			}
+			if e.capital < hopeless {
+				return e.rate, nil
+			}
 		}
-		probes = append(probes, next)
-	}
-}
-
-// Judge says what is known by some probes, in the order in which they were made.
-func (s Search) Judge(probes []Probe) Outcome {
-	o := s.decide(probes)
-	if n := len(probes); (o.Finding != Undecided || n%look == 0) && s.drifted(probes) {
-		o.Finding = NoSteadyState
-	}
-	return o
-}
-
-func (s Search) decide(probes []Probe) Outcome {
-	o := s.outcome(probes, of(probes, false))
-	if o.Finding != Undecided {
-		return o
-	}
-	if all := s.outcome(probes, of(probes, true)); all.Finding == Found || all.Finding == TooLittle {
-		if all.blame(Generator) {
-			all.Finding = GeneratorFirst
-			return all
-		}
-	}
-	return o
-}
-
-// outcome reads an answer from a confidence set.
-func (s Search) outcome(probes []Probe, e evidence) Outcome {
-	o := Outcome{Probes: probes}
-	var ok bool
-	if o.Low, o.High, ok = e.interval(1 - s.Confidence); !ok {
-		o.Finding = NoSteadyState
-		return o
 	}
 	switch {
-	case o.High != 0 && o.High <= s.From:
-		if o.Finding = TooLittle; o.blame(Unsteady) {
-			o.Finding = NoSteadyState
-		}
-	case s.To != 0 && o.Low >= s.To:
-		o.Finding = NotReached
-	case o.Low != 0 && o.High != 0 && s.narrow(o.Low, o.High):
-		o.Finding = Found
+	case 2*high.spoilt > high.probes:
+		r.Finding = GeneratorFirst
+	case r.High == 0:
+		r.Finding = NotReached
+	case r.Low == 0:
+		r.Finding = TooLittle
+	default:
+		r.Finding = Found
 	}
-	return o
-}
-
-// narrow reports whether two rates are as close as was asked for, or as whole numbers can be.
-func (s Search) narrow(low, high int64) bool {
-	return high-low <= 1 || float64(high-low) <= s.Width*float64(low)
-}
-
-// blame reports whether most of the probes that were not met at the interval or above it have this answer.
-func (o Outcome) blame(a Answer) bool {
-	all, these := 0, 0
-	for _, p := range o.Probes {
-		if p.Answer != Met && p.Rate >= o.Low {
-			all++
-			if p.Answer == a {
-				these++
-			}
-		}
-	}
-	return 2*these > all
-}
-
-// Next chooses the next rate: one of the two ends that the interval would have if it were around the rate that is now believed to be
-// the capacity, that of which less is known.
-func (s Search) Next(probes []Probe) Probe {
-	if len(probes) == 0 {
-		return s.At(nil, s.From)
-	}
-	b := s.believe(probes)
-	rates := s.rates(b.top)
-	low, high := s.window(rates, b.median())
-	rate := rates[low]
-	if e := of(probes, true); high == 0 || e.above(rates[high]) < e.below(rates[low]) {
-		rate = rates[high]
-	}
-	return Probe{Rate: rate, Expected: b.expected(rate)}
-}
-
-// At is the probe of a rate that was chosen otherwise, as it is to be expected after some others.
-func (s Search) At(probes []Probe, rate int64) Probe {
-	return Probe{Rate: rate, Expected: s.believe(probes).expected(rate)}
-}
-
-// steps is how many of the rates that may be probed are within an interval of the width that is asked for.
-const steps = 4
-
-// rates are those that may be probed: the ends of the interval are among them, so that probes are repeated rather than scattered.
-func (s Search) rates(top float64) []int64 {
-	var all []int64
-	for r := s.From; ; {
-		all = append(all, r)
-		next := max(r+1, int64(math.Round(float64(r)*math.Pow(1+0.95*s.Width, 1.0/steps)))) // a little less, for they are rounded
-		if s.To != 0 && next > s.To {
-			if r < s.To {
-				all = append(all, s.To)
-			}
-			return all
-		}
-		if float64(r) > top {
-			return all
-		}
-		r = next
-	}
-}
-
-// window gives the ends of the widest interval around a rate that is as narrow as is asked for.
-func (s Search) window(rates []int64, around float64) (low, high int) {
-	last := len(rates) - 1
-	at := sort.Search(last, func(i int) bool { return float64(rates[i]) >= around })
-	switch {
-	case at == 0:
-		return 0, 0
-	case float64(rates[last]) < around:
-		return last, last
-	}
-	low, high = at-1, at
-	for {
-		from, to := low, high
-		if low > 0 && s.narrow(rates[low-1], rates[high]) {
-			low--
-		}
-		if high < last && s.narrow(rates[low], rates[high+1]) {
-			high++
-		}
-		if from == low && to == high {
-			return low, high
-		}
-	}
+	return 0, nil
 }

@@ -1,102 +1,82 @@
-// Package studies runs published benchmarks again. A study is data: tests, each a script with cells of settings, and what
-// was published of each cell. Its tables have what was measured beside what was published.
+// Package studies runs published benchmarks again. A study is data: tests with a script and cells
+// of settings, and the published numbers. Its tables have the measured numbers beside the published
+// numbers.
 package studies
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/evanw/esbuild/pkg/api"
 	"github.com/grafana/sobek"
 
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/cells"
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/measure"
-	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/internal/tools/sweep"
 )
 
-// Study is what a study's file exports.
+// Study is the export of a study's file. types/index.d.ts describes the fields.
 type Study struct {
-	Title    string                         `json:"title"`
-	Question string                         `json:"question"`
-	Source   struct{ Citation, URL string } `json:"source"`
-	Original string                         `json:"original"` // the machines and versions of the published numbers
-	Brokers  []string                       `json:"brokers"`  // by their names in scripts/broker
-	Changed  []string                       `json:"changed"`  // what differs from the original
-	Claims   []string                       `json:"claims"`   // published conclusions
-	Repeat   int                            `json:"repeat"`
-	Tests    []Test                         `json:"tests"`
-
-	Folder string `json:"-"` // of its file, which scripts' paths are relative to
+	Title    string
+	Question string
+	Source   struct{ Citation, URL string }
+	Original string
+	Brokers  []string
+	Changed  []string
+	Claims   []string
+	Repeat   int
+	Tests    []*Test
 }
 
 // Test is a table of cells that are compared with one another.
 type Test struct {
-	Name     string   `json:"name"`
-	Title    string   `json:"title"`
-	Note     string   `json:"note"`
-	Script   string   `json:"script"`
-	Settings Settings `json:"settings"` // of all cells
-	Columns  []Column `json:"columns"`
-	Cells    []Cell   `json:"cells"`
-	Base     string   `json:"base"` // the cell that the others are divided by
+	Name     string
+	Title    string
+	Note     string
+	Script   string
+	Settings Settings
+	Columns  []*Column
+	Cells    []*Cell
+	Base     string
 }
 
 // Column is a number of each cell.
 type Column struct {
-	Title    string `json:"title"`
-	Measured string `json:"measured"`
-	Phase    string `json:"phase"` // of the run; "" for the one that leads
-	Ratio    *bool  `json:"ratio"` // false: not shown as a multiple of the base
+	Title    string
+	Measured string
+	Phase    string
+	Ratio    *bool // nil is true
 
-	measure measure.Measure
+	cells.Column `json:"-"`
 }
 
-// Cell is a row: settings of the script, and what was published of them.
+// Cell is a row: settings of the script, and the published numbers.
 type Cell struct {
-	Name      string         `json:"name"`
-	Settings  Settings       `json:"settings"`
-	Before    Settings       `json:"before"` // of a run before it, which is not measured
-	Processes Processes      `json:"processes"`
-	Published map[string]any `json:"published"` // by the titles of columns: a number (ms of a latency) or words
+	Name      string
+	Settings  Settings
+	Published map[string]any // by the titles of columns: a number or words
 }
 
-// Processes are the processes that run a cell together: a number, or the settings of each.
-type Processes []Process
+// Settings are variables of a script's environment.
+type Settings map[string]Setting
 
-// Process is one of the processes of a cell.
-type Process struct {
-	Settings Settings `json:"settings"`
-	Kill     string   `json:"kill"` // it is killed so long after its start
-}
+// Setting is a value as a text; "" if the cell cannot be run.
+type Setting string
 
-// UnmarshalJSON reads a number of equal processes, or a list.
-func (p *Processes) UnmarshalJSON(text []byte) error {
-	var n int
-	if json.Unmarshal(text, &n) == nil { // also null
-		if *p = nil; n > 1 {
-			*p = make(Processes, n)
-		}
-		return nil
+// UnmarshalJSON reads a text, number, boolean or null.
+func (s *Setting) UnmarshalJSON(text []byte) error {
+	switch text[0] {
+	case '"':
+		return json.Unmarshal(text, (*string)(s))
+	case '{', '[':
+		return fmt.Errorf("a setting is a text, a number or a boolean, and not %s", text)
 	}
-	type list Processes
-	return strict(text, (*list)(p))
-}
-
-// Settings are variables of a script's environment: text, number, truth, [Measured], or nil if they have no value.
-type Settings map[string]any
-
-// Measured is a setting that another test measured: in a cell, or the greatest of all.
-type Measured struct {
-	Test   string  `json:"test"`
-	Cell   string  `json:"cell"`
-	Column string  `json:"column"`
-	Times  float64 `json:"times"` // 1 if not given
+	*s = Setting(strings.TrimPrefix(string(text), "null"))
+	return nil
 }
 
 func strict(text []byte, to any) error {
@@ -105,221 +85,112 @@ func strict(text []byte, to any) error {
 	return d.Decode(to)
 }
 
-// undefined replaces a setting without a value, which JSON would leave out.
-const undefined = `(k, v) => v === undefined ? null : v`
-
-// Load evaluates a study's file, an ES module. It has __ENV and SCALE, and may import other files by relative paths.
+// Load evaluates a study's file, an ES module with __ENV and SCALE, and the files that it imports.
 func Load(path string, env map[string]string, scale float64) (*Study, error) {
-	modules := modules{known: map[string]sobek.ModuleRecord{}, paths: map[any]string{}}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+	if !(scale > 0 && scale <= 1) {
+		return nil, fmt.Errorf("--scale %v: it must be more than 0, and 1 at most", scale)
 	}
-	record, err := modules.load(absolute)
-	if err != nil {
-		return nil, err
-	}
-	if err := record.Link(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	built := api.Build(api.BuildOptions{
+		EntryPoints: []string{path}, Bundle: true, Format: api.FormatIIFE, GlobalName: "file",
+		LogLevel: api.LogLevelSilent,
+	})
+	if len(built.Errors) > 0 {
+		return nil, fmt.Errorf("%s: %s", path, built.Errors[0].Text)
 	}
 	vm := sobek.New()
 	if err := errors.Join(vm.Set("__ENV", env), vm.Set("SCALE", scale)); err != nil {
 		return nil, err
 	}
-	if p := vm.CyclicModuleRecordEvaluate(record, modules.resolve); p.State() != sobek.PromiseStateFulfilled {
-		return nil, fmt.Errorf("%s: %s", path, p.Result())
-	}
-	exported := vm.NamespaceObjectFor(record).Get("study")
-	if exported == nil || sobek.IsUndefined(exported) {
-		return nil, fmt.Errorf("%s: it exports no study: write `export const study = { title: ..., tests: [...] }`", path)
-	}
-	if err := vm.Set("study", exported); err != nil {
-		return nil, err
-	}
-	text, err := vm.RunString("JSON.stringify(study, " + undefined + ")")
+	// An undefined setting becomes null: JSON leaves out undefined values.
+	const export = "; JSON.stringify(file.study || {}, (k, v) => v === undefined ? null : v)"
+	text, err := vm.RunString(string(built.OutputFiles[0].Contents) + export)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s := &Study{Repeat: 1, Folder: filepath.Dir(absolute)}
+	s := &Study{Repeat: 1}
 	if err := strict([]byte(text.String()), s); err != nil {
 		return nil, fmt.Errorf("%s: study: %w", path, err)
 	}
-	if err := s.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	for _, t := range s.Tests {
+		t.Script = filepath.Join(filepath.Dir(path), filepath.FromSlash(t.Script))
 	}
 	return s, nil
 }
 
-var (
-	environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	folderName      = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
-)
-
-// check completes the study: each cell has the settings of its test. The error names the field.
-func (s *Study) check() error {
-	if s.Title == "" || s.Question == "" || s.Source.URL == "" || len(s.Tests) == 0 || s.Repeat < 1 {
-		return errors.New("study: it needs a title, a question, a source with a url, at least one test, and a repeat of 1 or more")
+// complete gives each cell the settings of its test, and checks the study.
+func (s *Study) complete() error {
+	if s.Title == "" || len(s.Tests) == 0 || s.Repeat < 1 {
+		return errors.New("a study needs a title, tests, and a repeat of 1 or more")
 	}
-	for i := range s.Tests {
-		if err := checkTest(&s.Tests[i], s.Tests[:i]); err != nil {
-			return fmt.Errorf("study.tests[%d]: %w", i, err)
+	for _, t := range s.Tests {
+		if err := t.complete(); err != nil {
+			return fmt.Errorf("test %q: %w", t.Name, err)
 		}
 	}
 	return nil
 }
 
-func checkTest(t *Test, before []Test) error {
-	switch {
-	case !folderName.MatchString(t.Name):
-		return fmt.Errorf("name: %q is not a name of small letters, digits and -", t.Name)
-	case slices.ContainsFunc(before, func(o Test) bool { return o.Name == t.Name }):
-		return fmt.Errorf("name: there is a test %q already", t.Name)
-	case t.Title == "" || t.Script == "" || len(t.Columns) == 0 || len(t.Cells) == 0:
-		return errors.New("it needs a title, a script, columns and cells")
-	case t.Base != "" && !slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == t.Base }):
+func (t *Test) complete() error {
+	for _, c := range t.Columns {
+		m, err := measure.Parse(c.Measured)
+		if err != nil {
+			return err
+		}
+		c.Column = cells.Column{Measure: m, Phase: c.Phase}
+	}
+	if t.Base != "" && t.cell(t.Base) == nil {
 		return fmt.Errorf("base: there is no cell %q", t.Base)
 	}
-	for i := range t.Columns {
-		m, err := measure.Parse(t.Columns[i].Measured)
-		if err != nil {
-			return fmt.Errorf("columns[%d].measured: %w", i, err)
+	for _, c := range t.Cells {
+		if t.cell(c.Name) != c {
+			return fmt.Errorf("there are two cells %q", c.Name)
 		}
-		t.Columns[i].measure = m
-	}
-	for i := range t.Cells {
-		if name := t.Cells[i].Name; name == "" || slices.ContainsFunc(t.Cells[:i], func(o Cell) bool { return o.Name == name }) {
-			return fmt.Errorf("cells[%d].name: there is a cell %q already, or it is empty", i, name)
+		for title := range c.Published {
+			if !t.has(title) {
+				return fmt.Errorf("cell %q: published: there is no column %q", c.Name, title)
+			}
 		}
-		if err := checkCell(t, &t.Cells[i], before); err != nil {
-			return fmt.Errorf("cells[%d]: %w", i, err)
-		}
+		settings := Settings{}
+		maps.Copy(settings, t.Settings)
+		maps.Copy(settings, c.Settings)
+		c.Settings = settings
 	}
 	return nil
 }
 
-func checkCell(t *Test, c *Cell, before []Test) error {
-	c.Settings = with(t.Settings, c.Settings)
-	all := []Settings{c.Settings}
-	if c.Before != nil {
-		c.Before = with(c.Settings, c.Before)
-		all = append(all, c.Before)
-	}
-	if len(c.Processes) > 0 && c.Before == nil {
-		return errors.New("before: processes that run together need a run before them that makes the topic")
-	}
-	for i := range c.Processes {
-		p := &c.Processes[i]
-		p.Settings = with(c.Settings, p.Settings)
-		all = append(all, p.Settings)
-		if _, err := p.kill(); err != nil {
-			return fmt.Errorf("processes[%d].kill: %w", i, err)
+// lacks returns a setting without a value; "" if the cell can be run.
+func (c *Cell) lacks() string {
+	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
+		if c.Settings[name] == "" {
+			return name
 		}
-	}
-	for title := range c.Published {
-		if !slices.ContainsFunc(t.Columns, func(o Column) bool { return o.Title == title }) {
-			return fmt.Errorf("published: there is no column %q", title)
-		}
-	}
-	for _, settings := range all {
-		for name, value := range settings {
-			if !environmentName.MatchString(name) || sweep.Reserved(name) {
-				return fmt.Errorf("settings: %q is not a name for a setting of a cell", name)
-			}
-			m, ok := value.(map[string]any)
-			if !ok {
-				continue
-			}
-			measured, err := measuredOf(m)
-			if err != nil {
-				return fmt.Errorf("settings.%s: %w", name, err)
-			}
-			if !slices.ContainsFunc(before, func(o Test) bool { return o.has(measured) }) {
-				return fmt.Errorf("settings.%s: no test before this one has the cell %q with the column %q", name, measured.Cell, measured.Column)
-			}
-			settings[name] = measured
-		}
-	}
-	return nil
-}
-
-func (t *Test) has(m Measured) bool {
-	return t.Name == m.Test && slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Title == m.Column }) &&
-		(m.Cell == "" || slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == m.Cell }))
-}
-
-func measuredOf(m map[string]any) (Measured, error) {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return Measured{}, err
-	}
-	measured := Measured{Times: 1}
-	return measured, strict(text, &measured)
-}
-
-// with returns settings with others in their place.
-func with(all, others Settings) Settings {
-	joined := Settings{}
-	for _, settings := range []Settings{all, others} {
-		for name, value := range settings {
-			joined[name] = value
-		}
-	}
-	return joined
-}
-
-// text returns a setting's value as a text; "" if it has none.
-func text(value any) string {
-	switch v := value.(type) {
-	case string:
-		return v
-	case bool:
-		return strconv.FormatBool(v)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return ""
 }
 
-func (p Process) kill() (time.Duration, error) {
-	if p.Kill == "" {
-		return 0, nil
+func (t *Test) cell(name string) *Cell {
+	for _, c := range t.Cells {
+		if c.Name == name {
+			return c
+		}
 	}
-	return time.ParseDuration(p.Kill)
+	return nil
 }
 
-// scale is the factor from a number in a study's file to the measure's unit: latencies are milliseconds, as in k6.
-func (c *Column) scale() float64 {
-	if c.measure.Unit == "ns" {
-		return 1e6
-	}
-	return 1
+func (t *Test) has(title string) bool {
+	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Title == title })
 }
 
-// modules loads the files that a study imports.
-type modules struct {
-	known map[string]sobek.ModuleRecord
-	paths map[any]string
-}
-
-func (m *modules) resolve(from any, specifier string) (sobek.ModuleRecord, error) {
-	if !strings.HasPrefix(specifier, "./") && !strings.HasPrefix(specifier, "../") {
-		return nil, fmt.Errorf("import of %q: a study imports files by relative paths only, such as ./common.js", specifier)
+// published returns the published number of a cell, and its text. Latencies are milliseconds.
+func (c *Column) published(cell *Cell) (number float64, text string) {
+	switch v := cell.Published[c.Title].(type) {
+	case string:
+		return 0, v
+	case float64:
+		if c.Unit == "ns" {
+			v *= 1e6
+		}
+		return v, c.Measure.Show(v)
 	}
-	return m.load(filepath.Join(filepath.Dir(m.paths[from]), filepath.FromSlash(specifier)))
-}
-
-func (m *modules) load(path string) (sobek.CyclicModuleRecord, error) {
-	if known, ok := m.known[path].(sobek.CyclicModuleRecord); ok {
-		return known, nil
-	}
-	text, err := os.ReadFile(path) //gosec:disable G304 -- a file of the user's
-	if err != nil {
-		return nil, fmt.Errorf("no study: %w", err)
-	}
-	record, err := sobek.ParseModule(path, string(text), m.resolve)
-	if err != nil {
-		return nil, fmt.Errorf("no study: %w", err)
-	}
-	m.known[path], m.paths[record] = record, path
-	return record, nil
+	return 0, "–"
 }

@@ -1,0 +1,6 @@
+package cells
+
+import "os/exec"
+
+// isolate does nothing: Ctrl-C reaches the process, and the end of the context kills it.
+func isolate(*exec.Cmd) {}
