@@ -45,7 +45,7 @@ func TestWhoLogsIn(t *testing.T) {
 }
 
 func TestHostsHavePorts(t *testing.T) {
-	got := target(t, "sample://a,b:1,[::1],[::1]:2,c:", nil).Addresses("9")
+	got := target(t, "sample://a,b:1,[::1],[::1]:2,c", nil).Addresses("9")
 	if want := []string{"a:9", "b:1", "[::1]:9", "[::1]:2", "c:9"}; !slices.Equal(got, want) {
 		t.Error(got)
 	}
@@ -108,7 +108,7 @@ func TestOneSideSpeaksTLS(t *testing.T) {
 		*Address
 		want string
 	}{
-		{at(secure.Listener, ""), `it speaks TLS and hangs up on who does not, so set option "tls"`},
+		{at(secure.Listener, ""), `it requires TLS, so set option "tls"`},
 		{at(plain, "?tls=true"), "the server does not speak TLS at this port"},
 		{at(plain, ""), "what is INFO"},
 		{at(secure.Listener, "?tls=true"), "certificate"},
@@ -143,7 +143,7 @@ func TestWhoSaysNothingIsAsked(t *testing.T) {
 	}
 	err := opened(Protocol{Name: "the protocol of samples"}, 5*time.Minute)
 	if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != Unsupported ||
-		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it says "HTTP/1.1 400 Bad Request"`) {
+		!strings.Contains(err.Error(), `the server does not speak the protocol of samples at this port: it answers "HTTP/1.1 400 Bad Request"`) {
 		t.Error(err)
 	}
 	err = opened(Protocol{Name: "HTTP", Text: []string{"HTTP/"}}, 3*soon)
@@ -168,7 +168,7 @@ func TestOpen_SilentServer_EndsWithConnectTimeout(t *testing.T) {
 		d := *a.Driver
 		d.Open = func(context.Context, Target) (Conn, error) { return nil, failure }
 		a.Driver = &d
-		ctx, cancel := context.WithTimeout(t.Context(), explainTimeout-time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), probeTimeout-time.Second)
 		defer cancel()
 		_, err = a.Open(ctx, "")
 		if ctx.Err() != nil {

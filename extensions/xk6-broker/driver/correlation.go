@@ -1,11 +1,10 @@
 package driver
 
-// Correlation names the headers by which a request and its reply belong together, where the broker
-// has no request and reply of its own: as those name them who answer requests on such brokers, so
-// that a test may ask them.
+// Correlation names the headers that relate a reply to its request, for brokers without requests of
+// their own. The names are those that programs on such brokers use.
 type Correlation struct {
-	ID      string // what the reply repeats
-	ReplyTo string // the topic that the reply goes to
+	ID      string // repeated by the reply
+	ReplyTo string // the topic of the reply
 }
 
 // Correlated has the names of AMQP's properties, for brokers without names of their own.

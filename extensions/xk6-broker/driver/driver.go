@@ -52,8 +52,7 @@ type Target struct {
 	// Network is what connections go through: see [Target.Plain], [Target.Dialer] and [Target.TLS].
 	Network Network
 
-	files    map[string]file // by their names in the options
-	protocol Protocol
+	files map[string]file // by the value of the option
 }
 
 // Conn is one connection, or one client that owns several. Its methods may be called concurrently.
