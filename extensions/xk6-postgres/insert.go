@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/outbox"
 )
 
 // inserting is one transaction after the other. It keeps the slices that the parameters are made of.
@@ -26,7 +28,7 @@ const notification = "SELECT set_config('synchronous_commit', 'off', true), pg_n
 
 // insert commits the messages, calls confirmed, and, in a second transaction, notifies who waits for some. A transaction that notifies keeps all others that do
 // from committing until it has, so this one must not be the one that waits for the disk. Both are sent at once.
-func (in *inserting) insert(ctx context.Context, s *session, all []outgoing, confirmed func()) (err error) {
+func (in *inserting) insert(ctx context.Context, s *session, all []outbox.Item[outgoing], confirmed func()) (err error) {
 	statement, values, err := in.parameters(s.TypeMap(), all)
 	if err != nil {
 		return err
@@ -79,12 +81,13 @@ func (in *inserting) committed(pipeline *pgconn.Pipeline) (rows int64, err error
 }
 
 // parameters are arrays, and the statement is that which takes them. A message without a key, a body or headers has NULL there.
-func (in *inserting) parameters(types *pgtype.Map, all []outgoing) (statement string, values [][]byte, err error) {
+func (in *inserting) parameters(types *pgtype.Map, all []outbox.Item[outgoing]) (statement string, values [][]byte, err error) {
 	in.keys, in.bodies, in.headers = in.keys[:0], in.bodies[:0], in.headers[:0]
 	bare := true
-	for _, o := range all {
-		in.keys, in.bodies, in.headers = append(in.keys, o.message.Key), append(in.bodies, o.message.Body), append(in.headers, o.headers)
-		bare = bare && o.message.Key == nil && o.headers == nil
+	for _, item := range all {
+		o := item.Message
+		in.keys, in.bodies, in.headers = append(in.keys, o.Key), append(in.bodies, o.Body), append(in.headers, o.headers)
+		bare = bare && o.Key == nil && o.headers == nil
 	}
 	defer func() { // they must not live on here
 		clear(in.keys)
