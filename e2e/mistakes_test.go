@@ -12,7 +12,7 @@ func TestMistakesAreFoundInInit(t *testing.T) {
 	const none = "export default function () { throw new Error('the test began'); }"
 	for name, c := range map[string]struct{ script, want string }{
 		"unknown scheme":          {`broker.connect('zeromq://localhost')`, `no driver for scheme "zeromq": this k6 knows`},
-		"no scheme":               {`broker.connect('localhost')`, "has no scheme"},
+		"no scheme":               {`broker.connect('localhost')`, "no scheme"},
 		"no URL":                  {`broker.connect()`, "the URL must be a string"},
 		"secret in a broken URL":  {`broker.connect('nats://user:s3cret@host:port')`, "malformed"},
 		"unknown option in URL":   {`broker.connect('embedded:?colour=red')`, `no option "colour"`},

@@ -22,19 +22,11 @@ type Address struct {
 	files  map[string]file // by the value of the option, filled by ReadFiles
 }
 
-// Errors about a URL do not quote it, because an unescaped character in a password moves the rest
+// errMalformed does not quote the URL, because an unescaped character in a password moves the rest
 // of the password into the port, the path or the query.
-var (
-	errMalformed = errors.New(`the broker's URL is malformed: it should look like ` +
-		`"nats://user:password@host1:4222,host2:4222?option=value", and in the user and the password ` +
-		`other characters than letters and digits are escaped: %2F is /, %23 is #, %3F is ?, %40 is @, %25 is %`)
-	errBehindHost = errors.New("the broker's URL is malformed: there is a # or an @ behind the host. " +
-		"In a path or a value write %23 and %40; in the password write %2F for / and %3F for ? too")
-	errQuery = errors.New("the query of the broker's URL is malformed: it should look like " +
-		"?option=value&option=value, and in a value %26 stands for &, %3B for ;, %2B for +, %25 for %")
-	errHosts = errors.New(`each host is host:port with a port from 1 to 65535, and an IPv6 address stands in ` +
-		`brackets; several hosts look like "nats://host1:4222,host2:4222"`)
-)
+var errMalformed = errors.New(`the broker's URL is malformed: it should look like ` +
+	`"nats://user:password@host1:4222,host2:4222?option=value", with ports from 1 to 65535, IPv6 addresses in brackets, ` +
+	`and special characters escaped: %2F is /, %23 is #, %3F is ?, %40 is @, %25 is %, %26 is &, %3B is ;, %2B is +`)
 
 // ParseURL parses a URL such as
 //
@@ -43,15 +35,12 @@ var (
 // Options in given override those in the query. It does no I/O, and its errors have no credentials.
 func ParseURL(raw string, given map[string]any) (*Address, error) {
 	single, hosts, behind := splitHosts(raw)
-	if strings.ContainsAny(behind, "@#") {
-		return nil, errBehindHost
-	}
 	u, err := url.Parse(single)
-	if err != nil {
+	if err != nil || strings.ContainsAny(behind, "@#") {
 		return nil, errMalformed
 	}
 	if u.Scheme == "" {
-		return nil, errors.New(`the broker's URL has no scheme: it should look like "nats://127.0.0.1:4222" or "embedded:"`)
+		return nil, fmt.Errorf("no scheme: %w", errMalformed)
 	}
 	d, err := Lookup(u.Scheme)
 	if err != nil {
@@ -62,7 +51,7 @@ func ParseURL(raw string, given map[string]any) (*Address, error) {
 	}
 	for i, host := range hosts {
 		if !validHost(host) && (host != "" || len(hosts) > 1) {
-			return nil, fmt.Errorf("the broker's URL is malformed at host %d: %w", i+1, errHosts)
+			return nil, fmt.Errorf("host %d: %w", i+1, errMalformed)
 		}
 	}
 	if d.OneHost && len(hosts) > 1 {
@@ -123,7 +112,7 @@ func validHost(host string) bool {
 func (a *Address) query() (map[string]any, error) {
 	values, err := url.ParseQuery(a.url.RawQuery)
 	if err != nil {
-		return nil, errQuery
+		return nil, errMalformed
 	}
 	given := map[string]any{}
 	secret := false
@@ -135,7 +124,7 @@ func (a *Address) query() (map[string]any, error) {
 		o, err := a.Driver.find(name, anyScope, InURL)
 		switch {
 		case err != nil && secret:
-			return nil, errQuery
+			return nil, errMalformed
 		case err != nil:
 			return nil, err
 		case o.Type == Map:

@@ -12,7 +12,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 )
@@ -37,66 +36,18 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("the server does not speak %s at this port: %v", e.Protocol, e.Err)
 }
 
-const (
-	// soon is the time after which a server that does not answer is probed.
-	soon = time.Second
-	// probeTimeout limits the probe after opening failed.
-	probeTimeout = 5 * time.Second
-)
-
-// probing allows one probe at a time, so that slow servers do not get one for each connection.
-var probing = make(chan struct{}, 1)
-
-// open opens a connection. If that fails, or takes longer than soon at a URL with one host, the
-// first host is probed, and a [ProtocolError] explains a foreign server.
+// open opens a connection. If that fails, a probe of the first host may explain it with a
+// [ProtocolError].
 func (t Target) open(ctx context.Context, d *Driver) (Conn, error) {
-	if _, networked := d.Option("connectTimeout"); !networked || len(t.Hosts) == 0 {
-		return d.Open(ctx, t)
+	conn, err := d.Open(ctx, t)
+	_, networked := d.Option("connectTimeout")
+	if err == nil || !networked || len(t.Hosts) == 0 || ctx.Err() != nil {
+		return conn, err
 	}
-	deadline := time.Now().Add(t.Options.Duration("connectTimeout"))
-	p, err := newProbe(t, d)
-	if err != nil {
-		return nil, err
-	}
-	opening, giveUp := context.WithCancelCause(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer giveUp(nil)
-	if len(t.Hosts) == 1 {
-		running.Go(func() { p.runLater(opening, giveUp) })
-	}
-	conn, err := d.Open(opening, t)
-	if err == nil {
-		return conn, nil
-	}
-	if foreign := (*ProtocolError)(nil); errors.As(context.Cause(opening), &foreign) {
-		return nil, foreign
-	}
-	if ctx.Err() != nil {
-		return nil, err
-	}
-	within, cancel := context.WithTimeout(ctx, min(probeTimeout, time.Until(deadline)))
+	const timeout = 2 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return nil, p.explain(within, err, d.KindOf(err))
-}
-
-// explain returns a [ProtocolError] if opening failed because the server is foreign, else err.
-func (p *probe) explain(ctx context.Context, err error, kind Kind) error {
-	if p.secure != nil && errors.As(err, new(tls.RecordHeaderError)) {
-		return &ProtocolError{"TLS", err}
-	}
-	var foreign *ProtocolError
-	switch kind {
-	case Timeout, Rejected:
-	case Unknown, Disconnected:
-		foreign = p.run(ctx)
-	default:
-		foreign = p.requiresTLS(ctx)
-	}
-	if foreign == nil {
-		return err
-	}
-	return &ProtocolError{foreign.Protocol, fmt.Errorf("%w: %w", foreign.Err, err)}
+	return nil, newProbe(t, d).explain(ctx, err, d.KindOf(err))
 }
 
 // probe asks a server, over connections of its own, whether it speaks the driver's protocol.
@@ -107,30 +58,30 @@ type probe struct {
 	secure   *tls.Config // nil without TLS
 }
 
-func newProbe(t Target, d *Driver) (*probe, error) {
-	secure, err := t.TLS()
+func newProbe(t Target, d *Driver) *probe {
+	secure, _ := t.TLS() // its error is that of Open
 	p := &probe{protocol: d.Protocol, host: t.Hosts[0], plain: t.Plain(), secure: secure}
 	p.protocol.Name = cmp.Or(p.protocol.Name, "the protocol of driver "+d.Name)
-	return p, err
+	return p
 }
 
-// runLater probes a server that has not answered soon, and gives up opening if it is foreign. The
-// client and the server may wait for each other's first word.
-func (p *probe) runLater(ctx context.Context, giveUp context.CancelCauseFunc) {
-	select {
-	case <-time.After(soon):
-	case <-ctx.Done():
-		return
+// explain returns a [ProtocolError] if opening failed because the server is foreign, else err.
+func (p *probe) explain(ctx context.Context, err error, kind Kind) error {
+	if p.secure != nil && errors.As(err, new(tls.RecordHeaderError)) {
+		return &ProtocolError{"TLS", err}
 	}
-	select {
-	case probing <- struct{}{}:
-		defer func() { <-probing }()
-	case <-ctx.Done():
-		return
+	var foreign *ProtocolError
+	switch kind {
+	case Rejected:
+	case Unknown, Disconnected, Timeout:
+		foreign = p.run(ctx)
+	default:
+		foreign = p.requiresTLS(ctx)
 	}
-	if foreign := p.run(ctx); foreign != nil {
-		giveUp(foreign)
+	if foreign == nil {
+		return err
 	}
+	return &ProtocolError{foreign.Protocol, fmt.Errorf("%w: %w", foreign.Err, err)}
 }
 
 // run returns an error if the server certainly speaks another protocol.

@@ -74,49 +74,42 @@ func (o Option) decode(raw any) (any, bool) {
 	panic("driver: option " + o.Name + " has an unknown type")
 }
 
-// want describes the allowed values in an error.
-func (o Option) want() string {
-	switch o.Type {
-	case Enum:
-		return "one of " + strings.Join(o.Allowed, ", ")
-	case Bool:
-		return "true or false"
-	case Int:
-		return "an integer" + o.limits(formatInt)
-	case Size:
-		return `a size such as 65536 or "64KiB"` + o.limits(formatInt)
-	case Duration:
-		text := o.limits(func(ns int64) string { return time.Duration(ns).String() })
-		return `a duration such as "500ms" or a number of milliseconds` + text
-	case List:
-		return "a list of strings"
-	case Map:
-		return "an object of strings, numbers and booleans, or a string name=value or a list of these"
-	case Items:
-		return "a list of strings and objects"
-	case File:
-		return "the path of a file, or its text"
-	default:
-		return "a string"
-	}
+// wants describes the values of each type in errors.
+var wants = [...]string{
+	String: "a string", Int: "an integer", Bool: "true or false",
+	Duration: `a duration such as "500ms" or a number of milliseconds`, Size: `a size such as 65536 or "64KiB"`,
+	Enum: "one of ", List: "a list of strings",
+	Map:   "an object of strings, numbers and booleans, or a string name=value or a list of these",
+	Items: "a list of strings and objects", File: "the path of a file, or its text",
 }
 
-func (o Option) limits(format func(int64) string) string {
-	text := ", at least " + format(o.Min)
+func (o Option) want() string {
+	text := wants[o.Type]
+	switch o.Type {
+	case Enum:
+		return text + strings.Join(o.Allowed, ", ")
+	case Int, Size, Duration:
+		text += ", at least " + o.format(o.Min)
+	}
 	if o.Max != 0 {
-		text = ", from " + format(o.Min) + " to " + format(o.Max)
+		text += ", at most " + o.format(o.Max)
 	}
 	if o.Step != 0 {
-		text += " in steps of " + format(o.Step)
+		text += ", in steps of " + o.format(o.Step)
 	}
 	return text
+}
+
+func (o Option) format(n int64) string {
+	if o.Type == Duration {
+		return time.Duration(n).String()
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 func (o Option) allows(n int64) bool {
 	return n >= o.Min && (o.Max == 0 || n <= o.Max) && (o.Step == 0 || n%o.Step == 0)
 }
-
-func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Show returns a value of a URL or a script as errors quote it. Lists and objects are not quoted.
 func Show(raw any) string {

@@ -88,10 +88,10 @@ func (k *kit) through(t *testing.T) {
 	}
 }
 
-// stranger connects to who is no server of the driver's. The driver itself would wait for longer than it may take to find out.
+// stranger connects to a server that is not one of the driver's.
 func (k *kit) stranger(t *testing.T, who, host, option, says string) {
 	t.Helper()
-	url := withOption(k.at(host), "connectTimeout", (2 * k.Patience).String())
+	url := withOption(k.at(host), "connectTimeout", "1s")
 	if name, value, ok := strings.Cut(option, "="); ok {
 		url = withOption(url, name, value)
 	}

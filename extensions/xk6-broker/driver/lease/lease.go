@@ -46,8 +46,7 @@ type Consumer[H any] struct {
 
 	mu      sync.Mutex
 	held    map[*Delivery[H]]struct{}
-	closing sync.Mutex
-	closed  bool
+	closing sync.Once
 }
 
 // New returns a consumer that fetches nothing yet.
@@ -187,30 +186,30 @@ func Count(n int, settled int64, err, rest error) []error {
 
 // Close waits for the fetches under way until ctx ends, and calls giveBack once with the messages
 // that were received and not settled, and with those that were never received.
-func (c *Consumer[H]) Close(ctx context.Context, giveBack func(held, unseen []*Delivery[H]) error) error {
+func (c *Consumer[H]) Close(ctx context.Context, giveBack func(held, unseen []*Delivery[H]) error) (err error) {
 	c.leave()
 	c.in.Close()
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	stop := context.AfterFunc(ctx, c.stop)
-	c.loops.Wait()
-	stop()
-	unseen := c.in.Waiting()
-	c.in.Clear()
-	var held []*Delivery[H]
+	c.closing.Do(func() {
+		defer context.AfterFunc(ctx, c.stop)()
+		c.loops.Wait()
+		unseen := c.in.Waiting()
+		c.in.Clear()
+		err = giveBack(c.unsettled(), unseen)
+		c.stop()
+	})
+	return err
+}
+
+// unsettled returns the held messages that are not with the broker, and empties held.
+func (c *Consumer[H]) unsettled() []*Delivery[H] {
+	var all []*Delivery[H]
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for d := range c.held {
 		if !d.settling {
-			held = append(held, d)
+			all = append(all, d)
 		}
 	}
 	clear(c.held)
-	c.mu.Unlock()
-	err := giveBack(held, unseen)
-	c.stop()
-	return err
+	return all
 }
