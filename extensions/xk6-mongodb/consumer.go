@@ -16,7 +16,7 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/lease"
 )
 
-// consumer sends several commands at a time, each of which leases one message.
+// consumer sends several commands at a time. Each command leases one message.
 type consumer struct {
 	*lease.Consumer[document]
 	conn        *conn

@@ -79,7 +79,7 @@ type lost struct {
 	until bson.DateTime
 }
 
-// reclaim gives back lost leases as if the messages had not been delivered. The index finds them by
+// reclaim returns lost leases as if the messages had not been delivered. The index finds them by
 // the end of the lease.
 func (r *consumer) reclaim() error {
 	r.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/xk6-broker/xk6-broker/extensions/xk6-broker/driver/lease"
 )
 
-// consumer receives from a topic for a group. It asks each broker of the topic separately, so that a
-// broker without messages does not delay those of another.
+// consumer receives from a topic for a group. It asks each broker separately, so that a broker
+// without messages does not delay the others.
 type consumer struct {
 	*lease.Consumer[handle]
 	conn  *conn

@@ -1,6 +1,10 @@
 package driver
 
-import "context"
+import (
+	"context"
+	"runtime/debug"
+	"strings"
+)
 
 // TopicSpec describes a topic (queue, stream, subject) to be created.
 type TopicSpec struct {
@@ -125,6 +129,21 @@ type Info struct {
 	Client   string `json:"client"`   // library and version, such as "nats.go 1.53.1"
 	Nodes    int    `json:"nodes"`    // number of servers; 0 if not known
 	Embedded bool   `json:"embedded"` // the server runs inside this process
+}
+
+// ModuleVersion returns the version of a module of this program with a leading space, such as
+// " 5.7.1"; "" if it is not known.
+func ModuleVersion(module string) string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range build.Deps {
+		if m.Path == module {
+			return " " + strings.TrimPrefix(m.Version, "v")
+		}
+	}
+	return ""
 }
 
 // Unwrapper is an optional interface of a [Conn], [Producer] or [Consumer] that lends the client
