@@ -103,8 +103,8 @@ func duplicates(refused []mongo.BulkWriteError) bool {
 	return len(refused) > 0
 }
 
-// giveBack returns messages when the consumer closes; those that were not received as if they had
-// not been delivered.
+// giveBack returns messages when the consumer closes. Messages that were not received count as not
+// delivered.
 func (r *consumer) giveBack(ctx context.Context, held, unseen []*delivery) error {
 	now := bson.NewDateTimeFromTime(r.conn.now())
 	update := func(all []*delivery, undone bool) error {

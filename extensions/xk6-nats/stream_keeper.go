@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// keeper is the stream that keeps a producer's messages, as far as the producer knows it. A stream that has lost its leader, as without a
-// quorum of its servers, answers as one that is not there: not at all.
+// keeper is the producer's state of its stream. A stream without a leader does not answer, like an
+// absent one.
 type keeper struct {
 	js      jetstream.JetStream
 	subject string
@@ -31,7 +31,8 @@ func (k *keeper) kept() {
 	}
 }
 
-// absent is the error of a message that nobody answered. Whether the stream is gone the server is asked meanwhile.
+// absent returns the error of a message without responders. Meanwhile the server is asked whether
+// the stream exists.
 func (k *keeper) absent(err error) error {
 	if !k.there.Load() {
 		return err
@@ -49,5 +50,5 @@ func (k *keeper) absent(err error) error {
 	return errNoLeader
 }
 
-// close waits for what is asked.
+// close waits for the requests under way.
 func (k *keeper) close() { k.asks.Wait() }

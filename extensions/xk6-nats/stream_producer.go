@@ -65,7 +65,7 @@ func (p *streamProducer) Close(ctx context.Context) error {
 	return nil
 }
 
-// lost fails what is pending: whether the broker has it will not be known.
+// lost fails pending messages, whose fate will not be known.
 func (p *streamProducer) lost(error) { p.acks.fail(nats.ErrDisconnected) }
 func (p *streamProducer) regained()  {}
 
@@ -75,7 +75,8 @@ func (p *streamProducer) failed(_ *nats.Subscription, err error) {
 	}
 }
 
-// published reads an answer of the server. That nobody answers means that there is no stream, unless it has kept messages before.
+// published reads an answer of the server. No responders means that there is no stream, unless it
+// has stored messages before.
 func (p *streamProducer) published(msg *nats.Msg, place *driver.Place) error {
 	err := published(msg, place)
 	switch {
@@ -87,7 +88,8 @@ func (p *streamProducer) published(msg *nats.Msg, place *driver.Place) error {
 	return err
 }
 
-// published reads a PubAck. The common one, such as {"stream":"S","seq":1}, is known by its start and its end: nothing else is in it.
+// published reads a PubAck. The common form, {"stream":"S","seq":1}, is recognized by its start and
+// end.
 func published(msg *nats.Msg, place *driver.Place) error {
 	if at := sequenceOf(msg.Data); at > 0 {
 		if place != nil {
@@ -121,7 +123,7 @@ func published(msg *nats.Msg, place *driver.Place) error {
 	return nil
 }
 
-// sequenceOf tells where in an ack that starts with the stream and ends with the sequence number that number begins; 0 of any other ack.
+// sequenceOf returns the start of the sequence number in an ack of the common form; 0 in any other.
 func sequenceOf(ack []byte) int {
 	last := len(ack) - 1
 	if last < 0 || ack[last] != '}' || !bytes.HasPrefix(ack, []byte(`{"stream":"`)) {

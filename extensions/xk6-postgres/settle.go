@@ -117,8 +117,8 @@ func (r *consumer) notify(ctx context.Context, s *session, o driver.Outcome, del
 	return err
 }
 
-// giveBack requeues messages when the consumer closes; those that were not received as if they had
-// not been delivered.
+// giveBack requeues messages when the consumer closes. Messages that were not received count as not
+// delivered.
 func (r *consumer) giveBack(ctx context.Context, held, unseen []*delivery) error {
 	var p parameters
 	p.add(held, 0)

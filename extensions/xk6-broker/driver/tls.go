@@ -55,11 +55,11 @@ func (t Target) TLS() (*tls.Config, error) {
 		ServerName:         t.Options.String("tlsServerName"),
 		InsecureSkipVerify: t.Options.Bool("tlsInsecure"), //gosec:disable G402 -- only where the user asks for it by name
 	}
-	ca, err := t.File("tlsCA")
-	if err != nil {
-		return nil, err
-	}
-	if ca != "" {
+	if t.Options.String("tlsCA") != "" {
+		ca, err := t.File("tlsCA")
+		if err != nil {
+			return nil, err
+		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM([]byte(ca)) {
 			return nil, &OptionError{"tlsCA", errors.New("the file holds no certificate in PEM form")}
@@ -87,6 +87,13 @@ func (t Target) TLS() (*tls.Config, error) {
 
 // certificates returns the client's certificate of the options; nil if there is none.
 func (t Target) certificates() ([]tls.Certificate, error) {
+	hasCert, hasKey := t.Options.String("tlsCert") != "", t.Options.String("tlsKey") != ""
+	if !hasCert && !hasKey {
+		return nil, nil
+	}
+	if !hasCert || !hasKey {
+		return nil, &OptionError{"tlsCert", errors.New("it and tlsKey need each other")}
+	}
 	cert, err := t.File("tlsCert")
 	if err != nil {
 		return nil, err
@@ -94,12 +101,6 @@ func (t Target) certificates() ([]tls.Certificate, error) {
 	key, err := t.File("tlsKey")
 	if err != nil {
 		return nil, err
-	}
-	if cert == "" && key == "" {
-		return nil, nil
-	}
-	if cert == "" || key == "" {
-		return nil, &OptionError{"tlsCert", errors.New("it and tlsKey need each other")}
 	}
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 //
 // Receive, Take and Wait are called by one goroutine at a time, the other methods by any.
 type Inbox[T any] struct {
-	hand  func(b driver.Batch, came []T)
+	hand  func(b driver.Batch, arrived []T)
 	ready chan struct{} // holds one token while there may be something new
 	life  context.Context
 	end   context.CancelFunc
@@ -31,9 +31,9 @@ type Inbox[T any] struct {
 	next   int // the first of out that has not been received
 }
 
-// New returns an empty inbox. hand converts came to messages in b, which is as long as came.
+// New returns an empty inbox. hand converts arrived to messages in b, which is as long as arrived.
 // Waiting, Len and Clear block while it runs, and it must not call them.
-func New[T any](hand func(b driver.Batch, came []T)) *Inbox[T] {
+func New[T any](hand func(b driver.Batch, arrived []T)) *Inbox[T] {
 	in := &Inbox[T]{hand: hand, ready: make(chan struct{}, 1)}
 	in.life, in.end = context.WithCancel(context.Background()) //gosec:disable G118 -- Close calls it
 	return in
@@ -137,13 +137,13 @@ func (in *Inbox[T]) swap() { in.in, in.out, in.next = in.out[:0], in.in, 0 }
 
 // move hands over messages of out, as many as b has places for.
 func (in *Inbox[T]) move(b driver.Batch) int {
-	came := in.out[in.next:min(in.next+len(b), len(in.out))]
-	if len(came) > 0 {
-		in.hand(b[:len(came)], came)
-		clear(came) // for the garbage collector
-		in.next += len(came)
+	arrived := in.out[in.next:min(in.next+len(b), len(in.out))]
+	if len(arrived) > 0 {
+		in.hand(b[:len(arrived)], arrived)
+		clear(arrived) // for the garbage collector
+		in.next += len(arrived)
 	}
-	return len(came)
+	return len(arrived)
 }
 
 // Wait returns when there may be messages or an error, or with ctx's error.

@@ -83,10 +83,10 @@ func (c *Consumer[H]) Receive(ctx context.Context, b driver.Batch) (int, error) 
 }
 
 // hand fills a batch and holds its messages.
-func (c *Consumer[H]) hand(b driver.Batch, came []*Delivery[H]) {
+func (c *Consumer[H]) hand(b driver.Batch, arrived []*Delivery[H]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, d := range came {
+	for i, d := range arrived {
 		b[i], d.Message = d.Message, driver.Message{}
 		b[i].Token = d
 		d.until, d.counts = b[i].Received+int64(c.config.Time), true
@@ -171,8 +171,8 @@ func (c *Consumer[H]) claim(b driver.Batch) []*Delivery[H] {
 	return all
 }
 
-// Count returns the errors of n messages, of which the broker settled so many, for [Consumer.Settle].
-// Which ones it settled is not known, and not needed.
+// Count returns the errors of n messages for [Consumer.Settle], if the broker only returns how many
+// of them it settled.
 func Count(n int, settled int64, err, rest error) []error {
 	errs := make([]error, n)
 	for i := range errs {
