@@ -44,7 +44,7 @@
 //
 // nats-jetstream: the server's PubAck. The stream stored the message: on a majority with replicas, in
 // the operating system with files; the disk follows by the server's sync_interval. A topic without a
-// stream fails as not_found. A send without an answer fails as disconnected or timeout, and may be
+// stream fails as not_found, or as disconnected if it had one. A send without an answer fails as disconnected or timeout, and may be
 // stored. A duplicate by Nats-Msg-Id is rejected.
 //
 // # Limits

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,7 +15,7 @@ import (
 
 // NewProducer implements [driver.Conn].
 func (c streamConn) NewProducer(ctx context.Context, config driver.ProducerConfig) (driver.Producer, error) {
-	p := &streamProducer{conn: c.conn, subject: config.Topic, stream: keeper{js: c.js, subject: config.Topic}}
+	p := &streamProducer{conn: c.conn, subject: config.Topic}
 	acks, err := newReplies(c.nc, config.Options.Duration("ackTimeout"), jetstream.ErrAsyncPublishTimeout, p.published)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ type streamProducer struct {
 	conn    *conn
 	subject string
 	acks    *replies
-	stream  keeper
+	stored  atomic.Bool // a message, so the stream existed
 }
 
 // Send implements [driver.Producer].
@@ -61,7 +62,6 @@ func (p *streamProducer) Send(ctx context.Context, b driver.Batch, done driver.D
 func (p *streamProducer) Close(ctx context.Context) error {
 	p.acks.close(ctx)
 	p.conn.unwatch(p)
-	p.stream.close()
 	return nil
 }
 
@@ -75,15 +75,15 @@ func (p *streamProducer) failed(_ *nats.Subscription, err error) {
 	}
 }
 
-// published reads an answer of the server. No responders means that there is no stream, unless it
-// has stored messages before.
+// published reads an answer of the server. No responders means that the stream does not exist, or,
+// if it has stored messages, that it has no leader or was deleted.
 func (p *streamProducer) published(msg *nats.Msg, place *driver.Place) error {
 	err := published(msg, place)
-	switch {
-	case err == nil:
-		p.stream.kept()
-	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return p.stream.absent(err)
+	if err == nil && !p.stored.Load() {
+		p.stored.Store(true)
+	}
+	if errors.Is(err, jetstream.ErrNoStreamResponse) && p.stored.Load() {
+		return errNoLeader
 	}
 	return err
 }
